@@ -1,0 +1,71 @@
+// NodeClient: how flows reach nodes. proxy/io implements it over TCP, the simulator in memory.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proxy/async/clock.h"
+#include "proxy/base/buffer.h"
+#include "proxy/base/error.h"
+#include "server-patches/node/format/messages.h"
+
+namespace elastripe {
+
+using node::Id128;
+using node::MapPtr;
+using node::NodeId;
+
+// What the node checks a request against. Pinned for the whole attempt: a request in flight is never
+// stamped again (rule 6a).
+struct Stamp {
+  uint64_t cluster_id = 0;
+  node::Epoch epoch;
+  uint64_t incarnation = 0;
+};
+Stamp stamp_for(const node::ClusterMap& map, NodeId node);
+
+struct NodeRequest {
+  node::Opcode opcode = node::Opcode::kHello;
+  std::string args;
+  // Sent from where the bytes lie, without a copy.
+  std::vector<ByteView> payload;
+  // Where the payload of a kOk reply is read to, if its size is exactly the sum of these; otherwise
+  // it arrives in the reply's body. Nothing is written here after the call has returned.
+  std::vector<MutableByteView> into;
+  // Keeps the memory of `payload` and `into` alive for as long as the transport uses it.
+  std::vector<Buffer> keep;
+};
+
+struct NodeReply {
+  node::ReplyHeader header;
+  Buffer body;  // args, then the payload unless it went to `into`
+
+  node::Status status() const { return header.status; }
+  ByteView args() const { return body.bytes().first(header.args_bytes); }
+  ByteView payload() const { return body.bytes().subspan(header.args_bytes); }
+};
+
+// One per worker thread. Calls of one turn of the loop leave together.
+class NodeClient {
+ public:
+  virtual ~NodeClient() = default;
+
+  // Sends one request and waits for its reply, which may have any status.
+  // Errors: kUnavailable: it was never sent. kTimeout, kDisconnected: it may have been executed, or
+  // may yet be. kInvalid: the node sent nonsense; treat it like kDisconnected. kCancelled: shutdown.
+  // Connecting counts towards the deadline; a refused connection answers kUnavailable at once.
+  virtual Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
+                                       TimePoint deadline) = 0;
+};
+
+// The request of a message without payload.
+template <class Message>
+NodeRequest make_request(node::Opcode opcode, const Message& message) {
+  NodeRequest request;
+  request.opcode = opcode;
+  node::encode(message, request.args);
+  return request;
+}
+
+}  // namespace elastripe

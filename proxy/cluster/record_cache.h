@@ -1,0 +1,44 @@
+// RecordCache: the records that a worker has seen lately. A cached record is only ever a guess: reads
+// check it with the tail (if_version), commits with the head.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "server-patches/node/format/record.h"
+
+namespace elastripe {
+
+using RecordPtr = std::shared_ptr<const node::Record>;
+
+// Bounded by bytes, least recently used first out. One per worker; not thread-safe.
+// Holds striped records only: an inline one is its own value, so a cached copy saves no round.
+class RecordCache {
+ public:
+  explicit RecordCache(size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  RecordPtr find(std::string_view key);
+  // Keeps the newer of the two.
+  void put(std::string_view key, RecordPtr record);
+  void erase(std::string_view key);
+  size_t bytes() const { return bytes_; }
+
+ private:
+  struct Entry {
+    std::string key;
+    RecordPtr record;
+    size_t bytes;
+  };
+  void drop(std::list<Entry>::iterator entry);
+
+  const size_t max_bytes_;
+  size_t bytes_ = 0;
+  std::list<Entry> entries_;  // most recently used first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;  // keys lie in entries_
+};
+
+}  // namespace elastripe

@@ -1,0 +1,71 @@
+// OpsContext: what every flow works with. One per worker (and one for the control thread); the
+// simulator makes its own. Everything it refers to outlives the flows.
+#pragma once
+
+#include <cstdint>
+
+#include "proxy/async/clock.h"
+#include "proxy/async/key_locks.h"
+#include "proxy/async/scope.h"
+#include "proxy/async/semaphore.h"
+#include "proxy/cluster/map_view.h"
+#include "proxy/cluster/node_client.h"
+#include "proxy/cluster/placement.h"
+#include "proxy/cluster/pool.h"
+#include "proxy/cluster/record_cache.h"
+#include "proxy/cluster/ring.h"
+
+namespace elastripe {
+
+// Fresh names: unique over all workers and proxies, since `hi` is random for each source.
+class IdSource {
+ public:
+  explicit IdSource(Random& random) : hi_(random.next()), lo_(random.next()) {}
+  node::Id128 next() { return {hi_, ++lo_}; }
+
+ private:
+  uint64_t hi_;
+  uint64_t lo_;
+};
+
+struct OpsSettings {
+  uint64_t max_object_bytes = 64u << 20;
+  Duration request_timeout = std::chrono::seconds(8);
+  // One call to one node; shorter than the request, so that a flow can go on after a node's death.
+  Duration node_timeout = std::chrono::seconds(2);
+  Duration read_grace = std::chrono::seconds(10);
+  Duration upload_idle = std::chrono::seconds(30);
+  Duration tombstone_keep = std::chrono::seconds(60);
+};
+
+// What flows count; the proxy shows them as metrics, the simulator in its report. Owned by one thread.
+struct OpsCounters {
+  uint64_t degraded_reads = 0;
+  uint64_t degraded_writes = 0;
+  uint64_t unknown_outcomes = 0;
+  uint64_t commit_conflicts = 0;
+  uint64_t reprepares = 0;
+  uint64_t key_syncs = 0;
+  uint64_t partition_syncs = 0;
+  uint64_t fences = 0;
+  uint64_t reclaimed_shards = 0;
+  uint64_t reclaimed_records = 0;
+};
+
+struct OpsContext {
+  NodeClient& nodes;
+  Clock& clock;
+  Random& random;
+  IdSource& ids;
+  MapView& map;
+  const Ring& ring;
+  const PoolTable& pools;
+  RecordCache& cache;
+  KeyLocks& locks;
+  Semaphore& staged_bytes;  // object bytes in flight
+  Scope& background;        // deletions after a grace, and the like
+  OpsSettings settings;
+  OpsCounters counters;
+};
+
+}  // namespace elastripe

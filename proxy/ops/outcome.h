@@ -1,0 +1,74 @@
+// Requests and outcomes of the client-facing flows: what a session turns commands into, and replies
+// from. Errors (proxy/base/error.h) are operational; everything a client may expect is an outcome.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proxy/base/buffer.h"
+#include "proxy/base/error.h"
+#include "proxy/ops/context.h"
+
+namespace elastripe {
+
+// An object as a client sees it. `value` is its bytes in order: one buffer a segment.
+struct Object {
+  uint32_t flags = 0;
+  uint64_t cas = 0;  // value_version * 2^20 (rule 16)
+  uint64_t size = 0;
+  std::vector<Buffer> value;
+};
+
+enum class StoreVerb { kSet, kAdd, kReplace, kAppend, kPrepend, kCas };
+struct StoreRequest {
+  StoreVerb verb = StoreVerb::kSet;
+  std::string key;
+  uint32_t flags = 0;
+  uint32_t exptime = 0;  // absolute unix seconds, 0 = never (memcached's rules are already applied)
+  uint64_t cas = 0;      // kCas
+  Buffer value;
+};
+enum class StoreOutcome { kStored, kNotStored, kExists, kNotFound };
+
+struct CounterRequest {
+  std::string key;
+  uint64_t delta = 0;
+  bool increment = true;
+};
+enum class CounterStatus { kOk, kNotFound, kNotNumber };
+struct CounterOutcome {
+  CounterStatus status = CounterStatus::kOk;
+  uint64_t value = 0;
+};
+
+// Where the time and the path of a read went, for metrics.
+enum class ReadPath { kInline, kStriped, kDegraded };
+struct ReadOutcome {
+  std::optional<Object> object;  // nothing: a miss
+  ReadPath path = ReadPath::kInline;
+};
+
+// Linearizable read. Errors: kLost, kUnavailable, kTimeout..., never a miss instead.
+Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, TimePoint deadline);
+// Any storage command. kUnknownOutcome: it may or may not have taken effect, now or later.
+Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline);
+Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
+                                            TimePoint deadline);
+// True if there was something to delete or touch.
+Task<Result<bool>> remove_object(OpsContext& ops, std::string key, TimePoint deadline);
+Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t exptime,
+                                TimePoint deadline);
+
+// The record as the tail has it, and which shards of each segment are missing: `object KEY`.
+struct SegmentHealth {
+  std::vector<uint8_t> missing;  // shard indexes that do not answer or fail their checksums
+};
+struct ObjectReport {
+  RecordPtr record;
+  std::vector<NodeId> homes;  // tail first
+  std::vector<SegmentHealth> segments;
+};
+Task<Result<ObjectReport>> inspect_object(OpsContext& ops, std::string key, TimePoint deadline);
+
+}  // namespace elastripe

@@ -1,0 +1,18 @@
+// Sync: after the homes of a partition have changed, every home gets the newest copy of every record
+// before it answers for it (rule 3).
+#pragma once
+
+#include "proxy/ops/context.h"
+
+namespace elastripe {
+
+// One key, on access: reads it from all live sources and homes, stores the maximum and the floor on
+// all homes, marks it synced on them. For flows that met NOT_SYNCED under `map`.
+// Errors: those of the calls; kStaleEpoch if the map is over; kLost if the partition is.
+Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline);
+
+// Every partition of `map` that is not synced, in the background: scans the sources, stores on the
+// homes, marks. Returns when all are synced, or with the first error (the caller starts again).
+Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map);
+
+}  // namespace elastripe
