@@ -1,0 +1,57 @@
+// The names of all metrics, in one place: they are a contract with dashboards.
+#pragma once
+
+#include <array>
+
+#include "proxy/base/metrics.h"
+
+namespace elastripe::metric_names {
+
+// {command, status}
+inline constexpr MetricName kCommands{"elastripe_commands_total", "Client commands answered."};
+// {command, path}; path is inline, striped or degraded
+inline constexpr MetricName kRequestDuration{"elastripe_request_duration_seconds",
+                                             "Time from a command read to its reply composed."};
+inline constexpr MetricName kConnections{"elastripe_client_connections",
+                                         "Client connections open now."};
+inline constexpr MetricName kConnectionsTotal{"elastripe_client_connections_total",
+                                              "Client connections accepted."};
+inline constexpr MetricName kConnectionsRefused{"elastripe_client_connections_refused_total",
+                                                "Client connections refused at the limit."};
+inline constexpr MetricName kReceivedBytes{"elastripe_client_received_bytes_total",
+                                           "Bytes read from clients."};
+inline constexpr MetricName kSentBytes{"elastripe_client_sent_bytes_total",
+                                       "Bytes written to clients."};
+inline constexpr MetricName kStagedBytes{"elastripe_staged_bytes",
+                                         "Bytes of values held in the proxy's memory."};
+// {node}
+inline constexpr MetricName kNodeUp{"elastripe_node_up", "1 if the node is up in the map."};
+// {node, request}
+inline constexpr MetricName kNodeRequestDuration{"elastripe_node_request_duration_seconds",
+                                                 "Time from a frame sent to its reply."};
+// {node, code}
+inline constexpr MetricName kNodeErrors{"elastripe_node_errors_total",
+                                        "Node requests that failed."};
+inline constexpr MetricName kEpoch{"elastripe_epoch", "Number of the cluster map's epoch."};
+// {kind}; kind is data, parity or record
+inline constexpr MetricName kStoredBytes{"elastripe_stored_bytes", "Bytes stored on the nodes."};
+// {direction, result}
+inline constexpr MetricName kTransitions{"elastripe_transitions_total",
+                                         "Transitions of segments finished."};
+inline constexpr MetricName kTransitionBytes{"elastripe_transition_bytes_total",
+                                             "Bytes moved by transitions."};
+inline constexpr MetricName kDegradedReads{"elastripe_degraded_reads_total",
+                                           "Segments read by decoding around missing shards."};
+// {result}
+inline constexpr MetricName kRepairs{"elastripe_repairs_total", "Shards rebuilt."};
+inline constexpr MetricName kRecordCacheHits{"elastripe_record_cache_hits_total",
+                                             "Reads that found their record in the cache."};
+inline constexpr MetricName kRecordCacheMisses{"elastripe_record_cache_misses_total",
+                                               "Reads that did not."};
+
+// From 50 microseconds to 10 seconds: an inline get and the deadline of a request.
+inline constexpr std::array kDurationBounds{0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025,
+                                            0.005,   0.01,   0.025,   0.05,   0.1,   0.25,
+                                            0.5,     1.0,    2.5,     5.0,    10.0};
+
+}  // namespace elastripe::metric_names
