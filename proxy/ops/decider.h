@@ -1,0 +1,69 @@
+// The decider: the one flow that makes cluster maps (rules 1-4). It greets the nodes, heartbeats
+// them, excludes the dead, admits the returned, has every survivor install a map before it is served,
+// and drives the sync of partitions and reclaim.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proxy/ops/context.h"
+
+namespace elastripe {
+
+struct ConfiguredNode {
+  std::string name;
+  std::string host;
+  uint16_t port = 0;
+  std::string domain;
+};
+
+struct DeciderSettings {
+  std::vector<ConfiguredNode> nodes;  // by node id
+  uint32_t partitions = 1024;
+  Duration heartbeat = std::chrono::milliseconds(100);
+  Duration suspect_after = std::chrono::seconds(1);
+  Duration lease = std::chrono::seconds(3);
+  bool force_epoch = false;  // start without a majority: the operator vouches for the rest
+};
+
+// What `status` and /v1/nodes show; a snapshot by value.
+struct NodeStatus {
+  node::NodeInfo info;
+  bool has_lease = false;
+  uint64_t last_answer_age_ms = 0;
+  uint32_t partitions_home = 0;
+  uint32_t partitions_synced = 0;
+  uint64_t free_bytes = 0;
+  node::NodeStatistics statistics;
+};
+struct ClusterStatus {
+  // starting | forming | serving | waiting (with `reason`) | deposed
+  std::string state = "starting";
+  std::string reason;
+  node::Epoch epoch;
+  uint64_t cluster_id = 0;
+  std::vector<NodeStatus> nodes;
+  uint32_t partitions = 0;
+  uint32_t partitions_synced = 0;
+  uint32_t partitions_lost = 0;
+};
+
+// Runs on the control thread, on its own NodeClient, so that no data load delays a heartbeat.
+class Decider {
+ public:
+  Decider(OpsContext& ops, DeciderSettings settings);
+  ~Decider();
+
+  // Until cancelled (shutdown) or deposed; publishes maps through ops.map.
+  Task<void> run();
+
+  ClusterStatus status() const;  // control thread
+  // The operator accepts that what LOST partitions held is gone: they start again, empty.
+  void accept_loss();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace elastripe
