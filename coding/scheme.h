@@ -13,9 +13,9 @@
 namespace elastripe::coding {
 
 // Bounds of a scheme. GF(2^8) allows k' + m <= 256; these keep l, tables and records small.
-inline constexpr int kMaxDataNodes = 64;   // k'
-inline constexpr int kMaxParities = 8;     // m
-inline constexpr int kMaxBlocks = 1024;    // l = lcm(k, k')
+inline constexpr int kMaxDataNodes = 64;  // k'
+inline constexpr int kMaxParities = 8;    // m
+inline constexpr int kMaxBlocks = 1024;   // l = lcm(k, k')
 
 // Values are stored in records: never renumber.
 enum class LayoutKind : uint8_t {
@@ -43,9 +43,9 @@ struct Scheme {
   int shards() const { return k_prime + m; }
 };
 
-// Parses `rep:N`, `rs:K,M`, `srs:K,M,KP`, `ers-1:K,M,KP`, `ers-2:K,M,KP`, and `ers:` as a short form
-// of `ers-2:`. Checks the bounds, m >= 1, and k < k' for srs and ers. The error is one line that
-// says what is wrong.
+// Parses `rep:N`, `rs:K,M`, `srs:K,M,KP`, `ers-1:K,M,KP`, `ers-2:K,M,KP`, and `ers:` as a short
+// form of `ers-2:`. Checks the bounds, m >= 1, and k < k' for srs and ers. The error is one line
+// that says what is wrong.
 std::expected<Scheme, std::string> parse_scheme(std::string_view text);
 
 // Checks what parse_scheme checks; for schemes that were decoded from bytes.
