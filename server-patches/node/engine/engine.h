@@ -1,0 +1,99 @@
+// The node engine: records, shards, membership and sync of one node, as a pure library. It knows no
+// socket and no memcached header; memcached's worker threads (server-patches/shim), the simulator and
+// unit tests drive the same code.
+//
+// A frame comes in through handle(); its reply leaves through the ReplyToken, at once or later.
+// Frames for other nodes leave through the Outbox. tick() does what time asks for.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server-patches/node/engine/item_store.h"
+#include "server-patches/node/format/messages.h"
+
+namespace elastripe::node {
+
+// Bytes that a reply owns; uninitialised when made.
+class OwnedBytes {
+ public:
+  OwnedBytes() = default;
+  explicit OwnedBytes(size_t size)
+      : data_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size) {}
+  explicit OwnedBytes(std::string_view text);
+
+  MutableByteView bytes() { return {data_.get(), size_}; }
+  ByteView bytes() const { return {data_.get(), size_}; }
+  size_t size() const { return size_; }
+
+ private:
+  std::unique_ptr<std::byte[]> data_;
+  size_t size_ = 0;
+};
+
+struct Frame {
+  RequestHeader header;
+  ByteView args;     // views are valid during handle() only
+  ByteView payload;
+};
+
+// The engine fills the header completely, sizes included.
+struct Reply {
+  ReplyHeader header;
+  std::string args;
+  OwnedBytes payload;
+};
+
+// Where one reply goes: completed exactly once, by any thread. The transport implements it.
+class ReplySink {
+ public:
+  virtual ~ReplySink() = default;
+  virtual void complete(Reply reply) = 0;
+};
+using ReplyToken = std::unique_ptr<ReplySink>;
+
+// Frames from this node to others; the transport delivers them. Nothing is sent yet: log copies and
+// hub transitions will.
+class Outbox {
+ public:
+  virtual ~Outbox() = default;
+  virtual void send(NodeId to, RequestHeader header, std::string args, OwnedBytes payload) = 0;
+};
+
+class NodeClock {
+ public:
+  virtual ~NodeClock() = default;
+  virtual uint64_t boottime_ms() const = 0;  // CLOCK_BOOTTIME: goes on while the machine sleeps
+};
+
+struct EngineOptions {
+  uint64_t incarnation = 0;  // random, of this process
+  size_t latches = 1024;     // power of two
+};
+
+class Engine {
+ public:
+  Engine(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Any thread. Malformed args answer kInvalid with the reason.
+  void handle(const Frame& frame, ReplyToken token);
+
+  // One thread, about every 100 ms: forgets, a slice at a time, what the node is no longer a home or
+  // a source of.
+  void tick();
+
+  // Name and value pairs, for `stats elastripe`.
+  std::vector<std::pair<std::string, std::string>> statistics() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace elastripe::node

@@ -1,0 +1,90 @@
+// Storage under the engine: memcached's items in the real node, a bounded arena in tests and in the
+// simulator.
+//
+// An item is a key and a value of fixed length. It is written between allocate() and link() by the
+// thread that allocated it, and never changes after link(): a change is a new item linked over the
+// old one, so that no reader sees half of it. Items live until removed: a store never evicts.
+//
+// Threads: calls that concern one key are made with the engine's latch of that key held; different
+// keys may be used at once. An ItemRef may outlive the latch and keeps the bytes readable.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "server-patches/node/format/wire.h"
+
+namespace elastripe::node {
+
+class ItemStore;
+
+// A counted reference to an item, linked or not. Movable; the destructor releases it.
+class ItemRef {
+ public:
+  ItemRef() = default;
+  ItemRef(ItemStore* store, void* item) : store_(store), item_(item) {}
+  ItemRef(ItemRef&& other) noexcept
+      : store_(other.store_), item_(std::exchange(other.item_, nullptr)) {}
+  ItemRef& operator=(ItemRef&& other) noexcept {
+    std::swap(store_, other.store_);
+    std::swap(item_, other.item_);
+    return *this;
+  }
+  ItemRef(const ItemRef&) = delete;
+  ItemRef& operator=(const ItemRef&) = delete;
+  ~ItemRef();
+
+  explicit operator bool() const { return item_ != nullptr; }
+  void* get() const { return item_; }
+
+ private:
+  ItemStore* store_ = nullptr;
+  void* item_ = nullptr;
+};
+
+// Who may use the last bytes of memory (docs/node-protocol.md, "Memory"): new data stops at the soft
+// limit; middles, tails, tombstones and fences may use the reserve.
+enum class Urgency { kNewData, kMayUseReserve };
+
+class ItemStore {
+ public:
+  virtual ~ItemStore() = default;
+
+  // Null if there is no such item.
+  virtual ItemRef find(std::string_view key) = 0;
+  // Null if there is no room; nothing that is stored changes.
+  virtual ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) = 0;
+  // Makes `item` the item of its key, in place of an older one.
+  virtual void link(const ItemRef& item) = 0;
+  // True if there was one.
+  virtual bool remove(std::string_view key) = 0;
+
+  virtual std::string_view key(const ItemRef& item) const = 0;
+  virtual size_t value_bytes(const ItemRef& item) const = 0;
+  // offset + size must lie inside the value. A value may be in several chunks.
+  virtual void read(const ItemRef& item, size_t offset, MutableByteView out) const = 0;
+  virtual void write(const ItemRef& item, size_t offset, ByteView in) = 0;
+
+  // Visits linked items, whole hash buckets at a time, until `visit` returns false or about 1,000
+  // buckets were visited; returns the cursor to go on from, 0 at the end. An item that is linked
+  // during the whole walk is visited at least once. `visit` must not call the store.
+  virtual uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) = 0;
+
+  // Memory: what is used (waste included), what there is, and what new data can still take.
+  struct Memory {
+    uint64_t used_bytes = 0;
+    uint64_t limit_bytes = 0;
+    uint64_t free_bytes = 0;
+  };
+  virtual Memory memory() const = 0;
+
+ private:
+  friend class ItemRef;
+  virtual void release(void* item) = 0;
+};
+
+inline ItemRef::~ItemRef() {
+  if (item_ != nullptr) store_->release(item_);
+}
+
+}  // namespace elastripe::node

@@ -1,0 +1,157 @@
+#include "server-patches/node/format/cluster_map.h"
+
+#include <xxhash.h>
+
+#include "coding/scheme.h"
+
+namespace elastripe::node {
+namespace {
+
+constexpr uint8_t kSyncedFlag = 1;
+constexpr uint8_t kLostFlag = 2;
+constexpr size_t kHashBytes = 8;
+// The least that an element takes on the wire.
+constexpr size_t kNodeBytes = 19;
+constexpr size_t kPartitionBytes = 4;
+
+void encode_ids(const std::vector<NodeId>& ids, Writer& w) {
+  w.u8(static_cast<uint8_t>(ids.size()));
+  for (const NodeId id : ids) w.u16(id);
+}
+
+// Everything but the hash itself, which comes first on the wire.
+void encode_body(const ClusterMap& map, std::string& out) {
+  Writer w(out);
+  w.u64(map.cluster_id);
+  w.u32(map.epoch.number);
+  w.u32(map.epoch.decider);
+  w.u64(map.version_floor);
+  w.u8(map.max_parities);
+  w.u16(static_cast<uint16_t>(map.nodes.size()));
+  for (const NodeInfo& node : map.nodes) {
+    w.u16(node.id);
+    w.short_string(node.name);
+    w.short_string(node.host);
+    w.u16(node.port);
+    w.short_string(node.domain);
+    w.u64(node.incarnation);
+    w.u8(static_cast<uint8_t>(node.state));
+  }
+  w.u32(static_cast<uint32_t>(map.partitions.size()));
+  for (const Partition& partition : map.partitions) {
+    w.u8(static_cast<uint8_t>((partition.synced ? kSyncedFlag : 0) |
+                              (partition.lost ? kLostFlag : 0)));
+    encode_ids(partition.homes, w);
+    w.u16(static_cast<uint16_t>(partition.sources.size()));
+    for (const auto& group : partition.sources) encode_ids(group, w);
+  }
+}
+
+std::vector<NodeId> decode_ids(Reader& in, size_t nodes) {
+  std::vector<NodeId> ids(in.count<uint8_t>(sizeof(NodeId)));
+  for (NodeId& id : ids) {
+    id = in.u16();
+    if (id >= nodes) in.fail();
+  }
+  return ids;
+}
+
+NodeInfo decode_node(Reader& in) {
+  NodeInfo node;
+  node.id = in.u16();
+  node.name = in.short_string();
+  node.host = in.short_string();
+  node.port = in.u16();
+  node.domain = in.short_string();
+  node.incarnation = in.u64();
+  const uint8_t state = in.u8();
+  if (state > static_cast<uint8_t>(NodeState::kLost)) in.fail();
+  node.state = static_cast<NodeState>(state);
+  return node;
+}
+
+Partition decode_partition(Reader& in, const ClusterMap& map) {
+  Partition partition;
+  const uint8_t flags = in.u8();
+  if ((flags & ~(kSyncedFlag | kLostFlag)) != 0) in.fail();
+  partition.synced = (flags & kSyncedFlag) != 0;
+  partition.lost = (flags & kLostFlag) != 0;
+  partition.homes = decode_ids(in, map.nodes.size());
+  if (partition.homes.size() > map.max_parities + size_t{1}) in.fail();
+  const size_t groups = in.count<uint16_t>(1);
+  partition.sources.reserve(groups);
+  for (size_t i = 0; i < groups && in.ok(); ++i) {
+    partition.sources.push_back(decode_ids(in, map.nodes.size()));
+  }
+  return partition;
+}
+
+}  // namespace
+
+const char* name(NodeState state) {
+  switch (state) {
+    case NodeState::kUp:
+      return "up";
+    case NodeState::kSuspect:
+      return "suspect";
+    case NodeState::kLost:
+      return "lost";
+  }
+  return "unknown";
+}
+
+uint64_t hash_key(std::string_view key) { return XXH3_64bits(key.data(), key.size()); }
+
+size_t ClusterMap::partition_of(std::string_view key) const {
+  return partitions.empty() ? 0 : hash_key(key) % partitions.size();
+}
+
+void seal(ClusterMap& map) {
+  std::string body;
+  encode_body(map, body);
+  map.epoch.map_hash = XXH3_64bits(body.data(), body.size());
+}
+
+void encode(const ClusterMap& map, std::string& out) {
+  Writer(out).u64(map.epoch.map_hash);
+  encode_body(map, out);
+}
+
+Decoded<ClusterMap> decode_map(ByteView bytes) {
+  Reader in(bytes);
+  ClusterMap map;
+  map.epoch.map_hash = in.u64();
+  if (!in.ok()) return std::unexpected("map is cut off");
+  const ByteView body = bytes.subspan(kHashBytes);
+  if (XXH3_64bits(body.data(), body.size()) != map.epoch.map_hash) {
+    return std::unexpected("map does not match its hash");
+  }
+  map.cluster_id = in.u64();
+  map.epoch.number = in.u32();
+  map.epoch.decider = in.u32();
+  map.version_floor = in.u64();
+  map.max_parities = in.u8();
+  const size_t nodes = in.count<uint16_t>(kNodeBytes);
+  if (!in.ok()) return std::unexpected("map is cut off");
+  if (map.max_parities < 1 || map.max_parities > coding::kMaxParities) {
+    return std::unexpected("map has a bad number of parities");
+  }
+  map.nodes.reserve(nodes);
+  for (size_t i = 0; i < nodes && in.ok(); ++i) {
+    map.nodes.push_back(decode_node(in));
+    if (map.nodes.back().id != i) in.fail();
+  }
+  const size_t partitions = in.count<uint32_t>(kPartitionBytes);
+  if (!in.ok()) return std::unexpected("map has a malformed node");
+  if (partitions < 1 || partitions > kMaxPartitions) {
+    return std::unexpected("map has a bad number of partitions");
+  }
+  map.partitions.reserve(partitions);
+  for (size_t i = 0; i < partitions && in.ok(); ++i) {
+    map.partitions.push_back(decode_partition(in, map));
+  }
+  if (!in.complete()) return std::unexpected("map has a malformed partition");
+  return map;
+}
+
+}  // namespace elastripe::node

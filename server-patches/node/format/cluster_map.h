@@ -1,0 +1,77 @@
+// The cluster map: the agreed list of nodes, their states, and the homes of every partition.
+// docs/node-protocol.md, "Maps"; the rules that make maps are in proxy/cluster/membership.h.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "server-patches/node/format/frame.h"
+
+namespace elastripe::node {
+
+inline constexpr size_t kMaxPartitions = 65536;
+
+// Values are on the wire: never renumber.
+enum class NodeState : uint8_t {
+  kUp = 0,       // has roles
+  kSuspect = 1,  // timed out: no roles, its memory is kept
+  kLost = 2,     // its process is gone, its memory with it
+};
+const char* name(NodeState state);
+
+struct NodeInfo {
+  NodeId id = 0;
+  std::string name;
+  std::string host;
+  uint16_t port = 0;
+  std::string domain;        // failure domain
+  uint64_t incarnation = 0;  // 0: never seen
+  NodeState state = NodeState::kLost;
+  friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
+};
+
+struct Partition {
+  // The first M+1 live nodes, in ring order, in distinct domains. A key of a pool with m parities
+  // uses the first m+1: the first is its tail, the last its head.
+  std::vector<NodeId> homes;
+  // True: every home holds all of it (carried over from the epoch before, or a new cluster).
+  bool synced = false;
+  // False and not synced: sync reads all live nodes of all groups. Every acknowledged record of the
+  // partition is on each node of at least one group, so a group without live nodes means LOST.
+  std::vector<std::vector<NodeId>> sources;
+  bool lost = false;
+  friend bool operator==(const Partition&, const Partition&) = default;
+};
+
+struct ClusterMap {
+  uint64_t cluster_id = 0;
+  Epoch epoch;                 // map_hash covers everything else
+  uint64_t version_floor = 0;  // every version assigned under this map is above it
+  uint8_t max_parities = 1;    // M
+  std::vector<NodeInfo> nodes;  // by id
+  std::vector<Partition> partitions;
+
+  const NodeInfo* find_node(NodeId id) const {
+    return id < nodes.size() ? &nodes[id] : nullptr;
+  }
+  bool is_up(NodeId id) const {
+    const NodeInfo* node = find_node(id);
+    return node != nullptr && node->state == NodeState::kUp;
+  }
+  size_t partition_of(std::string_view key) const;  // hash(key) mod P
+
+  friend bool operator==(const ClusterMap&, const ClusterMap&) = default;
+};
+using MapPtr = std::shared_ptr<const ClusterMap>;
+
+// XXH3 of the key, the same everywhere.
+uint64_t hash_key(std::string_view key);
+
+// Encodes; `seal` first sets epoch.map_hash to the hash of the rest.
+void seal(ClusterMap& map);
+void encode(const ClusterMap& map, std::string& out);
+// Checks the hash, that ids are 0..n-1, that there are partitions, that no partition has more than
+// M+1 homes, and that homes and sources name nodes of the map.
+Decoded<ClusterMap> decode_map(ByteView in);
+
+}  // namespace elastripe::node

@@ -1,0 +1,118 @@
+// The header of a node frame: what proxies, nodes, the simulator and the fuzzers share.
+// Documented in docs/node-protocol.md; the bodies are in messages.h.
+//
+//   frame = header (64 bytes) | args (args_bytes) | payload (body_bytes - args_bytes)
+//
+// The args are the opcode's message; the payload is raw bytes of an object or shard, which is never
+// copied into a message. Numbers are little-endian. Frames pipeline; replies may come out of order
+// and are matched by `opaque`.
+#pragma once
+
+#include "server-patches/node/format/wire.h"
+
+namespace elastripe::node {
+
+inline constexpr uint8_t kRequestMagic = 0xE5;  // memcached uses 0x80/0x81 and printable ASCII
+inline constexpr uint8_t kReplyMagic = 0xE6;
+inline constexpr uint8_t kFormatVersion = 1;
+inline constexpr size_t kHeaderBytes = 64;
+// Above the largest shard (a 4 MiB segment under rep) with room for the args.
+inline constexpr uint32_t kMaxBodyBytes = 8u << 20;
+
+using NodeId = uint16_t;  // index of the node in the cluster's configuration; never reused
+
+// Values are on the wire: never renumber.
+enum class Opcode : uint8_t {
+  // Control: served in any state, without epoch check.
+  kHello = 1,
+  kHeartbeat = 2,
+  kInstallMap = 3,
+  // Records.
+  kRecordRead = 10,
+  kRecordApply = 11,
+  kRecordStore = 12,
+  kRecordScan = 13,
+  kMarkSynced = 14,
+  kRaiseFloor = 15,
+  kDropTombstones = 16,
+  // Shards.
+  kShardWrite = 20,
+  kShardRead = 21,
+  kShardConfirm = 22,
+  kShardDelete = 23,
+  kShardScan = 24,
+};
+const char* name(Opcode opcode);
+bool is_known(uint8_t opcode);
+bool is_control(Opcode opcode);  // opcodes below 10
+
+// Values are on the wire: never renumber. Every status but kOk carries a one-line reason as payload,
+// except where messages.h says that it carries a record.
+enum class Status : uint8_t {
+  kOk = 0,
+  kSame = 1,              // RECORD_READ: the record still has if_version
+  kNotFound = 2,          // no record of this key (the reply carries the floor)
+  kConditionFailed = 3,   // RECORD_APPLY: the condition does not hold; carries the current record
+  kFenced = 4,            // RECORD_APPLY: base_version < fence (or floor); carries the record, if any
+  kNotSynced = 5,         // neither the key nor its partition is synced in this epoch
+  kLost = 6,              // the partition lost all its synced homes
+  kStaleEpoch = 7,        // epoch, cluster or incarnation mismatch, or a lower map; carries the map's epoch
+  kNoLease = 8,           // the node's lease has run out, or was never granted in this epoch
+  kJoining = 9,           // no map names this incarnation yet
+  kNotHome = 10,          // the node does not have the role that the request needs
+  kNoSpace = 11,          // clean refusal; what was stored is intact
+  kNotHere = 12,          // no such shard: an erasure
+  kBadPage = 13,          // a page's checksum does not match: an erasure
+  kExists = 14,           // SHARD_WRITE: the name is taken by other bytes
+  kNotInline = 15,        // the mutation needs an inline record, this one is striped
+  kNotNumber = 16,        // increment or decrement of a value that is no decimal number
+  kTooLarge = 17,         // the mutated value would exceed the request's inline limit
+  kInvalid = 18,          // malformed request
+  kSuperseded = 19,       // RECORD_APPLY: attempt_id committed, but later commits followed
+};
+const char* name(Status status);
+
+// (number, decider, map hash): a node accepts one map per number.
+struct Epoch {
+  uint32_t number = 0;   // 0: no map
+  uint32_t decider = 0;  // random id of the proxy that made the map
+  uint64_t map_hash = 0;
+
+  friend bool operator==(const Epoch&, const Epoch&) = default;
+};
+std::string to_string(const Epoch& epoch);
+
+struct RequestHeader {
+  Opcode opcode = Opcode::kHello;
+  uint8_t flags = 0;  // reserved, zero
+  uint32_t args_bytes = 0;
+  uint32_t body_bytes = 0;
+  uint64_t opaque = 0;
+  uint64_t cluster_id = 0;
+  Epoch epoch;
+  uint64_t incarnation = 0;  // of the node that the sender means; 0 for control frames
+  uint64_t now_ms = 0;       // sender's unix time: head and tail agree on expiry
+
+  size_t payload_bytes() const { return body_bytes - args_bytes; }
+};
+
+struct ReplyHeader {
+  Opcode opcode = Opcode::kHello;
+  Status status = Status::kOk;
+  uint32_t args_bytes = 0;
+  uint32_t body_bytes = 0;
+  uint64_t opaque = 0;
+  uint64_t incarnation = 0;  // of the answering node process
+  Epoch epoch;               // of the node's installed map
+  uint64_t free_bytes = 0;   // what the node can still take before its soft limit
+
+  size_t payload_bytes() const { return body_bytes - args_bytes; }
+};
+
+void encode(const RequestHeader& header, std::span<std::byte, kHeaderBytes> out);
+void encode(const ReplyHeader& header, std::span<std::byte, kHeaderBytes> out);
+// Refuses a wrong magic or version, an unknown opcode or status, and sizes out of bounds.
+Decoded<RequestHeader> decode_request_header(std::span<const std::byte, kHeaderBytes> in);
+Decoded<ReplyHeader> decode_reply_header(std::span<const std::byte, kHeaderBytes> in);
+
+}  // namespace elastripe::node

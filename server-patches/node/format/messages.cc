@@ -1,0 +1,435 @@
+#include "server-patches/node/format/messages.h"
+
+namespace elastripe::node {
+namespace {
+
+// The least that an element of a list takes on the wire.
+constexpr size_t kScannedRecordBytes = 6;
+constexpr size_t kFloorBytes = 12;
+constexpr size_t kStringBytes = 2;
+constexpr size_t kConfirmEntryBytes = 9;
+constexpr size_t kScannedShardBytes = kShardNameBytes + 14;
+
+template <class Message>
+Decoded<Message> finish(const Reader& in, Message message, const char* what) {
+  if (!in.complete()) return std::unexpected(std::string("malformed ") + what);
+  return message;
+}
+
+bool read_flag(Reader& in) {
+  const uint8_t value = in.u8();
+  if (value > 1) in.fail();
+  return value == 1;
+}
+
+template <class Enum>
+Enum read_enum(Reader& in, Enum last) {
+  const uint8_t value = in.u8();
+  if (value > static_cast<uint8_t>(last)) in.fail();
+  return static_cast<Enum>(value);
+}
+
+std::string read_key(Reader& in, bool may_be_empty = false) {
+  const std::string_view key = in.short_string();
+  if (key.size() > kMaxKeyBytes || (key.empty() && !may_be_empty)) in.fail();
+  return std::string(in.ok() ? key : std::string_view{});
+}
+
+void write_bits(Writer& w, const std::vector<uint8_t>& bits) {
+  w.u32(static_cast<uint32_t>(bits.size()));
+  for (const uint8_t byte : bits) w.u8(byte);
+}
+
+std::vector<uint8_t> read_bits(Reader& in) {
+  std::vector<uint8_t> bits(in.count<uint32_t>(1));
+  for (uint8_t& byte : bits) byte = in.u8();
+  return bits;
+}
+
+void write_names(Writer& w, std::string& out, const std::vector<ShardName>& names) {
+  w.u32(static_cast<uint32_t>(names.size()));
+  for (const ShardName& name : names) encode(name, out);
+}
+
+std::vector<ShardName> read_names(Reader& in) {
+  std::vector<ShardName> names(in.count<uint32_t>(kShardNameBytes));
+  for (ShardName& name : names) name = decode_name(in);
+  return names;
+}
+
+// One list for both directions, so that they can not differ.
+template <class Statistics, class Visit>
+void each_number(Statistics& s, Visit visit) {
+  for (auto* number : {&s.used_bytes, &s.limit_bytes, &s.records, &s.shards, &s.record_bytes,
+                       &s.shard_bytes, &s.frames, &s.bytes_in, &s.bytes_out, &s.cpu_us}) {
+    visit(*number);
+  }
+}
+
+}  // namespace
+
+void encode(const HelloReply& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.clock_ms);
+  w.u64(m.max_version);
+  w.u8(m.has_lease);
+  write_bits(w, m.synced);
+  each_number(m.statistics, [&](uint64_t number) { w.u64(number); });
+}
+
+template <>
+Decoded<HelloReply> decode<HelloReply>(ByteView bytes) {
+  Reader in(bytes);
+  HelloReply m;
+  m.clock_ms = in.u64();
+  m.max_version = in.u64();
+  m.has_lease = read_flag(in);
+  m.synced = read_bits(in);
+  each_number(m.statistics, [&](uint64_t& number) { number = in.u64(); });
+  return finish(in, std::move(m), "HELLO reply");
+}
+
+void encode(const HeartbeatRequest& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.lease_stamp_ms);
+  w.u32(m.lease_ms);
+}
+
+template <>
+Decoded<HeartbeatRequest> decode<HeartbeatRequest>(ByteView bytes) {
+  Reader in(bytes);
+  HeartbeatRequest m;
+  m.lease_stamp_ms = in.u64();
+  m.lease_ms = in.u32();
+  return finish(in, m, "HEARTBEAT");
+}
+
+void encode(const RecordReadRequest& m, std::string& out) {
+  Writer w(out);
+  w.u8(static_cast<uint8_t>(m.role));
+  w.u8(m.m);
+  w.u64(m.if_version);
+  w.short_string(m.key);
+}
+
+template <>
+Decoded<RecordReadRequest> decode<RecordReadRequest>(ByteView bytes) {
+  Reader in(bytes);
+  RecordReadRequest m;
+  m.role = read_enum(in, Role::kAny);
+  m.m = in.u8();
+  m.if_version = in.u64();
+  m.key = read_key(in);
+  return finish(in, std::move(m), "RECORD_READ");
+}
+
+void encode(const FloorReply& m, std::string& out) { Writer(out).u64(m.floor); }
+
+template <>
+Decoded<FloorReply> decode<FloorReply>(ByteView bytes) {
+  Reader in(bytes);
+  const FloorReply m{in.u64()};
+  return finish(in, m, "floor");
+}
+
+void encode(const RecordApplyRequest& m, std::string& out) {
+  Writer w(out);
+  w.u8(m.m);
+  w.id(m.attempt_id);
+  w.u64(m.base_version);
+  w.u8(static_cast<uint8_t>(m.condition));
+  w.u64(m.condition_argument);
+  w.u8(static_cast<uint8_t>(m.mutation));
+  w.u64(m.delta);
+  w.u32(m.inline_max_bytes);
+  w.u8(m.blind);
+  w.short_string(m.key);
+}
+
+template <>
+Decoded<RecordApplyRequest> decode<RecordApplyRequest>(ByteView bytes) {
+  Reader in(bytes);
+  RecordApplyRequest m;
+  m.m = in.u8();
+  m.attempt_id = in.id();
+  m.base_version = in.u64();
+  m.condition = read_enum(in, Condition::kIfValueVersion);
+  m.condition_argument = in.u64();
+  m.mutation = read_enum(in, Mutation::kFence);
+  m.delta = in.u64();
+  m.inline_max_bytes = in.u32();
+  m.blind = read_flag(in);
+  m.key = read_key(in);
+  return finish(in, std::move(m), "RECORD_APPLY");
+}
+
+void encode(const RecordStoreRequest& m, std::string& out) {
+  Writer w(out);
+  w.u8(m.m);
+  w.u8(m.sync);
+  w.u8(m.revive);
+  w.short_string(m.key);
+}
+
+template <>
+Decoded<RecordStoreRequest> decode<RecordStoreRequest>(ByteView bytes) {
+  Reader in(bytes);
+  RecordStoreRequest m;
+  m.m = in.u8();
+  m.sync = read_flag(in);
+  m.revive = read_flag(in);
+  m.key = read_key(in);
+  return finish(in, std::move(m), "RECORD_STORE");
+}
+
+void encode(const RecordStoreReply& m, std::string& out) { Writer(out).u64(m.version); }
+
+template <>
+Decoded<RecordStoreReply> decode<RecordStoreReply>(ByteView bytes) {
+  Reader in(bytes);
+  const RecordStoreReply m{in.u64()};
+  return finish(in, m, "RECORD_STORE reply");
+}
+
+void encode(const RecordScanRequest& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.cursor);
+  w.u32(m.max_bytes);
+  w.u8(m.tombstones_only);
+  w.u8(m.expired_only);
+  write_bits(w, m.partitions);
+}
+
+template <>
+Decoded<RecordScanRequest> decode<RecordScanRequest>(ByteView bytes) {
+  Reader in(bytes);
+  RecordScanRequest m;
+  m.cursor = in.u64();
+  m.max_bytes = in.u32();
+  m.tombstones_only = read_flag(in);
+  m.expired_only = read_flag(in);
+  m.partitions = read_bits(in);
+  return finish(in, std::move(m), "RECORD_SCAN");
+}
+
+void encode(const RecordScanReply& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.cursor);
+  w.u32(static_cast<uint32_t>(m.records.size()));
+  for (const ScannedRecord& record : m.records) {
+    w.short_string(record.key);
+    w.long_string(record.record);
+  }
+  w.u32(static_cast<uint32_t>(m.floors.size()));
+  for (const auto& [partition, floor] : m.floors) {
+    w.u32(partition);
+    w.u64(floor);
+  }
+}
+
+template <>
+Decoded<RecordScanReply> decode<RecordScanReply>(ByteView bytes) {
+  Reader in(bytes);
+  RecordScanReply m;
+  m.cursor = in.u64();
+  m.records.resize(in.count<uint32_t>(kScannedRecordBytes));
+  for (ScannedRecord& record : m.records) {
+    record.key = read_key(in);
+    record.record = in.long_string();
+  }
+  m.floors.resize(in.count<uint32_t>(kFloorBytes));
+  for (auto& [partition, floor] : m.floors) {
+    partition = in.u32();
+    floor = in.u64();
+  }
+  return finish(in, std::move(m), "RECORD_SCAN reply");
+}
+
+void encode(const MarkSyncedRequest& m, std::string& out) {
+  Writer w(out);
+  w.u32(m.partition);
+  w.short_string(m.key);
+  w.u64(m.floor);
+}
+
+template <>
+Decoded<MarkSyncedRequest> decode<MarkSyncedRequest>(ByteView bytes) {
+  Reader in(bytes);
+  MarkSyncedRequest m;
+  m.partition = in.u32();
+  m.key = read_key(in, /*may_be_empty=*/true);
+  m.floor = in.u64();
+  return finish(in, std::move(m), "MARK_SYNCED");
+}
+
+void encode(const RaiseFloorRequest& m, std::string& out) {
+  Writer w(out);
+  w.u32(m.partition);
+  w.u64(m.floor);
+}
+
+template <>
+Decoded<RaiseFloorRequest> decode<RaiseFloorRequest>(ByteView bytes) {
+  Reader in(bytes);
+  RaiseFloorRequest m;
+  m.partition = in.u32();
+  m.floor = in.u64();
+  return finish(in, m, "RAISE_FLOOR");
+}
+
+void encode(const DropTombstonesRequest& m, std::string& out) {
+  Writer w(out);
+  w.u32(m.partition);
+  w.u64(m.floor);
+  w.u32(static_cast<uint32_t>(m.keys.size()));
+  for (const std::string& key : m.keys) w.short_string(key);
+}
+
+template <>
+Decoded<DropTombstonesRequest> decode<DropTombstonesRequest>(ByteView bytes) {
+  Reader in(bytes);
+  DropTombstonesRequest m;
+  m.partition = in.u32();
+  m.floor = in.u64();
+  m.keys.resize(in.count<uint32_t>(kStringBytes));
+  for (std::string& key : m.keys) key = read_key(in);
+  return finish(in, std::move(m), "DROP_TOMBSTONES");
+}
+
+void encode(const ShardWriteRequest& m, std::string& out) { encode(m.header, out); }
+
+template <>
+Decoded<ShardWriteRequest> decode<ShardWriteRequest>(ByteView bytes) {
+  Reader in(bytes);
+  auto header = decode_shard_header(in);
+  if (!header) return std::unexpected(std::move(header.error()));
+  return finish(in, ShardWriteRequest{std::move(*header)}, "SHARD_WRITE");
+}
+
+void encode(const ShardWriteReply& m, std::string& out) { Writer(out).u32(m.crc32c); }
+
+template <>
+Decoded<ShardWriteReply> decode<ShardWriteReply>(ByteView bytes) {
+  Reader in(bytes);
+  const ShardWriteReply m{in.u32()};
+  return finish(in, m, "SHARD_WRITE reply");
+}
+
+void encode(const ShardReadRequest& m, std::string& out) {
+  encode(m.name, out);
+  Writer w(out);
+  w.u32(m.offset);
+  w.u32(m.length);
+}
+
+template <>
+Decoded<ShardReadRequest> decode<ShardReadRequest>(ByteView bytes) {
+  Reader in(bytes);
+  ShardReadRequest m;
+  m.name = decode_name(in);
+  m.offset = in.u32();
+  m.length = in.u32();
+  return finish(in, m, "SHARD_READ");
+}
+
+void encode(const ShardConfirmRequest& m, std::string& out) {
+  Writer w(out);
+  write_names(w, out, m.names);
+}
+
+template <>
+Decoded<ShardConfirmRequest> decode<ShardConfirmRequest>(ByteView bytes) {
+  Reader in(bytes);
+  ShardConfirmRequest m{read_names(in)};
+  return finish(in, std::move(m), "SHARD_CONFIRM");
+}
+
+void encode(const ShardConfirmReply& m, std::string& out) {
+  Writer w(out);
+  w.u32(static_cast<uint32_t>(m.entries.size()));
+  for (const auto& entry : m.entries) {
+    w.u8(entry.present);
+    w.u32(entry.crc32c);
+    w.u32(entry.payload_bytes);
+  }
+}
+
+template <>
+Decoded<ShardConfirmReply> decode<ShardConfirmReply>(ByteView bytes) {
+  Reader in(bytes);
+  ShardConfirmReply m;
+  m.entries.resize(in.count<uint32_t>(kConfirmEntryBytes));
+  for (auto& entry : m.entries) {
+    entry.present = read_flag(in);
+    entry.crc32c = in.u32();
+    entry.payload_bytes = in.u32();
+  }
+  return finish(in, std::move(m), "SHARD_CONFIRM reply");
+}
+
+void encode(const ShardDeleteRequest& m, std::string& out) {
+  Writer w(out);
+  write_names(w, out, m.names);
+}
+
+template <>
+Decoded<ShardDeleteRequest> decode<ShardDeleteRequest>(ByteView bytes) {
+  Reader in(bytes);
+  ShardDeleteRequest m{read_names(in)};
+  return finish(in, std::move(m), "SHARD_DELETE");
+}
+
+void encode(const ShardDeleteReply& m, std::string& out) { Writer(out).u32(m.deleted); }
+
+template <>
+Decoded<ShardDeleteReply> decode<ShardDeleteReply>(ByteView bytes) {
+  Reader in(bytes);
+  const ShardDeleteReply m{in.u32()};
+  return finish(in, m, "SHARD_DELETE reply");
+}
+
+void encode(const ShardScanRequest& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.cursor);
+  w.u32(m.max_entries);
+  w.u32(m.min_age_ms);
+}
+
+template <>
+Decoded<ShardScanRequest> decode<ShardScanRequest>(ByteView bytes) {
+  Reader in(bytes);
+  ShardScanRequest m;
+  m.cursor = in.u64();
+  m.max_entries = in.u32();
+  m.min_age_ms = in.u32();
+  return finish(in, m, "SHARD_SCAN");
+}
+
+void encode(const ShardScanReply& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.cursor);
+  w.u32(static_cast<uint32_t>(m.shards.size()));
+  for (const ScannedShard& shard : m.shards) {
+    encode(shard.name, out);
+    w.short_string(shard.key);
+    w.u64(shard.age_ms);
+    w.u32(shard.payload_bytes);
+  }
+}
+
+template <>
+Decoded<ShardScanReply> decode<ShardScanReply>(ByteView bytes) {
+  Reader in(bytes);
+  ShardScanReply m;
+  m.cursor = in.u64();
+  m.shards.resize(in.count<uint32_t>(kScannedShardBytes));
+  for (ScannedShard& shard : m.shards) {
+    shard.name = decode_name(in);
+    shard.key = read_key(in);
+    shard.age_ms = in.u64();
+    shard.payload_bytes = in.u32();
+  }
+  return finish(in, std::move(m), "SHARD_SCAN reply");
+}
+
+}  // namespace elastripe::node

@@ -1,0 +1,238 @@
+// The args of every request and reply. docs/node-protocol.md, one section an opcode.
+//
+// Each message has encode(message, out) and decode(ByteView) -> Decoded<message>; a decoder refuses
+// left-over bytes. "Payload" says what follows the args in the frame.
+#pragma once
+
+#include <vector>
+
+#include "server-patches/node/format/cluster_map.h"
+#include "server-patches/node/format/record.h"
+#include "server-patches/node/format/shard.h"
+
+namespace elastripe::node {
+
+// What nodes tell about themselves: for operators now, for placement later.
+struct NodeStatistics {
+  uint64_t used_bytes = 0;   // memory taken for items, slab waste included
+  uint64_t limit_bytes = 0;  // -m
+  uint64_t records = 0;
+  uint64_t shards = 0;
+  uint64_t record_bytes = 0;
+  uint64_t shard_bytes = 0;
+  uint64_t frames = 0;  // served since the start
+  uint64_t bytes_in = 0;
+  uint64_t bytes_out = 0;
+  uint64_t cpu_us = 0;  // of the process
+};
+
+// HELLO: who are you, which map have you got. Answered in any state.
+struct HelloReply {
+  uint64_t clock_ms = 0;     // the node's CLOCK_BOOTTIME
+  uint64_t max_version = 0;  // highest version that it has seen
+  bool has_lease = false;
+  std::vector<uint8_t> synced;  // one bit a partition, for the installed map; empty without a map
+  NodeStatistics statistics;
+};  // payload: the installed map, or empty
+
+// HEARTBEAT: the header's epoch is the decider's; any other epoch at the node answers kStaleEpoch.
+// Grants the lease until lease_stamp_ms + lease_ms on the node's clock, where the stamp is the
+// clock_ms of the node's previous reply: a delayed heartbeat can not lengthen a lease.
+struct HeartbeatRequest {
+  uint64_t lease_stamp_ms = 0;  // 0: no grant, only asks
+  uint32_t lease_ms = 0;
+};
+// Answered with a HelloReply without payload.
+
+// INSTALL_MAP: payload is the map. Accepted if its number is above the installed one, or if it is
+// the installed one; else kStaleEpoch. Voids the lease unless it is the installed one.
+
+enum class Role : uint8_t {
+  kTail = 0,  // reads
+  kHead = 1,  // decides
+  kAny = 2,   // sync: answered even if not synced, and by sources that are no homes
+};
+
+struct RecordReadRequest {
+  Role role = Role::kTail;
+  uint8_t m = 1;            // of the key's pool: the role is among the first m+1 homes
+  uint64_t if_version = 0;  // kSame if the record has it; 0: always send
+  std::string key;
+};
+// kOk: payload is the record (tombstones and expired records too).
+struct FloorReply {  // args of kOk, kSame and kNotFound of RECORD_READ and RECORD_APPLY
+  uint64_t floor = 0;  // of the partition: a missing record counts as version = fence = floor
+};
+
+// Values are on the wire: never renumber.
+enum class Condition : uint8_t {
+  kAlways = 0,          // never resent: a late copy would take effect twice
+  kIfVersion = 1,       // version == argument (missing record: argument == floor or 0)
+  kIfAbsent = 2,        // no live record
+  kIfPresent = 3,       // a live record
+  kIfValueVersion = 4,  // a live record with value_version == argument, else: kNotFound if absent
+};
+enum class Mutation : uint8_t {
+  kSet = 0,        // content is the new one
+  kAppend = 1,     // content.value is added to an inline value; flags and exptime stay
+  kPrepend = 2,
+  kIncrement = 3,  // by `delta`, wraps at 2^64; memcached's in-place rules for the length
+  kDecrement = 4,  // by `delta`, stops at 0
+  kTouch = 5,      // content.exptime; value_version stays
+  kDelete = 6,     // tombstone
+  kFence = 7,      // content unchanged, fence = the new version; a missing record becomes a tombstone
+};
+
+// RECORD_APPLY: the head checks and commits one change of a record (rules 5-7).
+struct RecordApplyRequest {
+  uint8_t m = 1;
+  Id128 attempt_id;
+  uint64_t base_version = 0;  // where the transaction started from, known before its first shard write
+  Condition condition = Condition::kAlways;
+  uint64_t condition_argument = 0;
+  Mutation mutation = Mutation::kSet;
+  uint64_t delta = 0;
+  uint32_t inline_max_bytes = 0;  // kAppend/kPrepend answer kTooLarge above it
+  bool blind = false;  // revives a key of a LOST partition: an unconditional SET of a client
+  std::string key;
+};
+// Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch; else empty).
+// kOk: args FloorReply; payload is the new RecordMeta for kSet and kDelete (the proxy has the
+//   content), the whole new record for the others.
+// kConditionFailed, kFenced, kNotInline, kNotNumber, kTooLarge, kSuperseded: payload is the current
+//   record, or empty if there is none (args FloorReply). Also kOk for an attempt that had already
+//   committed and is the newest version; kSuperseded if newer versions followed.
+
+// RECORD_STORE: payload is a record; stored if its version is greater than what is there.
+struct RecordStoreRequest {
+  uint8_t m = 1;
+  bool sync = false;  // by sync, not by a commit: any home of the partition takes it
+  bool revive = false;  // of a blind SET in a LOST partition: marks the key synced
+  std::string key;
+};
+struct RecordStoreReply {
+  uint64_t version = 0;  // what the node holds now: >= the record's
+};
+
+// RECORD_SCAN: all records of the chosen partitions, whole hash buckets at a time; answered by
+// sources and homes, synced or not.
+struct RecordScanRequest {
+  uint64_t cursor = 0;  // 0 starts; the reply's cursor goes on
+  uint32_t max_bytes = 0;
+  bool tombstones_only = false;
+  bool expired_only = false;
+  std::vector<uint8_t> partitions;  // one bit a partition
+};
+struct ScannedRecord {
+  std::string key;
+  std::string record;  // encoded
+};
+struct RecordScanReply {
+  uint64_t cursor = 0;  // 0: done
+  std::vector<ScannedRecord> records;
+  std::vector<std::pair<uint32_t, uint64_t>> floors;  // (partition, floor), sent with cursor 0
+};
+
+// MARK_SYNCED: every home of the current epoch stores all of the key, or of the partition.
+// A node that is no home of the partition then forgets what it has of it.
+struct MarkSyncedRequest {
+  uint32_t partition = 0;
+  std::string key;  // empty: the whole partition
+  uint64_t floor = 0;  // raises the partition's floor
+};
+
+// RAISE_FLOOR: at every home before any DROP_TOMBSTONES of versions up to it (rule 9).
+struct RaiseFloorRequest {
+  uint32_t partition = 0;
+  uint64_t floor = 0;
+};
+// DROP_TOMBSTONES: removes these keys' tombstones whose versions are at most `floor`.
+struct DropTombstonesRequest {
+  uint32_t partition = 0;
+  uint64_t floor = 0;
+  std::vector<std::string> keys;
+};
+
+// SHARD_WRITE: payload is the shard's bytes. A second copy with the same bytes answers kOk.
+struct ShardWriteRequest {
+  ShardHeader header;
+};
+struct ShardWriteReply {
+  uint32_t crc32c = 0;  // of the payload
+};
+
+struct ShardReadRequest {
+  ShardName name;
+  uint32_t offset = 0;
+  uint32_t length = 0;  // 0: to the end
+};  // kOk: payload is the bytes
+
+// SHARD_CONFIRM: are these shards here, intact? (re-prepare, rule 6a)
+struct ShardConfirmRequest {
+  std::vector<ShardName> names;
+};
+struct ShardConfirmReply {
+  struct Entry {
+    bool present = false;
+    uint32_t crc32c = 0;  // of the payload
+    uint32_t payload_bytes = 0;
+  };
+  std::vector<Entry> entries;  // in the order asked
+};
+
+struct ShardDeleteRequest {
+  std::vector<ShardName> names;
+};
+struct ShardDeleteReply {
+  uint32_t deleted = 0;
+};
+
+struct ShardScanRequest {
+  uint64_t cursor = 0;
+  uint32_t max_entries = 0;
+  uint32_t min_age_ms = 0;  // skips younger ones
+};
+struct ScannedShard {
+  ShardName name;
+  std::string key;
+  uint64_t age_ms = 0;
+  uint32_t payload_bytes = 0;
+};
+struct ShardScanReply {
+  uint64_t cursor = 0;  // 0: done
+  std::vector<ScannedShard> shards;
+};
+
+#define ELASTRIPE_MESSAGE(Type)              \
+  void encode(const Type& m, std::string& out); \
+  template <>                                \
+  Decoded<Type> decode<Type>(ByteView in)
+
+template <class Message>
+Decoded<Message> decode(ByteView in);
+
+ELASTRIPE_MESSAGE(HelloReply);
+ELASTRIPE_MESSAGE(HeartbeatRequest);
+ELASTRIPE_MESSAGE(RecordReadRequest);
+ELASTRIPE_MESSAGE(FloorReply);
+ELASTRIPE_MESSAGE(RecordApplyRequest);
+ELASTRIPE_MESSAGE(RecordStoreRequest);
+ELASTRIPE_MESSAGE(RecordStoreReply);
+ELASTRIPE_MESSAGE(RecordScanRequest);
+ELASTRIPE_MESSAGE(RecordScanReply);
+ELASTRIPE_MESSAGE(MarkSyncedRequest);
+ELASTRIPE_MESSAGE(RaiseFloorRequest);
+ELASTRIPE_MESSAGE(DropTombstonesRequest);
+ELASTRIPE_MESSAGE(ShardWriteRequest);
+ELASTRIPE_MESSAGE(ShardWriteReply);
+ELASTRIPE_MESSAGE(ShardReadRequest);
+ELASTRIPE_MESSAGE(ShardConfirmRequest);
+ELASTRIPE_MESSAGE(ShardConfirmReply);
+ELASTRIPE_MESSAGE(ShardDeleteRequest);
+ELASTRIPE_MESSAGE(ShardDeleteReply);
+ELASTRIPE_MESSAGE(ShardScanRequest);
+ELASTRIPE_MESSAGE(ShardScanReply);
+
+#undef ELASTRIPE_MESSAGE
+
+}  // namespace elastripe::node

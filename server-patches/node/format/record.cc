@@ -1,0 +1,172 @@
+#include "server-patches/node/format/record.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace elastripe::node {
+namespace {
+
+// Fixed part of a segment entry, and of each member of a list: what a hostile count is held
+// against.
+constexpr size_t kSegmentBytes = 38;
+constexpr size_t kAttemptBytes = 24;
+
+void encode(const Segment& segment, Writer& w) {
+  w.id(segment.data_txid);
+  w.u32(segment.number);
+  w.u32(segment.generation);
+  w.u8(static_cast<uint8_t>(segment.state));
+  w.u32(segment.length);
+  w.u32(segment.block_bytes);
+  w.u32(segment.crc32c);
+  w.u8(static_cast<uint8_t>(segment.placement.size()));
+  for (const NodeId node : segment.placement) w.u16(node);
+}
+
+Segment decode_segment(Reader& in, const coding::Scheme& scheme) {
+  Segment segment;
+  segment.data_txid = in.id();
+  segment.number = in.u32();
+  segment.generation = in.u32();
+  const uint8_t state = in.u8();
+  if (state > static_cast<uint8_t>(coding::State::kWide)) in.fail();
+  segment.state = static_cast<coding::State>(state);
+  segment.length = in.u32();
+  segment.block_bytes = in.u32();
+  segment.crc32c = in.u32();
+  const size_t placed = in.count<uint8_t>(sizeof(NodeId));
+  if (placed != static_cast<size_t>(scheme.shards())) in.fail();
+  // A segment is l = lcm(k, k') blocks: bytes beyond them would have no shard.
+  const uint64_t blocks = std::lcm<uint64_t>(scheme.k, scheme.k_prime);
+  if (segment.length > blocks * segment.block_bytes) in.fail();
+  if (!in.ok()) return segment;
+  segment.placement.reserve(placed);
+  for (size_t i = 0; i < placed; ++i) segment.placement.push_back(in.u16());
+  return segment;
+}
+
+void encode(const coding::Scheme& scheme, Writer& w) {
+  w.u8(static_cast<uint8_t>(scheme.layout));
+  w.u8(scheme.k);
+  w.u8(scheme.m);
+  w.u8(scheme.k_prime);
+}
+
+Decoded<coding::Scheme> decode_scheme(Reader& in) {
+  const uint8_t layout = in.u8();
+  coding::Scheme scheme;
+  scheme.layout = static_cast<coding::LayoutKind>(layout);
+  scheme.k = in.u8();
+  scheme.m = in.u8();
+  scheme.k_prime = in.u8();
+  if (!in.ok()) return std::unexpected("record is cut off");
+  if (layout > static_cast<uint8_t>(coding::LayoutKind::kErs2)) {
+    return std::unexpected("unknown layout " + std::to_string(layout));
+  }
+  if (auto valid = coding::validate(scheme); !valid) {
+    return std::unexpected(std::move(valid.error()));
+  }
+  return scheme;
+}
+
+}  // namespace
+
+const RecentAttempt* Record::find_attempt(const Id128& attempt_id) const {
+  const auto found = std::ranges::find(meta.recent, attempt_id, &RecentAttempt::attempt_id);
+  return found == meta.recent.end() ? nullptr : &*found;
+}
+
+void encode(const RecordMeta& meta, std::string& out) {
+  Writer w(out);
+  w.u64(meta.version);
+  w.u64(meta.value_version);
+  w.u64(meta.fence);
+  w.u8(static_cast<uint8_t>(meta.recent.size()));
+  for (const RecentAttempt& attempt : meta.recent) {
+    w.u64(attempt.version);
+    w.id(attempt.attempt_id);
+  }
+}
+
+void encode(const RecordContent& content, std::string& out) {
+  Writer w(out);
+  w.u8(static_cast<uint8_t>(content.kind));
+  w.u32(content.flags);
+  w.u32(content.exptime);
+  w.u64(content.size);
+  encode(content.scheme, w);
+  switch (content.kind) {
+    case RecordKind::kInline:
+      w.long_string(content.value);
+      break;
+    case RecordKind::kStriped:
+      w.u32(static_cast<uint32_t>(content.segments.size()));
+      for (const Segment& segment : content.segments) encode(segment, w);
+      break;
+    case RecordKind::kTombstone:
+      break;
+  }
+}
+
+void encode(const Record& record, std::string& out) {
+  encode(record.meta, out);
+  encode(record.content, out);
+}
+
+Decoded<RecordMeta> decode_meta(Reader& in) {
+  RecordMeta meta;
+  meta.version = in.u64();
+  meta.value_version = in.u64();
+  meta.fence = in.u64();
+  const size_t attempts = in.count<uint8_t>(kAttemptBytes);
+  if (!in.ok()) return std::unexpected("record is cut off");
+  if (attempts > kRecentAttempts) return std::unexpected("record lists too many attempts");
+  meta.recent.reserve(attempts);
+  for (size_t i = 0; i < attempts; ++i) {
+    const uint64_t version = in.u64();
+    meta.recent.push_back({version, in.id()});
+  }
+  return meta;
+}
+
+Decoded<RecordContent> decode_content(Reader& in) {
+  RecordContent content;
+  const uint8_t kind = in.u8();
+  if (kind > static_cast<uint8_t>(RecordKind::kTombstone)) {
+    return std::unexpected("unknown record kind " + std::to_string(kind));
+  }
+  content.kind = static_cast<RecordKind>(kind);
+  content.flags = in.u32();
+  content.exptime = in.u32();
+  content.size = in.u64();
+  auto scheme = decode_scheme(in);
+  if (!scheme) return std::unexpected(std::move(scheme.error()));
+  content.scheme = *scheme;
+  uint64_t size = 0;
+  if (content.kind == RecordKind::kInline) {
+    content.value = in.long_string();
+    size = content.value.size();
+  } else if (content.kind == RecordKind::kStriped) {
+    const size_t segments = in.count<uint32_t>(kSegmentBytes);
+    content.segments.reserve(segments);
+    for (size_t i = 0; i < segments && in.ok(); ++i) {
+      content.segments.push_back(decode_segment(in, content.scheme));
+      size += content.segments.back().length;
+    }
+  }
+  if (!in.ok()) return std::unexpected("record is cut off or has a malformed segment");
+  if (size != content.size) return std::unexpected("record size does not match its contents");
+  return content;
+}
+
+Decoded<Record> decode_record(ByteView bytes) {
+  Reader in(bytes);
+  auto meta = decode_meta(in);
+  if (!meta) return std::unexpected(std::move(meta.error()));
+  auto content = decode_content(in);
+  if (!content) return std::unexpected(std::move(content.error()));
+  if (!in.complete()) return std::unexpected("record has left-over bytes");
+  return Record{std::move(*meta), std::move(*content)};
+}
+
+}  // namespace elastripe::node

@@ -1,0 +1,88 @@
+// The record: the directory entry of an object. docs/node-protocol.md, "Records".
+//
+//   record = meta | content
+//
+// The meta is what the head assigns (rule 5 of docs/consistency.md), the content what a commit
+// brings. They are encoded one after the other, so that a proxy appends the content that it already
+// holds to the meta that the head answers.
+#pragma once
+
+#include <vector>
+
+#include "coding/scheme.h"
+#include "server-patches/node/format/frame.h"
+
+namespace elastripe::node {
+
+inline constexpr size_t kMaxKeyBytes = 250;
+inline constexpr size_t kRecentAttempts = 8;
+inline constexpr int kCounterBits = 28;  // version = epoch number << 28 | counter
+
+// Values are stored: never renumber.
+enum class RecordKind : uint8_t {
+  kInline = 0,     // the value lies in the record
+  kStriped = 1,    // the value lies in the shards of the segment table
+  kTombstone = 2,  // deleted; keeps versions monotonic
+};
+
+struct RecentAttempt {
+  uint64_t version = 0;
+  Id128 attempt_id;
+  friend bool operator==(const RecentAttempt&, const RecentAttempt&) = default;
+};
+
+struct RecordMeta {
+  uint64_t version = 0;        // orders every commit of the record
+  uint64_t value_version = 0;  // moves only when memcached's cas would
+  uint64_t fence = 0;          // transactions that started from a lower version must start again
+  std::vector<RecentAttempt> recent;  // newest last, at most kRecentAttempts
+  friend bool operator==(const RecordMeta&, const RecordMeta&) = default;
+};
+
+// A slice of a large object, coded and placed by itself.
+struct Segment {
+  Id128 data_txid;           // names the shards
+  uint32_t number = 0;       // the shards' segment number under data_txid
+  uint32_t generation = 0;   // which parity shards are current
+  coding::State state = coding::State::kNarrow;
+  uint32_t length = 0;       // object bytes
+  uint32_t block_bytes = 0;
+  uint32_t crc32c = 0;       // of the object bytes; 0 = none (once partial updates exist)
+  std::vector<NodeId> placement;  // k' data shards, then m parity shards
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+struct RecordContent {
+  RecordKind kind = RecordKind::kTombstone;
+  uint32_t flags = 0;    // the client's
+  uint32_t exptime = 0;  // unix seconds; 0 = never. The only place of an expiry (rule 17)
+  uint64_t size = 0;     // object bytes
+  coding::Scheme scheme;
+  std::string value;              // kInline
+  std::vector<Segment> segments;  // kStriped, in object order
+  friend bool operator==(const RecordContent&, const RecordContent&) = default;
+};
+
+struct Record {
+  RecordMeta meta;
+  RecordContent content;
+  friend bool operator==(const Record&, const Record&) = default;
+
+  bool is_tombstone() const { return content.kind == RecordKind::kTombstone; }
+  // Expired things are misses everywhere; memcached's comparison (exptime <= now).
+  bool is_expired(uint64_t now_ms) const {
+    return content.exptime != 0 && content.exptime <= now_ms / 1000;
+  }
+  bool is_live(uint64_t now_ms) const { return !is_tombstone() && !is_expired(now_ms); }
+  const RecentAttempt* find_attempt(const Id128& attempt_id) const;
+};
+
+void encode(const RecordMeta& meta, std::string& out);
+void encode(const RecordContent& content, std::string& out);
+void encode(const Record& record, std::string& out);
+Decoded<RecordMeta> decode_meta(Reader& in);
+Decoded<RecordContent> decode_content(Reader& in);
+// Checks the scheme, the kinds, that segment lengths add up to `size`, and placement sizes.
+Decoded<Record> decode_record(ByteView in);
+
+}  // namespace elastripe::node

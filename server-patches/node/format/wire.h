@@ -1,0 +1,135 @@
+// Reading and writing of little-endian wire data: the primitives under every node format.
+//
+// A Writer appends to a string; a Reader walks a view and, once something was missing or out of
+// bounds, stays failed and returns zeros, so a decoder checks `ok()` once at its end. Neither throws.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace elastripe::node {
+
+using ByteView = std::span<const std::byte>;
+using MutableByteView = std::span<std::byte>;
+
+inline std::string_view as_text(ByteView bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+inline ByteView as_view(std::string_view text) {
+  return std::as_bytes(std::span<const char>(text.data(), text.size()));
+}
+
+// What a decoder refused, in one line; the bytes came from a peer and mean nothing else.
+using FormatError = std::string;
+template <class T>
+using Decoded = std::expected<T, FormatError>;
+
+// A random 128-bit name: data_txid or attempt_id. Zero means none.
+struct Id128 {
+  uint64_t hi = 0;
+  uint64_t lo = 0;
+
+  friend bool operator==(const Id128&, const Id128&) = default;
+  friend auto operator<=>(const Id128&, const Id128&) = default;
+  bool is_zero() const { return hi == 0 && lo == 0; }
+};
+std::string to_string(const Id128& id);  // 32 hex digits
+
+class Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) {}
+
+  template <std::unsigned_integral T>
+  void number(T value) {
+    char raw[sizeof(T)];
+    for (size_t i = 0; i < sizeof(T); ++i) raw[i] = static_cast<char>(value >> (8 * i) & 0xff);
+    out_.append(raw, sizeof(T));
+  }
+  void u8(uint8_t v) { number(v); }
+  void u16(uint16_t v) { number(v); }
+  void u32(uint32_t v) { number(v); }
+  void u64(uint64_t v) { number(v); }
+  void id(const Id128& v) {
+    u64(v.hi);
+    u64(v.lo);
+  }
+  void raw(std::string_view v) { out_.append(v); }
+  // Length-prefixed: keys and names (at most 65535 bytes), and values.
+  void short_string(std::string_view v) {
+    u16(static_cast<uint16_t>(v.size()));
+    raw(v);
+  }
+  void long_string(std::string_view v) {
+    u32(static_cast<uint32_t>(v.size()));
+    raw(v);
+  }
+
+ private:
+  std::string& out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(ByteView in) : in_(in) {}
+
+  template <std::unsigned_integral T>
+  T number() {
+    if (!take(sizeof(T))) return 0;
+    T value = 0;
+    for (size_t i = 0; i < sizeof(T); ++i) {
+      value = static_cast<T>(value | static_cast<T>(static_cast<T>(last_[i]) << (8 * i)));
+    }
+    return value;
+  }
+  uint8_t u8() { return number<uint8_t>(); }
+  uint16_t u16() { return number<uint16_t>(); }
+  uint32_t u32() { return number<uint32_t>(); }
+  uint64_t u64() { return number<uint64_t>(); }
+  Id128 id() {
+    const uint64_t hi = u64();
+    return {hi, u64()};
+  }
+  // Views into the input: they live as long as it does.
+  std::string_view raw(size_t bytes) { return take(bytes) ? as_text(last_) : std::string_view{}; }
+  std::string_view short_string() { return raw(u16()); }
+  std::string_view long_string() { return raw(u32()); }
+  std::string_view rest() { return raw(in_.size()); }
+
+  // Reads a count whose elements take at least `element_bytes` each, so that a hostile count can
+  // never make the caller reserve more than the input's own size.
+  template <std::unsigned_integral T>
+  size_t count(size_t element_bytes) {
+    const size_t n = number<T>();
+    if (n * element_bytes > in_.size()) fail();
+    return ok_ ? n : 0;
+  }
+
+  void fail() { ok_ = false; }
+  bool ok() const { return ok_; }
+  bool at_end() const { return in_.empty(); }
+  // True if everything was read, and nothing is left over.
+  bool complete() const { return ok_ && in_.empty(); }
+
+ private:
+  bool take(size_t bytes) {
+    if (!ok_ || bytes > in_.size()) {
+      ok_ = false;
+      return false;
+    }
+    last_ = in_.first(bytes);
+    in_ = in_.subspan(bytes);
+    return true;
+  }
+
+  ByteView in_;
+  ByteView last_;
+  bool ok_ = true;
+};
+
+}  // namespace elastripe::node
