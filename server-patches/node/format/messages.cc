@@ -163,6 +163,23 @@ Decoded<RecordApplyRequest> decode<RecordApplyRequest>(ByteView bytes) {
   return finish(in, std::move(m), "RECORD_APPLY");
 }
 
+void encode(const RecordApplyReply& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.floor);
+  w.u8(m.whole_record);
+  w.long_string(m.superseded);
+}
+
+template <>
+Decoded<RecordApplyReply> decode<RecordApplyReply>(ByteView bytes) {
+  Reader in(bytes);
+  RecordApplyReply m;
+  m.floor = in.u64();
+  m.whole_record = read_flag(in);
+  m.superseded = in.long_string();
+  return finish(in, m, "RECORD_APPLY reply");
+}
+
 void encode(const RecordStoreRequest& m, std::string& out) {
   Writer w(out);
   w.u8(m.m);

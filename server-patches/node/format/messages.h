@@ -60,7 +60,7 @@ struct RecordReadRequest {
   std::string key;
 };
 // kOk: payload is the record (tombstones and expired records too).
-struct FloorReply {  // args of kOk, kSame and kNotFound of RECORD_READ and RECORD_APPLY
+struct FloorReply {  // args of kOk, kSame and kNotFound of RECORD_READ
   uint64_t floor = 0;  // of the partition: a missing record counts as version = fence = floor
 };
 
@@ -97,11 +97,17 @@ struct RecordApplyRequest {
   std::string key;
 };
 // Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch; else empty).
-// kOk: args FloorReply; payload is the new RecordMeta for kSet and kDelete (the proxy has the
-//   content), the whole new record for the others.
-// kConditionFailed, kFenced, kNotInline, kNotNumber, kTooLarge, kSuperseded: payload is the current
-//   record, or empty if there is none (args FloorReply). Also kOk for an attempt that had already
-//   committed and is the newest version; kSuperseded if newer versions followed.
+// Answered with a RecordApplyReply by every status that says what the record is (kOk, kNotFound,
+// kConditionFailed, kFenced, kNotInline, kNotNumber, kTooLarge, kSuperseded).
+// Payload: of kOk the new RecordMeta for kSet and kDelete (the proxy has the content), the whole new
+// record for the other mutations and for an attempt that had committed before; of the others the
+// current record, or nothing if there is none.
+struct RecordApplyReply {
+  uint64_t floor = 0;          // of the partition
+  bool whole_record = false;   // the payload is a record, not a meta
+  std::string superseded;      // kOk of kSet and kDelete: the encoded RecordContent that was replaced,
+                               // if that was striped: the proxy deletes its shards after a grace
+};
 
 // RECORD_STORE: payload is a record; stored if its version is greater than what is there.
 struct RecordStoreRequest {
@@ -216,6 +222,7 @@ ELASTRIPE_MESSAGE(HeartbeatRequest);
 ELASTRIPE_MESSAGE(RecordReadRequest);
 ELASTRIPE_MESSAGE(FloorReply);
 ELASTRIPE_MESSAGE(RecordApplyRequest);
+ELASTRIPE_MESSAGE(RecordApplyReply);
 ELASTRIPE_MESSAGE(RecordStoreRequest);
 ELASTRIPE_MESSAGE(RecordStoreReply);
 ELASTRIPE_MESSAGE(RecordScanRequest);
