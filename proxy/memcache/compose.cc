@@ -1,0 +1,70 @@
+#include "proxy/memcache/compose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace elastripe::memcache {
+namespace {
+
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr size_t kMaxReasonBytes = 200;
+
+template <class... Args>
+void print(Output& output, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::basic_memory_buffer<char, 512> text;
+  fmt::vformat_to(std::back_inserter(text), format, fmt::make_format_args(args...));
+  output.append(std::string_view(text.data(), text.size()));
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(text.substr(0, kMaxReasonBytes));
+  std::ranges::replace_if(line, [](char c) { return (c >= 0 && c < 0x20) || c == 0x7f; }, ' ');
+  return line;
+}
+
+}  // namespace
+
+void compose_line(Output& output, std::string_view line) {
+  output.append(line);
+  output.append(kLineEnd);
+}
+
+void compose_number(Output& output, uint64_t number) { print(output, "{}\r\n", number); }
+
+void compose_value(Output& output, std::string_view key, uint32_t flags, Buffer value,
+                   std::optional<uint64_t> cas_unique) {
+  compose_value_header(output, key, flags, value.size(), cas_unique);
+  output.append(std::move(value));
+  compose_value_trailer(output);
+}
+
+void compose_value_header(Output& output, std::string_view key, uint32_t flags,
+                          uint64_t value_bytes, std::optional<uint64_t> cas_unique) {
+  print(output, "VALUE {} {} {}", key, flags, value_bytes);
+  if (cas_unique) print(output, " {}", *cas_unique);
+  output.append(kLineEnd);
+}
+
+void compose_value_trailer(Output& output) { output.append(kLineEnd); }
+
+void compose_client_error(Output& output, std::string_view reason) {
+  print(output, "CLIENT_ERROR {}\r\n", one_line(reason));
+}
+
+void compose_server_error(Output& output, std::string_view reason) {
+  print(output, "SERVER_ERROR {}\r\n", one_line(reason));
+}
+
+void compose_stat(Output& output, std::string_view name, std::string_view value) {
+  print(output, "STAT {} {}\r\n", name, one_line(value));
+}
+
+void compose_version(Output& output, std::string_view version) {
+  print(output, "VERSION {}\r\n", version);
+}
+
+}  // namespace elastripe::memcache

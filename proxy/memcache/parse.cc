@@ -1,0 +1,281 @@
+#include "proxy/memcache/parse.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <climits>
+#include <optional>
+
+#include "proxy/memcache/replies.h"
+
+namespace elastripe::memcache {
+namespace {
+
+// Arguments beyond these are counted, not kept: no command takes so many (but for keys).
+constexpr size_t kKeptTokens = 8;
+constexpr int32_t kMaxValueBytes =
+    INT_MAX - 2;  // as memcached, which adds the terminator in an int
+constexpr size_t kTerminatorBytes = 2;
+constexpr char kBinaryMagic = '\x80';
+
+// The first token at or after `from`; empty at the end of the line. Tokens are split by spaces
+// only.
+std::string_view token_at(std::string_view line, size_t from) {
+  const size_t begin = line.find_first_not_of(' ', from);
+  if (begin == std::string_view::npos) return {};
+  return line.substr(begin, line.find(' ', begin) - begin);
+}
+
+size_t end_of(std::string_view line, std::string_view token) {
+  return static_cast<size_t>(token.data() - line.data()) + token.size();
+}
+
+struct Tokens {
+  std::array<std::string_view, kKeptTokens> at;  // [0] is the command
+  std::string_view last;
+  size_t count = 0;
+};
+
+Tokens tokenize(std::string_view line) {
+  Tokens tokens;
+  for (std::string_view token = token_at(line, 0); !token.empty();
+       token = token_at(line, end_of(line, token))) {
+    if (tokens.count < kKeptTokens) tokens.at[tokens.count] = token;
+    tokens.last = token;
+    ++tokens.count;
+  }
+  return tokens;
+}
+
+// Like strtol but for white space and overflow: an optional sign, then digits to the token's end.
+template <class Number>
+std::optional<Number> parse_number(std::string_view token) {
+  if (token.starts_with('+')) {
+    token.remove_prefix(1);
+    if (token.starts_with('-')) return std::nullopt;
+  }
+  Number number{};
+  const char* end = token.data() + token.size();
+  const auto [stop, error] = std::from_chars(token.data(), end, number);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+std::optional<uint32_t> parse_value_bytes(std::string_view token) {
+  const auto bytes = parse_number<int32_t>(token);
+  if (!bytes || *bytes < 0 || *bytes > kMaxValueBytes) return std::nullopt;
+  return static_cast<uint32_t>(*bytes);
+}
+
+ParseResult accept() { return {.status = ParseStatus::kRequest}; }
+
+ParseResult refuse(std::string_view reply) {
+  return {.status = ParseStatus::kInvalid, .reply = reply};
+}
+
+ParseResult refuse_and_close(std::string_view reply) {
+  return {.status = ParseStatus::kInvalid, .reply = reply, .close = true};
+}
+
+// For errors found where memcached has already seen a closing `noreply`, which silences them too.
+ParseResult refuse(std::string_view reply, const Request& request) {
+  return refuse(request.noreply ? std::string_view{} : reply);
+}
+
+ParseResult parse_retrieval(std::string_view line, const Tokens& tokens, size_t max_keys,
+                            Request& request) {
+  if (tokens.count < 2) return refuse(replies::kError);
+  size_t next = end_of(line, tokens.at[0]);
+  if (request.command == Command::kGat || request.command == Command::kGats) {
+    const auto exptime = parse_number<int32_t>(tokens.at[1]);
+    if (!exptime) return refuse(replies::kBadExptime);
+    request.exptime = *exptime;
+    next = end_of(line, tokens.at[1]);
+  }
+  for (std::string_view key = token_at(line, next); !key.empty();
+       key = token_at(line, end_of(line, key))) {
+    if (!is_valid_key(key)) return refuse(replies::kBadLine);
+    if (request.keys.size() == max_keys) return refuse(replies::kTooManyKeys);
+    request.keys.push_back(key);
+  }
+  return accept();
+}
+
+ParseResult parse_storage(const Tokens& tokens, Request& request) {
+  const size_t required = request.command == Command::kCas ? 6 : 5;
+  if (tokens.count != required && tokens.count != required + 1) return refuse(replies::kError);
+  const auto flags = parse_number<uint32_t>(tokens.at[2]);
+  const auto exptime = parse_number<int32_t>(tokens.at[3]);
+  const auto value_bytes = parse_value_bytes(tokens.at[4]);
+  const auto cas_unique = request.command == Command::kCas ? parse_number<uint64_t>(tokens.at[5])
+                                                           : std::optional<uint64_t>(0);
+  if (!is_valid_key(tokens.at[1]) || !flags || !exptime || !value_bytes || !cas_unique) {
+    ParseResult result = refuse(replies::kBadLine, request);
+    if (value_bytes) result.swallow_bytes = *value_bytes + kTerminatorBytes;
+    return result;
+  }
+  request.key = tokens.at[1];
+  request.flags = *flags;
+  request.exptime = *exptime;
+  request.value_bytes = *value_bytes;
+  request.cas_unique = *cas_unique;
+  return accept();
+}
+
+ParseResult parse_arithmetic(const Tokens& tokens, Request& request) {
+  if (tokens.count != 3 && tokens.count != 4) return refuse(replies::kError);
+  if (!is_valid_key(tokens.at[1])) return refuse(replies::kBadLine, request);
+  const auto delta = parse_number<uint64_t>(tokens.at[2]);
+  if (!delta) return refuse(replies::kBadDelta, request);
+  request.key = tokens.at[1];
+  request.delta = *delta;
+  return accept();
+}
+
+ParseResult parse_touch(const Tokens& tokens, Request& request) {
+  if (tokens.count != 3 && tokens.count != 4) return refuse(replies::kError);
+  if (!is_valid_key(tokens.at[1])) return refuse(replies::kBadLine, request);
+  const auto exptime = parse_number<int32_t>(tokens.at[2]);
+  if (!exptime) return refuse(replies::kBadExptime, request);
+  request.key = tokens.at[1];
+  request.exptime = *exptime;
+  return accept();
+}
+
+ParseResult parse_delete(const Tokens& tokens, Request& request) {
+  if (tokens.count < 2 || tokens.count > 4) return refuse(replies::kError);
+  if (tokens.count == 2) request.noreply = false;  // then the word is the key
+  if (tokens.count > 2) {
+    // An old protocol had a hold time here; 0 is still allowed.
+    const bool hold_is_zero = tokens.at[2] == "0";
+    const bool valid =
+        tokens.count == 3 ? hold_is_zero || request.noreply : hold_is_zero && request.noreply;
+    if (!valid) return refuse(replies::kBadDelete, request);
+  }
+  if (!is_valid_key(tokens.at[1])) return refuse(replies::kBadLine, request);
+  request.key = tokens.at[1];
+  return accept();
+}
+
+ParseResult parse_flush_all(const Tokens& tokens, Request& request) {
+  if (tokens.count > 3) return refuse(replies::kError);
+  if (tokens.count == (request.noreply ? 2U : 1U)) return accept();
+  const auto delay = parse_number<int32_t>(tokens.at[1]);
+  if (!delay) return refuse(replies::kBadExptime, request);
+  request.exptime = *delay;
+  return accept();
+}
+
+ParseResult parse_verbosity(const Tokens& tokens, Request& request) {
+  if (tokens.count != 2 && tokens.count != 3) return refuse(replies::kError);
+  const auto level = parse_number<uint32_t>(tokens.at[1]);
+  if (!level) return refuse(replies::kBadLine, request);
+  request.verbosity = *level;
+  return accept();
+}
+
+ParseResult parse_stats(std::string_view line, const Tokens& tokens, Request& request) {
+  request.noreply = false;
+  if (tokens.count > 1) {
+    const size_t begin = static_cast<size_t>(tokens.at[1].data() - line.data());
+    request.argument = line.substr(begin, end_of(line, tokens.last) - begin);
+  }
+  return accept();
+}
+
+ParseResult parse_unknown(const Tokens& tokens) {
+  const std::string_view word = tokens.at[0];
+  if (word == "shutdown") return refuse(replies::kShutdownDisabled);
+  if (word == "ms" && tokens.count > 2) {
+    // The only other command with a data block; it must not be read as commands.
+    ParseResult result = refuse(replies::kError);
+    if (const auto bytes = parse_value_bytes(tokens.at[2])) {
+      result.swallow_bytes = *bytes + kTerminatorBytes;
+    }
+    return result;
+  }
+  // A web browser, or a page that makes one post to us: nothing after this line may be obeyed.
+  const bool first_of_a_command = std::string_view("acdgist").contains(word[0]);
+  if (word.size() > 1 && !first_of_a_command && tokens.last.starts_with("HTTP/")) {
+    return refuse_and_close({});
+  }
+  return refuse(replies::kError);
+}
+
+std::optional<Command> command_of(std::string_view word) {
+  if (word == "bget") return Command::kGet;  // an undocumented alias in memcached
+  for (int i = 0; i < kCommandCount; ++i) {
+    const auto command = static_cast<Command>(i);
+    if (word == name(command)) return command;
+  }
+  return std::nullopt;
+}
+
+ParseResult parse_line(std::string_view line, size_t max_keys, Request& request) {
+  request.clear();
+  const Tokens tokens = tokenize(line);
+  if (tokens.count == 0) return refuse(replies::kError);
+  const auto command = command_of(tokens.at[0]);
+  if (!command) return parse_unknown(tokens);
+  request.command = *command;
+  if (is_retrieval(*command)) return parse_retrieval(line, tokens, max_keys, request);
+  request.noreply = tokens.last == "noreply";
+  if (is_storage(*command)) return parse_storage(tokens, request);
+  switch (*command) {
+    case Command::kIncr:
+    case Command::kDecr:
+      return parse_arithmetic(tokens, request);
+    case Command::kTouch:
+      return parse_touch(tokens, request);
+    case Command::kDelete:
+      return parse_delete(tokens, request);
+    case Command::kFlushAll:
+      return parse_flush_all(tokens, request);
+    case Command::kVerbosity:
+      return parse_verbosity(tokens, request);
+    case Command::kStats:
+      return parse_stats(line, tokens, request);
+    default:  // version and quit ignore their arguments
+      request.noreply = false;
+      return accept();
+  }
+}
+
+size_t line_cap(std::string_view input, const ParseLimits& limits) {
+  const std::string_view word = token_at(input.substr(0, limits.line_bytes), 0);
+  const auto command = command_of(word);
+  return command && is_retrieval(*command) ? limits.retrieval_line_bytes : limits.line_bytes;
+}
+
+}  // namespace
+
+ParseResult RequestParser::parse(std::string_view input, Request& request) {
+  if (input.empty()) return {};
+  if (input.front() == kBinaryMagic) {
+    ParseResult result = refuse_and_close(replies::kBinary);
+    result.consumed = input.size();
+    return result;
+  }
+  const size_t feed = input.find('\n', scanned_);
+  const bool complete = feed != std::string_view::npos;
+  // Compared alike with and without the line's end, so that splits make no difference.
+  const size_t line_bytes = complete ? feed : input.size();
+  if (line_bytes > limits_.line_bytes && line_bytes > line_cap(input, limits_)) {
+    scanned_ = 0;
+    ParseResult result = refuse_and_close(replies::kLineTooLong);
+    result.consumed = input.size();
+    return result;
+  }
+  if (!complete) {
+    scanned_ = input.size();
+    return {};
+  }
+  scanned_ = 0;
+  std::string_view line = input.substr(0, feed);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  ParseResult result = parse_line(line, limits_.retrieval_keys, request);
+  result.consumed = feed + 1;
+  return result;
+}
+
+}  // namespace elastripe::memcache

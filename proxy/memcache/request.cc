@@ -1,0 +1,74 @@
+#include "proxy/memcache/request.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace elastripe::memcache {
+
+std::string_view name(Command command) {
+  switch (command) {
+    case Command::kGet:
+      return "get";
+    case Command::kGets:
+      return "gets";
+    case Command::kGat:
+      return "gat";
+    case Command::kGats:
+      return "gats";
+    case Command::kSet:
+      return "set";
+    case Command::kAdd:
+      return "add";
+    case Command::kReplace:
+      return "replace";
+    case Command::kAppend:
+      return "append";
+    case Command::kPrepend:
+      return "prepend";
+    case Command::kCas:
+      return "cas";
+    case Command::kIncr:
+      return "incr";
+    case Command::kDecr:
+      return "decr";
+    case Command::kDelete:
+      return "delete";
+    case Command::kTouch:
+      return "touch";
+    case Command::kFlushAll:
+      return "flush_all";
+    case Command::kVersion:
+      return "version";
+    case Command::kVerbosity:
+      return "verbosity";
+    case Command::kStats:
+      return "stats";
+    case Command::kQuit:
+      return "quit";
+  }
+  std::abort();
+}
+
+bool is_storage(Command command) { return command >= Command::kSet && command <= Command::kCas; }
+
+bool is_retrieval(Command command) { return command <= Command::kGats; }
+
+bool wants_cas(Command command) { return command == Command::kGets || command == Command::kGats; }
+
+bool is_valid_key(std::string_view key) {
+  if (key.empty() || key.size() > kMaxKeyBytes) return false;
+  return std::ranges::none_of(key, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= 0x20 || byte == 0x7f;
+  });
+}
+
+void Request::clear() {
+  std::vector<std::string_view> kept = std::move(keys);
+  kept.clear();
+  *this = Request{};
+  keys = std::move(kept);
+}
+
+}  // namespace elastripe::memcache

@@ -1,0 +1,67 @@
+// One client command of memcached's classic text protocol, as parsed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace elastripe::memcache {
+
+inline constexpr size_t kMaxKeyBytes = 250;
+
+enum class Command : uint8_t {
+  kGet,
+  kGets,
+  kGat,
+  kGats,
+  kSet,
+  kAdd,
+  kReplace,
+  kAppend,
+  kPrepend,
+  kCas,
+  kIncr,
+  kDecr,
+  kDelete,
+  kTouch,
+  kFlushAll,
+  kVersion,
+  kVerbosity,
+  kStats,
+  kQuit,
+};
+inline constexpr int kCommandCount = static_cast<int>(Command::kQuit) + 1;
+
+// The command's word, for metrics and logs.
+std::string_view name(Command command);
+
+// A data block follows the command line.
+bool is_storage(Command command);
+// Answered by VALUE lines and END.
+bool is_retrieval(Command command);
+// The VALUE lines carry the cas unique.
+bool wants_cas(Command command);
+
+// 1 to 250 bytes, none of them <= 0x20 or 0x7f.
+bool is_valid_key(std::string_view key);
+
+// Views point into the parser's input and die with it.
+struct Request {
+  Command command = Command::kQuit;
+  bool noreply = false;
+  std::string_view key;                // of commands with one key
+  std::vector<std::string_view> keys;  // of retrieval commands; none in `gat 0`
+  uint32_t flags = 0;
+  int32_t exptime = 0;       // as sent (exptime.h); also the delay of flush_all
+  uint32_t value_bytes = 0;  // of the data block, without its terminator
+  uint64_t cas_unique = 0;
+  uint64_t delta = 0;  // of incr and decr
+  uint32_t verbosity = 0;
+  std::string_view argument;  // of stats: everything after the word, without outer spaces
+
+  // Back to the defaults; keeps the capacity of `keys`.
+  void clear();
+};
+
+}  // namespace elastripe::memcache
