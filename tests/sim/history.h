@@ -1,0 +1,69 @@
+// What clients asked and what they were told: the input of the checker.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace elastripe::sim {
+
+enum class Verb : uint8_t {
+  kGet,
+  kSet,
+  kAdd,
+  kReplace,
+  kAppend,
+  kPrepend,
+  kCas,
+  kIncrement,
+  kDecrement,
+  kDelete,
+  kTouch,
+};
+inline constexpr size_t kVerbs = 11;
+const char* name(Verb verb);
+
+enum class Answer : uint8_t {
+  kNone,       // a read that failed, or definitely not executed: no information
+  kUnknown,    // may have taken effect, at any time since, or never
+  kHit,        // get
+  kMiss,       // get
+  kDone,       // stored, deleted, touched, counted
+  kNotStored,  // add, replace, append, prepend
+  kExists,     // cas
+  kNotFound,   // cas, counters, delete, touch
+  kNotNumber,  // counters
+};
+const char* name(Answer answer);
+
+struct Operation {
+  Verb verb = Verb::kGet;
+  std::string key;
+  // The request.
+  std::string value;
+  uint32_t flags = 0;
+  uint32_t exptime = 0;  // unix seconds; 0 = never
+  uint64_t delta = 0;
+  // Of a cas: the value that was read together with the cas unique. Values are unique, so comparing
+  // them is comparing cas uniques.
+  std::string expected;
+  // The answer.
+  Answer answer = Answer::kUnknown;
+  std::string read_value;  // kHit
+  uint32_t read_flags = 0;
+  uint64_t cas = 0;
+  uint64_t number = 0;  // counters
+  std::string error;
+  // Its interval: positions in the one order of all events, and unix time for expiry.
+  uint64_t invoked = 0;
+  uint64_t returned = UINT64_MAX;
+  uint64_t invoked_ms = 0;
+  uint64_t returned_ms = UINT64_MAX;
+  int client = 0;
+  int proxy = 0;
+};
+std::string to_string(const Operation& operation);
+
+using History = std::vector<Operation>;
+
+}  // namespace elastripe::sim

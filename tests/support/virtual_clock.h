@@ -1,0 +1,158 @@
+// Virtual time: an event queue, and the Clock of one process that runs on it. Nothing here reads a
+// real clock, so that one seed reproduces a whole run. Single-threaded.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "proxy/async/clock.h"
+#include "proxy/async/one_shot.h"
+
+namespace elastripe {
+
+// Deterministic bits (SplitMix64).
+class SimRandom final : public Random {
+ public:
+  explicit SimRandom(uint64_t seed) : state_(seed) {}
+
+  uint64_t next() override {
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  uint64_t below(uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
+  bool chance(double probability) {
+    return static_cast<double>(next() >> 11) * 0x1.0p-53 < probability;
+  }
+  Duration between(Duration low, Duration high) {
+    return low + Duration(static_cast<int64_t>(
+                     below(static_cast<uint64_t>(std::max<int64_t>((high - low).count(), 0)) + 1)));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// Actions ordered by (time, random tie break): what is due at one instant runs in any order.
+class EventQueue {
+ public:
+  explicit EventQueue(uint64_t seed) : ties_(seed) {}
+
+  TimePoint now() const { return now_; }
+  bool empty() const { return heap_.empty(); }
+  uint64_t events_run() const { return events_run_; }
+
+  // A time in the past means now.
+  void at(TimePoint when, std::function<void()> action) {
+    heap_.push_back({std::max(when, now_), ties_.next(), std::move(action)});
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+  void after(Duration delay, std::function<void()> action) { at(now_ + delay, std::move(action)); }
+
+  // Advances the time to the next action and runs it; false if there is none.
+  bool run_one() {
+    if (heap_.empty()) return false;
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    Event event = std::move(heap_.back());
+    heap_.pop_back();
+    instant_events_ = event.when == now_ ? instant_events_ + 1 : 0;
+    ELASTRIPE_CHECK(instant_events_ < kMaxInstantEvents, "virtual time does not advance");
+    now_ = event.when;
+    ++events_run_;
+    event.action();
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kMaxInstantEvents = 1'000'000;
+  struct Event {
+    TimePoint when;
+    uint64_t tie;
+    std::function<void()> action;
+  };
+  static bool later(const Event& a, const Event& b) {
+    return a.when != b.when ? a.when > b.when : a.tie > b.tie;
+  }
+
+  SimRandom ties_;
+  TimePoint now_{};
+  uint64_t instant_events_ = 0;
+  uint64_t events_run_ = 0;
+  std::vector<Event> heap_;
+};
+
+// The clock of one process: it goes on while the process is paused (SIGSTOP), but what the process
+// would do waits for its resumption. Must outlive the queue's events.
+class VirtualClock final : public Clock {
+ public:
+  static constexpr uint64_t kUnixStartMs = 1'700'000'000'000;
+
+  explicit VirtualClock(EventQueue& events) : events_(events) {}
+
+  TimePoint now() const override { return events_.now(); }
+  uint64_t unix_ms() const override {
+    using std::chrono::milliseconds;
+    return kUnixStartMs +
+           static_cast<uint64_t>(
+               std::chrono::duration_cast<milliseconds>(now().time_since_epoch()).count());
+  }
+  Task<bool> sleep_until(TimePoint when) override {
+    if (cancelled_) co_return false;
+    OneShot<bool> woken;
+    const uint64_t id = next_sleep_++;
+    sleeps_[id] = &woken;
+    post(when, [this, id] { wake(id, true); });
+    co_return co_await woken;
+  }
+
+  // An action of this process: runs at `when`, or when the process goes on; never once cancelled.
+  void post(TimePoint when, std::function<void()> action) {
+    events_.at(when, [this, action = std::move(action)]() mutable {
+      if (cancelled_) return;
+      if (paused_) {
+        waiting_.push_back(std::move(action));
+      } else {
+        action();
+      }
+    });
+  }
+
+  void pause() { paused_ = true; }
+  void resume() {
+    paused_ = false;
+    for (auto& action : std::exchange(waiting_, {})) post(now(), std::move(action));
+  }
+  bool paused() const { return paused_; }
+
+  // Ends every sleep, now and later, as cancelled.
+  void cancel() {
+    cancelled_ = true;
+    paused_ = false;
+    waiting_.clear();
+    while (!sleeps_.empty()) wake(sleeps_.begin()->first, false);
+  }
+  bool cancelled() const { return cancelled_; }
+
+ private:
+  void wake(uint64_t id, bool elapsed) {
+    const auto sleep = sleeps_.find(id);
+    if (sleep == sleeps_.end()) return;
+    OneShot<bool>* woken = sleep->second;
+    sleeps_.erase(sleep);
+    woken->set(elapsed);
+  }
+
+  EventQueue& events_;
+  uint64_t next_sleep_ = 0;
+  std::map<uint64_t, OneShot<bool>*> sleeps_;
+  std::vector<std::function<void()>> waiting_;
+  bool paused_ = false;
+  bool cancelled_ = false;
+};
+
+}  // namespace elastripe
