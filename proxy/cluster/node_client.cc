@@ -1,0 +1,11 @@
+#include "proxy/cluster/node_client.h"
+
+namespace elastripe {
+
+Stamp stamp_for(const node::ClusterMap& map, NodeId node) {
+  const node::NodeInfo* info = map.find_node(node);
+  // An id outside of the map matches no incarnation: the node, whoever it is, answers kStaleEpoch.
+  return {map.cluster_id, map.epoch, info == nullptr ? 0 : info->incarnation};
+}
+
+}  // namespace elastripe
