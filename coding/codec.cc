@@ -11,18 +11,10 @@
 namespace elastripe::coding {
 
 Codec::Codec(const Scheme& scheme, std::vector<uint8_t> matrix)
-    : scheme_(scheme), layout_(scheme), matrix_(std::move(matrix)) {}
-
-ShardSet Codec::data_shards() const {
-  ShardSet set;
-  for (int i = 0; i < k_prime(); ++i) set.set(static_cast<size_t>(i));
-  return set;
-}
-
-ShardSet Codec::parity_shards() const {
-  ShardSet set;
-  for (int i = k_prime(); i < shards(); ++i) set.set(static_cast<size_t>(i));
-  return set;
+    : scheme_(scheme), layout_(scheme), matrix_(std::move(matrix)) {
+  for (int i = 0; i < shards(); ++i) {
+    (i < k_prime() ? data_shards_ : parity_shards_).set(static_cast<size_t>(i));
+  }
 }
 
 std::expected<const Codec*, std::string> codec_for(const Scheme& scheme) {

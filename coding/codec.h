@@ -40,13 +40,15 @@ class Codec {
   // segment itself and nothing needs to be encoded.
   bool parities_are_copies() const { return scheme_.k_prime == 1; }
 
-  ShardSet data_shards() const;
-  ShardSet parity_shards() const;
+  const ShardSet& data_shards() const { return data_shards_; }
+  const ShardSet& parity_shards() const { return parity_shards_; }
 
  private:
   Scheme scheme_;
   Layout layout_;
   std::vector<uint8_t> matrix_;  // [parity][node]
+  ShardSet data_shards_;
+  ShardSet parity_shards_;
 };
 
 // The codec of a scheme; fails only if the scheme is not valid. The pointer is never null and stays

@@ -25,7 +25,16 @@ Coder::Coder(const SegmentGeometry& geometry, const DecodePlan& plan)
     : geometry_(geometry),
       plan_(plan),
       in_(static_cast<size_t>(geometry.codec().shards())),
-      out_(static_cast<size_t>(geometry.codec().shards())) {}
+      out_(static_cast<size_t>(geometry.codec().shards())) {
+  // Once, rather than by growth: setting up may not cost more than coding a small segment.
+  const size_t most = in_.size();
+  inputs_.reserve(most);
+  outputs_.reserve(most);
+  cuts_.reserve(most + 1);
+  solution_.inputs.reserve(most);
+  solution_.outputs.reserve(most);
+  solution_.coefficients.reserve(most * static_cast<size_t>(geometry.codec().m()));
+}
 
 std::expected<Coder, std::string> Coder::encoder(const SegmentGeometry& geometry, State state,
                                                  std::span<const std::byte> segment,

@@ -1,6 +1,7 @@
 #include "coding/decode_plan.h"
 
 #include <algorithm>
+#include <array>
 
 #include "coding/gf.h"
 
@@ -9,10 +10,24 @@ namespace {
 
 bool has(const ShardSet& set, int shard) { return set.test(static_cast<size_t>(shard)); }
 
+// At most kMaxDataNodes node numbers, without a heap: codewords can be as short as a packet.
+class NodeList {
+ public:
+  void push_back(int node) { nodes_[size_++] = static_cast<uint8_t>(node); }
+  size_t size() const { return size_; }
+  int operator[](size_t i) const { return nodes_[i]; }
+  const uint8_t* begin() const { return nodes_.data(); }
+  const uint8_t* end() const { return nodes_.data() + size_; }
+
+ private:
+  size_t size_ = 0;
+  std::array<uint8_t, kMaxDataNodes> nodes_;
+};
+
 // Data nodes of one codeword.
 struct Nodes {
-  std::vector<int> present;
-  std::vector<int> missing;
+  NodeList present;
+  NodeList missing;
   bool concerned = false;  // the plan wants a block of this codeword
 };
 
@@ -74,8 +89,8 @@ bool solve_codeword(const Codec& codec, const DecodePlan& plan, int codeword,
   for (const int node : nodes.present) {
     if (!has(plan.read, node)) return false;
   }
-  solution.inputs = nodes.present;
-  std::vector<int> parities;
+  solution.inputs.assign(nodes.present.begin(), nodes.present.end());
+  NodeList parities;  // indexes of parities that are read, as many as nodes are missing
   for (int j = 0; j < codec.m() && parities.size() < lost; ++j) {
     if (!has(plan.read, k_prime + j)) continue;
     parities.push_back(j);

@@ -16,9 +16,7 @@ std::span<const uint16_t> slice(const std::vector<uint16_t>& all, int index, int
 }  // namespace
 
 Layout::Layout(const Scheme& scheme)
-    : k_(scheme.k),
-      k_prime_(scheme.k_prime),
-      cells_(static_cast<size_t>(std::lcm(k_, k_prime_))) {
+    : k_(scheme.k), k_prime_(scheme.k_prime), cells_(static_cast<size_t>(std::lcm(k_, k_prime_))) {
   const bool srs = scheme.layout == LayoutKind::kSrs;
   for (int b = 0; b < blocks(); ++b) {
     // srs stripes take every S-th block, all others k consecutive ones.

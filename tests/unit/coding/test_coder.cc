@@ -1,3 +1,5 @@
+#include <thread>
+
 #include "coding/coder.h"
 #include "tests/unit/coding/support.h"
 
@@ -226,6 +228,30 @@ TEST_CASE("a plan that does not fit is refused") {
   plan = decode_plan(codec_of("rs:6,2"), State::kWide, shard_set({7}), shard_set({7})).value();
   CHECK_FALSE(Coder::decoder(geometry, plan, segment, inputs));
   CHECK_FALSE(Coder::decoder(geometry, encode_plan(codec, State::kWide), segment, inputs));
+}
+
+TEST_CASE("threads that ask for codecs at once get the same ones and the same bytes") {
+  const Bytes segment(5000, kPoison);
+  std::vector<const Codec*> found(4);
+  std::vector<Bytes> parities(4);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < found.size(); ++t) {
+      threads.emplace_back([&, t] {
+        for (uint8_t k = 2; k < 12; ++k) {
+          found[t] = codec_for(Scheme{LayoutKind::kErs2, k, 1, 13}).value();
+        }
+        const auto geometry = SegmentGeometry::make(*found[t], segment.size()).value();
+        parities[t].resize(geometry.parity_shard_bytes(State::kNarrow));
+        std::span<std::byte> output = parities[t];
+        Coder::encoder(geometry, State::kNarrow, segment, std::span(&output, 1)).value().finish();
+      });
+    }
+  }
+  for (size_t t = 1; t < found.size(); ++t) {
+    CHECK(found[t] == found[0]);
+    CHECK(parities[t] == parities[0]);
+  }
 }
 
 TEST_CASE("a codec is made once per scheme") {

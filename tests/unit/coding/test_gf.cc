@@ -110,6 +110,35 @@ TEST_CASE("multiply_add equals the product at lengths 0 to 299 and odd offsets")
   }
 }
 
+#ifdef __x86_64__
+TEST_CASE("the upper halves of the vector registers are clean after region work") {
+  if (!__builtin_cpu_supports("avx")) return;
+  const Bytes in(4096, kPoison);
+  Bytes out(4096);
+  const std::byte* const inputs[] = {in.data()};
+  std::byte* const outputs[] = {out.data()};
+  const uint8_t factors[] = {7};
+  uint64_t upper[4][2] = {};
+  const auto read_upper = [&upper] {
+    asm volatile(
+        "vextractf128 $1, %%ymm0, 0(%0)\n\t"
+        "vextractf128 $1, %%ymm1, 16(%0)\n\t"
+        "vextractf128 $1, %%ymm2, 32(%0)\n\t"
+        "vextractf128 $1, %%ymm3, 48(%0)\n\t"
+        :
+        : "r"(upper)
+        : "memory");
+    uint64_t bits = 0;
+    for (const auto& half : upper) bits |= half[0] | half[1];
+    return bits;
+  };
+  combine(factors, inputs, outputs, in.size());
+  CHECK(read_upper() == 0);
+  multiply_add(7, in, out);
+  CHECK(read_upper() == 0);
+}
+#endif
+
 TEST_CASE("parities are those of Jerasure's encoder") {
   INFO("seed " << kSeed);
   std::mt19937 random(kSeed);
