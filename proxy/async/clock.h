@@ -14,8 +14,8 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual TimePoint now() const = 0;       // monotonic; of the loop's turn
-  virtual uint64_t unix_ms() const = 0;    // for expiry only
+  virtual TimePoint now() const = 0;     // monotonic; of the loop's turn
+  virtual uint64_t unix_ms() const = 0;  // for expiry only
   // True when the time has come, false if the wait was cancelled (shutdown).
   virtual Task<bool> sleep_until(TimePoint when) = 0;
 

@@ -60,7 +60,11 @@ class Scope {
   };
 
   Detached run(Task<void> flow) {
-    co_await std::move(flow);
+    {
+      // The frame goes before the joiner does: its parameters may refer to what the joiner frees.
+      Task<void> own = std::move(flow);
+      co_await std::move(own);
+    }
     finished();
   }
   void finished() {

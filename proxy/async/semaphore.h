@@ -10,8 +10,8 @@
 
 namespace elastripe {
 
-// Waiters are served in order, so a large one is not starved by small ones. A weight above the whole
-// budget is taken as the whole budget.
+// Waiters are served in order, so a large one is not starved by small ones. A weight above the
+// whole budget is taken as the whole budget.
 class Semaphore {
  public:
   explicit Semaphore(uint64_t budget) : budget_(budget), free_(budget) {}
@@ -67,18 +67,24 @@ class Semaphore {
     void await_resume() const noexcept {}
   };
 
+  // A waiter that is resumed here may put back at once: the outermost call serves all of them, so
+  // that a queue of any length uses no stack.
   void put_back(uint64_t weight) {
     free_ += weight;
+    if (serving_) return;
+    serving_ = true;
     while (!waiters_.empty() && waiters_.front().weight <= free_) {
       const Waiter next = waiters_.front();
       waiters_.pop_front();
       free_ -= next.weight;
       next.handle.resume();
     }
+    serving_ = false;
   }
 
   const uint64_t budget_;
   uint64_t free_;
+  bool serving_ = false;
   std::deque<Waiter> waiters_;
 };
 

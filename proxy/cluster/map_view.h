@@ -9,8 +9,8 @@
 
 namespace elastripe {
 
-// Set by the decider's thread, read by all. Empty until the first map is served, and again while the
-// proxy may not serve: between maps, or once it is deposed.
+// Set by the decider's thread, read by all. Empty until the first map is served, and again while
+// the proxy may not serve: between maps, or once it is deposed.
 class MapView {
  public:
   // Null: not serving; `reason()` says why.

@@ -16,8 +16,8 @@ using node::Id128;
 using node::MapPtr;
 using node::NodeId;
 
-// What the node checks a request against. Pinned for the whole attempt: a request in flight is never
-// stamped again (rule 6a).
+// What the node checks a request against. Pinned for the whole attempt: a request in flight is
+// never stamped again (rule 6a).
 struct Stamp {
   uint64_t cluster_id = 0;
   node::Epoch epoch;
@@ -53,8 +53,9 @@ class NodeClient {
 
   // Sends one request and waits for its reply, which may have any status.
   // Errors: kUnavailable: it was never sent. kTimeout, kDisconnected: it may have been executed, or
-  // may yet be. kInvalid: the node sent nonsense; treat it like kDisconnected. kCancelled: shutdown.
-  // Connecting counts towards the deadline; a refused connection answers kUnavailable at once.
+  // may yet be. kInvalid: the node sent nonsense; treat it like kDisconnected. kCancelled:
+  // shutdown. Connecting counts towards the deadline; a refused connection answers kUnavailable at
+  // once.
   virtual Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
                                        TimePoint deadline) = 0;
 };

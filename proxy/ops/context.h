@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 
 #include "proxy/async/clock.h"
 #include "proxy/async/key_locks.h"
@@ -38,7 +39,8 @@ struct OpsSettings {
   Duration tombstone_keep = std::chrono::seconds(60);
 };
 
-// What flows count; the proxy shows them as metrics, the simulator in its report. Owned by one thread.
+// What flows count; the proxy shows them as metrics, the simulator in its report. Owned by one
+// thread.
 struct OpsCounters {
   uint64_t degraded_reads = 0;
   uint64_t degraded_writes = 0;
@@ -66,6 +68,10 @@ struct OpsContext {
   Scope& background;        // deletions after a grace, and the like
   OpsSettings settings;
   OpsCounters counters;
+  // Version floors of partitions as *heads* told them: every version that a head assigns later is
+  // above, so they are a safe base (rule 7) for a key without a record. A tail's floor would not
+  // be.
+  std::unordered_map<size_t, uint64_t> head_floors;
 };
 
 }  // namespace elastripe

@@ -12,10 +12,22 @@
 
 namespace elastripe {
 
+// memcached's cas unique: value_version and, once partial updates exist, the number of them since
+// (rule 16).
+inline constexpr int kCasUpdateBits = 20;
+inline uint64_t cas_of(const node::RecordMeta& meta) {
+  return meta.value_version << kCasUpdateBits;
+}
+// A cas that no record ever had gives a version that none ever has.
+inline uint64_t value_version_of_cas(uint64_t cas) {
+  const uint64_t updates = cas & ((uint64_t{1} << kCasUpdateBits) - 1);
+  return updates == 0 ? cas >> kCasUpdateBits : UINT64_MAX;
+}
+
 // An object as a client sees it. `value` is its bytes in order: one buffer a segment.
 struct Object {
   uint32_t flags = 0;
-  uint64_t cas = 0;  // value_version * 2^20 (rule 16)
+  uint64_t cas = 0;
   uint64_t size = 0;
   std::vector<Buffer> value;
 };

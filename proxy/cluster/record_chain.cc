@@ -1,0 +1,122 @@
+#include "proxy/cluster/record_chain.h"
+
+#include "proxy/async/when_all.h"
+
+namespace elastripe {
+
+using node::Opcode;
+using node::Status;
+
+Chain chain_of(const node::ClusterMap& map, std::string_view key, int m) {
+  Chain chain;
+  chain.partition = map.partition_of(key);
+  const auto& homes = map.partitions[chain.partition].homes;
+  const size_t count = std::min(homes.size(), static_cast<size_t>(m) + 1);
+  chain.nodes.assign(homes.begin(), homes.begin() + static_cast<ptrdiff_t>(count));
+  return chain;
+}
+
+namespace {
+
+ErrorCode code_of(Status status) {
+  switch (status) {
+    case Status::kStaleEpoch:
+    case Status::kNoLease:
+    case Status::kJoining:
+    case Status::kNotHome:
+    case Status::kNotSynced:
+      return ErrorCode::kStaleEpoch;
+    case Status::kLost:
+      return ErrorCode::kLost;
+    case Status::kNoSpace:
+      return ErrorCode::kNoSpace;
+    case Status::kNotFound:
+    case Status::kNotHere:
+    case Status::kBadPage:
+      return ErrorCode::kNotFound;
+    case Status::kTooLarge:
+      return ErrorCode::kTooLarge;
+    case Status::kConditionFailed:
+    case Status::kFenced:
+    case Status::kExists:
+      return ErrorCode::kConflict;
+    default:
+      return ErrorCode::kInvalid;
+  }
+}
+
+}  // namespace
+
+Error refusal(NodeId node, const NodeReply& reply) {
+  return {code_of(reply.status()),
+          fmt::format("node {} answers {} to {}", node, node::name(reply.status()),
+                      node::name(reply.header.opcode))};
+}
+
+Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from, node::Role role,
+                                      std::string key, int m, uint64_t if_version,
+                                      TimePoint deadline) {
+  node::RecordReadRequest message;
+  message.role = role;
+  message.m = static_cast<uint8_t>(m);
+  message.if_version = if_version;
+  message.key = std::move(key);
+  auto reply = co_await nodes.call(from, stamp_for(*map, from),
+                                   make_request(Opcode::kRecordRead, message), deadline);
+  if (!reply) co_return fail(reply.error());
+
+  RecordReply result;
+  result.status = reply->status();
+  if (result.status == Status::kNotSynced) co_return result;
+  if (result.status != Status::kOk && result.status != Status::kSame &&
+      result.status != Status::kNotFound) {
+    co_return fail(refusal(from, *reply));
+  }
+  const auto floor = node::decode<node::FloorReply>(reply->args());
+  if (!floor) co_return fail(ErrorCode::kInvalid, "node {}: {}", from, floor.error());
+  result.floor = floor->floor;
+  if (result.status == Status::kOk) {
+    auto record = node::decode_record(reply->payload());
+    if (!record) co_return fail(ErrorCode::kInvalid, "node {}: {}", from, record.error());
+    result.record = std::make_shared<const node::Record>(std::move(*record));
+  }
+  co_return result;
+}
+
+Task<Result<void>> store_record(NodeClient& nodes, MapPtr map, NodeId to,
+                                node::RecordStoreRequest message, Buffer record,
+                                TimePoint deadline) {
+  NodeRequest request = make_request(Opcode::kRecordStore, message);
+  request.payload.push_back(record.bytes());
+  request.keep.push_back(std::move(record));
+  auto reply = co_await nodes.call(to, stamp_for(*map, to), std::move(request), deadline);
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
+  co_return Result<void>{};
+}
+
+Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, int m,
+                             std::string record, bool revive, TimePoint deadline) {
+  const Chain chain = chain_of(*map, key, m);
+  node::RecordStoreRequest message;
+  message.m = static_cast<uint8_t>(m);
+  message.revive = revive;
+  message.key = std::move(key);
+  const Buffer bytes = Buffer::copy_of(record);
+
+  if (chain.nodes.size() > 2) {
+    std::vector<Task<Result<void>>> middles;
+    for (size_t i = 1; i + 1 < chain.nodes.size(); ++i) {
+      middles.push_back(store_record(nodes, map, chain.nodes[i], message, bytes, deadline));
+    }
+    for (auto& stored : co_await when_all(std::move(middles))) {
+      if (!stored) co_return fail(stored.error());
+    }
+  }
+  if (chain.nodes.size() > 1) {
+    co_return co_await store_record(nodes, map, chain.tail(), message, bytes, deadline);
+  }
+  co_return Result<void>{};
+}
+
+}  // namespace elastripe

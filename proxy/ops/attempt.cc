@@ -1,0 +1,54 @@
+#include "proxy/ops/attempt.h"
+
+#include <algorithm>
+
+namespace elastripe {
+
+namespace {
+constexpr Duration kPollInterval = std::chrono::milliseconds(5);
+constexpr Duration kRetryPause = std::chrono::milliseconds(50);
+}  // namespace
+
+Result<MapPtr> current_map(const OpsContext& ops) {
+  MapPtr map = ops.map.current();
+  if (map == nullptr) return fail(ErrorCode::kUnavailable, "not serving: {}", ops.map.reason());
+  return map;
+}
+
+bool is_worth_retrying(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kStaleEpoch:
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kTimeout:
+    case ErrorCode::kDisconnected:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Task<Result<void>> before_retry(OpsContext& ops, MapPtr tried, Error error, TimePoint deadline) {
+  if (!is_worth_retrying(error)) co_return fail(std::move(error));
+  const TimePoint until = ops.clock.now() + kRetryPause;
+  for (;;) {
+    const TimePoint now = ops.clock.now();
+    if (now >= deadline) {
+      // What is left to say is that nobody could answer; the last try says why.
+      co_return fail(std::move(error));
+    }
+    const MapPtr map = ops.map.current();
+    if (map == nullptr) {
+      co_return fail(ErrorCode::kUnavailable, "not serving: {}", ops.map.reason());
+    }
+    if (map->epoch.number > tried->epoch.number || now >= until) co_return Result<void>{};
+    if (!co_await ops.clock.sleep_until(std::min(now + kPollInterval, deadline))) {
+      co_return fail(ErrorCode::kCancelled, "shutting down");
+    }
+  }
+}
+
+TimePoint call_deadline(const OpsContext& ops, TimePoint deadline) {
+  return std::min(deadline, ops.clock.now() + ops.settings.node_timeout);
+}
+
+}  // namespace elastripe

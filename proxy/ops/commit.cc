@@ -1,0 +1,250 @@
+#include "proxy/ops/commit.h"
+
+#include <optional>
+
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/read_tail.h"
+#include "proxy/ops/sync.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe {
+
+using node::Condition;
+using node::Mutation;
+using node::Opcode;
+using node::Status;
+
+namespace {
+
+NodeRequest apply_request(const Commit& commit) {
+  node::RecordApplyRequest message;
+  message.m = static_cast<uint8_t>(commit.m);
+  message.attempt_id = commit.attempt_id;
+  message.base_version = commit.base_version;
+  message.condition = commit.condition;
+  message.condition_argument = commit.condition_argument;
+  message.mutation = commit.mutation;
+  message.delta = commit.delta;
+  message.inline_max_bytes = commit.inline_max_bytes;
+  message.blind = commit.blind;
+  message.key = commit.key;
+  NodeRequest request = make_request(Opcode::kRecordApply, message);
+  const bool has_content =
+      commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
+      commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch;
+  if (has_content) {
+    std::string content;
+    node::encode(commit.content, content);
+    request.keep.push_back(Buffer::copy_of(content));
+    request.payload.push_back(request.keep.back().bytes());
+  }
+  return request;
+}
+
+// What an answer of the head means, with the record decoded.
+struct Answer {
+  CommitResult result;
+  std::string record_bytes;  // encoded result.record, to push down; empty if there is none
+};
+
+CommitStatus status_of(Status status) {
+  switch (status) {
+    case Status::kOk:
+    case Status::kSuperseded:
+      return CommitStatus::kCommitted;
+    case Status::kNotFound:
+      return CommitStatus::kNotFound;
+    case Status::kFenced:
+      return CommitStatus::kFenced;
+    case Status::kNotInline:
+      return CommitStatus::kNotInline;
+    case Status::kNotNumber:
+      return CommitStatus::kNotNumber;
+    case Status::kTooLarge:
+      return CommitStatus::kTooLarge;
+    default:
+      return CommitStatus::kConditionFailed;
+  }
+}
+
+bool answers_commit(Status status) {
+  return status == Status::kOk || status == Status::kSuperseded || status == Status::kNotFound ||
+         status == Status::kConditionFailed || status == Status::kFenced ||
+         status == Status::kNotInline || status == Status::kNotNumber ||
+         status == Status::kTooLarge;
+}
+
+std::string encoded(const node::Record& record) {
+  std::string bytes;
+  node::encode(record, bytes);
+  return bytes;
+}
+
+Result<Answer> read_answer(const Commit& commit, NodeId head, const NodeReply& reply) {
+  const auto args = node::decode<node::RecordApplyReply>(reply.args());
+  if (!args) return fail(ErrorCode::kInvalid, "node {}: {}", head, args.error());
+  Answer answer;
+  answer.result.status = status_of(reply.status());
+  answer.result.floor = args->floor;
+
+  node::Record record;
+  if (args->whole_record) {
+    auto decoded = node::decode_record(reply.payload());
+    if (!decoded) return fail(ErrorCode::kInvalid, "node {}: {}", head, decoded.error());
+    record = std::move(*decoded);
+    const auto* own = record.meta.recent.empty() ? nullptr : &record.meta.recent.back();
+    answer.result.is_exact = own != nullptr && own->attempt_id == commit.attempt_id;
+  } else if (reply.status() == Status::kOk) {
+    node::Reader in(reply.payload());
+    auto meta = node::decode_meta(in);
+    if (!meta) return fail(ErrorCode::kInvalid, "node {}: {}", head, meta.error());
+    record.meta = std::move(*meta);
+    if (commit.mutation == Mutation::kSet) record.content = commit.content;
+  } else {
+    return answer;  // refused, and there is no record
+  }
+  if (!args->superseded.empty()) {
+    node::Reader in(node::as_view(args->superseded));
+    auto content = node::decode_content(in);
+    if (!content) return fail(ErrorCode::kInvalid, "node {}: {}", head, content.error());
+    answer.result.superseded = std::move(content->segments);
+    answer.result.superseded_scheme = content->scheme;
+  }
+  answer.record_bytes = encoded(record);
+  answer.result.record = std::make_shared<const node::Record>(std::move(record));
+  return answer;
+}
+
+// True if the record's list of attempts reaches back to what was known before the attempt, so that
+// an attempt that is not in it did not commit (rule 6).
+bool covers(const node::Record* record, uint64_t known_version) {
+  if (record == nullptr) return true;
+  const auto& recent = record->meta.recent;
+  return recent.size() < node::kRecentAttempts || recent.front().version <= known_version;
+}
+
+Error unknown_outcome(const std::string& why) {
+  return {ErrorCode::kUnknownOutcome, "outcome unknown: " + why};
+}
+
+CommitResult found_committed(const Commit& commit, RecordPtr record) {
+  CommitResult result;
+  result.is_exact = record->meta.recent.back().attempt_id == commit.attempt_id;
+  result.record = std::move(record);
+  return result;
+}
+
+// One look at the head: nothing while it can not tell yet.
+Task<Result<std::optional<CommitResult>>> look_at_head(OpsContext& ops, MapPtr map, bool is_newer,
+                                                       Commit commit, Error why,
+                                                       TimePoint deadline) {
+  auto head = co_await try_read_head(ops, map, commit.key, commit.m, deadline);
+  if (!head) co_return fail(head.error());
+  const RecordPtr record = head->record;
+  const bool blind_to_attempts = mutant(Mutant::kMismatchIsFailure);
+  if (record != nullptr && record->find_attempt(commit.attempt_id) != nullptr &&
+      !blind_to_attempts) {
+    auto pushed = co_await push_down(ops.nodes, map, commit.key, commit.m, encoded(*record),
+                                     commit.blind, call_deadline(ops, deadline));
+    if (!pushed) co_return fail(pushed.error());
+    co_return found_committed(commit, record);
+  }
+  if (blind_to_attempts) co_return fail(ErrorCode::kConflict, "not committed: {}", why.message);
+  if (!is_newer) co_return std::nullopt;
+  if (covers(record.get(), commit.known_version)) {
+    co_return fail(ErrorCode::kConflict, "not committed: {}", why.message);
+  }
+  co_return fail(unknown_outcome(why.message));
+}
+
+// An answer or a store went missing: finds out whether the attempt has committed, and finishes the
+// chain if so. Nothing is sent again. Under a newer epoch no copy of the old frame can take effect
+// any more, so then a record whose list covers the attempt and lacks it settles that it never will.
+Task<Result<CommitResult>> settle(OpsContext& ops, MapPtr pinned, Commit commit, Error why,
+                                  TimePoint deadline) {
+  MapPtr map = ops.map.current();
+  while (map != nullptr) {
+    const bool is_newer = map->epoch.number > pinned->epoch.number;
+    if (mutant(Mutant::kResendAlways) && !is_newer) {
+      const NodeId head = chain_of(*map, commit.key, commit.m).head();
+      co_await ops.nodes.call(head, stamp_for(*map, head), apply_request(commit),
+                              call_deadline(ops, deadline));
+    }
+    auto looked = co_await look_at_head(ops, map, is_newer, commit, why, deadline);
+    if (looked && looked->has_value()) co_return std::move(**looked);
+    if (!looked && looked.error().code == ErrorCode::kConflict) {
+      co_return fail(ErrorCode::kStaleEpoch, "{}", looked.error().message);
+    }
+    if (!looked && looked.error().code == ErrorCode::kUnknownOutcome) break;
+    auto again = co_await before_retry(ops, map, {ErrorCode::kTimeout, why.message}, deadline);
+    if (!again) break;
+    map = ops.map.current();
+  }
+  ++ops.counters.unknown_outcomes;
+  co_return fail(unknown_outcome(why.message));
+}
+
+}  // namespace
+
+Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline) {
+  const Chain chain = chain_of(*map, commit.key, commit.m);
+  if (chain.nodes.empty()) {
+    co_return fail(ErrorCode::kUnavailable, "no home of the key's partition is up");
+  }
+  commit.attempt_id = ops.ids.next();
+  if (mutant(Mutant::kAttemptIsTxid) && !commit.content.segments.empty()) {
+    commit.attempt_id = commit.content.segments.front().data_txid;
+  }
+
+  for (;;) {
+    auto reply = co_await ops.nodes.call(chain.head(), stamp_for(*map, chain.head()),
+                                         apply_request(commit), call_deadline(ops, deadline));
+    if (!reply) {
+      if (reply.error().code == ErrorCode::kUnavailable) co_return fail(reply.error());
+      if (reply.error().code == ErrorCode::kCancelled) {
+        co_return fail(unknown_outcome("shutting down"));
+      }
+      co_return co_await settle(ops, map, commit, reply.error(), deadline);
+    }
+    if (reply->status() == Status::kNotSynced) {
+      // This copy was refused for good, so the same attempt may go again.
+      auto synced = co_await sync_key(ops, map, commit.key, deadline);
+      if (!synced) co_return fail(synced.error());
+      if (ops.clock.now() >= deadline) {
+        co_return fail(ErrorCode::kUnavailable, "the key could not be synced in time");
+      }
+      continue;
+    }
+    if (!answers_commit(reply->status())) co_return fail(refusal(chain.head(), *reply));
+
+    auto answer = read_answer(commit, chain.head(), *reply);
+    if (!answer) co_return co_await settle(ops, map, commit, answer.error(), deadline);
+    CommitResult& result = answer->result;
+    const bool committed = result.status == CommitStatus::kCommitted;
+    if (answer->record_bytes.empty() || (committed && mutant(Mutant::kAckBeforeTail))) {
+      co_return std::move(result);
+    }
+    const MapPtr push_map =
+        mutant(Mutant::kRestampEpoch) && ops.map.current() != nullptr ? ops.map.current() : map;
+    auto pushed =
+        co_await push_down(ops.nodes, push_map, commit.key, commit.m, answer->record_bytes,
+                           committed && commit.blind, call_deadline(ops, deadline));
+    if (pushed) co_return std::move(result);
+    // A refusal that could not be made visible may be tried again: nothing was committed.
+    if (!committed) co_return fail(ErrorCode::kUnavailable, "{}", pushed.error().message);
+    co_return co_await settle(ops, map, commit, pushed.error(), deadline);
+  }
+}
+
+Task<Result<CommitResult>> commit_record(OpsContext& ops, Commit request, TimePoint deadline) {
+  for (;;) {
+    auto map = current_map(ops);
+    if (!map) co_return fail(map.error());
+    auto result = co_await commit(ops, *map, request, deadline);
+    if (result) co_return result;
+    auto again = co_await before_retry(ops, *map, result.error(), deadline);
+    if (!again) co_return fail(again.error());
+  }
+}
+
+}  // namespace elastripe

@@ -1,0 +1,61 @@
+// Commit: one change of a record, decided at the head and pushed down the chain (rules 5 and 6).
+#pragma once
+
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/context.h"
+
+namespace elastripe {
+
+struct Commit {
+  std::string key;
+  int m = 1;
+  node::Condition condition = node::Condition::kAlways;
+  uint64_t condition_argument = 0;
+  node::Mutation mutation = node::Mutation::kSet;
+  // Where the transaction started from, known before its first shard write; a transaction without
+  // shards has nothing that a fence could protect and uses kNoBase.
+  uint64_t base_version = kNoBase;
+  uint64_t delta = 0;
+  uint32_t inline_max_bytes = 0;
+  bool blind = false;  // an unconditional SET of a client: revives a key of a LOST partition
+  uint64_t known_version =
+      0;  // a version that the record is known to have had; 0: nothing is known
+  node::RecordContent content;
+  node::Id128 attempt_id;  // set by commit(); never the data_txid (rule 6)
+
+  static constexpr uint64_t kNoBase = UINT64_MAX;
+};
+
+enum class CommitStatus {
+  kCommitted,
+  kConditionFailed,
+  kNotFound,  // the condition or mutation needs a live record
+  kFenced,    // start again, with the base that the result tells
+  kNotInline,
+  kNotNumber,
+  kTooLarge,
+};
+
+struct CommitResult {
+  CommitStatus status = CommitStatus::kCommitted;
+  // Committed: the record as committed, or, if the commit was found only after others had followed,
+  // the newest one (`is_newest` false). Refused: what the refusal was based on, null if none.
+  RecordPtr record;
+  bool is_exact = true;
+  // What the commit replaced, if that was striped and the head told: its shards are superseded.
+  std::vector<node::Segment> superseded;
+  coding::Scheme superseded_scheme;
+  uint64_t floor = 0;
+};
+
+// One attempt under `map`, with a new attempt_id. A refusal is returned only once the record that
+// it is based on has reached the tail. Errors:
+//   kStaleEpoch, kUnavailable: definitely not committed, and never will be; may be tried again
+//   kUnknownOutcome: may or may not take effect, now or later
+//   kNoSpace, kLost, kInvalid, kCancelled before anything was sent: definitely not committed
+Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline);
+
+// Commits without shards: tries under newer and newer maps until the deadline.
+Task<Result<CommitResult>> commit_record(OpsContext& ops, Commit commit, TimePoint deadline);
+
+}  // namespace elastripe

@@ -1,0 +1,109 @@
+#include "proxy/ops/get.h"
+
+#include <optional>
+
+#include "proxy/async/when_all.h"
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/read_object.h"
+#include "proxy/ops/read_tail.h"
+
+namespace elastripe {
+
+using node::RecordKind;
+
+namespace {
+
+using BytesResult = Result<ObjectBytes>;
+
+Result<VersionedRead> found(RecordPtr record, ObjectBytes bytes) {
+  VersionedRead read;
+  read.record = std::move(record);
+  read.value = std::move(bytes.segments);
+  read.path = bytes.is_degraded ? ReadPath::kDegraded : ReadPath::kStriped;
+  return read;
+}
+
+Task<Result<VersionedRead>> read_value(OpsContext& ops, MapPtr map, std::string key,
+                                       RecordPtr record, TimePoint deadline) {
+  if (record == nullptr || !record->is_live(ops.clock.unix_ms())) {
+    ops.cache.erase(key);
+    co_return VersionedRead{std::move(record), {}, ReadPath::kInline};
+  }
+  if (record->content.kind == RecordKind::kInline) {
+    VersionedRead read;
+    if (!record->content.value.empty())
+      read.value.push_back(Buffer::copy_of(record->content.value));
+    read.record = std::move(record);
+    co_return read;
+  }
+  ops.cache.put(key, record);
+  auto bytes = co_await read_object(ops, map, record, deadline);
+  if (!bytes) co_return fail(bytes.error());
+  co_return found(std::move(record), std::move(*bytes));
+}
+
+// One try under `map`: one round if the cached record is still the newest, two if not. A record
+// that was replaced while its shards were read is read again by the caller, who learns its version
+// from `tried_version`.
+Task<Result<VersionedRead>> try_read(OpsContext& ops, MapPtr map, std::string key, int m,
+                                     uint64_t* tried_version, TimePoint deadline) {
+  const RecordPtr cached = ops.cache.find(key);
+  if (cached == nullptr || !cached->is_live(ops.clock.unix_ms())) {
+    auto tail = co_await try_read_tail(ops, map, key, m, 0, deadline);
+    if (!tail) co_return fail(tail.error());
+    *tried_version = tail->record == nullptr ? 0 : tail->record->meta.version;
+    co_return co_await read_value(ops, map, key, tail->record, deadline);
+  }
+  *tried_version = cached->meta.version;
+  auto [tail, bytes] =
+      co_await when_both(try_read_tail(ops, map, key, m, cached->meta.version, deadline),
+                         read_object(ops, map, cached, deadline));
+  if (!tail) co_return fail(tail.error());
+  if (!tail->same) {
+    *tried_version = tail->record == nullptr ? 0 : tail->record->meta.version;
+    co_return co_await read_value(ops, map, key, tail->record, deadline);
+  }
+  if (!bytes) co_return fail(bytes.error());
+  co_return found(cached, std::move(*bytes));
+}
+
+}  // namespace
+
+Task<Result<VersionedRead>> read_versioned(OpsContext& ops, std::string key, TimePoint deadline) {
+  const int m = ops.pools.pool_of(key).scheme.m;
+  // Shards that are gone for good mean either a newer record or, if it is still the same, loss.
+  std::optional<uint64_t> undecodable_version;
+  for (;;) {
+    auto map = current_map(ops);
+    if (!map) co_return fail(map.error());
+    uint64_t version = 0;
+    auto read = co_await try_read(ops, *map, key, m, &version, deadline);
+    if (read) co_return read;
+    Error error = read.error();
+    if (error.code == ErrorCode::kNotFound) {
+      if (undecodable_version == version) {
+        co_return fail(ErrorCode::kLost, "object lost: {}", error.message);
+      }
+      undecodable_version = version;
+      ops.cache.erase(key);
+      continue;
+    }
+    auto again = co_await before_retry(ops, *map, std::move(error), deadline);
+    if (!again) co_return fail(again.error());
+  }
+}
+
+Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, TimePoint deadline) {
+  auto read = co_await read_versioned(ops, std::move(key), deadline);
+  if (!read) co_return fail(read.error());
+  ReadOutcome outcome;
+  outcome.path = read->path;
+  if (read->path == ReadPath::kDegraded) ++ops.counters.degraded_reads;
+  if (read->record == nullptr || !read->record->is_live(ops.clock.unix_ms())) co_return outcome;
+  const auto& content = read->record->content;
+  outcome.object =
+      Object{content.flags, cas_of(read->record->meta), content.size, std::move(read->value)};
+  co_return outcome;
+}
+
+}  // namespace elastripe

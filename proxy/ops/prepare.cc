@@ -1,0 +1,300 @@
+#include "proxy/ops/prepare.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "coding/coder.h"
+#include "proxy/async/when_all.h"
+#include "proxy/base/crc32c.h"
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/attempt.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe {
+
+using node::Opcode;
+using node::Status;
+
+namespace {
+
+using StagedPtr = std::shared_ptr<StagedObject>;
+
+// Padding on the wire comes from here.
+constexpr std::array<std::byte, 4096> kZeros{};
+
+void add_zeros(std::vector<ByteView>& payload, size_t bytes) {
+  while (bytes > 0) {
+    const size_t part = std::min(bytes, kZeros.size());
+    payload.push_back(ByteView(kZeros).first(part));
+    bytes -= part;
+  }
+}
+
+std::vector<ByteView> shard_payload(const StagedObject& staged, const StagedSegment& segment,
+                                    const coding::SegmentGeometry& geometry, size_t index) {
+  std::vector<ByteView> payload;
+  if (index >= staged.scheme.k_prime) {
+    const size_t bytes = geometry.parity_shard_bytes(segment.segment.state);
+    payload.push_back(
+        segment.parities.bytes().subspan((index - staged.scheme.k_prime) * bytes, bytes));
+    return payload;
+  }
+  for (const auto& extent : geometry.shard_extents(static_cast<int>(index))) {
+    if (extent.bytes > 0) {
+      payload.push_back(segment.data.bytes().subspan(extent.offset, extent.bytes));
+    }
+    add_zeros(payload, extent.zeros);
+  }
+  return payload;
+}
+
+// Segments of one object start at different places of the ring, so that a large object spreads.
+size_t placement_partition(const node::ClusterMap& map, std::string_view key, uint32_t number) {
+  constexpr size_t kStride = 101;
+  return (map.partition_of(key) + number * kStride) % map.partitions.size();
+}
+
+// Chooses nodes for the shards that have none in `map`. With degraded_writes, up to m shards may go
+// without, parities first: any k' of the k'+m shards decode.
+Result<void> place(const OpsContext& ops, const node::ClusterMap& map, const StagedObject& staged,
+                   StagedSegment& segment) {
+  auto& placement = segment.segment.placement;
+  const auto shards = static_cast<size_t>(staged.scheme.shards());
+  if (placement.empty()) placement.assign(shards, kNoNode);
+  std::vector<NodeId> kept;
+  std::vector<size_t> open;
+  for (size_t i = 0; i < shards; ++i) {
+    if (placement[i] != kNoNode && map.is_up(placement[i])) {
+      kept.push_back(placement[i]);
+    } else {
+      open.push_back(i);
+    }
+  }
+  if (open.empty()) return {};
+  const size_t partition = placement_partition(map, staged.key, segment.segment.number);
+  const size_t may_miss = staged.degraded_writes ? staged.scheme.m : 0;
+  auto chosen = choose_nodes(map, ops.ring, partition, open.size(), kept);
+  for (size_t missing = 1; !chosen && missing <= std::min(may_miss, open.size()); ++missing) {
+    chosen = choose_nodes(map, ops.ring, partition, open.size() - missing, kept);
+  }
+  if (!chosen) return fail(ErrorCode::kTooFewNodes, "{}", chosen.error().message);
+  for (size_t n = 0; n < open.size(); ++n) {
+    placement[open[n]] = n < chosen->size() ? (*chosen)[n] : kNoNode;
+    segment.written[open[n]] = false;
+  }
+  return {};
+}
+
+Task<Result<void>> write_shard(OpsContext& ops, MapPtr map, StagedPtr staged, size_t segment_index,
+                               coding::SegmentGeometry geometry, size_t index, TimePoint deadline) {
+  StagedSegment& segment = staged->segments[segment_index];
+  const NodeId to = segment.segment.placement[index];
+  if (to == kNoNode || segment.written[index]) co_return Result<void>{};
+
+  node::ShardWriteRequest message;
+  message.header.name = shard_name(segment.segment, staged->scheme, index);
+  message.header.key = staged->key;
+  message.header.payload_bytes =
+      static_cast<uint32_t>(geometry.shard_bytes(segment.segment.state, static_cast<int>(index)));
+  if (index >= staged->scheme.k_prime) message.header.vector_a.resize(staged->scheme.k_prime);
+  NodeRequest request = make_request(Opcode::kShardWrite, message);
+  request.payload = shard_payload(*staged, segment, geometry, index);
+  request.keep = {segment.data, segment.parities};
+  auto reply = co_await ops.nodes.call(to, stamp_for(*map, to), std::move(request),
+                                       call_deadline(ops, deadline));
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
+  const auto written = node::decode<node::ShardWriteReply>(reply->args());
+  if (!written) co_return fail(ErrorCode::kInvalid, "node {}: {}", to, written.error());
+  segment.written[index] = true;
+  segment.checksum[index] = written->crc32c;
+  co_return Result<void>{};
+}
+
+Result<void> first_error(const std::vector<Result<void>>& results) {
+  // Out of memory and bad requests are final; say those first.
+  for (const auto& result : results) {
+    if (!result && !is_worth_retrying(result.error())) return result;
+  }
+  for (const auto& result : results) {
+    if (!result) return result;
+  }
+  return {};
+}
+
+Task<Result<void>> write_data_shards(OpsContext& ops, MapPtr map, StagedPtr staged,
+                                     size_t segment_index, coding::SegmentGeometry geometry,
+                                     TimePoint deadline) {
+  std::vector<Task<Result<void>>> writes;
+  for (size_t i = 0; i < staged->scheme.k_prime; ++i) {
+    writes.push_back(write_shard(ops, map, staged, segment_index, geometry, i, deadline));
+  }
+  const auto results = co_await when_all(std::move(writes));
+  co_return first_error(results);
+}
+
+Task<bool> next_turn(OpsContext& ops) { return ops.clock.sleep_until(ops.clock.now()); }
+
+// Computes checksum and parities once, in slices: the data shards that were queued before leave
+// meanwhile.
+Task<Result<void>> encode_segment(OpsContext& ops, StagedPtr staged, size_t segment_index,
+                                  coding::SegmentGeometry geometry) {
+  StagedSegment& segment = staged->segments[segment_index];
+  if (!segment.parities.empty()) co_return Result<void>{};
+  if (!co_await next_turn(ops)) co_return fail(ErrorCode::kCancelled, "shutting down");
+
+  const size_t bytes = geometry.parity_shard_bytes(segment.segment.state);
+  Buffer parities = Buffer::allocate(bytes * staged->scheme.m);
+  std::vector<MutableByteView> outputs;
+  for (size_t j = 0; j < staged->scheme.m; ++j) {
+    outputs.push_back(parities.mutable_bytes().subspan(j * bytes, bytes));
+  }
+  auto coder =
+      coding::Coder::encoder(geometry, segment.segment.state, segment.data.bytes(), outputs);
+  if (!coder) co_return fail(ErrorCode::kInvalid, "{}", coder.error());
+  while (coder->step(coding::kStepBytes)) {
+    if (!co_await next_turn(ops)) co_return fail(ErrorCode::kCancelled, "shutting down");
+  }
+  segment.parities = std::move(parities);
+  segment.segment.crc32c = crc32c(segment.data.bytes());
+  co_return Result<void>{};
+}
+
+Task<Result<void>> encode_and_write_parities(OpsContext& ops, MapPtr map, StagedPtr staged,
+                                             size_t segment_index, coding::SegmentGeometry geometry,
+                                             TimePoint deadline) {
+  auto encoded = co_await encode_segment(ops, staged, segment_index, geometry);
+  if (!encoded) co_return encoded;
+  std::vector<Task<Result<void>>> writes;
+  for (size_t i = staged->scheme.k_prime; i < static_cast<size_t>(staged->scheme.shards()); ++i) {
+    writes.push_back(write_shard(ops, map, staged, segment_index, geometry, i, deadline));
+  }
+  const auto results = co_await when_all(std::move(writes));
+  co_return first_error(results);
+}
+
+Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged,
+                                   size_t segment_index, TimePoint deadline) {
+  auto geometry = geometry_of(staged->scheme, staged->segments[segment_index].segment);
+  if (!geometry) co_return fail(geometry.error());
+  auto [data, parity] = co_await when_both(
+      write_data_shards(ops, map, staged, segment_index, *geometry, deadline),
+      encode_and_write_parities(ops, map, staged, segment_index, *geometry, deadline));
+  co_return first_error({data, parity});
+}
+
+struct Confirmed {
+  size_t segment;
+  size_t index;
+};
+
+// Asks one node which of the shards that it had acknowledged it still has.
+Task<Result<void>> confirm_on_node(OpsContext& ops, MapPtr map, StagedPtr staged, NodeId to,
+                                   std::vector<Confirmed> shards, TimePoint deadline) {
+  node::ShardConfirmRequest message;
+  for (const auto& shard : shards) {
+    message.names.push_back(
+        shard_name(staged->segments[shard.segment].segment, staged->scheme, shard.index));
+  }
+  auto reply =
+      co_await ops.nodes.call(to, stamp_for(*map, to), make_request(Opcode::kShardConfirm, message),
+                              call_deadline(ops, deadline));
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
+  const auto confirmed = node::decode<node::ShardConfirmReply>(reply->args());
+  if (!confirmed || confirmed->entries.size() != shards.size()) {
+    co_return fail(ErrorCode::kInvalid, "node {}: bad confirmation", to);
+  }
+  for (size_t n = 0; n < shards.size(); ++n) {
+    StagedSegment& segment = staged->segments[shards[n].segment];
+    const auto& entry = confirmed->entries[n];
+    if (!entry.present || entry.crc32c != segment.checksum[shards[n].index]) {
+      segment.written[shards[n].index] = false;
+    }
+  }
+  co_return Result<void>{};
+}
+
+Task<Result<void>> confirm(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {
+  std::map<NodeId, std::vector<Confirmed>> by_node;
+  for (size_t s = 0; s < staged->segments.size(); ++s) {
+    const StagedSegment& segment = staged->segments[s];
+    for (size_t i = 0; i < segment.written.size(); ++i) {
+      if (segment.written[i]) by_node[segment.segment.placement[i]].push_back({s, i});
+    }
+  }
+  std::vector<Task<Result<void>>> calls;
+  for (auto& [node, shards] : by_node) {
+    calls.push_back(confirm_on_node(ops, map, staged, node, std::move(shards), deadline));
+  }
+  const auto results = co_await when_all(std::move(calls));
+  co_return first_error(results);
+}
+
+}  // namespace
+
+Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string key, Buffer value) {
+  const auto codec = coding::codec_for(pool.scheme);
+  if (!codec) return fail(ErrorCode::kInvalid, "{}", codec.error());
+  auto staged = std::make_shared<StagedObject>();
+  staged->key = std::move(key);
+  staged->scheme = pool.scheme;
+  staged->degraded_writes = pool.degraded_writes;
+  const Id128 data_txid = ops.ids.next();
+  const auto shards = static_cast<size_t>(pool.scheme.shards());
+  for (size_t offset = 0; offset < value.size(); offset += pool.segment_bytes) {
+    const size_t length = std::min<size_t>(pool.segment_bytes, value.size() - offset);
+    const auto geometry = coding::SegmentGeometry::make(**codec, length);
+    if (!geometry) return fail(ErrorCode::kInvalid, "{}", geometry.error());
+    StagedSegment segment;
+    segment.data = value.slice(offset, length);
+    segment.segment.data_txid = data_txid;
+    segment.segment.number = static_cast<uint32_t>(staged->segments.size());
+    segment.segment.length = static_cast<uint32_t>(length);
+    segment.segment.block_bytes = static_cast<uint32_t>(geometry->block_bytes());
+    segment.written.assign(shards, false);
+    segment.checksum.assign(shards, 0);
+    staged->segments.push_back(std::move(segment));
+  }
+  return staged;
+}
+
+Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {
+  const bool is_first = staged->epoch_number == 0;
+  if (is_first || !mutant(Mutant::kNoReprepare)) {
+    for (auto& segment : staged->segments) {
+      auto placed = place(ops, *map, *staged, segment);
+      if (!placed) co_return placed;
+    }
+  }
+  if (!is_first && staged->epoch_number != map->epoch.number) {
+    ++ops.counters.reprepares;
+    if (!mutant(Mutant::kNoReprepare)) {
+      auto confirmed = co_await confirm(ops, map, staged, deadline);
+      if (!confirmed) co_return confirmed;
+    }
+  }
+  staged->epoch_number = map->epoch.number;
+
+  std::vector<Task<Result<void>>> segments;
+  for (size_t s = 0; s < staged->segments.size(); ++s) {
+    segments.push_back(prepare_segment(ops, map, staged, s, deadline));
+  }
+  const auto results = co_await when_all(std::move(segments));
+  co_return first_error(results);
+}
+
+Task<void> abandon(OpsContext& ops, StagedPtr staged) {
+  co_await delete_shards(ops, shards_by_node(staged->scheme, segment_table(*staged)),
+                         ops.clock.now() + ops.settings.node_timeout);
+}
+
+std::vector<node::Segment> segment_table(const StagedObject& staged) {
+  std::vector<node::Segment> table;
+  table.reserve(staged.segments.size());
+  for (const auto& segment : staged.segments) table.push_back(segment.segment);
+  return table;
+}
+
+}  // namespace elastripe

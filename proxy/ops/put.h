@@ -1,0 +1,24 @@
+// PUT: the one way in which a whole value becomes a committed record, inline or striped.
+#pragma once
+
+#include "proxy/ops/commit.h"
+
+namespace elastripe {
+
+struct Put {
+  Commit commit;  // key, m, condition; the content and the base are filled in
+  uint32_t flags = 0;
+  uint32_t exptime = 0;
+  Buffer value;
+};
+
+// Writes the value the way its pool says and commits it, under newer and newer maps until the
+// deadline. Superseded shards are deleted after a grace; those of a refused PUT at once.
+// Errors: kUnknownOutcome: may or may not take effect. All others: definitely not stored.
+Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put request, TimePoint deadline);
+
+// Takes note of what a commit replaced and of what it taught: for commits that do not go through
+// put.
+void after_commit(OpsContext& ops, std::string_view key, const CommitResult& result);
+
+}  // namespace elastripe

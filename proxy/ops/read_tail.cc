@@ -1,0 +1,61 @@
+#include "proxy/ops/read_tail.h"
+
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/sync.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe {
+
+using node::Role;
+using node::Status;
+
+namespace {
+
+Task<Result<TailRead>> try_read(OpsContext& ops, MapPtr map, Role role, std::string key, int m,
+                                uint64_t if_version, TimePoint deadline) {
+  const Chain chain = chain_of(*map, key, m);
+  if (chain.nodes.empty()) {
+    co_return fail(ErrorCode::kUnavailable, "no home of the key's partition is up");
+  }
+  const NodeId from = role == Role::kHead ? chain.head() : chain.tail();
+  for (;;) {
+    auto reply = co_await read_record(ops.nodes, map, from, role, key, m, if_version,
+                                      call_deadline(ops, deadline));
+    if (!reply) co_return fail(reply.error());
+    if (reply->status != Status::kNotSynced) {
+      co_return TailRead{std::move(map), reply->status == Status::kSame, std::move(reply->record),
+                         reply->floor};
+    }
+    if (ops.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "the key could not be synced in time");
+    }
+    auto synced = co_await sync_key(ops, map, key, deadline);
+    if (!synced) co_return fail(synced.error());
+  }
+}
+
+}  // namespace
+
+Task<Result<TailRead>> try_read_tail(OpsContext& ops, MapPtr map, std::string key, int m,
+                                     uint64_t if_version, TimePoint deadline) {
+  const Role role = mutant(Mutant::kReadHead) ? Role::kHead : Role::kTail;
+  return try_read(ops, std::move(map), role, std::move(key), m, if_version, deadline);
+}
+
+Task<Result<TailRead>> try_read_head(OpsContext& ops, MapPtr map, std::string key, int m,
+                                     TimePoint deadline) {
+  return try_read(ops, std::move(map), Role::kHead, std::move(key), m, 0, deadline);
+}
+
+Task<Result<TailRead>> read_tail(OpsContext& ops, std::string key, int m, TimePoint deadline) {
+  for (;;) {
+    auto map = current_map(ops);
+    if (!map) co_return fail(map.error());
+    auto read = co_await try_read_tail(ops, *map, key, m, 0, deadline);
+    if (read) co_return read;
+    auto again = co_await before_retry(ops, *map, read.error(), deadline);
+    if (!again) co_return fail(again.error());
+  }
+}
+
+}  // namespace elastripe

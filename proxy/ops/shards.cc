@@ -1,0 +1,119 @@
+#include "proxy/ops/shards.h"
+
+#include <map>
+
+#include "proxy/async/when_all.h"
+#include "proxy/ops/attempt.h"
+
+namespace elastripe {
+
+using node::Opcode;
+using node::Status;
+
+node::ShardName shard_name(const node::Segment& segment, const coding::Scheme& scheme,
+                           size_t index) {
+  node::ShardName name;
+  name.data_txid = segment.data_txid;
+  name.segment = segment.number;
+  name.generation = index < scheme.k_prime ? 0 : segment.generation;
+  name.index = static_cast<uint8_t>(index);
+  return name;
+}
+
+Result<coding::SegmentGeometry> geometry_of(const coding::Scheme& scheme,
+                                            const node::Segment& segment) {
+  const auto codec = coding::codec_for(scheme);
+  if (!codec) return fail(ErrorCode::kInvalid, "{}", codec.error());
+  auto geometry = coding::SegmentGeometry::make(**codec, segment.length);
+  if (!geometry) return fail(ErrorCode::kInvalid, "{}", geometry.error());
+  if (geometry->block_bytes() != segment.block_bytes) {
+    return fail(ErrorCode::kInvalid, "segment of {} bytes has blocks of {} bytes, expected {}",
+                segment.length, segment.block_bytes, geometry->block_bytes());
+  }
+  return *geometry;
+}
+
+Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::ShardName name,
+                           std::vector<MutableByteView> into, std::vector<Buffer> keep,
+                           TimePoint deadline) {
+  if (!map->is_up(from)) {
+    const node::NodeInfo* info = map->find_node(from);
+    const bool is_gone = info == nullptr || info->state == node::NodeState::kLost;
+    co_return is_gone ? ShardRead::kMissing : ShardRead::kUnreachable;
+  }
+  node::ShardReadRequest message;
+  message.name = name;
+  NodeRequest request = make_request(Opcode::kShardRead, message);
+  size_t wanted = 0;
+  for (const auto& part : into) wanted += part.size();
+  request.into = std::move(into);
+  request.keep = std::move(keep);
+  auto reply = co_await ops.nodes.call(from, stamp_for(*map, from), std::move(request),
+                                       call_deadline(ops, deadline));
+  if (!reply) co_return ShardRead::kUnreachable;
+  switch (reply->status()) {
+    case Status::kOk:
+      // Bytes of another size did not go where they were wanted: not the shard that the record
+      // names.
+      co_return reply->header.payload_bytes() == wanted ? ShardRead::kRead : ShardRead::kMissing;
+    case Status::kNotHere:
+    case Status::kBadPage:
+      co_return ShardRead::kMissing;
+    case Status::kStaleEpoch:
+    case Status::kJoining:
+      co_return ShardRead::kStaleEpoch;
+    default:
+      co_return ShardRead::kUnreachable;
+  }
+}
+
+std::vector<ShardsOnNode> shards_by_node(const coding::Scheme& scheme,
+                                         const std::vector<node::Segment>& segments) {
+  std::map<NodeId, std::vector<node::ShardName>> by_node;
+  for (const auto& segment : segments) {
+    for (size_t i = 0; i < segment.placement.size(); ++i) {
+      if (segment.placement[i] == kNoNode) continue;
+      by_node[segment.placement[i]].push_back(shard_name(segment, scheme, i));
+    }
+  }
+  std::vector<ShardsOnNode> result;
+  for (auto& [node, names] : by_node) result.push_back({node, std::move(names)});
+  return result;
+}
+
+namespace {
+
+Task<bool> delete_on_node(OpsContext& ops, MapPtr map, ShardsOnNode shards, TimePoint deadline) {
+  node::ShardDeleteRequest message;
+  message.names = std::move(shards.names);
+  auto reply = co_await ops.nodes.call(shards.node, stamp_for(*map, shards.node),
+                                       make_request(Opcode::kShardDelete, message), deadline);
+  co_return reply.has_value();
+}
+
+Task<void> wait_and_delete(OpsContext& ops, std::vector<ShardsOnNode> shards) {
+  if (!co_await ops.clock.sleep_for(ops.settings.read_grace)) co_return;
+  co_await delete_shards(ops, std::move(shards), ops.clock.now() + ops.settings.node_timeout);
+}
+
+}  // namespace
+
+Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, TimePoint deadline) {
+  const MapPtr map = ops.map.current();
+  if (map == nullptr) co_return;
+  std::vector<Task<bool>> deletions;
+  for (auto& on_node : shards) {
+    if (map->is_up(on_node.node)) {
+      deletions.push_back(delete_on_node(ops, map, std::move(on_node), deadline));
+    }
+  }
+  co_await when_all(std::move(deletions));
+}
+
+void delete_after_grace(OpsContext& ops, std::vector<ShardsOnNode> shards) {
+  if (shards.empty()) return;
+  // A full scope only delays the deletion: reclaim finds what nothing refers to.
+  (void)ops.background.try_spawn(wait_and_delete(ops, std::move(shards)));
+}
+
+}  // namespace elastripe

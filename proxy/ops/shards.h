@@ -1,0 +1,50 @@
+// Shards on the wire: writing, reading, confirming and deleting them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "coding/segment.h"
+#include "proxy/cluster/node_client.h"
+#include "proxy/ops/context.h"
+
+namespace elastripe {
+
+// In a segment's placement: this shard was never written (degraded write); an erasure from birth.
+inline constexpr NodeId kNoNode = 0xFFFF;
+
+node::ShardName shard_name(const node::Segment& segment, const coding::Scheme& scheme,
+                           size_t index);
+
+// The geometry of a record's segment; the codec lives as long as the process.
+Result<coding::SegmentGeometry> geometry_of(const coding::Scheme& scheme,
+                                            const node::Segment& segment);
+
+// What came of asking for one shard.
+enum class ShardRead {
+  kRead,
+  kMissing,      // not here, or a bad page: an erasure for good
+  kUnreachable,  // its node is down, suspect or does not answer: an erasure for now
+  kStaleEpoch,   // the map is over
+};
+
+// Reads the whole shard into `into`, whose sizes add up to the shard's.
+Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::ShardName name,
+                           std::vector<MutableByteView> into, std::vector<Buffer> keep,
+                           TimePoint deadline);
+
+// Shards to delete, by node. Shards of nodes that are not up are left to reclaim.
+struct ShardsOnNode {
+  NodeId node = 0;
+  std::vector<node::ShardName> names;
+};
+std::vector<ShardsOnNode> shards_by_node(const coding::Scheme& scheme,
+                                         const std::vector<node::Segment>& segments);
+
+// Deletes, as far as nodes answer: what is left over is found by reclaim.
+Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, TimePoint deadline);
+
+// After read_grace, in the background: shards that a committed record has superseded (rule 8).
+void delete_after_grace(OpsContext& ops, std::vector<ShardsOnNode> shards);
+
+}  // namespace elastripe
