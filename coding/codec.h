@@ -33,7 +33,7 @@ class Codec {
   // zeros (ERS Algorithm 1).
   uint8_t coefficient(int parity, int node) const {
     require(parity >= 0 && parity < m() && node >= 0 && node < k_prime());
-    return matrix_[static_cast<size_t>(parity * scheme_.k_prime + node)];
+    return matrix_[static_cast<size_t>(parity) * scheme_.k_prime + static_cast<size_t>(node)];
   }
 
   // True for rep: every parity shard has the bytes of data shard 0, so it can be sent from the

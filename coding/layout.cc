@@ -8,9 +8,14 @@
 namespace elastripe::coding {
 namespace {
 
+// Index of [row][column] in an array of rows of `width`.
+size_t index_of(int row, int width, int column = 0) {
+  return static_cast<size_t>(row) * static_cast<size_t>(width) + static_cast<size_t>(column);
+}
+
 std::span<const uint16_t> slice(const std::vector<uint16_t>& all, int index, int width) {
   require(index >= 0 && static_cast<size_t>(index) < all.size() / static_cast<size_t>(width));
-  return std::span(all).subspan(static_cast<size_t>(index * width), static_cast<size_t>(width));
+  return std::span(all).subspan(index_of(index, width), static_cast<size_t>(width));
 }
 
 }  // namespace
@@ -44,9 +49,9 @@ Layout::Layout(const Scheme& scheme)
   for (int b = 0; b < blocks(); ++b) {
     const Cell& c = cell(b);
     const auto id = static_cast<uint16_t>(b);
-    by_stripe_[static_cast<size_t>(c.stripe * k_ + c.position)] = id;
-    by_row_[static_cast<size_t>(c.row * k_prime_ + c.node)] = id;
-    by_shard_[static_cast<size_t>(c.node * rows() + c.row)] = id;
+    by_stripe_[index_of(c.stripe, k_, c.position)] = id;
+    by_row_[index_of(c.row, k_prime_, c.node)] = id;
+    by_shard_[index_of(c.node, rows(), c.row)] = id;
   }
 }
 
@@ -77,8 +82,7 @@ void Layout::place_ers2() {
   }
   for (int i = 0; i < beta; ++i) {
     for (int t = 0; t < k_; ++t) {
-      const auto [row, node] = t < r ? head[static_cast<size_t>(i * r + t)]
-                                     : rest[static_cast<size_t>(i * (k_ - r) + t - r)];
+      const auto [row, node] = t < r ? head[index_of(i, r, t)] : rest[index_of(i, k_ - r, t - r)];
       place(b++, row, node);
     }
   }
