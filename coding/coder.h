@@ -78,7 +78,8 @@ class Coder {
   SegmentGeometry geometry_;
   DecodePlan plan_;
 
-  // Buffers by shard, null where not used. If segment mode, data blocks are in the segment.
+  // Buffers by shard, null where not used. With in_segment_, data blocks are in
+  // the segment instead.
   bool in_segment_ = false;
   const std::byte* segment_in_ = nullptr;
   std::byte* segment_out_ = nullptr;
