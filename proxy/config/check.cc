@@ -1,0 +1,182 @@
+#include "proxy/config/check.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+#include "proxy/base/bytes.h"
+#include "proxy/base/log.h"
+
+namespace elastripe::config {
+namespace {
+
+constexpr size_t kMaxNameBytes = 64;
+constexpr size_t kMaxPrefixBytes = 250;       // a key's length
+constexpr uint64_t kMaxShardBytes = 7 << 20;  // a frame and an item take 8 MiB with their headers
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+}
+
+bool is_ipv6(const std::string& host) {
+  in6_addr address{};
+  return inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
+bool is_loopback(const std::string& host) {
+  if (host == "localhost") return true;
+  in_addr address{};
+  if (inet_pton(AF_INET, host.c_str(), &address) == 1) {
+    return (ntohl(address.s_addr) >> 24) == 127;
+  }
+  in6_addr address6{};
+  return inet_pton(AF_INET6, host.c_str(), &address6) == 1 && IN6_IS_ADDR_LOOPBACK(&address6);
+}
+
+void check_endpoint(const Config& config, const Endpoint& endpoint, const std::string& path,
+                    Problems& problems) {
+  if (!is_name(endpoint.host) && !is_ipv6(endpoint.host)) {
+    problems.report(path + ".host", "is '{}', must be a host name or an IP address",
+                    escape_for_log(endpoint.host));
+  } else if (!config.insecure && !is_loopback(endpoint.host)) {
+    problems.report(path + ".host",
+                    "{} can be reached from other machines and there is no authentication yet: "
+                    "set 'insecure: true' if the network is trusted",
+                    endpoint.host);
+  }
+}
+
+void check_addresses(const Config& config, Problems& problems) {
+  std::map<std::string, std::string> taken;  // address -> path
+  const auto take = [&](const Endpoint& endpoint, const std::string& path) {
+    check_endpoint(config, endpoint, path, problems);
+    if (endpoint.port == 0) return;
+    const auto [it, free] = taken.try_emplace(to_string(endpoint), path);
+    if (!free) {
+      problems.report(path + ".port", "{} is the address of {} too", it->first, it->second);
+    }
+  };
+  take(config.listen, "listen");
+  take(config.admin, "admin");
+  for (size_t i = 0; i < config.nodes.size(); ++i) {
+    take(config.nodes[i].address, fmt::format("nodes.{}", i));
+  }
+}
+
+void check_nodes(const Config& config, Problems& problems) {
+  if (config.nodes.empty()) problems.report("nodes", "at least one node must be listed");
+  std::map<std::string_view, size_t> names;
+  for (size_t i = 0; i < config.nodes.size(); ++i) {
+    const NodeConfig& node = config.nodes[i];
+    const std::string path = fmt::format("nodes.{}", i);
+    if (!is_name(node.name)) {
+      problems.report(path + ".name", "is '{}', must be 1..{} letters, digits, '.', '_' or '-'",
+                      escape_for_log(node.name), kMaxNameBytes);
+    }
+    if (!is_name(node.domain)) {
+      problems.report(path + ".domain", "is '{}', must be 1..{} letters, digits, '.', '_' or '-'",
+                      escape_for_log(node.domain), kMaxNameBytes);
+    }
+    const auto [it, unique] = names.try_emplace(node.name, i);
+    if (!unique) {
+      problems.report(path + ".name", "{} is the name of nodes.{} too", node.name, it->second);
+    }
+  }
+}
+
+void check_pool(const Config& config, const PoolConfig& pool, size_t domains,
+                const std::string& path, Problems& problems) {
+  const auto printable = [](char c) { return c > 0x20 && c < 0x7f; };
+  if (pool.prefix.size() > kMaxPrefixBytes || !std::ranges::all_of(pool.prefix, printable)) {
+    problems.report(path + ".prefix", "must be at most {} printable ASCII bytes without space",
+                    kMaxPrefixBytes);
+  }
+  const std::string scheme = coding::to_string(pool.scheme);
+  if (const auto valid = coding::validate(pool.scheme); !valid) {
+    problems.report(path + ".scheme", "{}", valid.error());
+  }
+  const auto shards = static_cast<size_t>(pool.scheme.shards());
+  if (shards > config.nodes.size()) {
+    problems.report(path + ".scheme", "{} needs {} nodes (k' + m), {} are listed", scheme, shards,
+                    config.nodes.size());
+  }
+  if (shards > domains) {
+    problems.report(path + ".scheme",
+                    "{} needs {} failure domains (k' + m), the nodes are in {}: it could not "
+                    "survive what it promises",
+                    scheme, shards, domains);
+  }
+  if (pool.inline_max_bytes > config.max_object_bytes) {
+    problems.report(path + ".inline_max_bytes", "is {}, above max_object_bytes ({})",
+                    pool.inline_max_bytes, config.max_object_bytes);
+  }
+  if (config.segment_bytes / pool.scheme.k_prime > kMaxShardBytes) {
+    problems.report("segment_bytes", "is {}: a shard of {} would be above {} bytes",
+                    config.segment_bytes, scheme, kMaxShardBytes);
+  }
+}
+
+void check_pools(const Config& config, Problems& problems) {
+  std::set<std::string_view> domains;
+  for (const NodeConfig& node : config.nodes) domains.insert(node.domain);
+  std::map<std::string_view, size_t> prefixes;
+  for (size_t i = 0; i < config.pools.size(); ++i) {
+    const PoolConfig& pool = config.pools[i];
+    const std::string path = fmt::format("pools.{}", i);
+    check_pool(config, pool, domains.size(), path, problems);
+    const auto [it, unique] = prefixes.try_emplace(pool.prefix, i);
+    if (!unique) {
+      problems.report(path + ".prefix", "'{}' is the prefix of pools.{} too",
+                      escape_for_log(pool.prefix), it->second);
+    }
+  }
+  if (!prefixes.contains("")) {
+    problems.report("pools", "one pool must have the empty prefix, for all other keys");
+  }
+}
+
+void check_timing(const TimingConfig& timing, Problems& problems) {
+  if (timing.suspect_after_ms <= timing.heartbeat_ms) {
+    problems.report("timing.suspect_after_ms", "is {}, must be above heartbeat_ms ({})",
+                    timing.suspect_after_ms, timing.heartbeat_ms);
+  }
+  if (timing.lease_ms <= timing.suspect_after_ms) {
+    problems.report("timing.lease_ms",
+                    "is {}, must be above suspect_after_ms ({}): nodes would stop serving before "
+                    "they are missed",
+                    timing.lease_ms, timing.suspect_after_ms);
+  }
+}
+
+}  // namespace
+
+void check_config(const Config& config, Problems& problems) {
+  if (!is_name(config.cluster)) {
+    problems.report("cluster", "is '{}', must be 1..{} letters, digits, '.', '_' or '-'",
+                    escape_for_log(config.cluster), kMaxNameBytes);
+  }
+  if (!parse_log_level(config.log_level)) {
+    problems.report("log_level", "is '{}', must be debug, info, warning, error or off",
+                    escape_for_log(config.log_level));
+  }
+  if (!std::has_single_bit(config.partitions)) {
+    problems.report("partitions", "is {}, must be a power of two", config.partitions);
+  }
+  if (config.limits.staged_bytes < config.max_object_bytes) {
+    problems.report("limits.staged_bytes",
+                    "is {}, below max_object_bytes ({}): such an object could never be stored",
+                    config.limits.staged_bytes, config.max_object_bytes);
+  }
+  check_nodes(config, problems);
+  check_addresses(config, problems);
+  check_pools(config, problems);
+  check_timing(config.timing, problems);
+}
+
+}  // namespace elastripe::config
