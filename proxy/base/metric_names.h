@@ -32,6 +32,11 @@ inline constexpr MetricName kNodeRequestDuration{"elastripe_node_request_duratio
 // {node, code}
 inline constexpr MetricName kNodeErrors{"elastripe_node_errors_total",
                                         "Node requests that failed."};
+// {node}
+inline constexpr MetricName kNodeSentBytes{"elastripe_node_sent_bytes_total",
+                                           "Bytes written to the node."};
+inline constexpr MetricName kNodeReceivedBytes{"elastripe_node_received_bytes_total",
+                                               "Bytes read from the node."};
 inline constexpr MetricName kEpoch{"elastripe_epoch", "Number of the cluster map's epoch."};
 // {kind}; kind is data, parity or record
 inline constexpr MetricName kStoredBytes{"elastripe_stored_bytes", "Bytes stored on the nodes."};

@@ -1,0 +1,279 @@
+#include "proxy/io/channel.h"
+
+#include <event2/event.h>
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "proxy/base/check.h"
+#include "proxy/base/log.h"
+#include "proxy/base/metric_names.h"
+
+namespace elastripe {
+namespace {
+// Frames are made only while less than this is unsent, so that an expired call costs nothing.
+constexpr size_t kUnsentBytes = 1 << 20;
+}  // namespace
+
+ChannelMetrics::ChannelMetrics(MetricRegistry& registry, const std::string& node)
+    : sent_bytes(&registry.counter(metric_names::kNodeSentBytes, {{"node", node}})),
+      received_bytes(&registry.counter(metric_names::kNodeReceivedBytes, {{"node", node}})) {
+  for (size_t opcode = 0; opcode < durations.size(); ++opcode) {
+    if (!node::is_known(static_cast<uint8_t>(opcode))) continue;
+    durations[opcode] = &registry.histogram(
+        metric_names::kNodeRequestDuration, metric_names::kDurationBounds,
+        {{"node", node}, {"request", node::name(static_cast<node::Opcode>(opcode))}});
+  }
+  for (const ErrorCode code :
+       {ErrorCode::kTimeout, ErrorCode::kDisconnected, ErrorCode::kUnavailable,
+        ErrorCode::kCancelled, ErrorCode::kInvalid}) {
+    errors[static_cast<size_t>(code)] = &registry.counter(
+        metric_names::kNodeErrors, {{"node", node}, {"code", std::string(elastripe::name(code))}});
+  }
+}
+
+void NodeCall::on_timer() { channel.expire(*this); }
+
+Channel::Channel(Loop& loop, Clock& clock, std::string name, SocketAddress address,
+                 ChannelLimits limits, MetricRegistry& registry)
+    : TurnEnd(loop),
+      loop_(loop),
+      clock_(clock),
+      name_(std::move(name)),
+      address_(address),
+      limits_(limits),
+      metrics_(registry, name_) {}
+
+Channel::~Channel() {
+  for (const NodeCall* call : waiting_) CHECK(call == nullptr, "a channel dies with calls");
+  for (const Slot& slot : slots_) CHECK(slot.call == nullptr, "a channel dies with calls");
+  close_socket();
+}
+
+bool Channel::submit(NodeCall& call, TimePoint deadline) {
+  if (waiting_.size() >= limits_.waiting_calls) return false;
+  call.started = loop_.now();
+  call.place = NodeCall::Place::kWaiting;
+  call.index = waiting_first_ + waiting_.size();
+  waiting_.push_back(&call);
+  loop_.arm(call, deadline);
+  request_turn_end();
+  return true;
+}
+
+void Channel::expire(NodeCall& call) {
+  switch (call.place) {
+    case NodeCall::Place::kNone:
+      return;
+    case NodeCall::Place::kWaiting:
+      waiting_[call.index - waiting_first_] = nullptr;
+      break;
+    case NodeCall::Place::kSlot:
+      slots_[call.index].call = nullptr;
+      ++tombstones_;
+      break;
+    case NodeCall::Place::kReading:
+      // The rest of its body is swallowed: nothing more is written to the caller's memory.
+      body_.call = nullptr;
+      body_.reply = {};
+      body_.targets.clear();
+      break;
+  }
+  finish(call, fail(ErrorCode::kTimeout, "node {} did not answer {} in time", name_,
+                    node::name(call.request.opcode)));
+  if (tombstones_ > limits_.tombstones) {
+    break_off(ErrorCode::kDisconnected, "too many requests without an answer");
+  }
+  resume_finished();
+}
+
+void Channel::cancel_all() {
+  std::deque<NodeCall*> waiting;
+  waiting.swap(waiting_);
+  waiting_first_ += waiting.size();
+  for (NodeCall* call : waiting) {
+    if (call != nullptr) finish(*call, fail(ErrorCode::kCancelled, "shutting down"));
+  }
+  break_off(ErrorCode::kCancelled, "shutting down");
+  resume_finished();
+}
+
+void Channel::on_turn_end() {
+  if (state_ == State::kIdle && !waiting_.empty()) start_connecting();
+  if (state_ == State::kConnected) write_frames();
+  resume_finished();
+}
+
+void Channel::start_connecting() {
+  while (!waiting_.empty() && waiting_.front() == nullptr) {
+    waiting_.pop_front();
+    ++waiting_first_;
+  }
+  if (waiting_.empty()) return;
+  Connecting attempt = start_connect(address_);
+  if (attempt.error != 0 && attempt.error != EINPROGRESS) return connect_failed(attempt.error);
+  socket_ = std::move(attempt.socket);
+  write_event_ = event_new(loop_.base(), socket_.get(), EV_WRITE, &Channel::on_writable, this);
+  if (attempt.error == 0) return connected();
+  state_ = State::kConnecting;
+  CHECK(event_add(write_event_, nullptr) == 0);
+  loop_.arm(connect_timer_, loop_.now() + limits_.connect_timeout);
+}
+
+void Channel::connected() {
+  connect_timer_.cancel();
+  state_ = State::kConnected;
+  read_event_ =
+      event_new(loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Channel::on_readable, this);
+  CHECK(event_add(read_event_, nullptr) == 0);
+  log_debug("connected to node {}", name_);
+  request_turn_end();
+}
+
+// Only a refusal says that nothing was sent and that nobody is there. A host that can not be
+// reached may well hold a living node.
+void Channel::connect_failed(int error) {
+  close_socket();
+  const ErrorCode code = error == ECONNREFUSED ? ErrorCode::kUnavailable : ErrorCode::kDisconnected;
+  std::deque<NodeCall*> waiting;
+  waiting.swap(waiting_);
+  waiting_first_ += waiting.size();
+  for (NodeCall* call : waiting) {
+    if (call != nullptr) {
+      finish(*call, fail(code, "connect to node {}: {}", name_, std::strerror(error)));
+    }
+  }
+}
+
+void Channel::on_connect_timeout() {
+  close_socket();
+  request_turn_end();  // connects again if somebody still waits
+}
+
+void Channel::on_writable(int, short, void* self) {
+  auto& channel = *static_cast<Channel*>(self);
+  if (channel.state_ == State::kConnecting) {
+    const int error = connect_result(channel.socket_);
+    if (error == 0) {
+      channel.connected();
+    } else {
+      channel.connect_failed(error);
+    }
+  } else {
+    channel.write_frames();
+  }
+  channel.resume_finished();
+}
+
+void Channel::close_socket() {
+  connect_timer_.cancel();
+  if (read_event_ != nullptr) event_free(std::exchange(read_event_, nullptr));
+  if (write_event_ != nullptr) event_free(std::exchange(write_event_, nullptr));
+  socket_.reset();
+  state_ = State::kIdle;
+}
+
+void Channel::break_off(ErrorCode code, const std::string& reason) {
+  if (state_ == State::kConnected && code != ErrorCode::kCancelled) {
+    log_info("connection to node {} lost: {}", name_, reason);
+  }
+  close_socket();
+  for (const Slot& slot : slots_) {
+    if (slot.call != nullptr) finish(*slot.call, fail(code, "node {}: {}", name_, reason));
+  }
+  if (body_.call != nullptr) finish(*body_.call, fail(code, "node {}: {}", name_, reason));
+  body_ = {};
+  slots_.clear();
+  free_slots_.clear();
+  tombstones_ = 0;
+  out_.clear();
+  in_begin_ = in_end_ = 0;
+  if (!waiting_.empty()) request_turn_end();
+}
+
+void Channel::write_frames() {
+  while (true) {
+    while (!waiting_.empty() && out_.bytes() < kUnsentBytes) {
+      NodeCall* call = waiting_.front();
+      waiting_.pop_front();
+      ++waiting_first_;
+      if (call != nullptr) write_frame(*call);
+    }
+    if (out_.empty()) return;
+    const uint64_t before = out_.written_bytes();
+    const auto flushed = out_.flush(socket_.get());
+    metrics_.sent_bytes->add(out_.written_bytes() - before);
+    if (flushed == WriteQueue::Flush::kBroken) {
+      return break_off(ErrorCode::kDisconnected, std::strerror(errno));
+    }
+    if (flushed == WriteQueue::Flush::kBlocked) {
+      CHECK(event_add(write_event_, nullptr) == 0);
+      return;
+    }
+  }
+}
+
+void Channel::write_frame(NodeCall& call) {
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const uint32_t index = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[index];
+  ++slot.generation;
+  slot.taken = true;
+  slot.opcode = call.request.opcode;
+  slot.call = &call;
+  call.place = NodeCall::Place::kSlot;
+  call.index = index;
+
+  size_t payload_bytes = 0;
+  for (const ByteView& part : call.request.payload) payload_bytes += part.size();
+  node::RequestHeader header;
+  header.opcode = call.request.opcode;
+  header.args_bytes = static_cast<uint32_t>(call.request.args.size());
+  header.body_bytes = static_cast<uint32_t>(call.request.args.size() + payload_bytes);
+  header.opaque = uint64_t{slot.generation} << 32 | index;
+  header.cluster_id = call.stamp.cluster_id;
+  header.epoch = call.stamp.epoch;
+  header.incarnation = call.stamp.incarnation;
+  header.now_ms = clock_.unix_ms();
+  std::array<std::byte, node::kHeaderBytes> raw;
+  node::encode(header, raw);
+  out_.copy(raw);
+  out_.copy(call.request.args);
+  if (payload_bytes == 0) return;
+  for (const ByteView& part : call.request.payload) out_.reference(part, {});
+  // Behind the payload, so that they live until it has left, whatever becomes of the call.
+  for (const Buffer& keep : call.request.keep) out_.reference({}, keep);
+}
+
+void Channel::finish(NodeCall& call, Result<NodeReply> result) {
+  call.cancel();
+  call.place = NodeCall::Place::kNone;
+  if (result.has_value()) {
+    const std::chrono::duration<double> took = loop_.now() - call.started;
+    metrics_.duration(call.request.opcode).observe(took.count());
+  } else if (Counter* errors = metrics_.errors[static_cast<size_t>(result.error().code)]) {
+    errors->add();
+  }
+  call.result.emplace(std::move(result));
+  finished_.push_back(call.waiter);
+}
+
+void Channel::resume_finished() {
+  // A resumed flow may call again, or cancel: what that finishes is resumed by its own event.
+  while (!finished_.empty()) {
+    std::vector<std::coroutine_handle<>> finished;
+    finished.swap(finished_);
+    for (const auto waiter : finished) waiter.resume();
+    if (finished_.empty()) {
+      finished.clear();
+      finished_.swap(finished);  // keeps the capacity
+    }
+  }
+}
+
+}  // namespace elastripe

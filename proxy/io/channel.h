@@ -1,0 +1,156 @@
+// Channel: one pipelined TCP connection to one node, made on demand.
+//
+//   waiting_ (never sent) -> written frames, in slots_ until their replies come -> completed
+//
+// Replies are matched by `opaque` = (generation of the slot, index of the slot). A call that times
+// out leaves its slot taken, as a tombstone, so that the late reply is known and swallowed.
+// Whatever completes is resumed last in an event, when the channel's state is whole again.
+#pragma once
+
+#include <array>
+#include <coroutine>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proxy/base/metrics.h"
+#include "proxy/cluster/node_client.h"
+#include "proxy/io/loop.h"
+#include "proxy/io/socket.h"
+#include "proxy/io/write_queue.h"
+
+namespace elastripe {
+
+struct ChannelLimits {
+  size_t waiting_calls = 16384;  // above: kUnavailable
+  size_t tombstones = 4096;      // above: the node is stuck, the connection is closed
+  Duration connect_timeout = std::chrono::seconds(1);  // then it is tried again from the start
+};
+
+// What a channel counts, by node.
+struct ChannelMetrics {
+  ChannelMetrics(MetricRegistry& registry, const std::string& node);
+  Histogram& duration(node::Opcode opcode) { return *durations[static_cast<size_t>(opcode)]; }
+
+  std::array<Histogram*, 32> durations{};  // by opcode
+  std::array<Counter*, 16> errors{};       // by ErrorCode
+  Counter* sent_bytes;
+  Counter* received_bytes;
+};
+
+class Channel;
+
+// One call, in the frame of TcpNodeClient::call. Its timer is the deadline.
+struct NodeCall : Timer {
+  explicit NodeCall(Channel& owner) : channel(owner) {}
+  void on_timer() override;
+
+  enum class Place { kNone, kWaiting, kSlot, kReading };
+
+  Channel& channel;
+  Stamp stamp;
+  NodeRequest request;
+  TimePoint started;
+  Place place = Place::kNone;
+  uint64_t index = 0;  // in waiting_ (its number) or in slots_
+  std::coroutine_handle<> waiter;
+  std::optional<Result<NodeReply>> result;
+};
+
+// Loop thread only.
+class Channel : private TurnEnd {
+ public:
+  Channel(Loop& loop, Clock& clock, std::string name, SocketAddress address, ChannelLimits limits,
+          MetricRegistry& registry);
+  ~Channel() override;
+
+  // Queues; completes later, never inside. False: the queue is full.
+  bool submit(NodeCall& call, TimePoint deadline);
+  // The deadline of a call has passed.
+  void expire(NodeCall& call);
+  // Completes every call with kCancelled and closes the connection.
+  void cancel_all();
+
+  const std::string& name() const { return name_; }
+  size_t tombstones() const { return tombstones_; }
+
+ private:
+  friend struct NodeCall;
+  enum class State { kIdle, kConnecting, kConnected };
+  struct Slot {
+    uint32_t generation = 0;
+    bool taken = false;
+    node::Opcode opcode = node::Opcode::kHello;
+    NodeCall* call = nullptr;  // null while taken: a tombstone
+  };
+  // A body that is being read past the input buffer.
+  struct Body {
+    size_t left = 0;
+    NodeCall* call = nullptr;  // null: swallow
+    NodeReply reply;
+    std::vector<MutableByteView> targets;
+    size_t target = 0;
+  };
+  struct ConnectTimer : Timer {
+    explicit ConnectTimer(Channel& channel) : owner(channel) {}
+    void on_timer() override { owner.on_connect_timeout(); }
+    Channel& owner;
+  };
+
+  void on_turn_end() override;
+  static void on_readable(int fd, short what, void* self);
+  static void on_writable(int fd, short what, void* self);
+  void on_connect_timeout();
+
+  void start_connecting();
+  void connected();
+  void connect_failed(int error);
+  // Loses the connection: calls that have left fail, waiting ones connect again.
+  void break_off(ErrorCode code, const std::string& reason);
+  void close_socket();
+
+  void write_frames();
+  void write_frame(NodeCall& call);
+
+  void read_some();
+  size_t read_targets(std::array<struct iovec, 64>& parts);
+  void take_into_body(size_t bytes);
+  bool parse();  // false: the node sent nonsense
+  void begin_body(const node::ReplyHeader& header, NodeCall* call);
+  void finish_body();
+  NodeCall* release_slot(const node::ReplyHeader& header, bool& known);
+
+  void finish(NodeCall& call, Result<NodeReply> result);
+  void resume_finished();
+
+  Loop& loop_;
+  Clock& clock_;
+  const std::string name_;
+  const SocketAddress address_;
+  const ChannelLimits limits_;
+  ChannelMetrics metrics_;
+
+  State state_ = State::kIdle;
+  Fd socket_;
+  event* read_event_ = nullptr;
+  event* write_event_ = nullptr;
+  ConnectTimer connect_timer_{*this};
+
+  std::deque<NodeCall*> waiting_;  // null: expired
+  uint64_t waiting_first_ = 0;     // number of waiting_.front()
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_slots_;
+  size_t tombstones_ = 0;
+  WriteQueue out_;
+
+  std::unique_ptr<std::byte[]> in_;
+  size_t in_begin_ = 0;
+  size_t in_end_ = 0;
+  Body body_;
+
+  std::vector<std::coroutine_handle<>> finished_;
+};
+
+}  // namespace elastripe

@@ -1,0 +1,77 @@
+// Loop: one thread's event loop over libevent. A turn serves what has become ready; what was
+// written during it leaves once, at its end.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "proxy/io/timer.h"
+
+struct event;
+struct event_base;
+
+namespace elastripe {
+
+class Loop;
+
+// Something to do at the end of the turn, once however often it was asked for: flushing a socket.
+// Loop thread only; forgotten when destroyed.
+class TurnEnd {
+ public:
+  explicit TurnEnd(Loop& loop) : loop_(loop) {}
+  virtual ~TurnEnd();
+  TurnEnd(const TurnEnd&) = delete;
+  TurnEnd& operator=(const TurnEnd&) = delete;
+
+  void request_turn_end();
+
+ protected:
+  // May ask for itself again: then it runs once more before the loop waits.
+  virtual void on_turn_end() = 0;
+
+ private:
+  friend class Loop;
+  Loop& loop_;
+  bool requested_ = false;
+};
+
+// Everything but post() and stop() belongs to the thread that runs it (or made it, before run()).
+class Loop {
+ public:
+  Loop();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // Until stop().
+  void run();
+  void stop();                           // any thread
+  void post(std::function<void()> job);  // any thread; runs on the loop's thread, in order
+
+  TimePoint now() const { return std::chrono::steady_clock::now(); }
+  void arm(Timer& timer, TimePoint when);
+  event_base* base() { return base_; }
+
+ private:
+  friend class TurnEnd;
+  static void on_wake(int fd, short what, void* self);
+  static void on_time(int fd, short what, void* self);
+  void end_turn();
+  void arm_event();
+
+  event_base* base_;
+  event* wake_event_;
+  event* time_event_;
+  int wake_fd_;
+  bool stopping_ = false;
+  Timers timers_;
+  TimePoint event_armed_for_ = TimePoint::max();  // of time_event_
+  std::vector<TurnEnd*> turn_ends_;               // null: forgotten
+  std::mutex mutex_;
+  std::vector<std::function<void()>> posted_;  // guarded by mutex_
+};
+
+}  // namespace elastripe

@@ -1,0 +1,101 @@
+#include "proxy/io/socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace elastripe {
+namespace {
+
+constexpr int kBacklog = 1024;
+// A peer that vanished without a word: unacknowledged bytes break the connection after this.
+constexpr unsigned kUserTimeout_ms = 10'000;
+
+template <class T>
+bool set_option(const Fd& socket, int level, int name, T value) {
+  return setsockopt(socket.get(), level, name, &value, sizeof value) == 0;
+}
+
+Fd open_socket(const SocketAddress& address) {
+  return Fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+const sockaddr* raw(const SocketAddress& address) {
+  return reinterpret_cast<const sockaddr*>(&address.storage);
+}
+
+}  // namespace
+
+void Fd::reset() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+Result<SocketAddress> resolve(const std::string& host, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int status = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (status != 0) {
+    return fail(ErrorCode::kInvalid, "{}:{}: {}", host, port, gai_strerror(status));
+  }
+  SocketAddress address;
+  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+  address.length = found->ai_addrlen;
+  freeaddrinfo(found);
+  return address;
+}
+
+Result<Fd> listen_on(const SocketAddress& address, bool shared) {
+  Fd socket = open_socket(address);
+  if (!socket.valid()) return fail(ErrorCode::kUnavailable, "socket: {}", std::strerror(errno));
+  set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (shared && !set_option(socket, SOL_SOCKET, SO_REUSEPORT, 1)) {
+    return fail(ErrorCode::kUnavailable, "SO_REUSEPORT: {}", std::strerror(errno));
+  }
+  if (bind(socket.get(), raw(address), address.length) != 0 ||
+      listen(socket.get(), kBacklog) != 0) {
+    return fail(ErrorCode::kUnavailable, "{}", std::strerror(errno));
+  }
+  return socket;
+}
+
+uint16_t port_of(const Fd& socket) {
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length) !=
+      0) {
+    return 0;
+  }
+  return ntohs(address.storage.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
+                   : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+}
+
+Connecting start_connect(const SocketAddress& address) {
+  Connecting result;
+  result.socket = open_socket(address);
+  if (!result.socket.valid()) {
+    result.error = errno;
+    return result;
+  }
+  set_no_delay(result.socket);
+  set_option(result.socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeout_ms);
+  if (connect(result.socket.get(), raw(address), address.length) != 0) result.error = errno;
+  return result;
+}
+
+int connect_result(const Fd& socket) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  return error;
+}
+
+void set_no_delay(const Fd& socket) { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
+
+}  // namespace elastripe

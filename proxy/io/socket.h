@@ -1,0 +1,58 @@
+// Non-blocking TCP sockets: what libevent leaves to its user.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "proxy/base/error.h"
+
+namespace elastripe {
+
+// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+};
+
+// Blocks on name lookup: at the start only. kInvalid with the resolver's reason.
+Result<SocketAddress> resolve(const std::string& host, uint16_t port);
+
+// Bound and listening, non-blocking. `shared`: several sockets may listen on the address
+// (SO_REUSEPORT), each with its own queue. kUnavailable if the address is taken.
+Result<Fd> listen_on(const SocketAddress& address, bool shared);
+uint16_t port_of(const Fd& socket);
+
+// Started, non-blocking, TCP_NODELAY. The error, if any, is that of connect(2) at once.
+struct Connecting {
+  Fd socket;
+  int error = 0;  // 0: connected; EINPROGRESS: wait until writable
+};
+Connecting start_connect(const SocketAddress& address);
+// Of a socket that has become writable: 0 or the errno of its connect.
+int connect_result(const Fd& socket);
+
+void set_no_delay(const Fd& socket);
+
+}  // namespace elastripe

@@ -1,0 +1,43 @@
+#include "proxy/io/tcp_node_client.h"
+
+namespace elastripe {
+namespace {
+
+struct Completion {
+  NodeCall& call;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) const noexcept { call.waiter = waiter; }
+  void await_resume() const noexcept {}
+};
+
+}  // namespace
+
+TcpNodeClient::TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAddress>& addresses,
+                             MetricRegistry& registry, ChannelLimits limits) {
+  for (const NodeAddress& node : addresses) {
+    channels_.push_back(
+        std::make_unique<Channel>(loop, clock, node.name, node.address, limits, registry));
+  }
+}
+
+Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest request,
+                                            TimePoint deadline) {
+  if (cancelled_) co_return fail(ErrorCode::kCancelled, "shutting down");
+  if (to >= channels_.size()) co_return fail(ErrorCode::kUnavailable, "no node {}", to);
+  Channel& channel = *channels_[to];
+  NodeCall call(channel);
+  call.stamp = stamp;
+  call.request = std::move(request);
+  if (!channel.submit(call, deadline)) {
+    co_return fail(ErrorCode::kUnavailable, "the queue to node {} is full", channel.name());
+  }
+  co_await Completion{call};
+  co_return std::move(*call.result);
+}
+
+void TcpNodeClient::cancel_all() {
+  cancelled_ = true;
+  for (auto& channel : channels_) channel->cancel_all();
+}
+
+}  // namespace elastripe

@@ -1,0 +1,37 @@
+// TcpNodeClient: the NodeClient of a worker: one channel to each node.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "proxy/io/channel.h"
+
+namespace elastripe {
+
+struct NodeAddress {
+  std::string name;  // for metrics and messages
+  SocketAddress address;
+};
+
+// Made, used and destroyed on (or before and after) its loop's thread. No call may be alive when it
+// is destroyed: cancel_all(), then join the flows.
+class TcpNodeClient : public NodeClient {
+ public:
+  // `addresses` by node id.
+  TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAddress>& addresses,
+                MetricRegistry& registry, ChannelLimits limits = {});
+
+  // As promised by NodeClient. Of connects, only a refused one is kUnavailable; one that fails
+  // otherwise is kDisconnected, one that takes too long kTimeout: neither proves a node dead.
+  Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
+                               TimePoint deadline) override;
+
+  // Ends every call, now and from now on, with kCancelled.
+  void cancel_all();
+
+ private:
+  std::vector<std::unique_ptr<Channel>> channels_;
+  bool cancelled_ = false;
+};
+
+}  // namespace elastripe

@@ -1,0 +1,89 @@
+#include "proxy/io/write_queue.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace elastripe {
+namespace {
+constexpr size_t kChunkBytes = 16 << 10;
+constexpr size_t kSlicesPerWrite = 128;
+}  // namespace
+
+void WriteQueue::copy(ByteView bytes) {
+  while (!bytes.empty()) {
+    if (chunk_used_ == chunk_.size()) {
+      chunk_ = Buffer::allocate(kChunkBytes);
+      chunk_used_ = 0;
+    }
+    const size_t part = std::min(bytes.size(), chunk_.size() - chunk_used_);
+    std::byte* place = chunk_.mutable_data() + chunk_used_;
+    std::memcpy(place, bytes.data(), part);
+    if (!slices_.empty() && slices_.back().data + slices_.back().size == place) {
+      slices_.back().size += part;
+    } else {
+      slices_.push_back({place, part, chunk_});
+    }
+    chunk_used_ += part;
+    bytes_ += part;
+    bytes = bytes.subspan(part);
+  }
+}
+
+void WriteQueue::reference(ByteView bytes, Buffer keep) {
+  slices_.push_back({bytes.data(), bytes.size(), std::move(keep)});
+  bytes_ += bytes.size();
+}
+
+WriteQueue::Flush WriteQueue::flush(int fd) {
+  while (bytes_ > 0) {
+    std::array<iovec, kSlicesPerWrite> parts;
+    size_t count = 0;
+    size_t asked = 0;
+    for (auto slice = slices_.begin(); slice != slices_.end() && count < parts.size(); ++slice) {
+      if (slice->size == 0) continue;
+      parts[count++] = {const_cast<std::byte*>(slice->data), slice->size};
+      asked += slice->size;
+    }
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = count;
+    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      return errno == EAGAIN || errno == EWOULDBLOCK ? Flush::kBlocked : Flush::kBroken;
+    }
+    consume(static_cast<size_t>(sent));
+    if (static_cast<size_t>(sent) < asked) return Flush::kBlocked;
+  }
+  return Flush::kDone;
+}
+
+void WriteQueue::consume(size_t bytes) {
+  bytes_ -= bytes;
+  written_bytes_ += bytes;
+  while (!slices_.empty()) {
+    Slice& first = slices_.front();
+    if (bytes < first.size) {
+      first.data += bytes;
+      first.size -= bytes;
+      return;
+    }
+    bytes -= first.size;
+    slices_.pop_front();
+  }
+  chunk_used_ = 0;  // nothing refers to the chunk any more
+}
+
+void WriteQueue::clear() {
+  slices_.clear();
+  bytes_ = 0;
+  chunk_ = {};
+  chunk_used_ = 0;
+}
+
+}  // namespace elastripe

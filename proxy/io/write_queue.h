@@ -1,0 +1,43 @@
+// WriteQueue: bytes on their way to a socket: small ones copied together, large ones by reference.
+#pragma once
+
+#include <deque>
+
+#include "proxy/base/buffer.h"
+
+namespace elastripe {
+
+// Loop thread only; its owner bounds it by looking at bytes().
+class WriteQueue {
+ public:
+  void copy(ByteView bytes);
+  void copy(std::string_view text) { copy(as_bytes(text)); }
+  // `bytes` stay where they are until they have left or clear() is called; `keep` keeps them alive.
+  void reference(ByteView bytes, Buffer keep);
+
+  size_t bytes() const { return bytes_; }
+  bool empty() const { return bytes_ == 0; }
+
+  enum class Flush { kDone, kBlocked, kBroken };
+  // Writes what the socket takes. kBlocked: go on when it is writable.
+  Flush flush(int fd);
+  uint64_t written_bytes() const { return written_bytes_; }  // since the start
+
+  void clear();
+
+ private:
+  struct Slice {
+    const std::byte* data;
+    size_t size;
+    Buffer keep;
+  };
+  void consume(size_t bytes);
+
+  std::deque<Slice> slices_;
+  size_t bytes_ = 0;
+  uint64_t written_bytes_ = 0;
+  Buffer chunk_;  // where copies go
+  size_t chunk_used_ = 0;
+};
+
+}  // namespace elastripe
