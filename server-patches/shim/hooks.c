@@ -1,0 +1,240 @@
+/* Frames in and out of memcached's connections, and refusal of its own commands. */
+#include "memcached.h"
+
+#include <string.h>
+
+#include "proto_bin.h"
+#include "server-patches/shim/node.h"
+
+static const char kRefusal[] = "SERVER_ERROR elastripe node: clients read and write through the proxy";
+
+/* Replies above this size leave at once: what a connection holds unsent is bounded by about one of
+ * them, however many frames the peer pipelines. */
+#define FLUSH_BYTES (32 * 1024)
+
+static void close_after_pending_replies(conn *c) {
+    if (c->resp_head) {
+        c->close_after_write = true;
+        conn_set_state(c, conn_mwrite);
+    } else {
+        conn_set_state(c, conn_closing);
+    }
+}
+
+static void refuse_frame(conn *c, const char *reason) {
+    fprintf(stderr, "elastripe-node: connection %d closed: %s\n", c->sfd, reason);
+    close_after_pending_replies(c);
+}
+
+/* The reply's memory is freed by free_reply when memcached is through with `resp`. */
+static bool reply_in_place(conn *c, mc_resp *resp, node_reply *reply, const node_part *parts,
+                           size_t count) {
+    io_pending_t *io = do_cache_alloc(c->thread->io_cache);
+    if (io == NULL)
+        return false;
+    io->io_queue_type = IO_QUEUE_ELASTRIPE;
+    io->thread = c->thread;
+    io->c = c;
+    io->resp = resp;
+    memcpy(io->data, &reply, sizeof(reply));
+    resp->io_pending = io;
+    for (size_t i = 0; i < count; i++)
+        resp_add_iov(resp, parts[i].data, parts[i].bytes);
+    return true;
+}
+
+static void free_reply(io_pending_t *io) {
+    node_reply *reply;
+    memcpy(&reply, io->data, sizeof(reply));
+    node_free_reply(reply);
+}
+
+/* Serves one whole frame and queues its reply. */
+static void serve(conn *c, const char *header, const char *body, size_t body_bytes) {
+    node_part parts[NODE_REPLY_PARTS];
+    size_t total = 0;
+    node_reply *reply = node_serve(header, body, body_bytes);
+    size_t count = node_reply_parts(reply, parts);
+    for (size_t i = 0; i < count; i++)
+        total += parts[i].bytes;
+
+    c->last_cmd_time = current_time;
+    if (!resp_start(c)) {
+        node_free_reply(reply);
+        refuse_frame(c, "out of memory for a reply");
+        return;
+    }
+    if (total <= WRITE_BUFFER_SIZE) {
+        char *out = c->resp->wbuf;
+        for (size_t i = 0; i < count; i++) {
+            memcpy(out, parts[i].data, parts[i].bytes);
+            out += parts[i].bytes;
+        }
+        resp_add_iov(c->resp, c->resp->wbuf, total);
+        node_free_reply(reply);
+    } else if (!reply_in_place(c, c->resp, reply, parts, count)) {
+        c->resp->skip = true;
+        node_free_reply(reply);
+        refuse_frame(c, "out of memory for a reply");
+        return;
+    }
+    conn_set_state(c, total > FLUSH_BYTES ? conn_mwrite : conn_new_cmd);
+}
+
+/* Returns 0 if more bytes are needed, as memcached's own readers do. */
+int elastripe_try_read_frame(conn *c) {
+    char reason[NODE_REASON_BYTES];
+
+    if (!elastripe_is_frame(*c->rcurr)) {
+        refuse_frame(c, "bytes that are no frame");
+        return 1;
+    }
+    if (c->rbytes < NODE_HEADER_BYTES)
+        return 0;
+    const int64_t body_bytes = node_body_bytes(c->rcurr, reason);
+    if (body_bytes < 0) {
+        refuse_frame(c, reason);
+        return 1;
+    }
+
+    if (c->rbytes >= NODE_HEADER_BYTES + body_bytes) {
+        const char *header = c->rcurr;
+        c->rcurr += NODE_HEADER_BYTES + body_bytes;
+        c->rbytes -= NODE_HEADER_BYTES + body_bytes;
+        serve(c, header, header + NODE_HEADER_BYTES, body_bytes);
+        return 1;
+    }
+    if (c->resp_head) {
+        /* Replies do not wait for the rest of a later frame. */
+        conn_set_state(c, conn_mwrite);
+        return 1;
+    }
+    char *frame = malloc(NODE_HEADER_BYTES + body_bytes);
+    if (frame == NULL) {
+        refuse_frame(c, "out of memory for a frame");
+        return 1;
+    }
+    memcpy(frame, c->rcurr, NODE_HEADER_BYTES);
+    c->rcurr += NODE_HEADER_BYTES;
+    c->rbytes -= NODE_HEADER_BYTES;
+    c->item = frame;
+    c->item_malloced = true;
+    c->ritem = frame + NODE_HEADER_BYTES;
+    c->rlbytes = body_bytes;
+    conn_set_state(c, conn_nread);
+    return 1;
+}
+
+void elastripe_complete_frame(conn *c) {
+    char *frame = c->item;
+    c->item = NULL;
+    c->item_malloced = false;
+    serve(c, frame, frame + NODE_HEADER_BYTES, c->ritem - frame - NODE_HEADER_BYTES);
+    free(frame);
+}
+
+/* Never submitted to: it only owns the replies' memory. */
+static void never_queued(io_queue_t *q) {
+    abort();
+}
+
+void elastripe_add_io_queue(LIBEVENT_THREAD *me) {
+    if (elastripe_enabled)
+        thread_io_queue_add(me, IO_QUEUE_ELASTRIPE, NULL, never_queued, never_queued, NULL,
+                            free_reply);
+}
+
+static bool is_one_of(const char *word, const char *const *words) {
+    for (; *words; words++) {
+        if (strcmp(word, *words) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool elastripe_refuse_ascii(conn *c, const char *command, const char *set_size,
+                            const char *ms_size) {
+    static const char *const allowed[] = {"get", "gets", "mn", "version", "stats", "quit",
+                                          "verbosity", NULL};
+    static const char *const with_value[] = {"set", "add", "replace", "append", "prepend", "cas",
+                                             NULL};
+    if (is_one_of(command, allowed))
+        return false;
+
+    const char *size = NULL;
+    int32_t value_bytes = 0;
+    if (is_one_of(command, with_value))
+        size = set_size;
+    else if (strcmp(command, "ms") == 0)
+        size = ms_size;
+    out_string(c, kRefusal);
+    if (size != NULL) {
+        if (safe_strtol(size, &value_bytes) && value_bytes >= 0 && value_bytes < INT_MAX - 2) {
+            c->sbytes = value_bytes + 2;
+            conn_set_state(c, conn_swallow);
+        } else {
+            /* Where the next command starts is unknown. */
+            close_after_pending_replies(c);
+        }
+    }
+    return true;
+}
+
+bool elastripe_refuse_binary(conn *c) {
+    switch (c->cmd) {
+    case PROTOCOL_BINARY_CMD_GET:
+    case PROTOCOL_BINARY_CMD_GETK:
+    case PROTOCOL_BINARY_CMD_NOOP:
+    case PROTOCOL_BINARY_CMD_VERSION:
+    case PROTOCOL_BINARY_CMD_STAT:
+    case PROTOCOL_BINARY_CMD_QUIT:
+        return false;
+    default:
+        break;
+    }
+    const protocol_binary_request_header *header = &c->binary_header;
+    const uint32_t value_bytes =
+        header->request.bodylen - header->request.keylen - header->request.extlen;
+    c->noreply = false;
+    write_bin_error(c, PROTOCOL_BINARY_RESPONSE_UNKNOWN_COMMAND, kRefusal,
+                    value_bytes < INT_MAX ? value_bytes : 0);
+    if (value_bytes >= INT_MAX)
+        c->close_after_write = true;
+    return true;
+}
+
+struct stats_sink {
+    ADD_STAT add_stats;
+    void *c;
+};
+
+static void add_stat(const char *name, size_t name_bytes, const char *value, size_t value_bytes,
+                     void *context) {
+    const struct stats_sink *sink = context;
+    sink->add_stats(name, name_bytes, value, value_bytes, sink->c);
+}
+
+void elastripe_stats(ADD_STAT add_stats, void *c) {
+    struct stats_sink sink = {add_stats, c};
+    node_statistics(add_stat, &sink);
+    add_stats(NULL, 0, NULL, 0, c);
+}
+
+void elastripe_start(void) {
+    node_start();
+}
+
+void elastripe_stop(void) {
+    if (elastripe_enabled)
+        node_stop();
+}
+
+void elastripe_pause(void) {
+    if (elastripe_enabled)
+        node_pause();
+}
+
+void elastripe_resume(void) {
+    if (elastripe_enabled)
+        node_resume();
+}

@@ -1,0 +1,52 @@
+/* Memcached's items, hash table and slab pages for the C++ side of the shim: a few functions over
+ * opaque pointers. Any thread, no lock held; each takes the item lock of its key, and only that. */
+#ifndef ELASTRIPE_SHIM_ITEMS_H
+#define ELASTRIPE_SHIM_ITEMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A reference is counted for the caller by items_find, items_allocate and items_visit_bucket. */
+void *items_find(const char *key, size_t key_bytes);
+/* With all its chunks; NULL if there is no free chunk. Nothing is evicted (-M). */
+void *items_allocate(const char *key, size_t key_bytes, size_t value_bytes);
+/* In place of the linked item of the same key, if there is one. */
+void items_link(void *item);
+bool items_remove(const char *key, size_t key_bytes);
+void items_release(void *item);
+
+const char *items_key(const void *item, size_t *key_bytes);
+size_t items_value_bytes(const void *item);
+void items_read(const void *item, size_t offset, void *out, size_t bytes);
+void items_write(void *item, size_t offset, const void *in, size_t bytes);
+
+uint64_t items_buckets(void);
+/* Calls `add` under the item lock: it must not call back. */
+void items_visit_bucket(uint64_t bucket, void (*add)(void *item, void *context), void *context);
+
+/* Slab pages. */
+typedef struct {
+    uint64_t pages;
+    uint64_t free_chunks;
+    uint64_t chunks_per_page; /* 0: the class is not in use */
+} pages_class;
+#define PAGES_CLASSES 64
+/* Class 0 is the pool of pages that belong to no class. */
+void pages_classes(pages_class classes[PAGES_CLASSES]);
+uint64_t pages_bytes_each(void);
+uint64_t pages_limit_bytes(void);
+/* How many pages the slab classes would have to grow by to take such an item. */
+size_t pages_needed(size_t key_bytes, size_t value_bytes);
+/* Starts to move one page of the class into the pool; false if the mover is busy or has none. */
+bool pages_start_move(int from_class);
+bool pages_is_moving(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

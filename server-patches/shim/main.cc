@@ -1,0 +1,126 @@
+// elastripe-node: the node server. Translates its few options into memcached's, in this one place,
+// and runs memcached's main with the engine switched on.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+extern "C" {
+bool elastripe_enabled = false;
+int memcached_main(int argc, char** argv);
+}
+
+namespace {
+
+struct Options {
+  int port = 11311;
+  std::string listen = "127.0.0.1";
+  int memory_mb = 1024;
+  int threads = 4;
+  std::string name;
+  std::string port_file;
+  std::string user;
+  bool insecure = false;
+};
+
+bool is_loopback(const std::string& address) {
+  return address == "localhost" || address == "::1" || address.starts_with("127.");
+}
+
+// The hash table has a fixed size, so that it can be walked with a cursor: one bucket a KiB of
+// memory, under 1% of it.
+int hash_power(int memory_mb) {
+  const auto buckets = static_cast<unsigned>(memory_mb) << 10;
+  return std::clamp(static_cast<int>(std::bit_width(buckets)) - 1, 16, 27);
+}
+
+std::vector<std::string> memcached_arguments(const Options& options) {
+  std::vector<std::string> arguments = {
+      "elastripe-node",
+      "-p",
+      options.port == 0 ? "-1" : std::to_string(options.port),
+      "-U",
+      "0",
+      "-l",
+      options.listen,
+      "-m",
+      std::to_string(options.memory_mb),
+      "-t",
+      std::to_string(options.threads),
+      "-c",
+      "4096",
+      "-M",  // nothing is evicted
+      "-F",  // no flush_all
+      "-X",  // no dumps: they expect shorter keys than the engine's
+      "-C",  // no cas: versions are in the engine's own headers
+      "-I",
+      "8m",  // the largest shard is a 4 MiB segment under rep
+      "-n",
+      "96",
+      // Large items are chains of 64 KiB chunks (0.99 of the memory is payload, against 0.75 with
+      // memcached's own sizes). The page keeper moves pages, not memcached's age-based policy.
+      "-o",
+      "slab_chunk_max=65536,slab_reassign,no_slab_automove,no_lru_maintainer,no_lru_crawler,"
+      "no_hashexpand,hashpower=" +
+          std::to_string(hash_power(options.memory_mb)),
+  };
+  std::string user = options.user;
+  if (user.empty() && geteuid() == 0) user = "root";
+  if (!user.empty()) arguments.insert(arguments.end(), {"-u", user});
+  return arguments;
+}
+
+int run_memcached(std::vector<std::string> arguments) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  return memcached_main(static_cast<int>(arguments.size()), argv.data());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--plain") {
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    arguments[0] = argv[0];
+    return run_memcached(std::move(arguments));
+  }
+
+  Options options;
+  CLI::App app("elastripe-node: stores records and shards in memory for elastripe proxies");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--port", options.port, "TCP port; 0 takes a free one")
+      ->check(CLI::Range(0, 65535));
+  app.add_option("--listen", options.listen, "address to listen on");
+  app.add_option("--memory-mb", options.memory_mb, "memory for records and shards")
+      ->check(CLI::Range(16, 16 * 1024 * 1024));
+  app.add_option("--threads", options.threads, "worker threads")->check(CLI::Range(1, 64));
+  app.add_option("--name", options.name, "name in logs");
+  app.add_option("--port-file", options.port_file, "write the port here once listening");
+  app.add_option("--user", options.user, "user to become when started as root");
+  app.add_flag("--insecure", options.insecure,
+               "listen on an address that others can reach: anyone who can connect can read and "
+               "write everything");
+  app.footer(
+      "elastripe-node --plain [OPTIONS] runs it as plain memcached, with memcached's options.");
+  CLI11_PARSE(app, argc, argv);
+
+  if (!is_loopback(options.listen) && !options.insecure) {
+    std::cerr << "elastripe-node: " << options.listen
+              << " is not a loopback address, and whoever connects can read and write everything: "
+                 "keep the network private and add --insecure\n";
+    return EXIT_FAILURE;
+  }
+  if (!options.port_file.empty()) {
+    setenv("MEMCACHED_PORT_FILENAME", options.port_file.c_str(), 1);
+  }
+  std::cerr << "elastripe-node" << (options.name.empty() ? "" : " ") << options.name
+            << ": starting on " << options.listen << " with " << options.memory_mb << " MiB\n";
+  elastripe_enabled = true;
+  return run_memcached(memcached_arguments(options));
+}

@@ -1,0 +1,74 @@
+#include "server-patches/shim/memcached_item_store.h"
+
+#include <vector>
+
+#include "server-patches/shim/items.h"
+
+namespace elastripe::node {
+namespace {
+
+constexpr int kAllocationAttempts = 5;
+constexpr uint64_t kBucketsAtOnce = 1000;
+
+}  // namespace
+
+ItemRef MemcachedItemStore::find(std::string_view key) {
+  return {this, items_find(key.data(), key.size())};
+}
+
+ItemRef MemcachedItemStore::allocate(std::string_view key, size_t value_bytes, Urgency urgency) {
+  if (urgency == Urgency::kNewData && !pages_.admits(pages_needed(key.size(), value_bytes))) {
+    return {};
+  }
+  for (int attempt = 0; attempt < kAllocationAttempts; ++attempt) {
+    if (void* item = items_allocate(key.data(), key.size(), value_bytes)) return {this, item};
+    if (!pages_.wait_for_page()) break;
+  }
+  return {};
+}
+
+void MemcachedItemStore::link(const ItemRef& item) { items_link(item.get()); }
+
+bool MemcachedItemStore::remove(std::string_view key) {
+  return items_remove(key.data(), key.size());
+}
+
+std::string_view MemcachedItemStore::key(const ItemRef& item) const {
+  size_t bytes = 0;
+  const char* data = items_key(item.get(), &bytes);
+  return {data, bytes};
+}
+
+size_t MemcachedItemStore::value_bytes(const ItemRef& item) const {
+  return items_value_bytes(item.get());
+}
+
+void MemcachedItemStore::read(const ItemRef& item, size_t offset, MutableByteView out) const {
+  items_read(item.get(), offset, out.data(), out.size());
+}
+
+void MemcachedItemStore::write(const ItemRef& item, size_t offset, ByteView in) {
+  items_write(item.get(), offset, in.data(), in.size());
+}
+
+uint64_t MemcachedItemStore::walk(uint64_t cursor,
+                                  const std::function<bool(const ItemRef&)>& visit) {
+  const uint64_t end = items_buckets();
+  std::vector<void*> items;
+  uint64_t bucket = cursor;
+  bool go_on = true;
+  for (uint64_t n = 0; bucket < end && n < kBucketsAtOnce && go_on; ++n, ++bucket) {
+    // visited after the bucket is unlocked: a visitor's last reference takes the item lock again
+    items_visit_bucket(
+        bucket,
+        [](void* item, void* out) { static_cast<std::vector<void*>*>(out)->push_back(item); },
+        &items);
+    for (void* item : items) go_on = visit(ItemRef(this, item)) && go_on;
+    items.clear();
+  }
+  return bucket < end ? bucket : 0;
+}
+
+void MemcachedItemStore::release(void* item) { items_release(item); }
+
+}  // namespace elastripe::node

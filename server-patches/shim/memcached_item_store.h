@@ -1,0 +1,35 @@
+// The ItemStore of the real node: memcached's items, hash table and slabs.
+#pragma once
+
+#include "server-patches/node/engine/item_store.h"
+#include "server-patches/shim/page_keeper.h"
+
+namespace elastripe::node {
+
+// Threads: as ItemStore says. No call holds more than one of memcached's item locks, and none is
+// held on return.
+class MemcachedItemStore final : public ItemStore {
+ public:
+  ItemRef find(std::string_view key) override;
+  ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) override;
+  void link(const ItemRef& item) override;
+  bool remove(std::string_view key) override;
+
+  std::string_view key(const ItemRef& item) const override;
+  size_t value_bytes(const ItemRef& item) const override;
+  void read(const ItemRef& item, size_t offset, MutableByteView out) const override;
+  void write(const ItemRef& item, size_t offset, ByteView in) override;
+
+  // The cursor is the number of the next bucket: the table never grows.
+  uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override;
+
+  Memory memory() const override { return pages_.memory(); }
+  uint64_t moved_pages() const { return pages_.moved_pages(); }
+
+ private:
+  void release(void* item) override;
+
+  PageKeeper pages_;
+};
+
+}  // namespace elastripe::node

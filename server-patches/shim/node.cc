@@ -1,0 +1,185 @@
+// The engine over memcached's items, its tick thread, and frames in and out: see node.h.
+#include "server-patches/shim/node.h"
+
+#include <sys/random.h>
+#include <time.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "server-patches/node/engine/engine.h"
+#include "server-patches/shim/memcached_item_store.h"
+
+struct node_reply {
+  std::byte header[elastripe::node::kHeaderBytes];
+  elastripe::node::Reply reply;
+};
+
+namespace elastripe::node {
+namespace {
+
+constexpr auto kTickInterval = std::chrono::milliseconds(100);
+
+static_assert(NODE_HEADER_BYTES == kHeaderBytes);
+
+class BoottimeClock final : public NodeClock {
+ public:
+  uint64_t boottime_ms() const override {
+    timespec now{};
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
+  }
+};
+
+// The engine sends nothing to other nodes yet.
+class NoOutbox final : public Outbox {
+ public:
+  void send(NodeId, RequestHeader, std::string, OwnedBytes) override { std::abort(); }
+};
+
+uint64_t random_incarnation() {
+  uint64_t value = 0;
+  while (value == 0) {
+    if (getrandom(&value, sizeof value, 0) != sizeof value) std::abort();
+  }
+  return value;
+}
+
+// One frame on its way through the engine. The worker thread waits here for the reply, which
+// normally is complete when Engine::handle returns.
+class Exchange {
+ public:
+  class Sink final : public ReplySink {
+   public:
+    explicit Sink(Exchange& exchange) : exchange_(exchange) {}
+    void complete(Reply reply) override {
+      const std::lock_guard lock(exchange_.mutex_);
+      exchange_.reply_ = std::move(reply);
+      exchange_.completed_.notify_one();
+    }
+
+   private:
+    Exchange& exchange_;
+  };
+
+  Reply wait() {
+    std::unique_lock lock(mutex_);
+    completed_.wait(lock, [this] { return reply_.has_value(); });
+    return *std::move(reply_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable completed_;
+  std::optional<Reply> reply_;
+};
+
+class Node {
+ public:
+  Node() : engine_({.incarnation = random_incarnation()}, store_, clock_, outbox_) {
+    thread_ = std::thread([this] { tick_until_stopped(); });
+  }
+
+  // The engine and the store's memory stay: nothing may run any more, but exit() has its own order.
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+  void pause() { at_rest_.lock(); }
+  void resume() { at_rest_.unlock(); }
+
+  Engine& engine() { return engine_; }
+  const MemcachedItemStore& store() const { return store_; }
+
+ private:
+  void tick_until_stopped() {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
+      lock.unlock();
+      {
+        const std::lock_guard working(at_rest_);
+        engine_.tick();
+      }
+      lock.lock();
+    }
+  }
+
+  BoottimeClock clock_;
+  NoOutbox outbox_;
+  MemcachedItemStore store_;
+  Engine engine_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::mutex at_rest_;     // held while the tick thread works, or while it must not
+  std::thread thread_;
+};
+
+Node* the_node = nullptr;
+
+std::span<const std::byte, kHeaderBytes> header_view(const char* header) {
+  return std::span<const std::byte, kHeaderBytes>(reinterpret_cast<const std::byte*>(header),
+                                                  kHeaderBytes);
+}
+
+}  // namespace
+}  // namespace elastripe::node
+
+using namespace elastripe::node;
+
+void node_start() { the_node = new Node; }
+void node_stop() { the_node->stop(); }
+void node_pause() { the_node->pause(); }
+void node_resume() { the_node->resume(); }
+
+int64_t node_body_bytes(const char* header, char reason[NODE_REASON_BYTES]) {
+  const auto decoded = decode_request_header(header_view(header));
+  if (!decoded) {
+    std::snprintf(reason, NODE_REASON_BYTES, "%s", decoded.error().c_str());
+    return -1;
+  }
+  return decoded->body_bytes;
+}
+
+node_reply* node_serve(const char* header, const char* body, size_t body_bytes) {
+  const auto decoded = decode_request_header(header_view(header));
+  if (!decoded || decoded->body_bytes != body_bytes) std::abort();  // node_body_bytes accepted it
+  const auto bytes = ByteView(reinterpret_cast<const std::byte*>(body), body_bytes);
+  Exchange exchange;
+  the_node->engine().handle({.header = *decoded,
+                             .args = bytes.first(decoded->args_bytes),
+                             .payload = bytes.subspan(decoded->args_bytes)},
+                            std::make_unique<Exchange::Sink>(exchange));
+  auto reply = std::make_unique<node_reply>();
+  reply->reply = exchange.wait();
+  encode(reply->reply.header, reply->header);
+  return reply.release();
+}
+
+size_t node_reply_parts(const node_reply* reply, node_part parts[NODE_REPLY_PARTS]) {
+  const auto& [header, args, payload] = reply->reply;
+  parts[0] = {reply->header, kHeaderBytes};
+  size_t count = 1;
+  if (!args.empty()) parts[count++] = {args.data(), args.size()};
+  if (payload.size() > 0) parts[count++] = {payload.bytes().data(), payload.size()};
+  return count;
+}
+
+void node_free_reply(node_reply* reply) { delete reply; }
+
+void node_statistics(node_add_stat add, void* context) {
+  auto statistics = the_node->engine().statistics();
+  statistics.emplace_back("moved_pages", std::to_string(the_node->store().moved_pages()));
+  for (const auto& [name, value] : statistics) {
+    add(name.data(), name.size(), value.data(), value.size(), context);
+  }
+}

@@ -1,0 +1,49 @@
+/* The process-wide node: the engine over memcached's items, its threads, and the frames that it
+ * serves. The C side of the shim (hooks.c) sees the engine only through this header, and the C++
+ * side sees nothing of memcached. */
+#ifndef ELASTRIPE_SHIM_NODE_H
+#define ELASTRIPE_SHIM_NODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NODE_HEADER_BYTES 64
+#define NODE_REASON_BYTES 200
+#define NODE_REPLY_PARTS 3
+
+/* Main thread, once each, in this order; frames are served in between. */
+void node_start(void);
+void node_stop(void);
+/* The tick thread rests in between. Not nested. */
+void node_pause(void);
+void node_resume(void);
+
+/* The size of the body that follows this header, or -1 with a one-line reason if the header is not
+ * to be trusted: the connection has to be closed. */
+int64_t node_body_bytes(const char *header, char reason[NODE_REASON_BYTES]);
+
+/* Worker threads: serves a frame whose header node_body_bytes accepted. Returns when the engine has
+ * completed the reply, which is to be freed. */
+typedef struct node_reply node_reply;
+node_reply *node_serve(const char *header, const char *body, size_t body_bytes);
+
+/* The bytes of a reply, in order; returns how many parts there are. They live as long as it. */
+typedef struct {
+    const void *data;
+    size_t bytes;
+} node_part;
+size_t node_reply_parts(const node_reply *reply, node_part parts[NODE_REPLY_PARTS]);
+void node_free_reply(node_reply *reply);
+
+typedef void (*node_add_stat)(const char *name, size_t name_bytes, const char *value,
+                              size_t value_bytes, void *context);
+void node_statistics(node_add_stat add, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

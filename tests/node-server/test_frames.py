@@ -1,0 +1,166 @@
+"""Frames against a real elastripe-node: round trips, pipelining, splitting, and hostile bytes."""
+
+import os
+import random
+import struct
+
+import node_frames as nf
+
+
+def test_hello_tells_a_random_incarnation(node):
+    with node.connect() as c:
+        first = c.hello()
+        assert first.status == nf.OK
+        assert first.incarnation != 0
+        assert c.hello().incarnation == first.incarnation
+
+
+def test_node_without_a_map_serves_no_data(node):
+    with node.connect() as c:
+        c.incarnation = c.hello().incarnation
+        assert c.write_shard(nf.shard_name(1), b"x").status == nf.JOINING
+
+
+def test_four_mib_shard_round_trip(node):
+    payload = random.Random(1).randbytes(4 << 20)
+    with node.connect() as c:
+        c.join_cluster()
+        assert c.write_shard(nf.shard_name(1), payload).status == nf.OK
+        assert c.read_shard(nf.shard_name(1)).payload == payload
+        assert c.read_shard(nf.shard_name(1), 65_000, 300_000).payload == payload[65_000:365_000]
+        assert c.delete_shards([nf.shard_name(1)]).status == nf.OK
+        assert c.read_shard(nf.shard_name(1)).status == nf.NOT_HERE
+
+
+def test_records_of_all_sizes_round_trip(node):
+    rng = random.Random(2)
+    with node.connect() as c:
+        c.join_cluster()
+        sizes = [0, 1, 100, 4096, 16 << 10, 65_000, 65_536, 66_000, 131_072, 1 << 20]
+        values = {b"key%d" % size: rng.randbytes(size) for size in sizes}
+        for key, value in values.items():
+            assert c.store_record(key, value, 10).status == nf.OK
+        for key, value in values.items():
+            assert c.read_record(key).payload == nf.record_meta(10) + nf.inline_content(value)
+
+
+def test_longest_key_round_trip(node):
+    with node.connect() as c:
+        c.join_cluster()
+        assert c.store_record(b"k" * 250, b"value", 10).status == nf.OK
+        assert c.read_record(b"k" * 250).payload.endswith(b"value")
+
+
+def test_a_replaced_record_leaves_no_trace_of_the_old(node):
+    with node.connect() as c:
+        c.join_cluster()
+        c.store_record(b"key", b"a" * 200_000, 10)
+        c.store_record(b"key", b"b", 11)
+        assert c.read_record(b"key").payload == nf.record_meta(11) + nf.inline_content(b"b")
+
+
+def test_pipelined_frames_are_all_answered_in_order(node):
+    with node.connect() as c:
+        c.join_cluster()
+        rng = random.Random(3)
+        values = [rng.randbytes(rng.choice([10, 1000, 20_000, 200_000])) for _ in range(300)]
+        c.socket.sendall(b"".join(c.shard_frame(nf.shard_name(i), v) for i, v in enumerate(values)))
+        assert [c.receive().status for _ in values] == [nf.OK] * len(values)
+        for i, _ in enumerate(values):
+            c.send(nf.SHARD_READ, nf.shard_name(i) + struct.pack("<II", 0, 0))
+        assert [c.receive().payload for _ in values] == values
+
+
+def test_frames_may_be_split_anywhere(node):
+    with node.connect() as c:
+        c.join_cluster()
+        frame = c.shard_frame(nf.shard_name(1), b"p" * 300)
+        for at in range(1, len(frame)):
+            c.socket.sendall(frame[:at])
+            c.socket.sendall(frame[at:])
+            assert c.receive().status == nf.OK
+
+
+def test_random_pieces_of_many_frames_make_the_same_answers(node):
+    rng = random.Random(4)
+    with node.connect() as c:
+        c.join_cluster()
+        values = [rng.randbytes(rng.randrange(1, 100_000)) for _ in range(50)]
+        stream = b"".join(c.shard_frame(nf.shard_name(i), v) for i, v in enumerate(values))
+        at = 0
+        while at < len(stream):
+            size = rng.randrange(1, 30_000)
+            c.socket.sendall(stream[at:at + size])
+            at += size
+        assert [c.receive().status for _ in values] == [nf.OK] * len(values)
+
+
+def test_a_reply_does_not_wait_for_the_rest_of_the_next_frame(node):
+    with node.connect() as c:
+        c.join_cluster()
+        second = c.shard_frame(nf.shard_name(2), b"x" * 100_000)
+        c.socket.sendall(c.shard_frame(nf.shard_name(1), b"y") + second[:500])
+        assert c.receive().status == nf.OK
+        c.socket.sendall(second[500:])
+        assert c.receive().status == nf.OK
+
+
+def test_malformed_args_are_answered_and_the_connection_goes_on(node):
+    with node.connect() as c:
+        c.join_cluster()
+        for opcode in (nf.HEARTBEAT, nf.RECORD_READ, nf.RECORD_APPLY, nf.RECORD_STORE,
+                       nf.RECORD_SCAN, nf.SHARD_WRITE, nf.SHARD_READ, nf.SHARD_SCAN):
+            assert c.call(opcode, b"\xff\xff\xff").status == nf.INVALID
+        assert c.hello().status == nf.OK
+
+
+def test_headers_not_to_be_trusted_close_only_their_connection(node):
+    bad = [dict(magic=0xE6), dict(version=9), dict(opcode=0), dict(opcode=99), dict(zero=1),
+           dict(body_bytes=nf.MAX_BODY_BYTES + 1), dict(body_bytes=0xFFFFFFFF), dict(args_bytes=1)]
+    with node.connect() as witness:
+        witness.join_cluster()
+        for header in bad:
+            with node.connect() as c:
+                assert c.hello().status == nf.OK
+                c.send(nf.HELLO, header=header)
+                assert c.is_closed_by_node(), header
+            assert witness.hello().status == nf.OK
+    assert "closed: body of 8388609 bytes is too large" in node.log()
+
+
+def test_replies_to_good_frames_arrive_before_a_bad_one_closes(node):
+    with node.connect() as c:
+        good, bad = c.frame(nf.HELLO), c.frame(nf.HELLO, header=dict(version=9))
+        c.socket.sendall(good + good + bad)
+        assert c.receive().status == nf.OK
+        assert c.receive().status == nf.OK
+        assert c.is_closed_by_node()
+
+
+def test_frames_truncated_at_every_position_disturb_nobody(node):
+    with node.connect() as witness:
+        witness.join_cluster()
+        frame = witness.shard_frame(nf.shard_name(77), b"z" * 200)
+        for at in range(len(frame)):
+            with node.connect() as c:
+                c.socket.sendall(frame[:at])
+        assert witness.read_shard(nf.shard_name(77)).status == nf.NOT_HERE
+
+
+def test_random_damage_never_crashes_the_node(node):
+    seed = int(os.environ.get("SEED", "5"))
+    print("SEED", seed)
+    rng = random.Random(seed)
+    with node.connect() as witness:
+        witness.join_cluster()
+        witness.write_shard(nf.shard_name(0), b"kept")
+        for _ in range(400):
+            with node.connect() as c:
+                c.adopt(witness)
+                frames = bytearray(c.shard_frame(nf.shard_name(rng.randrange(1, 9)), rng.randbytes(300))
+                                   + c.store_frame(b"key", rng.randbytes(100), 10)
+                                   + c.frame(nf.RECORD_SCAN, rng.randbytes(30)))
+                for _ in range(rng.randrange(1, 6)):
+                    frames[rng.randrange(len(frames))] = rng.randrange(256)
+                c.socket.sendall(frames)
+        assert witness.read_shard(nf.shard_name(0)).payload == b"kept"

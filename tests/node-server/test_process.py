@@ -1,0 +1,141 @@
+"""The process: options, safety of the address, the end under load, and plain memcached."""
+
+import os
+import random
+import socket
+import subprocess
+import threading
+import time
+
+import node_frames as nf
+import pytest
+
+
+def test_help_lists_the_options(binary):
+    out = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
+    for option in ("--port", "--listen", "--memory-mb", "--threads", "--name", "--port-file",
+                   "--insecure", "--plain"):
+        assert option in out
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.1.2.3"])
+def test_an_open_address_needs_insecure(binary, address):
+    done = subprocess.run([binary, "--port", "0", "--listen", address], capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 1
+    assert "--insecure" in done.stderr
+
+
+def test_insecure_listens_everywhere(binary):
+    with nf.NodeProcess(binary, options=["--listen", "0.0.0.0", "--insecure"]) as node:
+        with node.connect() as c:
+            assert c.hello().status == nf.OK
+
+
+def test_sigterm_ends_an_idle_node_cleanly(binary):
+    with nf.NodeProcess(binary) as node:
+        with node.connect() as c:
+            c.hello()
+            assert node.terminate() == 0
+
+
+def test_sigterm_ends_a_loaded_node_cleanly(binary):
+    with nf.NodeProcess(binary) as node:
+        with node.connect() as control:
+            control.join_cluster()
+            served = [0] * 6
+
+            def load(i):
+                rng = random.Random(i)
+                try:
+                    with node.connect() as c:
+                        c.adopt(control)
+                        while True:
+                            name = nf.shard_name(rng.randrange(50), i)
+                            c.write_shard(name, rng.randbytes(rng.choice([100, 5000, 200_000])))
+                            c.read_shard(name)
+                            c.delete_shards([name])
+                            served[i] += 1
+                except (ConnectionError, OSError):
+                    pass
+
+            threads = [threading.Thread(target=load, args=(i,)) for i in range(len(served))]
+            for t in threads:
+                t.start()
+            deadline = time.monotonic() + 60
+            while min(served) < 20 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert node.terminate() == 0, node.log()
+            for t in threads:
+                t.join(timeout=60)
+            assert min(served) >= 20
+
+
+def test_many_connections_store_and_read_their_own_shards(node):
+    with node.connect() as control:
+        control.join_cluster()
+        failures = []
+
+        def work(i):
+            rng = random.Random(i)
+            with node.connect() as c:
+                c.adopt(control)
+                for n in range(40):
+                    payload = rng.randbytes(rng.choice([10, 3000, 70_000, 250_000]))
+                    name = nf.shard_name(n % 8, i)
+                    c.write_shard(name, payload)
+                    if c.read_shard(name).payload != payload:
+                        failures.append((i, n))
+                    c.delete_shards([name])
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not failures
+
+
+def start_plain(binary, tmp_path, *options):
+    port_file = tmp_path / "port"
+    process = subprocess.Popen(
+        [binary, "--plain", "-u", "root", "-l", "127.0.0.1", "-U", "0", "-p", "-1", *options],
+        env={**os.environ, "MEMCACHED_PORT_FILENAME": str(port_file)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not port_file.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    return process, int(port_file.read_text().split()[-1])
+
+
+def test_plain_is_memcached(binary, tmp_path):
+    process, port = start_plain(binary, tmp_path)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
+            s.sendall(b"set k 0 0 5\r\nhello\r\nget k\r\nstats elastripe\r\n")
+            want = b"STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\nERROR\r\n"
+            got = b""
+            while len(got) < len(want):
+                got += s.recv(4096)
+            assert got == want
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_an_absurd_authentication_length_does_not_crash(binary, tmp_path):
+    users = tmp_path / "users"
+    users.write_text("user:password\n")
+    process, port = start_plain(binary, tmp_path, "-Y", str(users))
+    try:
+        for length in (b"2147483647", b"4294967295", b"2147483646", b"3000"):
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
+                s.sendall(b"set x 0 0 " + length + b"\r\n")
+                assert s.recv(4096) == b"CLIENT_ERROR unauthenticated\r\n"
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
+            s.sendall(b"set x 0 0 13\r\nuser password\r\n")
+            assert s.recv(4096) == b"STORED\r\n"
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        process.wait()
