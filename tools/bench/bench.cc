@@ -1,0 +1,312 @@
+#include "tools/bench/bench.h"
+
+#include <fmt/core.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "coding/scheme.h"
+#include "tools/bench/latency.h"
+#include "tools/bench/load.h"
+#include "tools/bench/servers.h"
+#include "tools/bench/statistics.h"
+
+namespace elastripe::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using cli::Result;
+
+struct Arguments {
+  std::vector<std::string> schemes{"rep:2", "rs:4,1", "ers:4,1,5", "ers:4,2,5"};
+  std::vector<std::string> sizes{"1KiB", "4KiB", "16KiB", "64KiB", "1MiB", "4MiB"};
+  int seconds = 60;
+  int port = 15311;
+  int nodes = 9;
+  std::string output;
+};
+
+// What one throughput measurement compares, and its rounds.
+struct LoadCase {
+  std::string name;
+  LoadSettings settings;
+  std::vector<double> per_second;
+};
+
+struct MemoryCase {
+  std::string scheme;
+  std::string path;
+  size_t object_bytes = 0;
+  int objects = 0;
+  double ratio = 0;  // bytes used on the nodes / bytes stored
+  double ideal = 0;  // (k' + m) / k', of shards; m + 1 inline
+};
+
+std::atomic<bool> interrupted{false};
+void on_interrupt(int) { interrupted = true; }
+
+Result<size_t> parse_size(const std::string& text) {
+  size_t end = 0;
+  size_t number = 0;
+  try {
+    number = std::stoul(text, &end);
+  } catch (const std::exception&) {
+    return cli::fail("not a size: {}", text);
+  }
+  const std::string unit = text.substr(end);
+  size_t factor = 0;
+  if (unit.empty() || unit == "B") factor = 1;
+  if (unit == "K" || unit == "KiB") factor = 1 << 10;
+  if (unit == "M" || unit == "MiB") factor = 1 << 20;
+  if (factor == 0 || number == 0 || number * factor > client::kMaxObjectBytes) {
+    return cli::fail("not a size up to 64MiB: {}", text);
+  }
+  return number * factor;
+}
+
+std::string size_text(size_t bytes) {
+  if (bytes % (1 << 20) == 0) return fmt::format("{} MiB", bytes >> 20);
+  if (bytes % (1 << 10) == 0) return fmt::format("{} KiB", bytes >> 10);
+  return fmt::format("{} B", bytes);
+}
+
+// Stores new objects in one pool and sees how much more memory the nodes use.
+Result<MemoryCase> measure_memory(const Servers& servers, MemoryCase c, const std::string& prefix) {
+  auto client = connect_to(servers.proxy_port());
+  if (!client) return std::unexpected(client.error());
+  const auto before = servers.used_bytes();
+  if (!before) return std::unexpected(before.error());
+  for (int i = 0; i < c.objects; ++i) {
+    const std::string key = fmt::format("{}memory/{}/{}", prefix, c.object_bytes, i);
+    const auto done = client->put(key, make_object(c.object_bytes, static_cast<uint64_t>(i)));
+    if (!done) return cli::fail("PUT {}: {}", key, done.error().message);
+  }
+  const auto after = servers.used_bytes();
+  if (!after) return std::unexpected(after.error());
+  const double stored = static_cast<double>(c.object_bytes) * c.objects;
+  c.ratio = (static_cast<double>(*after) - static_cast<double>(*before)) / stored;
+  return c;
+}
+
+Result<std::vector<MemoryCase>> measure_memories(const Servers& servers, const Arguments& args) {
+  std::vector<MemoryCase> cases;
+  for (size_t i = 0; i < args.schemes.size(); ++i) {
+    const coding::Scheme scheme = *coding::parse_scheme(args.schemes[i]);
+    const double wide = static_cast<double>(scheme.k_prime + scheme.m) / scheme.k_prime;
+    const auto striped = measure_memory(servers, {args.schemes[i], "striped", 1 << 20, 32, 0, wide},
+                                        striped_prefix(i));
+    if (!striped) return std::unexpected(striped.error());
+    const auto in_record = measure_memory(
+        servers, {args.schemes[i], "inline", 4 << 10, 1000, 0, scheme.m + 1.0}, inline_prefix(i));
+    if (!in_record) return std::unexpected(in_record.error());
+    cases.push_back(*striped);
+    cases.push_back(*in_record);
+  }
+  return cases;
+}
+
+// The cases take turns, so that each ratio is of one stretch of time.
+Result<std::vector<LoadCase>> measure_loads(const Servers& servers, const Arguments& args) {
+  std::vector<LoadCase> cases;
+  for (const bool put : {false, true}) {
+    const char* verb = put ? "SET" : "GET";
+    LoadSettings settings;
+    settings.put = put;
+    settings.port = servers.plain_port();
+    settings.prefix = "direct/";
+    cases.push_back({fmt::format("{} memcached", verb), settings, {}});
+    settings.port = servers.proxy_port();
+    for (size_t i = 0; i < args.schemes.size(); ++i) {
+      const int m = coding::parse_scheme(args.schemes[i])->m;
+      const auto name = fmt::format("{} inline, {} copies", verb, m + 1);
+      const auto same = [&](const LoadCase& c) { return c.name == name; };
+      if (std::ranges::any_of(cases, same)) continue;  // inline records depend on m alone
+      settings.prefix = inline_prefix(i);
+      cases.push_back({name, settings, {}});
+    }
+  }
+  constexpr int kRounds = 5;
+  for (int round = 0; round < kRounds; ++round) {
+    for (LoadCase& c : cases) {
+      if (interrupted) return cli::fail("interrupted");
+      const auto per_second = measure_load(c.settings);
+      if (!per_second) return cli::fail("{}: {}", c.name, per_second.error());
+      c.per_second.push_back(*per_second);
+    }
+  }
+  return cases;
+}
+
+Json summary(const std::vector<double>& samples) {
+  return {{"median", median(samples)},
+          {"q1", quantile(samples, 0.25)},
+          {"q3", quantile(samples, 0.75)},
+          {"rounds", samples.size()}};
+}
+
+Json latency_json(const std::vector<LatencyCase>& cases) {
+  Json rows = Json::array();
+  for (const LatencyCase& c : cases) {
+    rows.push_back({{"scheme", c.scheme},
+                    {"path", c.path},
+                    {"object_bytes", c.object_bytes},
+                    {"put_us", summary(c.put_us)},
+                    {"get_us", summary(c.get_us)}});
+  }
+  return rows;
+}
+
+std::string cell(const std::vector<double>& samples) {
+  return fmt::format("{:.0f} ({:.0f}-{:.0f})", median(samples), quantile(samples, 0.25),
+                     quantile(samples, 0.75));
+}
+
+void print_latency(const std::vector<LatencyCase>& cases) {
+  fmt::print(
+      "One request at a time, microseconds: median of the rounds' medians (quartiles).\n"
+      "x is the ratio to memcached direct at the same size.\n\n");
+  fmt::print("| size | scheme | path | PUT us | x | GET us | x |\n|---|---|---|---|---|---|---|\n");
+  double put = 1;
+  double get = 1;
+  for (const LatencyCase& c : cases) {
+    if (c.path == "direct") {
+      put = median(c.put_us);
+      get = median(c.get_us);
+    }
+    fmt::print("| {} | {} | {} | {} | {:.2f} | {} | {:.2f} |\n", size_text(c.object_bytes),
+               c.scheme, c.path, cell(c.put_us), median(c.put_us) / put, cell(c.get_us),
+               median(c.get_us) / get);
+  }
+}
+
+void print_memory(const std::vector<MemoryCase>& cases) {
+  fmt::print(
+      "\nMemory used on the nodes for each byte stored; the ideal has no header and no "
+      "rounding.\n\n| scheme | path | objects | bytes per byte | ideal |\n"
+      "|---|---|---|---|---|\n");
+  for (const MemoryCase& c : cases) {
+    fmt::print("| {} | {} | {} of {} | {:.3f} | {:.3f} |\n", c.scheme, c.path, c.objects,
+               size_text(c.object_bytes), c.ratio, c.ideal);
+  }
+}
+
+void print_loads(const std::vector<LoadCase>& cases) {
+  fmt::print(
+      "\n1 KiB objects over 32 connections, requests per second: median (quartiles).\n"
+      "x is the ratio to memcached direct.\n\n"
+      "| request | per second | x |\n|---|---|---|\n");
+  double direct = 1;
+  for (const LoadCase& c : cases) {
+    if (c.settings.prefix == "direct/") direct = median(c.per_second);
+    fmt::print("| {} | {} | {:.2f} |\n", c.name, cell(c.per_second), median(c.per_second) / direct);
+  }
+}
+
+Json memory_json(const std::vector<MemoryCase>& cases) {
+  Json rows = Json::array();
+  for (const MemoryCase& c : cases) {
+    rows.push_back({{"scheme", c.scheme},
+                    {"path", c.path},
+                    {"object_bytes", c.object_bytes},
+                    {"objects", c.objects},
+                    {"bytes_per_byte", c.ratio},
+                    {"ideal", c.ideal}});
+  }
+  return rows;
+}
+
+Json load_json(const std::vector<LoadCase>& cases) {
+  Json rows = Json::array();
+  for (const LoadCase& c : cases) {
+    rows.push_back({{"request", c.name}, {"per_second", summary(c.per_second)}});
+  }
+  return rows;
+}
+
+Result<LatencySettings> latency_settings(const Arguments& args) {
+  LatencySettings settings;
+  settings.schemes = args.schemes;
+  settings.budget = std::chrono::seconds(args.seconds);
+  for (const std::string& text : args.sizes) {
+    const auto size = parse_size(text);
+    if (!size) return std::unexpected(size.error());
+    settings.sizes.push_back(*size);
+  }
+  return settings;
+}
+
+Result<> run(const Arguments& args, bool as_json) {
+  for (const std::string& text : args.schemes) {
+    if (const auto scheme = coding::parse_scheme(text); !scheme) {
+      return cli::fail("{}: {}", text, scheme.error());
+    }
+  }
+  const auto settings = latency_settings(args);
+  if (!settings) return std::unexpected(settings.error());
+  ::signal(SIGINT, on_interrupt);
+  ::signal(SIGTERM, on_interrupt);
+
+  ServerSettings server_settings;
+  server_settings.schemes = args.schemes;
+  server_settings.nodes = args.nodes;
+  server_settings.port = args.port;
+  const auto servers = Servers::start(server_settings);
+  if (!servers) return std::unexpected(servers.error());
+  const auto memory = measure_memories(**servers, args);
+  if (!memory) return std::unexpected(memory.error());
+  const auto latency = measure_latency(**servers, *settings, interrupted);
+  if (!latency) return std::unexpected(latency.error());
+  const auto loads = measure_loads(**servers, args);
+  if (!loads) return std::unexpected(loads.error());
+
+  const Json json = {{"cpus", std::thread::hardware_concurrency()},
+                     {"nodes", args.nodes},
+                     {"latency", latency_json(*latency)},
+                     {"memory", memory_json(*memory)},
+                     {"throughput", load_json(*loads)}};
+  if (!args.output.empty()) {
+    std::ofstream file(args.output);
+    file << json.dump(2) << '\n';
+    if (!file) return cli::fail("cannot write {}", args.output);
+  }
+  if (as_json) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    print_latency(*latency);
+    print_memory(*memory);
+    print_loads(*loads);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, cli::Globals& globals) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measures PUT and GET, throughput and memory on a cluster of its own");
+  command->add_option("--schemes", arguments->schemes, "Schemes to compare; repeatable")
+      ->default_str("rep:2 rs:4,1 ers:4,1,5 ers:4,2,5");
+  command->add_option("--sizes", arguments->sizes, "Object sizes; repeatable")
+      ->default_str("1KiB 4KiB 16KiB 64KiB 1MiB 4MiB");
+  command
+      ->add_option("--seconds", arguments->seconds,
+                   "No further round of latencies starts after it (at least 3 are made)")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  command->add_option("--nodes", arguments->nodes, "Nodes of the cluster")
+      ->check(CLI::Range(2, 100))
+      ->capture_default_str();
+  command->add_option("--port", arguments->port, "The first of the ports it takes")
+      ->check(CLI::Range(1, 65000))
+      ->capture_default_str();
+  command->add_option("--output", arguments->output, "Also writes the JSON to this file");
+  command->callback([arguments, &globals] { report(globals, run(*arguments, globals.json)); });
+}
+
+}  // namespace elastripe::bench

@@ -1,0 +1,112 @@
+#include "tools/cli/admin.h"
+
+#include <curl/curl.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "client-lib/client.h"
+
+namespace elastripe::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr long kConnectTimeoutMs = 2000;
+constexpr long kTimeoutMs = 15000;
+
+size_t append_body(char* data, size_t size, size_t count, void* context) {
+  static_cast<std::string*>(context)->append(data, size * count);
+  return size * count;
+}
+
+// {"error": "..."} or the text itself, in one line.
+std::string reason_of(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object()) {
+    for (const char* key : {"error", "reason"}) {
+      if (json.contains(key) && json[key].is_string()) return json[key].get<std::string>();
+    }
+  }
+  return body.substr(0, body.find('\n'));
+}
+
+}  // namespace
+
+std::string url_escape(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                       (byte >= '0' && byte <= '9') || byte == '-' || byte == '_' || byte == '.' ||
+                       byte == '~';
+    if (plain) {
+      result += c;
+    } else {
+      result += fmt::format("%{:02X}", byte);
+    }
+  }
+  return result;
+}
+
+Result<AdminClient> AdminClient::of_server(std::string_view server) {
+  auto options = client::parse_address(server);
+  if (!options) return fail("{}: {}", server, options.error().message);
+  options->request_timeout_ms = static_cast<int>(kTimeoutMs);
+  auto client = client::Client::create(*options);
+  if (!client) return fail("{}: {}", server, client.error().message);
+  const auto settings = client->stats("settings");
+  if (!settings) return fail("no answer from {}: {}", server, settings.error().message);
+  for (const auto& [key, value] : *settings) {
+    if (key == "admin_addr" && !value.empty()) return AdminClient(value);
+  }
+  return fail("{} is no elastripe proxy, or its admin interface is off", server);
+}
+
+Result<AdminClient::Answer> AdminClient::request(const std::string& path, bool post) const {
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
+                                                                 &curl_easy_cleanup);
+  if (!curl) return fail("out of memory");
+  Answer answer;
+  const std::string url = "http://" + address_ + path;
+  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
+  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
+  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, kTimeoutMs);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append_body);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer.body);
+  if (post) {
+    curl_easy_setopt(curl.get(), CURLOPT_POST, 1L);
+    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, "");
+  }
+  const CURLcode code = curl_easy_perform(curl.get());
+  if (code != CURLE_OK) return fail("{}: {}", url, curl_easy_strerror(code));
+  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &answer.status);
+  return answer;
+}
+
+Result<Json> AdminClient::json_of(const Result<Answer>& answer) const {
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->status != 200) return fail("{}", reason_of(answer->body));
+  Json json = Json::parse(answer->body, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return fail("{} does not answer with JSON", address_);
+  return json;
+}
+
+Result<Json> AdminClient::get(const std::string& path) const {
+  return json_of(request(path, /*post=*/false));
+}
+
+Result<Json> AdminClient::post(const std::string& path) const {
+  return json_of(request(path, /*post=*/true));
+}
+
+Result<> AdminClient::ready() const {
+  const auto answer = request("/readyz", /*post=*/false);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->status != 200) return fail("{}", reason_of(answer->body));
+  return {};
+}
+
+}  // namespace elastripe::cli

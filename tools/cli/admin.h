@@ -1,0 +1,39 @@
+// The admin interface of a proxy: HTTP and JSON (docs/admin-api.md), found through the client port.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "tools/cli/result.h"
+
+namespace elastripe::cli {
+
+class AdminClient {
+ public:
+  // Asks the proxy at HOST:PORT for its admin address (`stats settings`, admin_addr).
+  static Result<AdminClient> of_server(std::string_view server);
+
+  // The body of a successful answer. A refusal's error is the reason that the proxy gives.
+  Result<nlohmann::json> get(const std::string& path) const;
+  Result<nlohmann::json> post(const std::string& path) const;
+  // Success when /readyz says that requests are served; else its reason.
+  Result<> ready() const;
+
+ private:
+  explicit AdminClient(std::string address) : address_(std::move(address)) {}
+
+  struct Answer {
+    long status = 0;
+    std::string body;
+  };
+  Result<Answer> request(const std::string& path, bool post) const;
+  Result<nlohmann::json> json_of(const Result<Answer>& answer) const;
+
+  std::string address_;  // HOST:PORT
+};
+
+// `text` as one segment of a URL's path.
+std::string url_escape(std::string_view text);
+
+}  // namespace elastripe::cli

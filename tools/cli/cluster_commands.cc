@@ -1,0 +1,143 @@
+// elastripe cluster ...: clusters of one machine.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/commands.h"
+#include "tools/cli/local_cluster.h"
+
+namespace elastripe::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+// What the options of all cluster commands are read into.
+struct Arguments {
+  std::string dir;
+  std::vector<std::string> names;
+  std::vector<std::string> pools;  // PREFIX=SCHEME
+  ClusterSettings settings;
+};
+
+void print_cluster(const LocalCluster& cluster, bool json) {
+  Json processes = Json::array();
+  for (const std::string& name : cluster.names()) {
+    const ProcessStatus now = cluster.status(name);
+    if (json) {
+      processes.push_back({{"name", name},
+                           {"port", now.port},
+                           {"pid", now.running ? now.process.pid : 0},
+                           {"running", now.running}});
+    } else {
+      fmt::print("{:<6} port {:<6} {}\n", name, now.port,
+                 now.running ? fmt::format("pid {}", now.process.pid) : "not running");
+    }
+  }
+  if (json) {
+    fmt::print("{}\n", Json{{"dir", cluster.dir().string()},
+                            {"server", cluster.server()},
+                            {"processes", processes}}
+                           .dump(2));
+  }
+}
+
+Result<> start(Arguments& arguments, bool json) {
+  for (const std::string& pool : arguments.pools) {
+    const size_t equals = pool.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return fail("--pool {}: expected PREFIX=SCHEME", pool);
+    }
+    arguments.settings.pools.push_back({pool.substr(0, equals), pool.substr(equals + 1), {}});
+  }
+  auto cluster = LocalCluster::create(arguments.dir, arguments.settings);
+  if (!cluster) return std::unexpected(cluster.error());
+  if (auto done = cluster->start(cluster->names()); !done) {
+    const auto stopped = cluster->stop(cluster->names());
+    return fail("{}{}", done.error(), stopped ? "" : "\n" + stopped.error());
+  }
+  if (json) {
+    print_cluster(*cluster, true);
+  } else {
+    fmt::print("{} nodes and a proxy run; clients connect to {}\n", cluster->settings().nodes,
+               cluster->server());
+  }
+  return {};
+}
+
+// Opens the cluster, checks the names (all when none are given) and does `action` to them.
+template <class Action>
+Result<> with_cluster(const Arguments& arguments, Action action) {
+  auto cluster = LocalCluster::open(arguments.dir);
+  if (!cluster) return std::unexpected(cluster.error());
+  const auto names = arguments.names.empty() ? cluster->names() : arguments.names;
+  if (auto known = cluster->check_names(names); !known) return known;
+  return action(*cluster, names);
+}
+
+Result<> restart(LocalCluster& cluster, const std::vector<std::string>& names) {
+  if (auto stopped = cluster.stop(names); !stopped) return stopped;
+  return cluster.start(names);
+}
+
+void add_start(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>& arguments) {
+  CLI::App* command =
+      group.add_subcommand("start", "Starts nodes and a proxy; returns when they serve");
+  ClusterSettings& settings = arguments->settings;
+  command->add_option("--dir", arguments->dir, "Where configuration, logs and pids are kept")
+      ->required();
+  command->add_option("--nodes", settings.nodes, "How many nodes")
+      ->check(CLI::Range(1, 200))
+      ->capture_default_str();
+  command
+      ->add_option("--scheme", settings.scheme,
+                   "Of the default pool: rep:N, rs:K,M, srs:K,M,KP, ers-1:K,M,KP, ers-2:K,M,KP "
+                   "(short ers:)")
+      ->capture_default_str();
+  command->add_option("--pool", arguments->pools,
+                      "PREFIX=SCHEME: how objects whose keys start so are stored; repeatable");
+  command->add_option("--port", settings.port, "Of the proxy; node i listens on PORT+1+i")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
+  command->add_option("--memory-mb", settings.memory_mb, "Of each node, in MiB")
+      ->check(CLI::Range(16, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--node-threads", settings.node_threads, "Worker threads of each node")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--set", settings.set, "KEY=VALUE: overrides the proxy's configuration");
+  command->callback([arguments, &globals] { report(globals, start(*arguments, globals.json)); });
+}
+
+}  // namespace
+
+void add_cluster_commands(CLI::App& app, Globals& globals) {
+  CLI::App* group = app.add_subcommand("cluster", "Runs a cluster on this machine");
+  group->require_subcommand(1);
+  group->fallthrough();
+  auto arguments = std::make_shared<Arguments>();
+  add_start(*group, globals, arguments);
+
+  const auto add = [&](const char* name, const char* help, bool takes_names, auto action) {
+    CLI::App* command = group->add_subcommand(name, help);
+    command->add_option("--dir", arguments->dir, "The cluster's directory")->required();
+    if (takes_names) {
+      command->add_option("NAME", arguments->names, "n0, n1, ... or proxy")->required();
+    }
+    command->callback(
+        [arguments, action, &globals] { report(globals, with_cluster(*arguments, action)); });
+  };
+  add("stop", "Stops every process of the cluster; what it stored is gone", false,
+      [](LocalCluster& cluster, const auto& names) { return cluster.stop(names); });
+  add("kill", "Kills processes with SIGKILL", true,
+      [](LocalCluster& cluster, const auto& names) { return cluster.kill(names); });
+  add("restart", "Starts processes again; a node comes back empty", true, restart);
+  add("status", "Shows which processes run", false,
+      [&globals](LocalCluster& cluster, const auto&) -> Result<> {
+        print_cluster(cluster, globals.json);
+        return {};
+      });
+}
+
+}  // namespace elastripe::cli

@@ -1,0 +1,28 @@
+// The commands of `elastripe`, each group registered by its own file. A callback does the work,
+// prints, and leaves the exit status in Globals.
+#pragma once
+
+#include <string>
+
+#include "tools/cli/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace elastripe::cli {
+
+struct Globals {
+  std::string server = "127.0.0.1:11311";
+  bool json = false;
+  int exit_status = 0;
+};
+
+// Prints the failure of a command and sets the exit status.
+void report(Globals& globals, const Result<>& result);
+
+void add_cluster_commands(CLI::App& app, Globals& globals);
+void add_status_commands(CLI::App& app, Globals& globals);  // status, node, object, accept-loss
+void add_object_commands(CLI::App& app, Globals& globals);  // put, get, remove
+
+}  // namespace elastripe::cli

@@ -1,0 +1,311 @@
+#include "tools/cli/local_cluster.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/admin.h"
+
+namespace elastripe::cli {
+namespace {
+
+using std::chrono::seconds;
+using Json = nlohmann::json;
+
+constexpr seconds kNodeStart{20};
+constexpr seconds kProxyReady{60};
+constexpr seconds kGracefulStop{10};
+constexpr seconds kForcedStop{10};
+
+// A YAML scalar in double quotes: prefixes may hold anything.
+std::string quoted(const std::string& text) { return Json(text).dump(); }
+
+std::string config_of(const ClusterSettings& settings) {
+  std::string text = fmt::format(
+      "# Written by `elastripe cluster start`; docs/config.example.yaml explains every key.\n"
+      "listen: {{host: {0}, port: {1}}}\n"
+      "admin: {{host: {0}, port: {2}}}\n"
+      "nodes:\n",
+      settings.address, settings.port, settings.port + 1 + settings.nodes);
+  for (int i = 0; i < settings.nodes; ++i) {
+    text += fmt::format("  - {{name: n{}, host: {}, port: {}}}\n", i, settings.address,
+                        settings.port + 1 + i);
+  }
+  text += fmt::format("pools:\n  - {{prefix: \"\", scheme: {}}}\n", quoted(settings.scheme));
+  for (const PoolSettings& pool : settings.pools) {
+    text += fmt::format("  - {{prefix: {}, scheme: {}", quoted(pool.prefix), quoted(pool.scheme));
+    if (pool.inline_max_bytes)
+      text += fmt::format(", inline_max_bytes: {}", *pool.inline_max_bytes);
+    text += "}\n";
+  }
+  return text;
+}
+
+Json to_json(const ClusterSettings& settings) {
+  Json pools = Json::array();
+  for (const PoolSettings& pool : settings.pools) {
+    Json json = {{"prefix", pool.prefix}, {"scheme", pool.scheme}};
+    if (pool.inline_max_bytes) json["inline_max_bytes"] = *pool.inline_max_bytes;
+    pools.push_back(json);
+  }
+  return {{"nodes", settings.nodes},
+          {"scheme", settings.scheme},
+          {"pools", pools},
+          {"address", settings.address},
+          {"port", settings.port},
+          {"memory_mb", settings.memory_mb},
+          {"node_threads", settings.node_threads},
+          {"set", settings.set}};
+}
+
+ClusterSettings from_json(const Json& json) {
+  ClusterSettings settings;
+  json.at("nodes").get_to(settings.nodes);
+  json.at("scheme").get_to(settings.scheme);
+  for (const Json& pool : json.at("pools")) {
+    PoolSettings read{pool.at("prefix"), pool.at("scheme"), {}};
+    if (pool.contains("inline_max_bytes"))
+      read.inline_max_bytes = pool.at("inline_max_bytes").get<int>();
+    settings.pools.push_back(read);
+  }
+  json.at("address").get_to(settings.address);
+  json.at("port").get_to(settings.port);
+  json.at("memory_mb").get_to(settings.memory_mb);
+  json.at("node_threads").get_to(settings.node_threads);
+  json.at("set").get_to(settings.set);
+  return settings;
+}
+
+Result<> write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) return fail("cannot write {}", path.string());
+  return {};
+}
+
+// Runs a command to its end; its output and whether it said success.
+struct Finished {
+  bool ok = false;
+  std::string output;
+};
+Finished run(const std::vector<std::string>& argv) {
+  std::string line;
+  for (const std::string& word : argv) {
+    std::string escaped;
+    for (char c : word) escaped += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += "'" + escaped + "' ";
+  }
+  Finished finished;
+  std::FILE* pipe = ::popen((line + "2>&1").c_str(), "r");
+  if (pipe == nullptr) return finished;
+  std::array<char, 4096> chunk{};
+  for (size_t count = 0; (count = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
+    finished.output.append(chunk.data(), count);
+  }
+  finished.ok = ::pclose(pipe) == 0;
+  return finished;
+}
+
+}  // namespace
+
+std::vector<std::string> LocalCluster::names() const {
+  std::vector<std::string> names;
+  for (int i = 0; i < settings_.nodes; ++i) names.push_back("n" + std::to_string(i));
+  names.emplace_back(kProxyName);
+  return names;
+}
+
+std::string LocalCluster::server() const {
+  return fmt::format("{}:{}", settings_.address, settings_.port);
+}
+
+int LocalCluster::port_of(const std::string& name) const {
+  return name == kProxyName ? settings_.port : settings_.port + 1 + std::atoi(name.c_str() + 1);
+}
+
+std::filesystem::path LocalCluster::file_of(const std::string& name, const char* ending) const {
+  return dir_ / (name + ending);
+}
+
+Result<> LocalCluster::check_names(const std::vector<std::string>& wanted) const {
+  const std::vector<std::string> known = names();
+  for (const std::string& name : wanted) {
+    if (std::ranges::find(known, name) == known.end()) {
+      return fail("no {} here: the cluster has n0 to n{} and proxy", name, settings_.nodes - 1);
+    }
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> LocalCluster::command_of(const std::string& name) const {
+  const auto bin = own_directory();
+  if (!bin) return std::unexpected(bin.error());
+  if (name == kProxyName) {
+    std::vector<std::string> argv{*bin / "elastripe-proxy", "--config",
+                                  std::filesystem::absolute(dir_ / "elastripe.yaml")};
+    for (const std::string& setting : settings_.set) {
+      argv.emplace_back("--set");
+      argv.push_back(setting);
+    }
+    return argv;
+  }
+  return std::vector<std::string>{*bin / "elastripe-node",
+                                  "--name",
+                                  name,
+                                  "--listen",
+                                  settings_.address,
+                                  "--port",
+                                  std::to_string(port_of(name)),
+                                  "--memory-mb",
+                                  std::to_string(settings_.memory_mb),
+                                  "--threads",
+                                  std::to_string(settings_.node_threads)};
+}
+
+Result<> LocalCluster::write_files() const {
+  std::error_code error;
+  std::filesystem::create_directories(dir_, error);
+  if (error) return fail("cannot make {}: {}", dir_.string(), error.message());
+  for (const auto& entry : std::filesystem::directory_iterator(dir_, error)) {
+    const auto ending = entry.path().extension();
+    // what an earlier cluster of this directory left
+    if (ending == ".pid" || ending == ".log") std::filesystem::remove(entry.path(), error);
+  }
+  if (auto done = write_text(dir_ / "elastripe.yaml", config_of(settings_)); !done) return done;
+  return write_text(dir_ / "cluster.json", to_json(settings_).dump(2) + "\n");
+}
+
+Result<> LocalCluster::check_config() const {
+  auto argv = command_of(kProxyName);
+  if (!argv) return std::unexpected(argv.error());
+  argv->emplace_back("--check-config");
+  const Finished finished = run(*argv);
+  if (!finished.ok) return fail("{}", finished.output.substr(0, finished.output.rfind('\n')));
+  return {};
+}
+
+Result<LocalCluster> LocalCluster::create(const std::filesystem::path& dir,
+                                          ClusterSettings settings) {
+  if (settings.port + settings.nodes + 1 > 65535) return fail("not enough ports above the first");
+  if (const auto old = open(dir)) {
+    for (const std::string& name : old->names()) {
+      if (old->status(name).running) {
+        return fail("a cluster runs in {}; stop it with: elastripe cluster stop --dir {}",
+                    dir.string(), dir.string());
+      }
+    }
+  }
+  for (int i = 0; i <= settings.nodes + 1; ++i) {
+    const int port = settings.port + i;
+    if (!port_is_free(settings.address, static_cast<uint16_t>(port))) {
+      return fail("port {} is taken (the cluster needs {} to {}); choose others with --port", port,
+                  settings.port, settings.port + settings.nodes + 1);
+    }
+  }
+  LocalCluster cluster(dir, std::move(settings));
+  if (auto done = cluster.write_files(); !done) return std::unexpected(done.error());
+  if (auto done = cluster.check_config(); !done) return std::unexpected(done.error());
+  return cluster;
+}
+
+Result<LocalCluster> LocalCluster::open(const std::filesystem::path& dir) {
+  std::ifstream file(dir / "cluster.json");
+  if (!file) return fail("no cluster was started in {}", dir.string());
+  try {
+    return LocalCluster(dir, from_json(Json::parse(file)));
+  } catch (const Json::exception& error) {
+    return fail("{}: {}", (dir / "cluster.json").string(), error.what());
+  }
+}
+
+ProcessStatus LocalCluster::status(const std::string& name) const {
+  ProcessStatus status{name, port_of(name), false, {}};
+  if (const auto process = read_pid_file(file_of(name, ".pid"))) {
+    status.process = *process;
+    status.running = is_running(*process);
+  }
+  return status;
+}
+
+Result<> LocalCluster::wait_for_node(const std::string& name, const ProcessId& process) const {
+  const auto port = static_cast<uint16_t>(port_of(name));
+  wait_until([&] { return !is_running(process) || port_accepts(settings_.address, port); },
+             kNodeStart);
+  if (is_running(process) && port_accepts(settings_.address, port)) return {};
+  const auto log = file_of(name, ".log");
+  return fail("{} {}; the end of {}:\n{}", name,
+              is_running(process) ? "does not accept connections" : "ended", log.string(),
+              tail_of(log, 15));
+}
+
+Result<> LocalCluster::wait_for_proxy(const ProcessId& process) const {
+  Result<> ready = fail("not asked yet");
+  wait_until(
+      [&] {
+        if (!is_running(process)) return true;
+        auto admin = AdminClient::of_server(server());
+        ready = admin ? admin->ready() : std::unexpected(admin.error());
+        return ready.has_value();
+      },
+      kProxyReady);
+  if (ready && is_running(process)) return {};
+  const auto log = file_of(kProxyName, ".log");
+  const std::string what =
+      is_running(process) ? "the proxy is not ready: " + ready.error() : "the proxy ended";
+  return fail("{}; the end of {}:\n{}", what, log.string(), tail_of(log, 15));
+}
+
+Result<> LocalCluster::start(const std::vector<std::string>& wanted) {
+  std::vector<std::pair<std::string, ProcessId>> started;
+  for (const std::string& name : wanted) {
+    if (status(name).running) continue;
+    const auto argv = command_of(name);
+    if (!argv) return std::unexpected(argv.error());
+    const auto process = spawn_detached(*argv, file_of(name, ".log"));
+    if (!process) return std::unexpected(process.error());
+    if (auto done = write_pid_file(file_of(name, ".pid"), *process); !done) return done;
+    started.emplace_back(name, *process);
+  }
+  for (const auto& [name, process] : started) {
+    auto done = name == kProxyName ? wait_for_proxy(process) : wait_for_node(name, process);
+    if (!done) return done;
+  }
+  return {};
+}
+
+Result<> LocalCluster::stop(const std::vector<std::string>& wanted) {
+  std::vector<std::string> order = wanted;
+  std::ranges::partition(order, [](const std::string& name) { return name == kProxyName; });
+  std::vector<ProcessId> processes;
+  for (const std::string& name : order) {
+    const ProcessStatus now = status(name);
+    if (now.running && send_signal(now.process, SIGTERM)) processes.push_back(now.process);
+  }
+  const auto all_gone = [&] { return std::ranges::none_of(processes, is_running); };
+  if (!wait_until(all_gone, kGracefulStop)) {
+    for (const ProcessId& process : processes) send_signal(process, SIGKILL);
+    if (!wait_until(all_gone, kForcedStop)) return fail("a process does not end");
+  }
+  for (const std::string& name : order) std::filesystem::remove(file_of(name, ".pid"));
+  return {};
+}
+
+Result<> LocalCluster::kill(const std::vector<std::string>& wanted) {
+  std::vector<ProcessId> processes;
+  for (const std::string& name : wanted) {
+    const ProcessStatus now = status(name);
+    if (!now.running) return fail("{} is not running", name);
+    processes.push_back(now.process);
+  }
+  for (const ProcessId& process : processes) send_signal(process, SIGKILL);
+  const auto all_gone = [&] { return std::ranges::none_of(processes, is_running); };
+  if (!wait_until(all_gone, kForcedStop)) return fail("a process does not end");
+  return {};
+}
+
+}  // namespace elastripe::cli

@@ -1,0 +1,89 @@
+// A cluster of one machine, for trying, testing and measuring: nodes and a proxy as processes on
+// loopback that outlive the command, with everything about them in one directory:
+//
+//   elastripe.yaml   the proxy's configuration
+//   cluster.json     what the cluster was started with
+//   NAME.pid         process and start time of a node (n0, n1, ...) or of the proxy
+//   NAME.log         what it printed
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/cli/process.h"
+#include "tools/cli/result.h"
+
+namespace elastripe::cli {
+
+inline constexpr const char* kProxyName = "proxy";
+
+struct PoolSettings {
+  std::string prefix;
+  std::string scheme;
+  std::optional<int> inline_max_bytes;  // nothing: the proxy's default
+};
+
+struct ClusterSettings {
+  int nodes = 9;
+  std::string scheme = "ers:4,2,5";  // of the pool without a prefix
+  std::vector<PoolSettings> pools;
+  int port = 11311;              // the proxy's; node i listens on port + 1 + i
+  int memory_mb = 256;           // of each node
+  int node_threads = 1;          // of each node
+  std::vector<std::string> set;  // KEY=VALUE, handed to the proxy
+  std::string address = "127.0.0.1";
+};
+
+struct ProcessStatus {
+  std::string name;
+  int port = 0;
+  bool running = false;
+  ProcessId process;  // of the last start; pid 0 if there was none
+};
+
+class LocalCluster {
+ public:
+  // Writes the directory's files. Refuses a directory with running processes and taken ports; lets
+  // the proxy check the configuration. Starts nothing.
+  static Result<LocalCluster> create(const std::filesystem::path& dir, ClusterSettings settings);
+  // The cluster that was created in the directory.
+  static Result<LocalCluster> open(const std::filesystem::path& dir);
+
+  const ClusterSettings& settings() const { return settings_; }
+  const std::filesystem::path& dir() const { return dir_; }
+  std::vector<std::string> names() const;  // nodes, then the proxy
+  std::string server() const;              // HOST:PORT for clients
+
+  // Starts the processes named that do not run, and waits until nodes accept connections and the
+  // proxy says that it is ready. On failure the message ends with the tail of a log.
+  Result<> start(const std::vector<std::string>& names);
+  // SIGTERM and, after a while, SIGKILL; the proxy first.
+  Result<> stop(const std::vector<std::string>& names);
+  // SIGKILL; returns when the processes are gone. An error if one was not running.
+  Result<> kill(const std::vector<std::string>& names);
+
+  ProcessStatus status(const std::string& name) const;
+  // An error that lists the names there are.
+  Result<> check_names(const std::vector<std::string>& names) const;
+
+ private:
+  LocalCluster(std::filesystem::path dir, ClusterSettings settings)
+      : dir_(std::move(dir)), settings_(std::move(settings)) {}
+
+  int port_of(const std::string& name) const;
+  std::filesystem::path file_of(const std::string& name, const char* ending) const;
+  Result<std::vector<std::string>> command_of(const std::string& name) const;
+  Result<> write_files() const;
+  Result<> check_config() const;
+  Result<> wait_for_node(const std::string& name, const ProcessId& process) const;
+  Result<> wait_for_proxy(const ProcessId& process) const;
+
+  std::filesystem::path dir_;
+  ClusterSettings settings_;
+};
+
+}  // namespace elastripe::cli

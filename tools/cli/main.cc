@@ -1,0 +1,43 @@
+// elastripe: the command-line tool.
+#include <curl/curl.h>
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "tools/bench/bench.h"
+#include "tools/cli/commands.h"
+
+namespace elastripe::cli {
+
+void report(Globals& globals, const Result<>& result) {
+  if (result) return;
+  fmt::print(stderr, "elastripe: {}\n", result.error());
+  globals.exit_status = 1;
+}
+
+}  // namespace elastripe::cli
+
+int main(int argc, char** argv) {
+  curl_global_init(CURL_GLOBAL_DEFAULT);
+  elastripe::cli::Globals globals;
+  CLI::App app{"elastripe stores large objects as coded shards on memcached nodes.", "elastripe"};
+  app.set_version_flag("--version", "elastripe " ELASTRIPE_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();  // --server and --json may follow the command
+  app.add_option("--server", globals.server, "HOST:PORT of a proxy")->capture_default_str();
+  app.add_flag("--json", globals.json, "Print data as JSON");
+
+  elastripe::cli::add_cluster_commands(app, globals);
+  elastripe::cli::add_status_commands(app, globals);
+  elastripe::cli::add_object_commands(app, globals);
+  elastripe::bench::add_bench_command(app, globals);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  std::fflush(stdout);
+  return globals.exit_status;
+}

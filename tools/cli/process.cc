@@ -1,0 +1,178 @@
+#include "tools/cli/process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace elastripe::cli {
+namespace {
+
+// State and start time of a process from /proc; an error if there is none.
+struct ProcStat {
+  char state = '?';
+  uint64_t start_ticks = 0;
+};
+Result<ProcStat> read_stat(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  // the second field is a name in parentheses that may hold anything, so count from its end
+  const size_t close = text.rfind(')');
+  if (!file || close == std::string::npos) return fail("no process {}", pid);
+  std::istringstream rest(text.substr(close + 1));
+  ProcStat stat;
+  std::string skipped;
+  rest >> stat.state;
+  for (int field = 4; field <= 21; ++field) rest >> skipped;
+  rest >> stat.start_ticks;
+  if (!rest) return fail("cannot parse /proc/{}/stat", pid);
+  return stat;
+}
+
+// The child's part of spawn_detached: only async-signal-safe calls; reports errno through `report`.
+[[noreturn]] void become(char* const* argv, int log, int report) {
+  ::setsid();
+  const int null = ::open("/dev/null", O_RDONLY);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(log, STDOUT_FILENO);
+  ::dup2(log, STDERR_FILENO);
+  ::execv(argv[0], argv);
+  const int reason = errno;
+  [[maybe_unused]] const ssize_t count = ::write(report, &reason, sizeof reason);
+  ::_exit(127);
+}
+
+Result<sockaddr_in> address_of(const std::string& address, uint16_t port) {
+  sockaddr_in result{};
+  result.sin_family = AF_INET;
+  result.sin_port = htons(port);
+  if (::inet_pton(AF_INET, address.c_str(), &result.sin_addr) != 1) {
+    return fail("not an IPv4 address: {}", address);
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<ProcessId> spawn_detached(const std::vector<std::string>& argv,
+                                 const std::filesystem::path& log) {
+  const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (out < 0) return fail("cannot write {}: {}", log.string(), std::strerror(errno));
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) {
+    ::close(out);
+    return fail("pipe: {}", std::strerror(errno));
+  }
+  std::vector<std::string> copy = argv;
+  std::vector<char*> words;
+  std::ranges::transform(copy, std::back_inserter(words), [](std::string& s) { return s.data(); });
+  words.push_back(nullptr);
+
+  const pid_t pid = ::fork();
+  if (pid == 0) become(words.data(), out, report[1]);
+  ::close(report[1]);
+  ::close(out);
+  int reason = pid < 0 ? errno : 0;
+  // closed by a successful exec, so this returns at once
+  const ssize_t count = pid < 0 ? 0 : ::read(report[0], &reason, sizeof reason);
+  ::close(report[0]);
+  if (pid < 0 || count > 0) {
+    if (pid > 0) ::waitpid(pid, nullptr, 0);
+    return fail("cannot run {}: {}", argv[0], std::strerror(reason));
+  }
+  const auto stat = read_stat(pid);
+  if (!stat) return fail("{} ended at once", argv[0]);
+  return ProcessId{pid, stat->start_ticks};
+}
+
+bool is_running(const ProcessId& process) {
+  ::waitpid(process.pid, nullptr, WNOHANG);  // reaps our own child; no effect on others
+  const auto stat = read_stat(process.pid);
+  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' &&
+         stat->state != 'X';
+}
+
+bool send_signal(const ProcessId& process, int signal) {
+  return is_running(process) && ::kill(process.pid, signal) == 0;
+}
+
+bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  int pause_ms = 2;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    ::poll(nullptr, 0, pause_ms);
+    pause_ms = std::min(pause_ms * 2, 100);
+  }
+  return true;
+}
+
+Result<> write_pid_file(const std::filesystem::path& path, const ProcessId& process) {
+  std::ofstream file(path);
+  file << process.pid << ' ' << process.start_ticks << '\n';
+  file.close();
+  if (!file) return fail("cannot write {}", path.string());
+  return {};
+}
+
+Result<ProcessId> read_pid_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  ProcessId process;
+  file >> process.pid >> process.start_ticks;
+  if (!file || process.pid <= 1) return fail("no process is recorded in {}", path.string());
+  return process;
+}
+
+Result<std::filesystem::path> own_directory() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return fail("/proc/self/exe: {}", error.message());
+  return path.parent_path();
+}
+
+bool port_is_free(const std::string& address, uint16_t port) {
+  const auto where = address_of(address, port);
+  if (!where) return false;
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool free = ::bind(fd, reinterpret_cast<const sockaddr*>(&*where), sizeof *where) == 0 &&
+                    ::listen(fd, 1) == 0;
+  ::close(fd);
+  return free;
+}
+
+bool port_accepts(const std::string& address, uint16_t port) {
+  const auto where = address_of(address, port);
+  if (!where) return false;
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool ok = ::connect(fd, reinterpret_cast<const sockaddr*>(&*where), sizeof *where) == 0;
+  ::close(fd);
+  return ok;
+}
+
+std::string tail_of(const std::filesystem::path& path, int lines) {
+  std::ifstream file(path);
+  std::deque<std::string> last;
+  for (std::string line; std::getline(file, line);) {
+    last.push_back(line);
+    if (last.size() > static_cast<size_t>(lines)) last.pop_front();
+  }
+  std::string text;
+  for (const std::string& line : last) text += "  " + line + "\n";
+  return text.empty() ? "  (the log is empty)\n" : text;
+}
+
+}  // namespace elastripe::cli
