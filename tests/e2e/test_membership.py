@@ -1,0 +1,161 @@
+"""Nodes and proxies that come back, take over, or are too few."""
+
+import json
+import subprocess
+
+import pytest
+from pymemcache.exceptions import MemcacheError
+
+from cluster import BIN, Cluster, free_ports, payload, wait_for
+
+MIB = 1024 * 1024
+
+
+def test_a_restarted_empty_node_syncs_its_records_and_takes_new_shards(make_cluster):
+    cluster = make_cluster(nodes=7, scheme="ers:4,2,5")
+    client = cluster.client()
+    values = {f"key{i}": payload(2000, i) for i in range(200)}
+    for key, value in values.items():
+        assert client.set(key, value, noreply=False)
+    cluster.kill("n2")
+    wait_for(lambda: cluster.node_states()["n2"] == "lost", "n2 is lost")
+    cluster.restart("n2")
+    cluster.wait_serving()
+    assert cluster.json("node", "n2")["partitions_home"] > 0
+    assert int(cluster.node_client(2).stats()[b"curr_items"]) > 0, "n2 holds synced records"
+    # all seven nodes are needed for a stripe of seven shards
+    assert client.set("large", payload(MIB, "large"), noreply=False)
+    shards = cluster.object("large")["segments"][0]["shards"]
+    assert "n2" in {shard["node"] for shard in shards}
+    # n2 is a full home again: any two others may die
+    cluster.kill("n0", "n5")
+    for key, value in values.items():
+        assert client.get(key) == value
+    assert client.get("large") == payload(MIB, "large")
+
+
+def test_a_new_proxy_needs_only_the_configuration_and_the_nodes(make_cluster):
+    cluster = make_cluster(nodes=7, scheme="ers:4,2,5")
+    values = {f"key{i}": payload([100, 200_000][i % 2], i) for i in range(50)}
+    client = cluster.client()
+    for key, value in values.items():
+        assert client.set(key, value, noreply=False)
+    epoch = cluster.status()["epoch"]["number"]
+    cluster.kill("proxy")
+    cluster.restart("proxy")
+    assert cluster.status()["epoch"]["number"] > epoch
+    client = cluster.client()
+    for key, value in values.items():
+        assert client.get(key) == value
+
+
+def test_the_later_of_two_proxies_deposes_the_earlier_which_says_so(make_cluster, tmp_path):
+    cluster = make_cluster(nodes=7, scheme="ers:4,2,5")
+    first = cluster.client()
+    assert first.set("key", b"by the first", noreply=False)
+    port = free_ports(2)
+    log = open(tmp_path / "second.log", "w")
+    second_process = subprocess.Popen(
+        [BIN / "elastripe-proxy", "--config", cluster.dir / "elastripe.yaml",
+         "--set", f"listen.port={port}", "--set", f"admin.port={port + 1}"],
+        stdout=log, stderr=subprocess.STDOUT)
+    try:
+        second = cluster.client(port=port)
+
+        def second_serves():
+            try:
+                return second.set("key2", b"by the second", noreply=False)
+            except (MemcacheError, OSError):
+                second.close()
+                return False
+
+        wait_for(second_serves, "the second proxy serves")
+        assert second.get("key") == b"by the first"
+        with pytest.raises(MemcacheError):
+            first.get("key")
+        with pytest.raises(MemcacheError):
+            first.set("key", b"too late", noreply=False)
+        assert second.get("key") == b"by the first"
+        wait_for(lambda: cluster.status()["state"] == "deposed", "the first says it is deposed")
+    finally:
+        second_process.terminate()
+        assert second_process.wait(30) == 0
+        log.close()
+
+
+def test_without_enough_nodes_striped_writes_are_refused_with_the_reason(make_cluster):
+    cluster = make_cluster(nodes=7, scheme="ers:4,2,5",
+                           settings=['pools.1={prefix: "soft/", scheme: "ers:4,2,5", '
+                                     'degraded_writes: true}'])
+    client = cluster.client()
+    large = payload(MIB, "large")
+    assert client.set("before", large, noreply=False)
+    cluster.kill("n1", "n6")
+    assert client.get("before") == large
+    with pytest.raises(MemcacheError, match="node"):
+        client.set("after", large, noreply=False)
+    assert client.get("after") is None
+    assert client.set("small", b"inline needs three homes", noreply=False)
+    assert client.set("soft/after", large, noreply=False), "the pool allows degraded writes"
+    assert client.get("soft/after") == large
+
+
+def test_more_crashes_than_the_scheme_survives_are_errors_never_misses_or_wrong_bytes(
+        make_cluster):
+    cluster = make_cluster(nodes=9, scheme="ers:4,1,5", settings=["timing.lease_ms=1500"])
+    client = cluster.client()
+    values = {f"key{i}": payload([50, 3000, 100_000, MIB][i % 4], i) for i in range(160)}
+    for key, value in values.items():
+        assert client.set(key, value, noreply=False)
+    cluster.kill("n2", "n3")
+    lost = intact = 0
+    for key, value in values.items():
+        try:
+            found = client.get(key)
+        except MemcacheError as error:
+            assert str(error), "an error says why"
+            lost += 1
+            continue
+        assert found == value, f"{key}: {'a miss' if found is None else 'wrong bytes'}"
+        intact += 1
+    assert lost > 0 and intact > 0
+    # a conditional write must not take a lost key for an absent one
+    refused = 0
+    for key in list(values)[:40]:
+        try:
+            assert not client.add(key, b"added", noreply=False), f"{key} was added over"
+        except MemcacheError:
+            refused += 1
+    assert refused > 0
+    # a blind SET revives its key
+    for key in list(values)[:40]:
+        assert client.set(key, b"revived", noreply=False)
+        assert client.get(key) == b"revived"
+
+
+def test_a_cluster_refuses_to_start_twice_and_on_taken_ports(make_cluster, tmp_path):
+    cluster = make_cluster(nodes=3, scheme="rep:3")
+    again = cluster.cli("cluster", "start", "--dir", cluster.dir, "--nodes", 3, check=False)
+    assert again.returncode == 1 and "runs in" in again.stderr
+    taken = cluster.cli("cluster", "start", "--dir", tmp_path / "other", "--nodes", 3,
+                        "--scheme", "rep:3", "--port", cluster.port - 1, check=False)
+    assert taken.returncode == 1 and f"port {cluster.port} is taken" in taken.stderr
+    few = cluster.cli("cluster", "start", "--dir", tmp_path / "few", "--nodes", 6, "--scheme",
+                      "ers:4,2,5", "--port", free_ports(8), check=False)
+    assert few.returncode == 1 and "7" in few.stderr, few.stderr
+
+
+def test_the_command_stores_reads_and_removes_files(make_cluster, tmp_path):
+    cluster = make_cluster(nodes=7, scheme="ers:4,2,5")
+    source = tmp_path / "source"
+    source.write_bytes(payload(3 * MIB + 1, "file"))
+    cluster.cli("put", "a/file", source)
+    cluster.cli("get", "a/file", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()
+    assert "a/file" in cluster.cli("object", "a/file").stdout
+    cluster.cli("remove", "a/file")
+    gone = cluster.cli("get", "a/file", tmp_path / "copy", check=False)
+    assert gone.returncode == 1 and "not_found" in gone.stderr
+    for words in (["status"], ["node"], ["node", "n0"]):
+        assert cluster.cli(*words).stdout
+        json.loads(cluster.cli("--json", *words).stdout)

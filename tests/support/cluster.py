@@ -1,0 +1,290 @@
+"""A cluster of real processes, driven through the elastripe command, and clients for it."""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import socket
+import subprocess
+import threading
+import time
+
+from pymemcache.client.base import Client
+from pymemcache.exceptions import MemcacheError
+
+BIN = pathlib.Path(os.environ.get("ELASTRIPE_BIN", "build/bin")).resolve()
+# sanitizers and a busy machine are slower; deadlines only bound how long a failure takes
+DEADLINE_S = float(os.environ.get("ELASTRIPE_TEST_DEADLINE", "60"))
+
+
+def wait_for(condition, what, deadline_s=None):
+    """Polls until `condition()` is true and returns its value; fails with `what` at the deadline."""
+    end = time.monotonic() + (deadline_s or DEADLINE_S)
+    pause = threading.Event()
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() >= end:
+            raise AssertionError(f"deadline: {what}")
+        pause.wait(0.02)
+
+
+def free_ports(count):
+    """The first of `count` consecutive free ports, below those that the kernel hands out."""
+    for _ in range(200):
+        base = random.randrange(12000, 30000)
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(base, base + count):
+                    s = stack.enter_context(socket.socket())
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    s.bind(("127.0.0.1", port))
+                return base
+            except OSError:
+                continue
+    raise AssertionError("no free ports")
+
+
+def run(*words, check=True, timeout=None, **options):
+    """Runs a binary of the build to its end."""
+    done = subprocess.run([str(BIN / words[0]), *map(str, words[1:])], capture_output=True,
+                          text=True, timeout=timeout or 2 * DEADLINE_S, check=False, **options)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def payload(size, seed):
+    """`size` bytes that no other seed gives, and that differ from place to place."""
+    return random.Random(f"{seed}/{size}").randbytes(size)
+
+
+class Cluster:
+    """One running cluster. Commands go through the CLI, as a user's would."""
+
+    def __init__(self, directory, nodes=9, scheme="ers:4,2,5", pools=None, memory_mb=256,
+                 settings=()):
+        self.dir = pathlib.Path(directory)
+        self.nodes = nodes
+        self.port = free_ports(nodes + 2)
+        self.server = f"127.0.0.1:{self.port}"
+        words = ["--nodes", nodes, "--scheme", scheme, "--port", self.port,
+                 "--memory-mb", memory_mb]
+        for prefix, pool_scheme in (pools or {}).items():
+            words += ["--pool", f"{prefix}={pool_scheme}"]
+        for setting in settings:
+            words += ["--set", setting]
+        self.cli("cluster", "start", "--dir", self.dir, *words)
+        self.wait_serving()
+
+    # -- commands
+
+    def cli(self, *words, **options):
+        return run("elastripe", "--server", self.server, *words, **options)
+
+    def json(self, *words):
+        return json.loads(self.cli("--json", *words).stdout)
+
+    def kill(self, *names):
+        self.cli("cluster", "kill", "--dir", self.dir, *names)
+
+    def restart(self, *names):
+        self.cli("cluster", "restart", "--dir", self.dir, *names)
+
+    def stop(self):
+        self.cli("cluster", "stop", "--dir", self.dir)
+
+    def pid(self, name):
+        processes = self.json("cluster", "status", "--dir", self.dir)["processes"]
+        return next(p["pid"] for p in processes if p["name"] == name)
+
+    # -- what the proxy says of the cluster
+
+    def status(self):
+        return self.json("status")
+
+    def node_states(self):
+        return {node["name"]: node["state"] for node in self.json("node")["nodes"]}
+
+    def is_serving(self, up=None):
+        """Serving, with exactly `up` nodes up if that is given, and every partition synced."""
+        try:
+            status = self.status()
+            states = self.node_states()
+        except AssertionError:
+            return False
+        return (status["state"] == "serving"
+                and (up is None or sum(s == "up" for s in states.values()) == up)
+                and status["partitions"]["synced"] == status["partitions"]["total"])
+
+    def wait_serving(self, up=None):
+        up = self.nodes if up is None else up
+        wait_for(lambda: self.is_serving(up), f"{up} nodes up and every partition synced")
+
+    def object(self, key):
+        return self.json("object", key)
+
+    # -- clients
+
+    def client(self, timeout=None, port=None):
+        return Client(("127.0.0.1", port or self.port), connect_timeout=5,
+                      timeout=timeout or DEADLINE_S, no_delay=True)
+
+    def node_client(self, index):
+        return self.client(port=self.port + 1 + index)
+
+
+class Raw:
+    """A connection that sends and receives exact bytes."""
+
+    def __init__(self, port, timeout=None):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout or DEADLINE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def line(self):
+        return self.file.readline()
+
+    def ask(self, data):
+        """The answer's bytes up to where a marker request after `data` is answered."""
+        self.send(data + b"version\r\n")
+        lines = []
+        while True:
+            line = self.line()
+            if line.startswith(b"VERSION ") or line == b"":
+                return b"".join(lines)
+            lines.append(line)
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Ledger:
+    """What one writer may find under its keys: the last acknowledged value or a later attempt.
+
+    A value is "KEY SEQUENCE SHA256 FILL", so that torn or mixed bytes show.
+    """
+
+    def __init__(self, prefix, sizes, keys=8, seed=0):
+        self.prefix = prefix
+        self.sizes = sizes
+        self.random = random.Random(f"{prefix}/{seed}")
+        self.sequence = {f"{prefix}{i}": 0 for i in range(keys)}
+        self.acknowledged = {}  # key -> sequence
+        self.attempted = {}     # key -> last sequence sent
+        self.acks = self.failures = 0
+
+    @staticmethod
+    def value(key, sequence, size):
+        fill = random.Random(f"{key}/{sequence}").randbytes(max(size - 128, 0))
+        head = f"{key} {sequence} {hashlib.sha256(fill).hexdigest()} ".encode()
+        return head + fill
+
+    @staticmethod
+    def parse(key, value):
+        """The sequence number of a value that is whole."""
+        name, sequence, digest, fill = value.split(b" ", 3)
+        assert name == key.encode(), f"bytes of {name} under {key}"
+        assert hashlib.sha256(fill).hexdigest().encode() == digest, f"torn value under {key}"
+        return int(sequence)
+
+    def put_one(self, client):
+        """One PUT of a key in turn. A failure leaves its outcome open."""
+        key = self.random.choice(list(self.sequence))
+        self.sequence[key] += 1
+        sequence = self.sequence[key]
+        self.attempted[key] = sequence
+        value = self.value(key, sequence, self.random.choice(self.sizes))
+        try:
+            stored = client.set(key, value, noreply=False)
+        except (MemcacheError, OSError):
+            self.failures += 1
+            return False
+        if stored:
+            self.acknowledged[key] = sequence
+            self.acks += 1
+        return stored
+
+    def check_value(self, key, value):
+        lowest = self.acknowledged.get(key, 0)
+        if value is None:
+            assert lowest == 0, f"{key}: acknowledged {lowest}, found nothing"
+            return
+        sequence = self.parse(key, value)
+        assert lowest <= sequence <= self.attempted[key], (
+            f"{key}: acknowledged {lowest}, attempted {self.attempted[key]}, found {sequence}")
+
+    def check(self, client):
+        """Reads every key back; an error is a failure too."""
+        assert self.acks > 0, "nothing was acknowledged"
+        for key in self.sequence:
+            self.check_value(key, client.get(key))
+
+
+class Writers:
+    """Threads that each write with a ledger of its own until told to stop."""
+
+    def __init__(self, cluster, count, sizes, prefix="", timeout=15):
+        self.cluster = cluster
+        self.timeout = timeout
+        self.ledgers = [Ledger(f"{prefix}w{i}/", sizes) for i in range(count)]
+        self.stopping = threading.Event()
+        self.errors = []
+        self.threads = [threading.Thread(target=self._run, args=(l,)) for l in self.ledgers]
+
+    def _run(self, ledger):
+        client = self.cluster.client(timeout=self.timeout)
+        try:
+            while not self.stopping.is_set():
+                if not ledger.put_one(client):
+                    client.close()
+                    self.stopping.wait(0.05)
+        except Exception as error:  # shown by stop()
+            self.errors.append(error)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join()
+        assert not self.errors, self.errors
+
+    def acks(self):
+        return sum(ledger.acks for ledger in self.ledgers)
+
+    def wait_acks(self, more):
+        goal = self.acks() + more
+        wait_for(lambda: self.acks() >= goal or self.errors, f"{more} more acknowledged writes")
+
+    def check(self):
+        for ledger in self.ledgers:
+            ledger.check(self.cluster.client())
+
+
+def sanitizer_reports(directory):
+    """Lines of the logs that a sanitizer or a failed check wrote."""
+    marks = re.compile(r"ERROR: AddressSanitizer|runtime error:|WARNING: ThreadSanitizer|"
+                       r"LeakSanitizer|CHECK failed|Assertion .* failed")
+    found = []
+    for log in pathlib.Path(directory).glob("*.log"):
+        for line in log.read_text(errors="replace").splitlines():
+            if marks.search(line):
+                found.append(f"{log.name}: {line}")
+    return found
+
+
+def remove_tree(path):
+    shutil.rmtree(path, ignore_errors=True)
