@@ -1,0 +1,303 @@
+#include "proxy/cluster/membership.h"
+
+#include <algorithm>
+
+#include "proxy/base/check.h"
+#include "proxy/cluster/placement.h"
+#include "server-patches/node/format/mutant.h"
+#include "server-patches/node/format/record.h"
+
+namespace elastripe {
+
+using node::ClusterMap;
+using node::NodeId;
+using node::NodeInfo;
+using node::NodeState;
+using node::Partition;
+
+namespace {
+
+using Group = std::vector<NodeId>;
+
+// What the groups of the new map are made from.
+struct Succession {
+  const ClusterMap& last;
+  const ClusterMap& next;
+  const MapRequest& request;
+
+  // The same process, with a role before and after: it has what it had. A node that was suspect has
+  // missed what happened since, so it is no source.
+  bool is_live(NodeId id) const {
+    const NodeInfo& before = last.nodes[id];
+    const NodeInfo& after = next.nodes[id];
+    return before.state == NodeState::kUp && after.state == NodeState::kUp &&
+           before.incarnation == after.incarnation && !is_on_another_branch(id);
+  }
+  // It has installed a map that `last` knows nothing of, and may have forgotten things for it.
+  bool is_on_another_branch(NodeId id) const {
+    const node::Epoch& epoch = request.reports[id].epoch;
+    return epoch.number >= last.epoch.number && epoch != last.epoch;
+  }
+  bool is_returned_suspect(NodeId id) const {
+    const NodeInfo& before = last.nodes[id];
+    return before.state == NodeState::kSuspect && next.nodes[id].state == NodeState::kUp &&
+           before.incarnation == next.nodes[id].incarnation;
+  }
+  Group live_of(const Group& group) const {
+    Group live;
+    std::ranges::copy_if(group, std::back_inserter(live), [&](NodeId id) { return is_live(id); });
+    return live;
+  }
+  bool has_last_map(NodeId id) const { return request.reports[id].epoch == last.epoch; }
+  bool reported_synced(NodeId id, size_t partition) const {
+    return has_last_map(id) && has_bit(request.reports[id].synced, partition);
+  }
+};
+
+bool contains_all(const Group& outer, const Group& inner) {
+  return std::ranges::all_of(
+      inner, [&](NodeId id) { return std::ranges::find(outer, id) != outer.end(); });
+}
+
+// What is on each node of a group is on each node of its subsets: they say it all.
+void drop_supersets(std::vector<Group>& groups) {
+  std::vector<Group> kept;
+  std::ranges::sort(groups, [](const Group& a, const Group& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
+  for (Group& group : groups) {
+    const bool is_superset = std::ranges::any_of(
+        kept, [&](const Group& smaller) { return contains_all(group, smaller); });
+    if (!is_superset) kept.push_back(std::move(group));
+  }
+  groups = std::move(kept);
+}
+
+// The groups of a partition that nobody has as synced: those of the last map, and its homes, which
+// hold what was committed under it.
+std::vector<Group> inherited_groups(const Succession& s, const Partition& before) {
+  std::vector<Group> groups;
+  for (const Group& group : before.sources) groups.push_back(s.live_of(group));
+  const Group homes = s.live_of(before.homes);
+  // A map is served only once every survivor has it. If a live home has not, nothing was committed
+  // under it, and what that home holds may be older than all sources: it never forgot it.
+  const bool may_have_served =
+      std::ranges::all_of(homes, [&](NodeId id) { return s.has_last_map(id); });
+  if (may_have_served) groups.push_back(homes);
+  return groups;
+}
+
+Partition next_partition(const Succession& s, size_t number, std::vector<NodeId> homes) {
+  const Partition& before = s.last.partitions[number];
+  Partition after;
+  after.homes = std::move(homes);
+  const Group live_homes = s.live_of(before.homes);
+  const bool was_synced = !before.lost && !live_homes.empty() &&
+                          (before.synced || std::ranges::any_of(live_homes, [&](NodeId id) {
+                             return s.reported_synced(id, number);
+                           }));
+  if (was_synced) {
+    // Each live home holds all of it. The same incarnations on the same places: nothing to do.
+    after.synced = after.homes == before.homes && live_homes == before.homes;
+    if (mutant(Mutant::kSuspectIsSource)) {
+      after.synced |= std::ranges::all_of(after.homes, [&](NodeId id) {
+        return s.is_returned_suspect(id) || contains_all(live_homes, {id});
+      });
+    }
+    if (!after.synced) after.sources = {live_homes};
+    return after;
+  }
+  std::vector<Group> groups = inherited_groups(s, before);
+  const bool has_gap = std::ranges::any_of(groups, &Group::empty);
+  std::erase_if(groups, [](const Group& group) { return group.empty(); });
+  drop_supersets(groups);
+  if (before.lost || has_gap) {
+    // What is left may be older than what is lost, so none of it counts. In a partition that was
+    // LOST before, the sources hold what blind SETs have written since.
+    const bool starts_again = s.request.accept_loss && before.lost;
+    after.lost = !starts_again;
+    if (before.lost && !has_gap) after.sources = std::move(groups);
+    return after;
+  }
+  after.sources = std::move(groups);
+  return after;
+}
+
+// Identity and M come from the configuration, which may have grown at its end.
+Result<void> check_configuration(const ClusterMap& last, const MembershipSettings& settings) {
+  if (last.partitions.size() != settings.partitions) {
+    return fail(ErrorCode::kInvalid, "the cluster has {} partitions, the configuration {}",
+                last.partitions.size(), settings.partitions);
+  }
+  if (last.nodes.size() > settings.nodes.size()) {
+    return fail(ErrorCode::kInvalid, "the cluster has {} nodes, the configuration only {}",
+                last.nodes.size(), settings.nodes.size());
+  }
+  for (const NodeInfo& node : last.nodes) {
+    if (node.name == settings.nodes[node.id].name) continue;
+    return fail(ErrorCode::kInvalid, "node {} of the cluster is {}, in the configuration it is {}",
+                node.id, node.name, settings.nodes[node.id].name);
+  }
+  return {};
+}
+
+// `last` is null for the first map.
+std::vector<NodeInfo> next_nodes(const ClusterMap* last, const MembershipSettings& settings,
+                                 const MapRequest& request) {
+  std::vector<NodeInfo> nodes = settings.nodes;
+  for (size_t id = 0; id < nodes.size(); ++id) {
+    const NodeInfo* before = last == nullptr ? nullptr : last->find_node(static_cast<NodeId>(id));
+    const Standing standing = standing_of(before, request.reports[id]);
+    nodes[id].id = static_cast<NodeId>(id);
+    nodes[id].state = standing.state;
+    nodes[id].incarnation = standing.incarnation;
+  }
+  return nodes;
+}
+
+void set_epoch(ClusterMap& map, uint32_t last_number, uint64_t last_floor,
+               const MapRequest& request) {
+  map.epoch.number = std::max(last_number, request.above_number) + 1;
+  map.epoch.decider = request.decider;
+  map.version_floor =
+      std::max(last_floor, static_cast<uint64_t>(map.epoch.number) << node::kCounterBits);
+  for (const NodeReport& report : request.reports) {
+    if (report.verdict != Verdict::kAnswers) continue;
+    map.version_floor = std::max(map.version_floor, report.max_version);
+  }
+}
+
+}  // namespace
+
+bool has_bit(const std::vector<uint8_t>& bits, size_t partition) {
+  return partition / 8 < bits.size() && (bits[partition / 8] >> (partition % 8) & 1) != 0;
+}
+
+Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
+                                 const std::vector<node::MapPtr>& maps) {
+  const auto answers = [&](size_t id) { return reports[id].verdict == Verdict::kAnswers; };
+  const auto all_members_have_it = [&](const ClusterMap& map) {
+    return std::ranges::all_of(map.nodes, [&](const NodeInfo& member) {
+      return member.state != NodeState::kUp || member.id >= reports.size() || !answers(member.id) ||
+             reports[member.id].incarnation != member.incarnation ||
+             reports[member.id].epoch == map.epoch;
+    });
+  };
+  node::MapPtr newest;
+  node::MapPtr whole;
+  for (size_t id = 0; id < maps.size(); ++id) {
+    const node::MapPtr& map = maps[id];
+    if (map == nullptr || !answers(id)) continue;
+    if (newest != nullptr && map->cluster_id != newest->cluster_id) {
+      return fail(ErrorCode::kUnavailable, "the nodes belong to different clusters");
+    }
+    if (newest == nullptr || map->epoch.number > newest->epoch.number) newest = map;
+    if (!all_members_have_it(*map)) continue;
+    if (whole != nullptr && whole->epoch != map->epoch) {
+      return fail(ErrorCode::kUnavailable,
+                  "epochs {} and {} may both have been served; more nodes have to answer",
+                  whole->epoch.number, map->epoch.number);
+    }
+    whole = map;
+  }
+  return whole != nullptr ? whole : newest;
+}
+
+bool is_quorum(size_t configured, size_t refusing, size_t answering) {
+  return 2 * answering > configured - refusing;
+}
+
+Standing standing_of(const NodeInfo* last, const NodeReport& report) {
+  const Standing before = last == nullptr ? Standing{} : Standing{last->state, last->incarnation};
+  switch (report.verdict) {
+    case Verdict::kAnswers:
+      return {NodeState::kUp, report.incarnation};
+    case Verdict::kRefuses:
+      return {NodeState::kLost, before.incarnation};
+    case Verdict::kSilent:
+      // A timeout proves no death (rule 4), and nothing about one who is already out.
+      return {before.state == NodeState::kLost ? NodeState::kLost : NodeState::kSuspect,
+              before.incarnation};
+  }
+  return before;
+}
+
+bool needs_map(const ClusterMap& last, const MembershipSettings& settings,
+               const MapRequest& request) {
+  if (last.max_parities != settings.max_parities) return true;
+  for (size_t id = 0; id < settings.nodes.size(); ++id) {
+    const NodeInfo* before = last.find_node(static_cast<NodeId>(id));
+    if (before == nullptr) return true;
+    if (standing_of(before, request.reports[id]) != Standing{before->state, before->incarnation}) {
+      return true;
+    }
+  }
+  return request.accept_loss && std::ranges::any_of(last.partitions, &Partition::lost);
+}
+
+Result<ClusterMap> first_map(const MembershipSettings& settings, const Ring& ring,
+                             const MapRequest& request, uint64_t cluster_id) {
+  CHECK(request.reports.size() == settings.nodes.size());
+  for (size_t id = 0; id < settings.nodes.size(); ++id) {
+    const NodeReport& report = request.reports[id];
+    if (report.verdict != Verdict::kAnswers) {
+      return fail(ErrorCode::kUnavailable,
+                  "a new cluster needs all its nodes, and node {} does not answer",
+                  settings.nodes[id].name);
+    }
+    if (report.epoch.number != 0) {
+      return fail(ErrorCode::kUnavailable, "node {} already has a map", settings.nodes[id].name);
+    }
+  }
+  ClusterMap map;
+  map.cluster_id = cluster_id;
+  map.max_parities = settings.max_parities;
+  map.nodes = next_nodes(nullptr, settings, request);
+  set_epoch(map, 0, 0, request);
+  map.partitions.resize(settings.partitions);
+  for (size_t p = 0; p < map.partitions.size(); ++p) {
+    map.partitions[p].homes = homes_of(map, ring, p, settings.max_parities + size_t{1});
+    map.partitions[p].synced = true;
+  }
+  node::seal(map);
+  return map;
+}
+
+Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& settings,
+                            const Ring& ring, const MapRequest& request) {
+  CHECK(request.reports.size() == settings.nodes.size());
+  if (auto checked = check_configuration(last, settings); !checked) return fail(checked.error());
+
+  ClusterMap map;
+  map.cluster_id = last.cluster_id;
+  map.max_parities = settings.max_parities;
+  map.nodes = next_nodes(&last, settings, request);
+  const auto count = [&](NodeState state) {
+    return static_cast<size_t>(std::ranges::count(map.nodes, state, &NodeInfo::state));
+  };
+  if (count(NodeState::kSuspect) > settings.max_parities) {
+    return fail(ErrorCode::kUnavailable,
+                "{} nodes are silent; at most {} may be excluded without proof of their death",
+                count(NodeState::kSuspect), settings.max_parities);
+  }
+  if (count(NodeState::kUp) == 0) return fail(ErrorCode::kUnavailable, "no node answers");
+  set_epoch(map, last.epoch.number, last.version_floor, request);
+
+  // Nodes that joined the configuration since are no part of the last map: unknown to it.
+  ClusterMap known = last;
+  for (size_t id = known.nodes.size(); id < map.nodes.size(); ++id) {
+    known.nodes.push_back(map.nodes[id]);
+    known.nodes.back().state = NodeState::kLost;
+    known.nodes.back().incarnation = 0;
+  }
+  const Succession succession{known, map, request};
+  map.partitions.reserve(settings.partitions);
+  for (size_t p = 0; p < settings.partitions; ++p) {
+    map.partitions.push_back(
+        next_partition(succession, p, homes_of(map, ring, p, settings.max_parities + size_t{1})));
+  }
+  node::seal(map);
+  return map;
+}
+
+}  // namespace elastripe

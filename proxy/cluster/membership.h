@@ -1,0 +1,87 @@
+// Membership: how one cluster map follows from another (rules 1-4 of docs/consistency.md; docs/
+// node-protocol.md, "Maps"). Pure functions of what nodes report; proxy/ops/decider.h drives them.
+//
+// What a map states about a partition that is not synced: every acknowledged record of it is on
+// each node of at least one group of `sources`, or on each of its homes. The functions keep that
+// true whether or not the map before was ever served, so a decider that died half-way does no harm.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proxy/base/error.h"
+#include "proxy/cluster/ring.h"
+#include "server-patches/node/format/cluster_map.h"
+
+namespace elastripe {
+
+// What the configuration says of the cluster.
+struct MembershipSettings {
+  std::vector<node::NodeInfo> nodes;  // by id: name, host, port and domain; the rest is ignored
+  uint32_t partitions = 1024;
+  uint8_t max_parities = 1;  // M
+};
+
+enum class Verdict : uint8_t {
+  kAnswers,
+  kSilent,   // timed out: it may be alive
+  kRefuses,  // its address refuses connections: the process is gone
+};
+
+// What the decider knows of one node.
+struct NodeReport {
+  Verdict verdict = Verdict::kSilent;
+  // Of the last answer; meaningful while it answers.
+  uint64_t incarnation = 0;
+  uint64_t max_version = 0;
+  node::Epoch epoch;            // of the map that it has installed
+  std::vector<uint8_t> synced;  // one bit a partition, under that map
+};
+
+struct MapRequest {
+  std::vector<NodeReport> reports;  // by node id
+  uint32_t decider = 0;
+  uint32_t above_number = 0;  // the new map's number is above this one, and above the last map's
+  bool accept_loss = false;   // LOST partitions start again, with what was written to them since
+};
+
+// The first map of a new cluster: every node up, every partition synced and empty. Every configured
+// node must answer, and none may have a map.
+Result<node::ClusterMap> first_map(const MembershipSettings& settings, const Ring& ring,
+                                   const MapRequest& request, uint64_t cluster_id);
+
+// The map after `last`. kUnavailable: it has to wait, and why (more than M nodes are suspect at
+// once, or nobody answers). kInvalid: `last` belongs to another configuration.
+Result<node::ClusterMap> next_map(const node::ClusterMap& last, const MembershipSettings& settings,
+                                  const Ring& ring, const MapRequest& request);
+
+// The state and incarnation that `report` gives a node which had `last` (null: not in the map).
+struct Standing {
+  node::NodeState state = node::NodeState::kLost;
+  uint64_t incarnation = 0;
+  friend bool operator==(const Standing&, const Standing&) = default;
+};
+Standing standing_of(const node::NodeInfo* last, const NodeReport& report);
+
+// True if the reports ask for another map.
+bool needs_map(const node::ClusterMap& last, const MembershipSettings& settings,
+               const MapRequest& request);
+
+// The map that a starting decider builds upon, out of those that the nodes have (null: none), by
+// node id. A map was served only if all its members installed it. So if one of them that answers
+// has a later map, this one is superseded: the later map's decider, whose INSTALL_MAP named the map
+// that it replaces, knew it. And if one has an earlier map, this one was never served. What is left
+// is the map that may be in use; if nothing is, the newest, which was made and never served. Null:
+// no node has a map. kUnavailable: nodes of different clusters, or more than one map is left.
+Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
+                                 const std::vector<node::MapPtr>& maps);
+
+// Whether a decider may start, install maps and grant leases: of the nodes that are not known to be
+// gone, more than half answer. Two deciders can not both have that: a process that is gone answers
+// neither of them.
+bool is_quorum(size_t configured, size_t refusing, size_t answering);
+
+// Bit `partition` of a report.
+bool has_bit(const std::vector<uint8_t>& bits, size_t partition);
+
+}  // namespace elastripe
