@@ -1,5 +1,5 @@
-// Sync: after the homes of a partition have changed, every home gets the newest copy of every record
-// before it answers for it (rule 3).
+// Sync: after the homes of a partition have changed, every home gets the newest copy of every
+// record before it answers for it (rule 3).
 #pragma once
 
 #include "proxy/ops/context.h"
@@ -12,7 +12,10 @@ namespace elastripe {
 Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline);
 
 // Every partition of `map` that is not synced, in the background: scans the sources, stores on the
-// homes, marks. Returns when all are synced, or with the first error (the caller starts again).
-Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map);
+// homes, marks. Memory is bounded by a page of records a source. Of a LOST partition only the keys
+// that were written since are synced, one by one. Returns when all are synced, or with the first
+// error (the caller starts again; what is marked by then is not done twice); kStaleEpoch if the map
+// is over. Once `*stop` is true it marks nothing more and returns kCancelled.
+Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop = nullptr);
 
 }  // namespace elastripe

@@ -1,0 +1,137 @@
+// What the decider knows of one node, and how replies and silence change it.
+#pragma once
+
+#include <algorithm>
+
+#include "proxy/cluster/membership.h"
+#include "proxy/ops/decider.h"
+
+namespace elastripe {
+
+struct Peer {
+  NodeReport report;
+  node::MapPtr found;  // the map that the node told, if any
+  uint64_t free_bytes = 0;
+  node::NodeStatistics statistics;
+
+  // Answers. Times are of this process.
+  bool judged = false;      // the verdict of `report` was earned
+  TimePoint changed;        // replies to frames sent before are of another process, or refuted
+  TimePoint answered_at;    // when the last answer came
+  TimePoint answered_sent;  // when the frame that it answers left
+  Duration silent_for{};
+  // Members only: the newest epochs under which it answered, and told that it has a lease.
+  node::Epoch acknowledged;
+  node::Epoch leased;
+
+  // The lease: the node's clock in its last answer, when that came, and when every grant of ours is
+  // over on any clock.
+  uint64_t clock_ms = 0;
+  TimePoint clock_at;
+  TimePoint lease_until;
+  bool may_hold_foreign_lease = true;  // of a decider before this one
+  bool vouched_dead = false;           // by the operator (force_epoch)
+
+  // Calls under way.
+  bool greeting = false;
+  bool installing = false;
+  size_t heartbeats = 0;
+  TimePoint greet_after;
+
+  bool is_judged() const { return judged; }
+  bool is_silent(Duration limit) const { return silent_for >= limit; }
+
+  // Once a turn.
+  void judge(Duration since_last, Duration suspect_after) {
+    silent_for += since_last;
+    if (!is_silent(suspect_after) || (judged && report.verdict == Verdict::kRefuses)) return;
+    judged = true;
+    report.verdict = Verdict::kSilent;
+  }
+
+  void answered(const node::ReplyHeader& header, TimePoint sent, TimePoint now) {
+    if (judged && header.incarnation != report.incarnation) begin_incarnation(now);
+    judged = true;
+    vouched_dead = false;
+    silent_for = {};
+    answered_at = now;
+    answered_sent = std::max(answered_sent, sent);
+    report.verdict = Verdict::kAnswers;
+    report.incarnation = header.incarnation;
+    free_bytes = header.free_bytes;
+    // Replies may overtake each other, but a node's maps only go on.
+    if (header.epoch.number >= report.epoch.number && header.epoch != report.epoch) {
+      report.epoch = header.epoch;
+      report.synced.clear();
+    }
+    if (report.epoch.number == 0) may_hold_foreign_lease = false;
+  }
+
+  // Its address refuses connections: that process is gone, and its lease with it.
+  void refused(TimePoint now) {
+    if (report.verdict != Verdict::kRefuses || !judged) changed = now;
+    judged = true;
+    report.verdict = Verdict::kRefuses;
+    may_hold_foreign_lease = false;
+    lease_until = {};
+  }
+
+  // A HelloReply; true if the node has a lease.
+  bool told(const node::ReplyHeader& header, ByteView args, TimePoint now) {
+    auto reply = node::decode<node::HelloReply>(args);
+    if (!reply || header.incarnation != report.incarnation) return false;
+    clock_ms = std::max(clock_ms, reply->clock_ms);
+    clock_at = now;
+    report.max_version = std::max(report.max_version, reply->max_version);
+    statistics = reply->statistics;
+    if (header.epoch != report.epoch) return false;
+    // Bits are only ever set within an epoch.
+    report.synced.resize(std::max(report.synced.size(), reply->synced.size()));
+    for (size_t i = 0; i < reply->synced.size(); ++i) {
+      report.synced[i] = static_cast<uint8_t>(report.synced[i] | reply->synced[i]);
+    }
+    return reply->has_lease;
+  }
+
+  // Has a map of ours: whatever lease it had is void.
+  void installed(const node::Epoch& epoch) {
+    acknowledged = epoch;
+    may_hold_foreign_lease = false;
+  }
+
+  void vouch_dead() {
+    vouched_dead = true;
+    may_hold_foreign_lease = false;
+  }
+
+  // Forgets the verdict, so that the node is asked again.
+  void look_again() {
+    judged = false;
+    silent_for = {};
+    found = nullptr;
+    greet_after = {};
+    may_hold_foreign_lease = true;
+  }
+
+  NodeStatus status(TimePoint now) const {
+    NodeStatus status;
+    status.free_bytes = free_bytes;
+    status.statistics = statistics;
+    status.last_answer_age_ms = static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - answered_at).count());
+    return status;
+  }
+
+ private:
+  void begin_incarnation(TimePoint now) {
+    changed = now;
+    report = {};
+    found = nullptr;
+    clock_ms = 0;
+    lease_until = {};
+    may_hold_foreign_lease = true;
+    acknowledged = leased = {};
+  }
+};
+
+}  // namespace elastripe

@@ -1,0 +1,480 @@
+#include "proxy/ops/reclaim.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "proxy/async/when_all.h"
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/shards.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe {
+
+using node::Condition;
+using node::Mutation;
+using node::Opcode;
+using node::Role;
+using node::Status;
+
+namespace {
+
+constexpr uint32_t kScanEntries = 1024;
+constexpr uint32_t kScanBytes = 256 << 10;
+constexpr size_t kKeysAtOnce = 32;
+constexpr size_t kMaxKeysPerRound = 4096;   // more are left to the next round
+constexpr size_t kMaxTombstones = 1 << 20;  // remembered
+constexpr size_t kMaxDropKeys = 1024;       // in one frame
+
+// Errors that end the round; others leave one thing to the next.
+bool ends_round(const Error& error) {
+  return error.code == ErrorCode::kStaleEpoch || error.code == ErrorCode::kCancelled;
+}
+
+TimePoint soon(const OpsContext& ops) { return ops.clock.now() + ops.settings.node_timeout; }
+
+int m_of(const OpsContext& ops, std::string_view key) { return ops.pools.pool_of(key).scheme.m; }
+
+// Up to kKeysAtOnce at the same time; ends early with an error that ends the round.
+template <class Make, class Take>
+Task<Result<void>> in_batches(size_t count, Make make, Take take) {
+  for (size_t first = 0; first < count; first += kKeysAtOnce) {
+    const size_t end = std::min(count, first + kKeysAtOnce);
+    std::vector<decltype(make(first))> tasks;
+    for (size_t i = first; i < end; ++i) tasks.push_back(make(i));
+    auto results = co_await when_all(std::move(tasks));
+    for (size_t i = first; i < end; ++i) {
+      auto& result = results[i - first];
+      if (!result && ends_round(result.error())) co_return fail(result.error());
+      take(i, result);
+    }
+  }
+  co_return Result<void>{};
+}
+
+// Whether the record refers to that shard on that node.
+bool refers_to(const node::Record& record, NodeId on, const node::ShardName& name) {
+  if (record.content.kind != node::RecordKind::kStriped) return false;
+  for (const node::Segment& segment : record.content.segments) {
+    if (segment.data_txid != name.data_txid || segment.number != name.segment) continue;
+    if (name.index >= segment.placement.size()) continue;
+    const uint32_t generation = name.index < record.content.scheme.k_prime ? 0 : segment.generation;
+    if (generation == name.generation && segment.placement[name.index] == on) return true;
+  }
+  return false;
+}
+
+struct Orphan {
+  NodeId node = 0;
+  node::ShardName name;
+  uint64_t age_ms = 0;
+};
+using Orphans = std::map<std::string, std::vector<Orphan>>;  // by key
+
+Task<Result<node::ShardScanReply>> scan_shards(OpsContext& ops, MapPtr map, NodeId from,
+                                               uint64_t cursor, uint32_t min_age_ms) {
+  node::ShardScanRequest message;
+  message.cursor = cursor;
+  message.max_entries = kScanEntries;
+  message.min_age_ms = min_age_ms;
+  auto reply = co_await ops.nodes.call(from, stamp_for(*map, from),
+                                       make_request(Opcode::kShardScan, message), soon(ops));
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != Status::kOk) co_return fail(refusal(from, *reply));
+  auto page = node::decode<node::ShardScanReply>(reply->args());
+  if (!page) co_return fail(ErrorCode::kInvalid, "node {}: {}", from, page.error());
+  co_return std::move(*page);
+}
+
+Task<Result<RecordReply>> read_at_tail(OpsContext& ops, MapPtr map, std::string key) {
+  const int m = m_of(ops, key);
+  const Chain chain = chain_of(*map, key, m);
+  if (chain.nodes.empty()) co_return fail(ErrorCode::kUnavailable, "no home is up");
+  auto reply = co_await read_record(ops.nodes, map, chain.tail(), Role::kTail, key, m,
+                                    /*if_version=*/0, soon(ops));
+  if (reply && reply->status == Status::kNotSynced) {
+    co_return fail(ErrorCode::kUnavailable, "the key is not synced");
+  }
+  co_return reply;
+}
+
+// One commit at the head without content, pushed down the chain. The record as committed; nothing
+// if the head has another version than `expected`: then that one was pushed down, should its proxy
+// have died before it could.
+struct ChainCommit {
+  RecordPtr record;
+  bool completed_other = false;
+};
+Task<Result<ChainCommit>> commit_down(OpsContext& ops, MapPtr map, std::string key,
+                                      Mutation mutation, uint64_t expected) {
+  const int m = m_of(ops, key);
+  const Chain chain = chain_of(*map, key, m);
+  node::RecordApplyRequest message;
+  message.m = static_cast<uint8_t>(m);
+  message.attempt_id = ops.ids.next();
+  message.base_version = UINT64_MAX;
+  message.condition = Condition::kIfVersion;
+  message.condition_argument = expected;
+  message.mutation = mutation;
+  message.key = key;
+  auto reply = co_await ops.nodes.call(chain.head(), stamp_for(*map, chain.head()),
+                                       make_request(Opcode::kRecordApply, message), soon(ops));
+  if (!reply) co_return fail(reply.error());
+  ChainCommit result;
+  std::string encoded;
+  if (reply->status() == Status::kOk) {
+    encoded = std::string(as_string_view(reply->payload()));
+    if (mutation == Mutation::kDelete) {
+      // Only the meta is answered: the content of a tombstone is known.
+      node::encode(node::RecordContent{}, encoded);
+    }
+    auto record = node::decode_record(as_bytes(encoded));
+    if (!record) co_return fail(ErrorCode::kInvalid, "node {}: {}", chain.head(), record.error());
+    result.record = std::make_shared<const node::Record>(std::move(*record));
+  } else if (reply->status() == Status::kConditionFailed && !reply->payload().empty()) {
+    encoded = std::string(as_string_view(reply->payload()));
+    result.completed_other = true;
+  } else {
+    co_return fail(refusal(chain.head(), *reply));
+  }
+  auto pushed =
+      co_await push_down(ops.nodes, map, key, m, std::move(encoded), /*revive=*/false, soon(ops));
+  if (!pushed) co_return fail(pushed.error());
+  co_return result;
+}
+
+}  // namespace
+
+Task<Result<ReclaimReport>> Reclaimer::round(MapPtr map, std::vector<bool> synced) {
+  ReclaimReport report;
+  auto done = co_await expire_records(map, synced, report);
+  if (done) done = co_await collect_tombstones(map, synced, report);
+  if (done) done = co_await reclaim_shards(map, synced, report);
+  ops_.counters.reclaimed_shards += report.shards_deleted;
+  ops_.counters.reclaimed_records += report.records_expired + report.tombstones_dropped;
+  ops_.counters.fences += report.keys_fenced;
+  if (!done) co_return fail(done.error());
+  co_return report;
+}
+
+namespace {
+
+// Of one page: which shards does no record refer to, as the tails have them?
+Task<Result<void>> add_orphans(OpsContext& ops, MapPtr map, NodeId on,
+                               std::vector<node::ScannedShard> shards, Orphans& orphans) {
+  std::map<std::string, std::vector<node::ScannedShard>> by_key;
+  for (auto& shard : shards) by_key[shard.key].push_back(shard);
+  std::vector<std::string> keys;
+  for (const auto& [key, _] : by_key) keys.push_back(key);
+  co_return co_await in_batches(
+      keys.size(), [&](size_t i) { return read_at_tail(ops, map, keys[i]); },
+      [&](size_t i, const Result<RecordReply>& tail) {
+        if (!tail) return;
+        for (const node::ScannedShard& shard : by_key[keys[i]]) {
+          if (tail->record != nullptr && refers_to(*tail->record, on, shard.name)) continue;
+          orphans[keys[i]].push_back({on, shard.name, shard.age_ms});
+        }
+      });
+}
+
+// Keys with shards older than the upload's idle limit that nothing refers to; at most
+// kMaxKeysPerRound.
+Task<Result<Orphans>> find_old_orphans(OpsContext& ops, MapPtr map, std::vector<bool> synced,
+                                       uint32_t min_age_ms) {
+  Orphans orphans;
+  for (const node::NodeInfo& info : map->nodes) {
+    if (info.state != node::NodeState::kUp) continue;
+    uint64_t cursor = 0;
+    do {
+      auto page = co_await scan_shards(ops, map, info.id, cursor, min_age_ms);
+      if (!page && ends_round(page.error())) co_return fail(page.error());
+      if (!page) break;
+      cursor = page->cursor;
+      // Where homes are not synced, a record that refers to the shard may still turn up.
+      std::erase_if(page->shards, [&](const node::ScannedShard& shard) {
+        return !synced[map->partition_of(shard.key)];
+      });
+      auto added = co_await add_orphans(ops, map, info.id, std::move(page->shards), orphans);
+      if (!added) co_return fail(added.error());
+    } while (cursor != 0 && orphans.size() < kMaxKeysPerRound);
+  }
+  co_return orphans;
+}
+
+// Drops the keys that have any shard, referred to or not, younger than the limit: it may belong to
+// an upload that is going on, whose older shards are waiting for its commit. False if a node with
+// shards does not answer for them.
+Task<Result<void>> drop_busy_keys(OpsContext& ops, MapPtr map, uint32_t min_age_ms,
+                                  Orphans& orphans) {
+  for (const node::NodeInfo& info : map->nodes) {
+    if (info.state != node::NodeState::kUp) continue;
+    uint64_t cursor = 0;
+    do {
+      auto page = co_await scan_shards(ops, map, info.id, cursor, 0);
+      if (!page) co_return fail(page.error());
+      cursor = page->cursor;
+      for (const node::ScannedShard& shard : page->shards) {
+        if (shard.age_ms < min_age_ms) orphans.erase(shard.key);
+      }
+    } while (cursor != 0);
+  }
+  co_return Result<void>{};
+}
+
+// Fences the key, so that no transaction that could refer to these shards can commit any more; then
+// keeps only the shards that the fenced record does not refer to.
+Task<Result<ChainCommit>> fence_key(OpsContext& ops, MapPtr map, std::string key) {
+  auto tail = co_await read_at_tail(ops, map, key);
+  if (!tail) co_return fail(tail.error());
+  const uint64_t expected = tail->record != nullptr ? tail->record->meta.version : tail->floor;
+  if (mutant(Mutant::kReclaimWithoutFence)) {
+    static const auto kNothing = std::make_shared<const node::Record>();
+    co_return ChainCommit{tail->record != nullptr ? tail->record : kNothing, false};
+  }
+  co_return co_await commit_down(ops, map, key, Mutation::kFence, expected);
+}
+
+}  // namespace
+
+Task<Result<void>> Reclaimer::reclaim_shards(MapPtr map, const std::vector<bool>& synced,
+                                             ReclaimReport& report) {
+  const auto idle_ms = static_cast<uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(ops_.settings.upload_idle).count());
+  const uint32_t min_age_ms = mutant(Mutant::kReclaimByTimer) ? 0 : idle_ms;
+  auto orphans = co_await find_old_orphans(ops_, map, synced, min_age_ms);
+  if (!orphans) co_return fail(orphans.error());
+  if (orphans->empty()) co_return Result<void>{};
+  if (auto dropped = co_await drop_busy_keys(ops_, map, min_age_ms, *orphans); !dropped) {
+    // Who does not answer may hold the young shard of any of them.
+    co_return ends_round(dropped.error()) ? dropped : Result<void>{};
+  }
+
+  std::vector<std::string> keys;
+  for (const auto& [key, _] : *orphans) keys.push_back(key);
+  std::map<NodeId, std::vector<node::ShardName>> doomed;
+  auto fenced = co_await in_batches(
+      keys.size(), [&](size_t i) { return fence_key(ops_, map, keys[i]); },
+      [&](size_t i, const Result<ChainCommit>& fence) {
+        if (!fence) return;
+        report.chains_completed += fence->completed_other;
+        if (fence->record == nullptr) return;
+        ++report.keys_fenced;
+        for (const Orphan& orphan : (*orphans)[keys[i]]) {
+          if (refers_to(*fence->record, orphan.node, orphan.name)) continue;
+          doomed[orphan.node].push_back(orphan.name);
+        }
+      });
+  if (!fenced) co_return fenced;
+  if (doomed.empty()) co_return Result<void>{};
+
+  // Readers of a record that was superseded a moment ago may still want them (rule 8).
+  if (!co_await ops_.clock.sleep_for(ops_.settings.read_grace)) {
+    co_return fail(ErrorCode::kCancelled, "shutting down");
+  }
+  for (auto& [on, names] : doomed) {
+    for (size_t first = 0; first < names.size(); first += kScanEntries) {
+      const size_t end = std::min(names.size(), first + kScanEntries);
+      node::ShardDeleteRequest message;
+      message.names.assign(names.begin() + static_cast<ptrdiff_t>(first),
+                           names.begin() + static_cast<ptrdiff_t>(end));
+      auto reply = co_await ops_.nodes.call(
+          on, stamp_for(*map, on), make_request(Opcode::kShardDelete, message), soon(ops_));
+      if (!reply) break;
+      if (reply->status() != Status::kOk) {
+        const Error error = refusal(on, *reply);
+        if (ends_round(error)) co_return fail(error);
+        break;
+      }
+      auto deleted = node::decode<node::ShardDeleteReply>(reply->args());
+      if (deleted) report.shards_deleted += deleted->deleted;
+    }
+  }
+  co_return Result<void>{};
+}
+
+namespace {
+
+// The partitions that are synced everywhere, by the node that answers for all of a partition: any
+// home holds the records of all pools that it is a chain member of, and the tail is one of each.
+std::map<NodeId, std::vector<uint8_t>> partitions_by_tail(const node::ClusterMap& map,
+                                                          const std::vector<bool>& synced) {
+  std::map<NodeId, std::vector<uint8_t>> by_tail;
+  for (size_t p = 0; p < map.partitions.size(); ++p) {
+    if (!synced[p] || map.partitions[p].homes.empty()) continue;
+    auto& bits = by_tail[map.partitions[p].homes.front()];
+    bits.resize((map.partitions.size() + 7) / 8);
+    bits[p / 8] = static_cast<uint8_t>(bits[p / 8] | 1u << (p % 8));
+  }
+  return by_tail;
+}
+
+Task<Result<node::RecordScanReply>> scan_records(OpsContext& ops, MapPtr map, NodeId from,
+                                                 node::RecordScanRequest message) {
+  message.max_bytes = kScanBytes;
+  auto reply = co_await ops.nodes.call(from, stamp_for(*map, from),
+                                       make_request(Opcode::kRecordScan, message), soon(ops));
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != Status::kOk) co_return fail(refusal(from, *reply));
+  auto page = node::decode<node::RecordScanReply>(reply->args());
+  if (!page) co_return fail(ErrorCode::kInvalid, "node {}: {}", from, page.error());
+  co_return std::move(*page);
+}
+
+}  // namespace
+
+Task<Result<void>> Reclaimer::expire_records(MapPtr map, const std::vector<bool>& synced,
+                                             ReclaimReport& report) {
+  for (const auto& [tail, bits] : partitions_by_tail(*map, synced)) {
+    node::RecordScanRequest message;
+    message.expired_only = true;
+    message.partitions = bits;
+    do {
+      auto page = co_await scan_records(ops_, map, tail, message);
+      if (!page && ends_round(page.error())) co_return fail(page.error());
+      if (!page) break;
+      message.cursor = page->cursor;
+      std::vector<std::pair<std::string, uint64_t>> expired;
+      for (const node::ScannedRecord& scanned : page->records) {
+        const auto record = node::decode_record(as_bytes(scanned.record));
+        if (!record || record->is_tombstone() || !record->is_expired(ops_.clock.unix_ms()))
+          continue;
+        expired.emplace_back(scanned.key, record->meta.version);
+      }
+      auto done = co_await in_batches(
+          expired.size(),
+          [&](size_t i) {
+            return commit_down(ops_, map, expired[i].first, Mutation::kDelete, expired[i].second);
+          },
+          [&](size_t, const Result<ChainCommit>& commit) {
+            if (!commit) return;
+            report.chains_completed += commit->completed_other;
+            report.records_expired += commit->record != nullptr;
+          });
+      if (!done) co_return done;
+    } while (message.cursor != 0);
+  }
+  co_return Result<void>{};
+}
+
+void Reclaimer::remember_tombstone(const std::string& key, uint64_t version) {
+  auto known = tombstones_.find(key);
+  if (known == tombstones_.end()) {
+    if (tombstones_.size() >= kMaxTombstones) return;
+    known = tombstones_.emplace(key, Tombstone{}).first;
+  }
+  Tombstone& tombstone = known->second;
+  if (tombstone.version != version) tombstone = {version, ops_.clock.now(), true};
+  tombstone.seen_in_round = true;
+}
+
+Task<Result<void>> Reclaimer::collect_tombstones(MapPtr map, const std::vector<bool>& synced,
+                                                 ReclaimReport& report) {
+  for (auto& [_, tombstone] : tombstones_) tombstone.seen_in_round = false;
+  for (const auto& [tail, bits] : partitions_by_tail(*map, synced)) {
+    node::RecordScanRequest message;
+    message.tombstones_only = true;
+    message.partitions = bits;
+    do {
+      auto page = co_await scan_records(ops_, map, tail, message);
+      if (!page && ends_round(page.error())) co_return fail(page.error());
+      if (!page) break;
+      message.cursor = page->cursor;
+      for (const node::ScannedRecord& scanned : page->records) {
+        const auto record = node::decode_record(as_bytes(scanned.record));
+        if (record && record->is_tombstone()) remember_tombstone(scanned.key, record->meta.version);
+      }
+    } while (message.cursor != 0);
+  }
+  std::erase_if(tombstones_, [](const auto& entry) { return !entry.second.seen_in_round; });
+
+  KeysByPartition due;
+  for (const auto& [key, tombstone] : tombstones_) {
+    if (ops_.clock.now() - tombstone.first_seen < ops_.settings.tombstone_keep) continue;
+    auto& keys = due[static_cast<uint32_t>(map->partition_of(key))];
+    if (keys.size() < kMaxDropKeys) keys.push_back(key);
+  }
+  for (auto& [partition, keys] : due) {
+    auto dropped = co_await drop_tombstones(map, partition, std::move(keys), report);
+    if (!dropped && ends_round(dropped.error())) co_return dropped;
+  }
+  co_return Result<void>{};
+}
+
+namespace {
+
+template <class Message>
+Task<Result<void>> at_home(OpsContext& ops, MapPtr map, NodeId home, Opcode opcode,
+                           Message message) {
+  auto reply = co_await ops.nodes.call(home, stamp_for(*map, home), make_request(opcode, message),
+                                       soon(ops));
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != Status::kOk) co_return fail(refusal(home, *reply));
+  co_return Result<void>{};
+}
+
+template <class Message>
+Task<Result<void>> at_all_homes(OpsContext& ops, MapPtr map, uint32_t partition, Opcode opcode,
+                                Message message) {
+  std::vector<Task<Result<void>>> calls;
+  for (const NodeId home : map->partitions[partition].homes) {
+    calls.push_back(at_home(ops, map, home, opcode, message));
+  }
+  for (auto& done : co_await when_all(std::move(calls))) {
+    if (!done) co_return done;
+  }
+  co_return Result<void>{};
+}
+
+// A home that the key's pool does not use may hold an older copy, from a time when it did. Without
+// the tombstone, that copy would look like the newest one to a later sync.
+Task<Result<void>> store_beyond_chain(OpsContext& ops, MapPtr map, std::string key) {
+  const int m = m_of(ops, key);
+  const Chain chain = chain_of(*map, key, m);
+  const auto& homes = map->partitions[chain.partition].homes;
+  if (homes.size() == chain.nodes.size()) co_return Result<void>{};
+  auto tail = co_await read_at_tail(ops, map, key);
+  if (!tail) co_return fail(tail.error());
+  if (tail->record == nullptr) co_return Result<void>{};
+  std::string encoded;
+  node::encode(*tail->record, encoded);
+  const Buffer bytes = Buffer::copy_of(encoded);
+  node::RecordStoreRequest message;
+  message.m = static_cast<uint8_t>(m);
+  message.sync = true;
+  message.key = std::move(key);
+  for (size_t i = chain.nodes.size(); i < homes.size(); ++i) {
+    auto stored = co_await store_record(ops.nodes, map, homes[i], message, bytes, soon(ops));
+    // kConflict: that home's floor covers the tombstone already.
+    if (!stored && stored.error().code != ErrorCode::kConflict) co_return stored;
+  }
+  co_return Result<void>{};
+}
+
+}  // namespace
+
+Task<Result<void>> Reclaimer::drop_tombstones(MapPtr map, uint32_t partition,
+                                              std::vector<std::string> keys,
+                                              ReclaimReport& report) {
+  node::DropTombstonesRequest drop;
+  drop.partition = partition;
+  auto stored = co_await in_batches(
+      keys.size(), [&](size_t i) { return store_beyond_chain(ops_, map, keys[i]); },
+      [&](size_t i, const Result<void>& done) {
+        if (!done) return;
+        drop.keys.push_back(keys[i]);
+        drop.floor = std::max(drop.floor, tombstones_[keys[i]].version);
+      });
+  if (!stored || drop.keys.empty()) co_return stored;
+  if (!mutant(Mutant::kDropWithoutFloor)) {
+    const node::RaiseFloorRequest raise{partition, drop.floor};
+    auto raised = co_await at_all_homes(ops_, map, partition, Opcode::kRaiseFloor, raise);
+    if (!raised) co_return raised;
+  }
+  auto dropped = co_await at_all_homes(ops_, map, partition, Opcode::kDropTombstones, drop);
+  if (!dropped) co_return dropped;
+  report.tombstones_dropped += drop.keys.size();
+  co_return Result<void>{};
+}
+
+}  // namespace elastripe

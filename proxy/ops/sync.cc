@@ -1,0 +1,295 @@
+#include "proxy/ops/sync.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "proxy/async/when_all.h"
+#include "proxy/cluster/membership.h"
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/attempt.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe {
+
+using node::Opcode;
+using node::Partition;
+using node::Role;
+using node::Status;
+
+namespace {
+
+constexpr uint32_t kPageBytes = 256 << 10;
+constexpr size_t kMarksAtOnce = 64;
+
+// Live nodes of all groups.
+std::vector<NodeId> sources_of(const Partition& partition) {
+  std::set<NodeId> nodes;
+  for (const auto& group : partition.sources) nodes.insert(group.begin(), group.end());
+  std::vector<NodeId> sources(nodes.begin(), nodes.end());
+  if (mutant(Mutant::kSyncOneSource) && sources.size() > 1) sources.resize(1);
+  return sources;
+}
+
+void add_missing(std::vector<NodeId>& nodes, const std::vector<NodeId>& more) {
+  for (const NodeId id : more) {
+    if (std::ranges::find(nodes, id) == nodes.end()) nodes.push_back(id);
+  }
+}
+
+Task<Result<void>> mark(NodeClient& nodes, MapPtr map, NodeId to, node::MarkSyncedRequest message,
+                        TimePoint deadline) {
+  if (mutant(Mutant::kSyncForgetsFloor)) message.floor = 0;
+  auto reply = co_await nodes.call(to, stamp_for(*map, to),
+                                   make_request(Opcode::kMarkSynced, message), deadline);
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
+  co_return Result<void>{};
+}
+
+Task<Result<void>> mark_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
+                            node::MarkSyncedRequest message, TimePoint deadline) {
+  std::vector<Task<Result<void>>> marks;
+  for (const NodeId home : homes) marks.push_back(mark(nodes, map, home, message, deadline));
+  for (auto& marked : co_await when_all(std::move(marks))) {
+    if (!marked) co_return fail(marked.error());
+  }
+  co_return Result<void>{};
+}
+
+// Store-if-greater on each of `homes`; the maximum of all sources is what stays.
+Task<Result<void>> store_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
+                             std::string key, int m, Buffer record, TimePoint deadline) {
+  node::RecordStoreRequest message;
+  message.m = static_cast<uint8_t>(m);
+  message.sync = true;
+  message.key = std::move(key);
+  std::vector<Task<Result<void>>> stores;
+  for (const NodeId home : homes) {
+    stores.push_back(store_record(nodes, map, home, message, record, deadline));
+  }
+  for (auto& stored : co_await when_all(std::move(stores))) {
+    // kConflict: the home is synced already, and has collected a newer tombstone of the key.
+    if (!stored && stored.error().code != ErrorCode::kConflict) co_return fail(stored.error());
+  }
+  co_return Result<void>{};
+}
+
+}  // namespace
+
+Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
+  const int m = ops.pools.pool_of(key).scheme.m;
+  const Chain chain = chain_of(*map, key, m);
+  const Partition& partition = map->partitions[chain.partition];
+  if (partition.lost && partition.sources.empty()) {
+    co_return fail(ErrorCode::kLost, "partition {} is lost", chain.partition);
+  }
+  const node::MarkSyncedRequest synced{static_cast<uint32_t>(chain.partition), key, 0};
+  if (mutant(Mutant::kMarkBeforeStored)) {
+    auto marked =
+        co_await mark_all(ops.nodes, map, chain.nodes, synced, call_deadline(ops, deadline));
+    if (!marked) co_return marked;
+  }
+
+  std::vector<NodeId> nodes = sources_of(partition);
+  if (!mutant(Mutant::kSyncOneSource) || nodes.empty()) add_missing(nodes, partition.homes);
+  std::vector<Task<Result<RecordReply>>> reads;
+  for (const NodeId id : nodes) {
+    reads.push_back(read_record(ops.nodes, map, id, Role::kAny, key, m, /*if_version=*/0,
+                                call_deadline(ops, deadline)));
+  }
+  const auto replies = co_await when_all(std::move(reads));
+  RecordPtr newest;
+  uint64_t floor = 0;
+  for (const auto& reply : replies) {
+    // All of them count: any may be the only one that holds the newest copy.
+    if (!reply) co_return fail(reply.error());
+    floor = std::max(floor, reply->floor);
+    if (reply->record == nullptr) continue;
+    if (newest == nullptr || reply->record->meta.version > newest->meta.version) {
+      newest = reply->record;
+    }
+  }
+  if (partition.lost && newest == nullptr) {
+    co_return fail(ErrorCode::kLost, "partition {} is lost", chain.partition);
+  }
+  if (newest != nullptr) {
+    std::string encoded;
+    node::encode(*newest, encoded);
+    auto stored = co_await store_all(ops.nodes, map, chain.nodes, key, m, Buffer::copy_of(encoded),
+                                     call_deadline(ops, deadline));
+    if (!stored) co_return stored;
+  }
+  node::MarkSyncedRequest message = synced;
+  message.floor = floor;
+  auto marked =
+      co_await mark_all(ops.nodes, map, chain.nodes, message, call_deadline(ops, deadline));
+  if (marked) ++ops.counters.key_syncs;
+  co_return marked;
+}
+
+namespace {
+
+using Floors = std::map<uint32_t, uint64_t>;  // by partition
+
+// One pass over everything that one source holds of `partitions`, pushed to the homes.
+Task<Result<Floors>> scan_source(OpsContext& ops, MapPtr map, NodeId source,
+                                 std::vector<uint8_t> partitions) {
+  node::RecordScanRequest message;
+  message.max_bytes = kPageBytes;
+  message.partitions = std::move(partitions);
+  Floors floors;
+  do {
+    auto reply = co_await ops.nodes.call(source, stamp_for(*map, source),
+                                         make_request(Opcode::kRecordScan, message),
+                                         ops.clock.now() + ops.settings.node_timeout);
+    if (!reply) co_return fail(reply.error());
+    if (reply->status() != Status::kOk) co_return fail(refusal(source, *reply));
+    auto page = node::decode<node::RecordScanReply>(reply->args());
+    if (!page) co_return fail(ErrorCode::kInvalid, "node {}: {}", source, page.error());
+    for (const auto& [partition, floor] : page->floors) {
+      floors[partition] = std::max(floors[partition], floor);
+    }
+
+    const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
+    std::vector<Task<Result<void>>> stores;
+    for (const node::ScannedRecord& record : page->records) {
+      const int m = ops.pools.pool_of(record.key).scheme.m;
+      const Chain chain = chain_of(*map, record.key, m);
+      std::vector<NodeId> homes = chain.nodes;
+      std::erase(homes, source);
+      if (map->partitions[chain.partition].lost) {
+        stores.push_back(sync_key(ops, map, record.key, deadline));
+      } else {
+        stores.push_back(store_all(ops.nodes, map, std::move(homes), record.key, m,
+                                   Buffer::copy_of(record.record), deadline));
+      }
+    }
+    for (auto& stored : co_await when_all(std::move(stores))) {
+      if (!stored) co_return fail(stored.error());
+    }
+    message.cursor = page->cursor;
+  } while (message.cursor != 0);
+  co_return floors;
+}
+
+// Every home holds all of the partition: says so to all homes, and when they know, to the sources
+// that are no homes, which then forget it.
+Task<Result<void>> mark_partition(OpsContext& ops, MapPtr map, uint32_t number, uint64_t floor) {
+  const Partition& partition = map->partitions[number];
+  const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
+  const node::MarkSyncedRequest message{number, {}, floor};
+  auto marked = co_await mark_all(ops.nodes, map, partition.homes, message, deadline);
+  if (!marked) co_return marked;
+  ++ops.counters.partition_syncs;
+  std::vector<NodeId> others = sources_of(partition);
+  std::erase_if(others, [&](NodeId id) {
+    return std::ranges::find(partition.homes, id) != partition.homes.end();
+  });
+  // Memory only: the next map has them forget it too.
+  (void)co_await mark_all(ops.nodes, map, std::move(others), message, deadline);
+  co_return Result<void>{};
+}
+
+// A node's synced bits under `map`; nothing if it does not tell.
+Task<std::vector<uint8_t>> synced_bits(NodeClient& nodes, MapPtr map, NodeId id,
+                                       TimePoint deadline) {
+  std::vector<uint8_t> bits;
+  NodeRequest hello;
+  hello.opcode = Opcode::kHello;
+  auto reply = co_await nodes.call(id, Stamp{}, std::move(hello), deadline);
+  if (!reply || reply->status() != Status::kOk || reply->header.epoch != map->epoch) co_return bits;
+  if (auto decoded = node::decode<node::HelloReply>(reply->args())) bits = decoded->synced;
+  co_return bits;
+}
+
+// The partitions that some home has not got as synced yet, without those that nothing can be synced
+// for.
+Task<std::vector<uint32_t>> unsynced_partitions(OpsContext& ops, MapPtr map) {
+  const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
+  std::vector<Task<std::vector<uint8_t>>> hellos;
+  for (const node::NodeInfo& info : map->nodes) {
+    if (info.state != node::NodeState::kUp) continue;
+    hellos.push_back(synced_bits(ops.nodes, map, info.id, deadline));
+  }
+  const auto answers = co_await when_all(std::move(hellos));
+  std::map<NodeId, std::vector<uint8_t>> bits;
+  size_t next = 0;
+  for (const node::NodeInfo& info : map->nodes) {
+    if (info.state == node::NodeState::kUp) bits[info.id] = answers[next++];
+  }
+  std::vector<uint32_t> unsynced;
+  for (uint32_t p = 0; p < map->partitions.size(); ++p) {
+    const Partition& partition = map->partitions[p];
+    if (partition.synced || (partition.lost && partition.sources.empty())) continue;
+    const bool everywhere =
+        std::ranges::all_of(partition.homes, [&](NodeId home) { return has_bit(bits[home], p); });
+    if (!everywhere) unsynced.push_back(p);
+  }
+  co_return unsynced;
+}
+
+// Marks what is complete, a bounded number at once. `floors`: nothing for a partition whose sources
+// could not all be read.
+Task<Result<void>> mark_partitions(OpsContext& ops, MapPtr map, Floors floors, const bool* stop) {
+  Result<void> result;
+  for (auto next = floors.begin(); next != floors.end();) {
+    if (stop != nullptr && *stop) co_return fail(ErrorCode::kCancelled, "sync was stopped");
+    std::vector<Task<Result<void>>> marks;
+    for (; next != floors.end() && marks.size() < kMarksAtOnce; ++next) {
+      marks.push_back(mark_partition(ops, map, next->first, next->second));
+    }
+    for (auto& marked : co_await when_all(std::move(marks))) {
+      if (!marked && result) result = marked;
+    }
+    if (!result && result.error().code == ErrorCode::kStaleEpoch) break;
+  }
+  co_return result;
+}
+
+}  // namespace
+
+Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop) {
+  const std::vector<uint32_t> unsynced = co_await unsynced_partitions(ops, map);
+  std::map<NodeId, std::vector<uint8_t>> wanted;  // per source, one bit a partition
+  Floors floors;
+  for (const uint32_t p : unsynced) {
+    if (!map->partitions[p].lost) floors[p] = 0;
+    for (const NodeId source : sources_of(map->partitions[p])) {
+      auto& bits = wanted[source];
+      bits.resize((map->partitions.size() + 7) / 8);
+      bits[p / 8] = static_cast<uint8_t>(bits[p / 8] | 1u << (p % 8));
+    }
+  }
+  if (mutant(Mutant::kMarkBeforeStored)) {
+    auto marked = co_await mark_partitions(ops, map, floors, stop);
+    if (!marked) co_return marked;
+  }
+
+  std::vector<Task<Result<Floors>>> scans;
+  for (const auto& [source, bits] : wanted) scans.push_back(scan_source(ops, map, source, bits));
+  const auto scanned = co_await when_all(std::move(scans));
+  Result<void> result;
+  size_t next = 0;
+  for (const auto& [source, bits] : wanted) {
+    const Result<Floors>& scan = scanned[next++];
+    if (scan) {
+      for (const auto& [partition, floor] : *scan) {
+        auto known = floors.find(partition);
+        if (known != floors.end()) known->second = std::max(known->second, floor);
+      }
+      continue;
+    }
+    if (scan.error().code == ErrorCode::kStaleEpoch) co_return fail(scan.error());
+    if (result) result = fail(scan.error());
+    std::erase_if(floors, [&](const auto& entry) { return has_bit(bits, entry.first); });
+  }
+  if (!mutant(Mutant::kMarkBeforeStored)) {
+    auto marked = co_await mark_partitions(ops, map, std::move(floors), stop);
+    if (!marked) co_return marked;
+  }
+  co_return result;
+}
+
+}  // namespace elastripe
