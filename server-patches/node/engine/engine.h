@@ -67,6 +67,7 @@ class NodeClock {
  public:
   virtual ~NodeClock() = default;
   virtual uint64_t boottime_ms() const = 0;  // CLOCK_BOOTTIME: goes on while the machine sleeps
+  virtual uint64_t cpu_us() const { return 0; }  // used by the process; for statistics only
 };
 
 struct EngineOptions {

@@ -43,7 +43,9 @@ class ItemRef {
 };
 
 // Who may use the last bytes of memory (docs/node-protocol.md, "Memory"): new data stops at the soft
-// limit; middles, tails, tombstones and fences may use the reserve.
+// limit; middles, tails, tombstones and fences may use the reserve. Where even the reserve is gone,
+// kMayUseReserve still succeeds for a key whose linked item has a value at least as long: what is
+// smaller fits in place of what it replaces.
 enum class Urgency { kNewData, kMayUseReserve };
 
 class ItemStore {
@@ -65,9 +67,11 @@ class ItemStore {
   virtual void read(const ItemRef& item, size_t offset, MutableByteView out) const = 0;
   virtual void write(const ItemRef& item, size_t offset, ByteView in) = 0;
 
-  // Visits linked items, whole hash buckets at a time, until `visit` returns false or about 1,000
-  // buckets were visited; returns the cursor to go on from, 0 at the end. An item that is linked
-  // during the whole walk is visited at least once. `visit` must not call the store.
+  // Visits linked items, whole hash buckets at a time, until about 1,000 buckets were visited or
+  // `visit` returned false (the rest of that bucket is visited all the same); returns the cursor to
+  // go on from, 0 at the end. A key that has an item during the whole walk, be it replaced
+  // meanwhile, is visited at least once. `visit` may call key(), value_bytes() and read() of the
+  // item that it is given, nothing else of the store. No latch is held.
   virtual uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) = 0;
 
   // Memory: what is used (waste included), what there is, and what new data can still take.

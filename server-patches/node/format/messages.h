@@ -67,7 +67,7 @@ struct FloorReply {  // args of kOk, kSame and kNotFound of RECORD_READ
 // Values are on the wire: never renumber.
 enum class Condition : uint8_t {
   kAlways = 0,          // never resent: a late copy would take effect twice
-  kIfVersion = 1,       // version == argument (missing record: argument == floor or 0)
+  kIfVersion = 1,       // version == argument (missing record: argument == floor)
   kIfAbsent = 2,        // no live record
   kIfPresent = 3,       // a live record
   kIfValueVersion = 4,  // a live record with value_version == argument, else: kNotFound if absent
@@ -103,13 +103,17 @@ struct RecordApplyRequest {
 // record for the other mutations and for an attempt that had committed before; of the others the
 // current record, or nothing if there is none.
 struct RecordApplyReply {
-  uint64_t floor = 0;          // of the partition
-  bool whole_record = false;   // the payload is a record, not a meta
-  std::string superseded;      // kOk of kSet and kDelete: the encoded RecordContent that was replaced,
-                               // if that was striped: the proxy deletes its shards after a grace
+  uint64_t floor = 0;         // of the partition
+  bool whole_record = false;  // the payload is a record, not a meta
+  // kOk of kSet and kDelete: the encoded RecordContent that was replaced, if that was striped: the
+  // proxy deletes its shards after a grace.
+  std::string superseded = {};
 };
 
 // RECORD_STORE: payload is a record; stored if its version is greater than what is there.
+// kFenced (args FloorReply): the key is synced here, has no record, and the version is not above the
+// floor. Either a tombstone above it was collected, or the floor rose past a commit in flight: the
+// chain goes on after the head has given the record a version above the floor (kFence).
 struct RecordStoreRequest {
   uint8_t m = 1;
   bool sync = false;  // by sync, not by a commit: any home of the partition takes it

@@ -27,7 +27,7 @@ struct ShardHeader {
   std::string key;  // the owning object: reclaim looks its record up
   uint32_t payload_bytes = 0;
   uint64_t lsn = 0;
-  std::vector<uint64_t> vector_a;  // parity: LSN included per data shard
+  std::vector<uint64_t> vector_a = {};  // parity: LSN included per data shard
   friend bool operator==(const ShardHeader&, const ShardHeader&) = default;
 };
 

@@ -1,0 +1,154 @@
+#include "server-patches/node/engine/arena_store.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "server-patches/node/format/cluster_map.h"
+
+namespace elastripe::node {
+namespace {
+
+constexpr size_t kBucketsPerWalk = 1000;
+
+}  // namespace
+
+// The key and the value follow the item in memory.
+struct ArenaStore::Item {
+  std::atomic<uint32_t> references = 1;  // one of them is the bucket's, while linked
+  Item* next = nullptr;
+  size_t key_bytes = 0;
+  size_t value_bytes = 0;
+
+  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+  std::string_view key() { return {reinterpret_cast<const char*>(data()), key_bytes}; }
+  MutableByteView value() { return {data() + key_bytes, value_bytes}; }
+};
+
+ArenaStore::ArenaStore(Options options) : options_(options), buckets_(options.buckets) {}
+
+ArenaStore::~ArenaStore() {
+  for (Item* item : buckets_) {
+    while (item != nullptr) release(std::exchange(item, item->next));
+  }
+}
+
+size_t ArenaStore::cost(size_t key_bytes, size_t value_bytes) {
+  return sizeof(Item) + key_bytes + value_bytes;
+}
+
+ArenaStore::Item** ArenaStore::place_of(std::string_view key) {
+  Item** place = &buckets_[hash_key(key) % buckets_.size()];
+  while (*place != nullptr && (*place)->key() != key) place = &(*place)->next;
+  return place;
+}
+
+ItemRef ArenaStore::find(std::string_view key) {
+  std::lock_guard lock(mutex_);
+  Item* item = *place_of(key);
+  if (item == nullptr) return {};
+  item->references.fetch_add(1, std::memory_order_relaxed);
+  return {this, item};
+}
+
+ItemRef ArenaStore::allocate(std::string_view key, size_t value_bytes, Urgency urgency) {
+  const size_t bytes = cost(key.size(), value_bytes);
+  const size_t limit =
+      options_.limit_bytes - (urgency == Urgency::kNewData ? options_.reserve_bytes : 0);
+  {
+    std::lock_guard lock(mutex_);
+    if (used_bytes_ + bytes > limit) {
+      Item* replaced = *place_of(key);
+      const bool in_place = urgency == Urgency::kMayUseReserve && replaced != nullptr &&
+                            replaced->value_bytes >= value_bytes;
+      if (!in_place) return {};
+    }
+    used_bytes_ += bytes;
+  }
+  Item* item = new (::operator new(bytes)) Item;
+  item->key_bytes = key.size();
+  item->value_bytes = value_bytes;
+  std::memcpy(item->data(), key.data(), key.size());
+  return {this, item};
+}
+
+void ArenaStore::link(const ItemRef& ref) {
+  Item* item = static_cast<Item*>(ref.get());
+  Item* replaced = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    Item** place = place_of(item->key());
+    replaced = *place;
+    item->references.fetch_add(1, std::memory_order_relaxed);
+    item->next = replaced == nullptr ? nullptr : replaced->next;
+    *place = item;
+  }
+  if (replaced != nullptr) release(replaced);
+}
+
+bool ArenaStore::remove(std::string_view key) {
+  Item* removed = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    Item** place = place_of(key);
+    removed = *place;
+    if (removed == nullptr) return false;
+    *place = removed->next;
+  }
+  release(removed);
+  return true;
+}
+
+std::string_view ArenaStore::key(const ItemRef& item) const {
+  return static_cast<Item*>(item.get())->key();
+}
+
+size_t ArenaStore::value_bytes(const ItemRef& item) const {
+  return static_cast<Item*>(item.get())->value_bytes;
+}
+
+void ArenaStore::read(const ItemRef& item, size_t offset, MutableByteView out) const {
+  const MutableByteView value = static_cast<Item*>(item.get())->value();
+  if (offset > value.size() || out.size() > value.size() - offset) std::abort();
+  if (!out.empty()) std::memcpy(out.data(), value.data() + offset, out.size());
+}
+
+void ArenaStore::write(const ItemRef& item, size_t offset, ByteView in) {
+  const MutableByteView value = static_cast<Item*>(item.get())->value();
+  if (offset > value.size() || in.size() > value.size() - offset) std::abort();
+  if (!in.empty()) std::memcpy(value.data() + offset, in.data(), in.size());
+}
+
+uint64_t ArenaStore::walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) {
+  std::lock_guard lock(mutex_);
+  size_t bucket = std::min<uint64_t>(cursor, buckets_.size());
+  const size_t end = std::min(bucket + kBucketsPerWalk, buckets_.size());
+  bool go_on = true;
+  for (; bucket < end && go_on; ++bucket) {
+    for (Item* item = buckets_[bucket]; item != nullptr; item = item->next) {
+      item->references.fetch_add(1, std::memory_order_relaxed);
+      const ItemRef ref(this, item);
+      go_on = visit(ref) && go_on;
+    }
+  }
+  return bucket < buckets_.size() ? bucket : 0;
+}
+
+ItemStore::Memory ArenaStore::memory() const {
+  const size_t used = used_bytes_;
+  const size_t soft_limit = options_.limit_bytes - options_.reserve_bytes;
+  return {.used_bytes = used,
+          .limit_bytes = options_.limit_bytes,
+          .free_bytes = soft_limit > used ? soft_limit - used : 0};
+}
+
+void ArenaStore::release(void* pointer) {
+  Item* item = static_cast<Item*>(pointer);
+  if (item->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  used_bytes_ -= cost(item->key_bytes, item->value_bytes);
+  std::destroy_at(item);
+  ::operator delete(item);
+}
+
+}  // namespace elastripe::node

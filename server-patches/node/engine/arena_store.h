@@ -1,0 +1,55 @@
+// An ItemStore in plain memory with a bound, for tests and for the simulator. A fixed number of
+// hash buckets; one mutex guards them. Any thread.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "server-patches/node/engine/item_store.h"
+
+namespace elastripe::node {
+
+class ArenaStore final : public ItemStore {
+ public:
+  struct Options {
+    size_t limit_bytes = 64u << 20;
+    size_t reserve_bytes = 1u << 20;  // part of the limit that new data can not take
+    size_t buckets = 4096;
+  };
+
+  explicit ArenaStore(Options options);
+  ~ArenaStore() override;
+  ArenaStore(const ArenaStore&) = delete;
+  ArenaStore& operator=(const ArenaStore&) = delete;
+
+  ItemRef find(std::string_view key) override;
+  ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) override;
+  void link(const ItemRef& item) override;
+  bool remove(std::string_view key) override;
+
+  std::string_view key(const ItemRef& item) const override;
+  size_t value_bytes(const ItemRef& item) const override;
+  void read(const ItemRef& item, size_t offset, MutableByteView out) const override;
+  void write(const ItemRef& item, size_t offset, ByteView in) override;
+
+  uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override;
+  Memory memory() const override;
+
+  // What an item takes of the limit.
+  static size_t cost(size_t key_bytes, size_t value_bytes);
+
+ private:
+  struct Item;
+
+  void release(void* item) override;
+  // The place that points to the item of `key`, or to null at the end of its bucket.
+  Item** place_of(std::string_view key);
+
+  const Options options_;
+  std::atomic<size_t> used_bytes_ = 0;
+  std::mutex mutex_;
+  std::vector<Item*> buckets_;  // guarded by mutex_, as are the items' `next`
+};
+
+}  // namespace elastripe::node

@@ -1,0 +1,117 @@
+#include "server-patches/node/engine/engine.h"
+
+#include "server-patches/node/engine/impl.h"
+
+namespace elastripe::node {
+
+OwnedBytes::OwnedBytes(std::string_view text) : OwnedBytes(text.size()) {
+  if (!text.empty()) std::memcpy(data_.get(), text.data(), text.size());
+}
+
+Answer refuse(Status status, std::string_view reason) {
+  return {.status = status, .args = {}, .payload = OwnedBytes(reason), .epoch = {}};
+}
+
+void raise(std::atomic<uint64_t>& number, uint64_t to) {
+  uint64_t seen = number;
+  while (seen < to && !number.compare_exchange_weak(seen, to)) {
+  }
+}
+
+Engine::Engine(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox)
+    : impl_(std::make_unique<Impl>(options, store, clock, outbox)) {}
+Engine::~Engine() = default;
+void Engine::handle(const Frame& frame, ReplyToken token) {
+  impl_->handle(frame, std::move(token));
+}
+void Engine::tick() { impl_->tick(); }
+std::vector<std::pair<std::string, std::string>> Engine::statistics() const {
+  return impl_->statistics();
+}
+
+Engine::Impl::Impl(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox)
+    : options_(options),
+      store_(store),
+      clock_(clock),
+      outbox_(outbox),
+      latches_(std::make_unique<std::mutex[]>(options.latches)) {}
+
+void Engine::Impl::handle(const Frame& frame, ReplyToken token) {
+  Answer answer = dispatch(frame);
+  if (answer.args.size() + answer.payload.size() > kMaxBodyBytes) {
+    answer = refuse(Status::kTooLarge, "the reply does not fit in a frame");
+  }
+  count(frame, answer);
+  Reply reply;
+  reply.header.opcode = frame.header.opcode;
+  reply.header.status = answer.status;
+  reply.header.args_bytes = static_cast<uint32_t>(answer.args.size());
+  reply.header.body_bytes = static_cast<uint32_t>(answer.args.size() + answer.payload.size());
+  reply.header.opaque = frame.header.opaque;
+  reply.header.incarnation = options_.incarnation;
+  reply.header.epoch = answer.epoch;
+  reply.header.free_bytes = store_.memory().free_bytes;
+  reply.args = std::move(answer.args);
+  reply.payload = std::move(answer.payload);
+  // Outside of every lock: the sink may come back into the engine.
+  token->complete(std::move(reply));
+}
+
+Answer Engine::Impl::dispatch(const Frame& frame) {
+  const RequestHeader& header = frame.header;
+  if (header.args_bytes != frame.args.size() || header.body_bytes < header.args_bytes ||
+      header.payload_bytes() != frame.payload.size() || header.body_bytes > kMaxBodyBytes) {
+    return refuse(Status::kInvalid, "frame sizes do not match the header");
+  }
+  switch (header.opcode) {
+    case Opcode::kHello:
+      return hello(frame);
+    case Opcode::kHeartbeat:
+      return heartbeat(frame);
+    case Opcode::kInstallMap:
+      return install_map(frame);
+    default:
+      break;
+  }
+  // Held until the frame has taken effect: once INSTALL_MAP is answered, no frame of the epoch
+  // before can (rule 2).
+  std::shared_lock shared(gate_);
+  std::optional<NodeId> self;
+  std::optional<Answer> refusal = check_gate(frame, self);
+  Answer result = refusal ? std::move(*refusal) : dispatch_data({frame, *map_, *self});
+  if (map_) result.epoch = map_->epoch;
+  return result;
+}
+
+Answer Engine::Impl::dispatch_data(const Context& c) {
+  switch (c.frame.header.opcode) {
+    case Opcode::kRecordRead:
+      return record_read(c);
+    case Opcode::kRecordApply:
+      return record_apply(c);
+    case Opcode::kRecordStore:
+      return record_store(c);
+    case Opcode::kRecordScan:
+      return record_scan(c);
+    case Opcode::kMarkSynced:
+      return mark_synced(c);
+    case Opcode::kRaiseFloor:
+      return raise_floor(c);
+    case Opcode::kDropTombstones:
+      return drop_tombstones(c);
+    case Opcode::kShardWrite:
+      return shard_write(c);
+    case Opcode::kShardRead:
+      return shard_read(c);
+    case Opcode::kShardConfirm:
+      return shard_confirm(c);
+    case Opcode::kShardDelete:
+      return shard_delete(c);
+    case Opcode::kShardScan:
+      return shard_scan(c);
+    default:
+      return refuse(Status::kInvalid, "unknown opcode");
+  }
+}
+
+}  // namespace elastripe::node

@@ -1,0 +1,190 @@
+// The inside of the engine, shared by its sources: membership.cc (gate, maps, sync state),
+// records.cc, shards.cc, scans.cc, statistics.cc. Section names refer to docs/node-protocol.md.
+//
+// Locks, in the order in which they are taken: the gate (shared by data frames, exclusive for
+// INSTALL_MAP), one latch of a key, then a partition's mutex or the store's own. Never two latches.
+#pragma once
+
+#include <array>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <unordered_set>
+
+#include "server-patches/node/engine/engine.h"
+#include "server-patches/node/engine/item_formats.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe::node {
+
+// A shared mutex that a steady stream of readers can not keep an installer out of: glibc's own
+// prefers readers.
+class Gate {
+ public:
+  void lock_shared() {
+    if (closing_.load(std::memory_order_acquire)) std::lock_guard wait(turnstile_);
+    mutex_.lock_shared();
+  }
+  void unlock_shared() { mutex_.unlock_shared(); }
+  void lock() {
+    turnstile_.lock();
+    closing_.store(true, std::memory_order_release);
+    mutex_.lock();
+  }
+  void unlock() {
+    mutex_.unlock();
+    closing_.store(false, std::memory_order_release);
+    turnstile_.unlock();
+  }
+
+ private:
+  std::atomic<bool> closing_ = false;
+  std::mutex turnstile_;
+  std::shared_mutex mutex_;
+};
+
+// "Synced": what the node knows of one partition. Changes under the exclusive gate, but for what is
+// atomic or under the mutex.
+struct PartitionState {
+  std::atomic<bool> synced = false;
+  bool lost = false;
+  std::atomic<uint32_t> tenure = 0;  // older records are forgotten
+  std::atomic<uint64_t> floor = 0;
+  std::mutex mutex;
+  std::unordered_set<std::string> synced_keys;  // guarded by mutex; while not synced as a whole
+};
+
+enum class Knowledge { kSynced, kNotSynced, kLost };
+
+// What a handler answers; handle() makes the header.
+struct Answer {
+  Status status = Status::kOk;
+  std::string args;
+  OwnedBytes payload;
+  Epoch epoch;
+};
+Answer refuse(Status status, std::string_view reason);
+
+template <class Message>
+Answer answer(Status status, const Message& message, OwnedBytes payload = {}) {
+  Answer result{.status = status, .args = {}, .payload = std::move(payload), .epoch = {}};
+  encode(message, result.args);
+  return result;
+}
+
+// A data frame that has passed the gate: valid while the gate is held.
+struct Context {
+  const Frame& frame;
+  const ClusterMap& map;
+  NodeId self;
+};
+
+void raise(std::atomic<uint64_t>& number, uint64_t to);
+
+class Engine::Impl {
+ public:
+  Impl(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox);
+
+  void handle(const Frame& frame, ReplyToken token);
+  void tick();
+  std::vector<std::pair<std::string, std::string>> statistics() const;
+
+ private:
+  // Only one of them on a thread, at any time.
+  using Latch = std::unique_lock<std::mutex>;
+  Latch latch(uint64_t hash) { return Latch(latches_[hash & (options_.latches - 1)]); }
+
+  // engine.cc
+  Answer dispatch(const Frame& frame);
+  Answer dispatch_data(const Context& c);
+
+  // membership.cc
+  std::optional<Answer> check_gate(const Frame& frame, std::optional<NodeId>& self) const;
+  std::optional<NodeId> find_self(const ClusterMap& map, uint64_t incarnation) const;
+  Answer hello(const Frame& frame);
+  Answer heartbeat(const Frame& frame);
+  Answer install_map(const Frame& frame);
+  Answer mark_synced(const Context& c);
+  Answer raise_floor(const Context& c);
+  HelloReply describe() const;  // under the gate
+  bool has_lease() const { return clock_.boottime_ms() < lease_until_ms_; }
+  // All but kSynced is a refusal, unless the request says otherwise.
+  Knowledge knowledge(size_t partition, const std::string& key);
+  void mark_key(size_t partition, const std::string& key);
+
+  // records.cc
+  struct Found {  // a record's item, found under its latch
+    ItemRef item;
+    RecordItemPrefix prefix;
+    uint64_t version = 0;
+    bool forgotten = false;  // of an older tenure: counts as missing, is overwritten
+    bool visible() const { return item && !forgotten; }
+  };
+  Found find_record(size_t partition, std::string_view item_key);
+  OwnedBytes record_bytes(const Found& found) const;
+  Decoded<Record> load_record(const Found& found) const;
+  bool link_record(size_t partition, std::string_view item_key, const Record& record,
+                   ByteView encoded, Urgency urgency, const Found& replaced);
+  void remove_record(std::string_view item_key, const Found& found);
+  Answer record_read(const Context& c);
+  Answer record_apply(const Context& c);
+  Answer apply_latched(const Context& c, const RecordApplyRequest& request, size_t partition,
+                       RecordContent given);
+  // `current` is null if the record counts as missing; `replaced` is what lies there all the same.
+  Answer commit(const Context& c, const RecordApplyRequest& request, size_t partition,
+                const Record* current, RecordContent content, const Found& replaced);
+  Answer record_store(const Context& c);
+  Answer drop_tombstones(const Context& c);
+
+  // shards.cc
+  struct FoundShard {
+    ItemRef item;
+    ShardItem layout;
+  };
+  // Null item if there is none; the item is held by reference, without a latch.
+  FoundShard find_shard(const ShardName& name);
+  bool is_intact(const FoundShard& found, uint32_t* crc) const;
+  Answer shard_write(const Context& c);
+  Answer shard_read(const Context& c);
+  Answer shard_confirm(const Context& c);
+  Answer shard_delete(const Context& c);
+
+  // scans.cc
+  Answer record_scan(const Context& c);
+  Answer shard_scan(const Context& c);
+
+  // statistics.cc
+  struct Counters {
+    std::array<std::atomic<uint64_t>, 32> frames_by_opcode = {};
+    std::array<std::atomic<uint64_t>, 32> answers_by_status = {};
+    std::atomic<uint64_t> frames = 0, bytes_in = 0, bytes_out = 0;
+    std::atomic<uint64_t> records = 0, record_bytes = 0, shards = 0, shard_bytes = 0;
+    std::atomic<uint64_t> bad_pages = 0, out_of_memory = 0, forgotten = 0;
+  };
+  void count(const Frame& frame, const Answer& answer);
+  NodeStatistics node_statistics() const;
+
+  const EngineOptions options_;
+  ItemStore& store_;
+  const NodeClock& clock_;
+  [[maybe_unused]] Outbox& outbox_;
+  const std::unique_ptr<std::mutex[]> latches_;
+
+  mutable Gate gate_;
+  // Written under the exclusive gate, read under the shared one.
+  MapPtr map_;
+  std::string encoded_map_;
+  std::optional<NodeId> self_;  // if the map names this incarnation as up
+  std::unique_ptr<PartitionState[]> partitions_;
+
+  std::atomic<uint64_t> lease_until_ms_ = 0;  // on clock_; 0: none
+  std::atomic<uint64_t> max_version_ = 0;
+  uint64_t forget_cursor_ = 0;  // tick()'s own
+  Counters counters_;
+};
+
+// Whether `self` is among the first `count` homes of the partition.
+bool is_home(const Partition& partition, NodeId self, size_t count);
+bool is_source(const Partition& partition, NodeId self);
+
+}  // namespace elastripe::node

@@ -1,0 +1,45 @@
+// How records and shards lie in items. docs/node-protocol.md, "Items".
+//
+//   record item: key '\x01' + object key;  value  prefix (8) | record | padding
+//   shard item:  key '\x02' + shard name;  value  prefix (12) | ShardHeader | page checksums |
+//   bytes
+//
+// The prefixes are the node's own; nobody else sees them.
+#pragma once
+
+#include "server-patches/node/engine/item_store.h"
+#include "server-patches/node/format/record.h"
+#include "server-patches/node/format/shard.h"
+
+namespace elastripe::node {
+
+inline constexpr char kRecordTag = '\x01';
+inline constexpr char kShardTag = '\x02';
+
+struct RecordItemPrefix {
+  uint32_t tenure = 0;  // "Synced": under which tenure of the partition it was stored
+  uint32_t record_bytes = 0;
+};
+inline constexpr size_t kRecordPrefixBytes = 8;
+
+std::string record_item_key(std::string_view key);
+// Bytes of the item's value: for a live record never less than a tombstone with one more attempt
+// takes, so that a DELETE fits in place of what it replaces ("Memory").
+size_t record_item_bytes(const Record& record, size_t record_bytes);
+void encode(const RecordItemPrefix& prefix, std::string& out);
+// Reads the prefix and the version that the record starts with.
+RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
+                                    uint64_t* version = nullptr);
+
+struct ShardItem {
+  uint64_t written_ms = 0;  // the node's boottime
+  ShardHeader header;
+  size_t checksums_at = 0;  // offsets in the value
+  size_t payload_at = 0;
+};
+std::string shard_item_key(const ShardName& name);
+// The value up to the checksums.
+std::string shard_item_head(uint64_t written_ms, const ShardHeader& header);
+Decoded<ShardItem> read_shard_item(const ItemStore& store, const ItemRef& item);
+
+}  // namespace elastripe::node

@@ -1,0 +1,197 @@
+// The gate, the lease, maps, and what of each partition is synced.
+// docs/node-protocol.md, "Gate", "Lease", "Maps", "Synced"; rules 1-4 of docs/consistency.md.
+#include <algorithm>
+
+#include "server-patches/node/engine/impl.h"
+
+namespace elastripe::node {
+
+bool is_home(const Partition& partition, NodeId self, size_t count) {
+  const size_t homes = std::min(count, partition.homes.size());
+  const auto end = partition.homes.begin() + static_cast<ptrdiff_t>(homes);
+  return std::find(partition.homes.begin(), end, self) != end;
+}
+
+bool is_source(const Partition& partition, NodeId self) {
+  return std::ranges::any_of(partition.sources, [&](const std::vector<NodeId>& group) {
+    return std::ranges::find(group, self) != group.end();
+  });
+}
+
+std::optional<NodeId> Engine::Impl::find_self(const ClusterMap& map, uint64_t incarnation) const {
+  for (const NodeInfo& node : map.nodes) {
+    if (node.incarnation == incarnation && node.state == NodeState::kUp) return node.id;
+  }
+  return std::nullopt;
+}
+
+std::optional<Answer> Engine::Impl::check_gate(const Frame& frame,
+                                               std::optional<NodeId>& self) const {
+  const RequestHeader& header = frame.header;
+  self = self_;
+  if (mutant(Mutant::kIgnoreIncarnation)) {
+    if (map_) self = find_self(*map_, header.incarnation);
+  } else if (header.incarnation != options_.incarnation) {
+    return refuse(Status::kStaleEpoch, "this is another incarnation of the node");
+  }
+  if (!map_) return refuse(Status::kJoining, "the node has no map");
+  if (header.cluster_id != map_->cluster_id) {
+    return refuse(Status::kStaleEpoch, "the node belongs to another cluster");
+  }
+  if (header.epoch != map_->epoch && !mutant(Mutant::kIgnoreEpoch)) {
+    return refuse(Status::kStaleEpoch, "the node has another epoch");
+  }
+  if (!self) return refuse(Status::kJoining, "the map does not name this incarnation as up");
+  if (!has_lease() && !mutant(Mutant::kIgnoreLease)) {
+    return refuse(Status::kNoLease, "the node has no lease in this epoch");
+  }
+  return std::nullopt;
+}
+
+HelloReply Engine::Impl::describe() const {
+  HelloReply reply;
+  reply.clock_ms = clock_.boottime_ms();
+  reply.max_version = max_version_;
+  reply.has_lease = has_lease();
+  reply.statistics = node_statistics();
+  if (!map_) return reply;
+  reply.synced.resize((map_->partitions.size() + 7) / 8);
+  for (size_t p = 0; self_ && p < map_->partitions.size(); ++p) {
+    const Partition& partition = map_->partitions[p];
+    if (partitions_[p].synced && is_home(partition, *self_, partition.homes.size())) {
+      reply.synced[p / 8] = static_cast<uint8_t>(reply.synced[p / 8] | 1u << (p % 8));
+    }
+  }
+  return reply;
+}
+
+Answer Engine::Impl::hello(const Frame&) {
+  std::shared_lock shared(gate_);
+  Answer result = answer(Status::kOk, describe(), OwnedBytes(encoded_map_));
+  if (map_) result.epoch = map_->epoch;
+  return result;
+}
+
+Answer Engine::Impl::heartbeat(const Frame& frame) {
+  const auto request = decode<HeartbeatRequest>(frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  std::shared_lock shared(gate_);
+  const RequestHeader& header = frame.header;
+  const bool meant = header.incarnation == 0 || header.incarnation == options_.incarnation;
+  Answer result;
+  if (!map_ || !meant || header.cluster_id != map_->cluster_id || header.epoch != map_->epoch) {
+    result = refuse(Status::kStaleEpoch, "the heartbeat is of another epoch");
+  } else {
+    if (request->lease_stamp_ms != 0) {
+      // A stamp is a clock that this node once told, so it can not lie ahead.
+      const uint64_t stamp_ms = std::min(request->lease_stamp_ms, clock_.boottime_ms());
+      raise(lease_until_ms_, stamp_ms + request->lease_ms);
+    }
+    result = answer(Status::kOk, describe());
+  }
+  if (map_) result.epoch = map_->epoch;
+  return result;
+}
+
+Answer Engine::Impl::install_map(const Frame& frame) {
+  auto decoded = decode_map(frame.payload);
+  if (!frame.args.empty()) decoded = std::unexpected("INSTALL_MAP has no args");
+  std::unique_lock exclusive(gate_);
+  const auto finish = [&](Answer result) {
+    if (map_) result.epoch = map_->epoch;
+    return result;
+  };
+  if (!decoded) return finish(refuse(Status::kInvalid, decoded.error()));
+  const uint32_t number = decoded->epoch.number;
+  if (number == 0) return finish(refuse(Status::kInvalid, "epoch 0 is no map"));
+  if (map_) {
+    if (decoded->cluster_id != map_->cluster_id) {
+      return finish(refuse(Status::kStaleEpoch, "the node belongs to another cluster"));
+    }
+    if (decoded->epoch == map_->epoch) return finish({});
+    if (number <= map_->epoch.number) {
+      return finish(refuse(Status::kStaleEpoch, "the node has a later map, or one of that number"));
+    }
+    if (decoded->partitions.size() != map_->partitions.size()) {
+      return finish(refuse(Status::kInvalid, "the number of partitions is fixed"));
+    }
+  }
+  lease_until_ms_ = 0;  // a lease is the permission to serve under one epoch
+  map_ = std::make_shared<const ClusterMap>(std::move(*decoded));
+  encoded_map_ = as_text(frame.payload);
+  self_ = find_self(*map_, options_.incarnation);
+  if (!partitions_) partitions_ = std::make_unique<PartitionState[]>(map_->partitions.size());
+  for (size_t p = 0; p < map_->partitions.size(); ++p) {
+    const Partition& partition = map_->partitions[p];
+    PartitionState& state = partitions_[p];
+    const bool home = self_ && is_home(partition, *self_, partition.homes.size());
+    const bool keeps = (home && partition.synced) || (self_ && is_source(partition, *self_));
+    if (!keeps) {
+      state.tenure = number;
+      state.floor = 0;
+    }
+    state.synced = partition.synced && !partition.lost;
+    state.lost = partition.lost;
+    state.synced_keys.clear();
+  }
+  return finish({});
+}
+
+Knowledge Engine::Impl::knowledge(size_t partition, const std::string& key) {
+  PartitionState& state = partitions_[partition];
+  if (state.synced) return Knowledge::kSynced;
+  std::lock_guard lock(state.mutex);
+  if (state.synced || state.synced_keys.contains(key)) return Knowledge::kSynced;
+  return state.lost ? Knowledge::kLost : Knowledge::kNotSynced;
+}
+
+void Engine::Impl::mark_key(size_t partition, const std::string& key) {
+  PartitionState& state = partitions_[partition];
+  std::lock_guard lock(state.mutex);
+  if (!state.synced) state.synced_keys.insert(key);
+}
+
+Answer Engine::Impl::mark_synced(const Context& c) {
+  const auto request = decode<MarkSyncedRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  if (request->partition >= c.map.partitions.size() ||
+      (!request->key.empty() && c.map.partition_of(request->key) != request->partition)) {
+    return refuse(Status::kInvalid, "no such partition, or not the key's");
+  }
+  const Partition& partition = c.map.partitions[request->partition];
+  PartitionState& state = partitions_[request->partition];
+  const bool home = is_home(partition, c.self, partition.homes.size());
+  if (!request->key.empty()) {
+    if (!home) return refuse(Status::kNotHome, "the node is no home of the partition");
+    raise(state.floor, request->floor);
+    mark_key(request->partition, request->key);
+  } else if (home) {
+    if (state.lost) return refuse(Status::kLost, "a LOST partition does not become synced");
+    raise(state.floor, request->floor);
+    std::lock_guard lock(state.mutex);
+    state.synced = true;
+    state.synced_keys.clear();
+  } else {
+    state.floor = 0;
+    state.tenure = c.map.epoch.number;
+  }
+  raise(max_version_, request->floor);
+  return {};
+}
+
+Answer Engine::Impl::raise_floor(const Context& c) {
+  const auto request = decode<RaiseFloorRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  if (request->partition >= c.map.partitions.size()) {
+    return refuse(Status::kInvalid, "no such partition");
+  }
+  const Partition& partition = c.map.partitions[request->partition];
+  if (!is_home(partition, c.self, partition.homes.size())) {
+    return refuse(Status::kNotHome, "the node is no home of the partition");
+  }
+  raise(partitions_[request->partition].floor, request->floor);
+  raise(max_version_, request->floor);
+  return {};
+}
+
+}  // namespace elastripe::node

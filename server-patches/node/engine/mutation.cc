@@ -1,0 +1,106 @@
+#include "server-patches/node/engine/mutation.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+
+namespace elastripe::node {
+namespace {
+
+bool is_live(const Record* current, uint64_t now_ms) {
+  return current != nullptr && current->is_live(now_ms);
+}
+
+RecordContent with_value(const RecordContent& old, std::string value) {
+  RecordContent content = old;
+  content.value = std::move(value);
+  content.size = content.value.size();
+  return content;
+}
+
+std::expected<RecordContent, Status> concatenate(const RecordApplyRequest& request,
+                                                 const RecordContent& old,
+                                                 const RecordContent& given) {
+  const size_t limit = std::min<size_t>(request.inline_max_bytes, kMaxInlineBytes);
+  if (old.value.size() + given.value.size() > limit) return std::unexpected(Status::kTooLarge);
+  return with_value(old, request.mutation == Mutation::kAppend ? old.value + given.value
+                                                               : given.value + old.value);
+}
+
+}  // namespace
+
+std::optional<Status> check_condition(const RecordApplyRequest& request, const Record* current,
+                                      uint64_t floor, uint64_t now_ms) {
+  const bool live = is_live(current, now_ms);
+  const auto hold = [](bool holds) {
+    return holds ? std::nullopt : std::optional(Status::kConditionFailed);
+  };
+  switch (request.condition) {
+    case Condition::kAlways:
+      return std::nullopt;
+    case Condition::kIfVersion:
+      return hold((current != nullptr ? current->meta.version : floor) ==
+                  request.condition_argument);
+    case Condition::kIfAbsent:
+      return hold(!live);
+    case Condition::kIfPresent:
+      return hold(live);
+    case Condition::kIfValueVersion:
+      if (!live) return Status::kNotFound;
+      return hold(current->meta.value_version == request.condition_argument);
+  }
+  return Status::kInvalid;
+}
+
+std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
+                                            const Record* current, uint64_t now_ms,
+                                            RecordContent given) {
+  if (request.mutation == Mutation::kSet) return given;
+  if (request.mutation == Mutation::kFence) {
+    return current != nullptr ? current->content : RecordContent{};
+  }
+  if (!is_live(current, now_ms)) return std::unexpected(Status::kNotFound);
+  const RecordContent& old = current->content;
+  if (request.mutation == Mutation::kDelete) return RecordContent{};
+  if (request.mutation == Mutation::kTouch) {
+    RecordContent content = old;
+    content.exptime = given.exptime;
+    return content;
+  }
+  if (old.kind != RecordKind::kInline) return std::unexpected(Status::kNotInline);
+  if (request.mutation == Mutation::kAppend || request.mutation == Mutation::kPrepend) {
+    return concatenate(request, old, given);
+  }
+  auto sum = add_delta(old.value, request.mutation == Mutation::kIncrement, request.delta);
+  if (!sum) return std::unexpected(Status::kNotNumber);
+  return with_value(old, std::move(*sum));
+}
+
+bool changes_value(Mutation mutation) {
+  return mutation != Mutation::kTouch && mutation != Mutation::kFence;
+}
+
+std::optional<std::string> add_delta(std::string_view value, bool increment, uint64_t delta) {
+  if (value.empty()) return std::nullopt;
+  // memcached parses the value together with the line end that follows it in its item.
+  const std::string text = std::string(value) + "\r\n";
+  char* end = nullptr;
+  errno = 0;
+  uint64_t number = std::strtoull(text.c_str(), &end, 10);
+  if (errno == ERANGE || end == text.c_str()) return std::nullopt;
+  if (std::isspace(static_cast<unsigned char>(*end)) == 0 && *end != '\0') return std::nullopt;
+  // strtoull negates; memcached notices a sign only on numbers that look negative.
+  const bool looks_negative = static_cast<int64_t>(number) < 0;
+  if (looks_negative && std::string_view(text.c_str()).contains('-')) return std::nullopt;
+  if (increment) {
+    number += delta;
+  } else {
+    number -= std::min(number, delta);
+  }
+  std::string sum = std::to_string(number);
+  if (sum.size() < value.size()) sum.resize(value.size(), ' ');
+  return sum;
+}
+
+}  // namespace elastripe::node

@@ -1,0 +1,32 @@
+// What one RECORD_APPLY makes of a record: pure functions, no storage.
+// docs/node-protocol.md, "RECORD_APPLY".
+#pragma once
+
+#include <optional>
+
+#include "server-patches/node/format/messages.h"
+
+namespace elastripe::node {
+
+// Largest inline value, whatever a request allows: its record fits in a frame.
+inline constexpr size_t kMaxInlineBytes = kMaxBodyBytes - (64u << 10);
+
+// Why the condition of the request does not hold, or nothing. `current` is null if there is no
+// record; it then counts as a tombstone of version `floor`.
+std::optional<Status> check_condition(const RecordApplyRequest& request, const Record* current,
+                                      uint64_t floor, uint64_t now_ms);
+
+// The new content, or why there is none: kNotFound, kNotInline, kNotNumber, kTooLarge.
+// `given` is the content that the request carries.
+std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
+                                            const Record* current, uint64_t now_ms,
+                                            RecordContent given);
+
+// Whether this mutation moves value_version, that is memcached's cas.
+bool changes_value(Mutation mutation);
+
+// memcached 1.6.18's incr and decr of a stored value: nullopt if it is no number. The new number
+// keeps the length of the old value, padded with spaces, unless it is longer.
+std::optional<std::string> add_delta(std::string_view value, bool increment, uint64_t delta);
+
+}  // namespace elastripe::node

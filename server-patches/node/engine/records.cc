@@ -1,0 +1,312 @@
+// Records: reading, committing at the head, storing, dropping tombstones.
+// docs/node-protocol.md, "Records"; rules 5-9 of docs/consistency.md.
+#include <algorithm>
+
+#include "server-patches/node/engine/impl.h"
+#include "server-patches/node/engine/mutation.h"
+
+namespace elastripe::node {
+namespace {
+
+// Why this node has not got `role` for a key of a pool with m parities, or nothing.
+std::optional<Answer> check_role(const Context& c, size_t partition_number, Role role, uint8_t m) {
+  const Partition& partition = c.map.partitions[partition_number];
+  if (role == Role::kAny) {
+    if (is_home(partition, c.self, partition.homes.size()) || is_source(partition, c.self)) {
+      return std::nullopt;
+    }
+    return refuse(Status::kNotHome, "the node is neither home nor source of the partition");
+  }
+  if (m < 1 || m > c.map.max_parities) return refuse(Status::kInvalid, "m is out of bounds");
+  const size_t place = role == Role::kTail ? 0 : m;
+  if (partition.homes.size() <= m || partition.homes[place] != c.self) {
+    return refuse(Status::kNotHome, "the node is not the head or tail of the key");
+  }
+  return std::nullopt;
+}
+
+std::optional<Answer> check_knowledge(Knowledge knowledge) {
+  if (knowledge == Knowledge::kNotSynced && !mutant(Mutant::kAnswerUnsynced)) {
+    return refuse(Status::kNotSynced, "neither the key nor its partition is synced");
+  }
+  if (knowledge == Knowledge::kLost && !mutant(Mutant::kLostIsMiss)) {
+    return refuse(Status::kLost, "the partition lost all its synced homes");
+  }
+  return std::nullopt;
+}
+
+bool carries_content(Mutation mutation) {
+  return mutation == Mutation::kSet || mutation == Mutation::kAppend ||
+         mutation == Mutation::kPrepend || mutation == Mutation::kTouch;
+}
+
+// The content that an APPLY carries; an error if it does not suit the mutation.
+Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView payload) {
+  if (request.attempt_id.is_zero()) return std::unexpected("an attempt needs an id");
+  if (!carries_content(request.mutation)) {
+    if (!payload.empty()) return std::unexpected("the mutation takes no content");
+    return RecordContent{};
+  }
+  Reader in(payload);
+  auto content = decode_content(in);
+  if (!content) return content;
+  if (!in.complete()) return std::unexpected("content has left-over bytes");
+  const bool adds = request.mutation == Mutation::kAppend || request.mutation == Mutation::kPrepend;
+  if (adds && content->kind != RecordKind::kInline) {
+    return std::unexpected("only inline bytes can be added");
+  }
+  if (request.mutation == Mutation::kSet && content->kind == RecordKind::kTombstone) {
+    return std::unexpected("a SET does not delete");
+  }
+  return content;
+}
+
+Urgency urgency_of(Mutation mutation) {
+  const bool frees_or_guards =
+      mutation == Mutation::kDelete || mutation == Mutation::kFence || mutation == Mutation::kTouch;
+  return frees_or_guards ? Urgency::kMayUseReserve : Urgency::kNewData;
+}
+
+}  // namespace
+
+Engine::Impl::Found Engine::Impl::find_record(size_t partition, std::string_view item_key) {
+  Found found{.item = store_.find(item_key), .prefix = {}};
+  if (!found.item) return found;
+  found.prefix = read_record_prefix(store_, found.item, &found.version);
+  found.forgotten = found.prefix.tenure < partitions_[partition].tenure;
+  return found;
+}
+
+OwnedBytes Engine::Impl::record_bytes(const Found& found) const {
+  OwnedBytes bytes(found.prefix.record_bytes);
+  store_.read(found.item, kRecordPrefixBytes, bytes.bytes());
+  return bytes;
+}
+
+Decoded<Record> Engine::Impl::load_record(const Found& found) const {
+  const OwnedBytes bytes = record_bytes(found);
+  return decode_record(bytes.bytes());
+}
+
+bool Engine::Impl::link_record(size_t partition, std::string_view item_key, const Record& record,
+                               ByteView encoded, Urgency urgency, const Found& replaced) {
+  const size_t item_bytes = record_item_bytes(record, encoded.size());
+  const ItemRef item = store_.allocate(item_key, item_bytes, urgency);
+  if (!item) {
+    ++counters_.out_of_memory;
+    return false;
+  }
+  std::string prefix;
+  encode(RecordItemPrefix{partitions_[partition].tenure, static_cast<uint32_t>(encoded.size())},
+         prefix);
+  store_.write(item, 0, as_view(prefix));
+  store_.write(item, kRecordPrefixBytes, encoded);
+  store_.link(item);
+  if (replaced.item) {
+    counters_.record_bytes -= store_.value_bytes(replaced.item);
+  } else {
+    ++counters_.records;
+  }
+  counters_.record_bytes += item_bytes;
+  return true;
+}
+
+void Engine::Impl::remove_record(std::string_view item_key, const Found& found) {
+  if (!store_.remove(item_key)) return;
+  --counters_.records;
+  counters_.record_bytes -= store_.value_bytes(found.item);
+}
+
+Answer Engine::Impl::record_read(const Context& c) {
+  const auto request = decode<RecordReadRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  const uint64_t hash = hash_key(request->key);
+  const size_t partition = c.map.partition_of(request->key);
+  if (auto refusal = check_role(c, partition, request->role, request->m)) {
+    return std::move(*refusal);
+  }
+  Found found;
+  {
+    const Latch held = latch(hash);
+    if (request->role != Role::kAny) {
+      if (auto refusal = check_knowledge(knowledge(partition, request->key))) {
+        return std::move(*refusal);
+      }
+    }
+    found = find_record(partition, record_item_key(request->key));
+  }
+  const FloorReply floor{partitions_[partition].floor};
+  if (!found.visible()) return answer(Status::kNotFound, floor);
+  if (request->if_version != 0 && found.version == request->if_version) {
+    return answer(Status::kSame, floor);
+  }
+  return answer(Status::kOk, floor, record_bytes(found));
+}
+
+Answer Engine::Impl::record_apply(const Context& c) {
+  const auto request = decode<RecordApplyRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  auto given = decode_given(*request, c.frame.payload);
+  if (!given) return refuse(Status::kInvalid, given.error());
+  const uint64_t hash = hash_key(request->key);
+  const size_t partition = c.map.partition_of(request->key);
+  if (auto refusal = check_role(c, partition, Role::kHead, request->m)) {
+    return std::move(*refusal);
+  }
+  const Latch held = latch(hash);
+  return apply_latched(c, *request, partition, std::move(*given));
+}
+
+Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& request,
+                                   size_t partition, RecordContent given) {
+  const Knowledge known = knowledge(partition, request.key);
+  // The one thing that a LOST partition takes: what was lost can not matter to it.
+  const bool revives = known == Knowledge::kLost && request.blind &&
+                       request.mutation == Mutation::kSet &&
+                       request.condition == Condition::kAlways;
+  if (!revives) {
+    if (auto refusal = check_knowledge(known)) return std::move(*refusal);
+  }
+  const Found found = find_record(partition, record_item_key(request.key));
+  std::optional<Record> current;
+  if (found.visible() && !revives) {
+    auto loaded = load_record(found);
+    if (!loaded) return refuse(Status::kInvalid, "stored record: " + loaded.error());
+    current = std::move(*loaded);
+  }
+  const Record* record = current ? &*current : nullptr;
+  const uint64_t floor = partitions_[partition].floor;
+  const auto answer_current = [&](Status status) {
+    const RecordApplyReply reply{.floor = floor, .whole_record = record != nullptr};
+    return answer(status, reply, record != nullptr ? record_bytes(found) : OwnedBytes());
+  };
+  if (record != nullptr) {
+    if (const RecentAttempt* attempt = record->find_attempt(request.attempt_id)) {
+      const bool newest = attempt->version == record->meta.version;
+      return answer_current(newest ? Status::kOk : Status::kSuperseded);
+    }
+  }
+  const uint64_t fence = record != nullptr ? record->meta.fence : floor;
+  if (request.base_version < fence && !mutant(Mutant::kIgnoreFence)) {
+    return answer_current(Status::kFenced);
+  }
+  const uint64_t now_ms = c.frame.header.now_ms;
+  const bool blind_head = mutant(Mutant::kBlindHead) && request.condition == Condition::kIfVersion;
+  if (!blind_head) {
+    if (auto refused = check_condition(request, record, floor, now_ms)) {
+      return answer_current(*refused);
+    }
+  }
+  auto content = mutate(request, record, now_ms, std::move(given));
+  if (!content) return answer_current(content.error());
+
+  Answer result = commit(c, request, partition, record, std::move(*content), found);
+  if (result.status == Status::kOk && revives) mark_key(partition, request.key);
+  return result;
+}
+
+Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request, size_t partition,
+                            const Record* current, RecordContent content, const Found& replaced) {
+  const uint64_t floor = partitions_[partition].floor;
+  Record next{.meta = {}, .content = std::move(content)};
+  RecordMeta& meta = next.meta;
+  if (current != nullptr) {
+    meta = current->meta;
+  } else {
+    meta.fence = floor;
+  }
+  // A revived key's old record counts as missing, yet its version stays below the new one.
+  const uint64_t before = replaced.visible() ? replaced.version : 0;
+  meta.version = std::max({before, floor, c.map.version_floor}) + 1;
+  if (changes_value(request.mutation) || current == nullptr) meta.value_version = meta.version;
+  if (request.mutation == Mutation::kFence) meta.fence = meta.version;
+  meta.recent.push_back({meta.version, request.attempt_id});
+  if (meta.recent.size() > kRecentAttempts) meta.recent.erase(meta.recent.begin());
+
+  std::string encoded_meta;
+  encode(meta, encoded_meta);
+  std::string encoded = encoded_meta;
+  encode(next.content, encoded);
+  const std::string item_key = record_item_key(request.key);
+  if (mutant(Mutant::kDeleteForgets) && request.mutation == Mutation::kDelete) {
+    remove_record(item_key, replaced);
+  } else if (!link_record(partition, item_key, next, as_view(encoded), urgency_of(request.mutation),
+                          replaced)) {
+    return refuse(Status::kNoSpace, "no memory for the record");
+  }
+  raise(max_version_, meta.version);
+  const bool proxy_has_content =
+      request.mutation == Mutation::kSet || request.mutation == Mutation::kDelete;
+  RecordApplyReply reply{.floor = floor, .whole_record = !proxy_has_content};
+  if (proxy_has_content && current != nullptr && current->content.kind == RecordKind::kStriped) {
+    encode(current->content, reply.superseded);
+  }
+  return answer(Status::kOk, reply, OwnedBytes(proxy_has_content ? encoded_meta : encoded));
+}
+
+Answer Engine::Impl::record_store(const Context& c) {
+  const auto request = decode<RecordStoreRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  const auto record = decode_record(c.frame.payload);
+  if (!record) return refuse(Status::kInvalid, record.error());
+  const size_t partition = c.map.partition_of(request->key);
+  const Partition& homes = c.map.partitions[partition];
+  if (!is_home(homes, c.self, request->sync ? homes.homes.size() : request->m + size_t{1})) {
+    return refuse(Status::kNotHome, "the node is no home of the key");
+  }
+  const uint64_t version = record->meta.version;
+  const std::string item_key = record_item_key(request->key);
+  const Latch held = latch(hash_key(request->key));
+  const Found found = find_record(partition, item_key);
+  const Knowledge known = knowledge(partition, request->key);
+  const uint64_t floor = partitions_[partition].floor;
+  const bool keeps =
+      found.visible() && found.version >= version && !mutant(Mutant::kStoreAnyVersion);
+  if (!keeps) {
+    // Where the key is not synced, the floor says nothing about it: sync brings live records that
+    // are older than the floor.
+    if (!found.visible() && known == Knowledge::kSynced && version <= floor) {
+      Answer fenced = answer(Status::kFenced, FloorReply{floor});
+      fenced.payload = OwnedBytes("the version is not above the partition's floor");
+      return fenced;
+    }
+    if (!link_record(partition, item_key, *record, c.frame.payload, Urgency::kMayUseReserve,
+                     found)) {
+      return refuse(Status::kNoSpace, "no memory for the record");
+    }
+    raise(max_version_, version);
+  }
+  if (request->revive && known == Knowledge::kLost) mark_key(partition, request->key);
+  return answer(Status::kOk, RecordStoreReply{keeps ? found.version : version});
+}
+
+Answer Engine::Impl::drop_tombstones(const Context& c) {
+  const auto request = decode<DropTombstonesRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  const size_t partition = request->partition;
+  if (partition >= c.map.partitions.size()) return refuse(Status::kInvalid, "no such partition");
+  const Partition& homes = c.map.partitions[partition];
+  if (!is_home(homes, c.self, homes.homes.size())) {
+    return refuse(Status::kNotHome, "the node is no home of the partition");
+  }
+  // While homes disagree, a tombstone may be all that stands against an older live record.
+  if (!partitions_[partition].synced) {
+    return refuse(Status::kNotSynced, "the partition is not synced");
+  }
+  for (const std::string& key : request->keys) {
+    if (c.map.partition_of(key) != partition) {
+      return refuse(Status::kInvalid, "a key is of another partition");
+    }
+  }
+  for (const std::string& key : request->keys) {
+    const std::string item_key = record_item_key(key);
+    const Latch held = latch(hash_key(key));
+    const Found found = find_record(partition, item_key);
+    if (!found.visible() || found.version > request->floor) continue;
+    const auto record = load_record(found);
+    if (record && record->is_tombstone()) remove_record(item_key, found);
+  }
+  return {};
+}
+
+}  // namespace elastripe::node

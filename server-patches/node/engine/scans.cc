@@ -1,0 +1,128 @@
+// Walks over everything that is stored: scans of records and shards, and forgetting.
+// docs/node-protocol.md, "RECORD_SCAN", "SHARD_SCAN", "Synced".
+#include <algorithm>
+
+#include "server-patches/node/engine/impl.h"
+
+namespace elastripe::node {
+namespace {
+
+// Bounds of the work and the reply of one frame; the cursor goes on where they end.
+constexpr int kWalksPerFrame = 8;
+constexpr size_t kMaxScanBytes = 4u << 20;
+constexpr size_t kMaxScanEntries = 8192;
+
+bool has_bit(const std::vector<uint8_t>& bits, size_t index) {
+  return index / 8 < bits.size() && (bits[index / 8] >> (index % 8) & 1) != 0;
+}
+
+// The object's key, if the item is a record's.
+std::optional<std::string_view> record_key(const ItemStore& store, const ItemRef& item) {
+  const std::string_view key = store.key(item);
+  if (key.empty() || key.front() != kRecordTag) return std::nullopt;
+  return key.substr(1);
+}
+
+}  // namespace
+
+Answer Engine::Impl::record_scan(const Context& c) {
+  const auto request = decode<RecordScanRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  for (size_t p = 0; p < request->partitions.size() * 8; ++p) {
+    if (!has_bit(request->partitions, p)) continue;
+    if (p >= c.map.partitions.size()) return refuse(Status::kInvalid, "no such partition");
+    const Partition& partition = c.map.partitions[p];
+    if (!is_home(partition, c.self, partition.homes.size()) && !is_source(partition, c.self)) {
+      return refuse(Status::kNotHome, "the node is neither home nor source of a partition");
+    }
+  }
+  const bool selective = request->tombstones_only || request->expired_only;
+  const size_t budget = std::clamp<size_t>(request->max_bytes, 1, kMaxScanBytes);
+  RecordScanReply reply;
+  size_t bytes = 0;
+  const auto visit = [&](const ItemRef& item) {
+    const auto key = record_key(store_, item);
+    if (!key) return true;
+    const size_t partition = c.map.partition_of(*key);
+    if (!has_bit(request->partitions, partition)) return true;
+    const RecordItemPrefix prefix = read_record_prefix(store_, item);
+    if (prefix.tenure < partitions_[partition].tenure) return true;
+    std::string encoded(prefix.record_bytes, '\0');
+    store_.read(item, kRecordPrefixBytes, std::as_writable_bytes(std::span(encoded)));
+    if (selective) {
+      const auto record = decode_record(as_view(encoded));
+      const bool wanted =
+          record && (record->is_tombstone()
+                         ? request->tombstones_only
+                         : request->expired_only && record->is_expired(c.frame.header.now_ms));
+      if (!wanted) return true;
+    }
+    bytes += key->size() + encoded.size();
+    reply.records.push_back({std::string(*key), std::move(encoded)});
+    return bytes < budget;
+  };
+  reply.cursor = request->cursor;
+  for (int walk = 0; walk < kWalksPerFrame && bytes < budget; ++walk) {
+    reply.cursor = store_.walk(reply.cursor, visit);
+    if (reply.cursor == 0) break;
+  }
+  if (reply.cursor == 0) {
+    // Read after the records: a tombstone that the walk missed because it was just collected lies
+    // at or below them.
+    for (size_t p = 0; p < c.map.partitions.size(); ++p) {
+      if (!has_bit(request->partitions, p)) continue;
+      reply.floors.emplace_back(static_cast<uint32_t>(p), partitions_[p].floor.load());
+    }
+  }
+  return answer(Status::kOk, reply);
+}
+
+Answer Engine::Impl::shard_scan(const Context& c) {
+  const auto request = decode<ShardScanRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  const size_t budget = std::clamp<size_t>(request->max_entries, 1, kMaxScanEntries);
+  const uint64_t now_ms = clock_.boottime_ms();
+  ShardScanReply reply;
+  const auto visit = [&](const ItemRef& item) {
+    const std::string_view key = store_.key(item);
+    if (key.empty() || key.front() != kShardTag) return true;
+    auto shard = read_shard_item(store_, item);
+    if (!shard) return true;
+    const uint64_t age_ms = now_ms - std::min(now_ms, shard->written_ms);
+    if (age_ms < request->min_age_ms) return true;
+    reply.shards.push_back({.name = shard->header.name,
+                            .key = std::move(shard->header.key),
+                            .age_ms = age_ms,
+                            .payload_bytes = shard->header.payload_bytes});
+    return reply.shards.size() < budget;
+  };
+  reply.cursor = request->cursor;
+  for (int walk = 0; walk < kWalksPerFrame && reply.shards.size() < budget; ++walk) {
+    reply.cursor = store_.walk(reply.cursor, visit);
+    if (reply.cursor == 0) break;
+  }
+  return answer(Status::kOk, reply);
+}
+
+void Engine::Impl::tick() {
+  std::shared_lock shared(gate_);
+  if (!map_) return;
+  const auto is_forgotten = [&](const ItemRef& item, std::string_view key) {
+    return read_record_prefix(store_, item).tenure < partitions_[map_->partition_of(key)].tenure;
+  };
+  std::vector<std::string> keys;
+  forget_cursor_ = store_.walk(forget_cursor_, [&](const ItemRef& item) {
+    const auto key = record_key(store_, item);
+    if (key && is_forgotten(item, *key)) keys.emplace_back(*key);
+    return true;
+  });
+  for (const std::string& key : keys) {
+    const Latch held = latch(hash_key(key));
+    const Found found = find_record(map_->partition_of(key), record_item_key(key));
+    if (!found.item || !found.forgotten) continue;  // written anew meanwhile
+    remove_record(record_item_key(key), found);
+    ++counters_.forgotten;
+  }
+}
+
+}  // namespace elastripe::node

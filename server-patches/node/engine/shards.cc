@@ -1,0 +1,168 @@
+// Shards: immutable items with a checksum a page. They depend on no partition: any node that is up
+// takes them. docs/node-protocol.md, "Shards"; rules 5 and 6a of docs/consistency.md.
+#include <algorithm>
+
+#include "server-patches/node/engine/checksum.h"
+#include "server-patches/node/engine/impl.h"
+
+namespace elastripe::node {
+namespace {
+
+constexpr size_t kMaxNames = 4096;  // of one SHARD_CONFIRM or SHARD_DELETE
+
+ByteView as_bytes_of(const std::vector<uint32_t>& checksums) {
+  return std::as_bytes(std::span(checksums));
+}
+
+// The checksums of `count` pages from page `first` on, as stored.
+std::vector<uint32_t> read_checksums(const ItemStore& store, const ItemRef& item,
+                                     const ShardItem& layout, size_t first, size_t count) {
+  std::vector<uint32_t> checksums(count);
+  store.read(item, layout.checksums_at + first * sizeof(uint32_t),
+             std::as_writable_bytes(std::span(checksums)));
+  return checksums;
+}
+
+}  // namespace
+
+Engine::Impl::FoundShard Engine::Impl::find_shard(const ShardName& name) {
+  const std::string item_key = shard_item_key(name);
+  FoundShard found;
+  {
+    const Latch held = latch(hash_key(item_key));
+    found.item = store_.find(item_key);
+  }
+  if (!found.item) return {};
+  auto layout = read_shard_item(store_, found.item);
+  if (!layout) {  // its memory was overwritten: as good as gone, and replaced by the next write
+    ++counters_.bad_pages;
+    return {};
+  }
+  found.layout = std::move(*layout);
+  return found;
+}
+
+bool Engine::Impl::is_intact(const FoundShard& found, uint32_t* crc) const {
+  const uint32_t payload_bytes = found.layout.header.payload_bytes;
+  OwnedBytes payload(payload_bytes);
+  store_.read(found.item, found.layout.payload_at, payload.bytes());
+  if (crc != nullptr) *crc = crc32c(payload.bytes());
+  return page_checksums(payload.bytes()) ==
+         read_checksums(store_, found.item, found.layout, 0, page_count(payload_bytes));
+}
+
+Answer Engine::Impl::shard_write(const Context& c) {
+  const auto request = decode<ShardWriteRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  const ShardHeader& header = request->header;
+  const ByteView payload = c.frame.payload;
+  if (header.payload_bytes != payload.size()) {
+    return refuse(Status::kInvalid, "the shard's length does not match its header");
+  }
+  const std::vector<uint32_t> checksums = page_checksums(payload);
+  const ShardWriteReply reply{crc32c(payload)};
+  const std::string head = shard_item_head(clock_.boottime_ms(), header);
+  const std::string item_key = shard_item_key(header.name);
+  const size_t payload_at = head.size() + checksums.size() * sizeof(uint32_t);
+
+  const Latch held = latch(hash_key(item_key));
+  const ItemRef old = store_.find(item_key);
+  if (old) {
+    if (auto layout = read_shard_item(store_, old)) {
+      // Pages tell which bytes the name was given to, even where a page has gone bad since.
+      const bool same = layout->header.payload_bytes == payload.size() &&
+                        read_checksums(store_, old, *layout, 0, checksums.size()) == checksums;
+      if (!same) return refuse(Status::kExists, "the name is taken by other bytes");
+      OwnedBytes stored(payload.size());
+      store_.read(old, layout->payload_at, stored.bytes());
+      if (std::ranges::equal(stored.bytes(), payload)) return answer(Status::kOk, reply);
+    }
+  }
+  const ItemRef item = store_.allocate(item_key, payload_at + payload.size(), Urgency::kNewData);
+  if (!item) {
+    ++counters_.out_of_memory;
+    return refuse(Status::kNoSpace, "no memory for the shard");
+  }
+  store_.write(item, 0, as_view(head));
+  store_.write(item, head.size(), as_bytes_of(checksums));
+  store_.write(item, payload_at, payload);
+  store_.link(item);
+  if (old) {
+    counters_.shard_bytes -= store_.value_bytes(old);
+  } else {
+    ++counters_.shards;
+  }
+  counters_.shard_bytes += payload_at + payload.size();
+  return answer(Status::kOk, reply);
+}
+
+Answer Engine::Impl::shard_read(const Context& c) {
+  const auto request = decode<ShardReadRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  const FoundShard found = find_shard(request->name);
+  if (!found.item) return refuse(Status::kNotHere, "no such shard");
+  const size_t total = found.layout.header.payload_bytes;
+  const size_t begin = request->offset;
+  if (begin > total || request->length > total - begin) {
+    return refuse(Status::kInvalid, "the range is beyond the shard's end");
+  }
+  const size_t end = request->length == 0 ? total : begin + request->length;
+  const size_t first_page = begin / kPageBytes;
+  const size_t pages = page_count(end) - std::min(first_page, page_count(end));
+  const size_t pages_begin = first_page * kPageBytes;
+  const size_t pages_end = std::min(pages_begin + pages * kPageBytes, total);
+
+  OwnedBytes bytes(pages == 0 ? 0 : pages_end - pages_begin);
+  store_.read(found.item, found.layout.payload_at + std::min(pages_begin, total), bytes.bytes());
+  if (page_checksums(bytes.bytes()) !=
+      read_checksums(store_, found.item, found.layout, first_page, pages)) {
+    ++counters_.bad_pages;
+    return refuse(Status::kBadPage, "a page's checksum does not match");
+  }
+  Answer result;
+  if (bytes.size() == end - begin) {
+    result.payload = std::move(bytes);
+  } else {
+    const ByteView wanted = ByteView(bytes.bytes()).subspan(begin - pages_begin, end - begin);
+    result.payload = OwnedBytes(as_text(wanted));
+  }
+  return result;
+}
+
+Answer Engine::Impl::shard_confirm(const Context& c) {
+  const auto request = decode<ShardConfirmRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  if (request->names.size() > kMaxNames) return refuse(Status::kInvalid, "too many names");
+  ShardConfirmReply reply;
+  reply.entries.reserve(request->names.size());
+  for (const ShardName& name : request->names) {
+    ShardConfirmReply::Entry entry;
+    const FoundShard found = find_shard(name);
+    if (found.item) {
+      entry.present = is_intact(found, &entry.crc32c);
+      entry.payload_bytes = found.layout.header.payload_bytes;
+      if (!entry.present) ++counters_.bad_pages;
+    }
+    reply.entries.push_back(entry);
+  }
+  return answer(Status::kOk, reply);
+}
+
+Answer Engine::Impl::shard_delete(const Context& c) {
+  const auto request = decode<ShardDeleteRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  if (request->names.size() > kMaxNames) return refuse(Status::kInvalid, "too many names");
+  ShardDeleteReply reply;
+  for (const ShardName& name : request->names) {
+    const std::string item_key = shard_item_key(name);
+    const Latch held = latch(hash_key(item_key));
+    const ItemRef item = store_.find(item_key);
+    if (!item || !store_.remove(item_key)) continue;
+    --counters_.shards;
+    counters_.shard_bytes -= store_.value_bytes(item);
+    ++reply.deleted;
+  }
+  return answer(Status::kOk, reply);
+}
+
+}  // namespace elastripe::node

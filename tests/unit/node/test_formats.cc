@@ -1,0 +1,187 @@
+// Every format comes back from its encoding as it was, and encodings have the documented layout.
+#include <array>
+#include <set>
+
+#include "tests/unit/node/node_fixture.h"
+
+namespace elastripe::node::test {
+
+TEST_CASE("a request header comes back from its 64 bytes") {
+  RequestHeader header;
+  header.opcode = Opcode::kRecordApply;
+  header.args_bytes = 10;
+  header.body_bytes = 300;
+  header.opaque = 0x0102030405060708;
+  header.cluster_id = 42;
+  header.epoch = {3, 4, 5};
+  header.incarnation = 6;
+  header.now_ms = kNowMs;
+  std::array<std::byte, kHeaderBytes> raw;
+  encode(header, raw);
+  REQUIRE(raw[0] == std::byte{0xe5});
+  REQUIRE(raw[2] == std::byte{11});
+  REQUIRE(raw[16] == std::byte{8});  // little-endian
+  const auto back = decode_request_header(raw);
+  REQUIRE(back);
+  REQUIRE(back->opcode == header.opcode);
+  REQUIRE(back->args_bytes == 10);
+  REQUIRE(back->payload_bytes() == 290);
+  REQUIRE(back->opaque == header.opaque);
+  REQUIRE(back->cluster_id == 42);
+  REQUIRE(back->epoch == header.epoch);
+  REQUIRE(back->incarnation == 6);
+  REQUIRE(back->now_ms == kNowMs);
+}
+
+TEST_CASE("a reply header comes back from its 64 bytes") {
+  ReplyHeader header;
+  header.opcode = Opcode::kShardRead;
+  header.status = Status::kBadPage;
+  header.body_bytes = 12;
+  header.opaque = 99;
+  header.incarnation = 6;
+  header.epoch = {3, 4, 5};
+  header.free_bytes = 1 << 30;
+  std::array<std::byte, kHeaderBytes> raw;
+  encode(header, raw);
+  const auto back = decode_reply_header(raw);
+  REQUIRE(back);
+  REQUIRE(back->status == Status::kBadPage);
+  REQUIRE(back->incarnation == 6);
+  REQUIRE(back->epoch == header.epoch);
+  REQUIRE(back->free_bytes == 1 << 30);
+  REQUIRE_FALSE(decode_request_header(raw));
+}
+
+TEST_CASE("headers with a wrong magic, version, opcode, flag or size are refused") {
+  RequestHeader header;
+  header.opcode = Opcode::kHello;
+  const auto refused = [&](size_t at, uint8_t value) {
+    std::array<std::byte, kHeaderBytes> raw;
+    encode(header, raw);
+    raw[at] = std::byte{value};
+    return !decode_request_header(raw).has_value();
+  };
+  REQUIRE_FALSE(refused(2, 1));
+  REQUIRE(refused(0, 0x80));
+  REQUIRE(refused(1, 2));
+  REQUIRE(refused(2, 0));
+  REQUIRE(refused(2, 17));
+  REQUIRE(refused(3, 1));
+  REQUIRE(refused(4, 1));   // args beyond the body
+  REQUIRE(refused(11, 1));  // a body of 16 MiB
+  REQUIRE(refused(36, 1));
+  std::array<std::byte, kHeaderBytes> reply;
+  encode(ReplyHeader{}, reply);
+  reply[3] = std::byte{20};
+  REQUIRE_FALSE(decode_reply_header(reply));
+}
+
+TEST_CASE("every opcode and status has a name of its own") {
+  std::set<std::string> names;
+  int opcodes = 0;
+  for (int i = 0; i < 256; ++i) {
+    if (!is_known(static_cast<uint8_t>(i))) continue;
+    ++opcodes;
+    names.insert(name(static_cast<Opcode>(i)));
+  }
+  REQUIRE(opcodes == 15);
+  for (int i = 0; i <= static_cast<int>(Status::kSuperseded); ++i) {
+    names.insert(name(static_cast<Status>(i)));
+  }
+  REQUIRE(names.size() == 35);
+  REQUIRE_FALSE(names.contains("UNKNOWN"));
+}
+
+TEST_CASE("records of every kind come back from their bytes") {
+  Record record = make_record(10, "value");
+  record.meta.fence = 3;
+  record.meta.recent = {{9, {1, 2}}, {10, {3, 4}}};
+  SECTION("inline") {}
+  SECTION("striped") { record.content = striped_content(); }
+  SECTION("tombstone") { record.content = {}; }
+  const auto back = decode_record(as_view(encoded(record)));
+  REQUIRE(back);
+  REQUIRE(*back == record);
+  REQUIRE(encoded(record) == encoded(record.meta) + encoded(record.content));
+}
+
+TEST_CASE("records that contradict themselves are refused") {
+  Record record = make_record(10, "value");
+  SECTION("size") { record.content.size = 4; }
+  SECTION("scheme") { record.content.scheme.m = 0; }
+  SECTION("attempts") { record.meta.recent.resize(9); }
+  SECTION("placement") {
+    record.content = striped_content();
+    record.content.segments[0].placement.pop_back();
+  }
+  SECTION("segment lengths") {
+    record.content = striped_content();
+    record.content.segments[0].length = 99;
+  }
+  SECTION("blocks too small for the segment") {
+    record.content = striped_content();
+    record.content.segments[0].block_bytes = 49;
+  }
+  REQUIRE_FALSE(decode_record(as_view(encoded(record))));
+}
+
+TEST_CASE("a record is expired from its second on") {
+  Record record = make_record(1, "v");
+  REQUIRE(record.is_live(kNowMs));
+  record.content.exptime = kNowMs / 1000 + 1;
+  REQUIRE(record.is_live(kNowMs));
+  REQUIRE_FALSE(record.is_live(kNowMs + 1000));
+}
+
+TEST_CASE("a shard's name takes 25 bytes and its header comes back") {
+  ShardHeader header{.name = {{1, 2}, 3, 4, 5}, .key = "key", .payload_bytes = 100};
+  header.vector_a = {0, 0};
+  REQUIRE(encoded(header.name).size() == kShardNameBytes);
+  const std::string bytes = encoded(header);
+  Reader in(as_view(bytes));
+  const auto back = decode_shard_header(in);
+  REQUIRE(back);
+  REQUIRE(*back == header);
+  REQUIRE(in.complete());
+}
+
+TEST_CASE("a sealed map comes back, and any changed byte is noticed") {
+  ClusterMap map = make_map(5, {1, 2, 0});
+  map.partitions[3].synced = false;
+  map.partitions[3].lost = true;
+  map.partitions[3].sources = {{0}, {1, 2}, {}};
+  map.nodes[2].state = NodeState::kSuspect;
+  seal(map);
+  std::string bytes = encoded(map);
+  const auto back = decode_map(as_view(bytes));
+  REQUIRE(back);
+  REQUIRE(*back == map);
+  for (size_t i = 0; i < bytes.size(); i += 7) {
+    std::string changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ 0x10);
+    REQUIRE_FALSE(decode_map(as_view(changed)));
+  }
+}
+
+TEST_CASE("maps with ids or homes that do not exist are refused even with a right hash") {
+  ClusterMap map = make_map(5, {1, 2, 0});
+  SECTION("id") { map.nodes[2].id = 3; }
+  SECTION("home") { map.partitions[0].homes[1] = 4; }
+  SECTION("too many homes") { map.partitions[0].homes = {0, 1, 2, 3}; }
+  SECTION("source") { map.partitions[0].sources = {{9}}; }
+  SECTION("no partitions") { map.partitions.clear(); }
+  SECTION("parities") { map.max_parities = 0; }
+  seal(map);
+  REQUIRE_FALSE(decode_map(as_view(encoded(map))));
+}
+
+TEST_CASE("the hash of keys is XXH3 and spreads keys over the partitions") {
+  REQUIRE(hash_key("") == 0x2d06800538d394c2);
+  const ClusterMap map = make_map(1, {0, 1, 2});
+  std::set<size_t> used;
+  for (int i = 0; i < 500; ++i) used.insert(map.partition_of("key" + std::to_string(i)));
+  REQUIRE(used.size() == kPartitions);
+}
+
+}  // namespace elastripe::node::test

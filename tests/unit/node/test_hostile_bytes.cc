@@ -1,0 +1,151 @@
+// Decoders meet every truncation and random damage: they refuse or decode, and never read out of
+// bounds or take more memory than the input warrants (run it under ASan too).
+#include <array>
+#include <random>
+
+#include "tests/unit/node/node_fixture.h"
+
+namespace elastripe::node::test {
+namespace {
+
+using DecodeAny = std::function<bool(ByteView)>;
+
+template <class Message>
+DecodeAny decodes() {
+  return [](ByteView in) { return decode<Message>(in).has_value(); };
+}
+
+struct Sample {
+  std::string what;
+  std::string bytes;
+  DecodeAny decode;
+};
+
+template <class Message>
+Sample sample(const char* what, const Message& message) {
+  return {what, encoded(message), decodes<Message>()};
+}
+
+std::vector<Sample> samples() {
+  Record striped = make_record(3, "");
+  striped.content = striped_content();
+  ClusterMap map = make_map(5, {1, 2, 0});
+  map.partitions[1].sources = {{0, 1}, {2}};
+  seal(map);
+  HelloReply hello;
+  hello.synced = {1, 2};
+  RecordApplyRequest apply;
+  apply.attempt_id = {1, 2};
+  apply.key = "key";
+  RecordScanReply scan;
+  scan.records = {{"key", "record"}, {"other", ""}};
+  scan.floors = {{1, 2}};
+  const std::vector<ShardName> names = {{{1, 2}, 3, 4, 5}, {{6, 7}, 8, 9, 10}};
+  ShardScanReply shards;
+  shards.shards = {{names[0], "key", 5, 6}};
+  const ShardHeader header{.name = names[0], .key = "key", .payload_bytes = 9, .vector_a = {1}};
+  ShardConfirmReply confirm;
+  confirm.entries = {{true, 1, 2}};
+  return {
+      {"record", encoded(make_record(9, "value")),
+       [](ByteView in) { return decode_record(in).has_value(); }},
+      {"striped record", encoded(striped),
+       [](ByteView in) { return decode_record(in).has_value(); }},
+      {"map", encoded(map), [](ByteView in) { return decode_map(in).has_value(); }},
+      sample("HELLO reply", hello),
+      sample("HEARTBEAT", HeartbeatRequest{1, 2}),
+      sample("RECORD_READ", RecordReadRequest{.key = "key"}),
+      sample("floor", FloorReply{3}),
+      sample("RECORD_APPLY", apply),
+      sample("RECORD_APPLY reply", RecordApplyReply{1, true, "content"}),
+      sample("RECORD_STORE", RecordStoreRequest{.key = "key"}),
+      sample("RECORD_STORE reply", RecordStoreReply{3}),
+      sample("RECORD_SCAN", RecordScanRequest{.partitions = {0xff, 1}}),
+      sample("RECORD_SCAN reply", scan),
+      sample("MARK_SYNCED", MarkSyncedRequest{1, "key", 2}),
+      sample("RAISE_FLOOR", RaiseFloorRequest{1, 2}),
+      sample("DROP_TOMBSTONES", DropTombstonesRequest{1, 2, {"a", "b"}}),
+      sample("SHARD_WRITE", ShardWriteRequest{header}),
+      sample("SHARD_WRITE reply", ShardWriteReply{1}),
+      sample("SHARD_READ", ShardReadRequest{names[0], 1, 2}),
+      sample("SHARD_CONFIRM", ShardConfirmRequest{names}),
+      sample("SHARD_CONFIRM reply", confirm),
+      sample("SHARD_DELETE", ShardDeleteRequest{names}),
+      sample("SHARD_DELETE reply", ShardDeleteReply{1}),
+      sample("SHARD_SCAN", ShardScanRequest{1, 2, 3}),
+      sample("SHARD_SCAN reply", shards),
+  };
+}
+
+// On the heap with its exact size, so that ASan sees a read past its end.
+bool decode_exact(const Sample& s, std::string_view bytes) {
+  OwnedBytes exact(bytes);
+  return s.decode(exact.bytes());
+}
+
+}  // namespace
+
+TEST_CASE("every message decodes whole and at no truncation") {
+  for (const Sample& s : samples()) {
+    INFO(s.what);
+    REQUIRE(decode_exact(s, s.bytes));
+    for (size_t n = 0; n < s.bytes.size(); ++n) {
+      INFO("cut to " << n << " of " << s.bytes.size());
+      REQUIRE_FALSE(decode_exact(s, std::string_view(s.bytes).substr(0, n)));
+    }
+    REQUIRE_FALSE(decode_exact(s, s.bytes + '\0'));
+  }
+}
+
+TEST_CASE("random damage never breaks a decoder") {
+  const uint32_t seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  size_t refused = 0;
+  for (const Sample& s : samples()) {
+    for (int round = 0; round < 2000; ++round) {
+      std::string bytes = s.bytes;
+      for (uint32_t changes = 1 + random() % 4; changes > 0; --changes) {
+        bytes[random() % bytes.size()] = static_cast<char>(random() % 3 == 0 ? 0xff : random());
+      }
+      if (random() % 4 == 0) bytes.resize(random() % (bytes.size() + 1));
+      refused += decode_exact(s, bytes) ? 0 : 1;
+    }
+  }
+  REQUIRE(refused > 0);
+}
+
+TEST_CASE("frames of random bytes leave the engine answering") {
+  const uint32_t seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  TestNode node;
+  REQUIRE(status(node.set("key", "value")) == "OK");
+  const auto all = samples();
+  for (int round = 0; round < 5000; ++round) {
+    const Sample& args = all[random() % all.size()];
+    std::string bytes = args.bytes;
+    bytes[random() % bytes.size()] = static_cast<char>(random());
+    const std::string& payload = all[random() % 3].bytes;
+    uint8_t opcode = 0;
+    while (!is_known(opcode) || opcode == static_cast<uint8_t>(Opcode::kInstallMap)) {
+      opcode = static_cast<uint8_t>(random() % 32);
+    }
+    node.send(static_cast<Opcode>(opcode), bytes, random() % 2 == 0 ? payload : std::string());
+  }
+  REQUIRE(node.stat("refused_INVALID") > 0);
+  REQUIRE(node.stat("frames") > 5000);
+}
+
+TEST_CASE("a frame whose sizes contradict its header is refused") {
+  TestNode node;
+  const auto refused = [&](const std::function<void(RequestHeader&)>& change) {
+    return status(node.send(Opcode::kRaiseFloor, encoded(RaiseFloorRequest{0, 1}), {}, change));
+  };
+  REQUIRE(refused({}) == "OK");
+  REQUIRE(refused([](RequestHeader& h) { h.args_bytes = 5; }) == "INVALID");
+  REQUIRE(refused([](RequestHeader& h) { h.body_bytes = 500; }) == "INVALID");
+  REQUIRE(refused([](RequestHeader& h) { h.body_bytes = 1; }) == "INVALID");
+}
+
+}  // namespace elastripe::node::test

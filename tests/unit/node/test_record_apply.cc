@@ -1,0 +1,315 @@
+// RECORD_APPLY: versions, fences, attempts, conditions, mutations; rules 5-7 and 9.
+#include "tests/unit/node/node_fixture.h"
+
+namespace elastripe::node::test {
+namespace {
+
+constexpr uint64_t kFloorOfEpoch1 = 1ull << kCounterBits;
+
+}  // namespace
+
+TEST_CASE("the head assigns versions above the map's floor, one a commit") {
+  TestNode node;
+  const RecordMeta first = meta_of(node.set("key", "a"));
+  REQUIRE(first.version == kFloorOfEpoch1 + 1);
+  REQUIRE(first.value_version == first.version);
+  REQUIRE(first.fence == 0);
+  const RecordMeta second = meta_of(node.set("key", "b"));
+  REQUIRE(second.version == first.version + 1);
+  REQUIRE(second.recent.size() == 2);
+  REQUIRE(second.recent.back().version == second.version);
+  const Record record = record_of(node.read("key"));
+  REQUIRE(record.meta == second);
+  REQUIRE(record.content == inline_content("b"));
+}
+
+TEST_CASE("a version is above the partition's floor too") {
+  TestNode node;
+  node.raise_floor("key", 5 * kFloorOfEpoch1);
+  REQUIRE(meta_of(node.set("key", "a")).version == 5 * kFloorOfEpoch1 + 1);
+  REQUIRE(node.hello().max_version == 5 * kFloorOfEpoch1 + 1);
+}
+
+TEST_CASE("only the head applies and only the tail answers tail reads") {
+  TestNode node({1, 2, 0});
+  auto request = node.request("key", Mutation::kSet);
+  REQUIRE(status(node.read("key", Role::kTail)) == "NOT_HOME");
+  request.m = 1;
+  REQUIRE(status(node.apply(request, inline_content("v"))) == "NOT_HOME");
+  request.m = 0;
+  REQUIRE(status(node.apply(request, inline_content("v"))) == "INVALID");
+  request.m = 3;
+  REQUIRE(status(node.apply(request, inline_content("v"))) == "INVALID");
+
+  TestNode tail({0, 1, 2});
+  REQUIRE(status(tail.set("key", "v")) == "NOT_HOME");
+  REQUIRE(status(tail.read("key", Role::kTail)) == "NOT_FOUND");
+  REQUIRE(status(tail.read("key", Role::kHead)) == "NOT_HOME");
+
+  TestNode stranger({1, 2, 3});
+  REQUIRE(status(stranger.read("key", Role::kAny)) == "NOT_HOME");
+  TestNode too_few({1, 0});
+  REQUIRE(status(too_few.set("key", "v")) == "NOT_HOME");
+}
+
+TEST_CASE("a read with the right version costs no record") {
+  TestNode node;
+  const uint64_t version = meta_of(node.set("key", "value")).version;
+  const Reply same = node.read("key", Role::kHead, version);
+  REQUIRE(status(same) == "SAME");
+  REQUIRE(same.payload.size() == 0);
+  REQUIRE(status(node.read("key", Role::kHead, version - 1)) == "OK");
+}
+
+TEST_CASE("conditions hold or refuse with the current record") {
+  TestNode node;
+  const auto try_set = [&](Condition condition, uint64_t argument) {
+    auto request = node.request("key", Mutation::kSet);
+    request.condition = condition;
+    request.condition_argument = argument;
+    return node.apply(request, inline_content("new"));
+  };
+  SECTION("of a missing record") {
+    REQUIRE(status(try_set(Condition::kIfPresent, 0)) == "CONDITION_FAILED");
+    REQUIRE(status(try_set(Condition::kIfVersion, 1)) == "CONDITION_FAILED");
+    const Reply absent = try_set(Condition::kIfValueVersion, 0);
+    REQUIRE(status(absent) == "NOT_FOUND");
+    REQUIRE(absent.payload.size() == 0);
+    SECTION("version 0") { REQUIRE(status(try_set(Condition::kIfVersion, 0)) == "OK"); }
+    SECTION("absent") { REQUIRE(status(try_set(Condition::kIfAbsent, 0)) == "OK"); }
+    SECTION("the floor counts as its version") {
+      node.raise_floor("key", 50);
+      const Reply failed = try_set(Condition::kIfVersion, 0);
+      REQUIRE(status(failed) == "CONDITION_FAILED");
+      REQUIRE(args_of<RecordApplyReply>(failed).floor == 50);
+      REQUIRE(status(try_set(Condition::kIfVersion, 50)) == "OK");
+    }
+  }
+  SECTION("of a live record") {
+    const RecordMeta meta = meta_of(node.set("key", "old"));
+    const Reply failed = try_set(Condition::kIfAbsent, 0);
+    REQUIRE(status(failed) == "CONDITION_FAILED");
+    REQUIRE(record_of(failed).content.value == "old");
+    REQUIRE(status(try_set(Condition::kIfVersion, meta.version - 1)) == "CONDITION_FAILED");
+    REQUIRE(status(try_set(Condition::kIfValueVersion, meta.version - 1)) == "CONDITION_FAILED");
+    REQUIRE(record_of(node.read("key")).meta == meta);
+    SECTION("version") { REQUIRE(status(try_set(Condition::kIfVersion, meta.version)) == "OK"); }
+    SECTION("value version") {
+      REQUIRE(status(try_set(Condition::kIfValueVersion, meta.value_version)) == "OK");
+    }
+    SECTION("present") { REQUIRE(status(try_set(Condition::kIfPresent, 0)) == "OK"); }
+  }
+  SECTION("of an expired record and of a tombstone") {
+    bool tombstone = GENERATE(false, true);
+    node.set("key", "old", tombstone ? 0 : kNowMs / 1000);
+    if (tombstone) node.apply(node.request("key", Mutation::kDelete));
+    REQUIRE(status(try_set(Condition::kIfPresent, 0)) == "CONDITION_FAILED");
+    const Reply not_found = try_set(Condition::kIfValueVersion, 0);
+    REQUIRE(status(not_found) == "NOT_FOUND");
+    REQUIRE(record_of(not_found).is_tombstone() == tombstone);  // the proxy pushes it down
+    REQUIRE(status(try_set(Condition::kIfAbsent, 0)) == "OK");
+  }
+}
+
+TEST_CASE("an attempt commits once") {
+  TestNode node;
+  auto request = node.request("key", Mutation::kIncrement);
+  request.delta = 1;
+  node.set("key", "5");
+  const Reply first = node.apply(request);
+  REQUIRE(record_of(first).content.value == "6");
+  const Reply again = node.apply(request);
+  REQUIRE(status(again) == "OK");
+  REQUIRE(payload_of(again) == payload_of(first));
+  REQUIRE(args_of<RecordApplyReply>(again).whole_record);
+  node.set("key", "100");
+  const Reply late = node.apply(request);
+  REQUIRE(status(late) == "SUPERSEDED");
+  REQUIRE(record_of(late).content.value == "100");
+  SECTION("the list keeps the last eight") {
+    for (int i = 0; i < 6; ++i) node.set("key", "1");
+    REQUIRE(status(node.apply(request)) == "SUPERSEDED");
+    node.set("key", "1");
+    REQUIRE(record_of(node.read("key")).meta.recent.size() == kRecentAttempts);
+    REQUIRE(record_of(node.apply(request)).content.value == "2");
+  }
+}
+
+TEST_CASE("a transaction that began before the fence starts again") {
+  TestNode node;
+  const uint64_t version = meta_of(node.set("key", "v")).version;
+  const Record fenced = record_of(node.apply(node.request("key", Mutation::kFence)));
+  REQUIRE(fenced.meta.fence == version + 1);
+  REQUIRE(fenced.meta.version == version + 1);
+  REQUIRE(fenced.meta.value_version == version);
+  REQUIRE(fenced.content.value == "v");
+  auto request = node.request("key", Mutation::kSet);
+  request.base_version = version;
+  const Reply refused = node.apply(request, inline_content("late"));
+  REQUIRE(status(refused) == "FENCED");
+  REQUIRE(record_of(refused) == fenced);
+  request.base_version = fenced.meta.version;
+  const Reply applied = node.apply(request, inline_content("new"));
+  REQUIRE(status(applied) == "OK");
+  REQUIRE(meta_of(applied).fence == fenced.meta.fence);
+}
+
+TEST_CASE("the floor fences a missing record, and a fence of one leaves a tombstone") {
+  TestNode node;
+  node.raise_floor("key", 70);
+  auto request = node.request("key", Mutation::kSet);
+  request.base_version = 69;
+  const Reply refused = node.apply(request, inline_content("late"));
+  REQUIRE(status(refused) == "FENCED");
+  REQUIRE(refused.payload.size() == 0);
+  REQUIRE(args_of<RecordApplyReply>(refused).floor == 70);
+  const Record fence = record_of(node.apply(node.request("key", Mutation::kFence)));
+  REQUIRE(fence.is_tombstone());
+  REQUIRE(fence.meta.fence == fence.meta.version);
+  REQUIRE(fence.meta.value_version == fence.meta.version);
+}
+
+TEST_CASE("append and prepend add to a live inline value and keep its flags") {
+  TestNode node;
+  node.set("key", "middle", kNowMs / 1000 + 10);
+  node.apply(node.request("key", Mutation::kAppend), inline_content(">"));
+  const Record record =
+      record_of(node.apply(node.request("key", Mutation::kPrepend), inline_content("<")));
+  REQUIRE(record.content == inline_content("<middle>", kNowMs / 1000 + 10));
+  REQUIRE(record.meta.value_version == record.meta.version);
+  SECTION("up to the request's limit") {
+    auto request = node.request("key", Mutation::kAppend);
+    request.inline_max_bytes = 9;
+    REQUIRE(status(node.apply(request, inline_content("12"))) == "TOO_LARGE");
+    REQUIRE(record_of(node.read("key")) == record);
+    REQUIRE(status(node.apply(request, inline_content("1"))) == "OK");
+  }
+  SECTION("not to a missing, an expired or a striped object") {
+    REQUIRE(status(node.apply(node.request("none", Mutation::kAppend), inline_content("x"))) ==
+            "NOT_FOUND");
+    node.now_ms += 10'000;
+    REQUIRE(status(node.apply(node.request("key", Mutation::kAppend), inline_content("x"))) ==
+            "NOT_FOUND");
+    node.apply(node.request("striped", Mutation::kSet), striped_content());
+    const Reply striped =
+        node.apply(node.request("striped", Mutation::kPrepend), inline_content("x"));
+    REQUIRE(status(striped) == "NOT_INLINE");
+    REQUIRE(record_of(striped).content == striped_content());
+  }
+}
+
+TEST_CASE("increment and decrement change numbers only") {
+  TestNode node;
+  node.set("key", "10");
+  auto request = node.request("key", Mutation::kDecrement);
+  request.delta = 3;
+  REQUIRE(record_of(node.apply(request)).content.value == "7 ");
+  node.set("key", "apples");
+  const Reply refused = node.apply(node.request("key", Mutation::kIncrement));
+  REQUIRE(status(refused) == "NOT_NUMBER");
+  REQUIRE(record_of(refused).content.value == "apples");
+  REQUIRE(status(node.apply(node.request("none", Mutation::kIncrement))) == "NOT_FOUND");
+  node.apply(node.request("striped", Mutation::kSet), striped_content());
+  REQUIRE(status(node.apply(node.request("striped", Mutation::kIncrement))) == "NOT_INLINE");
+}
+
+TEST_CASE("touch moves the expiry and not the value's version") {
+  TestNode node;
+  const RecordMeta before = meta_of(node.set("key", "v"));
+  RecordContent expiry;
+  expiry.exptime = 12345;
+  const Record record = record_of(node.apply(node.request("key", Mutation::kTouch), expiry));
+  REQUIRE(record.content == inline_content("v", 12345));
+  REQUIRE(record.meta.version == before.version + 1);
+  REQUIRE(record.meta.value_version == before.value_version);
+  REQUIRE(status(node.apply(node.request("none", Mutation::kTouch), expiry)) == "NOT_FOUND");
+}
+
+TEST_CASE("delete leaves a tombstone that keeps the versions rising") {
+  TestNode node;
+  const RecordMeta before = meta_of(node.set("key", "v"));
+  const RecordMeta deleted = meta_of(node.apply(node.request("key", Mutation::kDelete)));
+  REQUIRE(deleted.version == before.version + 1);
+  REQUIRE(deleted.value_version == deleted.version);
+  REQUIRE(record_of(node.read("key")).is_tombstone());
+  REQUIRE(status(node.apply(node.request("key", Mutation::kDelete))) == "NOT_FOUND");
+  REQUIRE(meta_of(node.set("key", "w")).version == deleted.version + 1);
+}
+
+TEST_CASE("the answer tells which shards a commit superseded, and what its payload is") {
+  TestNode node;
+  const auto superseded = [&](const Reply& reply) {
+    return args_of<RecordApplyReply>(reply).superseded;
+  };
+  REQUIRE(superseded(node.apply(node.request("key", Mutation::kSet), striped_content())).empty());
+  const Reply touched = node.apply(node.request("key", Mutation::kTouch), RecordContent{});
+  REQUIRE(superseded(touched).empty());
+  REQUIRE(args_of<RecordApplyReply>(touched).whole_record);
+  const Reply set = node.set("key", "inline");
+  REQUIRE(superseded(set) == encoded(striped_content()));
+  REQUIRE_FALSE(args_of<RecordApplyReply>(set).whole_record);
+  REQUIRE(superseded(node.set("key", "again")).empty());
+  node.apply(node.request("key", Mutation::kSet), striped_content());
+  const Reply deleted = node.apply(node.request("key", Mutation::kDelete));
+  REQUIRE(superseded(deleted) == encoded(striped_content()));
+}
+
+TEST_CASE("a read returns what has expired; the sender's time decides") {
+  TestNode node;
+  node.set("key", "v", kNowMs / 1000 - 5);
+  const Record record = record_of(node.read("key"));
+  REQUIRE(record.is_expired(kNowMs));
+}
+
+TEST_CASE("an apply whose content does not suit its mutation is invalid") {
+  TestNode node;
+  REQUIRE(status(node.apply(node.request("key", Mutation::kSet), RecordContent{})) == "INVALID");
+  REQUIRE(status(node.apply(node.request("key", Mutation::kSet))) == "INVALID");
+  REQUIRE(status(node.apply(node.request("key", Mutation::kDelete), inline_content("x"))) ==
+          "INVALID");
+  REQUIRE(status(node.apply(node.request("key", Mutation::kAppend), striped_content())) ==
+          "INVALID");
+  auto request = node.request("key", Mutation::kDelete);
+  request.attempt_id = {};
+  REQUIRE(status(node.apply(request)) == "INVALID");
+  REQUIRE(status(node.read("key")) == "NOT_FOUND");
+}
+
+TEST_CASE("without memory a commit is refused and what is stored is intact") {
+  const size_t cost = ArenaStore::cost(4, 8 + 2000);
+  TestNode node({1, 2, 0}, {.limit_bytes = 4 * cost, .reserve_bytes = cost, .buckets = 16});
+  const std::string value(1500, 'v');
+  REQUIRE(status(node.set("one", value)) == "OK");
+  REQUIRE(status(node.set("two", value)) == "OK");
+  REQUIRE(status(node.set("six", value)) == "OK");
+  const Record before = record_of(node.read("one"));
+  const Reply full = node.set("one", value);
+  REQUIRE(status(full) == "NO_SPACE");
+  REQUIRE(full.header.free_bytes < cost);
+  REQUIRE(record_of(node.read("one")) == before);
+  auto append = node.request("two", Mutation::kAppend);
+  REQUIRE(status(node.apply(append, inline_content("x"))) == "NO_SPACE");
+  REQUIRE(record_of(node.read("two")).content.value == value);
+  REQUIRE(node.stat("out_of_memory") == 2);
+  SECTION("a touch, a fence and a delete use the reserve") {
+    RecordContent expiry;
+    REQUIRE(status(node.apply(node.request("one", Mutation::kTouch), expiry)) == "OK");
+    REQUIRE(status(node.apply(node.request("two", Mutation::kFence))) == "OK");
+    REQUIRE(status(node.apply(node.request("six", Mutation::kDelete))) == "OK");
+    REQUIRE(status(node.set("one", value)) == "OK");
+  }
+}
+
+TEST_CASE("a tombstone fits in place of the smallest record when all memory is gone") {
+  TestNode node({1, 2, 0}, {.limit_bytes = 20'000, .reserve_bytes = 0, .buckets = 16});
+  int stored = 0;
+  while (status(node.set("key" + std::to_string(stored), "")) == "OK") ++stored;
+  REQUIRE(stored > 10);
+  for (int i = 0; i < stored; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    REQUIRE(status(node.apply(node.request(key, Mutation::kDelete))) == "OK");
+    REQUIRE(record_of(node.read(key)).is_tombstone());
+  }
+}
+
+}  // namespace elastripe::node::test

@@ -1,0 +1,143 @@
+// Scans: whole, bounded a frame, and complete although things change meanwhile.
+#include <map>
+#include <set>
+
+#include "tests/unit/node/node_fixture.h"
+
+namespace elastripe::node::test {
+namespace {
+
+std::vector<uint8_t> all_partitions() { return std::vector<uint8_t>(kPartitions / 8, 0xff); }
+
+struct Scan {
+  std::map<std::string, std::string> records;
+  std::map<uint32_t, uint64_t> floors;
+  int frames = 0;
+};
+
+Scan scan(TestNode& node, RecordScanRequest request, const std::function<void()>& between = {}) {
+  Scan result;
+  do {
+    const auto reply = args_of<RecordScanReply>(node.send(Opcode::kRecordScan, encoded(request)));
+    for (const ScannedRecord& record : reply.records) result.records[record.key] = record.record;
+    for (const auto& [partition, floor] : reply.floors) result.floors[partition] = floor;
+    request.cursor = reply.cursor;
+    ++result.frames;
+    if (between) between();
+  } while (request.cursor != 0);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a scan returns every record of the partitions, and the floors at its end") {
+  TestNode node({0, 1, 2});
+  for (uint64_t i = 1; i <= 300; ++i) {
+    node.store_record("key" + std::to_string(i), make_record(i, std::string(100, 'v')));
+  }
+  node.raise_floor("key1", 7);
+  const Scan whole = scan(node, {.max_bytes = 4096, .partitions = all_partitions()});
+  REQUIRE(whole.records.size() == 300);
+  REQUIRE(whole.frames > 5);
+  REQUIRE(whole.floors.size() == kPartitions);
+  REQUIRE(whole.floors.at(node.partition("key1")) == 7);
+  REQUIRE(whole.records.at("key9") == encoded(make_record(9, std::string(100, 'v'))));
+
+  std::vector<uint8_t> one(kPartitions / 8, 0);
+  const uint32_t partition = node.partition("key1");
+  one[partition / 8] = static_cast<uint8_t>(1 << partition % 8);
+  const Scan part = scan(node, {.max_bytes = 4096, .partitions = one});
+  REQUIRE(part.floors.size() == 1);
+  REQUIRE(part.records.contains("key1"));
+  for (const auto& [key, record] : part.records) REQUIRE(node.partition(key) == partition);
+}
+
+TEST_CASE("a scan may ask for tombstones and for what has expired") {
+  TestNode node({0, 1, 2});
+  Record expired = make_record(2, "v");
+  expired.content.exptime = kNowMs / 1000;
+  node.store_record("live", make_record(1, "v"));
+  node.store_record("expired", expired);
+  node.store_record("tombstone", make_tombstone(3));
+  const auto keys = [&](bool tombstones, bool expirees) {
+    std::set<std::string> found;
+    const RecordScanRequest request{.max_bytes = 1000,
+                                    .tombstones_only = tombstones,
+                                    .expired_only = expirees,
+                                    .partitions = all_partitions()};
+    for (const auto& [key, record] : scan(node, request).records) found.insert(key);
+    return found;
+  };
+  REQUIRE(keys(false, false).size() == 3);
+  REQUIRE(keys(true, false) == std::set<std::string>{"tombstone"});
+  REQUIRE(keys(false, true) == std::set<std::string>{"expired"});
+  REQUIRE(keys(true, true) == std::set<std::string>{"expired", "tombstone"});
+}
+
+TEST_CASE("what is stored during a whole scan is in it, whatever else changes") {
+  TestNode node({0, 1, 2}, {.buckets = 20'000});
+  const int count = 2000;
+  uint64_t version = 0;
+  for (int i = 0; i < count; ++i) {
+    node.store_record("key" + std::to_string(i), make_record(++version, "v"));
+  }
+  int round = 0;
+  const Scan whole = scan(node, {.max_bytes = 10'000, .partitions = all_partitions()}, [&] {
+    for (int i = 0; i < 20; ++i) {
+      const int n = (round * 20 + i) % count;
+      node.store_record("key" + std::to_string(n), make_record(++version, "changed"));
+      node.store_record("new" + std::to_string(n), make_record(++version, "new"));
+    }
+    ++round;
+  });
+  REQUIRE(round > 5);
+  for (int i = 0; i < count; ++i) REQUIRE(whole.records.contains("key" + std::to_string(i)));
+}
+
+TEST_CASE("scans of partitions that are not here are refused") {
+  TestNode node({0, 1, 2});
+  ClusterMap next = make_map(2, {0, 1, 2});
+  next.partitions[3].homes = {1, 2, 3};
+  node.install(next);
+  node.grant();
+  const auto scan_bits = [&](std::vector<uint8_t> bits) {
+    return status(
+        node.send(Opcode::kRecordScan, encoded(RecordScanRequest{.partitions = std::move(bits)})));
+  };
+  REQUIRE(scan_bits({0x07}) == "OK");
+  REQUIRE(scan_bits({0x08}) == "NOT_HOME");
+  REQUIRE(scan_bits({0, 0, 1}) == "INVALID");
+  REQUIRE(scan_bits({}) == "OK");
+}
+
+TEST_CASE("a scan of shards lists names, owners and ages, the old ones if asked") {
+  TestNode node;
+  for (uint8_t i = 0; i < 50; ++i) {
+    const ShardHeader header{.name = {{1, 2}, 0, 0, i}, .key = "owner", .payload_bytes = 3};
+    node.send(Opcode::kShardWrite, encoded(ShardWriteRequest{header}), "abc");
+    if (i == 24) node.clock.now_ms += 1000;
+  }
+  node.set("record", "is no shard");
+  const auto list = [&](uint32_t min_age_ms) {
+    std::map<uint8_t, ScannedShard> found;
+    ShardScanRequest request{.max_entries = 7, .min_age_ms = min_age_ms};
+    int frames = 0;
+    do {
+      const auto reply = args_of<ShardScanReply>(node.send(Opcode::kShardScan, encoded(request)));
+      for (const ScannedShard& shard : reply.shards) found[shard.name.index] = shard;
+      request.cursor = reply.cursor;
+      ++frames;
+    } while (request.cursor != 0);
+    REQUIRE(frames > 3);
+    return found;
+  };
+  const auto all = list(0);
+  REQUIRE(all.size() == 50);
+  REQUIRE(all.at(3).key == "owner");
+  REQUIRE(all.at(3).age_ms == 1000);
+  REQUIRE(all.at(40).age_ms == 0);
+  REQUIRE(all.at(40).payload_bytes == 3);
+  REQUIRE(list(500).size() == 25);
+}
+
+}  // namespace elastripe::node::test

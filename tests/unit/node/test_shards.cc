@@ -1,0 +1,171 @@
+// Shards: immutable, checked page by page, served whatever partitions do.
+#include "server-patches/node/engine/checksum.h"
+#include "server-patches/node/engine/item_formats.h"
+#include "tests/unit/node/node_fixture.h"
+
+namespace elastripe::node::test {
+namespace {
+
+const ShardName kShard{{11, 12}, 3, 0, 1};
+
+std::string pattern(size_t bytes) {
+  std::string out(bytes, '\0');
+  for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<char>(i * 7 + i / 256);
+  return out;
+}
+
+Reply write(TestNode& node, const ShardName& name, std::string_view bytes) {
+  const ShardHeader header{
+      .name = name, .key = "owner", .payload_bytes = static_cast<uint32_t>(bytes.size())};
+  return node.send(Opcode::kShardWrite, encoded(ShardWriteRequest{header}), bytes);
+}
+Reply read(TestNode& node, const ShardName& name, uint32_t offset = 0, uint32_t length = 0) {
+  return node.send(Opcode::kShardRead, encoded(ShardReadRequest{name, offset, length}));
+}
+ShardConfirmReply::Entry confirm(TestNode& node, const ShardName& name) {
+  return args_of<ShardConfirmReply>(
+             node.send(Opcode::kShardConfirm, encoded(ShardConfirmRequest{{name}})))
+      .entries.at(0);
+}
+// Flips a bit of the stored payload, as bad memory would.
+void damage(TestNode& node, const ShardName& name, size_t offset) {
+  const ItemRef item = node.store.find(shard_item_key(name));
+  const auto layout = read_shard_item(node.store, item);
+  REQUIRE(layout);
+  std::byte byte;
+  node.store.read(item, layout->payload_at + offset, {&byte, 1});
+  byte ^= std::byte{4};
+  node.store.write(item, layout->payload_at + offset, {&byte, 1});
+}
+
+}  // namespace
+
+TEST_CASE("a shard is read back whole and in any range") {
+  TestNode node({1, 2, 3});  // home of nothing
+  const auto bytes = GENERATE(as<size_t>{}, 0, 1, 4095, 4096, 4097, 3 * 4096, 100'000);
+  const std::string payload = pattern(bytes);
+  const Reply written = write(node, kShard, payload);
+  REQUIRE(status(written) == "OK");
+  REQUIRE(args_of<ShardWriteReply>(written).crc32c == crc32c(as_view(payload)));
+  REQUIRE(payload_of(read(node, kShard)) == payload);
+  for (const uint32_t offset : {0u, 1u, 4095u, 4096u, 5000u}) {
+    for (const uint32_t length : {1u, 4096u, 8192u}) {
+      const Reply part = read(node, kShard, offset, length);
+      if (offset + length > bytes) {
+        REQUIRE(status(part) == "INVALID");
+      } else {
+        REQUIRE(payload_of(part) == payload.substr(offset, length));
+      }
+    }
+  }
+  REQUIRE(status(read(node, kShard, static_cast<uint32_t>(bytes))) == "OK");
+  REQUIRE(status(read(node, kShard, static_cast<uint32_t>(bytes) + 1)) == "INVALID");
+  REQUIRE(status(read(node, kShard, UINT32_MAX, UINT32_MAX)) == "INVALID");
+}
+
+TEST_CASE("a shard that is not there is an erasure") {
+  TestNode node;
+  write(node, kShard, "bytes");
+  ShardName other = kShard;
+  other.generation = 1;
+  REQUIRE(status(read(node, other)) == "NOT_HERE");
+}
+
+TEST_CASE("the same shard may be written twice, other bytes under its name may not") {
+  TestNode node;
+  write(node, kShard, pattern(5000));
+  REQUIRE(status(write(node, kShard, pattern(5000))) == "OK");
+  std::string other = pattern(5000);
+  other[4999] = static_cast<char>(other[4999] ^ 1);
+  REQUIRE(status(write(node, kShard, other)) == "EXISTS");
+  REQUIRE(status(write(node, kShard, pattern(4999))) == "EXISTS");
+  REQUIRE(payload_of(read(node, kShard)) == pattern(5000));
+  REQUIRE(node.stat("shards") == 1);
+}
+
+TEST_CASE("a shard whose length is not its header's is refused") {
+  TestNode node;
+  const ShardHeader header{.name = kShard, .key = "owner", .payload_bytes = 4};
+  REQUIRE(status(node.send(Opcode::kShardWrite, encoded(ShardWriteRequest{header}), "five!")) ==
+          "INVALID");
+}
+
+TEST_CASE("a bad page is an erasure for reads that touch it, and a new copy heals it") {
+  TestNode node;
+  const std::string payload = pattern(3 * 4096);
+  write(node, kShard, payload);
+  damage(node, kShard, 5000);
+  REQUIRE(status(read(node, kShard)) == "BAD_PAGE");
+  REQUIRE(status(read(node, kShard, 8191, 1)) == "BAD_PAGE");
+  REQUIRE(payload_of(read(node, kShard, 0, 4096)) == payload.substr(0, 4096));
+  REQUIRE(payload_of(read(node, kShard, 8192)) == payload.substr(8192));
+  REQUIRE_FALSE(confirm(node, kShard).present);
+  REQUIRE(node.stat("bad_pages") == 3);
+  REQUIRE(status(write(node, kShard, payload)) == "OK");
+  REQUIRE(payload_of(read(node, kShard)) == payload);
+  REQUIRE(node.stat("shards") == 1);
+}
+
+TEST_CASE("confirm tells which shards are here intact, in the order asked") {
+  TestNode node;
+  write(node, kShard, "bytes");
+  ShardName other = kShard;
+  other.index = 9;
+  const auto reply = args_of<ShardConfirmReply>(
+      node.send(Opcode::kShardConfirm, encoded(ShardConfirmRequest{{other, kShard}})));
+  REQUIRE(reply.entries.size() == 2);
+  REQUIRE_FALSE(reply.entries[0].present);
+  REQUIRE(reply.entries[1].present);
+  REQUIRE(reply.entries[1].crc32c == crc32c(as_view("bytes")));
+  REQUIRE(reply.entries[1].payload_bytes == 5);
+}
+
+TEST_CASE("delete removes the shards that are here and counts them") {
+  TestNode node;
+  const uint64_t used = node.store.memory().used_bytes;
+  write(node, kShard, "bytes");
+  ShardName other = kShard;
+  other.index = 9;
+  const auto remove = [&] {
+    return args_of<ShardDeleteReply>(
+               node.send(Opcode::kShardDelete, encoded(ShardDeleteRequest{{other, kShard}})))
+        .deleted;
+  };
+  REQUIRE(remove() == 1);
+  REQUIRE(remove() == 0);
+  REQUIRE(status(read(node, kShard)) == "NOT_HERE");
+  REQUIRE(node.store.memory().used_bytes == used);
+  REQUIRE(node.stat("shards") == 0);
+  REQUIRE(node.stat("shard_bytes") == 0);
+}
+
+TEST_CASE("requests with too many names are refused") {
+  TestNode node;
+  const std::vector<ShardName> names(4097, kShard);
+  REQUIRE(status(node.send(Opcode::kShardConfirm, encoded(ShardConfirmRequest{names}))) ==
+          "INVALID");
+  REQUIRE(status(node.send(Opcode::kShardDelete, encoded(ShardDeleteRequest{names}))) == "INVALID");
+}
+
+TEST_CASE("without memory a shard is refused and the others stay") {
+  TestNode node({1, 2, 3}, {.limit_bytes = 20'000, .reserve_bytes = 5000, .buckets = 16});
+  write(node, kShard, pattern(10'000));
+  ShardName other = kShard;
+  other.index = 2;
+  const Reply full = write(node, other, pattern(6000));
+  REQUIRE(status(full) == "NO_SPACE");
+  REQUIRE(full.header.free_bytes < 6000);
+  REQUIRE(status(read(node, other)) == "NOT_HERE");
+  REQUIRE(payload_of(read(node, kShard)) == pattern(10'000));
+}
+
+TEST_CASE("shards survive a map under which records are forgotten") {
+  TestNode node({0, 1, 2});
+  write(node, kShard, "bytes");
+  node.install(make_map(2, {1, 2, 3}));
+  node.grant();
+  for (int i = 0; i < 10; ++i) node.engine.tick();
+  REQUIRE(payload_of(read(node, kShard)) == "bytes");
+}
+
+}  // namespace elastripe::node::test

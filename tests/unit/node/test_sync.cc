@@ -1,0 +1,231 @@
+// What a node knows: synced, not synced, LOST; tenure and floors; rules 3 and 9.
+#include "tests/unit/node/node_fixture.h"
+
+namespace elastripe::node::test {
+namespace {
+
+using Change = std::function<void(Partition&)>;
+
+void install_changed(TestNode& node, uint32_t number, std::vector<NodeId> homes,
+                     const Change& change) {
+  ClusterMap next = make_map(number, std::move(homes));
+  for (Partition& partition : next.partitions) change(partition);
+  node.install(std::move(next));
+  node.grant();
+}
+
+void unsync(Partition& partition) {
+  partition.synced = false;
+  partition.sources = {{0, 1}};
+}
+void lose(Partition& partition) {
+  partition.synced = false;
+  partition.lost = true;
+  partition.sources = {{0}, {}};
+}
+
+// Two keys of one partition.
+std::pair<std::string, std::string> siblings(const TestNode& node) {
+  for (int i = 1;; ++i) {
+    if (std::string other = "key" + std::to_string(i);
+        node.partition(other) == node.partition("key")) {
+      return {"key", other};
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a home that is not synced says so instead of a miss") {
+  TestNode node({0, 1, 2});
+  node.store_record("key", make_record(10, "v"));
+  install_changed(node, 2, {0, 1, 2}, unsync);
+  REQUIRE(status(node.read("key", Role::kTail)) == "NOT_SYNCED");
+  REQUIRE(status(node.read("none", Role::kTail)) == "NOT_SYNCED");
+  REQUIRE(record_of(node.read("key", Role::kAny)).content.value == "v");
+  REQUIRE(status(node.store_record("key", make_record(11, "w"))) == "OK");
+  REQUIRE(node.hello().synced == std::vector<uint8_t>{0, 0});
+}
+
+TEST_CASE("a key that is marked synced is answered, its siblings are not") {
+  TestNode node({0, 1, 2});
+  const auto [key, sibling] = siblings(node);
+  install_changed(node, 2, {0, 1, 2}, unsync);
+  REQUIRE(status(node.mark_synced(key, false, 30)) == "OK");
+  const Reply missing = node.read(key, Role::kTail);
+  REQUIRE(status(missing) == "NOT_FOUND");
+  REQUIRE(args_of<FloorReply>(missing).floor == 30);
+  REQUIRE(status(node.read(sibling, Role::kTail)) == "NOT_SYNCED");
+  REQUIRE(status(node.mark_synced(key, true)) == "OK");
+  REQUIRE(status(node.read(sibling, Role::kTail)) == "NOT_FOUND");
+  SECTION("until the next epoch") {
+    install_changed(node, 3, {0, 1, 2}, unsync);
+    REQUIRE(status(node.read(key, Role::kTail)) == "NOT_SYNCED");
+  }
+}
+
+TEST_CASE("a head that is not synced does not apply") {
+  TestNode node({1, 2, 0});
+  install_changed(node, 2, {1, 2, 0}, unsync);
+  REQUIRE(status(node.set("key", "v")) == "NOT_SYNCED");
+  node.mark_synced("key", false);
+  REQUIRE(status(node.set("key", "v")) == "OK");
+}
+
+TEST_CASE("a mark names a partition of the map and a key of that partition") {
+  TestNode node({0, 1, 2});
+  const auto mark = [&](uint32_t partition, const std::string& key) {
+    return status(node.send(Opcode::kMarkSynced, encoded(MarkSyncedRequest{partition, key, 0})));
+  };
+  REQUIRE(mark(kPartitions, "") == "INVALID");
+  REQUIRE(mark((node.partition("key") + 1) % kPartitions, "key") == "INVALID");
+  REQUIRE(status(node.send(Opcode::kRaiseFloor, encoded(RaiseFloorRequest{99, 1}))) == "INVALID");
+  TestNode stranger({1, 2, 3});
+  REQUIRE(status(stranger.mark_synced("key", false)) == "NOT_HOME");
+  REQUIRE(status(stranger.raise_floor("key", 1)) == "NOT_HOME");
+}
+
+TEST_CASE("a LOST partition is no miss, and nothing but a blind SET revives a key") {
+  TestNode node({1, 2, 0});
+  const uint64_t before = meta_of(node.set("key", "stale")).version;
+  install_changed(node, 2, {1, 2, 0}, lose);
+  REQUIRE(status(node.read("key", Role::kHead)) == "LOST");
+  REQUIRE(status(node.set("key", "v")) == "LOST");
+  auto request = node.request("key", Mutation::kSet);
+  request.blind = true;
+  SECTION("not a conditional one") {
+    request.condition = Condition::kIfAbsent;
+    REQUIRE(status(node.apply(request, inline_content("v"))) == "LOST");
+  }
+  SECTION("not another mutation") {
+    request.mutation = Mutation::kFence;
+    REQUIRE(status(node.apply(request)) == "LOST");
+  }
+  SECTION("not a mark of the partition") {
+    REQUIRE(status(node.mark_synced("key", true)) == "LOST");
+    REQUIRE(status(node.set("key", "v")) == "LOST");
+  }
+  SECTION("a blind SET does, as if nothing had been there") {
+    const RecordMeta revived = meta_of(node.apply(request, inline_content("v")));
+    REQUIRE(revived.version > before);
+    REQUIRE(revived.recent.size() == 1);
+    REQUIRE(status(node.apply(node.request("key", Mutation::kDelete))) == "OK");
+    REQUIRE(status(node.set(siblings(node).second, "v")) == "LOST");
+  }
+}
+
+TEST_CASE("the store of a revived key marks it at the other homes") {
+  TestNode node({0, 1, 2});
+  install_changed(node, 2, {0, 1, 2}, lose);
+  REQUIRE(status(node.read("key", Role::kTail)) == "LOST");
+  node.store_record("key", make_record(10, "plain"));
+  REQUIRE(status(node.read("key", Role::kTail)) == "LOST");
+  node.store_record("key", make_record(11, "revived"), false, true);
+  REQUIRE(record_of(node.read("key", Role::kTail)).content.value == "revived");
+  SECTION("in LOST partitions only") {
+    install_changed(node, 3, {0, 1, 2}, unsync);
+    node.store_record("key", make_record(12, "revived"), false, true);
+    REQUIRE(status(node.read("key", Role::kTail)) == "NOT_SYNCED");
+  }
+}
+
+TEST_CASE("a node keeps what it has while it is a synced home or a source") {
+  TestNode node({0, 1, 2});
+  node.store_record("key", make_record(10, "v"));
+  node.raise_floor("key", 5);
+  SECTION("carried over") {
+    install_changed(node, 2, {0, 2, 3}, [](Partition&) {});
+  }
+  SECTION("a home and a source") { install_changed(node, 2, {0, 2, 3}, unsync); }
+  SECTION("a source and no home") { install_changed(node, 2, {1, 2, 3}, unsync); }
+  const Reply reply = node.read("key");
+  REQUIRE(record_of(reply).content.value == "v");
+  REQUIRE(args_of<FloorReply>(reply).floor == 5);
+}
+
+TEST_CASE("a node forgets what it is neither synced home nor source of") {
+  TestNode node({0, 1, 2});
+  const uint64_t used = node.store.memory().used_bytes;
+  node.store_record("key", make_record(10, "stale"));
+  node.raise_floor("key", 5);
+  if (GENERATE(true, false)) {  // a home that must sync anew
+    install_changed(node, 2, {0, 1, 2}, [](Partition& p) {
+      p.synced = false;
+      p.sources = {{1, 2}};
+    });
+  } else {  // no home for an epoch
+    install_changed(node, 2, {1, 2, 3}, [](Partition&) {});
+    install_changed(node, 3, {0, 1, 2}, [](Partition&) {});
+  }
+  const Reply reply = node.read("key");
+  REQUIRE(status(reply) == "NOT_FOUND");
+  REQUIRE(args_of<FloorReply>(reply).floor == 0);
+  std::vector<uint8_t> all(kPartitions / 8, 0xff);
+  const RecordScanRequest scan{.max_bytes = 1000, .partitions = all};
+  REQUIRE(args_of<RecordScanReply>(node.send(Opcode::kRecordScan, encoded(scan))).records.empty());
+  SECTION("a lower version may be stored in its place") {
+    REQUIRE(status(node.store_record("key", make_record(3, "new"), true)) == "OK");
+    REQUIRE(record_of(node.read("key")).content.value == "new");
+    for (int i = 0; i < 10; ++i) node.engine.tick();
+    REQUIRE(record_of(node.read("key")).content.value == "new");
+    REQUIRE(node.stat("records") == 1);
+  }
+  SECTION("ticks give the memory back") {
+    for (int i = 0; i < 10; ++i) node.engine.tick();
+    REQUIRE(node.store.memory().used_bytes == used);
+    REQUIRE(node.stat("records") == 0);
+    REQUIRE(node.stat("record_bytes") == 0);
+    REQUIRE(node.stat("records_forgotten") == 1);
+  }
+}
+
+TEST_CASE("a source that is no home forgets once the homes are synced") {
+  TestNode node({0, 1, 2});
+  node.store_record("key", make_record(10, "v"));
+  install_changed(node, 2, {1, 2, 3}, unsync);
+  REQUIRE(status(node.read("key")) == "OK");
+  REQUIRE(status(node.mark_synced("key", true)) == "OK");
+  REQUIRE(status(node.read("key")) == "NOT_FOUND");
+  REQUIRE(status(node.mark_synced("key", true)) == "OK");
+}
+
+TEST_CASE("a node without a map has nothing to forget") {
+  ArenaStore store({});
+  FakeClock clock;
+  NoOutbox outbox;
+  Engine engine({.incarnation = 5}, store, clock, outbox);
+  engine.tick();
+  REQUIRE(engine.statistics().size() > 10);
+}
+
+TEST_CASE("tombstones up to the floor are dropped, and nothing else") {
+  TestNode node({0, 1, 2});
+  const auto [key, sibling] = siblings(node);
+  node.store_record(key, make_tombstone(20));
+  node.store_record(sibling, make_record(10, "live"));
+  const auto drop = [&](uint64_t floor) {
+    return status(
+        node.send(Opcode::kDropTombstones,
+                  encoded(DropTombstonesRequest{node.partition(key), floor, {key, sibling, key}})));
+  };
+  REQUIRE(drop(19) == "OK");
+  REQUIRE(record_of(node.read(key)).is_tombstone());
+  REQUIRE(drop(20) == "OK");
+  REQUIRE(status(node.read(key)) == "NOT_FOUND");
+  REQUIRE(record_of(node.read(sibling)).content.value == "live");
+  REQUIRE(node.stat("records") == 1);
+  SECTION("only by a synced home, of keys of the partition") {
+    install_changed(node, 2, {0, 1, 2}, unsync);
+    REQUIRE(drop(30) == "NOT_SYNCED");
+    install_changed(node, 3, {1, 2, 3}, unsync);
+    REQUIRE(drop(30) == "NOT_HOME");
+    TestNode other({0, 1, 2});
+    REQUIRE(status(other.send(
+                Opcode::kDropTombstones,
+                encoded(DropTombstonesRequest{
+                    (other.partition("key") + 1) % uint32_t{kPartitions}, 1, {"key"}}))) ==
+            "INVALID");
+  }
+}
+
+}  // namespace elastripe::node::test

@@ -1,0 +1,163 @@
+// Many threads on one engine (run it under TSan too).
+#include <set>
+#include <thread>
+
+#include "tests/unit/node/node_fixture.h"
+
+namespace elastripe::node::test {
+namespace {
+
+constexpr int kThreads = 4;
+
+// A frame made by hand: TestNode::send() counts and asserts, which Catch2 does not allow in
+// threads.
+Reply send(TestNode& node, const Epoch& epoch, Opcode opcode, const std::string& args,
+           const std::string& payload = {}) {
+  Frame frame;
+  frame.header.opcode = opcode;
+  frame.header.args_bytes = static_cast<uint32_t>(args.size());
+  frame.header.body_bytes = static_cast<uint32_t>(args.size() + payload.size());
+  frame.header.cluster_id = kClusterId;
+  frame.header.epoch = epoch;
+  frame.header.incarnation = is_control(opcode) ? 0 : kOwnIncarnation;
+  frame.header.now_ms = kNowMs;
+  frame.args = as_view(args);
+  frame.payload = as_view(payload);
+  Reply reply;
+  node.engine.handle(frame, std::make_unique<KeepReply>(reply));
+  return reply;
+}
+
+std::string apply_args(const std::string& key, Mutation mutation, uint64_t attempt) {
+  RecordApplyRequest request;
+  request.m = 2;
+  request.attempt_id = {3, attempt};
+  request.base_version = UINT64_MAX;
+  request.mutation = mutation;
+  request.delta = 1;
+  request.key = key;
+  return encoded(request);
+}
+
+void run_threads(const std::function<void(int)>& body) {
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t) threads.emplace_back([&body, t] { body(t); });
+}
+
+}  // namespace
+
+TEST_CASE("increments of one key by many threads all count") {
+  TestNode node;
+  node.set("key", "0");
+  constexpr int kEach = 1000;
+  std::atomic<int> failed = 0;
+  run_threads([&](int t) {
+    for (int i = 0; i < kEach; ++i) {
+      const auto attempt = static_cast<uint64_t>(t * kEach + i + 1);
+      const Reply reply = send(node, node.map.epoch, Opcode::kRecordApply,
+                               apply_args("key", Mutation::kIncrement, attempt));
+      if (reply.header.status != Status::kOk) ++failed;
+    }
+  });
+  REQUIRE(failed == 0);
+  const Record record = record_of(node.read("key"));
+  REQUIRE(record.content.value == std::to_string(kThreads * kEach));
+  REQUIRE(record.meta.version == (1ull << kCounterBits) + 1 + kThreads * kEach);
+}
+
+TEST_CASE("readers never see half a record while it is replaced") {
+  TestNode node;
+  node.set("key", std::string(3000, 'a'));
+  std::atomic<int> torn = 0, reads = 0;
+  run_threads([&](int t) {
+    for (int i = 0; i < 500; ++i) {
+      if (t < 2) {
+        const char fill = static_cast<char>('a' + i % 26);
+        send(node, node.map.epoch, Opcode::kRecordApply,
+             apply_args("key", Mutation::kSet, static_cast<uint64_t>(t * 1000 + i + 1)),
+             encoded(inline_content(std::string(3000, fill))));
+        continue;
+      }
+      const Reply reply = send(node, node.map.epoch, Opcode::kRecordRead,
+                               encoded(RecordReadRequest{.role = Role::kAny, .key = "key"}));
+      const auto record = decode_record(reply.payload.bytes());
+      ++reads;
+      const bool whole = record && record->content.value.find_first_not_of(
+                                       record->content.value[0]) == std::string::npos;
+      if (!whole) ++torn;
+    }
+  });
+  REQUIRE(reads == 1000);
+  REQUIRE(torn == 0);
+}
+
+TEST_CASE("once a map is installed no frame of the epoch before takes effect") {
+  TestNode node;
+  node.set("key", "0");
+  std::atomic<bool> stop = false;
+  std::atomic<uint64_t> attempts = 100;
+  const Epoch old_epoch = node.map.epoch;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        send(node, old_epoch, Opcode::kRecordApply,
+             apply_args("key", Mutation::kIncrement, ++attempts));
+        send(node, old_epoch, Opcode::kHeartbeat, encoded(HeartbeatRequest{5000, 3000}));
+        node.engine.statistics();
+      }
+    });
+  }
+  while (node.stat("frames_RECORD_APPLY") < 200) std::this_thread::yield();
+  ClusterMap next = make_map(2, {1, 2, 0});
+  seal(next);
+  const Reply installed = send(node, old_epoch, Opcode::kInstallMap, {}, encoded(next));
+  const std::string args = encoded(HeartbeatRequest{5000, 3000});
+  const Reply granted = send(node, next.epoch, Opcode::kHeartbeat, args);
+  const std::string read_args = encoded(RecordReadRequest{.role = Role::kAny, .key = "key"});
+  const Reply first = send(node, next.epoch, Opcode::kRecordRead, read_args);
+  const uint64_t applied = node.stat("frames_RECORD_APPLY");
+  while (node.stat("frames_RECORD_APPLY") < applied + 200) std::this_thread::yield();
+  const Reply second = send(node, next.epoch, Opcode::kRecordRead, read_args);
+  stop = true;
+  threads.clear();
+  REQUIRE(status(installed) == "OK");
+  REQUIRE(status(granted) == "OK");
+  REQUIRE(status(first) == "OK");
+  REQUIRE(payload_of(first) == payload_of(second));
+}
+
+TEST_CASE("writes, deletes, scans, marks and ticks run beside each other") {
+  TestNode node({1, 2, 0}, {.buckets = 3000});
+  std::atomic<int> wrong = 0;
+  run_threads([&](int t) {
+    for (uint64_t i = 0; i < 300; ++i) {
+      const std::string key = "key" + std::to_string(i % 40);
+      const ShardName name{{static_cast<uint64_t>(t), i % 20}, 0, 0, 0};
+      const ShardHeader header{.name = name, .key = key, .payload_bytes = 5000};
+      send(node, node.map.epoch, Opcode::kRecordApply,
+           apply_args(key, i % 3 == 0 ? Mutation::kFence : Mutation::kDelete,
+                      static_cast<uint64_t>(t) * 1000 + i + 1));
+      send(node, node.map.epoch, Opcode::kShardWrite, encoded(ShardWriteRequest{header}),
+           std::string(5000, 'x'));
+      const Reply read =
+          send(node, node.map.epoch, Opcode::kShardRead, encoded(ShardReadRequest{name, 0, 0}));
+      if (read.payload.size() != 5000) ++wrong;
+      send(node, node.map.epoch, Opcode::kShardDelete, encoded(ShardDeleteRequest{{name}}));
+      send(node, node.map.epoch, Opcode::kMarkSynced,
+           encoded(MarkSyncedRequest{node.partition(key), key, 0}));
+      if (i % 10 == 0) {
+        send(node, node.map.epoch, Opcode::kRecordScan,
+             encoded(RecordScanRequest{.max_bytes = 1000, .partitions = {0xff, 0xff}}));
+        send(node, node.map.epoch, Opcode::kShardScan, encoded(ShardScanRequest{0, 100, 0}));
+      }
+      if (t == 0) node.engine.tick();
+    }
+  });
+  REQUIRE(wrong == 0);
+  REQUIRE(node.stat("shards") == 0);
+  REQUIRE(node.stat("shard_bytes") == 0);
+  REQUIRE(node.stat("records") == 40);
+}
+
+}  // namespace elastripe::node::test
