@@ -44,7 +44,7 @@ struct MemoryCase {
   size_t object_bytes = 0;
   int objects = 0;
   double ratio = 0;  // bytes used on the nodes / bytes stored
-  double ideal = 0;  // (k' + m) / k', of shards; m + 1 inline
+  double ideal = 0;  // (k + m) / k, of shards; m + 1 inline
 };
 
 std::atomic<bool> interrupted{false};
@@ -97,7 +97,7 @@ Result<std::vector<MemoryCase>> measure_memories(const Servers& servers, const A
   std::vector<MemoryCase> cases;
   for (size_t i = 0; i < args.schemes.size(); ++i) {
     const coding::Scheme scheme = *coding::parse_scheme(args.schemes[i]);
-    const double wide = static_cast<double>(scheme.k_prime + scheme.m) / scheme.k_prime;
+    const double narrow = static_cast<double>(scheme.k + scheme.m) / scheme.k;
     const auto striped = measure_memory(servers, {args.schemes[i], "striped", 1 << 20, 32, 0, wide},
                                         striped_prefix(i));
     if (!striped) return std::unexpected(striped.error());
