@@ -1,7 +1,10 @@
 #include "proxy/config/tree.h"
 
+#include <yaml-cpp/eventhandler.h>
+
 #include <charconv>
 #include <optional>
+#include <sstream>
 
 #include "proxy/base/bytes.h"
 
@@ -13,12 +16,39 @@ bool is_under(std::string_view path, std::string_view other) {
   return path.starts_with(other) && (path.size() == other.size() || path[other.size()] == '.');
 }
 
+// Parses and forgets.
+class NullHandler : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// YAML::Load ignores what follows the first document, and YAML::LoadAll of yaml-cpp 0.7 makes
+// documents without end out of a text that goes on with ',' or '}' there.
+bool has_second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  NullHandler handler;
+  return parser.HandleNextDocument(handler) && parser.HandleNextDocument(handler);
+}
+
 Result<YAML::Node> load_yaml(std::string_view text, std::string_view place) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.empty()) return YAML::Node(YAML::NodeType::Null);
-    if (documents.size() > 1) return fail(ErrorCode::kInvalid, "{}: more than one document", place);
-    return documents.front();
+    const std::string copy(text);
+    if (has_second_document(copy)) {
+      return fail(ErrorCode::kInvalid, "{}: is not one YAML document", place);
+    }
+    return YAML::Load(copy);
   } catch (const YAML::Exception& e) {
     const int line = e.mark.is_null() ? 0 : e.mark.line + 1;
     return fail(ErrorCode::kInvalid, "{}:{}: not valid YAML: {}", place, line, e.msg);

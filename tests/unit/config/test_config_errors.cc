@@ -77,7 +77,9 @@ TEST_CASE("values out of bounds are refused", "[config]") {
 TEST_CASE("broken YAML is refused with its line", "[config]") {
   CHECK(line_error("pools: [").starts_with("f:"));
   CHECK(line_error("a: b: c").starts_with("f:8: not valid YAML"));
-  CHECK(error_of("a: 1\n---\nb: 2\n") == "f: more than one document");
+  CHECK(error_of("a: 1\n---\nb: 2\n") == "f: is not one YAML document");
+  CHECK(error_of(", a: 1}\n- {b: 2}") == "f: is not one YAML document");
+  CHECK(error_of(kNodes + "}") != "");
   CHECK(error_of(std::string(20000, '[')).starts_with("f:"));
 }
 
