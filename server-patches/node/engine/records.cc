@@ -18,8 +18,10 @@ std::optional<Answer> check_role(const Context& c, size_t partition_number, Role
     return refuse(Status::kNotHome, "the node is neither home nor source of the partition");
   }
   if (m < 1 || m > c.map.max_parities) return refuse(Status::kInvalid, "m is out of bounds");
-  const size_t place = role == Role::kTail ? 0 : m;
-  if (partition.homes.size() <= m || partition.homes[place] != c.self) {
+  // With fewer live homes than m+1 the last of them decides.
+  const size_t last = std::min<size_t>(m, std::max<size_t>(partition.homes.size(), 1) - 1);
+  const size_t place = role == Role::kTail ? 0 : last;
+  if (partition.homes.empty() || partition.homes[place] != c.self) {
     return refuse(Status::kNotHome, "the node is not the head or tail of the key");
   }
   return std::nullopt;
