@@ -85,13 +85,14 @@ def used_bytes(port, nodes):
 def show_placement(server, key):
     """Prints where an object lies; gives the nodes of its first segment's shards, in shard order."""
     report = json.loads(elastripe("--server", server, "--json", "object", key))
-    if report["inline"]:
+    if report["kind"] != "striped":
         return []
     segment = report["segments"][0]
     say(f"   {key}: {report['size']:,} bytes as {report['scheme']}, "
         f"{len(report['segments'])} segment(s); shards of the first:")
     for shard in segment["shards"]:
-        say(f"     {shard['kind']:<6} {shard['index']}  on {shard['node']}")
+        kind = "data" if shard["role"].startswith("D") else "parity"
+        say(f"     {kind:<6} {shard['role']}  on {shard['node']}")
     return [shard["node"] for shard in segment["shards"]]
 
 

@@ -82,9 +82,10 @@ def test_object_reports_inline_and_striped_placement(cluster):
     client.set("reported/large", payload(MIB, "reported"), noreply=False)
     small = cluster.object("reported/small")
     large = cluster.object("reported/large")
-    assert small["inline"] and small["size"] == 100
-    assert not large["inline"] and large["size"] == MIB
+    assert small["kind"] == "inline" and small["size"] == 100
+    assert large["kind"] == "striped" and large["size"] == MIB
     assert large["scheme"] == "ers-2:4,2,5"
     shards = large["segments"][0]["shards"]
-    assert len(shards) == 7
+    assert [shard["role"] for shard in shards] == ["D0", "D1", "D2", "D3", "D4", "P0", "P1"]
+    assert large["missing_shards"] == 0
     assert len({shard["node"] for shard in shards}) == 7, "two shards on one node"

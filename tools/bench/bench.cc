@@ -98,8 +98,8 @@ Result<std::vector<MemoryCase>> measure_memories(const Servers& servers, const A
   for (size_t i = 0; i < args.schemes.size(); ++i) {
     const coding::Scheme scheme = *coding::parse_scheme(args.schemes[i]);
     const double narrow = static_cast<double>(scheme.k + scheme.m) / scheme.k;
-    const auto striped = measure_memory(servers, {args.schemes[i], "striped", 1 << 20, 32, 0, wide},
-                                        striped_prefix(i));
+    const auto striped = measure_memory(
+        servers, {args.schemes[i], "striped", 1 << 20, 32, 0, narrow}, striped_prefix(i));
     if (!striped) return std::unexpected(striped.error());
     const auto in_record = measure_memory(
         servers, {args.schemes[i], "inline", 4 << 10, 1000, 0, scheme.m + 1.0}, inline_prefix(i));

@@ -10,7 +10,7 @@
 namespace elastripe::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr long kConnectTimeoutMs = 2000;
 constexpr long kTimeoutMs = 15000;
@@ -20,11 +20,11 @@ size_t append_body(char* data, size_t size, size_t count, void* context) {
   return size * count;
 }
 
-// {"error": "..."} or the text itself, in one line.
+// Of {"error": CODE, "message": TEXT}, or the text itself, in one line.
 std::string reason_of(const std::string& body) {
   const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) {
-    for (const char* key : {"error", "reason"}) {
+    for (const char* key : {"message", "error"}) {
       if (json.contains(key) && json[key].is_string()) return json[key].get<std::string>();
     }
   }
@@ -88,7 +88,7 @@ Result<AdminClient::Answer> AdminClient::request(const std::string& path, bool p
 
 Result<Json> AdminClient::json_of(const Result<Answer>& answer) const {
   if (!answer) return std::unexpected(answer.error());
-  if (answer->status != 200) return fail("{}", reason_of(answer->body));
+  if (answer->status / 100 != 2) return fail("{}", reason_of(answer->body));
   Json json = Json::parse(answer->body, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return fail("{} does not answer with JSON", address_);
   return json;

@@ -14,9 +14,10 @@ class AdminClient {
   // Asks the proxy at HOST:PORT for its admin address (`stats settings`, admin_addr).
   static Result<AdminClient> of_server(std::string_view server);
 
-  // The body of a successful answer. A refusal's error is the reason that the proxy gives.
-  Result<nlohmann::json> get(const std::string& path) const;
-  Result<nlohmann::json> post(const std::string& path) const;
+  // The body of a successful answer, its fields in the proxy's order. A refusal's error is the
+  // reason that the proxy gives.
+  Result<nlohmann::ordered_json> get(const std::string& path) const;
+  Result<nlohmann::ordered_json> post(const std::string& path) const;
   // Success when /readyz says that requests are served; else its reason.
   Result<> ready() const;
 
@@ -28,7 +29,7 @@ class AdminClient {
     std::string body;
   };
   Result<Answer> request(const std::string& path, bool post) const;
-  Result<nlohmann::json> json_of(const Result<Answer>& answer) const;
+  Result<nlohmann::ordered_json> json_of(const Result<Answer>& answer) const;
 
   std::string address_;  // HOST:PORT
 };

@@ -1,9 +1,10 @@
-// elastripe status, node, object, accept-loss: what the admin interface tells.
+// elastripe status, node, object, accept-loss: what the admin interface tells (docs/admin-api.md).
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "tools/cli/admin.h"
 #include "tools/cli/commands.h"
@@ -11,7 +12,26 @@
 namespace elastripe::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
+
+// Answers are read leniently: a field that a proxy of another version lacks shows as "-".
+std::string text(const Json& json, const char* key) {
+  if (!json.is_object() || !json.contains(key)) return "-";
+  const Json& value = json[key];
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+double number(const Json& json, const char* key) {
+  const bool there = json.is_object() && json.contains(key) && json[key].is_number();
+  return there ? json[key].get<double>() : 0;
+}
+
+const Json& part(const Json& json, const char* key) {
+  static const Json nothing;
+  return json.is_object() && json.contains(key) ? json[key] : nothing;
+}
+
+std::string mebibytes(double bytes) { return fmt::format("{:.1f} MiB", bytes / (1 << 20)); }
 
 Result<Json> fetch(const Globals& globals, const std::string& path) {
   const auto admin = AdminClient::of_server(globals.server);
@@ -19,23 +39,132 @@ Result<Json> fetch(const Globals& globals, const std::string& path) {
   return admin->get(path);
 }
 
-Result<> show(const Globals& globals, const std::string& path) {
-  const auto json = fetch(globals, path);
-  if (!json) return std::unexpected(json.error());
-  fmt::print("{}\n", json->dump(2));
+void print_status(const Json& status, const Json& nodes) {
+  fmt::print("state       {}{}\n", text(status, "state"),
+             text(status, "reason").size() > 1 ? ": " + text(status, "reason") : "");
+  fmt::print("epoch       {}\n", text(part(status, "epoch"), "number"));
+  const Json& count = part(status, "nodes");
+  fmt::print("nodes       {} of {} up, {} suspect, {} lost\n", text(count, "up"),
+             text(count, "configured"), text(count, "suspect"), text(count, "lost"));
+  const Json& partitions = part(status, "partitions");
+  fmt::print("partitions  {} of {} synced, {} lost\n", text(partitions, "synced"),
+             text(partitions, "total"), text(partitions, "lost"));
+  double used = 0;
+  double limit = 0;
+  for (const Json& node : part(nodes, "nodes")) {
+    used += number(part(node, "statistics"), "used_bytes");
+    limit += number(part(node, "statistics"), "limit_bytes");
+  }
+  fmt::print("memory      {} of {} used\n", mebibytes(used), mebibytes(limit));
+}
+
+void print_nodes(const std::vector<Json>& nodes) {
+  fmt::print("{:<10} {:<22} {:<8} {:>11} {:>11} {:>8} {:>8} {:>16}\n", "node", "address", "state",
+             "used", "free", "records", "shards", "synced/homes");
+  for (const Json& node : nodes) {
+    const Json& statistics = part(node, "statistics");
+    fmt::print("{:<10} {:<22} {:<8} {:>11} {:>11} {:>8} {:>8} {:>16}\n", text(node, "name"),
+               text(node, "address"), text(node, "state"),
+               mebibytes(number(statistics, "used_bytes")), mebibytes(number(node, "free_bytes")),
+               text(statistics, "records"), text(statistics, "shards"),
+               text(node, "partitions_synced") + "/" + text(node, "partitions_home"));
+  }
+}
+
+void print_object(const Json& object) {
+  for (const char* key :
+       {"key", "kind", "size", "scheme", "flags", "exptime", "version", "value_version", "fence"}) {
+    if (object.contains(key)) fmt::print("{:<14} {}\n", key, text(object, key));
+  }
+  std::string homes;
+  for (const Json& home : part(object, "homes")) {
+    homes += (homes.empty() ? "" : ", ") + home.get<std::string>();
+  }
+  fmt::print("{:<14} {} (tail first)\n", "homes", homes);
+  if (!object.contains("segments")) return;
+  fmt::print("{:<14} {}\n", "missing shards", text(object, "missing_shards"));
+  for (const Json& segment : object["segments"]) {
+    fmt::print("segment {}: {} bytes, state {}, generation {}\n ", text(segment, "number"),
+               text(segment, "length"), text(segment, "state"), text(segment, "generation"));
+    for (const Json& shard : part(segment, "shards")) {
+      fmt::print(" {}:{}{}", text(shard, "role"), text(shard, "node"),
+                 part(shard, "missing") == true ? "(missing)" : "");
+    }
+    fmt::print("\n");
+  }
+}
+
+void print_json(const Json& json) { fmt::print("{}\n", json.dump(2)); }
+
+Result<> status(const Globals& globals) {
+  const auto status = fetch(globals, "/v1/status");
+  if (!status) return std::unexpected(status.error());
+  if (globals.json) {
+    print_json(*status);
+    return {};
+  }
+  const auto nodes = fetch(globals, "/v1/nodes");
+  if (!nodes) return std::unexpected(nodes.error());
+  print_status(*status, *nodes);
+  return {};
+}
+
+Result<> node(const Globals& globals, const std::string& name) {
+  const auto answer = fetch(globals, "/v1/nodes");
+  if (!answer) return std::unexpected(answer.error());
+  std::vector<Json> nodes;
+  for (const Json& node : part(*answer, "nodes")) {
+    if (name.empty() || text(node, "name") == name) nodes.push_back(node);
+  }
+  if (!name.empty() && nodes.empty()) return fail("no node is named {}", name);
+  if (globals.json) {
+    print_json(name.empty() ? *answer : nodes.front());
+  } else {
+    print_nodes(nodes);
+  }
+  return {};
+}
+
+Result<> object(const Globals& globals, const std::string& key) {
+  const auto object = fetch(globals, "/v1/objects/" + url_escape(key));
+  if (!object) return std::unexpected(object.error());
+  if (globals.json) {
+    print_json(*object);
+  } else {
+    print_object(*object);
+  }
+  return {};
+}
+
+Result<> accept_loss(const Globals& globals) {
+  const auto admin = AdminClient::of_server(globals.server);
+  if (!admin) return std::unexpected(admin.error());
+  const auto answer = admin->post("/v1/accept-loss");
+  if (!answer) return std::unexpected(answer.error());
+  if (globals.json) print_json(*answer);
   return {};
 }
 
 }  // namespace
 
 void add_status_commands(CLI::App& app, Globals& globals) {
-  CLI::App* status = app.add_subcommand("status", "Shows the cluster: epoch, nodes, partitions");
-  status->callback([&globals] { report(globals, show(globals, "/v1/status")); });
+  CLI::App* command = app.add_subcommand("status", "Shows the cluster: state, epoch, partitions");
+  command->callback([&globals] { report(globals, status(globals)); });
+
+  auto name = std::make_shared<std::string>();
+  command = app.add_subcommand("node", "Shows the nodes: state, memory, partitions");
+  command->add_option("NAME", *name, "One node instead of all");
+  command->callback([&globals, name] { report(globals, node(globals, *name)); });
+
   auto key = std::make_shared<std::string>();
-  CLI::App* object = app.add_subcommand("object", "Shows where and how an object is stored");
-  object->add_option("KEY", *key)->required();
-  object->callback(
-      [&globals, key] { report(globals, show(globals, "/v1/objects/" + url_escape(*key))); });
+  command = app.add_subcommand(
+      "object", "Shows how an object is stored: versions, placement, what is missing");
+  command->add_option("KEY", *key)->required();
+  command->callback([&globals, key] { report(globals, object(globals, *key)); });
+
+  command = app.add_subcommand("accept-loss",
+                               "Lets keys of partitions that lost all their homes be misses");
+  command->callback([&globals] { report(globals, accept_loss(globals)); });
 }
 
 }  // namespace elastripe::cli
