@@ -173,34 +173,84 @@ bool has_bit(const std::vector<uint8_t>& bits, size_t partition) {
   return partition / 8 < bits.size() && (bits[partition / 8] >> (partition % 8) & 1) != 0;
 }
 
+namespace {
+
+// Whether a later map may have been served by nodes that do not tell: silent, dead or empty by now,
+// or with a later map already. Those that tell an older one were no part of it; of them, the
+// members of `map` must have been excluded by timeouts, M at most, and its nodes were a quorum
+// beside them.
+bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& reports) {
+  size_t telling = 0, still_have_it = 0;
+  for (size_t id = 0; id < reports.size(); ++id) {
+    const NodeReport& report = reports[id];
+    if (report.verdict != Verdict::kAnswers || report.epoch.number == 0) continue;
+    telling += report.epoch.number <= map.epoch.number;
+    still_have_it += report.epoch == map.epoch && map.is_up(static_cast<NodeId>(id));
+  }
+  return still_have_it <= map.max_parities && reports.size() - telling > telling;
+}
+
+}  // namespace
+
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
                                  const std::vector<node::MapPtr>& maps) {
   const auto answers = [&](size_t id) { return reports[id].verdict == Verdict::kAnswers; };
-  const auto all_members_have_it = [&](const ClusterMap& map) {
-    return std::ranges::all_of(map.nodes, [&](const NodeInfo& member) {
-      return member.state != NodeState::kUp || member.id >= reports.size() || !answers(member.id) ||
-             reports[member.id].incarnation != member.incarnation ||
-             reports[member.id].epoch == map.epoch;
-    });
+  // The numbers of the maps that the answering members of `map` have.
+  const auto numbers_of_members = [&](const ClusterMap& map) {
+    std::vector<uint32_t> numbers;
+    for (const NodeInfo& member : map.nodes) {
+      if (member.state != NodeState::kUp || member.id >= reports.size() || !answers(member.id) ||
+          reports[member.id].incarnation != member.incarnation) {
+        continue;
+      }
+      // Of one number, a node accepts one map: the other one never.
+      const node::Epoch& epoch = reports[member.id].epoch;
+      const bool is_rival = epoch.number == map.epoch.number && epoch != map.epoch;
+      numbers.push_back(is_rival ? 0 : epoch.number);
+    }
+    return numbers;
   };
-  node::MapPtr newest;
-  node::MapPtr whole;
+
+  std::vector<node::MapPtr> found;  // one of each epoch
   for (size_t id = 0; id < maps.size(); ++id) {
-    const node::MapPtr& map = maps[id];
-    if (map == nullptr || !answers(id)) continue;
-    if (newest != nullptr && map->cluster_id != newest->cluster_id) {
+    if (maps[id] == nullptr || !answers(id)) continue;
+    const auto same = [&](const node::MapPtr& map) {
+      return map->epoch == maps[id]->epoch && map->cluster_id == maps[id]->cluster_id;
+    };
+    if (std::ranges::none_of(found, same)) found.push_back(maps[id]);
+  }
+  node::MapPtr newest;
+  node::MapPtr base;
+  bool is_ambiguous = false;
+  for (const node::MapPtr& map : found) {
+    if (map->cluster_id != found.front()->cluster_id) {
       return fail(ErrorCode::kUnavailable, "the nodes belong to different clusters");
     }
     if (newest == nullptr || map->epoch.number > newest->epoch.number) newest = map;
-    if (!all_members_have_it(*map)) continue;
-    if (whole != nullptr && whole->epoch != map->epoch) {
-      return fail(ErrorCode::kUnavailable,
-                  "epochs {} and {} may both have been served; more nodes have to answer",
-                  whole->epoch.number, map->epoch.number);
-    }
-    whole = map;
+    const auto members = numbers_of_members(*map);
+    const auto is_later = [&](uint32_t number) { return number > map->epoch.number; };
+    const auto is_earlier = [&](uint32_t number) { return number < map->epoch.number; };
+    if (std::ranges::any_of(members, is_later)) continue;  // superseded
+    const bool was_served = std::ranges::none_of(members, is_earlier);
+    const bool supersedes = std::ranges::any_of(found, [&](const node::MapPtr& older) {
+      return older->epoch.number < map->epoch.number &&
+             std::ranges::count(numbers_of_members(*older), map->epoch.number) > 0;
+    });
+    if (!was_served && !supersedes) continue;
+    is_ambiguous |= base != nullptr;
+    if (base == nullptr || map->epoch.number > base->epoch.number) base = map;
   }
-  return whole != nullptr ? whole : newest;
+  if (base == nullptr) base = newest;
+  if (base == nullptr || (!is_ambiguous && !may_be_superseded(*base, reports))) return base;
+  const bool any_silent = std::ranges::any_of(
+      reports, [](const NodeReport& report) { return report.verdict == Verdict::kSilent; });
+  if (any_silent) {
+    return fail(ErrorCode::kUnavailable,
+                "nodes that do not answer may have another map in use than epoch {}",
+                base->epoch.number);
+  }
+  // Nobody is left who could tell: the newest knows the most.
+  return newest;
 }
 
 bool is_quorum(size_t configured, size_t refusing, size_t answering) {

@@ -1,0 +1,387 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "proxy/cluster/membership.h"
+#include "server-patches/node/format/record.h"
+
+using namespace elastripe;
+using node::ClusterMap;
+using node::NodeId;
+using node::NodeState;
+using Homes = std::vector<NodeId>;
+using Groups = std::vector<std::vector<NodeId>>;
+
+namespace {
+
+// A cluster whose nodes say what a test tells them to.
+struct Cluster {
+  explicit Cluster(size_t nodes, uint8_t max_parities, uint32_t partitions = 16)
+      : settings{.nodes = {}, .partitions = partitions, .max_parities = max_parities},
+        ring(names(nodes), partitions) {
+    for (size_t i = 0; i < nodes; ++i) {
+      node::NodeInfo info;
+      info.name = names(nodes)[i];
+      info.domain = info.name;
+      settings.nodes.push_back(info);
+      request.reports.push_back({Verdict::kAnswers, 100 + i, 0, {}, {}});
+    }
+    request.decider = 7;
+    map = first_map(settings, ring, request, 42).value();
+    install();
+  }
+  static std::vector<std::string> names(size_t count) {
+    std::vector<std::string> result;
+    for (size_t i = 0; i < count; ++i) result.push_back("node-" + std::to_string(i));
+    return result;
+  }
+
+  // Every node that answers installs the map: its bits are what the map says.
+  void install() {
+    for (size_t id = 0; id < request.reports.size(); ++id) {
+      NodeReport& report = request.reports[id];
+      if (report.verdict != Verdict::kAnswers || !map.is_up(static_cast<NodeId>(id))) continue;
+      report.epoch = map.epoch;
+      report.synced.assign((settings.partitions + 7) / 8, 0);
+      for (size_t p = 0; p < map.partitions.size(); ++p) {
+        if (map.partitions[p].synced) set_synced(static_cast<NodeId>(id), p);
+      }
+    }
+  }
+  void set_synced(NodeId id, size_t p) {
+    auto& bits = request.reports[id].synced;
+    bits[p / 8] = static_cast<uint8_t>(bits[p / 8] | 1u << (p % 8));
+  }
+  void sync_all() {
+    for (size_t p = 0; p < map.partitions.size(); ++p) {
+      for (const NodeId home : map.partitions[p].homes) set_synced(home, p);
+    }
+  }
+  void kill(NodeId id) {
+    request.reports[id] = {};
+    request.reports[id].verdict = Verdict::kRefuses;
+  }
+  void restart(NodeId id) {
+    request.reports[id] = {
+        Verdict::kAnswers, request.reports[id].incarnation + 1000 + ++restarts, 0, {}, {}};
+  }
+  void silence(NodeId id) { request.reports[id].verdict = Verdict::kSilent; }
+  void wake(NodeId id) { request.reports[id].verdict = Verdict::kAnswers; }
+  void step() {
+    map = next_map(map, settings, ring, request).value();
+    install();
+  }
+  // A partition whose homes are these, in any order; for tests that need one.
+  size_t partition_with(NodeId home) const {
+    for (size_t p = 0; p < map.partitions.size(); ++p) {
+      if (std::ranges::find(map.partitions[p].homes, home) != map.partitions[p].homes.end()) {
+        return p;
+      }
+    }
+    FAIL("no such partition");
+    return 0;
+  }
+
+  MembershipSettings settings;
+  Ring ring;
+  MapRequest request;
+  ClusterMap map;
+  uint64_t restarts = 0;
+};
+
+Homes without(Homes homes, NodeId id) {
+  std::erase(homes, id);
+  std::ranges::sort(homes);
+  return homes;
+}
+Groups sorted(Groups groups) {
+  for (auto& group : groups) std::ranges::sort(group);
+  std::ranges::sort(groups);
+  return groups;
+}
+
+}  // namespace
+
+TEST_CASE("a new cluster needs every node, none of them with a map") {
+  Cluster c(4, 1);
+  MapRequest request = c.request;
+  for (auto& report : request.reports) report = {Verdict::kAnswers, 5, 0, {}, {}};
+  const auto formed = first_map(c.settings, c.ring, request, 9);
+  REQUIRE(formed);
+  CHECK(formed->epoch.number == 1);
+  CHECK(formed->cluster_id == 9);
+  for (const auto& partition : formed->partitions) {
+    CHECK(partition.synced);
+    CHECK(partition.homes.size() == 2);
+  }
+  for (const Verdict verdict : {Verdict::kSilent, Verdict::kRefuses}) {
+    request.reports[2].verdict = verdict;
+    CHECK(!first_map(c.settings, c.ring, request, 9));
+  }
+  request.reports[2].verdict = Verdict::kAnswers;
+  request.reports[2].epoch.number = 3;
+  CHECK(!first_map(c.settings, c.ring, request, 9));
+}
+
+TEST_CASE("nothing changed needs no map") {
+  Cluster c(4, 1);
+  CHECK(!needs_map(c.map, c.settings, c.request));
+  c.silence(1);
+  CHECK(needs_map(c.map, c.settings, c.request));
+}
+
+TEST_CASE("a lost node's partitions are synced from the homes that are left") {
+  Cluster c(5, 2);
+  const ClusterMap before = c.map;
+  c.kill(3);
+  c.step();
+  CHECK(c.map.nodes[3].state == NodeState::kLost);
+  for (size_t p = 0; p < before.partitions.size(); ++p) {
+    const auto& old_homes = before.partitions[p].homes;
+    const auto& partition = c.map.partitions[p];
+    CHECK(!partition.lost);
+    if (std::ranges::find(old_homes, 3) == old_homes.end()) {
+      CHECK(partition.synced);
+      CHECK(partition.homes == old_homes);
+    } else {
+      CHECK(!partition.synced);
+      CHECK(sorted(partition.sources) == Groups{without(old_homes, 3)});
+    }
+  }
+}
+
+TEST_CASE("a home with a new incarnation is no synced home, though the homes are the same") {
+  Cluster c(3, 2);
+  c.restart(1);
+  c.step();
+  CHECK(c.map.nodes[1].state == NodeState::kUp);
+  for (const auto& partition : c.map.partitions) {
+    CHECK(!partition.synced);
+    CHECK(sorted(partition.sources) == Groups{{0, 2}});
+  }
+}
+
+TEST_CASE("a suspect is excluded, and is no source when it returns") {
+  Cluster c(4, 1);
+  c.silence(2);
+  c.step();
+  CHECK(c.map.nodes[2].state == NodeState::kSuspect);
+  CHECK(c.map.nodes[2].incarnation == 102);
+  for (const auto& partition : c.map.partitions) {
+    CHECK(without(partition.homes, 2).size() == partition.homes.size());
+  }
+  c.sync_all();
+  c.wake(2);
+  c.step();
+  CHECK(c.map.nodes[2].state == NodeState::kUp);
+  for (const auto& partition : c.map.partitions) {
+    for (const auto& group : partition.sources) {
+      CHECK(std::ranges::find(group, 2) == group.end());
+    }
+    const bool is_home = without(partition.homes, 2).size() != partition.homes.size();
+    CHECK(partition.synced == !is_home);
+  }
+}
+
+TEST_CASE("timeouts never exclude more than M nodes together") {
+  Cluster c(6, 2);
+  c.silence(0);
+  c.silence(1);
+  c.step();
+  c.silence(2);
+  const auto waits = next_map(c.map, c.settings, c.ring, c.request);
+  REQUIRE(!waits);
+  CHECK(waits.error().code == ErrorCode::kUnavailable);
+  SECTION("a death that is proven makes room") {
+    c.kill(0);
+    CHECK(next_map(c.map, c.settings, c.ring, c.request).has_value());
+  }
+  SECTION("a node that was lost before does not count, however silent") {
+    Cluster d(6, 2);
+    d.kill(5);
+    d.step();
+    for (const NodeId id : Homes{5, 0, 1}) d.silence(id);
+    const auto next = next_map(d.map, d.settings, d.ring, d.request);
+    REQUIRE(next);
+    CHECK(next->nodes[5].state == NodeState::kLost);
+  }
+}
+
+TEST_CASE("groups of an epoch without complete sync carry on, and a superset says nothing new") {
+  Cluster c(6, 2);
+  const size_t p = 0;
+  const Homes first = c.map.partitions[p].homes;
+  c.kill(first[0]);
+  c.step();
+  CHECK(sorted(c.map.partitions[p].sources) == Groups{without(first, first[0])});
+  const Homes second = c.map.partitions[p].homes;
+  // The one that joined last dies: the groups are the old homes that are left, and [homes] minus
+  // it, which is the same.
+  c.kill(second.back());
+  c.step();
+  CHECK(sorted(c.map.partitions[p].sources) == Groups{without(first, first[0])});
+}
+
+TEST_CASE("a partition is LOST once a group has no live node, and stays so") {
+  Cluster c(6, 1);
+  const size_t p = 0;
+  const Homes homes = c.map.partitions[p].homes;
+  c.kill(homes[0]);
+  c.kill(homes[1]);
+  c.step();
+  CHECK(c.map.partitions[p].lost);
+  CHECK(!c.map.partitions[p].synced);
+  CHECK(c.map.partitions[p].sources.empty());
+  c.restart(homes[0]);
+  c.restart(homes[1]);
+  c.step();
+  CHECK(c.map.partitions[p].lost);
+
+  SECTION("what was written since is on the homes of the LOST epoch") {
+    CHECK(c.map.partitions[p].sources.size() == 1);
+  }
+  SECTION("the operator accepts the loss") {
+    c.request.accept_loss = true;
+    CHECK(needs_map(c.map, c.settings, c.request));
+    c.step();
+    CHECK(!c.map.partitions[p].lost);
+    c.sync_all();
+    c.request.accept_loss = false;
+    CHECK(!needs_map(c.map, c.settings, c.request));
+  }
+}
+
+TEST_CASE("a suspect does not save a partition whose other homes died") {
+  Cluster c(5, 1);
+  const Homes homes = c.map.partitions[0].homes;
+  c.silence(homes[0]);
+  c.step();
+  c.kill(homes[1]);
+  c.step();
+  CHECK(c.map.partitions[0].lost);
+  c.wake(homes[0]);
+  c.step();
+  CHECK(c.map.partitions[0].lost);
+}
+
+TEST_CASE("homes that never had the last map prove nothing about it") {
+  // Epoch 2 brings a node back and is never served, because a home does not install it: that home
+  // remembers what it had long before, and must not become a source of it.
+  Cluster c(4, 1);
+  const size_t p = c.partition_with(1);
+  c.silence(1);
+  c.step();
+  c.sync_all();
+  c.wake(1);
+  const ClusterMap made = next_map(c.map, c.settings, c.ring, c.request).value();
+  const auto sources = made.partitions[p].sources;
+  const ClusterMap after = next_map(made, c.settings, c.ring, c.request).value();
+  CHECK(sorted(after.partitions[p].sources) == sorted(sources));
+}
+
+TEST_CASE("the version floor rises above the epoch and above every version that was seen") {
+  Cluster c(3, 1);
+  CHECK(c.map.version_floor == uint64_t{1} << node::kCounterBits);
+  c.request.reports[2].max_version = (uint64_t{9} << node::kCounterBits) + 5;
+  c.restart(0);
+  c.step();
+  CHECK(c.map.version_floor == (uint64_t{9} << node::kCounterBits) + 5);
+  const uint64_t floor = c.map.version_floor;
+  c.kill(2);
+  c.step();
+  CHECK(c.map.version_floor == floor);
+}
+
+TEST_CASE("the number is above every number seen") {
+  Cluster c(3, 1);
+  c.kill(0);
+  c.request.above_number = 20;
+  c.step();
+  CHECK(c.map.epoch.number == 21);
+}
+
+TEST_CASE("a map of another configuration is refused, one that has grown is taken on") {
+  Cluster c(4, 1);
+  MembershipSettings other = c.settings;
+  other.nodes[1].name = "someone else";
+  CHECK(next_map(c.map, other, c.ring, c.request).error().code == ErrorCode::kInvalid);
+  other = c.settings;
+  other.partitions = 8;
+  CHECK(next_map(c.map, other, c.ring, c.request).error().code == ErrorCode::kInvalid);
+
+  const Cluster grown(5, 1);
+  MapRequest request = c.request;
+  request.reports.push_back({Verdict::kAnswers, 500, 0, {}, {}});
+  const auto next = next_map(c.map, grown.settings, grown.ring, request);
+  REQUIRE(next);
+  CHECK(next->nodes[4].state == NodeState::kUp);
+  CHECK(next->nodes[4].incarnation == 500);
+  for (const auto& partition : next->partitions)
+    CHECK((partition.synced || !partition.sources.empty()));
+}
+
+TEST_CASE("a quorum is more than half of the nodes that may be alive") {
+  CHECK(is_quorum(3, 0, 2));
+  CHECK(!is_quorum(3, 0, 1));
+  CHECK(is_quorum(3, 2, 1));
+  CHECK(!is_quorum(3, 1, 1));
+  CHECK(is_quorum(2, 1, 1));
+  CHECK(!is_quorum(4, 0, 2));
+  CHECK(!is_quorum(2, 2, 0));
+}
+
+TEST_CASE("a starting decider builds upon the map that may be in use") {
+  Cluster c(5, 2);
+  std::vector<node::MapPtr> maps(5);
+  const auto older = std::make_shared<const ClusterMap>(c.map);
+  std::ranges::fill(maps, older);
+  CHECK(choose_base(c.request.reports, maps).value()->epoch == older->epoch);
+
+  c.silence(4);
+  const auto newer =
+      std::make_shared<const ClusterMap>(next_map(c.map, c.settings, c.ring, c.request).value());
+  const auto install = [&](NodeId id) {
+    maps[id] = newer;
+    c.request.reports[id].epoch = newer->epoch;
+  };
+  SECTION("all members have the newer one; an excluded node with the older one says nothing") {
+    for (const NodeId id : Homes{0, 1, 2, 3}) install(id);
+    c.wake(4);
+    CHECK(choose_base(c.request.reports, maps).value()->epoch == newer->epoch);
+  }
+  SECTION("only some have it: it was never served, and knows the older one") {
+    install(0);
+    CHECK(choose_base(c.request.reports, maps).value()->epoch == newer->epoch);
+  }
+  SECTION("no node has a map") {
+    std::ranges::fill(maps, nullptr);
+    CHECK(choose_base(c.request.reports, maps).value() == nullptr);
+  }
+  SECTION("nodes of two clusters") {
+    auto other = std::make_shared<ClusterMap>(*older);
+    other->cluster_id = 43;
+    maps[2] = other;
+    CHECK(!choose_base(c.request.reports, maps));
+  }
+  SECTION("two maps of which either may be in use") {
+    // Made from the older one by two deciders that saw different nodes; a common member is silent.
+    auto left = std::make_shared<ClusterMap>(*newer);
+    auto right = std::make_shared<ClusterMap>(*newer);
+    right->epoch.decider = 8;
+    left->nodes[3].state = left->nodes[4].state = NodeState::kSuspect;
+    right->nodes[0].state = right->nodes[1].state = NodeState::kSuspect;
+    right->nodes[4].state = NodeState::kUp;
+    node::seal(*left);
+    node::seal(*right);
+    c.wake(4);
+    c.silence(2);
+    for (const NodeId id : Homes{0, 1}) {
+      maps[id] = left;
+      c.request.reports[id].epoch = left->epoch;
+    }
+    for (const NodeId id : Homes{3, 4}) {
+      maps[id] = right;
+      c.request.reports[id].epoch = right->epoch;
+    }
+    CHECK(!choose_base(c.request.reports, maps));
+  }
+}

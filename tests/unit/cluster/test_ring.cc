@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+
+#include "proxy/cluster/placement.h"
+#include "proxy/cluster/pool.h"
+#include "proxy/cluster/ring.h"
+
+using namespace elastripe;
+
+namespace {
+
+std::vector<std::string> names(size_t count) {
+  std::vector<std::string> result;
+  for (size_t i = 0; i < count; ++i) result.push_back("node-" + std::to_string(i));
+  return result;
+}
+
+node::ClusterMap map_of(const std::vector<std::string>& domains) {
+  node::ClusterMap map;
+  for (size_t i = 0; i < domains.size(); ++i) {
+    node::NodeInfo info;
+    info.id = static_cast<node::NodeId>(i);
+    info.domain = domains[i];
+    info.state = node::NodeState::kUp;
+    map.nodes.push_back(info);
+  }
+  return map;
+}
+
+}  // namespace
+
+TEST_CASE("every partition meets every node once") {
+  const Ring ring(names(9), 256);
+  REQUIRE(ring.partitions() == 256);
+  for (size_t p = 0; p < ring.partitions(); ++p) {
+    const std::set<node::NodeId> met(ring.order(p).begin(), ring.order(p).end());
+    CHECK(met.size() == 9);
+    CHECK(ring.order(p).size() == 9);
+  }
+}
+
+TEST_CASE("the ring spreads the first place of partitions over the nodes") {
+  const Ring ring(names(8), 4096);
+  std::map<node::NodeId, int> firsts;
+  for (size_t p = 0; p < ring.partitions(); ++p) ++firsts[ring.order(p).front()];
+  for (const auto& [id, count] : firsts) {
+    INFO("node " << id);
+    CHECK(count > 4096 / 8 / 2);
+    CHECK(count < 4096 / 8 * 2);
+  }
+}
+
+TEST_CASE("a further node takes places and leaves the order of the others as it was") {
+  const Ring before(names(6), 512);
+  const Ring after(names(7), 512);
+  for (size_t p = 0; p < 512; ++p) {
+    std::vector<node::NodeId> others = after.order(p);
+    std::erase(others, node::NodeId{6});
+    CHECK(others == before.order(p));
+  }
+}
+
+TEST_CASE("the order of a partition never changes between versions") {
+  // As hashlib.md5 has it. Every proxy has to compute the same ring, and clusters outlive proxies.
+  const Ring ring({"a", "b", "c", "d"}, 4);
+  std::vector<std::vector<node::NodeId>> orders;
+  for (size_t p = 0; p < 4; ++p) orders.push_back(ring.order(p));
+  CHECK(orders == std::vector<std::vector<node::NodeId>>{
+                      {3, 2, 0, 1}, {1, 2, 0, 3}, {0, 2, 3, 1}, {0, 2, 3, 1}});
+}
+
+TEST_CASE("homes are the first up nodes of the ring in distinct domains") {
+  const Ring ring(names(6), 64);
+  auto map = map_of({"r0", "r0", "r1", "r1", "r2", "r2"});
+  map.nodes[2].state = node::NodeState::kSuspect;
+  for (size_t p = 0; p < 64; ++p) {
+    const auto homes = homes_of(map, ring, p, 3);
+    REQUIRE(homes.size() == 3);
+    std::set<std::string> domains;
+    std::vector<node::NodeId> expected;
+    for (const node::NodeId id : ring.order(p)) {
+      if (id == 2 || !domains.insert(map.nodes[id].domain).second) continue;
+      expected.push_back(id);
+    }
+    CHECK(homes == expected);
+  }
+}
+
+TEST_CASE("homes are fewer when there are not enough domains, and chosen nodes are refused") {
+  const Ring ring(names(4), 8);
+  const auto map = map_of({"r0", "r0", "r1", "r1"});
+  CHECK(homes_of(map, ring, 0, 3).size() == 2);
+  CHECK(choose_nodes(map, ring, 0, 2, {}).has_value());
+  const auto refused = choose_nodes(map, ring, 0, 3, {});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::kUnavailable);
+  CHECK(refused.error().message == "3 nodes in distinct domains are needed, 2 are up");
+}
+
+TEST_CASE("chosen nodes avoid the excluded ones and their domains") {
+  const Ring ring(names(6), 32);
+  const auto map = map_of({"r0", "r0", "r1", "r1", "r2", "r2"});
+  for (size_t p = 0; p < 32; ++p) {
+    const auto chosen = choose_nodes(map, ring, p, 2, {0});
+    REQUIRE(chosen);
+    for (const node::NodeId id : *chosen) CHECK(map.nodes[id].domain != "r0");
+    CHECK(!choose_nodes(map, ring, p, 3, {0}));
+  }
+}
+
+TEST_CASE("a key belongs to the pool with its longest prefix") {
+  const PoolTable table({Pool{.prefix = "", .scheme = *coding::parse_scheme("rs:4,1")},
+                         Pool{.prefix = "s:", .scheme = *coding::parse_scheme("rep:3")},
+                         Pool{.prefix = "s:big:", .scheme = *coding::parse_scheme("rs:6,3")}});
+  CHECK(table.pool_of("x").prefix.empty());
+  CHECK(table.pool_of("s").prefix.empty());
+  CHECK(table.pool_of("s:1").prefix == "s:");
+  CHECK(table.pool_of("s:big:1").prefix == "s:big:");
+  CHECK(table.max_parities() == 3);
+}
