@@ -48,8 +48,19 @@ TEST_CASE("only the head applies and only the tail answers tail reads") {
 
   TestNode stranger({1, 2, 3});
   REQUIRE(status(stranger.read("key", Role::kAny)) == "NOT_HOME");
-  TestNode too_few({1, 0});
-  REQUIRE(status(too_few.set("key", "v")) == "NOT_HOME");
+}
+
+TEST_CASE("with fewer homes than m+1 the last of them decides") {
+  TestNode last({1, 0});
+  REQUIRE(status(last.set("key", "v")) == "OK");
+  TestNode first({0, 1});
+  REQUIRE(status(first.set("key", "v")) == "NOT_HOME");
+  REQUIRE(status(first.read("key", Role::kTail)) == "NOT_FOUND");
+  TestNode only({0});
+  REQUIRE(status(only.set("key", "v")) == "OK");
+  REQUIRE(status(only.read("key", Role::kTail)) == "OK");
+  TestNode none({});
+  REQUIRE(status(none.set("key", "v")) == "NOT_HOME");
 }
 
 TEST_CASE("a read with the right version costs no record") {
