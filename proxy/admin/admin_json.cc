@@ -1,0 +1,158 @@
+#include "proxy/admin/admin_json.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "proxy/base/bytes.h"
+
+namespace elastripe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Names come from the configuration and keys from clients: bytes that are no UTF-8 must not throw.
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json epoch_json(const node::Epoch& epoch) {
+  return {{"number", epoch.number},
+          {"decider", fmt::format("{:08x}", epoch.decider)},
+          {"map_hash", fmt::format("{:016x}", epoch.map_hash)}};
+}
+
+Json statistics_json(const node::NodeStatistics& s) {
+  return {{"used_bytes", s.used_bytes},
+          {"limit_bytes", s.limit_bytes},
+          {"records", s.records},
+          {"shards", s.shards},
+          {"record_bytes", s.record_bytes},
+          {"shard_bytes", s.shard_bytes},
+          {"frames", s.frames},
+          {"bytes_in", s.bytes_in},
+          {"bytes_out", s.bytes_out},
+          {"cpu_us", s.cpu_us}};
+}
+
+Json node_json(const NodeStatus& status) {
+  const node::NodeInfo& info = status.info;
+  return {{"id", info.id},
+          {"name", info.name},
+          {"address", fmt::format("{}:{}", info.host, info.port)},
+          {"domain", info.domain},
+          {"state", node::name(info.state)},
+          {"incarnation", fmt::format("{:016x}", info.incarnation)},
+          {"lease", status.has_lease},
+          {"last_answer_age_ms", status.last_answer_age_ms},
+          {"partitions_home", status.partitions_home},
+          {"partitions_synced", status.partitions_synced},
+          {"free_bytes", status.free_bytes},
+          {"statistics", statistics_json(status.statistics)}};
+}
+
+std::string node_name(const MapPtr& map, NodeId id) {
+  const node::NodeInfo* info = map == nullptr ? nullptr : map->find_node(id);
+  return info == nullptr ? fmt::format("#{}", id) : info->name;
+}
+
+Json segment_json(const node::Segment& segment, const coding::Scheme& scheme,
+                  const SegmentHealth* health, const MapPtr& map) {
+  Json shards = Json::array();
+  const size_t data_shards =
+      segment.placement.size() -
+      std::min<size_t>(segment.placement.size(), static_cast<size_t>(scheme.m));
+  for (size_t i = 0; i < segment.placement.size(); ++i) {
+    const bool parity = i >= data_shards;
+    const bool missing =
+        health != nullptr && std::ranges::find(health->missing, i) != health->missing.end();
+    shards.push_back(
+        {{"role", fmt::format("{}{}", parity ? 'P' : 'D', parity ? i - data_shards : i)},
+         {"node", node_name(map, segment.placement[i])},
+         {"missing", missing}});
+  }
+  return {{"number", segment.number},
+          {"length", segment.length},
+          {"block_bytes", segment.block_bytes},
+          {"state", segment.state == coding::State::kNarrow ? "k" : "k'"},
+          {"generation", segment.generation},
+          {"data_txid", node::to_string(segment.data_txid)},
+          {"shards", shards}};
+}
+
+const char* kind_name(node::RecordKind kind) {
+  switch (kind) {
+    case node::RecordKind::kInline:
+      return "inline";
+    case node::RecordKind::kStriped:
+      return "striped";
+    case node::RecordKind::kTombstone:
+      return "tombstone";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::string status_json(const ClusterStatus& status, const std::string& version) {
+  const auto in_state = [&](node::NodeState state) {
+    return std::ranges::count_if(status.nodes,
+                                 [&](const NodeStatus& n) { return n.info.state == state; });
+  };
+  return text_of({{"version", version},
+                  {"state", status.state},
+                  {"reason", status.reason},
+                  {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
+                  {"epoch", epoch_json(status.epoch)},
+                  {"nodes",
+                   {{"configured", status.nodes.size()},
+                    {"up", in_state(node::NodeState::kUp)},
+                    {"suspect", in_state(node::NodeState::kSuspect)},
+                    {"lost", in_state(node::NodeState::kLost)}}},
+                  {"partitions",
+                   {{"total", status.partitions},
+                    {"synced", status.partitions_synced},
+                    {"lost", status.partitions_lost}}}});
+}
+
+std::string nodes_json(const ClusterStatus& status) {
+  Json nodes = Json::array();
+  for (const NodeStatus& node : status.nodes) nodes.push_back(node_json(node));
+  return text_of({{"epoch", status.epoch.number}, {"nodes", nodes}});
+}
+
+std::string object_json(const std::string& key, const ObjectReport& report, const MapPtr& map) {
+  const node::Record& record = *report.record;
+  const node::RecordContent& content = record.content;
+  Json homes = Json::array();
+  for (const NodeId id : report.homes) homes.push_back(node_name(map, id));
+  Json segments = Json::array();
+  size_t missing = 0;
+  for (size_t i = 0; i < content.segments.size(); ++i) {
+    const SegmentHealth* health = i < report.segments.size() ? &report.segments[i] : nullptr;
+    if (health != nullptr) missing += health->missing.size();
+    segments.push_back(segment_json(content.segments[i], content.scheme, health, map));
+  }
+  Json object = {{"key", escape_for_log(key, 250)},
+                 {"kind", kind_name(content.kind)},
+                 {"size", content.size},
+                 {"flags", content.flags},
+                 {"exptime", content.exptime},
+                 {"version", record.meta.version},
+                 {"value_version", record.meta.value_version},
+                 {"fence", record.meta.fence},
+                 {"homes", homes}};
+  if (content.kind == node::RecordKind::kStriped) {
+    object["scheme"] = coding::to_string(content.scheme);
+    object["missing_shards"] = missing;
+    object["segments"] = segments;
+  }
+  return text_of(object);
+}
+
+std::string error_json(const Error& error) {
+  return text_of({{"error", name(error.code)}, {"message", error.message}});
+}
+
+}  // namespace elastripe

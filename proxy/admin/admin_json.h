@@ -1,0 +1,17 @@
+// The JSON texts of the admin interface (docs/admin-api.md): pure functions of what they show.
+#pragma once
+
+#include <string>
+
+#include "proxy/ops/decider.h"
+#include "proxy/ops/outcome.h"
+
+namespace elastripe {
+
+std::string status_json(const ClusterStatus& status, const std::string& version);
+std::string nodes_json(const ClusterStatus& status);
+// `map` names the nodes; null if none is served.
+std::string object_json(const std::string& key, const ObjectReport& report, const MapPtr& map);
+std::string error_json(const Error& error);
+
+}  // namespace elastripe

@@ -1,0 +1,148 @@
+#include "proxy/admin/admin_server.h"
+
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "proxy/admin/admin_json.h"
+#include "proxy/base/check.h"
+
+namespace elastripe {
+namespace {
+
+constexpr size_t kMaxRunning = 64;
+constexpr ev_ssize_t kMaxHeaderBytes = 16 << 10;
+constexpr ev_ssize_t kMaxBodyBytes = 64 << 10;
+constexpr int kTimeout_s = 30;
+constexpr std::string_view kObjects = "/v1/objects/";
+
+void reply(evhttp_request* request, int code, const char* type, std::string_view text) {
+  evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
+  evbuffer_add(evhttp_request_get_output_buffer(request), text.data(), text.size());
+  evhttp_send_reply(request, code, nullptr, nullptr);
+}
+void reply_json(evhttp_request* request, int code, std::string_view text) {
+  reply(request, code, "application/json", text);
+}
+void reply_text(evhttp_request* request, int code, std::string_view text) {
+  reply(request, code, "text/plain; charset=utf-8", text);
+}
+void reply_error(evhttp_request* request, int code, ErrorCode error, std::string message) {
+  reply_json(request, code, error_json({error, std::move(message)}));
+}
+
+int http_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kInvalid:
+      return 400;
+    case ErrorCode::kTimeout:
+      return 504;
+    default:
+      return 503;
+  }
+}
+
+// The path as sent: still percent-encoded, so that a key may hold a slash.
+std::string path_of(evhttp_request* request) {
+  const char* path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
+  return path == nullptr ? std::string() : std::string(path);
+}
+
+std::string decode(std::string_view encoded) {
+  size_t size = 0;
+  char* text = evhttp_uridecode(std::string(encoded).c_str(), 0, &size);
+  if (text == nullptr) return {};
+  std::string decoded(text, size);
+  std::free(text);
+  return decoded;
+}
+
+// A key as clients can send it (docs/client-protocol.md).
+bool is_client_key(std::string_view key) {
+  if (key.empty() || key.size() > node::kMaxKeyBytes) return false;
+  for (const char c : key) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte <= 0x20 || byte == 0x7f) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+AdminServer::AdminServer(Loop& loop, Fd socket, MetricRegistry& registry, AdminSources sources)
+    : registry_(registry),
+      sources_(std::move(sources)),
+      http_(evhttp_new(loop.base())),
+      running_(kMaxRunning) {
+  CHECK(http_ != nullptr);
+  evhttp_set_max_headers_size(http_, kMaxHeaderBytes);
+  evhttp_set_max_body_size(http_, kMaxBodyBytes);
+  evhttp_set_timeout(http_, kTimeout_s);
+  evhttp_set_allowed_methods(http_, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD);
+  evhttp_set_gencb(http_, &AdminServer::on_request, this);
+  const int fd = dup(socket.get());
+  CHECK(fd >= 0 && evhttp_accept_socket(http_, fd) == 0, "no admin listener");
+}
+
+AdminServer::~AdminServer() { evhttp_free(http_); }
+
+void AdminServer::on_request(evhttp_request* request, void* self) {
+  static_cast<AdminServer*>(self)->route(request, path_of(request));
+}
+
+void AdminServer::route(evhttp_request* request, const std::string& path) {
+  const bool post = evhttp_request_get_command(request) == EVHTTP_REQ_POST;
+  if (post != (path == "/v1/accept-loss")) {
+    return reply_error(request, 405, ErrorCode::kInvalid, "this path needs another method");
+  }
+  if (path == "/v1/status") {
+    reply_json(request, 200, status_json(sources_.cluster(), sources_.version));
+  } else if (path == "/v1/nodes") {
+    reply_json(request, 200, nodes_json(sources_.cluster()));
+  } else if (path.starts_with(kObjects)) {
+    std::string key = decode(std::string_view(path).substr(kObjects.size()));
+    if (!is_client_key(key)) {
+      return reply_error(request, 400, ErrorCode::kInvalid, "not a key of 1 to 250 bytes");
+    }
+    if (!running_.try_spawn(answer_object(request, std::move(key)))) {
+      reply_error(request, 503, ErrorCode::kUnavailable, "too many requests at once");
+    }
+  } else if (path == "/v1/accept-loss") {
+    sources_.accept_loss();
+    reply_json(request, 202, "{\n  \"accepted\": true\n}\n");
+  } else if (path == "/metrics") {
+    reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", registry_.text());
+  } else if (path == "/healthz") {
+    reply_text(request, 200, "ok\n");
+  } else if (path == "/readyz") {
+    answer_ready(request);
+  } else {
+    reply_error(request, 404, ErrorCode::kNotFound, "no such path");
+  }
+}
+
+void AdminServer::answer_ready(evhttp_request* request) {
+  const std::string reason = sources_.not_serving();
+  reply_text(request, reason.empty() ? 200 : 503, reason.empty() ? "ok\n" : reason + "\n");
+}
+
+// If the client hangs up meanwhile, libevent takes the request off its connection, and the reply
+// only frees it.
+Task<void> AdminServer::answer_object(evhttp_request* request, std::string key) {
+  const auto report = co_await sources_.inspect(key);
+  if (!report.has_value()) {
+    reply_json(request, http_code(report.error().code), error_json(report.error()));
+  } else if (report->record == nullptr) {
+    reply_error(request, 404, ErrorCode::kNotFound, "no such object");
+  } else {
+    reply_json(request, 200, object_json(key, *report, sources_.map()));
+  }
+}
+
+}  // namespace elastripe

@@ -1,0 +1,51 @@
+// AdminServer: the HTTP interface for operators and monitoring (docs/admin-api.md).
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "proxy/async/scope.h"
+#include "proxy/base/metrics.h"
+#include "proxy/io/loop.h"
+#include "proxy/io/socket.h"
+#include "proxy/ops/decider.h"
+#include "proxy/ops/outcome.h"
+
+struct evhttp;
+struct evhttp_request;
+
+namespace elastripe {
+
+// What it shows, and the one thing it does. All are called on the loop's thread.
+struct AdminSources {
+  std::function<ClusterStatus()> cluster;
+  std::function<MapPtr()> map;
+  std::function<std::string()> not_serving;  // empty: ready
+  std::function<Task<Result<ObjectReport>>(std::string key)> inspect;
+  std::function<void()> accept_loss;
+  std::string version;
+};
+
+// On the control thread, so that it answers whatever the workers do.
+class AdminServer {
+ public:
+  // `socket` is bound and listening.
+  AdminServer(Loop& loop, Fd socket, MetricRegistry& registry, AdminSources sources);
+  ~AdminServer();  // after join()
+
+  // Ends when no request runs any more; whoever calls it also cancels their waits.
+  Task<void> join() { return running_.join(); }
+
+ private:
+  static void on_request(evhttp_request* request, void* self);
+  void route(evhttp_request* request, const std::string& path);
+  void answer_ready(evhttp_request* request);
+  Task<void> answer_object(evhttp_request* request, std::string key);
+
+  MetricRegistry& registry_;
+  const AdminSources sources_;
+  evhttp* http_;
+  Scope running_;
+};
+
+}  // namespace elastripe

@@ -1,0 +1,124 @@
+#include "proxy/main/control_thread.h"
+
+#include "proxy/base/log.h"
+#include "proxy/base/metric_names.h"
+
+namespace elastripe {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint64_t kStagedBytes = 16 << 20;
+constexpr uint64_t kCacheBytes = 1 << 20;
+
+DeciderSettings decider_settings(const Config& config) {
+  DeciderSettings settings;
+  for (const NodeConfig& node : config.nodes) {
+    settings.nodes.push_back({node.name, node.address.host, node.address.port, node.domain});
+  }
+  settings.partitions = config.partitions;
+  settings.heartbeat = milliseconds(config.timing.heartbeat_ms);
+  settings.suspect_after = milliseconds(config.timing.suspect_after_ms);
+  settings.lease = milliseconds(config.timing.lease_ms);
+  settings.force_epoch = config.force_epoch;
+  return settings;
+}
+
+}  // namespace
+
+// Gauges of the cluster, refreshed when metrics are asked for: on the control thread, by the admin
+// interface.
+class ControlThread::ClusterGauges {
+ public:
+  explicit ClusterGauges(ProxyShared& shared)
+      : epoch_(shared.registry.gauge(metric_names::kEpoch)),
+        record_bytes_(shared.registry.gauge(metric_names::kStoredBytes, {{"kind", "record"}})),
+        shard_bytes_(shared.registry.gauge(metric_names::kStoredBytes, {{"kind", "shard"}})) {
+    for (const NodeConfig& node : shared.config.nodes) {
+      up_.push_back(&shared.registry.gauge(metric_names::kNodeUp, {{"node", node.name}}));
+    }
+  }
+
+  void refresh(const ClusterStatus& status) {
+    epoch_.set(status.epoch.number);
+    uint64_t record_bytes = 0;
+    uint64_t shard_bytes = 0;
+    for (size_t i = 0; i < status.nodes.size() && i < up_.size(); ++i) {
+      const bool up = status.nodes[i].info.state == node::NodeState::kUp;
+      up_[i]->set(up ? 1 : 0);
+      if (!up) continue;
+      record_bytes += status.nodes[i].statistics.record_bytes;
+      shard_bytes += status.nodes[i].statistics.shard_bytes;
+    }
+    record_bytes_.set(static_cast<int64_t>(record_bytes));
+    shard_bytes_.set(static_cast<int64_t>(shard_bytes));
+  }
+
+ private:
+  Gauge& epoch_;
+  Gauge& record_bytes_;
+  Gauge& shard_bytes_;
+  std::vector<Gauge*> up_;
+};
+
+ControlThread::ControlThread(ProxyShared& shared, Fd admin_socket)
+    : shared_(shared),
+      environment_(shared, kStagedBytes, kCacheBytes),
+      decider_(environment_.ops(), decider_settings(shared.config)),
+      admin_(environment_.loop(), std::move(admin_socket), shared.registry, admin_sources()),
+      gauges_(std::make_shared<ClusterGauges>(shared)) {
+  shared.registry.add_collector([this] { gauges_->refresh(decider_.status()); });
+}
+
+AdminSources ControlThread::admin_sources() {
+  return {.cluster = [this] { return decider_.status(); },
+          .map = [this] { return shared_.map.current(); },
+          .not_serving =
+              [this] {
+                return shared_.map.current() == nullptr ? shared_.map.reason() : std::string();
+              },
+          .inspect =
+              [this](std::string key) {
+                OpsContext& ops = environment_.ops();
+                return inspect_object(ops, std::move(key),
+                                      ops.clock.now() + ops.settings.request_timeout);
+              },
+          .accept_loss = [this] { decider_.accept_loss(); },
+          .version = shared_.stats.version};
+}
+
+void ControlThread::start() {
+  flows_.spawn(run_decider());
+  thread_ = std::thread([this] { environment_.loop().run(); });
+}
+
+void ControlThread::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+Task<void> ControlThread::run_decider() {
+  co_await decider_.run();
+  if (shutting_down_) co_return;
+  // Deposed: another proxy decides now. This one serves nothing more; its admin interface stays up
+  // to say so.
+  log_error("this proxy is deposed and serves nothing: {}", shared_.map.reason());
+}
+
+void ControlThread::begin_shutdown() {
+  environment_.loop().post([this] { shut_down(); });
+}
+
+void ControlThread::shut_down() {
+  shutting_down_ = true;
+  environment_.cancel_all();
+  ending_.spawn(finish());
+}
+
+Task<void> ControlThread::finish() {
+  co_await flows_.join();
+  co_await admin_.join();
+  co_await environment_.join_background();
+  environment_.loop().stop();
+}
+
+}  // namespace elastripe

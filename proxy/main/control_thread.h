@@ -1,0 +1,42 @@
+// ControlThread: the decider and the admin interface, on a loop and channels of their own, so that
+// no data load delays a heartbeat.
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "proxy/admin/admin_server.h"
+#include "proxy/main/flow_environment.h"
+#include "proxy/ops/decider.h"
+
+namespace elastripe {
+
+class ControlThread {
+ public:
+  // `admin_socket` is bound and listening.
+  ControlThread(ProxyShared& shared, Fd admin_socket);
+
+  void start();
+  void begin_shutdown();  // any thread; after the workers have ended
+  void join();
+
+ private:
+  class ClusterGauges;
+
+  AdminSources admin_sources();
+  Task<void> run_decider();
+  Task<void> finish();
+  void shut_down();
+
+  ProxyShared& shared_;
+  FlowEnvironment environment_;
+  Decider decider_;
+  AdminServer admin_;
+  std::shared_ptr<ClusterGauges> gauges_;
+  Scope flows_;
+  Scope ending_;
+  bool shutting_down_ = false;
+  std::thread thread_;
+};
+
+}  // namespace elastripe

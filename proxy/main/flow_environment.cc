@@ -1,0 +1,72 @@
+#include "proxy/main/flow_environment.h"
+
+namespace elastripe {
+namespace {
+
+using std::chrono::milliseconds;
+
+PoolTable pools_of(const Config& config) {
+  std::vector<Pool> pools;
+  for (const PoolConfig& pool : config.pools) {
+    pools.push_back({.prefix = pool.prefix,
+                     .scheme = pool.scheme,
+                     .inline_max_bytes = pool.inline_max_bytes,
+                     .segment_bytes = config.segment_bytes,
+                     .degraded_writes = pool.degraded_writes});
+  }
+  return PoolTable(std::move(pools));
+}
+
+Ring ring_of(const Config& config) {
+  std::vector<std::string> names;
+  for (const NodeConfig& node : config.nodes) names.push_back(node.name);
+  return Ring(names, config.partitions);
+}
+
+OpsSettings settings_of(const Config& config) {
+  const TimingConfig& timing = config.timing;
+  return {.max_object_bytes = config.max_object_bytes,
+          .request_timeout = milliseconds(timing.request_timeout_ms),
+          .read_grace = milliseconds(timing.read_grace_ms),
+          .upload_idle = milliseconds(timing.upload_idle_ms),
+          .tombstone_keep = milliseconds(timing.tombstone_keep_ms)};
+}
+
+}  // namespace
+
+ProxyShared::ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in,
+                         uint32_t threads_in)
+    : config(std::move(config_in)),
+      addresses(std::move(addresses_in)),
+      threads(threads_in),
+      pools(pools_of(config)),
+      ring(ring_of(config)),
+      stats(registry, threads) {}
+
+FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes)
+    : clock_(loop_),
+      ids_(random_),
+      nodes_(loop_, clock_, shared.addresses, shared.registry),
+      cache_(cache_bytes),
+      staged_bytes_(staged_bytes),
+      ops_{.nodes = nodes_,
+           .clock = clock_,
+           .random = random_,
+           .ids = ids_,
+           .map = shared.map,
+           .ring = shared.ring,
+           .pools = shared.pools,
+           .cache = cache_,
+           .locks = locks_,
+           .staged_bytes = staged_bytes_,
+           .background = background_,
+           .settings = settings_of(shared.config),
+           .counters = {},
+           .head_floors = {}} {}
+
+void FlowEnvironment::cancel_all() {
+  nodes_.cancel_all();
+  clock_.cancel_all();
+}
+
+}  // namespace elastripe

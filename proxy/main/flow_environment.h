@@ -1,0 +1,57 @@
+// FlowEnvironment: everything flows of one thread work with: its loop, clock, channels, caches.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "proxy/config/config.h"
+#include "proxy/io/loop_clock.h"
+#include "proxy/io/system_random.h"
+#include "proxy/io/tcp_node_client.h"
+#include "proxy/ops/context.h"
+#include "proxy/session/server_stats.h"
+
+namespace elastripe {
+
+// Made before the threads start, outlives them, and is safe to share.
+struct ProxyShared {
+  ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in, uint32_t threads_in);
+
+  const Config config;
+  const std::vector<NodeAddress> addresses;  // by node id
+  const uint32_t threads;
+  const PoolTable pools;
+  const Ring ring;
+  MetricRegistry registry;
+  MapView map;
+  ServerStats stats;
+};
+
+// Of one thread; made and destroyed while its loop does not run.
+class FlowEnvironment {
+ public:
+  FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes);
+
+  Loop& loop() { return loop_; }
+  Clock& clock() { return clock_; }
+  OpsContext& ops() { return ops_; }
+
+  // Ends every wait of every flow as cancelled, now and from now on. Loop thread.
+  void cancel_all();
+  // Ends when the background flows have.
+  Task<void> join_background() { return background_.join(); }
+
+ private:
+  Loop loop_;
+  LoopClock clock_;
+  SystemRandom random_;
+  IdSource ids_;
+  TcpNodeClient nodes_;
+  RecordCache cache_;
+  KeyLocks locks_;
+  Semaphore staged_bytes_;
+  Scope background_;
+  OpsContext ops_;
+};
+
+}  // namespace elastripe

@@ -1,0 +1,89 @@
+// elastripe-proxy: configuration -> control thread -> workers -> signals -> orderly shutdown.
+#include <fmt/core.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "proxy/base/log.h"
+#include "proxy/main/options.h"
+#include "proxy/main/proxy.h"
+
+namespace elastripe {
+namespace {
+
+// SIGPIPE is an error of a write, not of the process; SIGTERM and SIGINT are waited for, so every
+// thread that is made later has them blocked.
+sigset_t prepare_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  sigaddset(&stop, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+  return stop;
+}
+
+void raise_descriptor_limit(const Config& config) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t wanted = config.limits.connections + 64 * config.nodes.size() + 64;
+  if (limit.rlim_cur < wanted) {
+    log_warning("limits.connections is {} but only {} file descriptors are allowed",
+                config.limits.connections, limit.rlim_cur);
+  }
+}
+
+// "client PORT" and "admin PORT"; appears whole or not at all.
+bool write_port_file(const std::string& path, const Proxy& proxy) {
+  const std::string draft = path + ".new";
+  {
+    std::ofstream out(draft);
+    out << "client " << proxy.client_port() << "\nadmin " << proxy.admin_port() << "\n";
+    if (!out.flush()) return false;
+  }
+  return std::rename(draft.c_str(), path.c_str()) == 0;
+}
+
+int complain(const std::string& line) {
+  fmt::print(stderr, "elastripe-proxy: {}\n", line);
+  return 1;
+}
+
+int run(const Options& options) {
+  auto config = load_config(options.config_file, options.overrides);
+  if (!config) return complain(config.error().message);
+  config->force_epoch = options.force_epoch;
+  if (options.check_config) {
+    fmt::print("{}: the configuration is valid\n", options.config_file);
+    return 0;
+  }
+  set_log_level(parse_log_level(config->log_level).value_or(LogLevel::kInfo));
+
+  const sigset_t stop = prepare_signals();
+  raise_descriptor_limit(*config);
+  auto proxy = Proxy::create(std::move(*config));
+  if (!proxy) return complain(proxy.error().message);
+  (*proxy)->start();
+  if (!options.port_file.empty() && !write_port_file(options.port_file, **proxy)) {
+    complain("can not write " + options.port_file);
+  }
+
+  int signal_number = 0;
+  sigwait(&stop, &signal_number);
+  log_info("shutting down");
+  (*proxy)->shut_down();
+  return 0;
+}
+
+}  // namespace
+}  // namespace elastripe
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  const auto options = elastripe::parse_options(argc, argv, exit_code);
+  return options ? elastripe::run(*options) : exit_code;
+}

@@ -1,0 +1,30 @@
+#include "proxy/main/options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace elastripe {
+
+std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
+  Options options;
+  CLI::App app("elastripe-proxy: memcached clients in front of erasure-coded nodes");
+  app.set_version_flag("--version", "elastripe-proxy 0.1.0");
+  app.add_option("-c,--config", options.config_file, "the YAML configuration")->required();
+  app.add_flag("--check-config", options.check_config, "check the configuration and end");
+  app.add_option("--set", options.overrides,
+                 "override one setting: timing.lease_ms=5000 (may be repeated)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_flag("--force-epoch", options.force_epoch,
+               "start without a majority of the nodes: you vouch that the others are gone");
+  app.add_option("--port-file", options.port_file,
+                 "write the client and admin ports to this file once they listen");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error);
+    return std::nullopt;
+  }
+  return options;
+}
+
+}  // namespace elastripe

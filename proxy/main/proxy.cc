@@ -1,0 +1,120 @@
+#include "proxy/main/proxy.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "proxy/base/log.h"
+
+namespace elastripe {
+namespace {
+
+uint32_t thread_count(const Config& config) {
+  return config.threads > 0 ? config.threads : std::max(1u, std::thread::hardware_concurrency());
+}
+
+Result<std::vector<NodeAddress>> resolve_nodes(const Config& config) {
+  std::vector<NodeAddress> addresses;
+  for (const NodeConfig& node : config.nodes) {
+    auto address = resolve(node.address.host, node.address.port);
+    if (!address) {
+      return fail(address.error().code, "node {}: {}", node.name, address.error().message);
+    }
+    addresses.push_back({node.name, *address});
+  }
+  return addresses;
+}
+
+// Without SO_REUSEPORT: a second proxy on the same port must fail, not share its clients.
+Result<Fd> bind_to(const Endpoint& endpoint, const char* setting) {
+  auto address = resolve(endpoint.host, endpoint.port);
+  if (!address) return fail(address.error().code, "{}: {}", setting, address.error().message);
+  auto socket = listen_on(*address, false);
+  if (!socket) {
+    return fail(socket.error().code, "{}: can not listen on {}: {}", setting, to_string(endpoint),
+                socket.error().message);
+  }
+  return socket;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Proxy>> Proxy::create(Config config) {
+  auto addresses = resolve_nodes(config);
+  if (!addresses) return fail(addresses.error());
+  auto client = bind_to(config.listen, "listen");
+  if (!client) return fail(client.error());
+  auto admin = bind_to(config.admin, "admin");
+  if (!admin) return fail(admin.error());
+  return std::unique_ptr<Proxy>(
+      new Proxy(std::move(config), std::move(*addresses), std::move(*client), std::move(*admin)));
+}
+
+Proxy::Proxy(Config config, std::vector<NodeAddress> addresses, Fd client_socket, Fd admin_socket)
+    : client_port_(port_of(client_socket)),
+      admin_port_(port_of(admin_socket)),
+      shared_(config, std::move(addresses), thread_count(config)),
+      control_(shared_, std::move(admin_socket)) {
+  describe();
+  for (size_t i = 0; i < shared_.threads; ++i) {
+    workers_.push_back(std::make_unique<Worker>(shared_, i));
+  }
+  workers_.front()->listen(std::move(client_socket), [this](Fd client) {
+    workers_[next_worker_++ % workers_.size()]->adopt(std::move(client));
+  });
+}
+
+Proxy::~Proxy() = default;
+
+// What `stats settings` and `stats elastripe` tell.
+void Proxy::describe() {
+  const Config& config = shared_.config;
+  StatPairs settings = {{"maxconns", std::to_string(config.limits.connections)},
+                        {"tcpport", std::to_string(client_port_)},
+                        {"udpport", "0"},
+                        {"inter", config.listen.host},
+                        {"num_threads", std::to_string(shared_.threads)},
+                        {"item_size_max", std::to_string(config.max_object_bytes)},
+                        {"evictions", "off"},
+                        {"cas_enabled", "yes"},
+                        {"admin_addr", to_string(Endpoint{config.admin.host, admin_port_})},
+                        {"staged_bytes", std::to_string(config.limits.staged_bytes)},
+                        {"request_timeout_ms", std::to_string(config.timing.request_timeout_ms)}};
+  for (const PoolConfig& pool : config.pools) {
+    settings.emplace_back("pool_" + (pool.prefix.empty() ? "default" : pool.prefix),
+                          coding::to_string(pool.scheme));
+  }
+  shared_.stats.settings = [settings] { return settings; };
+  shared_.stats.cluster = [this] {
+    const MapPtr map = shared_.map.current();
+    if (map == nullptr) {
+      return StatPairs{{"serving", "no"}, {"reason", shared_.map.reason()}};
+    }
+    StatPairs pairs = {{"serving", "yes"},
+                       {"epoch", std::to_string(map->epoch.number)},
+                       {"cluster_id", fmt::format("{:016x}", map->cluster_id)},
+                       {"partitions", std::to_string(map->partitions.size())}};
+    for (const node::NodeInfo& node : map->nodes) {
+      pairs.emplace_back("node:" + node.name, node::name(node.state));
+    }
+    return pairs;
+  };
+}
+
+void Proxy::start() {
+  control_.start();
+  for (auto& worker : workers_) worker->start();
+  log_info("listening on {} with {} threads, admin on {}",
+           to_string(Endpoint{shared_.config.listen.host, client_port_}), shared_.threads,
+           to_string(Endpoint{shared_.config.admin.host, admin_port_}));
+}
+
+void Proxy::shut_down() {
+  // The accepting worker first: it deals to the others.
+  for (auto& worker : workers_) worker->begin_shutdown();
+  for (auto& worker : workers_) worker->join();
+  control_.begin_shutdown();
+  control_.join();
+}
+
+}  // namespace elastripe

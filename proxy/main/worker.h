@@ -1,0 +1,46 @@
+// Worker: one thread that serves clients: its loop, its sessions and its channels to the nodes. It
+// shares nothing that changes with other workers but the map and the counters.
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "proxy/main/flow_environment.h"
+#include "proxy/session/listener.h"
+#include "proxy/session/sessions.h"
+
+namespace elastripe {
+
+class Worker : private Timer {
+ public:
+  Worker(ProxyShared& shared, size_t index);
+  ~Worker() override;
+
+  void start();
+  // Any thread: takes a connected client socket.
+  void adopt(Fd socket);
+  // Before start(): this worker accepts for all.
+  void listen(Fd socket, std::function<void(Fd)> accepted);
+
+  // Any thread: no new clients; running commands get a moment to end, then they are cancelled.
+  void begin_shutdown();
+  void join();
+
+ private:
+  class Publisher;
+
+  void on_timer() override;  // the moment is over
+  void drain();
+  void sessions_ended();
+  Task<void> finish();
+
+  FlowEnvironment environment_;
+  FlowOps ops_;
+  Sessions sessions_;
+  std::unique_ptr<Publisher> publisher_;
+  std::unique_ptr<Listener> listener_;
+  Scope ending_;
+  std::thread thread_;
+};
+
+}  // namespace elastripe

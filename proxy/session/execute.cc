@@ -1,0 +1,280 @@
+#include "proxy/session/execute.h"
+
+#include <algorithm>
+
+#include "proxy/async/when_all.h"
+#include "proxy/memcache/compose.h"
+#include "proxy/memcache/exptime.h"
+#include "proxy/memcache/replies.h"
+
+namespace elastripe {
+namespace {
+
+using memcache::Command;
+using memcache::Output;
+namespace replies = memcache::replies;
+
+// So many keys of one retrieval are asked for at the same time.
+constexpr size_t kKeysAtOnce = 256;
+
+// One command on its way to a reply.
+struct Execution {
+  SessionContext& context;
+  Output output{};
+  CommandStatus status = CommandStatus::kOk;
+  ReadPath path = ReadPath::kInline;
+
+  void line(std::string_view text, CommandStatus how = CommandStatus::kOk) {
+    memcache::compose_line(output, text);
+    status = how;
+  }
+  void error(const Error& failure) {
+    output = {};
+    compose_error(output, failure, context.ops.not_serving());
+    status = CommandStatus::kServerError;
+  }
+  void count(Stat stat) { context.stats.add(stat); }
+  uint32_t expiry(int32_t exptime) const {
+    return memcache::absolute_exptime(exptime,
+                                      static_cast<int64_t>(context.clock.unix_ms() / 1000));
+  }
+};
+
+StoreVerb verb_of(Command command) {
+  switch (command) {
+    case Command::kAdd:
+      return StoreVerb::kAdd;
+    case Command::kReplace:
+      return StoreVerb::kReplace;
+    case Command::kAppend:
+      return StoreVerb::kAppend;
+    case Command::kPrepend:
+      return StoreVerb::kPrepend;
+    case Command::kCas:
+      return StoreVerb::kCas;
+    default:
+      return StoreVerb::kSet;
+  }
+}
+
+Task<void> run_store(Execution& run, ClientCommand& command) {
+  run.count(Stat::kCmdSet);
+  StoreRequest request;
+  request.verb = verb_of(command.command);
+  request.key = std::move(command.key);
+  request.flags = command.flags;
+  request.exptime = run.expiry(command.exptime);
+  request.cas = command.cas_unique;
+  request.value = std::move(command.value);
+  const auto outcome = co_await run.context.ops.store(std::move(request));
+  if (!outcome.has_value()) {
+    run.error(outcome.error());
+    co_return;
+  }
+  const bool cas = command.command == Command::kCas;
+  switch (*outcome) {
+    case StoreOutcome::kStored:
+      if (cas) run.count(Stat::kCasHits);
+      run.line(replies::kStored);
+      break;
+    case StoreOutcome::kNotStored:
+      run.line(replies::kNotStored, CommandStatus::kRefused);
+      break;
+    case StoreOutcome::kExists:
+      if (cas) run.count(Stat::kCasBadval);
+      run.line(replies::kExists, CommandStatus::kRefused);
+      break;
+    case StoreOutcome::kNotFound:
+      if (cas) run.count(Stat::kCasMisses);
+      run.line(replies::kNotFound, CommandStatus::kMiss);
+      break;
+  }
+}
+
+// `gat` touches first: what it then reads exists under the new expiry, or is a miss.
+Task<Result<ReadOutcome>> touch_and_get(ObjectOps& ops, std::string key, uint32_t exptime) {
+  const auto touched = co_await ops.touch(key, exptime);
+  if (!touched.has_value()) co_return fail(touched.error());
+  if (!*touched) co_return ReadOutcome{};
+  co_return co_await ops.get(std::move(key));
+}
+
+void compose_object(Execution& run, const std::string& key, Object object, bool with_cas) {
+  const auto cas = with_cas ? std::optional(object.cas) : std::nullopt;
+  memcache::compose_value_header(run.output, key, object.flags, object.size, cas);
+  for (Buffer& part : object.value) run.output.append(std::move(part));
+  memcache::compose_value_trailer(run.output);
+}
+
+void count_read(Execution& run, bool touching, bool hit) {
+  run.count(touching ? Stat::kCmdTouch : Stat::kCmdGet);
+  if (touching) run.count(hit ? Stat::kTouchHits : Stat::kTouchMisses);
+  run.count(hit ? Stat::kGetHits : Stat::kGetMisses);
+}
+
+// False when the retrieval has failed as a whole.
+bool take_read(Execution& run, const ClientCommand& command, const std::string& key, bool touching,
+               Result<ReadOutcome> read) {
+  if (!read.has_value()) {
+    run.error(read.error());
+    return false;
+  }
+  count_read(run, touching, read->object.has_value());
+  if (!read->object.has_value()) return true;
+  run.path = std::max(run.path, read->path);
+  run.status = CommandStatus::kOk;
+  if (run.output.bytes() + read->object->size > run.context.settings.retrieval_bytes) {
+    run.error({ErrorCode::kUnavailable, "the values of one retrieval are too large together"});
+    return false;
+  }
+  compose_object(run, key, std::move(*read->object), memcache::wants_cas(command.command));
+  return true;
+}
+
+Task<void> run_retrieval(Execution& run, ClientCommand& command) {
+  ObjectOps& ops = run.context.ops;
+  const bool touching = command.command == Command::kGat || command.command == Command::kGats;
+  const uint32_t exptime = run.expiry(command.exptime);
+  run.status = CommandStatus::kMiss;
+  for (size_t begin = 0; begin < command.keys.size(); begin += kKeysAtOnce) {
+    const size_t end = std::min(begin + kKeysAtOnce, command.keys.size());
+    std::vector<Task<Result<ReadOutcome>>> reads;
+    reads.reserve(end - begin);
+    for (size_t i = begin; i < end; ++i) {
+      reads.push_back(touching ? touch_and_get(ops, command.keys[i], exptime)
+                               : ops.get(command.keys[i]));
+    }
+    auto results = co_await when_all(std::move(reads));
+    for (size_t i = begin; i < end; ++i) {
+      if (!take_read(run, command, command.keys[i], touching, std::move(results[i - begin]))) {
+        co_return;
+      }
+    }
+  }
+  memcache::compose_line(run.output, replies::kEnd);
+}
+
+Task<void> run_counter(Execution& run, ClientCommand& command) {
+  const bool increment = command.command == Command::kIncr;
+  const auto outcome = co_await run.context.ops.change_counter(
+      {.key = std::move(command.key), .delta = command.delta, .increment = increment});
+  if (!outcome.has_value()) {
+    run.error(outcome.error());
+    co_return;
+  }
+  switch (outcome->status) {
+    case CounterStatus::kOk:
+      run.count(increment ? Stat::kIncrHits : Stat::kDecrHits);
+      memcache::compose_number(run.output, outcome->value);
+      break;
+    case CounterStatus::kNotFound:
+      run.count(increment ? Stat::kIncrMisses : Stat::kDecrMisses);
+      run.line(replies::kNotFound, CommandStatus::kMiss);
+      break;
+    case CounterStatus::kNotNumber:
+      run.line(replies::kNonNumeric, CommandStatus::kClientError);
+      break;
+  }
+}
+
+Task<void> run_delete(Execution& run, ClientCommand& command) {
+  const auto found = co_await run.context.ops.remove(std::move(command.key));
+  if (!found.has_value()) {
+    run.error(found.error());
+    co_return;
+  }
+  run.count(*found ? Stat::kDeleteHits : Stat::kDeleteMisses);
+  run.line(*found ? replies::kDeleted : replies::kNotFound,
+           *found ? CommandStatus::kOk : CommandStatus::kMiss);
+}
+
+Task<void> run_touch(Execution& run, ClientCommand& command) {
+  run.count(Stat::kCmdTouch);
+  const auto found =
+      co_await run.context.ops.touch(std::move(command.key), run.expiry(command.exptime));
+  if (!found.has_value()) {
+    run.error(found.error());
+    co_return;
+  }
+  run.count(*found ? Stat::kTouchHits : Stat::kTouchMisses);
+  run.line(*found ? replies::kTouched : replies::kNotFound,
+           *found ? CommandStatus::kOk : CommandStatus::kMiss);
+}
+
+void run_administrative(Execution& run, const ClientCommand& command) {
+  switch (command.command) {
+    case Command::kVersion:
+      memcache::compose_version(run.output, run.context.server.version);
+      break;
+    case Command::kVerbosity:
+      run.line(replies::kOk);
+      break;
+    case Command::kStats:
+      if (!run.context.server.answer(command.argument, run.output)) {
+        run.line(replies::kError, CommandStatus::kClientError);
+      }
+      break;
+    case Command::kFlushAll:
+      run.count(Stat::kCmdFlush);
+      memcache::compose_server_error(run.output,
+                                     "flush_all is not supported: it would drop redundant data of "
+                                     "every client; delete keys, or restart the nodes");
+      run.status = CommandStatus::kServerError;
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+ClientCommand to_command(const memcache::Request& request) {
+  ClientCommand command;
+  command.command = request.command;
+  command.noreply = request.noreply;
+  command.key = request.key;
+  command.keys.assign(request.keys.begin(), request.keys.end());
+  command.flags = request.flags;
+  command.exptime = request.exptime;
+  command.cas_unique = request.cas_unique;
+  command.delta = request.delta;
+  command.argument = request.argument;
+  return command;
+}
+
+void compose_error(Output& output, const Error& error, const std::string& not_serving) {
+  if (error.code == ErrorCode::kNoSpace)
+    return memcache::compose_line(output, replies::kOutOfMemory);
+  if (error.code == ErrorCode::kTooLarge) return memcache::compose_line(output, replies::kTooLarge);
+  if (error.code == ErrorCode::kUnknownOutcome) {
+    return memcache::compose_server_error(output, "outcome unknown: " + error.message);
+  }
+  if (!not_serving.empty()) {
+    return memcache::compose_server_error(output, "not serving: " + not_serving);
+  }
+  memcache::compose_server_error(output, to_string(error));
+}
+
+Task<Output> execute(SessionContext& context, ClientCommand command) {
+  Execution run{context};
+  const Command which = command.command;
+  const TimePoint started = context.clock.now();
+  if (memcache::is_storage(which)) {
+    co_await run_store(run, command);
+  } else if (memcache::is_retrieval(which)) {
+    co_await run_retrieval(run, command);
+  } else if (which == Command::kIncr || which == Command::kDecr) {
+    co_await run_counter(run, command);
+  } else if (which == Command::kDelete) {
+    co_await run_delete(run, command);
+  } else if (which == Command::kTouch) {
+    co_await run_touch(run, command);
+  } else {
+    run_administrative(run, command);
+  }
+  const std::chrono::duration<double> took = context.clock.now() - started;
+  context.stats.command(which, run.status, run.path, took.count());
+  co_return std::move(run.output);
+}
+
+}  // namespace elastripe

@@ -1,0 +1,61 @@
+// Execution of one client command: from its request to its reply. No sockets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proxy/memcache/output.h"
+#include "proxy/memcache/request.h"
+#include "proxy/session/object_ops.h"
+#include "proxy/session/server_stats.h"
+
+namespace elastripe {
+
+struct SessionSettings {
+  uint64_t max_object_bytes = 64u << 20;
+  // Of one connection:
+  size_t commands_in_flight = 64;
+  uint64_t bytes_in_flight = 128u << 20;              // values received and not yet answered
+  uint64_t unsent_bytes = 8u << 20;                   // replies; above, nothing more is read
+  uint64_t retrieval_bytes = 256u << 20;              // values of one get with many keys
+  Duration idle_timeout = Duration::zero();           // without any command; zero: never
+  Duration stall_timeout = std::chrono::seconds(30);  // in a value, or with unsent replies
+  // Of the whole proxy:
+  uint32_t max_connections = 1024;
+};
+
+// What sessions of one worker share.
+struct SessionContext {
+  ObjectOps& ops;
+  Clock& clock;
+  ServerStats& server;
+  WorkerStats& stats;
+  SessionSettings settings;
+};
+
+// A command that owns what it refers to.
+struct ClientCommand {
+  memcache::Command command = memcache::Command::kQuit;
+  bool noreply = false;
+  std::string key;
+  std::vector<std::string> keys;
+  uint32_t flags = 0;
+  int32_t exptime = 0;
+  uint64_t cas_unique = 0;
+  uint64_t delta = 0;
+  std::string argument;
+  Buffer value;
+};
+ClientCommand to_command(const memcache::Request& request);
+
+// Runs the command and composes its reply (also for noreply: the session drops it).
+//
+// A retrieval asks for all its keys at once and answers in the order of the request. memcached's
+// protocol has no error for a part, and a miss must not be confused with an object that can not be
+// read now: if any key fails, the whole reply is one SERVER_ERROR line, without any VALUE.
+Task<memcache::Output> execute(SessionContext& context, ClientCommand command);
+
+// The SERVER_ERROR line of an error; `not_serving` is the proxy's reason, if it serves nothing.
+void compose_error(memcache::Output& output, const Error& error, const std::string& not_serving);
+
+}  // namespace elastripe

@@ -1,0 +1,24 @@
+#include "proxy/session/object_ops.h"
+
+namespace elastripe {
+
+Task<Result<ReadOutcome>> FlowOps::get(std::string key) {
+  return get_object(context_, std::move(key), deadline());
+}
+Task<Result<StoreOutcome>> FlowOps::store(StoreRequest request) {
+  return store_object(context_, std::move(request), deadline());
+}
+Task<Result<CounterOutcome>> FlowOps::change_counter(CounterRequest request) {
+  return elastripe::change_counter(context_, std::move(request), deadline());
+}
+Task<Result<bool>> FlowOps::remove(std::string key) {
+  return remove_object(context_, std::move(key), deadline());
+}
+Task<Result<bool>> FlowOps::touch(std::string key, uint32_t exptime) {
+  return touch_object(context_, std::move(key), exptime, deadline());
+}
+std::string FlowOps::not_serving() const {
+  return context_.map.current() == nullptr ? context_.map.reason() : std::string();
+}
+
+}  // namespace elastripe

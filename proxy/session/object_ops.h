@@ -1,0 +1,39 @@
+// ObjectOps: the flows as sessions call them. The proxy binds them to a worker's OpsContext; tests
+// of sessions bind their own.
+#pragma once
+
+#include "proxy/ops/outcome.h"
+
+namespace elastripe {
+
+// Loop thread only. Deadlines are added here, so that a session knows none.
+class ObjectOps {
+ public:
+  virtual ~ObjectOps() = default;
+  virtual Task<Result<ReadOutcome>> get(std::string key) = 0;
+  virtual Task<Result<StoreOutcome>> store(StoreRequest request) = 0;
+  virtual Task<Result<CounterOutcome>> change_counter(CounterRequest request) = 0;
+  virtual Task<Result<bool>> remove(std::string key) = 0;
+  virtual Task<Result<bool>> touch(std::string key, uint32_t exptime) = 0;
+  // Why the proxy serves nothing now; empty while it serves.
+  virtual std::string not_serving() const = 0;
+};
+
+class FlowOps : public ObjectOps {
+ public:
+  explicit FlowOps(OpsContext& context) : context_(context) {}
+
+  Task<Result<ReadOutcome>> get(std::string key) override;
+  Task<Result<StoreOutcome>> store(StoreRequest request) override;
+  Task<Result<CounterOutcome>> change_counter(CounterRequest request) override;
+  Task<Result<bool>> remove(std::string key) override;
+  Task<Result<bool>> touch(std::string key, uint32_t exptime) override;
+  std::string not_serving() const override;
+
+ private:
+  TimePoint deadline() const { return context_.clock.now() + context_.settings.request_timeout; }
+
+  OpsContext& context_;
+};
+
+}  // namespace elastripe

@@ -1,0 +1,346 @@
+#include "proxy/session/session.h"
+
+#include <event2/event.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "proxy/base/check.h"
+#include "proxy/base/hash.h"
+#include "proxy/memcache/compose.h"
+#include "proxy/memcache/replies.h"
+
+namespace elastripe {
+namespace {
+
+using memcache::Command;
+
+// Then other sockets of the loop get their turn.
+constexpr size_t kReadPerTurn = 1 << 20;
+
+bool is_write(Command command) {
+  switch (command) {
+    case Command::kGat:
+    case Command::kGats:
+    case Command::kIncr:
+    case Command::kDecr:
+    case Command::kDelete:
+    case Command::kTouch:
+      return true;
+    default:
+      return memcache::is_storage(command);
+  }
+}
+
+std::vector<uint64_t> hashes_of(const ClientCommand& command) {
+  std::vector<uint64_t> hashes;
+  hashes.reserve(command.keys.size() + 1);
+  if (!command.key.empty()) hashes.push_back(hash64(command.key));
+  for (const auto& key : command.keys) hashes.push_back(hash64(key));
+  return hashes;
+}
+
+}  // namespace
+
+Session::Session(Loop& loop, Fd socket, SessionContext& context, ReadScratch& scratch, Owner& owner)
+    : TurnEnd(loop),
+      loop_(loop),
+      socket_(std::move(socket)),
+      context_(context),
+      scratch_(scratch),
+      owner_(owner),
+      last_activity_(loop.now()) {
+  read_event_ =
+      event_new(loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Session::on_readable, this);
+  write_event_ = event_new(loop_.base(), socket_.get(), EV_WRITE, &Session::on_writable, this);
+  CHECK(read_event_ != nullptr && write_event_ != nullptr);
+  watch();
+  on_timer();
+}
+
+Session::~Session() { close_socket(); }
+
+void Session::close_socket() {
+  cancel();
+  if (read_event_ != nullptr) event_free(std::exchange(read_event_, nullptr));
+  if (write_event_ != nullptr) event_free(std::exchange(write_event_, nullptr));
+  reading_ = false;
+  socket_.reset();
+  out_.clear();
+}
+
+void Session::drain() {
+  finishing_ = true;
+  left_over_.clear();
+  request_turn_end();
+}
+
+void Session::abort() {
+  close_socket();
+  request_turn_end();
+}
+
+void Session::on_readable(int, short, void* self) {
+  auto& session = *static_cast<Session*>(self);
+  session.read_some();
+  session.request_turn_end();
+}
+
+void Session::on_writable(int, short, void* self) {
+  static_cast<Session*>(self)->request_turn_end();
+}
+
+// Replies leave here, at most one write a turn, and what waited for them goes on.
+void Session::on_turn_end() {
+  if (open()) resume_input();
+  if (open()) {
+    send_finished();
+    const uint64_t before = out_.written_bytes();
+    const auto flushed = out_.flush(socket_.get());
+    const uint64_t sent = out_.written_bytes() - before;
+    if (sent > 0) {
+      context_.stats.sent(sent);
+      last_activity_ = loop_.now();
+    }
+    if (flushed == WriteQueue::Flush::kBroken) close_socket();
+    if (flushed == WriteQueue::Flush::kBlocked) CHECK(event_add(write_event_, nullptr) == 0);
+  }
+  if (open() && finishing_ && slots_.empty() && held_ == nullptr && out_.empty()) close_socket();
+  if (!open()) {
+    if (scope_.live() == 0) owner_.ended(*this);
+    return;
+  }
+  // Sending has made room.
+  if (may_go_on()) request_turn_end();
+  watch();
+}
+
+// A session at one of its limits reads nothing: the client's sends then wait in TCP.
+void Session::watch() {
+  const bool want = open() && !finishing_ && !end_of_input_ && held_ == nullptr &&
+                    !left_over_waits_ && (receiving() || has_room());
+  if (want == reading_) return;
+  reading_ = want;
+  CHECK((want ? event_add(read_event_, nullptr) : event_del(read_event_)) == 0);
+}
+
+void Session::on_timer() {
+  const auto& settings = context_.settings;
+  const bool stalled = receiving() || !out_.empty();
+  const bool idle = slots_.empty() && held_ == nullptr;
+  const Duration limit = stalled ? settings.stall_timeout
+                         : idle  ? settings.idle_timeout
+                                 : Duration::zero();
+  if (limit > Duration::zero() && loop_.now() - last_activity_ >= limit) return abort();
+  const Duration period = settings.idle_timeout > Duration::zero()
+                              ? std::min(settings.idle_timeout, settings.stall_timeout)
+                              : settings.stall_timeout;
+  const TimePoint next = limit > Duration::zero() ? last_activity_ + limit : loop_.now() + period;
+  loop_.arm(*this, std::min(next, loop_.now() + period));
+}
+
+void Session::read_some() {
+  for (size_t taken = 0; taken < kReadPerTurn && reading_;) {
+    const size_t got = read_once();
+    if (got == 0) return;
+    taken += got;
+    watch();
+  }
+}
+
+// Bytes taken; 0 when there is nothing more to read now.
+size_t Session::read_once() {
+  std::array<iovec, 2> parts;
+  size_t count = 0;
+  const auto body_left = static_cast<size_t>(block_.body_left());
+  if (body_left > 0) parts[count++] = {storing_.value.mutable_data() + received_, body_left};
+  parts[count++] = {scratch_.bytes.get(), ReadScratch::kBytes};
+  const ssize_t got = readv(socket_.get(), parts.data(), static_cast<int>(count));
+  if (got < 0) {
+    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) abort();
+    return 0;
+  }
+  if (got == 0) {
+    end_of_input_ = true;
+    return 0;
+  }
+  const auto bytes = static_cast<size_t>(got);
+  context_.stats.received(bytes);
+  last_activity_ = loop_.now();
+  const size_t to_body = std::min(bytes, body_left);
+  block_.body_received(to_body);
+  received_ += to_body;
+  const std::string_view input(reinterpret_cast<const char*>(scratch_.bytes.get()),
+                               bytes - to_body);
+  if (left_over_.empty()) {
+    left_over_ = input.substr(process(input));
+  } else {
+    left_over_ += input;
+    left_over_.erase(0, process(left_over_));
+  }
+  return bytes < body_left + ReadScratch::kBytes ? 0 : bytes;
+}
+
+void Session::resume_input() {
+  // What was taken before the end was known is still answered.
+  if (held_ != nullptr && may_start(*held_)) start(std::move(*std::exchange(held_, nullptr)));
+  if (finishing_) return;
+  if (held_ == nullptr && left_over_waits_) left_over_.erase(0, process(left_over_));
+  if (end_of_input_ && held_ == nullptr && !left_over_waits_) finishing_ = true;
+}
+
+bool Session::may_go_on() const {
+  return !finishing_ && held_ == nullptr && left_over_waits_ && has_room();
+}
+
+size_t Session::process(std::string_view input) {
+  const size_t offered = input.size();
+  left_over_waits_ = false;
+  while (!finishing_ && open() && step(input)) {
+  }
+  return finishing_ ? offered : offered - input.size();
+}
+
+bool Session::step(std::string_view& input) {
+  if (held_ != nullptr) {
+    left_over_waits_ = true;
+    return false;
+  }
+  if (swallow_left_ > 0) {
+    const auto part = static_cast<size_t>(std::min<uint64_t>(swallow_left_, input.size()));
+    input.remove_prefix(part);
+    swallow_left_ -= part;
+    return swallow_left_ == 0;
+  }
+  if (!block_.complete()) return receive_value(input);
+  if (input.empty()) return false;
+  if (!has_room()) {
+    left_over_waits_ = true;
+    return false;
+  }
+  const memcache::ParseResult parsed = parser_.parse(input, request_);
+  if (parsed.status == memcache::ParseStatus::kNeedMore) return false;
+  if (parsed.status == memcache::ParseStatus::kRequest) {
+    begin_command();
+    input.remove_prefix(parsed.consumed);
+    return true;
+  }
+  input.remove_prefix(parsed.consumed);
+  if (!parsed.reply.empty()) answer_line(parsed.reply, false);
+  swallow_left_ = parsed.swallow_bytes;
+  if (parsed.close) finishing_ = true;
+  return true;
+}
+
+bool Session::has_room() const {
+  const auto& settings = context_.settings;
+  return slots_.size() < settings.commands_in_flight &&
+         out_.bytes() + reply_bytes_ < settings.unsent_bytes &&
+         bytes_in_flight_ < settings.bytes_in_flight;
+}
+
+void Session::begin_command() {
+  if (request_.command == Command::kQuit) {
+    finishing_ = true;
+    return;
+  }
+  if (!memcache::is_storage(request_.command)) return start_or_hold(to_command(request_));
+  if (request_.value_bytes > context_.settings.max_object_bytes) {
+    answer_line(memcache::replies::kTooLarge, request_.noreply);
+    swallow_left_ = uint64_t{request_.value_bytes} + memcache::DataBlock::kTerminatorBytes;
+    return;
+  }
+  storing_ = to_command(request_);
+  storing_.value = Buffer::allocate(request_.value_bytes);
+  received_ = 0;
+  block_ = memcache::DataBlock(request_.value_bytes);
+}
+
+bool Session::receive_value(std::string_view& input) {
+  const std::string_view part = block_.take_body(input);
+  if (!part.empty()) {
+    std::memcpy(storing_.value.mutable_data() + received_, part.data(), part.size());
+    received_ += part.size();
+  }
+  if (block_.body_left() == 0) block_.take_terminator(input);
+  if (!block_.complete()) return false;
+  ClientCommand command = std::exchange(storing_, {});
+  if (block_.valid()) {
+    start_or_hold(std::move(command));
+  } else {
+    answer_line(memcache::replies::kBadDataChunk, command.noreply);
+  }
+  return true;
+}
+
+void Session::start_or_hold(ClientCommand command) {
+  if (may_start(command)) {
+    start(std::move(command));
+  } else {
+    held_ = std::make_unique<ClientCommand>(std::move(command));
+  }
+}
+
+bool Session::may_start(const ClientCommand& command) const {
+  const bool writes = is_write(command.command);
+  if (running_ == 0 || (!writes && running_writes_ == 0)) return true;
+  const std::vector<uint64_t> hashes = hashes_of(command);
+  return std::ranges::none_of(slots_, [&](const auto& slot) {
+    return !slot->done && (writes || slot->writes) &&
+           std::ranges::find_first_of(slot->key_hashes, hashes) != slot->key_hashes.end();
+  });
+}
+
+void Session::start(ClientCommand command) {
+  auto& slot = *slots_.emplace_back(std::make_unique<Slot>());
+  slot.noreply = command.noreply;
+  slot.writes = is_write(command.command);
+  slot.value_bytes = command.value.size();
+  slot.key_hashes = hashes_of(command);
+  bytes_in_flight_ += slot.value_bytes;
+  ++running_;
+  if (slot.writes) ++running_writes_;
+  scope_.spawn(run(&slot, std::move(command)));
+}
+
+Task<void> Session::run(Slot* slot, ClientCommand command) {
+  slot->output = co_await execute(context_, std::move(command));
+  slot->done = true;
+  reply_bytes_ += slot->output.bytes();
+  --running_;
+  if (slot->writes) --running_writes_;
+  bytes_in_flight_ -= slot->value_bytes;
+  request_turn_end();
+}
+
+void Session::answer_line(std::string_view line, bool noreply) {
+  if (noreply) return;
+  auto& slot = *slots_.emplace_back(std::make_unique<Slot>());
+  slot.done = true;
+  memcache::compose_line(slot.output, line);
+  reply_bytes_ += slot.output.bytes();
+  request_turn_end();
+}
+
+void Session::send_finished() {
+  while (!slots_.empty() && slots_.front()->done) {
+    Slot& slot = *slots_.front();
+    reply_bytes_ -= slot.output.bytes();
+    if (!slot.noreply) {
+      for (auto& slice : slot.output.take()) {
+        if (auto* text = std::get_if<std::string>(&slice)) {
+          out_.copy(*text);
+        } else {
+          Buffer& value = std::get<Buffer>(slice);
+          const ByteView bytes = value.bytes();
+          out_.reference(bytes, std::move(value));
+        }
+      }
+    }
+    slots_.pop_front();
+  }
+}
+
+}  // namespace elastripe

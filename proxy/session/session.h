@@ -1,0 +1,122 @@
+// Session: one client connection: bytes -> commands -> flows -> replies.
+//
+// Order. Replies leave in the order of the commands. Commands of a pipeline run at the same time
+// unless they touch the same key and one of them writes it: then the later one, and everything
+// behind it, waits. So a client sees each of its keys change in the order in which it asked;
+// commands on different keys that were sent without waiting for replies may take effect in any
+// order, as if sent through several connections.
+//
+// Limits (SessionSettings): at any of them the session stops reading, and TCP slows the client
+// down.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proxy/async/scope.h"
+#include "proxy/io/loop.h"
+#include "proxy/io/socket.h"
+#include "proxy/io/write_queue.h"
+#include "proxy/memcache/data_block.h"
+#include "proxy/memcache/parse.h"
+#include "proxy/session/execute.h"
+
+namespace elastripe {
+
+// Where sessions read to; one a worker, since what one leaves over it copies.
+struct ReadScratch {
+  static constexpr size_t kBytes = 64 << 10;
+  std::unique_ptr<std::byte[]> bytes = std::make_unique_for_overwrite<std::byte[]>(kBytes);
+};
+
+// Loop thread only. Owned by Sessions, which destroys it when it says that it has ended.
+class Session : private TurnEnd, private Timer {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void ended(Session& session) = 0;  // destroys it
+  };
+
+  Session(Loop& loop, Fd socket, SessionContext& context, ReadScratch& scratch, Owner& owner);
+  ~Session() override;
+
+  // Reads nothing more, answers what is running, then ends.
+  void drain();
+  // Closes at once; ends when the running commands have.
+  void abort();
+
+ private:
+  // A command in the pipeline; its reply leaves when it is the first.
+  struct Slot {
+    bool done = false;
+    bool noreply = false;
+    bool writes = false;
+    uint64_t value_bytes = 0;
+    std::vector<uint64_t> key_hashes;  // of retrievals and of commands with one key
+    memcache::Output output;
+  };
+
+  static void on_readable(int fd, short what, void* self);
+  static void on_writable(int fd, short what, void* self);
+  void on_turn_end() override;
+  void on_timer() override;
+
+  void read_some();
+  size_t read_once();
+  // Parses and starts what it can; returns how much of the input was used up.
+  size_t process(std::string_view input);
+  bool step(std::string_view& input);  // false: needs more, or must wait
+  bool receive_value(std::string_view& input);
+  void begin_command();
+  void resume_input();
+
+  bool has_room() const;
+  bool may_go_on() const;
+  bool may_start(const ClientCommand& command) const;
+  void start_or_hold(ClientCommand command);
+  void start(ClientCommand command);
+  Task<void> run(Slot* slot, ClientCommand command);
+  void answer_line(std::string_view line, bool noreply);
+  void send_finished();
+  void watch();
+  void close_socket();
+  bool open() const { return socket_.valid(); }
+  bool receiving() const { return !block_.complete() || swallow_left_ > 0; }
+
+  Loop& loop_;
+  Fd socket_;
+  SessionContext& context_;
+  ReadScratch& scratch_;
+  Owner& owner_;
+  event* read_event_;
+  event* write_event_;
+  bool reading_ = false;       // read_event_ is added
+  bool end_of_input_ = false;  // the client sends nothing more
+  bool finishing_ = false;     // no more commands: quit, drain, or all of a finished input is taken
+
+  memcache::RequestParser parser_;
+  memcache::Request request_;
+  std::string left_over_;         // input that was read and not yet processed
+  bool left_over_waits_ = false;  // for room or for a command, not for more input
+  uint64_t swallow_left_ = 0;     // of a refused value
+  // The value that is being received.
+  memcache::DataBlock block_;
+  ClientCommand storing_;
+  size_t received_ = 0;
+  // Parsed, but must wait for a command before it.
+  std::unique_ptr<ClientCommand> held_;
+
+  std::deque<std::unique_ptr<Slot>> slots_;
+  size_t running_ = 0;
+  size_t running_writes_ = 0;
+  uint64_t bytes_in_flight_ = 0;
+  size_t reply_bytes_ = 0;  // of finished commands in slots_
+  Scope scope_;
+  WriteQueue out_;
+  TimePoint last_activity_;
+};
+
+}  // namespace elastripe

@@ -1,0 +1,52 @@
+#include "proxy/session/sessions.h"
+
+#include <sys/socket.h>
+
+#include "proxy/base/check.h"
+
+namespace elastripe {
+namespace {
+// As memcached says it.
+constexpr std::string_view kTooMany = "ERROR Too many open connections\r\n";
+}  // namespace
+
+Sessions::Sessions(Loop& loop, ObjectOps& ops, Clock& clock, ServerStats& server,
+                   WorkerStats& stats, SessionSettings settings)
+    : loop_(loop), context_{ops, clock, server, stats, settings} {}
+
+Sessions::~Sessions() { CHECK(sessions_.empty(), "{} sessions are still open", sessions_.size()); }
+
+void Sessions::adopt(Fd socket) {
+  if (draining_) return;
+  if (!context_.server.try_open(context_.settings.max_connections)) {
+    context_.stats.connection_refused();
+    [[maybe_unused]] const ssize_t sent =
+        send(socket.get(), kTooMany.data(), kTooMany.size(), MSG_NOSIGNAL);
+    return;
+  }
+  context_.stats.connection_opened();
+  Session::Owner& owner = *this;
+  auto session = std::make_unique<Session>(loop_, std::move(socket), context_, scratch_, owner);
+  Session* key = session.get();
+  sessions_.emplace(key, std::move(session));
+}
+
+void Sessions::drain(std::function<void()> empty) {
+  draining_ = true;
+  if (sessions_.empty()) return empty();
+  empty_ = std::move(empty);
+  for (auto& [session, owned] : sessions_) session->drain();
+}
+
+void Sessions::abort() {
+  for (auto& [session, owned] : sessions_) session->abort();
+}
+
+void Sessions::ended(Session& session) {
+  sessions_.erase(&session);
+  context_.stats.connection_closed();
+  context_.server.close_one();
+  if (draining_ && sessions_.empty() && empty_) std::exchange(empty_, nullptr)();
+}
+
+}  // namespace elastripe

@@ -1,0 +1,39 @@
+// Sessions: the client connections of one worker.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+
+#include "proxy/session/session.h"
+
+namespace elastripe {
+
+class Sessions : private Session::Owner {
+ public:
+  Sessions(Loop& loop, ObjectOps& ops, Clock& clock, ServerStats& server, WorkerStats& stats,
+           SessionSettings settings);
+  ~Sessions() override;
+
+  // Takes a connected, non-blocking socket; above the limit of connections it is told so and
+  // closed.
+  void adopt(Fd socket);
+
+  // No new sessions; the open ones answer what they run and end. `empty` is called once, when none
+  // is left.
+  void drain(std::function<void()> empty);
+  // Closes all connections now.
+  void abort();
+  size_t size() const { return sessions_.size(); }
+
+ private:
+  void ended(Session& session) override;
+
+  Loop& loop_;
+  SessionContext context_;
+  ReadScratch scratch_;
+  bool draining_ = false;
+  std::function<void()> empty_;
+  std::unordered_map<Session*, std::unique_ptr<Session>> sessions_;
+};
+
+}  // namespace elastripe

@@ -1,0 +1,99 @@
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "proxy/admin/admin_json.h"
+
+namespace elastripe {
+namespace {
+
+using nlohmann::json;
+
+ClusterStatus three_nodes() {
+  ClusterStatus status;
+  status.state = "serving";
+  status.epoch = {.number = 3, .decider = 0xabc, .map_hash = 0x123};
+  status.cluster_id = 0xfeed;
+  status.partitions = 8;
+  status.partitions_synced = 7;
+  status.partitions_lost = 1;
+  const node::NodeState states[] = {node::NodeState::kUp, node::NodeState::kSuspect,
+                                    node::NodeState::kLost};
+  for (uint16_t id = 0; id < 3; ++id) {
+    NodeStatus node;
+    node.info = {id,          "n" + std::to_string(id + 1),
+                 "127.0.0.1", static_cast<uint16_t>(11401 + id),
+                 "rack",      0x77,
+                 states[id]};
+    node.statistics.records = 5;
+    status.nodes.push_back(node);
+  }
+  return status;
+}
+
+MapPtr map_of(const ClusterStatus& status) {
+  auto map = std::make_shared<node::ClusterMap>();
+  for (const auto& node : status.nodes) map->nodes.push_back(node.info);
+  return map;
+}
+
+TEST_CASE("status tells the state, the epoch and the numbers of nodes and partitions") {
+  const json status = json::parse(status_json(three_nodes(), "v1"));
+  REQUIRE(status["version"] == "v1");
+  REQUIRE(status["state"] == "serving");
+  REQUIRE(status["cluster_id"] == "000000000000feed");
+  REQUIRE(status["epoch"]["number"] == 3);
+  REQUIRE(status["nodes"]["up"] == 1);
+  REQUIRE(status["nodes"]["suspect"] == 1);
+  REQUIRE(status["nodes"]["lost"] == 1);
+  REQUIRE(status["partitions"]["lost"] == 1);
+}
+
+TEST_CASE("nodes tells each node with its statistics") {
+  const json nodes = json::parse(nodes_json(three_nodes()));
+  REQUIRE(nodes["nodes"].size() == 3);
+  REQUIRE(nodes["nodes"][1]["name"] == "n2");
+  REQUIRE(nodes["nodes"][1]["state"] == "suspect");
+  REQUIRE(nodes["nodes"][1]["address"] == "127.0.0.1:11402");
+  REQUIRE(nodes["nodes"][1]["statistics"]["records"] == 5);
+}
+
+TEST_CASE("a striped object shows every shard by its node, and which are missing") {
+  node::Record record;
+  record.meta.version = 9;
+  record.content.kind = node::RecordKind::kStriped;
+  record.content.size = 4096;
+  record.content.flags = 7;
+  record.content.scheme = {coding::LayoutKind::kErs2, 1, 1, 2};
+  node::Segment segment;
+  segment.length = 4096;
+  segment.generation = 2;
+  segment.placement = {0, 1, 2};
+  record.content.segments = {segment};
+  ObjectReport report;
+  report.record = std::make_shared<node::Record>(record);
+  report.homes = {2, 0};
+  report.segments = {{.missing = {1}}};
+  const json object = json::parse(object_json("a/b", report, map_of(three_nodes())));
+  REQUIRE(object["key"] == "a/b");
+  REQUIRE(object["kind"] == "striped");
+  REQUIRE(object["homes"] == json({"n3", "n1"}));
+  REQUIRE(object["missing_shards"] == 1);
+  const json& shards = object["segments"][0]["shards"];
+  REQUIRE(shards[0] == json({{"role", "D0"}, {"node", "n1"}, {"missing", false}}));
+  REQUIRE(shards[1] == json({{"role", "D1"}, {"node", "n2"}, {"missing", true}}));
+  REQUIRE(shards[2] == json({{"role", "P0"}, {"node", "n3"}, {"missing", false}}));
+}
+
+TEST_CASE("a key that is no text, and a node that no map names, are still shown") {
+  node::Record record;
+  record.content.kind = node::RecordKind::kInline;
+  ObjectReport report;
+  report.record = std::make_shared<node::Record>(record);
+  report.homes = {5};
+  const json object = json::parse(object_json("\xff\xfe", report, nullptr));
+  REQUIRE(object["key"] == "\\xff\\xfe");
+  REQUIRE(object["homes"] == json::array({"#5"}));
+}
+
+}  // namespace
+}  // namespace elastripe

@@ -1,0 +1,118 @@
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "proxy/admin/admin_server.h"
+#include "proxy/base/metric_names.h"
+
+namespace elastripe {
+namespace {
+
+Task<Result<ObjectReport>> inspect(std::string key) {
+  if (key == "lost") co_return fail(ErrorCode::kLost, "gone");
+  ObjectReport report;
+  if (key == "a/b") {
+    node::Record record;
+    record.content.kind = node::RecordKind::kInline;
+    report.record = std::make_shared<node::Record>(record);
+  }
+  co_return report;
+}
+
+// The server on a thread of its own; the test is a plain blocking client.
+struct Fixture {
+  Fixture() {
+    AdminSources sources;
+    sources.cluster = [] { return ClusterStatus{}; };
+    sources.map = [] { return MapPtr(); };
+    sources.not_serving = [this] { return ready ? std::string() : std::string("no map yet"); };
+    sources.inspect = inspect;
+    sources.accept_loss = [this] { ++accepted; };
+    sources.version = "v";
+    registry.counter(metric_names::kDegradedReads).add(3);
+    Fd socket = listen_on(resolve("127.0.0.1", 0).value(), false).value();
+    port = port_of(socket);
+    server = std::make_unique<AdminServer>(loop, std::move(socket), registry, sources);
+    thread = std::thread([this] { loop.run(); });
+  }
+  ~Fixture() {
+    loop.stop();
+    thread.join();
+  }
+  std::string ask(const std::string& method, const std::string& path) {
+    const SocketAddress address = resolve("127.0.0.1", port).value();
+    Fd client(socket(AF_INET, SOCK_STREAM, 0));
+    REQUIRE(connect(client.get(), reinterpret_cast<const sockaddr*>(&address.storage),
+                    address.length) == 0);
+    const std::string request =
+        method + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    REQUIRE(write(client.get(), request.data(), request.size()) ==
+            static_cast<ssize_t>(request.size()));
+    std::string answer;
+    char part[4096];
+    for (ssize_t got; (got = read(client.get(), part, sizeof part)) > 0;) {
+      answer.append(part, static_cast<size_t>(got));
+    }
+    return answer;
+  }
+
+  Loop loop;
+  MetricRegistry registry;
+  std::atomic<bool> ready = true;
+  std::atomic<int> accepted = 0;
+  uint16_t port = 0;
+  std::unique_ptr<AdminServer> server;
+  std::thread thread;
+};
+
+TEST_CASE("health and readiness are told apart") {
+  Fixture f;
+  REQUIRE(f.ask("GET", "/healthz").find(" 200 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/readyz").find(" 200 ") != std::string::npos);
+  f.ready = false;
+  REQUIRE(f.ask("GET", "/healthz").find(" 200 ") != std::string::npos);
+  const std::string answer = f.ask("GET", "/readyz");
+  REQUIRE(answer.find(" 503 ") != std::string::npos);
+  REQUIRE(answer.ends_with("no map yet\n"));
+}
+
+TEST_CASE("metrics are Prometheus' text") {
+  Fixture f;
+  const std::string answer = f.ask("GET", "/metrics");
+  REQUIRE(answer.find("text/plain; version=0.0.4") != std::string::npos);
+  REQUIRE(answer.find("elastripe_degraded_reads_total 3") != std::string::npos);
+}
+
+TEST_CASE("objects are found by their percent-encoded key") {
+  Fixture f;
+  const std::string found = f.ask("GET", "/v1/objects/a%2Fb");
+  REQUIRE(found.find(" 200 ") != std::string::npos);
+  REQUIRE(found.find("\"key\": \"a/b\"") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/objects/a%20b").find(" 400 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/objects/none").find(" 404 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/objects/").find(" 400 ") != std::string::npos);
+  const std::string lost = f.ask("GET", "/v1/objects/lost");
+  REQUIRE(lost.find(" 503 ") != std::string::npos);
+  REQUIRE(lost.find("\"error\": \"lost\"") != std::string::npos);
+}
+
+TEST_CASE("accepting a loss needs a POST") {
+  Fixture f;
+  REQUIRE(f.ask("GET", "/v1/accept-loss").find(" 405 ") != std::string::npos);
+  REQUIRE(f.accepted == 0);
+  REQUIRE(f.ask("POST", "/v1/accept-loss").find(" 202 ") != std::string::npos);
+  REQUIRE(f.accepted == 1);
+}
+
+TEST_CASE("other paths and methods are refused") {
+  Fixture f;
+  REQUIRE(f.ask("GET", "/nonsense").find(" 404 ") != std::string::npos);
+  REQUIRE(f.ask("POST", "/v1/status").find(" 405 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/status").find("\"state\": \"starting\"") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/nodes").find("\"nodes\": []") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace elastripe

@@ -1,0 +1,88 @@
+// ObjectOps of tests: a map in memory whose operations end at once, or when the test lets them.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proxy/session/object_ops.h"
+#include "tests/unit/async/manual.h"
+
+namespace elastripe {
+
+class FakeOps : public ObjectOps {
+ public:
+  struct Entry {
+    std::string value;
+    uint32_t flags = 0;
+    uint32_t exptime = 0;
+    uint64_t cas = 0;
+  };
+
+  Task<Result<ReadOutcome>> get(std::string key) override {
+    co_await begin("get " + key, key);
+    if (failures.contains(key)) co_return fail(failures.at(key));
+    ReadOutcome outcome;
+    if (auto it = entries.find(key); it != entries.end()) {
+      const Entry& entry = it->second;
+      outcome.object.emplace(Object{.flags = entry.flags,
+                                    .cas = entry.cas,
+                                    .size = entry.value.size(),
+                                    .value = {Buffer::copy_of(entry.value)}});
+    }
+    co_return outcome;
+  }
+  Task<Result<StoreOutcome>> store(StoreRequest request) override {
+    co_await begin("store " + request.key, request.key);
+    if (failures.contains(request.key)) co_return fail(failures.at(request.key));
+    auto it = entries.find(request.key);
+    if (request.verb == StoreVerb::kAdd && it != entries.end()) co_return StoreOutcome::kNotStored;
+    if (request.verb == StoreVerb::kCas) {
+      if (it == entries.end()) co_return StoreOutcome::kNotFound;
+      if (it->second.cas != request.cas) co_return StoreOutcome::kExists;
+    }
+    entries[request.key] = {std::string(request.value.text()), request.flags, request.exptime,
+                            ++last_cas};
+    co_return StoreOutcome::kStored;
+  }
+  Task<Result<CounterOutcome>> change_counter(CounterRequest request) override {
+    co_await begin("counter " + request.key, request.key);
+    auto it = entries.find(request.key);
+    if (it == entries.end()) co_return CounterOutcome{CounterStatus::kNotFound, 0};
+    if (it->second.value.find_first_not_of("0123456789") != std::string::npos) {
+      co_return CounterOutcome{CounterStatus::kNotNumber, 0};
+    }
+    const uint64_t now = std::stoull(it->second.value) + request.delta;
+    it->second.value = std::to_string(now);
+    co_return CounterOutcome{CounterStatus::kOk, now};
+  }
+  Task<Result<bool>> remove(std::string key) override {
+    co_await begin("remove " + key, key);
+    co_return entries.erase(key) > 0;
+  }
+  Task<Result<bool>> touch(std::string key, uint32_t exptime) override {
+    co_await begin("touch " + key, key);
+    auto it = entries.find(key);
+    if (it == entries.end()) co_return false;
+    it->second.exptime = exptime;
+    co_return true;
+  }
+  std::string not_serving() const override { return reason; }
+
+  std::map<std::string, Entry> entries;
+  std::map<std::string, Error> failures;
+  std::set<std::string> slow;  // keys whose operations wait at the turnstile
+  std::vector<std::string> started;
+  Turnstile turnstile;
+  std::string reason;
+  uint64_t last_cas = 0;
+
+ private:
+  Task<void> begin(std::string what, std::string key) {
+    started.push_back(std::move(what));
+    if (slow.contains(key)) co_await turnstile.pass();
+  }
+};
+
+}  // namespace elastripe

@@ -1,0 +1,137 @@
+#include <catch2/catch.hpp>
+
+#include "proxy/async/scope.h"
+#include "proxy/memcache/parse.h"
+#include "proxy/session/execute.h"
+#include "tests/unit/session/fake_ops.h"
+
+namespace elastripe {
+namespace {
+
+class FixedClock : public Clock {
+ public:
+  TimePoint now() const override { return {}; }
+  uint64_t unix_ms() const override { return 1'000'000'000'000; }
+  Task<bool> sleep_until(TimePoint) override { co_return true; }
+};
+
+Task<void> run_command(SessionContext* context, ClientCommand command, std::string* reply) {
+  auto output = co_await execute(*context, std::move(command));
+  *reply = output.flatten();
+}
+
+struct Fixture {
+  std::string ask(const std::string& line, const std::string& value = "") {
+    memcache::RequestParser parser;
+    memcache::Request request;
+    REQUIRE(parser.parse(line, request).status == memcache::ParseStatus::kRequest);
+    ClientCommand command = to_command(request);
+    command.value = Buffer::copy_of(value);
+    std::string reply;
+    scope.spawn(run_command(&context, std::move(command), &reply));
+    return reply;
+  }
+  uint64_t count(Stat stat) { return server.worker(0).value(stat); }
+
+  FakeOps ops;
+  FixedClock clock;
+  MetricRegistry registry;
+  ServerStats server{registry, 1};
+  SessionContext context{ops, clock, server, server.worker(0), {}};
+  Scope scope;
+};
+
+TEST_CASE("storage commands answer as memcached does") {
+  Fixture f;
+  REQUIRE(f.ask("set a 5 0 3\r\n", "one") == "STORED\r\n");
+  REQUIRE(f.ask("add a 0 0 3\r\n", "two") == "NOT_STORED\r\n");
+  REQUIRE(f.ask("cas a 0 0 3 99\r\n", "two") == "EXISTS\r\n");
+  REQUIRE(f.ask("cas b 0 0 3 99\r\n", "two") == "NOT_FOUND\r\n");
+  REQUIRE(f.ask("get a\r\n") == "VALUE a 5 3\r\none\r\nEND\r\n");
+  REQUIRE(f.ask("gets a\r\n") == "VALUE a 5 3 1\r\none\r\nEND\r\n");
+  REQUIRE(f.ask("get b\r\n") == "END\r\n");
+  REQUIRE(f.count(Stat::kGetHits) == 2);
+  REQUIRE(f.count(Stat::kGetMisses) == 1);
+  REQUIRE(f.count(Stat::kCmdSet) == 4);
+}
+
+TEST_CASE("an expiry relative to now becomes absolute") {
+  Fixture f;
+  f.ask("set a 0 100 1\r\n", "x");
+  REQUIRE(f.ops.entries["a"].exptime == 1'000'000'100);
+  REQUIRE(f.ask("gat 200 a\r\n") == "VALUE a 0 1\r\nx\r\nEND\r\n");
+  REQUIRE(f.ops.entries["a"].exptime == 1'000'000'200);
+  REQUIRE(f.ask("touch a 300\r\n") == "TOUCHED\r\n");
+  REQUIRE(f.ask("touch b 300\r\n") == "NOT_FOUND\r\n");
+}
+
+TEST_CASE("counters and deletes answer as memcached does") {
+  Fixture f;
+  f.ask("set n 0 0 2\r\n", "41");
+  f.ask("set t 0 0 2\r\n", "xx");
+  REQUIRE(f.ask("incr n 1\r\n") == "42\r\n");
+  REQUIRE(f.ask("incr m 1\r\n") == "NOT_FOUND\r\n");
+  REQUIRE(f.ask("incr t 1\r\n") ==
+          "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+  REQUIRE(f.ask("delete n\r\n") == "DELETED\r\n");
+  REQUIRE(f.ask("delete n\r\n") == "NOT_FOUND\r\n");
+}
+
+TEST_CASE("a retrieval answers in the order of its keys and leaves misses out") {
+  Fixture f;
+  f.ask("set a 0 0 1\r\n", "1");
+  f.ask("set c 0 0 1\r\n", "3");
+  REQUIRE(f.ask("get c b a c\r\n") ==
+          "VALUE c 0 1\r\n3\r\nVALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nEND\r\n");
+}
+
+TEST_CASE("a retrieval with a key that fails is one error and no value") {
+  Fixture f;
+  f.ask("set a 0 0 1\r\n", "1");
+  f.ops.failures["b"] = {ErrorCode::kLost, "more failures than the scheme survives"};
+  REQUIRE(f.ask("get a b\r\n") == "SERVER_ERROR lost: more failures than the scheme survives\r\n");
+}
+
+TEST_CASE("errors say what is known about the outcome") {
+  Fixture f;
+  f.ops.failures["u"] = {ErrorCode::kUnknownOutcome, "node n1 did not answer"};
+  f.ops.failures["s"] = {ErrorCode::kNoSpace, "node n1 is full"};
+  f.ops.failures["l"] = {ErrorCode::kTooLarge, "too large"};
+  f.ops.failures["x"] = {ErrorCode::kUnavailable, "no home answers"};
+  REQUIRE(f.ask("set u 0 0 1\r\n", "1") ==
+          "SERVER_ERROR outcome unknown: node n1 did not answer\r\n");
+  REQUIRE(f.ask("set s 0 0 1\r\n", "1") == "SERVER_ERROR out of memory storing object\r\n");
+  REQUIRE(f.ask("set l 0 0 1\r\n", "1") == "SERVER_ERROR object too large for cache\r\n");
+  REQUIRE(f.ask("get x\r\n") == "SERVER_ERROR unavailable: no home answers\r\n");
+  f.ops.reason = "deposed by another proxy";
+  REQUIRE(f.ask("get x\r\n") == "SERVER_ERROR not serving: deposed by another proxy\r\n");
+  // What was sent before may still take effect: that is told before why nothing is served.
+  REQUIRE(f.ask("set u 0 0 1\r\n", "1") ==
+          "SERVER_ERROR outcome unknown: node n1 did not answer\r\n");
+}
+
+TEST_CASE("administrative commands answer as memcached does") {
+  Fixture f;
+  REQUIRE(f.ask("version\r\n") == "VERSION 1.6.18-elastripe-0.1.0\r\n");
+  REQUIRE(f.ask("verbosity 1\r\n") == "OK\r\n");
+  REQUIRE(f.ask("flush_all\r\n").starts_with("SERVER_ERROR flush_all is not supported"));
+  REQUIRE(f.ask("stats items\r\n") == "END\r\n");
+  REQUIRE(f.ask("stats nonsense\r\n") == "ERROR\r\n");
+  f.server.settings = [] { return StatPairs{{"admin_addr", "127.0.0.1:9211"}}; };
+  REQUIRE(f.ask("stats settings\r\n") == "STAT admin_addr 127.0.0.1:9211\r\nEND\r\n");
+}
+
+TEST_CASE("stats reset starts the counts of stats again, not the metrics") {
+  Fixture f;
+  f.ask("get a\r\n");
+  REQUIRE(f.ask("stats\r\n").find("STAT get_misses 1\r\n") != std::string::npos);
+  REQUIRE(f.ask("stats reset\r\n") == "RESET\r\n");
+  f.ask("get a\r\n");
+  f.ask("get a\r\n");
+  REQUIRE(f.ask("stats\r\n").find("STAT get_misses 2\r\n") != std::string::npos);
+  REQUIRE(f.registry.value("elastripe_commands_total", {{"command", "get"}, {"status", "miss"}}) ==
+          3);
+}
+
+}  // namespace
+}  // namespace elastripe

@@ -1,0 +1,293 @@
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "proxy/io/loop_clock.h"
+#include "proxy/session/session.h"
+#include "proxy/session/sessions.h"
+#include "tests/unit/session/fake_ops.h"
+
+namespace elastripe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Client {
+  explicit Client(Sessions& sessions) {
+    int fds[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
+    here = Fd(fds[0]);
+    sessions.adopt(Fd(fds[1]));
+  }
+  void send(std::string_view bytes) {
+    REQUIRE(::send(here.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(bytes.size()));
+  }
+  void finish() { shutdown(here.get(), SHUT_WR); }
+  void collect() {
+    char part[65536];
+    ssize_t got;
+    while ((got = read(here.get(), part, sizeof part)) > 0) {
+      received.append(part, static_cast<size_t>(got));
+    }
+    if (got == 0) closed = true;
+  }
+  Fd here;
+  std::string received;
+  bool closed = false;
+};
+
+struct Fixture {
+  explicit Fixture(SessionSettings settings = {})
+      : sessions(loop, ops, clock, server, server.worker(0), settings) {}
+  ~Fixture() {
+    bool empty = false;
+    sessions.drain([&] { empty = true; });
+    while (ops.turnstile.waiting() > 0) ops.turnstile.let_through();
+    sessions.abort();
+    turns(3);
+    REQUIRE(empty);
+  }
+  void turns(int count) {
+    for (int i = 0; i < count; ++i) {
+      loop.post([this] { loop.stop(); });
+      loop.run();
+    }
+  }
+  void until(Client& client, const std::function<bool()>& done) {
+    const TimePoint limit = clock.now() + seconds(10);
+    while (!done()) {
+      INFO("received: " << client.received);
+      REQUIRE(clock.now() < limit);
+      turns(1);
+      client.collect();
+    }
+  }
+  void expect(Client& client, const std::string& reply) {
+    until(client, [&] { return client.received.size() >= reply.size(); });
+    REQUIRE(client.received == reply);
+    client.received.clear();
+  }
+
+  FakeOps ops;
+  MetricRegistry registry;
+  ServerStats server{registry, 1};
+  Loop loop;
+  LoopClock clock{loop};
+  Sessions sessions;
+};
+
+TEST_CASE("a command that is split at any byte is answered the same") {
+  Fixture f;
+  Client client(f.sessions);
+  const std::string command = "set key 7 0 5\r\nab\r\nc\r\nget key\r\n";
+  for (size_t split = 1; split < command.size(); ++split) {
+    client.send(std::string_view(command).substr(0, split));
+    f.turns(2);
+    client.send(std::string_view(command).substr(split));
+    f.expect(client, "STORED\r\nVALUE key 7 5\r\nab\r\nc\r\nEND\r\n");
+  }
+}
+
+TEST_CASE("replies leave in the order of the commands, though keys are served at once") {
+  Fixture f;
+  Client client(f.sessions);
+  f.ops.slow = {"a"};
+  client.send("set a 0 0 1\r\n1\r\nset b 0 0 1\r\n2\r\nversion\r\n");
+  f.turns(3);
+  client.collect();
+  REQUIRE(f.ops.started == std::vector<std::string>{"store a", "store b"});
+  REQUIRE(client.received.empty());
+  f.ops.turnstile.let_through();
+  f.expect(client, "STORED\r\nSTORED\r\nVERSION 1.6.18-elastripe-0.1.0\r\n");
+}
+
+TEST_CASE("a read waits for the write of the same key before it, and so does all behind it") {
+  Fixture f;
+  Client client(f.sessions);
+  f.ops.slow = {"a"};
+  client.send("set a 0 0 1\r\n1\r\nget b a\r\nset c 0 0 1\r\n3\r\n");
+  f.turns(3);
+  REQUIRE(f.ops.started == std::vector<std::string>{"store a"});
+  f.ops.slow.clear();
+  f.ops.turnstile.let_through();
+  f.expect(client, "STORED\r\nVALUE a 0 1\r\n1\r\nEND\r\nSTORED\r\n");
+  REQUIRE(f.ops.started == std::vector<std::string>{"store a", "get b", "get a", "store c"});
+}
+
+TEST_CASE("a write waits for the reads of the same key before it") {
+  Fixture f;
+  Client client(f.sessions);
+  f.ops.slow = {"a"};
+  client.send("get a\r\nget a\r\nset a 0 0 1\r\n1\r\n");
+  f.turns(3);
+  REQUIRE(f.ops.started == std::vector<std::string>{"get a", "get a"});
+  f.ops.slow.clear();
+  f.ops.turnstile.let_through(2);
+  f.expect(client, "END\r\nEND\r\nSTORED\r\n");
+}
+
+TEST_CASE("noreply commands take effect and say nothing") {
+  Fixture f;
+  Client client(f.sessions);
+  client.send("set a 0 0 1 noreply\r\n1\r\ndelete b noreply\r\nget a\r\n");
+  f.expect(client, "VALUE a 0 1\r\n1\r\nEND\r\n");
+}
+
+TEST_CASE("a large value is stored and read back whole") {
+  Fixture f;
+  Client client(f.sessions);
+  std::string value(3'000'000, '\0');
+  for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>('a' + i * 7 % 26);
+  const std::string command = "set big 0 0 3000000\r\n" + value + "\r\nget big\r\n";
+  for (size_t at = 0; at < command.size(); at += 40'000) {
+    client.send(std::string_view(command).substr(at, 40'000));
+    f.turns(2);
+  }
+  f.expect(client, "STORED\r\nVALUE big 0 3000000\r\n" + value + "\r\nEND\r\n");
+}
+
+TEST_CASE("a value above the limit is swallowed, and the connection goes on") {
+  Fixture f(SessionSettings{.max_object_bytes = 10});
+  Client client(f.sessions);
+  client.send("set a 0 0 11\r\nget get get\r\nget a\r\n");
+  f.expect(client, "SERVER_ERROR object too large for cache\r\nEND\r\n");
+}
+
+TEST_CASE("a value without its line end is refused") {
+  Fixture f;
+  Client client(f.sessions);
+  client.send("set a 0 0 2\r\nabcd");
+  f.expect(client, "CLIENT_ERROR bad data chunk\r\n");
+  REQUIRE(f.ops.started.empty());
+}
+
+TEST_CASE("unknown commands are errors, in order") {
+  Fixture f;
+  Client client(f.sessions);
+  client.send("nonsense\r\nget a\r\n");
+  f.expect(client, "ERROR\r\nEND\r\n");
+}
+
+TEST_CASE("quit closes after the replies before it") {
+  Fixture f;
+  Client client(f.sessions);
+  f.ops.slow = {"a"};
+  client.send("get a\r\nquit\r\nget b\r\n");
+  f.turns(3);
+  client.collect();
+  REQUIRE_FALSE(client.closed);
+  f.ops.turnstile.let_through();
+  f.until(client, [&] { return client.closed; });
+  REQUIRE(client.received == "END\r\n");
+  REQUIRE(f.sessions.size() == 0);
+}
+
+TEST_CASE("a client that ends its input gets the replies to what it sent") {
+  Fixture f;
+  Client client(f.sessions);
+  f.ops.slow = {"a"};
+  client.send("set a 0 0 1\r\n1\r\nget a\r\nget b");
+  client.finish();
+  f.turns(3);
+  f.ops.slow.clear();
+  f.ops.turnstile.let_through();
+  f.until(client, [&] { return client.closed; });
+  REQUIRE(client.received == "STORED\r\nVALUE a 0 1\r\n1\r\nEND\r\n");
+}
+
+TEST_CASE("a client that vanishes does not stop its commands") {
+  Fixture f;
+  f.ops.slow = {"a"};
+  {
+    Client client(f.sessions);
+    client.send("set a 0 0 1\r\n1\r\n");
+    f.turns(3);
+  }
+  f.turns(3);
+  f.ops.turnstile.let_through();
+  f.turns(3);
+  REQUIRE(f.ops.entries["a"].value == "1");
+  REQUIRE(f.sessions.size() == 0);
+}
+
+TEST_CASE("a pipeline above the limit waits, and all of it is answered") {
+  Fixture f(SessionSettings{.commands_in_flight = 4});
+  Client client(f.sessions);
+  f.ops.slow = {"a"};
+  std::string expected;
+  client.send("get a\r\n");
+  expected += "END\r\n";
+  for (int i = 0; i < 100; ++i) {
+    client.send("get k" + std::to_string(i) + "\r\n");
+    expected += "END\r\n";
+  }
+  f.turns(3);
+  REQUIRE(f.ops.started.size() == 4);
+  f.ops.turnstile.let_through();
+  f.expect(client, expected);
+}
+
+TEST_CASE("a client that does not read its replies is read no further") {
+  Fixture f(SessionSettings{.unsent_bytes = 100'000});
+  Client client(f.sessions);
+  f.ops.entries["big"] = {std::string(300'000, 'v'), 0, 0, 1};
+  for (int i = 0; i < 50; ++i) client.send("get big\r\n");
+  f.turns(20);
+  REQUIRE(f.ops.started.size() < 50);
+  f.until(client, [&] { return client.received.size() == 50 * (300'000 + 27); });
+  REQUIRE(f.ops.started.size() == 50);
+}
+
+TEST_CASE("connections above the limit are told so and closed") {
+  Fixture f(SessionSettings{.max_connections = 1});
+  Client first(f.sessions);
+  Client second(f.sessions);
+  second.collect();
+  REQUIRE(second.received == "ERROR Too many open connections\r\n");
+  REQUIRE(second.closed);
+  first.send("get a\r\n");
+  f.expect(first, "END\r\n");
+}
+
+TEST_CASE("a client that stalls in a value is closed, an idle one is not") {
+  Fixture f(SessionSettings{.stall_timeout = milliseconds(20)});
+  Client idle(f.sessions);
+  Client stalled(f.sessions);
+  stalled.send("set a 0 0 10\r\nabc");
+  f.until(stalled, [&] { return stalled.closed; });
+  idle.send("get a\r\n");
+  f.expect(idle, "END\r\n");
+}
+
+TEST_CASE("an idle client is closed after the idle time-out") {
+  Fixture f(SessionSettings{.idle_timeout = milliseconds(20)});
+  Client client(f.sessions);
+  client.send("get a\r\n");
+  f.expect(client, "END\r\n");
+  f.until(client, [&] { return client.closed; });
+}
+
+TEST_CASE("draining answers what runs, then closes") {
+  Fixture f;
+  Client client(f.sessions);
+  f.ops.slow = {"a"};
+  client.send("get a\r\n");
+  f.turns(3);
+  bool empty = false;
+  f.sessions.drain([&] { empty = true; });
+  f.turns(3);
+  REQUIRE_FALSE(empty);
+  f.ops.turnstile.let_through();
+  f.until(client, [&] { return client.closed; });
+  REQUIRE(client.received == "END\r\n");
+  REQUIRE(empty);
+}
+
+}  // namespace
+}  // namespace elastripe
