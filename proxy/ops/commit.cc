@@ -134,27 +134,52 @@ CommitResult found_committed(const Commit& commit, RecordPtr record) {
   return result;
 }
 
-// One look at the head: nothing while it can not tell yet.
-Task<Result<std::optional<CommitResult>>> look_at_head(OpsContext& ops, MapPtr map, bool is_newer,
-                                                       Commit commit, Error why,
-                                                       TimePoint deadline) {
+enum class Verdict : uint8_t {
+  kCannotTell,    // not yet
+  kCommitted,     // and the chain is finished
+  kNeverCommits,  // definitely not, and no late copy can change that
+  kForgotten,     // it may have committed, too long ago for the list of attempts
+};
+struct Look {
+  Verdict verdict = Verdict::kCannotTell;
+  RecordPtr record;
+};
+
+// The partition's floor has overtaken the record on its way down the chain, so the other homes
+// refuse it (a dropped tombstone might have been newer). A fence gives it a version above the
+// floor.
+Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, int m, RecordPtr record,
+                            TimePoint deadline) {
+  Commit fence;
+  fence.key = std::move(key);
+  fence.m = m;
+  fence.condition = Condition::kIfVersion;
+  fence.condition_argument = record->meta.version;
+  fence.mutation = Mutation::kFence;
+  fence.attempt_id = ops.ids.next();
+  const NodeId head = chain_of(*map, fence.key, m).head();
+  co_await ops.nodes.call(head, stamp_for(*map, head), apply_request(fence),
+                          call_deadline(ops, deadline));
+}
+
+Task<Result<Look>> look_at_head(OpsContext& ops, MapPtr map, bool is_newer, Commit commit,
+                                TimePoint deadline) {
   auto head = co_await try_read_head(ops, map, commit.key, commit.m, deadline);
   if (!head) co_return fail(head.error());
   const RecordPtr record = head->record;
-  const bool blind_to_attempts = mutant(Mutant::kMismatchIsFailure);
-  if (record != nullptr && record->find_attempt(commit.attempt_id) != nullptr &&
-      !blind_to_attempts) {
-    auto pushed = co_await push_down(ops.nodes, map, commit.key, commit.m, encoded(*record),
-                                     commit.blind, call_deadline(ops, deadline));
-    if (!pushed) co_return fail(pushed.error());
-    co_return found_committed(commit, record);
+  if (mutant(Mutant::kMismatchIsFailure)) co_return Look{Verdict::kNeverCommits, nullptr};
+  if (record == nullptr || record->find_attempt(commit.attempt_id) == nullptr) {
+    if (!is_newer) co_return Look{};
+    const bool is_covered = covers(record.get(), commit.known_version);
+    co_return Look{is_covered ? Verdict::kNeverCommits : Verdict::kForgotten, nullptr};
   }
-  if (blind_to_attempts) co_return fail(ErrorCode::kConflict, "not committed: {}", why.message);
-  if (!is_newer) co_return std::nullopt;
-  if (covers(record.get(), commit.known_version)) {
-    co_return fail(ErrorCode::kConflict, "not committed: {}", why.message);
+  auto pushed = co_await push_down(ops.nodes, map, commit.key, commit.m, encoded(*record),
+                                   commit.blind, call_deadline(ops, deadline));
+  if (pushed) co_return Look{Verdict::kCommitted, record};
+  if (pushed.error().code == ErrorCode::kConflict) {
+    co_await lift_above_floor(ops, map, commit.key, commit.m, record, deadline);
   }
-  co_return fail(unknown_outcome(why.message));
+  co_return Look{};
 }
 
 // An answer or a store went missing: finds out whether the attempt has committed, and finishes the
@@ -170,12 +195,13 @@ Task<Result<CommitResult>> settle(OpsContext& ops, MapPtr pinned, Commit commit,
       co_await ops.nodes.call(head, stamp_for(*map, head), apply_request(commit),
                               call_deadline(ops, deadline));
     }
-    auto looked = co_await look_at_head(ops, map, is_newer, commit, why, deadline);
-    if (looked && looked->has_value()) co_return std::move(**looked);
-    if (!looked && looked.error().code == ErrorCode::kConflict) {
-      co_return fail(ErrorCode::kStaleEpoch, "{}", looked.error().message);
+    const auto look = co_await look_at_head(ops, map, is_newer, commit, deadline);
+    const Verdict verdict = look ? look->verdict : Verdict::kCannotTell;
+    if (verdict == Verdict::kCommitted) co_return found_committed(commit, look->record);
+    if (verdict == Verdict::kNeverCommits) {
+      co_return fail(ErrorCode::kStaleEpoch, "not committed: {}", why.message);
     }
-    if (!looked && looked.error().code == ErrorCode::kUnknownOutcome) break;
+    if (verdict == Verdict::kForgotten) break;
     auto again = co_await before_retry(ops, map, {ErrorCode::kTimeout, why.message}, deadline);
     if (!again) break;
     map = ops.map.current();

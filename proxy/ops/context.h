@@ -71,7 +71,7 @@ struct OpsContext {
   // Version floors of partitions as *heads* told them: every version that a head assigns later is
   // above, so they are a safe base (rule 7) for a key without a record. A tail's floor would not
   // be.
-  std::unordered_map<size_t, uint64_t> head_floors;
+  std::unordered_map<size_t, uint64_t> head_floors{};
 };
 
 }  // namespace elastripe
