@@ -366,6 +366,8 @@ TEST_CASE("a full queue refuses further calls as never sent") {
   for (auto& out : outs) f.start(out, request_with("x"));
   REQUIRE(outs[2].result->error().code == ErrorCode::kUnavailable);
   REQUIRE_FALSE(outs[0].done());
+  f.client.cancel_all();
+  REQUIRE(outs[0].done());
 }
 
 TEST_CASE("too many unanswered requests close the connection") {
