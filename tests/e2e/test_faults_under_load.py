@@ -72,11 +72,11 @@ class Readers:
 
 def test_two_nodes_killed_during_puts_and_gets_lose_no_acknowledged_write(cluster):
     with Writers(cluster, 4, SIZES) as writers, Readers(cluster, writers):
-        writers.wait_acks(40)
+        writers.wait_acks(200)
         cluster.kill("n3")
-        writers.wait_acks(40)
+        writers.wait_acks(200)
         cluster.kill("n7")
-        writers.wait_acks(40)
+        writers.wait_acks(200)
     writers.check()
 
 
@@ -84,23 +84,23 @@ def test_a_proxy_killed_again_and_again_during_puts_loses_no_acknowledged_write(
                                                                                  long_run):
     with Writers(cluster, 4, SIZES) as writers:
         for _ in range(30 if long_run else 4):
-            writers.wait_acks(25)
+            writers.wait_acks(100)
             cluster.kill("proxy")
             cluster.restart("proxy")
-        writers.wait_acks(25)
+        writers.wait_acks(100)
     writers.check()
 
 
 def test_a_node_stopped_for_longer_than_its_lease_comes_back_without_a_stale_read(cluster):
     pid = cluster.pid("n4")
     with Writers(cluster, 3, SIZES) as writers, Readers(cluster, writers):
-        writers.wait_acks(20)
+        writers.wait_acks(100)
         os.kill(pid, signal.SIGSTOP)
         wait_for(lambda: cluster.node_states()["n4"] == "suspect", "n4 is suspect")
-        writers.wait_acks(40)
+        writers.wait_acks(200)
         os.kill(pid, signal.SIGCONT)
         wait_for(lambda: cluster.node_states()["n4"] == "up", "n4 is up again")
-        writers.wait_acks(20)
+        writers.wait_acks(100)
         assert cluster.pid("n4") == pid, "the same process"
     cluster.wait_serving()
     writers.check()
@@ -110,9 +110,9 @@ def test_nodes_that_die_one_after_another_and_return_empty_lose_nothing(cluster,
     # inline and replicated data is synced back; what was striped keeps its other shards
     with Writers(cluster, 3, [10, 3000, 16 * 1024]) as writers, Readers(cluster, writers):
         for name in [f"n{i}" for i in range(9 if long_run else 3)]:
-            writers.wait_acks(20)
+            writers.wait_acks(100)
             cluster.kill(name)
-            writers.wait_acks(20)
+            writers.wait_acks(100)
             cluster.restart(name)
             cluster.wait_serving()
     writers.check()
