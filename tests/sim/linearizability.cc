@@ -91,8 +91,13 @@ class Search {
     }
     return 0;
   }
-  // No operation that begins after this one has returned may go before it.
-  uint64_t limit(const Done& done) const { return end(first_open(done)); }
+  // No operation that begins after the first open one has returned may go before it.
+  uint64_t limit(const Done& done) const {
+    for (const size_t i : order_) {
+      if (!done[i]) return end(i);
+    }
+    return UINT64_MAX;
+  }
 
   // Takes every operation that can go next and changes nothing: that never rules an order out.
   void absorb(Node& node) const {

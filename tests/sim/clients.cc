@@ -1,0 +1,260 @@
+// World's clients: what they ask, and what they note.
+#include <algorithm>
+#include <numeric>
+
+#include "proxy/base/check.h"
+#include "tests/sim/world_internal.h"
+
+namespace elastripe::sim {
+
+using std::chrono::seconds;
+
+namespace {
+
+constexpr double kNumeric = 0.25;
+
+// Bytes that tell which operation they come from.
+std::string fill(std::string identity, size_t index, size_t size) {
+  for (size_t i = identity.size(); i < size; ++i) {
+    identity += static_cast<char>('a' + (index * 7 + i * i) % 26);
+  }
+  return identity;
+}
+
+// What an error says about a write: kNone is "definitely not executed" (proxy/base/error.h,
+// proxy/ops/put.h).
+Answer answer_of(const Error& error, bool read) {
+  if (read) return Answer::kNone;
+  switch (error.code) {
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kStaleEpoch:
+    case ErrorCode::kNoSpace:
+    case ErrorCode::kLost:
+    case ErrorCode::kTooLarge:
+    case ErrorCode::kInvalid:
+      return Answer::kNone;
+    default:
+      return Answer::kUnknown;
+  }
+}
+
+Answer answer_of(StoreOutcome outcome) {
+  switch (outcome) {
+    case StoreOutcome::kStored:
+      return Answer::kDone;
+    case StoreOutcome::kNotStored:
+      return Answer::kNotStored;
+    case StoreOutcome::kExists:
+      return Answer::kExists;
+    case StoreOutcome::kNotFound:
+      return Answer::kNotFound;
+  }
+  return Answer::kUnknown;
+}
+
+StoreVerb store_verb(Verb verb) {
+  switch (verb) {
+    case Verb::kAdd:
+      return StoreVerb::kAdd;
+    case Verb::kReplace:
+      return StoreVerb::kReplace;
+    case Verb::kAppend:
+      return StoreVerb::kAppend;
+    case Verb::kPrepend:
+      return StoreVerb::kPrepend;
+    case Verb::kCas:
+      return StoreVerb::kCas;
+    default:
+      return StoreVerb::kSet;
+  }
+}
+
+void note_error(Operation& op, const Error& error) {
+  op.answer = answer_of(error, op.verb == Verb::kGet);
+  op.error = to_string(error);
+}
+
+Task<void> execute_get(Operation& op, OpsContext& ops, TimePoint deadline) {
+  auto read = co_await get_object(ops, op.key, deadline);
+  if (!read) {
+    note_error(op, read.error());
+    co_return;
+  }
+  op.answer = read->object ? Answer::kHit : Answer::kMiss;
+  if (!read->object) co_return;
+  for (const Buffer& part : read->object->value) op.read_value += part.text();
+  op.read_flags = read->object->flags;
+  op.cas = read->object->cas;
+  if (op.read_value.size() != read->object->size) op.read_value += "(size differs)";
+}
+
+Task<void> execute_store(Operation& op, OpsContext& ops, TimePoint deadline) {
+  StoreRequest request;
+  request.verb = store_verb(op.verb);
+  request.key = op.key;
+  request.flags = op.flags;
+  request.exptime = op.exptime;
+  request.cas = op.cas;
+  request.value = Buffer::copy_of(op.value);
+  auto outcome = co_await store_object(ops, std::move(request), deadline);
+  if (!outcome) {
+    note_error(op, outcome.error());
+  } else {
+    op.answer = answer_of(*outcome);
+  }
+}
+
+Task<void> execute_counter(Operation& op, OpsContext& ops, TimePoint deadline) {
+  CounterRequest request;
+  request.key = op.key;
+  request.delta = op.delta;
+  request.increment = op.verb == Verb::kIncrement;
+  auto outcome = co_await change_counter(ops, std::move(request), deadline);
+  if (!outcome) {
+    note_error(op, outcome.error());
+    co_return;
+  }
+  op.number = outcome->value;
+  op.answer = outcome->status == CounterStatus::kOk         ? Answer::kDone
+              : outcome->status == CounterStatus::kNotFound ? Answer::kNotFound
+                                                            : Answer::kNotNumber;
+}
+
+// `op` outlives the task: both belong to World::perform().
+Task<void> execute(Operation& op, OpsContext& ops, TimePoint deadline) {
+  switch (op.verb) {
+    case Verb::kGet:
+      co_await execute_get(op, ops, deadline);
+      co_return;
+    case Verb::kIncrement:
+    case Verb::kDecrement:
+      co_await execute_counter(op, ops, deadline);
+      co_return;
+    case Verb::kDelete:
+    case Verb::kTouch: {
+      auto done = op.verb == Verb::kDelete
+                      ? co_await remove_object(ops, op.key, deadline)
+                      : co_await touch_object(ops, op.key, op.exptime, deadline);
+      if (!done) {
+        note_error(op, done.error());
+      } else {
+        op.answer = *done ? Answer::kDone : Answer::kNotFound;
+      }
+      co_return;
+    }
+    default:
+      co_await execute_store(op, ops, deadline);
+  }
+}
+
+}  // namespace
+
+Operation World::choose_operation(SimRandom& random, int client) {
+  Operation op;
+  op.client = client;
+  op.key = key_name(static_cast<int>(random.below(static_cast<uint64_t>(scenario_.keys))));
+  const auto& weights = scenario_.weights;
+  auto pick = static_cast<int>(
+      random.below(static_cast<uint64_t>(std::accumulate(weights.begin(), weights.end(), 0))));
+  size_t verb = 0;
+  while (pick >= weights[verb]) pick -= weights[verb++];
+  op.verb = static_cast<Verb>(verb);
+
+  const size_t id = history_.size();
+  if (op.verb == Verb::kCas) {
+    const auto seen = last_read_.find({client, op.key});
+    if (seen == last_read_.end()) {
+      op.verb = Verb::kGet;
+      return op;
+    }
+    op.cas = seen->second.first;
+    op.expected = seen->second.second;
+  }
+  switch (op.verb) {
+    case Verb::kGet:
+    case Verb::kDelete:
+      break;
+    case Verb::kIncrement:
+    case Verb::kDecrement:
+      op.delta = 1 + random.below(1'000'000'000);
+      break;
+    case Verb::kAppend:
+    case Verb::kPrepend:
+      op.value = fill(fmt::format("+{}.", id), id, random.chance(scenario_.large) ? 40 : 0);
+      break;
+    default: {
+      op.flags = static_cast<uint32_t>(id);
+      if (random.chance(scenario_.expiring)) {
+        op.exptime = static_cast<uint32_t>(clock_.unix_ms() / 1000 + 1 + random.below(4));
+      }
+      if (op.verb == Verb::kTouch) break;
+      const size_t most = random.chance(scenario_.large) ? scenario_.segment_bytes * 3 : 16;
+      if (random.chance(kNumeric)) {
+        op.value = std::to_string(1'000'000'000'000'000 + id * 1'000'000'000'000 +
+                                  random.below(1'000'000'000'000));
+      } else {
+        op.value = fill(fmt::format("v{}.", id), id, random.below(most));
+      }
+    }
+  }
+  return op;
+}
+
+SimProxy* World::choose_proxy(SimRandom& random) {
+  std::vector<SimProxy*> alive;
+  for (auto& proxy : proxies_) {
+    if (proxy->is_alive()) alive.push_back(proxy.get());
+  }
+  return alive.empty() ? nullptr : alive[random.below(alive.size())];
+}
+
+size_t World::begin(Operation op, SimProxy& proxy) {
+  op.proxy = proxy.id();
+  op.invoked = ++order_;
+  op.invoked_ms = clock_.unix_ms();
+  const size_t index = history_.size();
+  if (trace_.on()) trace_.add("op {} asks: {}", index, to_string(op));
+  history_.push_back(std::move(op));
+  pending_[index] = std::make_unique<Pending>();
+  return index;
+}
+
+void World::give_up(Pending& pending) {
+  if (pending.is_over) return;
+  pending.is_over = true;
+  pending.over.set(true);
+}
+
+Task<void> World::client(int id, uint64_t seed) {
+  SimRandom random(seed);
+  for (int i = 0; i < scenario_.operations; ++i) {
+    co_await clock_.sleep_for(random.between(Duration::zero(), scenario_.think_max));
+    SimProxy* proxy = choose_proxy(random);
+    if (proxy == nullptr) continue;
+    const size_t index = begin(choose_operation(random, id), *proxy);
+    Pending& pending = *pending_[index];
+    flows_.spawn(perform(index, proxy));
+    // A paused proxy answers late: its client does not wait for it.
+    clock_.post(clock_.now() + kRequestTimeout + seconds(1),
+                [this, &pending] { give_up(pending); });
+    co_await pending.over;
+  }
+  --clients_left_;
+}
+
+Task<void> World::perform(size_t index, SimProxy* proxy) {
+  Operation op = history_[index];
+  co_await execute(op, proxy->ops(), clock_.now() + kRequestTimeout);
+  Pending& pending = *pending_[index];
+  if (pending.is_over) co_return;
+  if (op.answer != Answer::kUnknown) {
+    op.returned = ++order_;
+    op.returned_ms = clock_.unix_ms();
+  }
+  if (op.answer == Answer::kHit) last_read_[{op.client, op.key}] = {op.cas, op.read_value};
+  if (trace_.on()) trace_.add("op {} ends: {}", index, to_string(op));
+  history_[index] = std::move(op);
+  give_up(pending);
+}
+
+}  // namespace elastripe::sim

@@ -1,0 +1,168 @@
+// World's faults, and what must be gone when they are over.
+#include <set>
+
+#include "proxy/base/check.h"
+#include "tests/sim/world_internal.h"
+
+namespace elastripe::sim {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+void World::plan_faults() {
+  const auto plan = [this](int most, void (World::*fault)()) {
+    const uint64_t count = random_.below(static_cast<uint64_t>(most) + 1);
+    for (uint64_t i = 0; i < count; ++i) {
+      events_.after(random_.between(Duration::zero(), scenario_.faults_until), [this, fault] {
+        if (!calm_) (this->*fault)();
+      });
+    }
+  };
+  plan(scenario_.node_kills, &World::kill_a_node);
+  plan(scenario_.node_stalls, &World::stall_a_node);
+  plan(scenario_.link_cuts, &World::cut_a_link);
+  plan(scenario_.proxy_kills, &World::kill_a_proxy);
+  plan(scenario_.proxy_pauses, &World::pause_a_proxy);
+}
+
+void World::kill_a_node() {
+  SimNode& victim = network_.node(doomed_[random_.below(doomed_.size())]);
+  if (!victim.is_up()) return;
+  std::set<node::NodeId> failed = failed_;
+  failed.insert(victim.id());
+  const auto m = static_cast<size_t>(pools_.max_parities());
+  if (failed.size() > m && !scenario_.beyond_promise) return;
+  failed_ = std::move(failed);
+  killed_.insert(victim.id());
+  if (followed_ != nullptr) failed_in_epoch_ = std::max(failed_in_epoch_, followed_->epoch.number);
+  ++result_.totals.node_kills;
+  victim.kill(random_.chance(scenario_.silent_kills));
+  // Back soon, before anybody has noticed, or after it has been excluded.
+  const Duration away = random_.chance(0.3) ? random_.between(milliseconds(1), milliseconds(60))
+                                            : random_.between(milliseconds(1), scenario_.fault_max);
+  events_.after(away, [&victim] {
+    if (!victim.is_up()) victim.start();
+  });
+}
+
+void World::stall_a_node() {
+  SimNode& victim = network_.node(random_.below(network_.nodes()));
+  if (!victim.is_up() || victim.is_stalled()) return;
+  ++result_.totals.node_stalls;
+  victim.stall();
+  events_.after(random_.between(milliseconds(10), scenario_.fault_max),
+                [&victim] { victim.resume(); });
+}
+
+SimProxy* World::victim_proxy() {
+  if (random_.chance(scenario_.at_decider)) return decider();
+  return choose_proxy(random_);
+}
+
+void World::cut_a_link() {
+  SimProxy* proxy = victim_proxy();
+  if (proxy == nullptr) return;
+  ++result_.totals.link_cuts;
+  const auto id = static_cast<node::NodeId>(random_.below(network_.nodes()));
+  trace_.add("the link of proxy {} and node {} is cut", proxy->id(), id);
+  network_.cut(proxy->id(), id);
+  events_.after(random_.between(milliseconds(10), scenario_.fault_max), [this, proxy, id] {
+    trace_.add("the link of proxy {} and node {} is mended", proxy->id(), id);
+    network_.mend(proxy->id(), id);
+  });
+}
+
+void World::kill_a_proxy() {
+  SimProxy* proxy = victim_proxy();
+  if (proxy == nullptr) return;
+  ++result_.totals.proxy_kills;
+  trace_.add("proxy {} is killed", proxy->id());
+  proxy->kill();
+  const bool was_decider = proxy->decider() != nullptr;
+  if (was_decider) return;  // keep_a_decider() starts the next one
+  events_.after(random_.between(milliseconds(10), milliseconds(1000)), [this] {
+    if (decider_wanted_) add_proxy();
+  });
+}
+
+void World::pause_a_proxy() {
+  SimProxy* proxy = victim_proxy();
+  if (proxy == nullptr || proxy->clock().paused()) return;
+  ++result_.totals.proxy_pauses;
+  trace_.add("proxy {} is paused", proxy->id());
+  proxy->pause();
+  const Duration pause = random_.between(milliseconds(10), scenario_.fault_max);
+  // A paused decider may be taken for dead: it must then be harmless.
+  if (proxy == decider() && random_.chance(0.6)) {
+    events_.after(random_.between(Duration::zero(), pause), [this, proxy] {
+      if (decider_wanted_ && !calm_ && decider() == proxy) start_new_decider();
+    });
+  }
+  events_.after(pause, [this, proxy] {
+    trace_.add("proxy {} goes on", proxy->id());
+    proxy->resume();
+  });
+}
+
+// Everything that no record refers to is collected in the end.
+
+void World::reclaim() {
+  trace_.add("-- wait for reclaim");
+  for (int tries = 0; tries < 3; ++tries) {
+    run_until(seconds(8), [] { return false; });
+    leak_.clear();
+    flows_.spawn(look_for_leaks());
+    bool done = false;
+    run_until(seconds(30), [&] { return done = leaks_checked_; });
+    CHECK(done, "the search for leaks does not end");
+    if (leak_.empty()) return;
+  }
+  violation(Fault::kLeak, leak_);
+}
+
+Task<void> World::look_for_leaks() {
+  leaks_checked_ = false;
+  SimProxy* proxy = decider();
+  std::set<std::pair<node::NodeId, std::string>> wanted;  // (node, encoded shard name)
+  for (int key = 0; proxy != nullptr && key < scenario_.keys; ++key) {
+    auto report =
+        co_await inspect_object(proxy->ops(), key_name(key), clock_.now() + kRequestTimeout);
+    if (!report) {
+      leak_ = "a record can not be read: " + to_string(report.error());
+      leaks_checked_ = true;
+      co_return;
+    }
+    if (report->record == nullptr) continue;
+    for (const node::Segment& segment : report->record->content.segments) {
+      for (size_t index = 0; index < segment.placement.size(); ++index) {
+        const bool parity = index >= report->record->content.scheme.k_prime;
+        std::string name;
+        node::encode(node::ShardName{segment.data_txid, segment.number,
+                                     parity ? segment.generation : 0, static_cast<uint8_t>(index)},
+                     name);
+        wanted.insert({segment.placement[index], std::move(name)});
+      }
+    }
+  }
+  for (size_t id = 0; id < network_.nodes(); ++id) {
+    if (!network_.node(id).is_up()) continue;
+    node::ArenaStore& store = network_.node(id).store();
+    uint64_t cursor = 0;
+    do {
+      cursor = store.walk(cursor, [&](const node::ItemRef& item) {
+        const std::string_view key = store.key(item);
+        if (key.empty() || key[0] != '\x02') return true;
+        if (!wanted.contains({static_cast<node::NodeId>(id), std::string(key.substr(1))})) {
+          node::Reader reader(node::as_view(key.substr(1)));
+          const node::ShardName name = node::decode_name(reader);
+          leak_ = fmt::format("node {} keeps shard ..{:x}/{}.{} that no record refers to", id,
+                              name.data_txid.lo & 0xffffff, name.segment, name.index);
+        }
+        return true;
+      });
+    } while (cursor != 0);
+  }
+  leaks_checked_ = true;
+}
+
+}  // namespace elastripe::sim

@@ -1,0 +1,230 @@
+#include "tests/sim/network.h"
+
+#include <algorithm>
+
+#include "proxy/base/check.h"
+
+namespace elastripe::sim {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+bool may_be_duplicated(std::string_view frame) {
+  const auto bytes = node::as_view(frame);
+  const auto header = node::decode_request_header(bytes.first<node::kHeaderBytes>());
+  CHECK(header.has_value());
+  if (header->opcode != node::Opcode::kRecordApply) return true;
+  const auto args =
+      node::decode<node::RecordApplyRequest>(bytes.subspan(node::kHeaderBytes, header->args_bytes));
+  CHECK(args.has_value(), "a proxy sent a bad APPLY: {}", args.error());
+  return args->condition == node::Condition::kIfVersion ||
+         args->condition == node::Condition::kIfValueVersion;
+}
+
+node::RequestHeader header_of(std::string_view frame) {
+  return *node::decode_request_header(node::as_view(frame).first<node::kHeaderBytes>());
+}
+
+}  // namespace
+
+Network::Network(EventQueue& events, Trace& trace, uint64_t seed, NetworkProfile profile, int nodes)
+    : events_(events), trace_(trace), random_(seed), profile_(profile) {
+  for (int id = 0; id < nodes; ++id) {
+    nodes_.push_back(
+        std::make_unique<SimNode>(events, trace, random_.next(), static_cast<node::NodeId>(id)));
+  }
+}
+
+void Network::mend(int proxy, node::NodeId node) {
+  if (cuts_.erase({proxy, node}) == 0) return;
+  auto kept = std::exchange(held_, {});
+  for (Flight& flight : kept) {
+    if (flight.proxy == proxy && flight.to == node) {
+      launch(std::move(flight), delay());
+    } else {
+      held_.push_back(std::move(flight));
+    }
+  }
+}
+
+void Network::mend_all() {
+  while (!cuts_.empty()) mend(cuts_.begin()->first, cuts_.begin()->second);
+}
+
+void Network::calm() {
+  profile_.drop = profile_.drop_reply = profile_.duplicate = profile_.slow = profile_.late = 0;
+  delay_rule_ = nullptr;
+}
+
+Duration Network::delay() {
+  if (random_.chance(profile_.late)) {
+    ++counters_.late;
+    return random_.between(profile_.slow_max, profile_.late_max);
+  }
+  if (random_.chance(profile_.slow)) return random_.between(profile_.usual_max, profile_.slow_max);
+  return random_.between(microseconds(100), profile_.usual_max);
+}
+
+void Network::send(int proxy, node::NodeId to, std::string frame, Answer answer) {
+  ++counters_.frames;
+  SimNode& target = node(to);
+  Flight flight{proxy, to, target.is_up() ? target.process() : 0, std::move(frame),
+                std::move(answer)};
+  if (cuts_.contains({proxy, to})) {
+    if (random_.chance(0.5)) held_.push_back(std::move(flight));
+    return;
+  }
+  if (random_.chance(profile_.drop)) {
+    ++counters_.dropped;
+    trace_.add("p{} -> n{} dropped: {}", proxy, to, describe_request(flight.frame));
+    if (random_.chance(0.5)) disconnect(flight.answer);
+    return;
+  }
+  if (delay_rule_ != nullptr) {
+    if (auto rule = delay_rule_(proxy, to, header_of(flight.frame))) {
+      return launch(std::move(flight), *rule);
+    }
+  }
+  if (random_.chance(profile_.duplicate) && may_be_duplicated(flight.frame)) {
+    ++counters_.duplicated;
+    launch(flight, random_.between(microseconds(100), profile_.late_max));
+  }
+  launch(std::move(flight), delay());
+}
+
+void Network::launch(Flight flight, Duration delay) {
+  events_.after(delay, [this, flight = std::move(flight)]() mutable { arrive(std::move(flight)); });
+}
+
+void Network::arrive(Flight flight) {
+  SimNode& target = node(flight.to);
+  if (!target.is_up()) {
+    if (target.is_silent()) return;
+    if (flight.process != 0) return disconnect(flight.answer);
+    return flight.answer(fail(ErrorCode::kUnavailable, "connection refused"));
+  }
+  // Connections end with the process; what the proxy had still in its hands may reach the next one.
+  if (flight.process != target.process() && random_.chance(0.5)) return disconnect(flight.answer);
+  trace_.add("p{} -> n{} {}{}", flight.proxy, flight.to, describe_request(flight.frame),
+             target.is_stalled() ? " (waits: stalled)" : "");
+  target.deliver(std::move(flight.frame), [this, proxy = flight.proxy, from = flight.to,
+                                           answer = std::move(flight.answer)](std::string bytes) {
+    if (bytes.empty()) return disconnect(answer);
+    reply(proxy, from, std::move(bytes), answer);
+  });
+}
+
+void Network::disconnect(Answer answer) {
+  events_.after(random_.between(microseconds(100), milliseconds(5)), [answer = std::move(answer)] {
+    answer(fail(ErrorCode::kDisconnected, "connection reset"));
+  });
+}
+
+void Network::reply(int proxy, node::NodeId from, std::string bytes, Answer answer) {
+  if (trace_.on()) {
+    const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
+    CHECK(header.has_value(), "a node sent a bad header: {}", header.error());
+    if (header->status != node::Status::kOk) {
+      trace_.add("p{} <- n{} {} {}", proxy, from, node::name(header->opcode),
+                 node::name(header->status));
+    }
+  }
+  if (random_.chance(profile_.drop_reply)) {
+    ++counters_.dropped;
+    trace_.add("p{} <- n{} reply dropped", proxy, from);
+    if (random_.chance(0.5)) disconnect(std::move(answer));
+    return;
+  }
+  events_.after(
+      delay(), [this, proxy, from, bytes = std::move(bytes), answer = std::move(answer)]() mutable {
+        if (cuts_.contains({proxy, from})) return;
+        answer(std::move(bytes));
+      });
+}
+
+namespace {
+
+std::string encode_frame(const Stamp& stamp, const NodeRequest& request, uint64_t opaque,
+                         uint64_t now_ms) {
+  node::RequestHeader header;
+  header.opcode = request.opcode;
+  header.args_bytes = static_cast<uint32_t>(request.args.size());
+  size_t payload_bytes = 0;
+  for (const ByteView part : request.payload) payload_bytes += part.size();
+  header.body_bytes = static_cast<uint32_t>(request.args.size() + payload_bytes);
+  header.opaque = opaque;
+  header.cluster_id = stamp.cluster_id;
+  header.epoch = stamp.epoch;
+  header.incarnation = stamp.incarnation;
+  header.now_ms = now_ms;
+  std::string frame(node::kHeaderBytes, '\0');
+  node::encode(header, std::as_writable_bytes(std::span(frame)).first<node::kHeaderBytes>());
+  frame += request.args;
+  for (const ByteView part : request.payload) frame += node::as_text(part);
+  return frame;
+}
+
+NodeReply decode_frame(std::string_view frame, uint64_t opaque,
+                       const std::vector<MutableByteView>& into) {
+  const auto bytes = node::as_view(frame);
+  const auto header = node::decode_reply_header(bytes.first<node::kHeaderBytes>());
+  CHECK(header.has_value(), "a node sent a bad header: {}", header.error());
+  CHECK(header->opaque == opaque, "a node answered {} as {}", opaque, header->opaque);
+  const ByteView body = bytes.subspan(node::kHeaderBytes);
+  ByteView payload = body.subspan(header->args_bytes);
+  size_t room = 0;
+  for (const MutableByteView part : into) room += part.size();
+  if (header->status != node::Status::kOk || into.empty() || room != payload.size()) {
+    return {*header, Buffer::copy_of(body)};
+  }
+  for (const MutableByteView part : into) {
+    std::ranges::copy(payload.first(part.size()), part.begin());
+    payload = payload.subspan(part.size());
+  }
+  return {*header, Buffer::copy_of(body.first(header->args_bytes))};
+}
+
+}  // namespace
+
+Task<Result<NodeReply>> SimTransport::call(NodeId to, Stamp stamp, NodeRequest request,
+                                           TimePoint deadline) {
+  if (closed_) {
+    CHECK(++calls_after_close_ < 100'000, "a flow goes on after kCancelled");
+    co_return fail(ErrorCode::kCancelled, "the proxy is gone");
+  }
+  const uint64_t id = next_call_++;
+  OneShot<Result<NodeReply>> done;
+  calls_[id] = &done;
+  const auto& into = request.into;
+  network_.send(proxy_, to, encode_frame(stamp, request, id, clock_.unix_ms()),
+                [this, id, &into](Result<std::string> answer) {
+                  clock_.post(clock_.now(), [this, id, &into, answer = std::move(answer)] {
+                    if (!calls_.contains(id)) return;
+                    if (!answer) return finish(id, fail(answer.error()));
+                    finish(id, decode_frame(*answer, id, into));
+                  });
+                });
+  clock_.post(deadline, [this, id] {
+    finish(id, fail(ErrorCode::kTimeout, "no answer within the deadline"));
+  });
+  co_return co_await done;
+}
+
+void SimTransport::finish(uint64_t call, Result<NodeReply> result) {
+  const auto it = calls_.find(call);
+  if (it == calls_.end()) return;
+  OneShot<Result<NodeReply>>* done = it->second;
+  calls_.erase(it);
+  done->set(std::move(result));
+}
+
+void SimTransport::cancel_calls() {
+  CHECK(closed_);
+  while (!calls_.empty()) {
+    finish(calls_.begin()->first, fail(ErrorCode::kCancelled, "the proxy is gone"));
+  }
+}
+
+}  // namespace elastripe::sim

@@ -1,0 +1,116 @@
+// The simulated network between proxies and nodes: delays, drops, duplicates and reorders frames.
+//
+// Every frame has a delay of its own, so order is kept nowhere: reconnects may reorder everything,
+// and flows must not rely on it. Of commits only those that compare versions are duplicated: a
+// second copy of the others might take effect long after the first was answered, so flows never
+// resend them (rule 5). All may be dropped or come late.
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proxy/base/error.h"
+#include "proxy/cluster/node_client.h"
+#include "tests/sim/node.h"
+
+namespace elastripe::sim {
+
+struct NetworkProfile {
+  double drop = 0.005;  // of requests
+  double drop_reply = 0.005;
+  double duplicate = 0.01;
+  double slow = 0.05;   // up to slow_max, within a call's deadline
+  double late = 0.005;  // up to late_max, long after the call's deadline
+  Duration usual_max = std::chrono::milliseconds(2);
+  Duration slow_max = std::chrono::milliseconds(60);
+  Duration late_max = std::chrono::seconds(5);
+};
+
+class Network {
+ public:
+  Network(EventQueue& events, Trace& trace, uint64_t seed, NetworkProfile profile, int nodes);
+
+  SimNode& node(size_t id) { return *nodes_[id]; }
+  size_t nodes() const { return nodes_.size(); }
+
+  // Between a proxy and a node: frames wait until the link is mended, or are lost.
+  void cut(int proxy, node::NodeId node) { cuts_.insert({proxy, node}); }
+  void mend(int proxy, node::NodeId node);
+  void mend_all();
+  // No more drops, duplicates, lateness.
+  void calm();
+
+  // A special delay for some request frames; nothing: the usual.
+  using DelayRule =
+      std::function<std::optional<Duration>(int proxy, node::NodeId, const node::RequestHeader&)>;
+  void set_delay_rule(DelayRule rule) { delay_rule_ = std::move(rule); }
+
+  // `answer` is called at most twice, and maybe never; the first counts. It gets the reply's bytes.
+  using Answer = std::function<void(Result<std::string>)>;
+  void send(int proxy, node::NodeId to, std::string frame, Answer answer);
+
+  struct Counters {
+    uint64_t frames = 0;
+    uint64_t dropped = 0;
+    uint64_t duplicated = 0;
+    uint64_t late = 0;
+  };
+  const Counters& counters() const { return counters_; }
+
+ private:
+  struct Flight {
+    int proxy;
+    node::NodeId to;
+    uint64_t process;  // of the node, when the frame was sent; 0: it was down
+    std::string frame;
+    Answer answer;
+  };
+
+  Duration delay();
+  void launch(Flight flight, Duration delay);
+  void arrive(Flight flight);
+  void disconnect(Answer answer);
+  void reply(int proxy, node::NodeId from, std::string bytes, Answer answer);
+
+  EventQueue& events_;
+  Trace& trace_;
+  SimRandom random_;
+  NetworkProfile profile_;
+  std::vector<std::unique_ptr<SimNode>> nodes_;
+  std::set<std::pair<int, node::NodeId>> cuts_;
+  std::vector<Flight> held_;
+  DelayRule delay_rule_;
+  Counters counters_;
+};
+
+// The NodeClient of one OpsContext.
+class SimTransport final : public NodeClient {
+ public:
+  SimTransport(Network& network, VirtualClock& clock, int proxy)
+      : network_(network), clock_(clock), proxy_(proxy) {}
+
+  Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
+                               TimePoint deadline) override;
+
+  // Ends all calls, now and later, as cancelled (the proxy was killed). What left, left.
+  void close() { closed_ = true; }
+  void cancel_calls();
+
+ private:
+  void finish(uint64_t call, Result<NodeReply> result);
+
+  Network& network_;
+  VirtualClock& clock_;
+  const int proxy_;
+  bool closed_ = false;
+  uint64_t next_call_ = 1;
+  uint64_t calls_after_close_ = 0;
+  std::map<uint64_t, OneShot<Result<NodeReply>>*> calls_;
+};
+
+}  // namespace elastripe::sim

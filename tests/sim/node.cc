@@ -1,0 +1,211 @@
+#include "tests/sim/node.h"
+
+#include "proxy/base/check.h"
+#include "server-patches/node/format/messages.h"
+
+namespace elastripe::sim {
+
+namespace {
+
+constexpr size_t kArenaBytes = 8u << 20;
+constexpr size_t kArenaReserveBytes = 1u << 20;
+constexpr size_t kArenaBuckets = 64;
+constexpr size_t kLatches = 16;
+
+std::span<const std::byte, node::kHeaderBytes> header_of(std::string_view frame) {
+  return node::as_view(frame).first<node::kHeaderBytes>();
+}
+
+// Encodes the reply as it would leave the node's port.
+class Sink final : public node::ReplySink {
+ public:
+  explicit Sink(SimNode::ReplyFunction reply) : reply_(std::move(reply)) {}
+
+  void complete(node::Reply reply) override {
+    std::string bytes(node::kHeaderBytes, '\0');
+    node::encode(reply.header,
+                 std::as_writable_bytes(std::span(bytes)).first<node::kHeaderBytes>());
+    bytes += reply.args;
+    bytes += node::as_text(std::as_const(reply.payload).bytes());
+    CHECK(bytes.size() == node::kHeaderBytes + reply.header.body_bytes,
+          "a reply of {} bytes says {}", bytes.size() - node::kHeaderBytes,
+          reply.header.body_bytes);
+    reply_(std::move(bytes));
+  }
+
+ private:
+  SimNode::ReplyFunction reply_;
+};
+
+}  // namespace
+
+SimNode::SimNode(EventQueue& events, Trace& trace, uint64_t seed, node::NodeId id)
+    : events_(events),
+      trace_(trace),
+      random_(seed),
+      id_(id),
+      boottime_offset_ms_(random_.below(1'000'000) + 1) {}
+
+void SimNode::start() {
+  CHECK(!is_up());
+  ++process_;
+  silent_ = false;
+  stalled_ = false;
+  store_ = std::make_unique<node::ArenaStore>(
+      node::ArenaStore::Options{kArenaBytes, kArenaReserveBytes, kArenaBuckets});
+  engine_ = std::make_unique<node::Engine>(
+      node::EngineOptions{.incarnation = random_.next() | 1, .latches = kLatches}, *store_, *this,
+      *this);
+  trace_.add("node {} starts", id_);
+}
+
+void SimNode::kill(bool silent) {
+  CHECK(is_up());
+  trace_.add("node {} is killed{}", id_, silent ? ", its machine with it" : "");
+  silent_ = silent;
+  stalled_ = false;
+  engine_.reset();
+  store_.reset();
+  for (auto& [frame, reply] : std::exchange(inbox_, {})) reply("");
+}
+
+void SimNode::stall() {
+  trace_.add("node {} stalls", id_);
+  stalled_ = true;
+}
+
+void SimNode::resume() {
+  if (!stalled_) return;
+  trace_.add("node {} goes on, {} frames wait", id_, inbox_.size());
+  stalled_ = false;
+  for (auto& [frame, reply] : std::exchange(inbox_, {})) handle(frame, std::move(reply));
+}
+
+void SimNode::deliver(std::string frame, ReplyFunction reply) {
+  if (!is_up()) return reply("");
+  if (stalled_) {
+    inbox_.emplace_back(std::move(frame), std::move(reply));
+    return;
+  }
+  handle(frame, std::move(reply));
+}
+
+void SimNode::tick() {
+  if (is_up() && !stalled_) engine_->tick();
+}
+
+uint64_t SimNode::boottime_ms() const {
+  using std::chrono::milliseconds;
+  return boottime_offset_ms_ +
+         static_cast<uint64_t>(
+             std::chrono::duration_cast<milliseconds>(events_.now().time_since_epoch()).count());
+}
+
+void SimNode::send(node::NodeId, node::RequestHeader, std::string, node::OwnedBytes) {
+  CHECK(false, "nodes send nothing to each other yet");
+}
+
+void SimNode::handle(const std::string& frame, ReplyFunction reply) {
+  const auto header = node::decode_request_header(header_of(frame));
+  CHECK(header.has_value(), "a proxy sent a bad header: {}", header.error());
+  const node::ByteView body = node::as_view(frame).subspan(node::kHeaderBytes);
+  CHECK(body.size() == header->body_bytes);
+  engine_->handle({*header, body.first(header->args_bytes), body.subspan(header->args_bytes)},
+                  std::make_unique<Sink>(std::move(reply)));
+}
+
+namespace {
+
+std::string describe_map(std::string_view bytes) {
+  const auto map = node::decode_map(node::as_view(bytes));
+  if (!map) return " ?";
+  std::string text = fmt::format(" -> e{} by {:x};", map->epoch.number, map->epoch.decider);
+  for (const node::NodeInfo& node : map->nodes) {
+    if (node.state != node::NodeState::kUp) {
+      text += fmt::format(" n{} {}", node.id, node::name(node.state));
+    }
+  }
+  for (size_t p = 0; p < map->partitions.size(); ++p) {
+    const node::Partition& partition = map->partitions[p];
+    text += fmt::format("; {}{}{}", p, partition.synced ? " synced" : "",
+                        partition.lost ? " LOST" : "");
+    for (const node::NodeId home : partition.homes) text += fmt::format(" {}", home);
+    for (const auto& group : partition.sources) {
+      text += " from";
+      for (const node::NodeId source : group) text += fmt::format(" {}", source);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe_request(std::string_view frame) {
+  const auto header = node::decode_request_header(header_of(frame));
+  if (!header) return "?";
+  const auto args = node::as_view(frame).subspan(node::kHeaderBytes, header->args_bytes);
+  std::string text = fmt::format("{} e{}", node::name(header->opcode), header->epoch.number);
+  switch (header->opcode) {
+    case node::Opcode::kInstallMap:
+      text += describe_map(frame.substr(node::kHeaderBytes + header->args_bytes));
+      break;
+    case node::Opcode::kRecordRead:
+      if (auto m = node::decode<node::RecordReadRequest>(args)) {
+        static constexpr const char* kRoles[] = {"tail", "head", "any"};
+        text += fmt::format(" {} at {}", m->key, kRoles[static_cast<size_t>(m->role)]);
+      }
+      break;
+    case node::Opcode::kRecordApply:
+      if (auto m = node::decode<node::RecordApplyRequest>(args)) {
+        text += fmt::format(" {} mutation {} condition {} argument {:x} base {:x} attempt ..{:x}",
+                            m->key, static_cast<int>(m->mutation), static_cast<int>(m->condition),
+                            m->condition_argument, m->base_version, m->attempt_id.lo & 0xffffff);
+      }
+      break;
+    case node::Opcode::kRecordStore:
+      if (auto m = node::decode<node::RecordStoreRequest>(args)) {
+        const auto record = node::decode_record(
+            node::as_view(frame).subspan(node::kHeaderBytes + header->args_bytes));
+        text += fmt::format(" {} version {:x}{}", m->key, record ? record->meta.version : 0,
+                            m->sync ? " sync" : "");
+      }
+      break;
+    case node::Opcode::kMarkSynced:
+      if (auto m = node::decode<node::MarkSyncedRequest>(args)) {
+        text += fmt::format(" partition {} key {} floor {:x}", m->partition, m->key, m->floor);
+      }
+      break;
+    case node::Opcode::kShardWrite:
+      if (auto m = node::decode<node::ShardWriteRequest>(args)) {
+        text +=
+            fmt::format(" {} ..{:x}/{}.{}", m->header.key, m->header.name.data_txid.lo & 0xffffff,
+                        m->header.name.segment, m->header.name.index);
+      }
+      break;
+    case node::Opcode::kShardRead:
+      if (auto m = node::decode<node::ShardReadRequest>(args)) {
+        text += fmt::format(" ..{:x}/{}.{}", m->name.data_txid.lo & 0xffffff, m->name.segment,
+                            m->name.index);
+      }
+      break;
+    case node::Opcode::kShardDelete:
+      if (auto m = node::decode<node::ShardDeleteRequest>(args)) {
+        for (const auto& name : m->names) {
+          text +=
+              fmt::format(" ..{:x}/{}.{}", name.data_txid.lo & 0xffffff, name.segment, name.index);
+        }
+      }
+      break;
+    case node::Opcode::kDropTombstones:
+      if (auto m = node::decode<node::DropTombstonesRequest>(args)) {
+        text += fmt::format(" partition {} floor {:x}, {} keys", m->partition, m->floor,
+                            m->keys.size());
+      }
+      break;
+    default:
+      break;
+  }
+  return text;
+}
+
+}  // namespace elastripe::sim

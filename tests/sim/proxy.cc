@@ -1,0 +1,69 @@
+#include "tests/sim/proxy.h"
+
+#include "tests/sim/world_internal.h"
+
+namespace elastripe::sim {
+
+namespace {
+constexpr size_t kCacheBytes = 64 << 10;
+constexpr uint64_t kStagedBytes = 64 << 10;
+}  // namespace
+
+SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
+                         const PoolTable& pools, const OpsSettings& settings)
+    : nodes(network, proxy.clock_, proxy.id_),
+      ids(proxy.random_),
+      cache(kCacheBytes),
+      staged_bytes(kStagedBytes),
+      ops{.nodes = nodes,
+          .clock = proxy.clock_,
+          .random = proxy.random_,
+          .ids = ids,
+          .map = proxy.map_,
+          .ring = ring,
+          .pools = pools,
+          .cache = cache,
+          .locks = locks,
+          .staged_bytes = staged_bytes,
+          .background = background,
+          .settings = settings,
+          .counters = {},
+          .head_floors = {}} {}
+
+SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed, const Ring& ring,
+                   const PoolTable& pools, const OpsSettings& settings)
+    : id_(id),
+      clock_(events),
+      random_(seed),
+      data_(*this, network, ring, pools, settings),
+      control_(*this, network, ring, pools, settings) {}
+
+void SimProxy::start_decider(const DeciderSettings& settings) {
+  decider_.emplace(control_.ops, settings);
+  flows_.spawn(run_decider());
+}
+
+Task<void> SimProxy::run_decider() {
+  co_await decider_->run();
+  decider_ended_ = true;
+}
+
+void SimProxy::kill() {
+  data_.nodes.close();
+  control_.nodes.close();
+  clock_.cancel();
+  data_.nodes.cancel_calls();
+  control_.nodes.cancel_calls();
+}
+
+bool SimProxy::is_quiet() const {
+  return flows_.live() == 0 && data_.background.live() == 0 && control_.background.live() == 0;
+}
+
+OpsCounters SimProxy::counters() const {
+  OpsCounters sum = data_.ops.counters;
+  add_counters(sum, control_.ops.counters);
+  return sum;
+}
+
+}  // namespace elastripe::sim

@@ -1,0 +1,65 @@
+// A simulated proxy: the real flows with a context of their own, in a process that can be paused
+// and killed; and, if it is asked to be one, the real decider.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "proxy/ops/decider.h"
+#include "proxy/ops/outcome.h"
+#include "tests/sim/network.h"
+
+namespace elastripe::sim {
+
+class SimProxy {
+ public:
+  SimProxy(int id, EventQueue& events, Network& network, uint64_t seed, const Ring& ring,
+           const PoolTable& pools, const OpsSettings& settings);
+
+  int id() const { return id_; }
+  OpsContext& ops() { return data_.ops; }
+  MapView& map() { return map_; }
+  VirtualClock& clock() { return clock_; }
+
+  // Makes maps from now on.
+  void start_decider(const DeciderSettings& settings);
+  Decider* decider() { return decider_ ? &*decider_ : nullptr; }
+  bool decider_has_ended() const { return decider_ended_; }
+
+  bool is_alive() const { return !clock_.cancelled(); }
+  void pause() { clock_.pause(); }
+  void resume() { clock_.resume(); }
+  // Every wait of its flows ends as cancelled, at once; frames that left are on their way.
+  void kill();
+  // Nothing of it is running any more.
+  bool is_quiet() const;
+
+  OpsCounters counters() const;
+
+ private:
+  // What a worker thread owns: one for the clients' operations, one for the decider.
+  struct Worker {
+    Worker(SimProxy& proxy, Network& network, const Ring& ring, const PoolTable& pools,
+           const OpsSettings& settings);
+    SimTransport nodes;
+    IdSource ids;
+    RecordCache cache;
+    KeyLocks locks;
+    Semaphore staged_bytes;
+    Scope background;
+    OpsContext ops;
+  };
+  Task<void> run_decider();
+
+  const int id_;
+  VirtualClock clock_;
+  SimRandom random_;
+  MapView map_;
+  Worker data_;
+  Worker control_;
+  std::optional<Decider> decider_;
+  bool decider_ended_ = false;
+  Scope flows_;
+};
+
+}  // namespace elastripe::sim

@@ -1,0 +1,75 @@
+// The rules, each with the scenario that shows what goes wrong without it.
+#include "tests/sim/scenario.h"
+
+namespace elastripe::sim {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+// A named copy of one of the random scenarios, to be sharpened.
+Scenario based_on(std::string_view base, std::string name) {
+  Scenario s = *std::find_if(scenarios().begin(), scenarios().end(),
+                             [&](const Scenario& other) { return other.name == base; });
+  s.about = "for the rule of the same name";
+  s.name = std::move(name);
+  return s;
+}
+
+Scenario plain(std::string name) { return based_on("mixed", std::move(name)); }
+
+}  // namespace
+
+const std::vector<Rule>& rules() {
+#define RULE(mutant, sentence, ...) {Mutant::mutant, #mutant, sentence, __VA_ARGS__}
+  static const std::vector<Rule> kRules{
+      RULE(kIgnoreEpoch, "rule 1: a node that serves any epoch serves deposed proxies",
+           based_on("membership", "epoch")),
+      RULE(kIgnoreIncarnation, "rule 1: an empty node must not answer for its predecessor",
+           based_on("mixed", "incarnation")),
+      RULE(kServeBeforeInstalled, "rule 2: a map is served only once every survivor has it",
+           based_on("membership", "install")),
+      RULE(kAnswerUnsynced, "rule 3: an unsynced partition has no misses",
+           based_on("mixed", "unsynced")),
+      RULE(kLostIsMiss, "rule 3: a LOST partition has no misses", based_on("lost", "lost-miss")),
+      RULE(kIgnoreLease, "rule 4: a node past its lease serves nothing",
+           based_on("membership", "lease")),
+      RULE(kSkipLeaseWait, "rule 4: the lease of an excluded node is waited out",
+           based_on("membership", "lease-wait")),
+      RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old",
+           based_on("membership", "suspect")),
+      RULE(kSyncOneSource, "rule 3: sync takes the maximum of all sources",
+           based_on("mixed", "sync-source")),
+      RULE(kMarkBeforeStored, "rule 3: synced means that every home has stored",
+           based_on("mixed", "mark")),
+      RULE(kBlindHead, "rule 5: the head compares the expected version", plain("blind-head")),
+      RULE(kStoreAnyVersion, "rule 5: a store never lowers a version", plain("store")),
+      RULE(kAckBeforeTail, "rule 5: a write is acknowledged after the tail has it", plain("ack")),
+      RULE(kReadHead, "rule 5: reads are decided at the tail", plain("read-head")),
+      RULE(kMismatchIsFailure, "rule 6: a mismatch may hide one's own commit", plain("mismatch")),
+      RULE(kAttemptIsTxid, "rule 6: an attempt's id is not its data_txid", plain("attempt-id")),
+      RULE(kResendAlways, "rule 6: an unconditional commit is never sent twice",
+           based_on("calm", "resend")),
+      RULE(kRestampEpoch, "rule 6a: an operation in flight keeps its epoch",
+           based_on("membership", "restamp")),
+      RULE(kNoReprepare, "rule 6a: shards are confirmed in the epoch of their commit",
+           based_on("uploads", "reprepare")),
+      RULE(kIgnoreFence, "rule 7: a fenced transaction does not commit",
+           based_on("uploads", "fence")),
+      RULE(kReclaimWithoutFence, "rule 7: deleting orphans without a fence loses data",
+           based_on("uploads", "reclaim-fence")),
+      RULE(kReclaimByTimer, "rule 7: a timer alone never drops anything",
+           based_on("uploads", "reclaim-timer")),
+      RULE(kDeleteBeforeTail, "rule 8: superseded shards stay until the tail has the commit",
+           based_on("uploads", "superseded")),
+      RULE(kDeleteForgets, "rule 9: a DELETE leaves a tombstone", plain("delete")),
+      RULE(kDropWithoutFloor, "rule 9: tombstones go only after the floor was raised",
+           plain("floor")),
+      RULE(kSyncForgetsFloor, "rule 9: sync transfers the floor", plain("sync-floor")),
+  };
+#undef RULE
+  return kRules;
+}
+
+}  // namespace elastripe::sim

@@ -1,0 +1,43 @@
+#include "tests/sim/runner.h"
+
+#include <fmt/core.h>
+
+namespace elastripe::sim {
+
+Campaign run_seeds(const Scenario& scenario, uint64_t first, uint64_t count, size_t stop_after,
+                   const std::function<void(uint64_t)>& progress) {
+  Campaign campaign;
+  for (uint64_t i = 0; i < count && campaign.failures.size() < stop_after; ++i) {
+    const RunResult result = World(scenario, first + i, false).run();
+    campaign.totals.add(result.totals);
+    ++campaign.faults[static_cast<size_t>(result.fault)];
+    if (!result.ok()) campaign.failures.push_back({first + i, result.fault, result.what});
+    if (progress) progress(i + 1);
+  }
+  return campaign;
+}
+
+std::string report(const Campaign& campaign) {
+  const Totals& t = campaign.totals;
+  const auto fault = [&](Fault which) { return campaign.faults[static_cast<size_t>(which)]; };
+  std::string text = fmt::format(
+      "schedules {}  histories {}  operations {}  acknowledged writes {}  unknowns {}  errors {}\n",
+      t.schedules, t.histories, t.operations, t.acknowledged_writes, t.unknowns, t.errors);
+  text += fmt::format(
+      "node kills {}  stalls {}  link cuts {}  proxy kills {}  pauses {}  epochs {}\n",
+      t.node_kills, t.node_stalls, t.link_cuts, t.proxy_kills, t.proxy_pauses, t.epochs);
+  text += fmt::format("frames {}  dropped {}  duplicated {}  late {}  events {}\n", t.frames,
+                      t.dropped, t.duplicated, t.late, t.events);
+  text += fmt::format(
+      "degraded reads {}  conflicts {}  re-prepares {}  key syncs {}  partition syncs {}  fences {}"
+      "  reclaimed shards {}  records {}\n",
+      t.ops.degraded_reads, t.ops.commit_conflicts, t.ops.reprepares, t.ops.key_syncs,
+      t.ops.partition_syncs, t.ops.fences, t.ops.reclaimed_shards, t.ops.reclaimed_records);
+  text += fmt::format("lost {}  stale {}  torn {}  versions {}  leaks {}  stuck {}  undecided {}\n",
+                      fault(Fault::kLost), fault(Fault::kStale), fault(Fault::kTorn),
+                      fault(Fault::kVersions), fault(Fault::kLeak), fault(Fault::kStuck),
+                      fault(Fault::kUndecided));
+  return text;
+}
+
+}  // namespace elastripe::sim

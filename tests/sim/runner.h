@@ -1,0 +1,33 @@
+// Running many schedules of a scenario.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "tests/sim/world.h"
+
+namespace elastripe::sim {
+
+// How many schedules the tests run: of each random scenario, and of each rule's with the rule.
+inline constexpr uint64_t kSeedsInContinuousIntegration = 500;
+inline constexpr uint64_t kSeedsWithRules = 30;
+
+struct Failure {
+  uint64_t seed = 0;
+  Fault fault = Fault::kNone;
+  std::string what;
+};
+struct Campaign {
+  Totals totals;
+  std::array<uint64_t, 8> faults{};  // by Fault
+  std::vector<Failure> failures;     // the first few
+};
+
+// Runs seeds first .. first + count - 1, until `stop_after` failures.
+Campaign run_seeds(const Scenario& scenario, uint64_t first, uint64_t count, size_t stop_after,
+                   const std::function<void(uint64_t done)>& progress = {});
+
+// The report's lines: histories, operations, unknowns, kills, acknowledged writes, lost, stale, ...
+std::string report(const Campaign& campaign);
+
+}  // namespace elastripe::sim

@@ -1,0 +1,71 @@
+// Scenarios: what a random schedule is made of. All randomness comes from the schedule's seed.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server-patches/node/format/mutant.h"
+#include "tests/sim/history.h"
+#include "tests/sim/network.h"
+
+namespace elastripe::sim {
+
+struct Scenario {
+  std::string name;
+  std::string about;  // one line
+
+  // The cluster.
+  int nodes = 6;
+  std::string scheme = "ers:2,2,3";
+  uint32_t inline_max_bytes = 24;
+  uint32_t segment_bytes = 64;
+  uint32_t partitions = 4;
+  NetworkProfile network;
+  Duration map_delay_max = std::chrono::milliseconds(200);  // from the decider to the other proxies
+
+  // The clients.
+  int proxies = 2;
+  int clients = 3;
+  int keys = 2;
+  int operations = 12;  // of each client
+  Duration think_max = std::chrono::milliseconds(150);
+  std::array<int, kVerbs> weights{30, 22, 3, 3, 6, 3, 8, 8, 3, 8, 6};  // by Verb
+  double expiring = 0.1;  // of sets and touches, in seconds
+  double large = 0.5;     // of values: striped
+
+  // The faults: at most so many of each, at random times.
+  int node_kills = 2;
+  int node_stalls = 1;
+  int link_cuts = 2;
+  int proxy_kills = 1;
+  int proxy_pauses = 1;
+  int snapshots_of_reclaim = 0;
+  double silent_kills = 0.3;  // machines that vanish instead of refusing
+  Duration faults_until = std::chrono::seconds(4);
+  Duration fault_max = std::chrono::milliseconds(2500);  // how long stalls, cuts and pauses take
+  // Faults hit the decider's links and process rather than others', as often.
+  double at_decider = 0.5;
+  // More memory may be lost than the scheme survives: reads may then fail, but never lie.
+  bool beyond_promise = false;
+  // A schedule without the phase in which reclaim is waited for and leaks are looked for.
+  bool check_leaks = true;
+};
+
+// Null if there is no such scenario.
+const Scenario* find_scenario(std::string_view name);
+const std::vector<Scenario>& scenarios();  // those that random runs rotate through
+
+// The directed scenario of a rule, and the mutant that breaks it.
+struct Rule {
+  Mutant mutant;
+  std::string_view mutant_name;
+  std::string_view sentence;  // "rule 7: deleting orphans without a fence loses data"
+  Scenario scenario;
+  uint64_t max_seeds = 2000;  // within which the mutant must be caught
+};
+const std::vector<Rule>& rules();
+const Rule* find_rule(std::string_view mutant_name);
+
+}  // namespace elastripe::sim

@@ -1,0 +1,156 @@
+// elastripe-simulate: runs schedules of the simulator and reports. See scripts/simulate.
+#include <fmt/core.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "proxy/base/log.h"
+#include "tests/sim/runner.h"
+
+namespace elastripe::sim {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: elastripe-simulate [--seeds N] [--first SEED] [--scenario NAME] [--mutant NAME]\n"
+    "                          [--trace SEED] [--keep-going] [--list]\n"
+    "Without --scenario every random scenario runs, N seeds each.\n";
+
+struct Options {
+  uint64_t seeds = 200;
+  uint64_t first = 1;
+  std::string scenario;
+  std::string mutant;
+  std::optional<uint64_t> trace;
+  bool keep_going = false;
+};
+
+[[noreturn]] void usage(const std::string& why) {
+  fmt::print(stderr, "{}\n{}", why, kUsage);
+  std::exit(2);
+}
+
+uint64_t number(std::string_view flag, std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    usage(fmt::format("{}: not a number: {}", flag, text));
+  }
+  return value;
+}
+
+void list() {
+  for (const Scenario& scenario : scenarios()) {
+    fmt::print("{:16} {}\n", scenario.name, scenario.about);
+  }
+  fmt::print("\nscenario         mutant                 rule\n");
+  for (const Rule& rule : rules()) {
+    fmt::print("{:16} {:22} {}\n", rule.scenario.name, rule.mutant_name, rule.sentence);
+  }
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    if (flag == "--help") {
+      fmt::print("{}", kUsage);
+      std::exit(0);
+    }
+    if (flag == "--list") {
+      list();
+      std::exit(0);
+    }
+    if (flag == "--keep-going") {
+      options.keep_going = true;
+      continue;
+    }
+    if (i + 1 == argc) usage(fmt::format("{} needs a value, or is unknown", flag));
+    const std::string_view value = argv[++i];
+    if (flag == "--seeds") {
+      options.seeds = number(flag, value);
+    } else if (flag == "--first") {
+      options.first = number(flag, value);
+    } else if (flag == "--trace") {
+      options.trace = number(flag, value);
+    } else if (flag == "--scenario") {
+      options.scenario = value;
+    } else if (flag == "--mutant") {
+      options.mutant = value;
+    } else {
+      usage(fmt::format("unknown flag {}", flag));
+    }
+  }
+  return options;
+}
+
+std::vector<Scenario> chosen(const Options& options) {
+  if (!options.scenario.empty()) {
+    const Scenario* scenario = find_scenario(options.scenario);
+    if (scenario == nullptr) usage("no such scenario (--list): " + options.scenario);
+    return {*scenario};
+  }
+  if (!options.mutant.empty()) return {find_rule(options.mutant)->scenario};
+  return scenarios();
+}
+
+void choose_mutant(const Options& options) {
+  if (options.mutant.empty()) return;
+  const Rule* rule = find_rule(options.mutant);
+  if (rule == nullptr) usage("no such mutant (--list): " + options.mutant);
+#ifdef ELASTRIPE_MUTANTS
+  active_mutant = rule->mutant;
+#else
+  usage("this build has no mutants: use the preset mutants");
+#endif
+}
+
+int trace(const Scenario& scenario, uint64_t seed) {
+  const RunResult result = World(scenario, seed, true).run();
+  for (const std::string& line : result.trace) fmt::print("{}\n", line);
+  fmt::print("scenario {} seed {}: {} {}\n", scenario.name, seed, name(result.fault), result.what);
+  return result.ok() ? 0 : 1;
+}
+
+int run(const Options& options) {
+  choose_mutant(options);
+  const std::vector<Scenario> all = chosen(options);
+  if (options.trace) {
+    if (all.size() != 1) usage("--trace needs --scenario or --mutant");
+    return trace(all.front(), *options.trace);
+  }
+  bool failed = false;
+  for (const Scenario& scenario : all) {
+    const auto start = std::chrono::steady_clock::now();
+    const Campaign campaign =
+        run_seeds(scenario, options.first, options.seeds, options.keep_going ? SIZE_MAX : 1);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    fmt::print("== {}: seeds {} to {}, {:.1f} s\n{}", scenario.name, options.first,
+               options.first + campaign.totals.schedules - 1, took.count(), report(campaign));
+    size_t shown = 0;
+    for (const Failure& failure : campaign.failures) {
+      failed = true;
+      if (++shown > 20) break;
+      fmt::print("FAILED seed {}: {}: {}\n", failure.seed, name(failure.fault), failure.what);
+      if (shown == 1) {
+        fmt::print("  the schedule: elastripe-simulate --scenario {}{} --trace {}\n", scenario.name,
+                   options.mutant.empty() ? "" : " --mutant " + options.mutant, failure.seed);
+      }
+    }
+    std::fflush(stdout);
+  }
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace elastripe::sim
+
+int main(int argc, char** argv) {
+  elastripe::set_log_level(elastripe::LogLevel::kOff);
+  return elastripe::sim::run(elastripe::sim::parse(argc, argv));
+}

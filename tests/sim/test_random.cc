@@ -1,0 +1,48 @@
+// Random schedules with the right rules: no seed may fail. ELASTRIPE_SIM_SEEDS (schedules of each
+// scenario) and ELASTRIPE_SIM_FIRST choose others; scripts/simulate runs millions.
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "catch2/catch.hpp"
+#include "proxy/base/log.h"
+#include "tests/sim/runner.h"
+
+namespace elastripe::sim {
+namespace {
+
+uint64_t from_environment(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+TEST_CASE("random schedules keep every promise", "[random]") {
+  set_log_level(LogLevel::kOff);
+  const uint64_t seeds = from_environment("ELASTRIPE_SIM_SEEDS", kSeedsInContinuousIntegration);
+  const uint64_t first = from_environment("ELASTRIPE_SIM_FIRST", 1);
+  for (const Scenario& scenario : scenarios()) {
+    const Campaign campaign = run_seeds(scenario, first, seeds, 3);
+    std::cout << scenario.name << ", seeds from " << first << ":\n" << report(campaign);
+    for (const Failure& failure : campaign.failures) {
+      UNSCOPED_INFO("seed " << failure.seed << ": " << name(failure.fault) << ": " << failure.what
+                            << "\n  scripts/simulate --scenario " << scenario.name << " --trace "
+                            << failure.seed);
+    }
+    CHECK(campaign.failures.empty());
+    // A schedule that does nothing proves nothing.
+    CHECK(campaign.totals.acknowledged_writes > 5 * campaign.totals.schedules);
+  }
+}
+
+TEST_CASE("one seed reproduces a whole run", "[random]") {
+  set_log_level(LogLevel::kOff);
+  for (const Scenario& scenario : scenarios()) {
+    const RunResult once = World(scenario, 7, true).run();
+    const RunResult again = World(scenario, 7, true).run();
+    CHECK(once.totals.events == again.totals.events);
+    CHECK(once.trace == again.trace);
+  }
+}
+
+}  // namespace
+}  // namespace elastripe::sim

@@ -1,0 +1,71 @@
+// One test a rule: its directed scenario passes with the rule, and, in a build with mutants, is
+// caught without it.
+#include <iostream>
+#include <string>
+
+#include "catch2/catch.hpp"
+#include "proxy/base/log.h"
+#include "tests/sim/runner.h"
+
+namespace elastripe::sim {
+namespace {
+
+void set_mutant([[maybe_unused]] Mutant which) {
+#ifdef ELASTRIPE_MUTANTS
+  active_mutant = which;
+#endif
+}
+
+void describe(const Rule& rule, const Campaign& campaign) {
+  for (const Failure& failure : campaign.failures) {
+    UNSCOPED_INFO("scenario " << rule.scenario.name << " seed " << failure.seed << ": "
+                              << name(failure.fault) << ": " << failure.what);
+  }
+}
+
+void test_rule(const Rule& rule) {
+  set_log_level(LogLevel::kOff);
+  set_mutant(Mutant::kNone);
+  const Campaign right = run_seeds(rule.scenario, 1, kSeedsWithRules, 1);
+  describe(rule, right);
+  REQUIRE(right.failures.empty());
+#ifdef ELASTRIPE_MUTANTS
+  set_mutant(rule.mutant);
+  const Campaign wrong = run_seeds(rule.scenario, 1, rule.max_seeds, 1);
+  set_mutant(Mutant::kNone);
+  INFO(rule.mutant_name << " was not caught within " << rule.max_seeds << " schedules");
+  REQUIRE_FALSE(wrong.failures.empty());
+  std::cout << rule.mutant_name << ": caught by seed " << wrong.failures.front().seed << ": "
+            << name(wrong.failures.front().fault) << ": " << wrong.failures.front().what << "\n";
+#endif
+}
+
+class RuleTest final : public Catch::ITestInvoker {
+ public:
+  explicit RuleTest(const Rule& rule) : rule_(rule) {}
+  void invoke() const override { test_rule(rule_); }
+
+ private:
+  const Rule& rule_;
+};
+
+// Catch2 has no public way to register tests from a table.
+const bool kRegistered = [] {
+  for (const Rule& rule : rules()) {
+    Catch::AutoReg(new RuleTest(rule), CATCH_INTERNAL_LINEINFO, Catch::StringRef(),
+                   Catch::NameAndTags{std::string(rule.sentence), "[rules]"});
+  }
+  return true;
+}();
+
+TEST_CASE("every mutant has a rule and a scenario", "[rules]") {
+  REQUIRE(kRegistered);
+  REQUIRE(rules().size() == static_cast<size_t>(Mutant::kSyncForgetsFloor));
+  for (size_t i = 0; i < rules().size(); ++i) {
+    CHECK(rules()[i].max_seeds <= 2000);
+    for (size_t j = 0; j < i; ++j) CHECK(rules()[i].mutant != rules()[j].mutant);
+  }
+}
+
+}  // namespace
+}  // namespace elastripe::sim

@@ -1,0 +1,422 @@
+#include "tests/sim/world.h"
+
+#include <algorithm>
+
+#include "proxy/base/check.h"
+#include "tests/sim/linearizability.h"
+#include "tests/sim/world_internal.h"
+
+namespace elastripe::sim {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr Duration kFollowEvery = milliseconds(20);
+constexpr Duration kTickEvery = milliseconds(100);
+constexpr Duration kHealLimit = seconds(60);
+
+coding::Scheme scheme_of(const Scenario& scenario) {
+  const auto scheme = coding::parse_scheme(scenario.scheme);
+  CHECK(scheme.has_value(), "{}", scheme.error());
+  return *scheme;
+}
+
+std::vector<Pool> pools_of(const Scenario& scenario) {
+  Pool pool;
+  pool.scheme = scheme_of(scenario);
+  pool.inline_max_bytes = scenario.inline_max_bytes;
+  pool.segment_bytes = scenario.segment_bytes;
+  return {pool};
+}
+
+std::vector<std::string> names_of(const Scenario& scenario) {
+  std::vector<std::string> names;
+  for (int id = 0; id < scenario.nodes; ++id) names.push_back(fmt::format("node-{}", id));
+  return names;
+}
+
+OpsSettings ops_settings() {
+  OpsSettings settings;
+  settings.request_timeout = kRequestTimeout;
+  settings.node_timeout = milliseconds(300);
+  settings.read_grace = milliseconds(500);
+  settings.upload_idle = milliseconds(1500);
+  settings.tombstone_keep = milliseconds(4000);
+  return settings;
+}
+
+DeciderSettings decider_settings(const Scenario& scenario, const std::vector<std::string>& names) {
+  DeciderSettings settings;
+  for (const std::string& name : names) settings.nodes.push_back({name, "127.0.0.1", 1, name});
+  settings.partitions = scenario.partitions;
+  settings.heartbeat = milliseconds(50);
+  settings.suspect_after = milliseconds(400);
+  settings.lease = milliseconds(1000);
+  return settings;
+}
+
+}  // namespace
+
+const char* name(Fault fault) {
+  static constexpr const char* kNames[] = {"none",     "stale", "lost",  "torn",
+                                           "versions", "leak",  "stuck", "undecided"};
+  return kNames[static_cast<size_t>(fault)];
+}
+
+void Totals::add(const Totals& o) {
+  schedules += o.schedules;
+  histories += o.histories;
+  operations += o.operations;
+  unknowns += o.unknowns;
+  acknowledged_writes += o.acknowledged_writes;
+  errors += o.errors;
+  node_kills += o.node_kills;
+  node_stalls += o.node_stalls;
+  link_cuts += o.link_cuts;
+  proxy_kills += o.proxy_kills;
+  proxy_pauses += o.proxy_pauses;
+  epochs += o.epochs;
+  frames += o.frames;
+  dropped += o.dropped;
+  duplicated += o.duplicated;
+  late += o.late;
+  events += o.events;
+  add_counters(ops, o.ops);
+}
+
+World::World(const Scenario& scenario, uint64_t seed, bool traced)
+    : scenario_(scenario),
+      events_(seed * 0x9e3779b97f4a7c15 + 1),
+      trace_(events_, traced),
+      random_(seed * 0xd1342543de82ef95 + 2),
+      clock_(events_),
+      node_names_(names_of(scenario)),
+      pools_(pools_of(scenario)),
+      ring_(node_names_, scenario.partitions),
+      ops_settings_(ops_settings()),
+      decider_settings_(decider_settings(scenario, node_names_)),
+      network_(events_, trace_, random_.next(), scenario.network, scenario.nodes) {
+  std::vector<node::NodeId> ids;
+  for (int id = 0; id < scenario.nodes; ++id) ids.push_back(static_cast<node::NodeId>(id));
+  // Were all nodes empty at once, a new and empty cluster would be formed.
+  const size_t most = scenario.beyond_promise ? ids.size() - 1 : scheme_of(scenario).m;
+  while (doomed_.size() < most) {
+    const size_t pick = random_.below(ids.size());
+    doomed_.push_back(ids[pick]);
+    ids.erase(ids.begin() + static_cast<ptrdiff_t>(pick));
+  }
+}
+
+World::~World() = default;
+
+RunResult World::run() {
+  form();
+  if (result_.ok()) work();
+  if (result_.ok()) heal();
+  if (result_.ok()) audit("after healing");
+  if (result_.ok() && scenario_.check_leaks) reclaim();
+  if (result_.ok() && !scenario_.beyond_promise) {
+    kill_to_the_limit();
+    if (result_.ok()) audit("after the loss of m nodes");
+  }
+  shut_down();
+  check_histories();
+  result_.trace = trace_.take();
+  return std::move(result_);
+}
+
+void World::violation(Fault fault, std::string what) {
+  if (!result_.ok()) return;
+  trace_.add("VIOLATION {}: {}", name(fault), what);
+  result_.fault = fault;
+  result_.what = std::move(what);
+}
+
+// Phases.
+
+void World::form() {
+  for (size_t id = 0; id < network_.nodes(); ++id) network_.node(id).start();
+  tick_nodes();
+  follow_maps();
+  add_proxy()->start_decider(decider_settings_);
+  decider_ = 0;
+  if (!run_until(kHealLimit, [this] { return is_settled(); })) {
+    return unsettled("no cluster is formed");
+  }
+  while (static_cast<int>(proxies_.size()) < scenario_.proxies) add_proxy();
+  calm_ = true;
+  run_until(seconds(2), [this] { return is_settled(); });
+  calm_ = false;
+  decider_wanted_ = true;
+  keep_a_decider();
+}
+
+void World::work() {
+  plan_faults();
+  for (int id = 0; id < scenario_.clients; ++id) {
+    ++clients_left_;
+    flows_.spawn(client(id, random_.next()));
+  }
+  run_until(scenario_.faults_until, [this] { return clients_left_ == 0; });
+  // Some schedules heal while clients are still at work, others when all are done.
+  if (random_.chance(0.5)) run_until(kHealLimit, [this] { return clients_left_ == 0; });
+}
+
+void World::heal() {
+  trace_.add("-- heal");
+  calm_ = true;
+  network_.calm();
+  network_.mend_all();
+  for (size_t id = 0; id < network_.nodes(); ++id) {
+    network_.node(id).resume();
+    if (!network_.node(id).is_up()) network_.node(id).start();
+  }
+  for (auto& proxy : proxies_) proxy->resume();
+  if (!run_until(kHealLimit, [this] { return clients_left_ == 0; })) {
+    return violation(Fault::kStuck, "a client's operation does not end");
+  }
+  if (!run_until(kHealLimit, [this] { return is_settled(); })) {
+    unsettled("the cluster does not heal");
+  }
+}
+
+// The cluster did not come to rest: because memory that was not lost counts as lost, or stuck.
+void World::unsettled(const char* what) {
+  SimProxy* proxy = decider();
+  const bool lost = proxy != nullptr && proxy->decider()->status().partitions_lost > 0;
+  violation(lost ? Fault::kLost : Fault::kStuck, fmt::format("{}: {}", what, why_unsettled()));
+}
+
+void World::audit(const char* when) {
+  trace_.add("-- read everything {}", when);
+  for (auto& proxy : proxies_) {
+    if (!proxy->is_alive()) continue;
+    // One that was deposed only now hears of the map again, as it would from its watch.
+    run_until(seconds(1), [&] { return proxy->map().current() != nullptr; });
+    for (int key = 0; key < scenario_.keys; ++key) {
+      Operation op;
+      op.key = key_name(key);
+      op.client = kAuditor;
+      const size_t index = begin(op, *proxy);
+      flows_.spawn(perform(index, proxy.get()));
+      if (!run_until(kHealLimit, [&] { return pending_[index]->is_over; })) {
+        return violation(Fault::kStuck, "a final read does not end");
+      }
+      const Operation& read = history_[index];
+      if (read.answer == Answer::kNone && !scenario_.beyond_promise) {
+        violation(Fault::kLost,
+                  fmt::format("{} can not be read {}: {}", read.key, when, read.error));
+      }
+    }
+  }
+}
+
+void World::kill_to_the_limit() {
+  trace_.add("-- kill as many nodes as the scheme survives");
+  for (const node::NodeId id : doomed_) {
+    network_.node(id).kill(false);
+    ++result_.totals.node_kills;
+  }
+  // Half of the schedules read while the nodes are down, half after they are back, empty.
+  const bool restart = random_.chance(0.5);
+  if (restart) {
+    run_until(milliseconds(static_cast<int64_t>(random_.below(2000))), [] { return false; });
+    for (const node::NodeId id : doomed_) {
+      if (!network_.node(id).is_up()) network_.node(id).start();
+    }
+    if (!run_until(kHealLimit, [this] { return is_settled(); })) {
+      unsettled("the cluster does not heal");
+    }
+  } else {
+    run_until(seconds(5), [] { return false; });
+  }
+}
+
+void World::shut_down() {
+  trace_.add("-- shut down");
+  decider_wanted_ = false;
+  for (auto& proxy : proxies_) {
+    add_counters(result_.totals.ops, proxy->counters());
+    if (proxy->is_alive()) proxy->kill();
+  }
+  clock_.cancel();
+  for (auto& [index, pending] : pending_) give_up(*pending);
+  for (auto& proxy : proxies_) CHECK(proxy->is_quiet(), "a flow does not end when its proxy dies");
+  CHECK(flows_.live() == 0, "a client's operation does not end when its proxy dies");
+
+  const Network::Counters& net = network_.counters();
+  result_.totals.frames = net.frames;
+  result_.totals.dropped = net.dropped;
+  result_.totals.duplicated = net.duplicated;
+  result_.totals.late = net.late;
+  result_.totals.events = events_.events_run();
+  result_.totals.schedules = 1;
+  if (followed_ != nullptr) result_.totals.epochs = followed_->epoch.number;
+}
+
+// The cluster.
+
+SimProxy* World::add_proxy() {
+  const int id = static_cast<int>(proxies_.size());
+  proxies_.push_back(std::make_unique<SimProxy>(id, events_, network_, random_.next(), ring_,
+                                                pools_, ops_settings_));
+  scheduled_epochs_.push_back(0);
+  trace_.add("proxy {} starts", id);
+  return proxies_.back().get();
+}
+
+SimProxy* World::decider() {
+  if (decider_ < 0) return nullptr;
+  SimProxy* proxy = proxies_[static_cast<size_t>(decider_)].get();
+  return proxy->is_alive() && !proxy->decider_has_ended() ? proxy : nullptr;
+}
+
+// The stand-in for a watch on the published maps: each proxy hears of them late, in its own time.
+void World::follow_maps() {
+  SimProxy* source = decider();
+  if (source != nullptr) {
+    if (auto map = source->map().current()) {
+      if (followed_ == nullptr || map->epoch.number > followed_->epoch.number) {
+        followed_ = map;
+        trace_.add("epoch {} is served", map->epoch.number);
+      }
+    }
+  }
+  for (size_t i = 0; followed_ != nullptr && i < proxies_.size(); ++i) {
+    SimProxy* proxy = proxies_[i].get();
+    const uint32_t number = followed_->epoch.number;
+    if (proxy == source || !proxy->is_alive()) continue;
+    const auto own = proxy->map().current();
+    if (own != nullptr && own->epoch.number >= number) continue;
+    if (scheduled_epochs_[i] == number && own != nullptr) continue;
+    scheduled_epochs_[i] = number;
+    const Duration delay =
+        calm_ ? Duration::zero() : random_.between(Duration::zero(), scenario_.map_delay_max);
+    proxy->clock().post(events_.now() + delay, [this, proxy, map = followed_] {
+      const auto held = proxy->map().current();
+      if (held != nullptr && held->epoch.number >= map->epoch.number) return;
+      trace_.add("proxy {} hears of epoch {}", proxy->id(), map->epoch.number);
+      proxy->map().serve(map);
+    });
+  }
+  count_failures();
+  events_.after(kFollowEvery, [this] { follow_maps(); });
+}
+
+// The promise is about m failures between two complete syncs, and a node that was excluded by a
+// timeout is one of them: it comes back with its shards, but is no source of records.
+void World::count_failures() {
+  SimProxy* source = decider();
+  if (source == nullptr) return;
+  const ClusterStatus status = source->decider()->status();
+  bool whole = status.state == "serving" && status.partitions > 0 &&
+               status.partitions_synced == status.partitions;
+  for (const NodeStatus& node : status.nodes) {
+    if (node.info.state != node::NodeState::kUp) whole = false;
+    if (node.info.state == node::NodeState::kSuspect) failed_.insert(node.info.id);
+  }
+  for (const node::NodeId id : killed_) whole &= network_.node(id).is_up();
+  if (whole && status.epoch.number > failed_in_epoch_) failed_.clear();
+  if (!whole) failed_in_epoch_ = std::max(failed_in_epoch_, status.epoch.number);
+}
+
+void World::tick_nodes() {
+  for (size_t id = 0; id < network_.nodes(); ++id) network_.node(id).tick();
+  events_.after(kTickEvery, [this] { tick_nodes(); });
+}
+
+void World::start_new_decider() {
+  SimProxy* proxy = add_proxy();
+  decider_ = static_cast<int>(proxies_.size()) - 1;
+  proxy->start_decider(decider_settings_);
+}
+
+void World::keep_a_decider() {
+  if (!decider_wanted_) return;
+  if (decider() == nullptr) start_new_decider();
+  events_.after(random_.between(milliseconds(20), milliseconds(1000)),
+                [this] { keep_a_decider(); });
+}
+
+std::string World::why_unsettled() {
+  SimProxy* proxy = decider();
+  if (proxy == nullptr) return "there is no decider";
+  const ClusterStatus status = proxy->decider()->status();
+  std::string text = fmt::format("{} {} epoch {} synced {}/{} lost {}:", status.state,
+                                 status.reason, status.epoch.number, status.partitions_synced,
+                                 status.partitions, status.partitions_lost);
+  for (const NodeStatus& node : status.nodes) text += fmt::format(" {}", name(node.info.state));
+  return text;
+}
+
+bool World::is_settled() {
+  SimProxy* proxy = decider();
+  if (proxy == nullptr) return false;
+  const node::MapPtr map = proxy->map().current();
+  if (map == nullptr) return false;
+  for (const node::NodeInfo& node : map->nodes) {
+    if (node.state != node::NodeState::kUp) return false;
+  }
+  const ClusterStatus status = proxy->decider()->status();
+  if (status.state != "serving" || status.partitions == 0) return false;
+  const uint32_t lost = scenario_.beyond_promise ? status.partitions_lost : 0;
+  if (status.partitions_synced + lost < status.partitions) return false;
+  for (const NodeStatus& node : status.nodes) {
+    if (!node.has_lease) return false;
+  }
+  return std::ranges::all_of(proxies_, [&](const auto& other) {
+    if (!other->is_alive()) return true;
+    const node::MapPtr own = other->map().current();
+    return own != nullptr && own->epoch == map->epoch;
+  });
+}
+
+// Verdicts.
+
+namespace {
+
+// True if the bytes are not made of what clients wrote.
+bool is_torn(const History& history, std::string bytes) {
+  uint64_t number = 0;
+  for (const Operation& op : history) {
+    if (op.value.empty()) continue;
+    if (const size_t at = bytes.find(op.value); at != std::string::npos) {
+      bytes.erase(at, op.value.size());
+    }
+  }
+  return !bytes.empty() && !parse_number(bytes, number);
+}
+
+}  // namespace
+
+void World::check_histories() {
+  Totals& totals = result_.totals;
+  for (const Operation& op : history_) {
+    ++totals.operations;
+    const bool read = op.verb == Verb::kGet;
+    if (op.answer == Answer::kUnknown && !read) ++totals.unknowns;
+    if (op.answer == Answer::kNone) ++totals.errors;
+    if (op.answer == Answer::kDone) ++totals.acknowledged_writes;
+  }
+  for (int key = 0; key < scenario_.keys; ++key) {
+    ++totals.histories;
+    const Check check = check_key(history_, key_name(key));
+    if (check.verdict == Verdict::kUndecided) {
+      violation(Fault::kUndecided, fmt::format("the search gave up on {}", key_name(key)));
+    } else if (check.verdict == Verdict::kNotLinearizable) {
+      const Operation& stuck = history_[check.stuck_at];
+      Fault fault = stuck.client == kAuditor ? Fault::kLost : Fault::kStale;
+      if (stuck.answer == Answer::kHit && is_torn(history_, stuck.read_value)) fault = Fault::kTorn;
+      // What the run itself noticed came of the same cause.
+      if (result_.fault != Fault::kStuck) result_.fault = Fault::kNone;
+      violation(fault, fmt::format("no order explains: {}", to_string(stuck)));
+    }
+    if (auto text = check_cas_uniques(history_, key_name(key)); !text.empty()) {
+      violation(Fault::kVersions, text);
+    }
+  }
+}
+
+}  // namespace elastripe::sim

@@ -1,0 +1,133 @@
+// One schedule: a cluster, its clients and its faults, run from one seed to a verdict.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/sim/history.h"
+#include "tests/sim/proxy.h"
+#include "tests/sim/scenario.h"
+
+namespace elastripe::sim {
+
+// What a violation is called in reports.
+enum class Fault : uint8_t {
+  kNone,
+  kStale,      // a history that no order explains
+  kLost,       // an acknowledged write is gone, or can not be read, after everything has healed
+  kTorn,       // bytes that no client wrote
+  kVersions,   // cas uniques that went back or do not follow the values
+  kLeak,       // shards that nothing refers to are left after reclaim
+  kStuck,      // the cluster does not heal, or a flow does not end
+  kUndecided,  // the checker gave up
+};
+const char* name(Fault fault);
+
+struct Totals {
+  uint64_t schedules = 0, histories = 0, operations = 0, unknowns = 0, acknowledged_writes = 0;
+  uint64_t errors = 0;  // definite ones, and of reads
+  uint64_t node_kills = 0, node_stalls = 0, link_cuts = 0, proxy_kills = 0, proxy_pauses = 0;
+  uint64_t epochs = 0, frames = 0, dropped = 0, duplicated = 0, late = 0, events = 0;
+  OpsCounters ops;
+  void add(const Totals& other);
+};
+
+struct RunResult {
+  Fault fault = Fault::kNone;
+  std::string what;
+  Totals totals;
+  std::vector<std::string> trace;
+  bool ok() const { return fault == Fault::kNone; }
+};
+
+class World {
+ public:
+  World(const Scenario& scenario, uint64_t seed, bool traced);
+  ~World();
+
+  RunResult run();
+
+ private:
+  struct Pending;
+
+  // Phases.
+  void form();
+  void work();
+  void heal();
+  void audit(const char* when);
+  void reclaim();
+  void kill_to_the_limit();
+  void check_histories();
+  void shut_down();
+
+  // The cluster.
+  SimProxy* add_proxy();
+  SimProxy* decider();  // the newest; null if it is dead
+  void follow_maps();
+  void count_failures();
+  void tick_nodes();
+  void start_new_decider();
+  void keep_a_decider();
+  bool is_settled();
+  std::string why_unsettled();
+  void unsettled(const char* what);
+  template <class Condition>
+  bool run_until(Duration limit, Condition condition);
+  void violation(Fault fault, std::string what);
+
+  // Clients.
+  Task<void> client(int id, uint64_t seed);
+  size_t begin(Operation op, SimProxy& proxy);
+  void give_up(Pending& pending);
+  Task<void> perform(size_t index, SimProxy* proxy);
+  Operation choose_operation(SimRandom& random, int client);
+  SimProxy* choose_proxy(SimRandom& random);
+
+  // Faults.
+  void plan_faults();
+  void kill_a_node();
+  void stall_a_node();
+  void cut_a_link();
+  void kill_a_proxy();
+  void pause_a_proxy();
+  SimProxy* victim_proxy();
+  Task<void> look_for_leaks();
+
+  const Scenario scenario_;
+  EventQueue events_;
+  Trace trace_;
+  SimRandom random_;
+  VirtualClock clock_;  // of clients, never paused
+  std::vector<std::string> node_names_;
+  PoolTable pools_;
+  Ring ring_;
+  OpsSettings ops_settings_;
+  DeciderSettings decider_settings_;
+  Network network_;
+  std::vector<std::unique_ptr<SimProxy>> proxies_;
+  int decider_ = -1;  // index of the newest decider
+  bool decider_wanted_ = false;
+  Scope flows_;
+
+  History history_;
+  std::map<size_t, std::unique_ptr<Pending>> pending_;
+  uint64_t order_ = 0;  // of all invocations and returns
+  // What each client read last of each key: cas unique and value, for its next cas.
+  std::map<std::pair<int, std::string>, std::pair<uint64_t, std::string>> last_read_;
+  int clients_left_ = 0;
+  bool calm_ = false;
+  std::vector<node::NodeId> doomed_;  // nodes whose memory may be lost: at most m distinct ones
+  std::set<node::NodeId> killed_;     // ever
+  std::set<node::NodeId> failed_;     // killed or excluded since the last complete sync
+  uint32_t failed_in_epoch_ = 0;
+  node::MapPtr followed_;                   // the newest map that a decider served
+  std::vector<uint32_t> scheduled_epochs_;  // by proxy: the newest map on its way
+  bool leaks_checked_ = false;
+  std::string leak_;  // the last one found
+  RunResult result_;
+};
+
+}  // namespace elastripe::sim

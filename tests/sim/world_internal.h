@@ -1,0 +1,43 @@
+// Shared by the sources of World.
+#pragma once
+
+#include "proxy/async/one_shot.h"
+#include "tests/sim/world.h"
+
+namespace elastripe::sim {
+
+inline constexpr int kAuditor = -1;  // the client of the final reads
+inline constexpr Duration kRequestTimeout = std::chrono::seconds(3);
+
+// An operation in flight: over when it is answered, or when its client has given it up.
+struct World::Pending {
+  OneShot<bool> over;
+  bool is_over = false;
+};
+
+inline void add_counters(OpsCounters& sum, const OpsCounters& more) {
+  sum.degraded_reads += more.degraded_reads;
+  sum.degraded_writes += more.degraded_writes;
+  sum.unknown_outcomes += more.unknown_outcomes;
+  sum.commit_conflicts += more.commit_conflicts;
+  sum.reprepares += more.reprepares;
+  sum.key_syncs += more.key_syncs;
+  sum.partition_syncs += more.partition_syncs;
+  sum.fences += more.fences;
+  sum.reclaimed_shards += more.reclaimed_shards;
+  sum.reclaimed_records += more.reclaimed_records;
+}
+
+template <class Condition>
+bool World::run_until(Duration limit, Condition condition) {
+  const TimePoint end = events_.now() + limit;
+  // Conditions look at much state: ask once in a while only.
+  for (uint64_t n = 0;; ++n) {
+    if (n % 16 == 0 && condition()) return true;
+    if (events_.now() > end || !events_.run_one()) return condition();
+  }
+}
+
+inline std::string key_name(int key) { return "key-" + std::to_string(key); }
+
+}  // namespace elastripe::sim
