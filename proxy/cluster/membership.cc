@@ -1,6 +1,7 @@
 #include "proxy/cluster/membership.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "proxy/base/check.h"
 #include "proxy/cluster/placement.h"
@@ -31,12 +32,7 @@ struct Succession {
     const NodeInfo& before = last.nodes[id];
     const NodeInfo& after = next.nodes[id];
     return before.state == NodeState::kUp && after.state == NodeState::kUp &&
-           before.incarnation == after.incarnation && !is_on_another_branch(id);
-  }
-  // It has installed a map that `last` knows nothing of, and may have forgotten things for it.
-  bool is_on_another_branch(NodeId id) const {
-    const node::Epoch& epoch = request.reports[id].epoch;
-    return epoch.number >= last.epoch.number && epoch != last.epoch;
+           before.incarnation == after.incarnation;
   }
   bool is_returned_suspect(NodeId id) const {
     const NodeInfo& before = last.nodes[id];
@@ -313,6 +309,29 @@ Result<ClusterMap> first_map(const MembershipSettings& settings, const Ring& rin
   return map;
 }
 
+namespace {
+
+// A timeout proves no death (rule 4), so it must not be what makes a partition LOST: a node whose
+// exclusion would do that, if there is one. The cluster then waits until it answers or refuses.
+std::optional<NodeId> silent_last_copy(const ClusterMap& last, const ClusterMap& next) {
+  for (size_t p = 0; p < next.partitions.size(); ++p) {
+    const Partition& before = last.partitions[p];
+    if (!next.partitions[p].lost || before.lost) continue;
+    std::vector<Group> groups = before.sources;
+    groups.push_back(before.homes);
+    for (const Group& group : groups) {
+      for (const NodeId id : group) {
+        const bool falls_silent =
+            last.nodes[id].state == NodeState::kUp && next.nodes[id].state == NodeState::kSuspect;
+        if (falls_silent) return id;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& settings,
                             const Ring& ring, const MapRequest& request) {
   CHECK(request.reports.size() == settings.nodes.size());
@@ -345,6 +364,12 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
   for (size_t p = 0; p < settings.partitions; ++p) {
     map.partitions.push_back(
         next_partition(succession, p, homes_of(map, ring, p, settings.max_parities + size_t{1})));
+  }
+  if (!request.accept_loss) {
+    if (const auto silent = silent_last_copy(known, map)) {
+      return fail(ErrorCode::kUnavailable, "node {} does not answer and may have the last copy",
+                  map.nodes[*silent].name);
+    }
   }
   node::seal(map);
   return map;

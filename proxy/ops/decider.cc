@@ -5,6 +5,7 @@
 #include <optional>
 #include <ranges>
 
+#include "proxy/base/hash.h"
 #include "proxy/base/log.h"
 #include "proxy/cluster/membership.h"
 #include "proxy/ops/decider_peer.h"
@@ -23,10 +24,13 @@ namespace {
 
 constexpr size_t kHeartbeatsInFlight = 16;  // per node
 
-uint64_t random_nonzero(Random& random) {
-  for (;;) {
-    if (const uint64_t value = random.next(); value != 0) return value;
-  }
+// Incarnations are random, so this is too; and two proxies that form a cluster out of the same
+// processes at the same time agree on it.
+uint64_t cluster_id_of(const std::vector<Peer>& peers) {
+  std::string incarnations;
+  node::Writer writer(incarnations);
+  for (const Peer& peer : peers) writer.u64(peer.report.incarnation);
+  return hash64(incarnations) | 1;
 }
 
 MembershipSettings membership_of(const DeciderSettings& settings, const PoolTable& pools) {
@@ -57,7 +61,7 @@ class Decider::Impl {
         settings_(std::move(settings)),
         membership_(membership_of(settings_, ops.pools)),
         peers_(settings_.nodes.size()),
-        decider_id_(static_cast<uint32_t>(random_nonzero(ops.random) >> 32 | 1)),
+        decider_id_(static_cast<uint32_t>(ops.random.next() >> 32 | 1)),
         reclaimer_(ops) {}
 
   Task<void> run();
@@ -225,7 +229,7 @@ void Decider::Impl::start() {
   if (!forms && !peers_quorum()) {
     return wait_because("answers from a majority of the nodes that may be alive are needed");
   }
-  auto next = forms ? first_map(membership_, ops_.ring, request(), random_nonzero(ops_.random))
+  auto next = forms ? first_map(membership_, ops_.ring, request(), cluster_id_of(peers_))
                     : next_map(*base, membership_, ops_.ring, request());
   if (!next) return wait_because(next.error().message);
   log_info("{} at epoch {}", forms ? "forms a new cluster" : "takes the cluster over",

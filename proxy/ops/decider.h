@@ -1,6 +1,6 @@
 // The decider: the one flow that makes cluster maps (rules 1-4). It greets the nodes, heartbeats
-// them, excludes the dead, admits the returned, has every survivor install a map before it is served,
-// and drives the sync of partitions and reclaim.
+// them, excludes the dead, admits the returned, has every survivor install a map before it is
+// served, and drives the sync of partitions and reclaim.
 #pragma once
 
 #include <string>

@@ -187,6 +187,7 @@ TEST_CASE("timeouts never exclude more than M nodes together") {
   c.silence(0);
   c.silence(1);
   c.step();
+  c.sync_all();
   c.silence(2);
   const auto waits = next_map(c.map, c.settings, c.ring, c.request);
   REQUIRE(!waits);
@@ -204,6 +205,18 @@ TEST_CASE("timeouts never exclude more than M nodes together") {
     REQUIRE(next);
     CHECK(next->nodes[5].state == NodeState::kLost);
   }
+}
+
+TEST_CASE("a timeout makes no partition LOST") {
+  Cluster c(6, 1);
+  const Homes homes = c.map.partitions[0].homes;
+  c.kill(homes[0]);
+  c.silence(homes[1]);
+  const auto waits = next_map(c.map, c.settings, c.ring, c.request);
+  REQUIRE(!waits);
+  CHECK(waits.error().code == ErrorCode::kUnavailable);
+  c.kill(homes[1]);
+  CHECK(next_map(c.map, c.settings, c.ring, c.request)->partitions[0].lost);
 }
 
 TEST_CASE("groups of an epoch without complete sync carry on, and a superset says nothing new") {

@@ -199,6 +199,13 @@ class History {
     if (!has_quorum(known)) return;
     const auto base = choose_base(known.reports, maps);
     if (!base || *base == nullptr) return;
+    // More than M failures, and every node that knew the map in use is gone, with the decider that
+    // made it: nobody can know what is missing.
+    const bool is_known = std::ranges::any_of(processes_, [&](const auto& process) {
+      return process && process->installed &&
+             process->installed->epoch.number >= newest_served_->epoch.number;
+    });
+    if (!is_known && failures_ > settings_.max_parities) acknowledged_.clear();
     adopt(**base, known);
   }
   void adopt(const ClusterMap& base, const MapRequest& known) {
@@ -241,7 +248,7 @@ class History {
       if (reachable(id) && is_member(*last_, id)) processes_[id]->install(last_, id);
       all &= reachable(id) && is_member(*last_, id) && processes_[id]->installed == last_;
     }
-    if (all) served_ = last_;
+    if (all) served_ = newest_served_ = last_;
   }
 
   bool all_serve(const std::vector<NodeId>& nodes) const {
@@ -368,6 +375,7 @@ class History {
   Ring ring_;
   MapPtr last_;
   MapPtr served_;
+  MapPtr newest_served_;
   std::map<std::pair<size_t, int>, uint64_t> acknowledged_;
   uint64_t incarnations_ = 0;
   uint64_t versions_ = 0;

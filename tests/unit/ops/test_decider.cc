@@ -1,0 +1,171 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/ops/cluster_fixture.h"
+
+using namespace elastripe;
+using namespace std::chrono_literals;
+using node::NodeState;
+
+namespace {
+
+NodeState state_of(sim::SimProxy& proxy, size_t id) {
+  return proxy.decider()->status().nodes[id].info.state;
+}
+
+}  // namespace
+
+TEST_CASE("a cluster forms once all its nodes answer") {
+  ClusterFixture cluster;
+  cluster.node(3).kill(/*silent=*/false);
+  auto& proxy = cluster.add_decider();
+  cluster.run_for(10s);
+  CHECK(proxy.map().current() == nullptr);
+  CHECK(proxy.decider()->status().state == "waiting");
+  CHECK(proxy.decider()->status().reason ==
+        "a new cluster needs all its nodes, and node node-3 does not answer");
+  cluster.node(3).start();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 5s));
+  CHECK(proxy.map().current()->epoch.number == 1);
+}
+
+TEST_CASE("a node that dies is replaced as home, and taken back empty") {
+  ClusterFixture cluster;
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  for (int i = 0; i < 40; ++i) REQUIRE(cluster.put(proxy, "key" + std::to_string(i), "value"));
+  cluster.node(1).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return state_of(proxy, 1) == NodeState::kLost; }, 2s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  CHECK(proxy.decider()->status().partitions_lost == 0);
+  for (int i = 0; i < 40; ++i) CHECK(cluster.get(proxy, "key" + std::to_string(i)) == "value");
+
+  cluster.node(1).start();
+  REQUIRE(cluster.run_until([&] { return state_of(proxy, 1) == NodeState::kUp; }, 5s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  cluster.node(2).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return state_of(proxy, 2) == NodeState::kLost; }, 2s));
+  for (int i = 0; i < 40; ++i) CHECK(cluster.get(proxy, "key" + std::to_string(i)) == "value");
+  CHECK(proxy.decider()->status().partitions_lost == 0);
+}
+
+TEST_CASE("a stalled node is suspect only after its lease, and returns as itself") {
+  ClusterFixture cluster;
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.put(proxy, "key", "before"));
+  const uint64_t incarnation = proxy.decider()->status().nodes[2].info.incarnation;
+  const TimePoint stalled = cluster.events().now();
+  cluster.node(2).stall();
+  REQUIRE(cluster.run_until([&] { return state_of(proxy, 2) == NodeState::kSuspect; }, 10s));
+  CHECK(cluster.events().now() - stalled >= cluster.decider_settings.lease - 200ms);
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  REQUIRE(cluster.put(proxy, "key", "after"));
+  cluster.node(2).resume();
+  REQUIRE(cluster.run_until([&] { return state_of(proxy, 2) == NodeState::kUp; }, 10s));
+  CHECK(proxy.decider()->status().nodes[2].info.incarnation == incarnation);
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  CHECK(cluster.get(proxy, "key") == "after");
+}
+
+TEST_CASE("with more than M silent nodes the decider waits instead of excluding them") {
+  ClusterFixture cluster(7, "rs:2,1");
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  const uint32_t number = proxy.decider()->status().epoch.number;
+  cluster.node(0).stall();
+  cluster.node(1).stall();
+  cluster.run_for(20s);
+  CHECK(proxy.decider()->status().epoch.number == number);
+  CHECK(proxy.decider()->status().state == "waiting");
+  cluster.node(0).resume();
+  cluster.node(1).resume();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  CHECK(proxy.decider()->status().epoch.number == number);
+}
+
+TEST_CASE("a second decider deposes the first and keeps what was stored") {
+  ClusterFixture cluster;
+  auto& first = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+  REQUIRE(cluster.put(first, "key", "value"));
+  auto& second = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 10s));
+  REQUIRE(cluster.run_until([&] { return first.decider_has_ended(); }, 10s));
+  CHECK(first.decider()->status().state == "deposed");
+  CHECK(first.map().current() == nullptr);
+  CHECK(cluster.get(second, "key") == "value");
+}
+
+TEST_CASE("a decider that takes over waits two leases for a node that it can not reach") {
+  ClusterFixture cluster;
+  auto& first = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+  cluster.network().cut(1, 0);
+  const TimePoint start = cluster.events().now();
+  auto& second = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return second.map().current() != nullptr; }, 20s));
+  CHECK(cluster.events().now() - start >= 2 * cluster.decider_settings.lease);
+  CHECK(state_of(second, 0) == NodeState::kSuspect);
+}
+
+TEST_CASE("two deciders that start at once end with one that serves") {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    INFO("seed " << seed);
+    ClusterFixture cluster(5, "rs:2,1", seed);
+    auto& first = cluster.add_decider();
+    auto& second = cluster.add_decider();
+    REQUIRE(cluster.run_until(
+        [&] { return first.decider_has_ended() != second.decider_has_ended(); }, 30s));
+    auto& winner = first.decider_has_ended() ? second : first;
+    REQUIRE(cluster.run_until([&] { return cluster.serves_whole(winner); }, 30s));
+  }
+}
+
+TEST_CASE("a proxy that was stalled itself blames no node") {
+  ClusterFixture cluster;
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  const uint32_t number = proxy.decider()->status().epoch.number;
+  proxy.pause();
+  cluster.run_for(10s);
+  proxy.resume();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 5s));
+  cluster.run_for(5s);
+  CHECK(proxy.decider()->status().epoch.number == number);
+}
+
+TEST_CASE("a cut-off decider stops granting, and its nodes stop serving") {
+  ClusterFixture cluster;
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  for (node::NodeId id = 0; id < 3; ++id) cluster.network().cut(0, id);
+  REQUIRE(cluster.run_until([&] { return proxy.map().current() == nullptr; }, 10s));
+  cluster.network().mend_all();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+}
+
+TEST_CASE("what is LOST is never a miss until the operator accepts the loss") {
+  ClusterFixture cluster(4, "rs:2,1");
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.put(proxy, "key", "value"));
+  const auto map = proxy.map().current();
+  const auto homes = map->partitions[map->partition_of("key")].homes;
+  for (const auto home : homes) cluster.node(home).kill(/*silent=*/false);
+  for (const auto home : homes) cluster.node(home).start();
+  REQUIRE(cluster.run_until(
+      [&] {
+        const auto status = proxy.decider()->status();
+        return status.state == "serving" && status.partitions_lost > 0 &&
+               proxy.map().current() != nullptr &&
+               proxy.map().current()->nodes[homes[0]].state == NodeState::kUp;
+      },
+      10s));
+  CHECK(cluster.get(proxy, "key").starts_with("lost"));
+  CHECK(cluster.put(proxy, "key", "revived"));
+  CHECK(cluster.get(proxy, "key") == "revived");
+  proxy.decider()->accept_loss();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  CHECK(cluster.get(proxy, "key") == "revived");
+  CHECK(proxy.decider()->status().partitions_lost == 0);
+}

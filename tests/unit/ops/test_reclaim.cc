@@ -1,0 +1,106 @@
+#include <catch2/catch.hpp>
+
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/reclaim.h"
+#include "tests/unit/ops/cluster_fixture.h"
+
+using namespace elastripe;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::string kBig(300, 'x');  // striped: above inline_max_bytes
+
+// A shard of a write that never committed, on some node.
+bool write_orphan(ClusterFixture& cluster, sim::SimProxy& proxy, const std::string& key,
+                  uint64_t txid) {
+  const auto map = proxy.map().current();
+  node::ShardWriteRequest message;
+  message.header.name.data_txid = {7, txid};
+  message.header.key = key;
+  message.header.payload_bytes = 3;
+  NodeRequest request = make_request(node::Opcode::kShardWrite, message);
+  const Buffer bytes = Buffer::copy_of("abc");
+  request.payload.push_back(bytes.bytes());
+  request.keep.push_back(bytes);
+  const auto reply =
+      cluster.run(proxy.ops().nodes.call(0, stamp_for(*map, 0), request, cluster.deadline()));
+  return reply.has_value() && reply->status() == node::Status::kOk;
+}
+
+struct Serving {
+  explicit Serving(const std::string& scheme = "rs:2,1") : cluster(5, scheme) {
+    // The decider's own rounds would be in the way of those that a test asks for.
+    cluster.settings.upload_idle = 30s;
+    proxy = &cluster.add_proxy();
+    auto& decider = cluster.add_decider();
+    REQUIRE(cluster.run_until([&] { return cluster.serves_whole(decider); }));
+    proxy->map().serve(decider.map().current());
+  }
+  Result<ReclaimReport> round(Reclaimer& reclaimer) {
+    const std::vector<bool> synced(ClusterFixture::kPartitions, true);
+    return cluster.run(reclaimer.round(proxy->map().current(), synced));
+  }
+  ClusterFixture cluster;
+  sim::SimProxy* proxy = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("shards of an abandoned write are deleted once they are old, others stay") {
+  Serving s;
+  REQUIRE(s.cluster.put(*s.proxy, "kept", kBig));
+  const uint64_t kept = s.cluster.shards();
+  REQUIRE(kept == 3);
+  REQUIRE(write_orphan(s.cluster, *s.proxy, "kept", 1));
+  REQUIRE(write_orphan(s.cluster, *s.proxy, "never", 2));
+  s.cluster.run_for(20s);
+  CHECK(s.cluster.shards() == kept + 2);
+  REQUIRE(s.cluster.run_until([&] { return s.cluster.shards() == kept; }, 120s));
+  CHECK(s.cluster.get(*s.proxy, "kept") == kBig);
+  s.cluster.run_for(60s);
+  CHECK(s.cluster.shards() == kept);
+}
+
+TEST_CASE("a young shard of the key keeps all its shards: the upload may be going on") {
+  Serving s;
+  REQUIRE(write_orphan(s.cluster, *s.proxy, "upload", 1));
+  for (uint64_t i = 2; i < 12; ++i) {
+    s.cluster.run_for(10s);
+    REQUIRE(write_orphan(s.cluster, *s.proxy, "upload", i));
+    CHECK(s.cluster.shards() == i);
+  }
+}
+
+TEST_CASE("an expired object loses its record and its shards") {
+  Serving s;
+  const auto soon = static_cast<uint32_t>(s.proxy->clock().unix_ms() / 1000 + 5);
+  REQUIRE(s.cluster.put(*s.proxy, "brief", kBig, soon));
+  REQUIRE(s.cluster.shards() == 3);
+  REQUIRE(s.cluster.run_until([&] { return s.cluster.shards() == 0 && s.cluster.records() == 0; },
+                              300s));
+  CHECK(s.cluster.get(*s.proxy, "brief") == "<miss>");
+}
+
+TEST_CASE("tombstones are kept for a while, then dropped, and what follows is above them") {
+  Serving s("rs:2,2");
+  REQUIRE(s.cluster.put(*s.proxy, "key", "one"));
+  REQUIRE(s.cluster.run(remove_object(s.proxy->ops(), "key", s.cluster.deadline())).value());
+  s.cluster.run_for(30s);
+  CHECK(s.cluster.records() == 3);
+  REQUIRE(s.cluster.run_until([&] { return s.cluster.records() == 0; }, 120s));
+  CHECK(s.cluster.get(*s.proxy, "key") == "<miss>");
+  REQUIRE(s.cluster.put(*s.proxy, "key", "two"));
+  CHECK(s.cluster.get(*s.proxy, "key") == "two");
+}
+
+TEST_CASE("a round under a map that is over says so") {
+  Serving s;
+  REQUIRE(s.cluster.put(*s.proxy, "key", kBig));
+  Reclaimer reclaimer(s.proxy->ops());
+  auto& next = s.cluster.add_decider();
+  REQUIRE(s.cluster.run_until([&] { return s.cluster.serves_whole(next); }, 20s));
+  const auto report = s.round(reclaimer);
+  REQUIRE(!report);
+  CHECK(report.error().code == ErrorCode::kStaleEpoch);
+}
