@@ -1,5 +1,5 @@
-// RecordCache: the records that a worker has seen lately. A cached record is only ever a guess: reads
-// check it with the tail (if_version), commits with the head.
+// RecordCache: the records that a worker has seen lately. A cached record is only ever a guess:
+// reads check it with the tail (if_version), commits with the head.
 #pragma once
 
 #include <cstdint>
