@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLI = pathlib.Path(os.environ.get("ELASTRIPE_BIN", ROOT / "build/bin")) / "elastripe"
 MAX_OBJECT = 64 << 20
 MIB = 1 << 20
+INLINE_MAX = 16 << 10  # the default of inline_max_bytes
 
 
 def say(text=""):
@@ -117,17 +118,27 @@ def main():
     if not objects:
         sys.exit("quickstart: nothing to store")
     client = Client(("127.0.0.1", arguments.port), timeout=60, connect_timeout=5, no_delay=True)
-    before = used_bytes(arguments.port, nodes)
-    for key, value in objects.items():
-        if not client.set(key, value, noreply=False):
-            sys.exit(f"quickstart: {key} was not stored")
-    stored = sum(map(len, objects.values()))
-    used = used_bytes(arguments.port, nodes) - before
+    stored = {"large": 0, "small": 0}  # those that are split, and those kept whole
+    used = dict(stored)
+    count = dict(stored)
+    for kind in stored:
+        before = used_bytes(arguments.port, nodes)
+        for key, value in objects.items():
+            if kind == ("large" if len(value) > INLINE_MAX else "small"):
+                if not client.set(key, value, noreply=False):
+                    sys.exit(f"quickstart: {key} was not stored")
+                stored[kind] += len(value)
+                count[kind] += 1
+        used[kind] = used_bytes(arguments.port, nodes) - before
     largest = max(objects, key=lambda key: len(objects[key]))
-    say(f"   {len(objects)} objects, {stored / MIB:.1f} MiB")
     placement = show_placement(server, largest)
-    say(f"   memory on the nodes: {used / MIB:.1f} MiB, {used / stored:.2f} bytes per byte stored; "
-        f"three replicas: at least {3 * stored / MIB:.1f} MiB")
+    say("   memory on the nodes, and what three replicas would take at least:")
+    for kind in stored:
+        if stored[kind]:
+            say(f"     {count[kind]} {kind} objects, {stored[kind] / MIB:.2f} MiB: "
+                f"{used[kind] / MIB:.2f} MiB, {used[kind] / stored[kind]:.2f} bytes a byte; "
+                f"replicas {3 * stored[kind] / MIB:.2f} MiB")
+    say("     (up to 16 KiB an object is kept whole, three times)")
 
     victims = (placement or ["n0", "n1"])[:2]
     say(f"== killing {victims[0]} and {victims[1]} with SIGKILL")

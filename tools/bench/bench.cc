@@ -118,7 +118,7 @@ Result<std::vector<LoadCase>> measure_loads(const Servers& servers, const Argume
     LoadSettings settings;
     settings.put = put;
     settings.port = servers.plain_port();
-    settings.prefix = "direct/";
+    settings.prefix = "memcached/";
     cases.push_back({fmt::format("{} memcached", verb), settings, {}});
     settings.port = servers.proxy_port();
     for (size_t i = 0; i < args.schemes.size(); ++i) {
@@ -202,7 +202,7 @@ void print_loads(const std::vector<LoadCase>& cases) {
       "| request | per second | x |\n|---|---|---|\n");
   double direct = 1;
   for (const LoadCase& c : cases) {
-    if (c.settings.prefix == "direct/") direct = median(c.per_second);
+    if (c.settings.prefix == "memcached/") direct = median(c.per_second);
     fmt::print("| {} | {} | {:.2f} |\n", c.name, cell(c.per_second), median(c.per_second) / direct);
   }
 }

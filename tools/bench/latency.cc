@@ -28,7 +28,7 @@ double microseconds_since(SteadyClock::time_point start) {
 std::vector<LatencyCase> cases_of(const Servers& servers, const LatencySettings& settings) {
   std::vector<LatencyCase> cases;
   for (const size_t bytes : settings.sizes) {
-    cases.push_back({"memcached", "direct", "direct/", servers.plain_port(), bytes, {}, {}});
+    cases.push_back({"memcached", "direct", "memcached/", servers.plain_port(), bytes, {}, {}});
     for (size_t i = 0; i < settings.schemes.size(); ++i) {
       const std::string& scheme = settings.schemes[i];
       if (bytes <= static_cast<size_t>(kInlineMaxBytes)) {

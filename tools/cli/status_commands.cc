@@ -52,6 +52,7 @@ void print_status(const Json& status, const Json& nodes) {
   double used = 0;
   double limit = 0;
   for (const Json& node : part(nodes, "nodes")) {
+    if (text(node, "state") == "lost") continue;  // its last statistics are of memory that is gone
     used += number(part(node, "statistics"), "used_bytes");
     limit += number(part(node, "statistics"), "limit_bytes");
   }
