@@ -23,7 +23,9 @@ void WriteQueue::copy(ByteView bytes) {
     const size_t part = std::min(bytes.size(), chunk_.size() - chunk_used_);
     std::byte* place = chunk_.mutable_data() + chunk_used_;
     std::memcpy(place, bytes.data(), part);
-    if (!slices_.empty() && slices_.back().data + slices_.back().size == place) {
+    // Never at the start of a chunk: another block may end just there, and be freed before this
+    // one.
+    if (chunk_used_ > 0 && !slices_.empty() && slices_.back().data + slices_.back().size == place) {
       slices_.back().size += part;
     } else {
       slices_.push_back({place, part, chunk_});

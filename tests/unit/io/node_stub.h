@@ -1,5 +1,5 @@
-// A node's end of the wire, played by the test over a real loopback socket: it reads frames with the
-// node's own codec and answers what the test tells it to, byte by byte if it likes.
+// A node's end of the wire, played by the test over a real loopback socket: it reads frames with
+// the node's own codec and answers what the test tells it to, byte by byte if it likes.
 #pragma once
 
 #include <netinet/in.h>
@@ -45,6 +45,9 @@ class NodeStub {
     const std::string raw = read_exactly(node::kHeaderBytes);
     auto header = node::decode_request_header(std::span<const std::byte, node::kHeaderBytes>(
         reinterpret_cast<const std::byte*>(raw.data()), node::kHeaderBytes));
+    INFO("refused: " << (header.has_value() ? "" : header.error()));
+    INFO("so far " << received_);
+    ++received_;
     REQUIRE(header.has_value());
     got.header = *header;
     got.args = read_exactly(header->args_bytes);
@@ -96,6 +99,7 @@ class NodeStub {
 
   Fd listener_;
   Fd peer_;
+  size_t received_ = 0;
 };
 
 }  // namespace elastripe
