@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-struct memcached_st;
+struct memcached_st;  // NOLINT(readability-identifier-naming): of libmemcached
 
 namespace elastripe::client {
 

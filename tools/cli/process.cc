@@ -45,7 +45,7 @@ Result<ProcStat> read_stat(pid_t pid) {
 [[noreturn]] void become(char* const* argv, int log, int report) {
   ::setsid();
   const int null = ::open("/dev/null", O_RDONLY);
-  ::dup2(null, STDIN_FILENO);
+  if (null >= 0) ::dup2(null, STDIN_FILENO);
   ::dup2(log, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
   ::execv(argv[0], argv);
@@ -146,6 +146,7 @@ bool port_is_free(const std::string& address, uint16_t port) {
   const auto where = address_of(address, port);
   if (!where) return false;
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const bool free = ::bind(fd, reinterpret_cast<const sockaddr*>(&*where), sizeof *where) == 0 &&
@@ -158,6 +159,7 @@ bool port_accepts(const std::string& address, uint16_t port) {
   const auto where = address_of(address, port);
   if (!where) return false;
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
   const bool ok = ::connect(fd, reinterpret_cast<const sockaddr*>(&*where), sizeof *where) == 0;
   ::close(fd);
   return ok;
