@@ -70,6 +70,7 @@ class Driver {
     std::string bytes;
     encode(map_, bytes);
     send(Opcode::kInstallMap, {}, as_view(bytes));
+    installed_ = true;
     std::string lease;
     encode(HeartbeatRequest{1000, 1000}, lease);
     send(Opcode::kHeartbeat, as_view(lease), {});
@@ -81,7 +82,8 @@ class Driver {
     frame.header.args_bytes = static_cast<uint32_t>(args.size());
     frame.header.body_bytes = static_cast<uint32_t>(args.size() + payload.size());
     frame.header.cluster_id = map_.cluster_id;
-    frame.header.epoch = map_.epoch;
+    // Of INSTALL_MAP it is the epoch that the map replaces: none at first.
+    frame.header.epoch = installed_ ? map_.epoch : Epoch{};
     frame.header.incarnation = is_control(opcode) ? 0 : kIncarnation;
     frame.header.now_ms = 1'700'000'000'000;
     frame.args = args;
@@ -103,6 +105,7 @@ class Driver {
   ArenaStore store_;
   Engine engine_;
   ClusterMap map_;
+  bool installed_ = false;
 };
 
 }  // namespace

@@ -109,12 +109,18 @@ Answer Engine::Impl::install_map(const Frame& frame) {
       return finish(refuse(Status::kStaleEpoch, "the node belongs to another cluster"));
     }
     if (decoded->epoch == map_->epoch) return finish({});
+    if (frame.header.epoch != map_->epoch) {
+      return finish(refuse(Status::kStaleEpoch, "the node has another map than the one replaced"));
+    }
     if (number <= map_->epoch.number) {
       return finish(refuse(Status::kStaleEpoch, "the node has a later map, or one of that number"));
     }
     if (decoded->partitions.size() != map_->partitions.size()) {
       return finish(refuse(Status::kInvalid, "the number of partitions is fixed"));
     }
+  }
+  if (!map_ && frame.header.epoch.number != 0) {
+    return finish(refuse(Status::kStaleEpoch, "the node has no map to replace"));
   }
   lease_until_ms_ = 0;  // a lease is the permission to serve under one epoch
   map_ = std::make_shared<const ClusterMap>(std::move(*decoded));

@@ -44,8 +44,10 @@ struct HeartbeatRequest {
 };
 // Answered with a HelloReply without payload.
 
-// INSTALL_MAP: payload is the map. Accepted if its number is above the installed one, or if it is
-// the installed one; else kStaleEpoch. Voids the lease unless it is the installed one.
+// INSTALL_MAP: payload is the map; the header's epoch is that of the map which it replaces (number 0:
+// none). Accepted if that is the installed map and the new number is above it, or if the new map is
+// already installed; else kStaleEpoch: no decider overlooks a map that another one has made. Voids
+// the lease unless it is the installed one.
 
 enum class Role : uint8_t {
   kTail = 0,  // reads

@@ -119,6 +119,21 @@ TEST_CASE("a node accepts one map per number, and only greater numbers") {
   REQUIRE(status(node.try_install(rival)) == "OK");
 }
 
+TEST_CASE("a map that replaces another map than the installed one is refused") {
+  TestNode node;
+  const auto install_after = [&](const Epoch& replaced, uint32_t number) {
+    ClusterMap next = make_map(number, {1, 2, 0});
+    seal(next);
+    return status(node.send(Opcode::kInstallMap, {}, encoded(next),
+                            [&](RequestHeader& header) { header.epoch = replaced; }));
+  };
+  const Epoch first = node.map.epoch;
+  REQUIRE(install_after(Epoch{}, 2) == "STALE_EPOCH");
+  REQUIRE(install_after(first, 2) == "OK");
+  REQUIRE(install_after(first, 3) == "STALE_EPOCH");
+  REQUIRE(install_after(Epoch{}, 2) == "OK");  // is there already
+}
+
 TEST_CASE("maps of another cluster, of epoch 0 or with other partitions are refused") {
   TestNode node;
   ClusterMap next = make_map(2, {1, 2, 0});
