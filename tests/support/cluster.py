@@ -114,12 +114,11 @@ class Cluster:
     def is_serving(self, up=None):
         """Serving, with exactly `up` nodes up if that is given, and every partition synced."""
         try:
-            status = self.status()
-            states = self.node_states()
+            status = self.status()  # one answer: of one map
         except AssertionError:
             return False
         return (status["state"] == "serving"
-                and (up is None or sum(s == "up" for s in states.values()) == up)
+                and (up is None or status["nodes"]["up"] == up)
                 and status["partitions"]["synced"] == status["partitions"]["total"])
 
     def wait_serving(self, up=None):
