@@ -50,7 +50,8 @@ struct Peer {
   }
 
   void answered(const node::ReplyHeader& header, TimePoint sent, TimePoint now) {
-    if (judged && header.incarnation != report.incarnation) begin_incarnation(now);
+    // Also after look_again(): an empty successor must not be taken for having the old map.
+    if (report.incarnation != 0 && header.incarnation != report.incarnation) begin_incarnation(now);
     judged = true;
     vouched_dead = false;
     silent_for = {};
