@@ -1,9 +1,13 @@
-// MapView: the map that this proxy serves under: an immutable snapshot, swapped atomically.
+// MapView: what the decider tells all workers: the map that this proxy serves under, and how full
+// the nodes are. Immutable snapshots, swapped atomically.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "server-patches/node/format/cluster_map.h"
 
@@ -17,6 +21,17 @@ class MapView {
   node::MapPtr current() const { return map_.load(std::memory_order_acquire); }
   std::string reason() const { return *reason_.load(std::memory_order_acquire); }
 
+  // What the nodes told last that new data can still take, by node id. A moment old, so nodes keep
+  // a reserve. Nothing is known: no limit.
+  uint64_t free_bytes(node::NodeId id) const {
+    const auto known = free_bytes_.load(std::memory_order_acquire);
+    return known == nullptr || id >= known->size() ? UINT64_MAX : (*known)[id];
+  }
+  void note_free_bytes(std::vector<uint64_t> by_node) {
+    free_bytes_.store(std::make_shared<const std::vector<uint64_t>>(std::move(by_node)),
+                      std::memory_order_release);
+  }
+
   void serve(node::MapPtr map) { map_.store(std::move(map), std::memory_order_release); }
   void stop_serving(std::string reason) {
     reason_.store(std::make_shared<const std::string>(std::move(reason)),
@@ -26,6 +41,7 @@ class MapView {
 
  private:
   std::atomic<node::MapPtr> map_;
+  std::atomic<std::shared_ptr<const std::vector<uint64_t>>> free_bytes_;
   std::atomic<std::shared_ptr<const std::string>> reason_{
       std::make_shared<const std::string>("starting: no cluster map yet")};
 };

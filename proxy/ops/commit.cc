@@ -41,6 +41,19 @@ NodeRequest apply_request(const Commit& commit) {
   return request;
 }
 
+// The head answers for its own memory only. A record that it commits and another home has no room
+// for would be stuck half-way, so new data is refused while any home is at its soft limit.
+Result<void> check_room(const OpsContext& ops, const Chain& chain, const Commit& commit) {
+  const bool adds = commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
+                    commit.mutation == Mutation::kPrepend;
+  for (const NodeId home : chain.nodes) {
+    if (adds && ops.map.free_bytes(home) <= commit.content.value.size()) {
+      return fail(ErrorCode::kNoSpace, "node {} is full", home);
+    }
+  }
+  return {};
+}
+
 // What an answer of the head means, with the record decoded.
 struct Answer {
   CommitResult result;
@@ -217,6 +230,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
   if (chain.nodes.empty()) {
     co_return fail(ErrorCode::kUnavailable, "no home of the key's partition is up");
   }
+  if (auto room = check_room(ops, chain, commit); !room) co_return fail(room.error());
   commit.attempt_id = ops.ids.next();
   if (mutant(Mutant::kAttemptIsTxid) && !commit.content.segments.empty()) {
     commit.attempt_id = commit.content.segments.front().data_txid;

@@ -1,24 +1,16 @@
 #include "proxy/ops/decider.h"
 
 #include <algorithm>
-#include <memory>
-#include <optional>
 #include <ranges>
 
 #include "proxy/base/hash.h"
 #include "proxy/base/log.h"
-#include "proxy/cluster/membership.h"
-#include "proxy/ops/decider_peer.h"
-#include "proxy/ops/reclaim.h"
-#include "proxy/ops/sync.h"
+#include "proxy/ops/decider_impl.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
 
 using node::ClusterMap;
-using node::NodeState;
-using node::Opcode;
-using node::Status;
 
 namespace {
 
@@ -51,96 +43,13 @@ MembershipSettings membership_of(const DeciderSettings& settings, const PoolTabl
 
 }  // namespace
 
-// A state machine: replies change what is known of a peer, and `advance` does what follows from it,
-// at once; decisions about the membership are taken at the heartbeat's turns only, so that changes
-// that come together make one map.
-class Decider::Impl {
- public:
-  Impl(OpsContext& ops, DeciderSettings settings)
-      : ops_(ops),
-        settings_(std::move(settings)),
-        membership_(membership_of(settings_, ops.pools)),
-        peers_(settings_.nodes.size()),
-        decider_id_(static_cast<uint32_t>(ops.random.next() >> 32 | 1)),
-        reclaimer_(ops) {}
-
-  Task<void> run();
-  ClusterStatus status() const;
-  void accept_loss() { accept_loss_ = true; }
-
- private:
-  // Turns.
-  void turn();
-  void start();
-  void decide();
-  void adopt(ClusterMap map);
-  void send_frames();
-  bool is_blocked_by_lease(const MapRequest& request) const;
-  bool is_false_loss(const ClusterMap& next) const;
-  MapRequest request() const;
-
-  // Between turns.
-  void advance();
-  bool is_installed() const;
-  void begin_grants();
-  bool enough_leases() const;
-  bool may_grant() const;
-  bool peers_quorum() const;
-  bool is_member(size_t id) const;
-  void check_foreign(const node::Epoch& epoch);
-  void yield_to(const node::Epoch& epoch);
-  void wait_because(std::string reason);
-
-  // Calls; each is a flow of scope_.
-  Task<void> hello(size_t id);
-  Task<void> install(size_t id, MapPtr map);
-  Task<void> heartbeat(size_t id, MapPtr map, bool grant);
-  void heard(size_t id, TimePoint sent, const Result<NodeReply>& reply);
-  void send_heartbeat(size_t id);
-
-  // Work that follows from maps.
-  bool is_synced(uint32_t partition) const;
-  bool all_synced() const;
-  void start_work();
-  Task<void> run_sync(MapPtr map);
-  Task<void> run_reclaim(MapPtr map, std::vector<bool> synced);
-
-  TimePoint now() const { return ops_.clock.now(); }
-
-  OpsContext& ops_;
-  const DeciderSettings settings_;
-  const MembershipSettings membership_;
-  std::vector<Peer> peers_;  // by node id
-  const uint32_t decider_id_;
-  Scope scope_;
-
-  bool over_ = false;  // shut down or deposed
-  bool deposed_ = false;
-  std::string reason_;  // why it waits; empty if it does not
-  TimePoint last_turn_;
-  TimePoint start_after_;      // after losing a race with another starting decider
-  uint32_t above_number_ = 0;  // of any map seen
-  bool accept_loss_ = false;
-
-  // The newest map that this decider made; null until it has made one.
-  MapPtr map_;
-  std::shared_ptr<const std::string> encoded_map_;
-  bool installed_ = false;  // on every survivor
-  bool granting_ = false;   // leases under map_
-  bool serving_ = false;
-  bool ever_served_ = false;
-  TimePoint grants_began_;
-  std::optional<TimePoint> took_over_;  // when all survivors first had a map of this decider
-
-  bool sync_running_ = false;
-  bool sync_stop_ = false;
-  node::Epoch sync_done_;
-  TimePoint sync_after_;
-  TimePoint sync_ended_;
-  bool reclaim_running_ = false;
-  TimePoint reclaim_after_;
-  Reclaimer reclaimer_;
-};
+Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
+    : ops_(ops),
+      settings_(std::move(settings)),
+      membership_(membership_of(settings_, ops.pools)),
+      peers_(settings_.nodes.size()),
+      decider_id_(static_cast<uint32_t>(ops.random.next() >> 32 | 1)),
+      reclaimer_(ops) {}
 
 Task<void> Decider::Impl::run() {
   last_turn_ = now();
@@ -172,6 +81,16 @@ void Decider::Impl::turn() {
   advance();
   if (!over_) send_frames();
   if (!over_) start_work();
+  note_free_bytes();
+}
+
+void Decider::Impl::note_free_bytes() {
+  std::vector<uint64_t> by_node;
+  by_node.reserve(peers_.size());
+  for (const Peer& peer : peers_) {
+    by_node.push_back(peer.is_judged() ? peer.free_bytes : UINT64_MAX);
+  }
+  ops_.map.note_free_bytes(std::move(by_node));
 }
 
 MapRequest Decider::Impl::request() const {
@@ -428,214 +347,6 @@ void Decider::Impl::yield_to(const node::Epoch& epoch) {
   const auto pause = static_cast<uint64_t>((4 * settings_.heartbeat).count());
   start_after_ = now() + Duration(static_cast<int64_t>(ops_.random.next() % (pause + 1)));
   for (Peer& peer : peers_) peer.look_again();
-}
-
-void Decider::Impl::heard(size_t id, TimePoint sent, const Result<NodeReply>& reply) {
-  Peer& peer = peers_[id];
-  if (!reply) {
-    if (reply.error().code == ErrorCode::kUnavailable && sent >= peer.changed) {
-      peer.refused(now());
-    }
-    return;
-  }
-  if (sent >= peer.changed) peer.answered(reply->header, sent, now());
-}
-
-Task<void> Decider::Impl::hello(size_t id) {
-  Peer& peer = peers_[id];
-  peer.greeting = true;
-  const TimePoint sent = now();
-  peer.greet_after = sent + (map_ == nullptr ? 2 * settings_.heartbeat : settings_.suspect_after);
-  NodeRequest request;
-  request.opcode = Opcode::kHello;
-  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), Stamp{}, std::move(request),
-                                              sent + settings_.suspect_after);
-  peer.greeting = false;
-  if (over_) co_return;
-  MapPtr found;
-  if (reply && reply->status() == Status::kOk && !reply->payload().empty()) {
-    auto decoded = node::decode_map(reply->payload());
-    if (!decoded) {
-      log_warning("node {}: {}", settings_.nodes[id].name, decoded.error());
-      co_return;
-    }
-    found = std::make_shared<const ClusterMap>(std::move(*decoded));
-  }
-  heard(id, sent, reply);
-  if (!reply || reply->status() != Status::kOk) co_return;
-  peer.told(reply->header, reply->args(), now());
-  peer.found = found;
-  if (map_ != nullptr && found != nullptr) {
-    if (found->cluster_id == map_->cluster_id) {
-      check_foreign(found->epoch);
-    } else {
-      // Another cluster's process took the address: ours is gone, and this one is none of ours.
-      log_warning("node {} belongs to another cluster", settings_.nodes[id].name);
-      peer.refused(now());
-    }
-  }
-  if (map_ == nullptr) {
-    start();
-    if (map_ != nullptr) send_frames();
-  }
-  advance();
-}
-
-Task<void> Decider::Impl::install(size_t id, MapPtr map) {
-  Peer& peer = peers_[id];
-  peer.installing = true;
-  const TimePoint sent = now();
-  // Accepted in place of the map that we know the node has, and of no other: a map that another
-  // decider has had installed meanwhile is not overlooked.
-  const node::Epoch replaced = peer.report.epoch;
-  const Stamp stamp{map->cluster_id, replaced, 0};
-  const Buffer bytes = Buffer::copy_of(*encoded_map_);
-  NodeRequest request;
-  request.opcode = Opcode::kInstallMap;
-  request.payload.push_back(bytes.bytes());
-  request.keep.push_back(bytes);
-  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp, std::move(request),
-                                              sent + settings_.suspect_after);
-  peer.installing = false;
-  if (over_) co_return;
-  heard(id, sent, reply);
-  if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
-  if (reply->status() == Status::kOk) {
-    peer.installed(map->epoch);
-  } else if (reply->status() == Status::kStaleEpoch) {
-    const node::Epoch& other = reply->header.epoch;
-    if (other != replaced && other.decider != decider_id_) yield_to(other);
-  } else {
-    log_warning("node {} refuses the map: {}", settings_.nodes[id].name,
-                node::name(reply->status()));
-  }
-  advance();
-}
-
-Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, bool grant) {
-  Peer& peer = peers_[id];
-  ++peer.heartbeats;
-  const TimePoint sent = now();
-  node::HeartbeatRequest message;
-  if (grant) {
-    message.lease_stamp_ms = peer.clock_ms;
-    message.lease_ms = static_cast<uint32_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(settings_.lease).count());
-    // The node told the stamp before it came here; a heartbeat more, since time here is of the
-    // turn.
-    if (peer.clock_ms != 0) {
-      peer.lease_until =
-          std::max(peer.lease_until, peer.clock_at + settings_.lease + settings_.heartbeat);
-    }
-  }
-  const Stamp stamp{map->cluster_id, map->epoch, 0};
-  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp,
-                                              make_request(Opcode::kHeartbeat, message),
-                                              sent + settings_.suspect_after);
-  --peer.heartbeats;
-  if (over_) co_return;
-  heard(id, sent, reply);
-  if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
-  if (reply->status() == Status::kOk) {
-    peer.acknowledged = map->epoch;
-    const bool leased = peer.told(reply->header, reply->args(), now());
-    if (leased && granting_) peer.leased = map->epoch;
-  } else if (reply->status() == Status::kStaleEpoch) {
-    check_foreign(reply->header.epoch);
-  }
-  advance();
-}
-
-// Every home has it: only then is it safe to collect in it, and is the promise of m crashes whole.
-bool Decider::Impl::is_synced(uint32_t partition) const {
-  const node::Partition& homes = map_->partitions[partition];
-  if (homes.synced) return true;
-  return std::ranges::all_of(homes.homes, [&](NodeId id) {
-    return peers_[id].report.epoch == map_->epoch && has_bit(peers_[id].report.synced, partition);
-  });
-}
-
-bool Decider::Impl::all_synced() const {
-  for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
-    const node::Partition& partition = map_->partitions[p];
-    if (partition.lost && partition.sources.empty()) continue;
-    if (partition.lost ? sync_done_ != map_->epoch : !is_synced(p)) return false;
-  }
-  return true;
-}
-
-void Decider::Impl::start_work() {
-  if (!serving_) return;
-  if (!all_synced()) {
-    if (sync_running_ || now() < sync_after_ || needs_map(*map_, membership_, request())) return;
-    sync_running_ = true;
-    sync_stop_ = false;
-    scope_.spawn(run_sync(map_));
-    return;
-  }
-  if (reclaim_running_ || now() < reclaim_after_) return;
-  std::vector<bool> synced(map_->partitions.size());
-  for (uint32_t p = 0; p < synced.size(); ++p) synced[p] = is_synced(p);
-  reclaim_running_ = true;
-  scope_.spawn(run_reclaim(map_, std::move(synced)));
-}
-
-Task<void> Decider::Impl::run_sync(MapPtr map) {
-  const auto done = co_await sync_partitions(ops_, map, &sync_stop_);
-  sync_running_ = false;
-  sync_ended_ = now();
-  // The next heartbeats tell what is synced; looking earlier would only start it again.
-  sync_after_ = now() + 5 * settings_.heartbeat;
-  if (done) {
-    sync_done_ = map->epoch;
-    log_info("epoch {}: partitions are synced", map->epoch.number);
-  } else if (!over_) {
-    log_info("epoch {}: sync: {}", map->epoch.number, to_string(done.error()));
-  }
-}
-
-Task<void> Decider::Impl::run_reclaim(MapPtr map, std::vector<bool> synced) {
-  const auto report = co_await reclaimer_.round(map, std::move(synced));
-  reclaim_running_ = false;
-  reclaim_after_ = now() + ops_.settings.upload_idle / 2;
-  if (!report && !over_) log_info("reclaim: {}", to_string(report.error()));
-}
-
-ClusterStatus Decider::Impl::status() const {
-  ClusterStatus status;
-  status.reason = reason_;
-  if (deposed_) {
-    status.state = "deposed";
-  } else if (!reason_.empty()) {
-    status.state = "waiting";
-  } else if (map_ == nullptr) {
-    status.state = "starting";
-  } else {
-    status.state = serving_ ? "serving" : "forming";
-  }
-  for (size_t id = 0; id < peers_.size(); ++id) {
-    NodeStatus node = peers_[id].status(now());
-    node.info = map_ != nullptr ? map_->nodes[id] : membership_.nodes[id];
-    if (map_ == nullptr) node.info.incarnation = peers_[id].report.incarnation;
-    node.has_lease = map_ != nullptr && peers_[id].leased == map_->epoch;
-    status.nodes.push_back(std::move(node));
-  }
-  if (map_ == nullptr) return status;
-  status.epoch = map_->epoch;
-  status.cluster_id = map_->cluster_id;
-  status.partitions = static_cast<uint32_t>(map_->partitions.size());
-  for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
-    const node::Partition& partition = map_->partitions[p];
-    status.partitions_lost += partition.lost;
-    status.partitions_synced += !partition.lost && is_synced(p);
-    for (const NodeId home : partition.homes) {
-      ++status.nodes[home].partitions_home;
-      status.nodes[home].partitions_synced +=
-          partition.synced ||
-          (peers_[home].report.epoch == map_->epoch && has_bit(peers_[home].report.synced, p));
-    }
-  }
-  return status;
 }
 
 Decider::Decider(OpsContext& ops, DeciderSettings settings)

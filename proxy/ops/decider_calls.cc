@@ -1,0 +1,127 @@
+// The decider's frames: HELLO, INSTALL_MAP and HEARTBEAT, and what their replies teach.
+#include "proxy/base/log.h"
+#include "proxy/ops/decider_impl.h"
+
+namespace elastripe {
+
+using node::ClusterMap;
+using node::Opcode;
+using node::Status;
+
+void Decider::Impl::heard(size_t id, TimePoint sent, const Result<NodeReply>& reply) {
+  Peer& peer = peers_[id];
+  if (!reply) {
+    if (reply.error().code == ErrorCode::kUnavailable && sent >= peer.changed) {
+      peer.refused(now());
+    }
+    return;
+  }
+  if (sent >= peer.changed) peer.answered(reply->header, sent, now());
+}
+
+Task<void> Decider::Impl::hello(size_t id) {
+  Peer& peer = peers_[id];
+  peer.greeting = true;
+  const TimePoint sent = now();
+  peer.greet_after = sent + (map_ == nullptr ? 2 * settings_.heartbeat : settings_.suspect_after);
+  NodeRequest request;
+  request.opcode = Opcode::kHello;
+  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), Stamp{}, std::move(request),
+                                              sent + settings_.suspect_after);
+  peer.greeting = false;
+  if (over_) co_return;
+  MapPtr found;
+  if (reply && reply->status() == Status::kOk && !reply->payload().empty()) {
+    auto decoded = node::decode_map(reply->payload());
+    if (!decoded) {
+      log_warning("node {}: {}", settings_.nodes[id].name, decoded.error());
+      co_return;
+    }
+    found = std::make_shared<const ClusterMap>(std::move(*decoded));
+  }
+  heard(id, sent, reply);
+  if (!reply || reply->status() != Status::kOk) co_return;
+  peer.told(reply->header, reply->args(), now());
+  peer.found = found;
+  if (map_ != nullptr && found != nullptr) {
+    if (found->cluster_id == map_->cluster_id) {
+      check_foreign(found->epoch);
+    } else {
+      // Another cluster's process took the address: ours is gone, and this one is none of ours.
+      log_warning("node {} belongs to another cluster", settings_.nodes[id].name);
+      peer.refused(now());
+    }
+  }
+  if (map_ == nullptr) {
+    start();
+    if (map_ != nullptr) send_frames();
+  }
+  advance();
+}
+
+Task<void> Decider::Impl::install(size_t id, MapPtr map) {
+  Peer& peer = peers_[id];
+  peer.installing = true;
+  const TimePoint sent = now();
+  // Accepted in place of the map that we know the node has, and of no other: a map that another
+  // decider has had installed meanwhile is not overlooked.
+  const node::Epoch replaced = peer.report.epoch;
+  const Stamp stamp{map->cluster_id, replaced, 0};
+  const Buffer bytes = Buffer::copy_of(*encoded_map_);
+  NodeRequest request;
+  request.opcode = Opcode::kInstallMap;
+  request.payload.push_back(bytes.bytes());
+  request.keep.push_back(bytes);
+  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp, std::move(request),
+                                              sent + settings_.suspect_after);
+  peer.installing = false;
+  if (over_) co_return;
+  heard(id, sent, reply);
+  if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
+  if (reply->status() == Status::kOk) {
+    peer.installed(map->epoch);
+  } else if (reply->status() == Status::kStaleEpoch) {
+    const node::Epoch& other = reply->header.epoch;
+    if (other != replaced && other.decider != decider_id_) yield_to(other);
+  } else {
+    log_warning("node {} refuses the map: {}", settings_.nodes[id].name,
+                node::name(reply->status()));
+  }
+  advance();
+}
+
+Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, bool grant) {
+  Peer& peer = peers_[id];
+  ++peer.heartbeats;
+  const TimePoint sent = now();
+  node::HeartbeatRequest message;
+  if (grant) {
+    message.lease_stamp_ms = peer.clock_ms;
+    message.lease_ms = static_cast<uint32_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(settings_.lease).count());
+    // The node told the stamp before it came here; a heartbeat more, since time here is of the
+    // turn.
+    if (peer.clock_ms != 0) {
+      peer.lease_until =
+          std::max(peer.lease_until, peer.clock_at + settings_.lease + settings_.heartbeat);
+    }
+  }
+  const Stamp stamp{map->cluster_id, map->epoch, 0};
+  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp,
+                                              make_request(Opcode::kHeartbeat, message),
+                                              sent + settings_.suspect_after);
+  --peer.heartbeats;
+  if (over_) co_return;
+  heard(id, sent, reply);
+  if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
+  if (reply->status() == Status::kOk) {
+    peer.acknowledged = map->epoch;
+    const bool leased = peer.told(reply->header, reply->args(), now());
+    if (leased && granting_) peer.leased = map->epoch;
+  } else if (reply->status() == Status::kStaleEpoch) {
+    check_foreign(reply->header.epoch);
+  }
+  advance();
+}
+
+}  // namespace elastripe

@@ -1,0 +1,103 @@
+// The inside of the decider, shared by its sources: decider.cc takes the turns, decider_calls.cc
+// talks to the nodes, decider_work.cc runs what follows from a served map and reports.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proxy/cluster/membership.h"
+#include "proxy/ops/decider.h"
+#include "proxy/ops/decider_peer.h"
+#include "proxy/ops/reclaim.h"
+
+namespace elastripe {
+
+// A state machine: replies change what is known of a peer, and `advance` does what follows from it,
+// at once; decisions about the membership are taken at the heartbeat's turns only, so that changes
+// that come together make one map.
+class Decider::Impl {
+ public:
+  Impl(OpsContext& ops, DeciderSettings settings);
+
+  Task<void> run();
+  ClusterStatus status() const;
+  void accept_loss() { accept_loss_ = true; }
+
+ private:
+  // Turns.
+  void turn();
+  void start();
+  void decide();
+  void adopt(node::ClusterMap map);
+  void send_frames();
+  void note_free_bytes();
+  bool is_blocked_by_lease(const MapRequest& request) const;
+  bool is_false_loss(const node::ClusterMap& next) const;
+  MapRequest request() const;
+
+  // Between turns.
+  void advance();
+  bool is_installed() const;
+  void begin_grants();
+  bool enough_leases() const;
+  bool may_grant() const;
+  bool peers_quorum() const;
+  bool is_member(size_t id) const;
+  void check_foreign(const node::Epoch& epoch);
+  void yield_to(const node::Epoch& epoch);
+  void wait_because(std::string reason);
+
+  // Calls; each is a flow of scope_.
+  Task<void> hello(size_t id);
+  Task<void> install(size_t id, MapPtr map);
+  Task<void> heartbeat(size_t id, MapPtr map, bool grant);
+  void heard(size_t id, TimePoint sent, const Result<NodeReply>& reply);
+  void send_heartbeat(size_t id);
+
+  // Work that follows from maps.
+  bool is_synced(uint32_t partition) const;
+  bool all_synced() const;
+  void start_work();
+  Task<void> run_sync(MapPtr map);
+  Task<void> run_reclaim(MapPtr map, std::vector<bool> synced);
+
+  TimePoint now() const { return ops_.clock.now(); }
+
+  OpsContext& ops_;
+  const DeciderSettings settings_;
+  const MembershipSettings membership_;
+  std::vector<Peer> peers_;  // by node id
+  const uint32_t decider_id_;
+  Scope scope_;
+
+  bool over_ = false;  // shut down or deposed
+  bool deposed_ = false;
+  std::string reason_;  // why it waits; empty if it does not
+  TimePoint last_turn_;
+  TimePoint start_after_;      // after losing a race with another starting decider
+  uint32_t above_number_ = 0;  // of any map seen
+  bool accept_loss_ = false;
+
+  // The newest map that this decider made; null until it has made one.
+  MapPtr map_;
+  std::shared_ptr<const std::string> encoded_map_;
+  bool installed_ = false;  // on every survivor
+  bool granting_ = false;   // leases under map_
+  bool serving_ = false;
+  bool ever_served_ = false;
+  TimePoint grants_began_;
+  std::optional<TimePoint> took_over_;  // when all survivors first had a map of this decider
+
+  bool sync_running_ = false;
+  bool sync_stop_ = false;
+  node::Epoch sync_done_;
+  TimePoint sync_after_;
+  TimePoint sync_ended_;
+  bool reclaim_running_ = false;
+  TimePoint reclaim_after_;
+  Reclaimer reclaimer_;
+};
+
+}  // namespace elastripe

@@ -1,0 +1,102 @@
+// What the decider does beside membership: sync, reclaim, status.
+#include <algorithm>
+
+#include "proxy/base/log.h"
+#include "proxy/ops/decider_impl.h"
+#include "proxy/ops/sync.h"
+
+namespace elastripe {
+
+// Every home has it: only then is it safe to collect in it, and is the promise of m crashes whole.
+bool Decider::Impl::is_synced(uint32_t partition) const {
+  const node::Partition& homes = map_->partitions[partition];
+  if (homes.synced) return true;
+  return std::ranges::all_of(homes.homes, [&](NodeId id) {
+    return peers_[id].report.epoch == map_->epoch && has_bit(peers_[id].report.synced, partition);
+  });
+}
+
+bool Decider::Impl::all_synced() const {
+  for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
+    const node::Partition& partition = map_->partitions[p];
+    if (partition.lost && partition.sources.empty()) continue;
+    if (partition.lost ? sync_done_ != map_->epoch : !is_synced(p)) return false;
+  }
+  return true;
+}
+
+void Decider::Impl::start_work() {
+  if (!serving_) return;
+  if (!all_synced()) {
+    if (sync_running_ || now() < sync_after_ || needs_map(*map_, membership_, request())) return;
+    sync_running_ = true;
+    sync_stop_ = false;
+    scope_.spawn(run_sync(map_));
+    return;
+  }
+  if (reclaim_running_ || now() < reclaim_after_) return;
+  std::vector<bool> synced(map_->partitions.size());
+  for (uint32_t p = 0; p < synced.size(); ++p) synced[p] = is_synced(p);
+  reclaim_running_ = true;
+  scope_.spawn(run_reclaim(map_, std::move(synced)));
+}
+
+Task<void> Decider::Impl::run_sync(MapPtr map) {
+  const auto done = co_await sync_partitions(ops_, map, &sync_stop_);
+  sync_running_ = false;
+  sync_ended_ = now();
+  // The next heartbeats tell what is synced; looking earlier would only start it again.
+  sync_after_ = now() + 5 * settings_.heartbeat;
+  if (done) {
+    sync_done_ = map->epoch;
+    log_info("epoch {}: partitions are synced", map->epoch.number);
+  } else if (!over_) {
+    log_info("epoch {}: sync: {}", map->epoch.number, to_string(done.error()));
+  }
+}
+
+Task<void> Decider::Impl::run_reclaim(MapPtr map, std::vector<bool> synced) {
+  const auto report = co_await reclaimer_.round(map, std::move(synced));
+  reclaim_running_ = false;
+  reclaim_after_ = now() + ops_.settings.upload_idle / 2;
+  if (!report && !over_) log_info("reclaim: {}", to_string(report.error()));
+}
+
+ClusterStatus Decider::Impl::status() const {
+  ClusterStatus status;
+  status.reason = reason_;
+  if (deposed_) {
+    status.state = "deposed";
+  } else if (!reason_.empty()) {
+    status.state = "waiting";
+  } else if (map_ == nullptr) {
+    status.state = "starting";
+  } else {
+    status.state = serving_ ? "serving" : "forming";
+  }
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    NodeStatus node = peers_[id].status(now());
+    node.info = map_ != nullptr ? map_->nodes[id] : membership_.nodes[id];
+    if (map_ == nullptr) node.info.incarnation = peers_[id].report.incarnation;
+    node.has_lease = map_ != nullptr && peers_[id].leased == map_->epoch;
+    status.nodes.push_back(std::move(node));
+  }
+  if (map_ == nullptr) return status;
+  status.epoch = map_->epoch;
+  status.cluster_id = map_->cluster_id;
+  status.partitions = static_cast<uint32_t>(map_->partitions.size());
+  for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
+    const node::Partition& partition = map_->partitions[p];
+    status.partitions_lost += partition.lost;
+    status.partitions_synced += !partition.lost && is_synced(p);
+    for (const NodeId home : partition.homes) {
+      ++status.nodes[home].partitions_home;
+      status.nodes[home].partitions_synced +=
+          partition.synced ||
+          (peers_[home].report.epoch == map_->epoch && has_bit(peers_[home].report.synced, p));
+    }
+  }
+  return status;
+}
+
+}  // namespace elastripe
