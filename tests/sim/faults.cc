@@ -34,12 +34,17 @@ void World::kill_a_node() {
   if (failed.size() > m && !scenario_.beyond_promise) return;
   failed_ = std::move(failed);
   killed_.insert(victim.id());
+  last_kill_[victim.id()] = newest_epoch();
   if (followed_ != nullptr) failed_in_epoch_ = std::max(failed_in_epoch_, followed_->epoch.number);
   ++result_.totals.node_kills;
   victim.kill(random_.chance(scenario_.silent_kills));
   // Back soon, before anybody has noticed, or after it has been excluded.
-  const Duration away = random_.chance(0.3) ? random_.between(milliseconds(1), milliseconds(60))
-                                            : random_.between(milliseconds(1), scenario_.fault_max);
+  Duration away = random_.chance(scenario_.quick_restarts)
+                      ? random_.between(milliseconds(1), milliseconds(60))
+                      : random_.between(milliseconds(1), scenario_.fault_max);
+  if (scenario_.restart_together) {
+    away += seconds(1) - (events_.now() + away).time_since_epoch() % seconds(1);
+  }
   events_.after(away, [&victim] {
     if (!victim.is_up()) victim.start();
   });
@@ -120,6 +125,31 @@ void World::reclaim() {
   violation(Fault::kLeak, leak_);
 }
 
+// Every shard was confirmed in the epoch of its commit (rule 6a), so only a node that was killed
+// since then may lack one.
+void World::check_shards(const ObjectReport& report) {
+  const uint64_t epoch = report.record->meta.value_version >> node::kCounterBits;
+  for (size_t i = 0; i < report.segments.size(); ++i) {
+    for (const uint8_t index : report.segments[i].missing) {
+      const node::NodeId id = report.record->content.segments[i].placement[index];
+      const auto kill = last_kill_.find(id);
+      if (kill != last_kill_.end() && kill->second >= epoch) continue;
+      violation(Fault::kLost, fmt::format("an object of epoch {} lacks shard {}.{} of node {}, "
+                                          "whose memory was not lost since",
+                                          epoch, i, index, id));
+    }
+  }
+}
+
+uint32_t World::newest_epoch() const {
+  uint32_t newest = 0;
+  for (const auto& proxy : proxies_) {
+    const node::MapPtr map = proxy->map().current();
+    if (map != nullptr) newest = std::max(newest, map->epoch.number);
+  }
+  return newest;
+}
+
 Task<void> World::look_for_leaks() {
   leaks_checked_ = false;
   SimProxy* proxy = decider();
@@ -133,6 +163,7 @@ Task<void> World::look_for_leaks() {
       co_return;
     }
     if (report->record == nullptr) continue;
+    check_shards(*report);
     for (const node::Segment& segment : report->record->content.segments) {
       for (size_t index = 0; index < segment.placement.size(); ++index) {
         const bool parity = index >= report->record->content.scheme.k_prime;

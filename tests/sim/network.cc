@@ -55,7 +55,8 @@ void Network::mend_all() {
 
 void Network::calm() {
   profile_.drop = profile_.drop_reply = profile_.duplicate = profile_.slow = profile_.late = 0;
-  delay_rule_ = nullptr;
+  profile_.install_echoes = 0;
+  profile_.scan_delay_max = Duration::zero();
 }
 
 Duration Network::delay() {
@@ -83,9 +84,16 @@ void Network::send(int proxy, node::NodeId to, std::string frame, Answer answer)
     return;
   }
   if (delay_rule_ != nullptr) {
-    if (auto rule = delay_rule_(proxy, to, header_of(flight.frame))) {
-      return launch(std::move(flight), *rule);
+    if (const auto delay = delay_rule_(proxy, to, header_of(flight.frame))) {
+      return launch(std::move(flight), *delay);
     }
+  }
+  const node::Opcode opcode = header_of(flight.frame).opcode;
+  if (opcode == node::Opcode::kRecordScan && profile_.scan_delay_max > Duration::zero()) {
+    return launch(std::move(flight), random_.between(Duration::zero(), profile_.scan_delay_max));
+  }
+  for (int i = 0; opcode == node::Opcode::kInstallMap && i < profile_.install_echoes; ++i) {
+    launch(flight, random_.between(microseconds(100), profile_.late_max));
   }
   if (random_.chance(profile_.duplicate) && may_be_duplicated(flight.frame)) {
     ++counters_.duplicated;

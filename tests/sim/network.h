@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct NetworkProfile {
   Duration usual_max = std::chrono::milliseconds(2);
   Duration slow_max = std::chrono::milliseconds(60);
   Duration late_max = std::chrono::seconds(5);
+  int install_echoes = 0;      // late copies of every INSTALL_MAP
+  Duration scan_delay_max{0};  // of RECORD_SCAN: sync by sweep is slow
 };
 
 class Network {
@@ -45,7 +48,8 @@ class Network {
   // No more drops, duplicates, lateness.
   void calm();
 
-  // A special delay for some request frames; nothing: the usual.
+  // For unit tests of flows (tests/unit/ops): a special delay for some request frames; nothing: the
+  // usual.
   using DelayRule =
       std::function<std::optional<Duration>(int proxy, node::NodeId, const node::RequestHeader&)>;
   void set_delay_rule(DelayRule rule) { delay_rule_ = std::move(rule); }

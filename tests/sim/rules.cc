@@ -1,4 +1,6 @@
 // The rules, each with the scenario that shows what goes wrong without it.
+#include <algorithm>
+
 #include "tests/sim/scenario.h"
 
 namespace elastripe::sim {
@@ -17,6 +19,70 @@ Scenario based_on(std::string_view base, std::string name) {
   return s;
 }
 
+// Nodes come back at once, as another process, while copies of old maps are on their way.
+Scenario incarnation() {
+  Scenario s = based_on("inline", "incarnation");
+  s.network.install_echoes = 30;
+  s.network.late_max = seconds(3);
+  s.quick_restarts = 1;
+  s.silent_kills = 0;
+  s.node_kills = 4;
+  s.records_only = true;
+  s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
+  s.operations = 60;
+  s.think_max = milliseconds(60);
+  s.weights = {60, 30, 2, 2, 2, 2, 2, 2, 2, 2, 2};
+  return s;
+}
+
+// Two nodes come back together and a third dies before the slow sweep has finished.
+Scenario sync_sources() {
+  Scenario s = based_on("inline", "sync-source");
+  s.nodes = 6;
+  s.network.scan_delay_max = milliseconds(290);
+  s.records_only = true;
+  s.restart_together = true;
+  s.silent_kills = 0;
+  s.node_kills = 12;
+  s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
+  s.operations = 60;
+  s.think_max = milliseconds(80);
+  s.faults_until = seconds(6);
+  s.weights = {40, 40, 2, 2, 6, 2, 2, 2, 2, 2, 2};
+  return s;
+}
+
+// Answers of the head that come slowly, so that epochs change in mid-commit.
+Scenario slow_commits(std::string name) {
+  Scenario s = based_on("inline", std::move(name));
+  s.records_only = true;
+  s.network.slow = 0.4;
+  s.network.slow_max = milliseconds(280);
+  s.silent_kills = 0;
+  s.node_kills = 6;
+  s.node_stalls = 0;
+  s.map_delay_max = milliseconds(20);
+  s.operations = 25;
+  s.think_max = milliseconds(50);
+  return s;
+}
+
+// Uploads that take long, while nodes lose their memory.
+Scenario slow_uploads(std::string name) {
+  Scenario s = based_on("uploads", std::move(name));
+  s.network.slow = 0.4;
+  s.network.slow_max = milliseconds(280);
+  s.node_kills = 6;
+  s.node_stalls = 0;
+  s.silent_kills = 0;
+  s.quick_restarts = 0.8;
+  s.keys = 3;
+  s.operations = 8;
+  s.weights = {10, 60, 2, 2, 2, 2, 2, 0, 0, 2, 2};
+  s.faults_until = seconds(3);
+  return s;
+}
+
 Scenario plain(std::string name) { return based_on("mixed", std::move(name)); }
 
 }  // namespace
@@ -27,7 +93,7 @@ const std::vector<Rule>& rules() {
       RULE(kIgnoreEpoch, "rule 1: a node that serves any epoch serves deposed proxies",
            based_on("membership", "epoch")),
       RULE(kIgnoreIncarnation, "rule 1: an empty node must not answer for its predecessor",
-           based_on("mixed", "incarnation")),
+           incarnation()),
       RULE(kServeBeforeInstalled, "rule 2: a map is served only once every survivor has it",
            based_on("membership", "install")),
       RULE(kAnswerUnsynced, "rule 3: an unsynced partition has no misses",
@@ -39,8 +105,7 @@ const std::vector<Rule>& rules() {
            based_on("membership", "lease-wait")),
       RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old",
            based_on("membership", "suspect")),
-      RULE(kSyncOneSource, "rule 3: sync takes the maximum of all sources",
-           based_on("mixed", "sync-source")),
+      RULE(kSyncOneSource, "rule 3: sync takes the maximum of all sources", sync_sources()),
       RULE(kMarkBeforeStored, "rule 3: synced means that every home has stored",
            based_on("mixed", "mark")),
       RULE(kBlindHead, "rule 5: the head compares the expected version", plain("blind-head")),
@@ -52,9 +117,9 @@ const std::vector<Rule>& rules() {
       RULE(kResendAlways, "rule 6: an unconditional commit is never sent twice",
            based_on("calm", "resend")),
       RULE(kRestampEpoch, "rule 6a: an operation in flight keeps its epoch",
-           based_on("membership", "restamp")),
+           slow_commits("restamp")),
       RULE(kNoReprepare, "rule 6a: shards are confirmed in the epoch of their commit",
-           based_on("uploads", "reprepare")),
+           slow_uploads("reprepare")),
       RULE(kIgnoreFence, "rule 7: a fenced transaction does not commit",
            based_on("uploads", "fence")),
       RULE(kReclaimWithoutFence, "rule 7: deleting orphans without a fence loses data",

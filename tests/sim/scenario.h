@@ -41,14 +41,17 @@ struct Scenario {
   int link_cuts = 2;
   int proxy_kills = 1;
   int proxy_pauses = 1;
-  int snapshots_of_reclaim = 0;
-  double silent_kills = 0.3;  // machines that vanish instead of refusing
+  double quick_restarts = 0.3;    // before anybody may have noticed
+  bool restart_together = false;  // on the full second
+  double silent_kills = 0.3;      // machines that vanish instead of refusing
   Duration faults_until = std::chrono::seconds(4);
   Duration fault_max = std::chrono::milliseconds(2500);  // how long stalls, cuts and pauses take
   // Faults hit the decider's links and process rather than others', as often.
   double at_decider = 0.5;
   // More memory may be lost than the scheme survives: reads may then fail, but never lie.
   bool beyond_promise = false;
+  // No shards: any node may be killed, as often as all is synced again.
+  bool records_only = false;
   // A schedule without the phase in which reclaim is waited for and leaks are looked for.
   bool check_leaks = true;
 };

@@ -101,7 +101,8 @@ World::World(const Scenario& scenario, uint64_t seed, bool traced)
   std::vector<node::NodeId> ids;
   for (int id = 0; id < scenario.nodes; ++id) ids.push_back(static_cast<node::NodeId>(id));
   // Were all nodes empty at once, a new and empty cluster would be formed.
-  const size_t most = scenario.beyond_promise ? ids.size() - 1 : scheme_of(scenario).m;
+  size_t most = scenario.beyond_promise ? ids.size() - 1 : scheme_of(scenario).m;
+  if (scenario.records_only) most = ids.size();
   while (doomed_.size() < most) {
     const size_t pick = random_.below(ids.size());
     doomed_.push_back(ids[pick]);
@@ -191,30 +192,39 @@ void World::unsettled(const char* what) {
 
 void World::audit(const char* when) {
   trace_.add("-- read everything {}", when);
-  for (auto& proxy : proxies_) {
+  for (size_t i = 0; i < proxies_.size(); ++i) {  // a new decider may join
+    SimProxy* const proxy = proxies_[i].get();
     if (!proxy->is_alive()) continue;
-    // One that was deposed only now hears of the map again, as it would from its watch.
-    run_until(seconds(1), [&] { return proxy->map().current() != nullptr; });
     for (int key = 0; key < scenario_.keys; ++key) {
-      Operation op;
-      op.key = key_name(key);
-      op.client = kAuditor;
-      const size_t index = begin(op, *proxy);
-      flows_.spawn(perform(index, proxy.get()));
-      if (!run_until(kHealLimit, [&] { return pending_[index]->is_over; })) {
-        return violation(Fault::kStuck, "a final read does not end");
-      }
-      const Operation& read = history_[index];
-      if (read.answer == Answer::kNone && !scenario_.beyond_promise) {
+      std::string error = read_back(key, *proxy);
+      if (!error.empty()) error = read_back(key, *proxy);  // a map may have changed just then
+      if (!error.empty() && !scenario_.beyond_promise) {
         violation(Fault::kLost,
-                  fmt::format("{} can not be read {}: {}", read.key, when, read.error));
+                  fmt::format("{} can not be read {}: {}", key_name(key), when, error));
       }
     }
   }
 }
 
+// The error of a final read, or empty.
+std::string World::read_back(int key, SimProxy& proxy) {
+  // One that was deposed only now hears of the map again, as it would from its watch.
+  run_until(seconds(1), [&] { return proxy.map().current() != nullptr; });
+  Operation op;
+  op.key = key_name(key);
+  op.client = kAuditor;
+  const size_t index = begin(op, proxy);
+  flows_.spawn(perform(index, &proxy));
+  if (!run_until(kHealLimit, [&] { return pending_[index]->is_over; })) {
+    violation(Fault::kStuck, "a final read does not end");
+    return {};
+  }
+  return history_[index].answer == Answer::kNone ? history_[index].error : std::string();
+}
+
 void World::kill_to_the_limit() {
   trace_.add("-- kill as many nodes as the scheme survives");
+  doomed_.resize(std::min(doomed_.size(), static_cast<size_t>(pools_.max_parities())));
   for (const node::NodeId id : doomed_) {
     network_.node(id).kill(false);
     ++result_.totals.node_kills;
@@ -314,10 +324,11 @@ void World::count_failures() {
   bool whole = status.state == "serving" && status.partitions > 0 &&
                status.partitions_synced == status.partitions;
   for (const NodeStatus& node : status.nodes) {
-    if (node.info.state != node::NodeState::kUp) whole = false;
+    if (node.info.state != node::NodeState::kUp && !scenario_.records_only) whole = false;
     if (node.info.state == node::NodeState::kSuspect) failed_.insert(node.info.id);
   }
-  for (const node::NodeId id : killed_) whole &= network_.node(id).is_up();
+  for (const node::NodeId id : killed_)
+    whole &= scenario_.records_only || network_.node(id).is_up();
   if (whole && status.epoch.number > failed_in_epoch_) failed_.clear();
   if (!whole) failed_in_epoch_ = std::max(failed_in_epoch_, status.epoch.number);
 }

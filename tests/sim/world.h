@@ -58,6 +58,7 @@ class World {
   void work();
   void heal();
   void audit(const char* when);
+  std::string read_back(int key, SimProxy& proxy);
   void reclaim();
   void kill_to_the_limit();
   void check_histories();
@@ -95,6 +96,8 @@ class World {
   void pause_a_proxy();
   SimProxy* victim_proxy();
   Task<void> look_for_leaks();
+  void check_shards(const ObjectReport& report);
+  uint32_t newest_epoch() const;
 
   const Scenario scenario_;
   EventQueue events_;
@@ -123,8 +126,9 @@ class World {
   std::set<node::NodeId> killed_;     // ever
   std::set<node::NodeId> failed_;     // killed or excluded since the last complete sync
   uint32_t failed_in_epoch_ = 0;
-  node::MapPtr followed_;                   // the newest map that a decider served
-  std::vector<uint32_t> scheduled_epochs_;  // by proxy: the newest map on its way
+  std::map<node::NodeId, uint64_t> last_kill_;  // and the newest epoch served then
+  node::MapPtr followed_;                       // the newest map that a decider served
+  std::vector<uint32_t> scheduled_epochs_;      // by proxy: the newest map on its way
   bool leaks_checked_ = false;
   std::string leak_;  // the last one found
   RunResult result_;
