@@ -9,10 +9,10 @@
 
 namespace elastripe {
 
-// Chooses `count` up nodes in distinct failure domains, none of `exclude` nor in its domains, in ring
-// order from the partition: the first policy. Records keep the result, so another policy (by load or
-// free memory) needs no other change.
-// kUnavailable with the number of usable domains if there are not enough.
+// Chooses `count` up nodes in distinct failure domains, none of `exclude` nor in its domains, in
+// ring order from the partition: the first policy. Records keep the result, so another policy (by
+// load or free memory) needs no other change. kUnavailable with the number of usable domains if
+// there are not enough.
 Result<std::vector<node::NodeId>> choose_nodes(const node::ClusterMap& map, const Ring& ring,
                                                size_t partition, size_t count,
                                                const std::vector<node::NodeId>& exclude);

@@ -1,6 +1,6 @@
 // The node engine: records, shards, membership and sync of one node, as a pure library. It knows no
-// socket and no memcached header; memcached's worker threads (server-patches/shim), the simulator and
-// unit tests drive the same code.
+// socket and no memcached header; memcached's worker threads (server-patches/shim), the simulator
+// and unit tests drive the same code.
 //
 // A frame comes in through handle(); its reply leaves through the ReplyToken, at once or later.
 // Frames for other nodes leave through the Outbox. tick() does what time asks for.
@@ -36,7 +36,7 @@ class OwnedBytes {
 
 struct Frame {
   RequestHeader header;
-  ByteView args;     // views are valid during handle() only
+  ByteView args;  // views are valid during handle() only
   ByteView payload;
 };
 
@@ -66,7 +66,7 @@ class Outbox {
 class NodeClock {
  public:
   virtual ~NodeClock() = default;
-  virtual uint64_t boottime_ms() const = 0;  // CLOCK_BOOTTIME: goes on while the machine sleeps
+  virtual uint64_t boottime_ms() const = 0;      // CLOCK_BOOTTIME: goes on while the machine sleeps
   virtual uint64_t cpu_us() const { return 0; }  // used by the process; for statistics only
 };
 
@@ -85,8 +85,8 @@ class Engine {
   // Any thread. Malformed args answer kInvalid with the reason.
   void handle(const Frame& frame, ReplyToken token);
 
-  // One thread, about every 100 ms: forgets, a slice at a time, what the node is no longer a home or
-  // a source of.
+  // One thread, about every 100 ms: forgets, a slice at a time, what the node is no longer a home
+  // or a source of.
   void tick();
 
   // Name and value pairs, for `stats elastripe`.

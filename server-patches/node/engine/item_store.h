@@ -42,10 +42,10 @@ class ItemRef {
   void* item_ = nullptr;
 };
 
-// Who may use the last bytes of memory (docs/node-protocol.md, "Memory"): new data stops at the soft
-// limit; middles, tails, tombstones and fences may use the reserve. Where even the reserve is gone,
-// kMayUseReserve still succeeds for a key whose linked item has a value at least as long: what is
-// smaller fits in place of what it replaces.
+// Who may use the last bytes of memory (docs/node-protocol.md, "Memory"): new data stops at the
+// soft limit; middles, tails, tombstones and fences may use the reserve. Where even the reserve is
+// gone, kMayUseReserve still succeeds for a key whose linked item has a value at least as long:
+// what is smaller fits in place of what it replaces.
 enum class Urgency { kNewData, kMayUseReserve };
 
 class ItemStore {

@@ -60,7 +60,8 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
   if (request.mutation == Mutation::kFence) {
     return current != nullptr ? current->content : RecordContent{};
   }
-  // Reclaim's delete of an expired record (rule 9): whoever names the version knows what it deletes.
+  // Reclaim's delete of an expired record (rule 9): whoever names the version knows what it
+  // deletes.
   const bool names_version = request.condition == Condition::kIfVersion;
   if (request.mutation == Mutation::kDelete && names_version && current != nullptr &&
       !current->is_tombstone()) {

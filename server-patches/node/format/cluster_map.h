@@ -45,15 +45,13 @@ struct Partition {
 
 struct ClusterMap {
   uint64_t cluster_id = 0;
-  Epoch epoch;                 // map_hash covers everything else
-  uint64_t version_floor = 0;  // every version assigned under this map is above it
-  uint8_t max_parities = 1;    // M
+  Epoch epoch;                  // map_hash covers everything else
+  uint64_t version_floor = 0;   // every version assigned under this map is above it
+  uint8_t max_parities = 1;     // M
   std::vector<NodeInfo> nodes;  // by id
   std::vector<Partition> partitions;
 
-  const NodeInfo* find_node(NodeId id) const {
-    return id < nodes.size() ? &nodes[id] : nullptr;
-  }
+  const NodeInfo* find_node(NodeId id) const { return id < nodes.size() ? &nodes[id] : nullptr; }
   bool is_up(NodeId id) const {
     const NodeInfo* node = find_node(id);
     return node != nullptr && node->state == NodeState::kUp;

@@ -46,29 +46,29 @@ const char* name(Opcode opcode);
 bool is_known(uint8_t opcode);
 bool is_control(Opcode opcode);  // opcodes below 10
 
-// Values are on the wire: never renumber. Every status but kOk carries a one-line reason as payload,
-// except where messages.h says that it carries a record.
+// Values are on the wire: never renumber. Every status but kOk carries a one-line reason as
+// payload, except where messages.h says that it carries a record.
 enum class Status : uint8_t {
   kOk = 0,
-  kSame = 1,              // RECORD_READ: the record still has if_version
-  kNotFound = 2,          // no record of this key (the reply carries the floor)
-  kConditionFailed = 3,   // RECORD_APPLY: the condition does not hold; carries the current record
-  kFenced = 4,            // RECORD_APPLY: base_version < fence (or floor); carries the record, if any
-  kNotSynced = 5,         // neither the key nor its partition is synced in this epoch
-  kLost = 6,              // the partition lost all its synced homes
-  kStaleEpoch = 7,        // epoch, cluster or incarnation mismatch, or a lower map; carries the map's epoch
-  kNoLease = 8,           // the node's lease has run out, or was never granted in this epoch
-  kJoining = 9,           // no map names this incarnation yet
-  kNotHome = 10,          // the node does not have the role that the request needs
-  kNoSpace = 11,          // clean refusal; what was stored is intact
-  kNotHere = 12,          // no such shard: an erasure
-  kBadPage = 13,          // a page's checksum does not match: an erasure
-  kExists = 14,           // SHARD_WRITE: the name is taken by other bytes
-  kNotInline = 15,        // the mutation needs an inline record, this one is striped
-  kNotNumber = 16,        // increment or decrement of a value that is no decimal number
-  kTooLarge = 17,         // the mutated value would exceed the request's inline limit
-  kInvalid = 18,          // malformed request
-  kSuperseded = 19,       // RECORD_APPLY: attempt_id committed, but later commits followed
+  kSame = 1,             // RECORD_READ: the record still has if_version
+  kNotFound = 2,         // no record of this key (the reply carries the floor)
+  kConditionFailed = 3,  // RECORD_APPLY: the condition does not hold; carries the current record
+  kFenced = 4,       // RECORD_APPLY: base_version < fence (or floor); carries the record, if any
+  kNotSynced = 5,    // neither the key nor its partition is synced in this epoch
+  kLost = 6,         // the partition lost all its synced homes
+  kStaleEpoch = 7,   // epoch, cluster or incarnation mismatch, or a lower map; carries the epoch
+  kNoLease = 8,      // the node's lease has run out, or was never granted in this epoch
+  kJoining = 9,      // no map names this incarnation yet
+  kNotHome = 10,     // the node does not have the role that the request needs
+  kNoSpace = 11,     // clean refusal; what was stored is intact
+  kNotHere = 12,     // no such shard: an erasure
+  kBadPage = 13,     // a page's checksum does not match: an erasure
+  kExists = 14,      // SHARD_WRITE: the name is taken by other bytes
+  kNotInline = 15,   // the mutation needs an inline record, this one is striped
+  kNotNumber = 16,   // increment or decrement of a value that is no decimal number
+  kTooLarge = 17,    // the mutated value would exceed the request's inline limit
+  kInvalid = 18,     // malformed request
+  kSuperseded = 19,  // RECORD_APPLY: attempt_id committed, but later commits followed
 };
 const char* name(Status status);
 

@@ -44,10 +44,10 @@ struct HeartbeatRequest {
 };
 // Answered with a HelloReply without payload.
 
-// INSTALL_MAP: payload is the map; the header's epoch is that of the map which it replaces (number 0:
-// none). Accepted if that is the installed map and the new number is above it, or if the new map is
-// already installed; else kStaleEpoch: no decider overlooks a map that another one has made. Voids
-// the lease unless it is the installed one.
+// INSTALL_MAP: payload is the map; the header's epoch is that of the map which it replaces (number
+// 0: none). Accepted if that is the installed map and the new number is above it, or if the new map
+// is already installed; else kStaleEpoch: no decider overlooks a map that another one has made.
+// Voids the lease unless it is the installed one.
 
 enum class Role : uint8_t {
   kTail = 0,  // reads
@@ -62,7 +62,7 @@ struct RecordReadRequest {
   std::string key;
 };
 // kOk: payload is the record (tombstones and expired records too).
-struct FloorReply {  // args of kOk, kSame and kNotFound of RECORD_READ
+struct FloorReply {    // args of kOk, kSame and kNotFound of RECORD_READ
   uint64_t floor = 0;  // of the partition: a missing record counts as version = fence = floor
 };
 
@@ -75,21 +75,22 @@ enum class Condition : uint8_t {
   kIfValueVersion = 4,  // a live record with value_version == argument, else: kNotFound if absent
 };
 enum class Mutation : uint8_t {
-  kSet = 0,        // content is the new one
-  kAppend = 1,     // content.value is added to an inline value; flags and exptime stay
+  kSet = 0,     // content is the new one
+  kAppend = 1,  // content.value is added to an inline value; flags and exptime stay
   kPrepend = 2,
   kIncrement = 3,  // by `delta`, wraps at 2^64; memcached's in-place rules for the length
   kDecrement = 4,  // by `delta`, stops at 0
   kTouch = 5,      // content.exptime; value_version stays
   kDelete = 6,     // tombstone
-  kFence = 7,      // content unchanged, fence = the new version; a missing record becomes a tombstone
+  kFence = 7,  // content unchanged, fence = the new version; a missing record becomes a tombstone
 };
 
 // RECORD_APPLY: the head checks and commits one change of a record (rules 5-7).
 struct RecordApplyRequest {
   uint8_t m = 1;
   Id128 attempt_id;
-  uint64_t base_version = 0;  // where the transaction started from, known before its first shard write
+  // where the transaction started from, known before its first shard write
+  uint64_t base_version = 0;
   Condition condition = Condition::kAlways;
   uint64_t condition_argument = 0;
   Mutation mutation = Mutation::kSet;
@@ -101,9 +102,9 @@ struct RecordApplyRequest {
 // Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch; else empty).
 // Answered with a RecordApplyReply by every status that says what the record is (kOk, kNotFound,
 // kConditionFailed, kFenced, kNotInline, kNotNumber, kTooLarge, kSuperseded).
-// Payload: of kOk the new RecordMeta for kSet and kDelete (the proxy has the content), the whole new
-// record for the other mutations and for an attempt that had committed before; of the others the
-// current record, or nothing if there is none.
+// Payload: of kOk the new RecordMeta for kSet and kDelete (the proxy has the content), the whole
+// new record for the other mutations and for an attempt that had committed before; of the others
+// the current record, or nothing if there is none.
 struct RecordApplyReply {
   uint64_t floor = 0;         // of the partition
   bool whole_record = false;  // the payload is a record, not a meta
@@ -113,12 +114,12 @@ struct RecordApplyReply {
 };
 
 // RECORD_STORE: payload is a record; stored if its version is greater than what is there.
-// kFenced (args FloorReply): the key is synced here, has no record, and the version is not above the
-// floor. Either a tombstone above it was collected, or the floor rose past a commit in flight: the
-// chain goes on after the head has given the record a version above the floor (kFence).
+// kFenced (args FloorReply): the key is synced here, has no record, and the version is not above
+// the floor. Either a tombstone above it was collected, or the floor rose past a commit in flight:
+// the chain goes on after the head has given the record a version above the floor (kFence).
 struct RecordStoreRequest {
   uint8_t m = 1;
-  bool sync = false;  // by sync, not by a commit: any home of the partition takes it
+  bool sync = false;    // by sync, not by a commit: any home of the partition takes it
   bool revive = false;  // of a blind SET in a LOST partition: marks the key synced
   std::string key;
 };
@@ -149,7 +150,7 @@ struct RecordScanReply {
 // A node that is no home of the partition then forgets what it has of it.
 struct MarkSyncedRequest {
   uint32_t partition = 0;
-  std::string key;  // empty: the whole partition
+  std::string key;     // empty: the whole partition
   uint64_t floor = 0;  // raises the partition's floor
 };
 
@@ -215,9 +216,9 @@ struct ShardScanReply {
   std::vector<ScannedShard> shards;
 };
 
-#define ELASTRIPE_MESSAGE(Type)              \
+#define ELASTRIPE_MESSAGE(Type)                 \
   void encode(const Type& m, std::string& out); \
-  template <>                                \
+  template <>                                   \
   Decoded<Type> decode<Type>(ByteView in)
 
 template <class Message>

@@ -1,6 +1,6 @@
 // Rule violations that can be switched on, one at a time, in builds with ELASTRIPE_MUTANTS: the
-// simulator must catch each of them (tests/sim). In every other build mutant() is constant false and
-// the broken branches are not compiled in.
+// simulator must catch each of them (tests/sim). In every other build mutant() is constant false
+// and the broken branches are not compiled in.
 #pragma once
 
 namespace elastripe {
@@ -19,23 +19,23 @@ enum class Mutant {
   kSyncOneSource,         // sync: stores what one source has instead of the maximum
   kMarkBeforeStored,      // sync: marks synced before every home has stored
   // Rules 5-6, commit.
-  kBlindHead,             // node: the head does not compare the expected version
-  kStoreAnyVersion,       // node: a store overwrites a greater version
-  kAckBeforeTail,         // proxy: acknowledges after the head
-  kReadHead,              // proxy: reads at the head
-  kMismatchIsFailure,     // proxy: takes a mismatch for "not stored" without looking at the attempts
-  kAttemptIsTxid,         // proxy: attempt_id is the data_txid
-  kResendAlways,          // proxy: resends an unconditional commit
-  kRestampEpoch,          // proxy: goes on with an operation in flight under a new epoch
-  kNoReprepare,           // proxy: commits shards of an older epoch without confirming them
+  kBlindHead,          // node: the head does not compare the expected version
+  kStoreAnyVersion,    // node: a store overwrites a greater version
+  kAckBeforeTail,      // proxy: acknowledges after the head
+  kReadHead,           // proxy: reads at the head
+  kMismatchIsFailure,  // proxy: takes a mismatch for "not stored" without looking at the attempts
+  kAttemptIsTxid,      // proxy: attempt_id is the data_txid
+  kResendAlways,       // proxy: resends an unconditional commit
+  kRestampEpoch,       // proxy: goes on with an operation in flight under a new epoch
+  kNoReprepare,        // proxy: commits shards of an older epoch without confirming them
   // Rules 7-9, reclaim and versions.
-  kIgnoreFence,           // node: the head does not compare base and fence
-  kReclaimWithoutFence,   // reclaim: deletes unreferenced shards without a fence
-  kReclaimByTimer,        // reclaim: deletes young uncommitted shards
-  kDeleteBeforeTail,      // proxy: deletes superseded shards before the tail has the commit
-  kDeleteForgets,         // node: DELETE removes the record instead of leaving a tombstone
-  kDropWithoutFloor,      // reclaim: drops tombstones before raising the floor
-  kSyncForgetsFloor,      // sync: does not transfer the floor
+  kIgnoreFence,          // node: the head does not compare base and fence
+  kReclaimWithoutFence,  // reclaim: deletes unreferenced shards without a fence
+  kReclaimByTimer,       // reclaim: deletes young uncommitted shards
+  kDeleteBeforeTail,     // proxy: deletes superseded shards before the tail has the commit
+  kDeleteForgets,        // node: DELETE removes the record instead of leaving a tombstone
+  kDropWithoutFloor,     // reclaim: drops tombstones before raising the floor
+  kSyncForgetsFloor,     // sync: does not transfer the floor
 };
 
 #ifdef ELASTRIPE_MUTANTS

@@ -41,13 +41,13 @@ struct RecordMeta {
 
 // A slice of a large object, coded and placed by itself.
 struct Segment {
-  Id128 data_txid;           // names the shards
-  uint32_t number = 0;       // the shards' segment number under data_txid
-  uint32_t generation = 0;   // which parity shards are current
+  Id128 data_txid;          // names the shards
+  uint32_t number = 0;      // the shards' segment number under data_txid
+  uint32_t generation = 0;  // which parity shards are current
   coding::State state = coding::State::kNarrow;
-  uint32_t length = 0;       // object bytes
+  uint32_t length = 0;  // object bytes
   uint32_t block_bytes = 0;
-  uint32_t crc32c = 0;       // of the object bytes; 0 = none (once partial updates exist)
+  uint32_t crc32c = 0;            // of the object bytes; 0 = none (once partial updates exist)
   std::vector<NodeId> placement;  // k' data shards, then m parity shards
   friend bool operator==(const Segment&, const Segment&) = default;
 };

@@ -1,7 +1,8 @@
 // Reading and writing of little-endian wire data: the primitives under every node format.
 //
 // A Writer appends to a string; a Reader walks a view and, once something was missing or out of
-// bounds, stays failed and returns zeros, so a decoder checks `ok()` once at its end. Neither throws.
+// bounds, stays failed and returns zeros, so a decoder checks `ok()` once at its end. Neither
+// throws.
 #pragma once
 
 #include <concepts>

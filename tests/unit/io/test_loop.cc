@@ -1,9 +1,8 @@
-#include "proxy/io/loop.h"
-
 #include <catch2/catch.hpp>
 #include <thread>
 
 #include "proxy/async/scope.h"
+#include "proxy/io/loop.h"
 #include "proxy/io/loop_clock.h"
 
 namespace elastripe {

@@ -1,5 +1,3 @@
-#include "proxy/io/tcp_node_client.h"
-
 #include <event2/event.h>
 
 #include <catch2/catch.hpp>
@@ -7,6 +5,7 @@
 
 #include "proxy/async/scope.h"
 #include "proxy/io/loop_clock.h"
+#include "proxy/io/tcp_node_client.h"
 #include "tests/unit/io/node_stub.h"
 
 namespace elastripe {
@@ -349,8 +348,7 @@ TEST_CASE("cancelling ends waiting, sent and half-read calls, and later ones at 
   f.start(reading, read_into(into, 500));
   f.start(sent, request_with("s"));
   const auto got = f.first_request();
-  f.stub.send(
-      std::string_view(NodeStub::reply_to(got, "", std::string(1000, 'x'))).substr(0, 600));
+  f.stub.send(std::string_view(NodeStub::reply_to(got, "", std::string(1000, 'x'))).substr(0, 600));
   f.turns();
   f.start(unsent, request_with("u"));
   f.client.cancel_all();
