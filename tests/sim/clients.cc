@@ -252,7 +252,7 @@ Task<void> World::perform(size_t index, SimProxy* proxy) {
     op.returned_ms = clock_.unix_ms();
   }
   if (op.answer == Answer::kHit) last_read_[{op.client, op.key}] = {op.cas, op.read_value};
-  if (op.error.starts_with("lost") && !scenario_.beyond_promise) {
+  if (op.error.starts_with("lost") && !is_beyond_promise()) {
     violation(Fault::kLost, fmt::format("within the promise: {}", to_string(op)));
   }
   if (trace_.on()) trace_.add("op {} ends: {}", index, to_string(op));

@@ -29,6 +29,7 @@ TEST_CASE("random schedules keep every promise", "[random]") {
                             << failure.seed);
     }
     CHECK(campaign.failures.empty());
+    CHECK(campaign.faults[static_cast<size_t>(Fault::kUndecided)] == 0);
     // A schedule that does nothing proves nothing.
     CHECK(campaign.totals.acknowledged_writes > 5 * campaign.totals.schedules);
   }

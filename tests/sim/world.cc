@@ -78,6 +78,7 @@ void Totals::add(const Totals& o) {
   proxy_kills += o.proxy_kills;
   proxy_pauses += o.proxy_pauses;
   epochs += o.epochs;
+  beyond_promise += o.beyond_promise;
   frames += o.frames;
   dropped += o.dropped;
   duplicated += o.duplicated;
@@ -114,13 +115,14 @@ World::~World() = default;
 
 RunResult World::run() {
   form();
-  if (result_.ok()) work();
-  if (result_.ok()) heal();
-  if (result_.ok()) audit("after healing");
-  if (result_.ok() && scenario_.check_leaks) reclaim();
-  if (result_.ok() && !scenario_.beyond_promise) {
+  const auto goes_on = [this] { return result_.ok() && !over_; };
+  if (goes_on()) work();
+  if (goes_on()) heal();
+  if (goes_on()) audit("after healing");
+  if (goes_on() && scenario_.check_leaks) reclaim();
+  if (goes_on() && !scenario_.beyond_promise) {
     kill_to_the_limit();
-    if (result_.ok()) audit("after the loss of m nodes");
+    if (goes_on()) audit("after the loss of m nodes");
   }
   shut_down();
   check_histories();
@@ -187,6 +189,12 @@ void World::heal() {
 void World::unsettled(const char* what) {
   SimProxy* proxy = decider();
   const bool lost = proxy != nullptr && proxy->decider()->status().partitions_lost > 0;
+  if (lost && is_beyond_promise()) {
+    // Not a violation, but counted: timeouts and crashes together were more than m.
+    over_ = true;
+    ++result_.totals.beyond_promise;
+    return;
+  }
   violation(lost ? Fault::kLost : Fault::kStuck, fmt::format("{}: {}", what, why_unsettled()));
 }
 
@@ -198,7 +206,7 @@ void World::audit(const char* when) {
     for (int key = 0; key < scenario_.keys; ++key) {
       std::string error = read_back(key, *proxy);
       if (!error.empty()) error = read_back(key, *proxy);  // a map may have changed just then
-      if (!error.empty() && !scenario_.beyond_promise) {
+      if (!error.empty() && !is_beyond_promise()) {
         violation(Fault::kLost,
                   fmt::format("{} can not be read {}: {}", key_name(key), when, error));
       }
@@ -321,15 +329,23 @@ void World::count_failures() {
   SimProxy* source = decider();
   if (source == nullptr) return;
   const ClusterStatus status = source->decider()->status();
+  std::set<node::NodeId> suspects;
   bool whole = status.state == "serving" && status.partitions > 0 &&
                status.partitions_synced == status.partitions;
   for (const NodeStatus& node : status.nodes) {
     if (node.info.state != node::NodeState::kUp && !scenario_.records_only) whole = false;
-    if (node.info.state == node::NodeState::kSuspect) failed_.insert(node.info.id);
+  }
+  // Whoever makes maps may exclude nodes: a decider that is about to be deposed, too.
+  for (const auto& proxy : proxies_) {
+    if (!proxy->is_alive() || proxy->decider() == nullptr || proxy->decider_has_ended()) continue;
+    for (const NodeStatus& node : proxy->decider()->status().nodes) {
+      if (node.info.state == node::NodeState::kSuspect) suspects.insert(node.info.id);
+    }
   }
   for (const node::NodeId id : killed_)
     whole &= scenario_.records_only || network_.node(id).is_up();
   if (whole && status.epoch.number > failed_in_epoch_) failed_.clear();
+  failed_.insert(suspects.begin(), suspects.end());
   if (!whole) failed_in_epoch_ = std::max(failed_in_epoch_, status.epoch.number);
 }
 
@@ -360,6 +376,10 @@ std::string World::why_unsettled() {
                                  status.partitions, status.partitions_lost);
   for (const NodeStatus& node : status.nodes) text += fmt::format(" {}", name(node.info.state));
   return text;
+}
+
+bool World::is_beyond_promise() const {
+  return scenario_.beyond_promise || failed_.size() > static_cast<size_t>(pools_.max_parities());
 }
 
 bool World::is_settled() {

@@ -30,6 +30,8 @@ struct Totals {
   uint64_t schedules = 0, histories = 0, operations = 0, unknowns = 0, acknowledged_writes = 0;
   uint64_t errors = 0;  // definite ones, and of reads
   uint64_t node_kills = 0, node_stalls = 0, link_cuts = 0, proxy_kills = 0, proxy_pauses = 0;
+  // Schedules that ended with LOST partitions after more than m crashes and timeouts together.
+  uint64_t beyond_promise = 0;
   uint64_t epochs = 0, frames = 0, dropped = 0, duplicated = 0, late = 0, events = 0;
   OpsCounters ops;
   void add(const Totals& other);
@@ -72,6 +74,7 @@ class World {
   void tick_nodes();
   void start_new_decider();
   void keep_a_decider();
+  bool is_beyond_promise() const;
   bool is_settled();
   std::string why_unsettled();
   void unsettled(const char* what);
@@ -129,6 +132,7 @@ class World {
   std::map<node::NodeId, uint64_t> last_kill_;  // and the newest epoch served then
   node::MapPtr followed_;                       // the newest map that a decider served
   std::vector<uint32_t> scheduled_epochs_;      // by proxy: the newest map on its way
+  bool over_ = false;                           // nothing more can be asked of this schedule
   bool leaks_checked_ = false;
   std::string leak_;  // the last one found
   RunResult result_;
