@@ -29,6 +29,13 @@ Task<Result<VersionedRead>> read_value(OpsContext& ops, MapPtr map, std::string 
     ops.cache.erase(key);
     co_return VersionedRead{std::move(record), {}, ReadPath::kInline};
   }
+  co_return co_await read_bytes(ops, std::move(map), std::move(key), std::move(record), deadline);
+}
+
+}  // namespace
+
+Task<Result<VersionedRead>> read_bytes(OpsContext& ops, MapPtr map, std::string key,
+                                       RecordPtr record, TimePoint deadline) {
   if (record->content.kind == RecordKind::kInline) {
     VersionedRead read;
     if (!record->content.value.empty())
@@ -41,6 +48,8 @@ Task<Result<VersionedRead>> read_value(OpsContext& ops, MapPtr map, std::string 
   if (!bytes) co_return fail(bytes.error());
   co_return found(std::move(record), std::move(*bytes));
 }
+
+namespace {
 
 // One try under `map`: one round if the cached record is still the newest, two if not. A record
 // that was replaced while its shards were read is read again by the caller, who learns its version
@@ -93,17 +102,23 @@ Task<Result<VersionedRead>> read_versioned(OpsContext& ops, std::string key, Tim
   }
 }
 
+ReadOutcome found_object(OpsContext& ops, VersionedRead read) {
+  ReadOutcome outcome;
+  outcome.path = read.path;
+  if (read.path == ReadPath::kDegraded) ++ops.counters.degraded_reads;
+  const auto& content = read.record->content;
+  outcome.object =
+      Object{content.flags, cas_of(read.record->meta), content.size, std::move(read.value)};
+  return outcome;
+}
+
 Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, TimePoint deadline) {
   auto read = co_await read_versioned(ops, std::move(key), deadline);
   if (!read) co_return fail(read.error());
-  ReadOutcome outcome;
-  outcome.path = read->path;
-  if (read->path == ReadPath::kDegraded) ++ops.counters.degraded_reads;
-  if (read->record == nullptr || !read->record->is_live(ops.clock.unix_ms())) co_return outcome;
-  const auto& content = read->record->content;
-  outcome.object =
-      Object{content.flags, cas_of(read->record->meta), content.size, std::move(read->value)};
-  co_return outcome;
+  if (read->record == nullptr || !read->record->is_live(ops.clock.unix_ms())) {
+    co_return ReadOutcome{};
+  }
+  co_return found_object(ops, std::move(*read));
 }
 
 }  // namespace elastripe

@@ -1,4 +1,4 @@
-// GET with the record that the value was read under: for flows that change what they read.
+// GET with the record that the value was read under: for flows that go on with what they read.
 #pragma once
 
 #include "proxy/cluster/record_cache.h"
@@ -14,5 +14,12 @@ struct VersionedRead {
 
 // The newest committed record and, unless it is dead at ops.clock.unix_ms(), its bytes.
 Task<Result<VersionedRead>> read_versioned(OpsContext& ops, std::string key, TimePoint deadline);
+
+// The bytes of a record that is no tombstone, expired or not. Errors: those of read_object.
+Task<Result<VersionedRead>> read_bytes(OpsContext& ops, MapPtr map, std::string key,
+                                       RecordPtr record, TimePoint deadline);
+
+// What a client gets of a record that was live when it was read.
+ReadOutcome found_object(OpsContext& ops, VersionedRead read);
 
 }  // namespace elastripe

@@ -72,6 +72,10 @@ Task<Result<bool>> remove_object(OpsContext& ops, std::string key, TimePoint dea
 Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t exptime,
                                 TimePoint deadline);
 
+// gat: the value, with the new expiry committed.
+Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
+                                               TimePoint deadline);
+
 // The record as the tail has it, and which shards of each segment are missing: `object KEY`.
 struct SegmentHealth {
   std::vector<uint8_t> missing;  // shard indexes that do not answer or fail their checksums

@@ -1,11 +1,15 @@
 // TOUCH: a new expiry, in the record only (rule 17); the cas stays.
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/get.h"
 #include "proxy/ops/outcome.h"
 #include "proxy/ops/put.h"
 
 namespace elastripe {
 
-Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t exptime,
-                                TimePoint deadline) {
+namespace {
+
+Task<Result<CommitResult>> commit_touch(OpsContext& ops, std::string key, uint32_t exptime,
+                                        TimePoint deadline) {
   const auto guard = co_await ops.locks.lock(key);
   Commit commit;
   commit.key = key;
@@ -14,9 +18,33 @@ Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t expti
   commit.mutation = node::Mutation::kTouch;
   commit.content.exptime = exptime;
   auto result = co_await commit_record(ops, std::move(commit), deadline);
+  if (result) after_commit(ops, key, *result);
+  co_return result;
+}
+
+}  // namespace
+
+Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t exptime,
+                                TimePoint deadline) {
+  auto result = co_await commit_touch(ops, std::move(key), exptime, deadline);
   if (!result) co_return fail(result.error());
-  after_commit(ops, key, *result);
   co_return result->status == CommitStatus::kCommitted;
+}
+
+// The touched record is the answer, even if its new expiry is already over, as in memcached. Only
+// if its shards are gone, because the object was replaced since, is it read again.
+Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
+                                               TimePoint deadline) {
+  auto result = co_await commit_touch(ops, key, exptime, deadline);
+  if (!result) co_return fail(result.error());
+  if (result->status != CommitStatus::kCommitted) co_return ReadOutcome{};
+  auto map = current_map(ops);
+  if (!map) co_return fail(map.error());
+  if (!result->record->is_tombstone()) {
+    auto read = co_await read_bytes(ops, *map, key, result->record, deadline);
+    if (read) co_return found_object(ops, std::move(*read));
+  }
+  co_return co_await get_object(ops, std::move(key), deadline);
 }
 
 }  // namespace elastripe

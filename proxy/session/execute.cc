@@ -91,14 +91,6 @@ Task<void> run_store(Execution& run, ClientCommand& command) {
   }
 }
 
-// `gat` touches first: what it then reads exists under the new expiry, or is a miss.
-Task<Result<ReadOutcome>> touch_and_get(ObjectOps& ops, std::string key, uint32_t exptime) {
-  const auto touched = co_await ops.touch(key, exptime);
-  if (!touched.has_value()) co_return fail(touched.error());
-  if (!*touched) co_return ReadOutcome{};
-  co_return co_await ops.get(std::move(key));
-}
-
 void compose_object(Execution& run, const std::string& key, Object object, bool with_cas) {
   const auto cas = with_cas ? std::optional(object.cas) : std::nullopt;
   memcache::compose_value_header(run.output, key, object.flags, object.size, cas);
@@ -141,7 +133,7 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
     std::vector<Task<Result<ReadOutcome>>> reads;
     reads.reserve(end - begin);
     for (size_t i = begin; i < end; ++i) {
-      reads.push_back(touching ? touch_and_get(ops, command.keys[i], exptime)
+      reads.push_back(touching ? ops.touch_and_get(command.keys[i], exptime)
                                : ops.get(command.keys[i]));
     }
     auto results = co_await when_all(std::move(reads));

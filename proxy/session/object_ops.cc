@@ -17,6 +17,9 @@ Task<Result<bool>> FlowOps::remove(std::string key) {
 Task<Result<bool>> FlowOps::touch(std::string key, uint32_t exptime) {
   return touch_object(context_, std::move(key), exptime, deadline());
 }
+Task<Result<ReadOutcome>> FlowOps::touch_and_get(std::string key, uint32_t exptime) {
+  return touch_and_get_object(context_, std::move(key), exptime, deadline());
+}
 std::string FlowOps::not_serving() const {
   return context_.map.current() == nullptr ? context_.map.reason() : std::string();
 }

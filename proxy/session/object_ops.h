@@ -15,6 +15,7 @@ class ObjectOps {
   virtual Task<Result<CounterOutcome>> change_counter(CounterRequest request) = 0;
   virtual Task<Result<bool>> remove(std::string key) = 0;
   virtual Task<Result<bool>> touch(std::string key, uint32_t exptime) = 0;
+  virtual Task<Result<ReadOutcome>> touch_and_get(std::string key, uint32_t exptime) = 0;
   // Why the proxy serves nothing now; empty while it serves.
   virtual std::string not_serving() const = 0;
 };
@@ -28,6 +29,7 @@ class FlowOps : public ObjectOps {
   Task<Result<CounterOutcome>> change_counter(CounterRequest request) override;
   Task<Result<bool>> remove(std::string key) override;
   Task<Result<bool>> touch(std::string key, uint32_t exptime) override;
+  Task<Result<ReadOutcome>> touch_and_get(std::string key, uint32_t exptime) override;
   std::string not_serving() const override;
 
  private:

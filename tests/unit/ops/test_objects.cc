@@ -159,6 +159,23 @@ TEST_CASE("a touch changes the expiry and not the cas") {
       objects.run(touch_object(objects.proxy->ops(), "k", 0, objects.deadline())).value());
 }
 
+TEST_CASE("get-and-touch answers the value even when the new expiry is already over") {
+  const size_t size = GENERATE(size_t{10}, size_t{5000});
+  Objects objects("ers-2:2,1,3");
+  const auto gat = [&](uint32_t exptime) {
+    auto outcome =
+        objects.run(touch_and_get_object(objects.proxy->ops(), "k", exptime, objects.deadline()));
+    REQUIRE(outcome.has_value());
+    return outcome->object.has_value() ? outcome->object->size : 0;
+  };
+  REQUIRE(gat(0) == 0);
+  REQUIRE(objects.put(*objects.proxy, "k", bytes_of(size, 1)));
+  REQUIRE(gat(0) == size);
+  REQUIRE(gat(1) == size);  // long ago
+  REQUIRE(gat(0) == 0);
+  REQUIRE(objects.get(*objects.proxy, "k") == "<miss>");
+}
+
 TEST_CASE("append and prepend grow an object across the inline threshold and beyond segments") {
   Objects objects("ers-2:2,1,3");
   REQUIRE(objects.outcome(StoreVerb::kAppend, "k", "x") == StoreOutcome::kNotStored);

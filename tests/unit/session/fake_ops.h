@@ -68,6 +68,11 @@ class FakeOps : public ObjectOps {
     it->second.exptime = exptime;
     co_return true;
   }
+  Task<Result<ReadOutcome>> touch_and_get(std::string key, uint32_t exptime) override {
+    const auto touched = co_await touch(key, exptime);
+    if (!*touched) co_return ReadOutcome{};
+    co_return co_await get(key);
+  }
   std::string not_serving() const override { return reason; }
 
   std::map<std::string, Entry> entries;
