@@ -73,6 +73,7 @@ void drop_supersets(std::vector<Group>& groups) {
 // hold what was committed under it.
 std::vector<Group> inherited_groups(const Succession& s, const Partition& before) {
   std::vector<Group> groups;
+  groups.reserve(before.sources.size() + 1);
   for (const Group& group : before.sources) groups.push_back(s.live_of(group));
   const Group homes = s.live_of(before.homes);
   // A map is served only once every survivor has it. If a live home has not, nothing was committed

@@ -17,7 +17,7 @@ constexpr uint64_t kKiB = 1 << 10;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;
 constexpr uint64_t kMaxValueBytes = 2 * kGiB - 3;  // the largest that the protocol can declare
-constexpr uint64_t kDay_ms = 24 * 60 * 60 * 1000;
+constexpr uint64_t kDay_ms = 24ULL * 60 * 60 * 1000;
 
 void read_endpoint(MapReader& map, Endpoint& endpoint, uint16_t lowest_port) {
   map.text("host", endpoint.host);

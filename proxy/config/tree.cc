@@ -67,8 +67,9 @@ std::vector<std::string> split_path(std::string_view path) {
 
 std::optional<size_t> parse_index(std::string_view text) {
   size_t index = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, index);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, index);
   if (error != std::errc{} || stop != end) return std::nullopt;
   return index;
 }

@@ -7,6 +7,7 @@ using std::chrono::milliseconds;
 
 PoolTable pools_of(const Config& config) {
   std::vector<Pool> pools;
+  pools.reserve(config.pools.size());
   for (const PoolConfig& pool : config.pools) {
     pools.push_back({.prefix = pool.prefix,
                      .scheme = pool.scheme,
@@ -19,6 +20,7 @@ PoolTable pools_of(const Config& config) {
 
 Ring ring_of(const Config& config) {
   std::vector<std::string> names;
+  names.reserve(config.nodes.size());
   for (const NodeConfig& node : config.nodes) names.push_back(node.name);
   return Ring(names, config.partitions);
 }
