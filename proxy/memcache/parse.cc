@@ -55,8 +55,9 @@ std::optional<Number> parse_number(std::string_view token) {
     if (token.starts_with('-')) return std::nullopt;
   }
   Number number{};
-  const char* end = token.data() + token.size();
-  const auto [stop, error] = std::from_chars(token.data(), end, number);
+  const char* begin = token.data();
+  const char* end = begin + token.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
   if (error != std::errc{} || stop != end) return std::nullopt;
   return number;
 }

@@ -143,7 +143,7 @@ void Decider::Impl::start() {
   for (const Peer& peer : peers_) {
     above_number_ = std::max(above_number_, peer.report.epoch.number);
   }
-  const MapPtr base = *found;
+  const MapPtr& base = *found;
   const bool forms = base == nullptr;
   if (!forms && !peers_quorum()) {
     return wait_because("answers from a majority of the nodes that may be alive are needed");

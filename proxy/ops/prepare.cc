@@ -57,7 +57,7 @@ size_t placement_partition(const node::ClusterMap& map, std::string_view key, ui
 
 // Chooses nodes for the shards that have none in `map`. With degraded_writes, up to m shards may go
 // without, parities first: any k' of the k'+m shards decode.
-Result<void> place(const OpsContext& ops, const node::ClusterMap& map, const StagedObject& staged,
+Result<void> place(OpsContext& ops, const node::ClusterMap& map, const StagedObject& staged,
                    StagedSegment& segment) {
   auto& placement = segment.segment.placement;
   const auto shards = static_cast<size_t>(staged.scheme.shards());
@@ -79,6 +79,7 @@ Result<void> place(const OpsContext& ops, const node::ClusterMap& map, const Sta
     chosen = choose_nodes(map, ops.ring, partition, open.size() - missing, kept);
   }
   if (!chosen) return fail(ErrorCode::kTooFewNodes, "{}", chosen.error().message);
+  if (chosen->size() < open.size()) ++ops.counters.degraded_writes;
   for (size_t n = 0; n < open.size(); ++n) {
     placement[open[n]] = n < chosen->size() ? (*chosen)[n] : kNoNode;
     segment.written[open[n]] = false;
@@ -127,6 +128,7 @@ Task<Result<void>> write_data_shards(OpsContext& ops, MapPtr map, StagedPtr stag
                                      size_t segment_index, coding::SegmentGeometry geometry,
                                      TimePoint deadline) {
   std::vector<Task<Result<void>>> writes;
+  writes.reserve(staged->scheme.k_prime);
   for (size_t i = 0; i < staged->scheme.k_prime; ++i) {
     writes.push_back(write_shard(ops, map, staged, segment_index, geometry, i, deadline));
   }
@@ -147,6 +149,7 @@ Task<Result<void>> encode_segment(OpsContext& ops, StagedPtr staged, size_t segm
   const size_t bytes = geometry.parity_shard_bytes(segment.segment.state);
   Buffer parities = Buffer::allocate(bytes * staged->scheme.m);
   std::vector<MutableByteView> outputs;
+  outputs.reserve(staged->scheme.m);
   for (size_t j = 0; j < staged->scheme.m; ++j) {
     outputs.push_back(parities.mutable_bytes().subspan(j * bytes, bytes));
   }
@@ -225,8 +228,15 @@ Task<Result<void>> confirm(OpsContext& ops, MapPtr map, StagedPtr staged, TimePo
     }
   }
   std::vector<Task<Result<void>>> calls;
-  for (auto& [node, shards] : by_node) {
-    calls.push_back(confirm_on_node(ops, map, staged, node, std::move(shards), deadline));
+  calls.reserve(by_node.size());
+  for (const auto& [node, shards] : by_node) {
+    for (size_t first = 0; first < shards.size(); first += kShardsPerFrame) {
+      const auto begin = shards.begin() + static_cast<ptrdiff_t>(first);
+      const auto count = std::min(kShardsPerFrame, shards.size() - first);
+      calls.push_back(confirm_on_node(
+          ops, map, staged, node,
+          std::vector<Confirmed>(begin, begin + static_cast<ptrdiff_t>(count)), deadline));
+    }
   }
   const auto results = co_await when_all(std::move(calls));
   co_return first_error(results);
@@ -278,6 +288,7 @@ Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePo
   staged->epoch_number = map->epoch.number;
 
   std::vector<Task<Result<void>>> segments;
+  segments.reserve(staged->segments.size());
   for (size_t s = 0; s < staged->segments.size(); ++s) {
     segments.push_back(prepare_segment(ops, map, staged, s, deadline));
   }

@@ -133,6 +133,7 @@ Task<Result<SegmentReadPtr>> read_segment(OpsContext& ops, MapPtr map, RecordPtr
 Task<Result<ObjectBytes>> read_object(OpsContext& ops, MapPtr map, RecordPtr record,
                                       TimePoint deadline) {
   std::vector<Task<Result<SegmentReadPtr>>> reads;
+  reads.reserve(record->content.segments.size());
   for (size_t i = 0; i < record->content.segments.size(); ++i) {
     reads.push_back(read_segment(ops, map, record, i, deadline));
   }
