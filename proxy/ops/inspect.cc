@@ -36,6 +36,7 @@ Task<Result<ObjectReport>> inspect_object(OpsContext& ops, std::string key, Time
   const auto& content = report.record->content;
   for (const auto& segment : content.segments) {
     std::vector<Task<bool>> checks;
+    checks.reserve(segment.placement.size());
     for (size_t i = 0; i < segment.placement.size(); ++i) {
       checks.push_back(is_present(ops, tail->map, segment.placement[i],
                                   shard_name(segment, content.scheme, i), deadline));
