@@ -78,6 +78,7 @@ std::vector<std::string> memcached_arguments(const Options& options) {
 
 int run_memcached(std::vector<std::string> arguments) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   return memcached_main(static_cast<int>(arguments.size()), argv.data());
@@ -85,6 +86,7 @@ int run_memcached(std::vector<std::string> arguments) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): CLI11 throws when an option is declared wrong: a bug
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "--plain") {
     std::vector<std::string> arguments(argv + 1, argv + argc);
