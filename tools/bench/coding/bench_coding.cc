@@ -89,6 +89,8 @@ void vs_jerasure(benchmark::State& run) {
   std::vector<Bytes> parities(static_cast<size_t>(m), Bytes(block));
   std::vector<char*> data;
   std::vector<char*> coding;
+  data.reserve(static_cast<size_t>(k));
+  coding.reserve(parities.size());
   for (int i = 0; i < k; ++i) {
     data.push_back(reinterpret_cast<char*>(fixture.segment.data()) +
                    static_cast<size_t>(i) * block);
