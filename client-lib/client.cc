@@ -151,6 +151,15 @@ Result<Client> Client::create(const Options& options) {
 Error Client::error_of(int code) const {
   const auto value = static_cast<memcached_return_t>(code);
   Error error{kind_of(value), {}};
+  // libmemcached takes these two replies for codes of its own and keeps no text of them
+  if (value == MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE) {
+    error.message = "out of memory storing object";
+    return error;
+  }
+  if (value == MEMCACHED_E2BIG) {
+    error.message = "object too large for cache";
+    return error;
+  }
   const char* text = memcached_last_error_message(handle_.get());
   error.message = text != nullptr ? tidy_message(text) : memcached_strerror(handle_.get(), value);
   if (error.message.find("outcome unknown") != std::string::npos) {

@@ -36,6 +36,16 @@ TEST_CASE("a put whose outcome is unknown is told apart from one that was refuse
   CHECK(put.error().kind == ErrorKind::kServer);
 }
 
+TEST_CASE("a put that the server has no room for says so") {
+  for (const std::string reason : {"out of memory storing object", "object too large for cache"}) {
+    ScriptedServer server("object\r\n", "SERVER_ERROR " + reason + "\r\n");
+    const auto put = connected_to(server).put("key", "object");
+    REQUIRE(!put);
+    CHECK(put.error().kind == ErrorKind::kServer);
+    CHECK(put.error().message == reason);
+  }
+}
+
 TEST_CASE("a reply that breaks off in the middle of an object is an error") {
   ScriptedServer server("\r\n", "VALUE key 0 10\r\nobj");
   const auto value = connected_to(server).get("key");
