@@ -1,10 +1,13 @@
 // elastripe-node: the node server. Translates its few options into memcached's, in this one place,
 // and runs memcached's main with the engine switched on.
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -29,14 +32,26 @@ struct Options {
   bool insecure = false;
 };
 
+constexpr int kUsageError = 2;
+
+// As the proxy judges its own addresses (proxy/config/check.cc).
 bool is_loopback(const std::string& address) {
-  return address == "localhost" || address == "::1" || address.starts_with("127.");
+  if (address == "localhost") return true;
+  in_addr ipv4{};
+  if (inet_pton(AF_INET, address.c_str(), &ipv4) == 1) return (ntohl(ipv4.s_addr) >> 24) == 127;
+  in6_addr ipv6{};
+  return inet_pton(AF_INET6, address.c_str(), &ipv6) == 1 && IN6_IS_ADDR_LOOPBACK(&ipv6);
+}
+
+// memcached would listen on each address of a list.
+std::string check_listen(const std::string& address) {
+  return address.empty() || address.contains(',') ? "must be one address" : "";
 }
 
 // The hash table has a fixed size, so that it can be walked with a cursor: one bucket a KiB of
 // memory, under 1% of it.
 int hash_power(int memory_mb) {
-  const auto buckets = static_cast<unsigned>(memory_mb) << 10;
+  const auto buckets = static_cast<uint64_t>(memory_mb) << 10;
   return std::clamp(static_cast<int>(std::bit_width(buckets)) - 1, 16, 27);
 }
 
@@ -99,7 +114,8 @@ int main(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.add_option("--port", options.port, "TCP port; 0 takes a free one")
       ->check(CLI::Range(0, 65535));
-  app.add_option("--listen", options.listen, "address to listen on");
+  app.set_version_flag("--version", "elastripe-node " ELASTRIPE_VERSION);
+  app.add_option("--listen", options.listen, "address to listen on")->check(check_listen);
   app.add_option("--memory-mb", options.memory_mb, "memory for records and shards")
       ->check(CLI::Range(16, 16 * 1024 * 1024));
   app.add_option("--threads", options.threads, "worker threads")->check(CLI::Range(1, 64));
@@ -111,13 +127,17 @@ int main(int argc, char** argv) {
                "write everything");
   app.footer(
       "elastripe-node --plain [OPTIONS] runs it as plain memcached, with memcached's options.");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? EXIT_SUCCESS : kUsageError;
+  }
 
   if (!is_loopback(options.listen) && !options.insecure) {
     std::cerr << "elastripe-node: " << options.listen
               << " is not a loopback address, and whoever connects can read and write everything: "
                  "keep the network private and add --insecure\n";
-    return EXIT_FAILURE;
+    return kUsageError;
   }
   if (!options.port_file.empty()) {
     setenv("MEMCACHED_PORT_FILENAME", options.port_file.c_str(), 1);

@@ -18,12 +18,27 @@ def test_help_lists_the_options(binary):
         assert option in out
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.1.2.3"])
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.1.2.3", "127.example.org", "127.1"])
 def test_an_open_address_needs_insecure(binary, address):
     done = subprocess.run([binary, "--port", "0", "--listen", address], capture_output=True,
                           text=True, timeout=60)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "--insecure" in done.stderr
+
+
+@pytest.mark.parametrize("options", [
+    ["--listen", "127.0.0.1,0.0.0.0"], ["--listen", "127.0.0.1,0.0.0.0", "--insecure"],
+    ["--listen", ""], ["--port", "65536"], ["--memory-mb", "8"], ["--nonsense"]])
+def test_a_usage_error_ends_with_two(binary, options):
+    done = subprocess.run([binary, "--port", "0", *options], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 2
+    assert options[0] in done.stderr
+
+
+def test_version_is_told(binary):
+    done = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("elastripe-node ")
 
 
 def test_insecure_listens_everywhere(binary):
