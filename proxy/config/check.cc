@@ -16,6 +16,8 @@ namespace {
 constexpr size_t kMaxNameBytes = 64;
 constexpr size_t kMaxPrefixBytes = 250;       // a key's length
 constexpr uint64_t kMaxShardBytes = 7 << 20;  // a frame and an item take 8 MiB with their headers
+constexpr uint64_t kLateAnswer_ms =
+    2000;  // a request may look at what it did so long after its end
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
@@ -151,6 +153,12 @@ void check_timing(const TimingConfig& timing, Problems& problems) {
                     "is {}, must be above suspect_after_ms ({}): nodes would stop serving before "
                     "they are missed",
                     timing.lease_ms, timing.suspect_after_ms);
+  }
+  if (timing.tombstone_keep_ms < timing.request_timeout_ms + kLateAnswer_ms) {
+    problems.report("timing.tombstone_keep_ms",
+                    "is {}, must be at least {} above request_timeout_ms ({}): a write that takes "
+                    "long could no longer tell whether it was stored before a deletion",
+                    timing.tombstone_keep_ms, kLateAnswer_ms, timing.request_timeout_ms);
   }
 }
 

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -114,10 +115,18 @@ Result<Config> parse_config(std::string_view yaml, std::string_view file_name,
 }
 
 Result<Config> load_config(const std::string& path, std::span<const std::string> overrides) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return fail(ErrorCode::kInvalid, "{}: is a directory, must be a file", path);
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(ErrorCode::kNotFound, "{}: cannot be opened", path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) return fail(ErrorCode::kInvalid, "{}: cannot be read", path);
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // the buffer throws what the stream would only note
+    return fail(ErrorCode::kInvalid, "{}: cannot be read", path);
+  }
   return parse_config(text, path, overrides);
 }
 

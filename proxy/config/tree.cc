@@ -2,6 +2,7 @@
 
 #include <yaml-cpp/eventhandler.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <sstream>
@@ -144,6 +145,14 @@ std::string Places::describe(std::string_view path) const {
   // What an override set stands until a later one sets it, or something around it, again.
   for (auto it = overrides_.rbegin(); it != overrides_.rend(); ++it) {
     if (is_under(path, it->path)) return fmt::format("{}: {}", it->flag, path);
+  }
+  // What no line of the file has, an override of something below it has made.
+  if (!lines_.contains(path)) {
+    const auto maker = std::ranges::find_if(
+        overrides_, [&](const Override& made) { return is_under(made.path, path); });
+    if (!path.empty() && maker != overrides_.end()) {
+      return fmt::format("{}: {}", maker->flag, path);
+    }
   }
   for (std::string_view around = path;; around = around.substr(0, around.rfind('.'))) {
     if (const auto line = lines_.find(around); line != lines_.end()) {

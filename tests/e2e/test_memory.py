@@ -9,7 +9,7 @@ from cluster import payload, wait_for
 @pytest.fixture()
 def cluster(make_cluster):
     cluster = make_cluster(nodes=5, scheme="ers:2,1,3", memory_mb=32,
-                           settings=["timing.read_grace_ms=200", "timing.tombstone_keep_ms=1000"])
+                           settings=["timing.read_grace_ms=200", "timing.tombstone_keep_ms=10000"])
     yield cluster
     cluster.stop()
 

@@ -87,7 +87,7 @@ TEST_CASE("every setting is read", "[config]") {
       "  read_grace_ms: 144\n"
       "  upload_idle_ms: 155\n"
       "  request_timeout_ms: 166\n"
-      "  tombstone_keep_ms: 177\n");
+      "  tombstone_keep_ms: 2177\n");
   Config expected;
   expected.cluster = "c-1";
   expected.listen = {"::1", 0};
@@ -105,7 +105,7 @@ TEST_CASE("every setting is read", "[config]") {
   expected.pools = {{"u:", {coding::LayoutKind::kRs, 1, 2, 1}, 64 << 10, true},
                     {"", {coding::LayoutKind::kRs, 1, 2, 1}, 16 << 10, false}};
   expected.limits = {5, uint64_t{2} << 30};
-  expected.timing = {11, 22, 33, 144, 155, 166, 177};
+  expected.timing = {11, 22, 33, 144, 155, 166, 2177};
   CHECK(config == expected);
   CHECK(parse(print_config(config)) == config);
   CHECK(to_string(config.listen) == "[::1]:0");

@@ -147,6 +147,10 @@ TEST_CASE("timings and budgets that defeat each other are refused", "[config]") 
   CHECK(line_error("timing: {lease_ms: 1000}").starts_with("f:8: timing.lease_ms: is 1000, must"));
   CHECK(line_error("timing:\n  suspect_after_ms: 100")
             .starts_with("f:9: timing.suspect_after_ms: is 100, must be above heartbeat_ms"));
+  CHECK(line_error("timing: {tombstone_keep_ms: 9999}")
+            .starts_with("f:8: timing.tombstone_keep_ms: is 9999, must be at least 2000 above "
+                         "request_timeout_ms (8000): "));
+  CHECK(parse_config(kNodes + "timing: {tombstone_keep_ms: 10000}", "f").has_value());
   CHECK(
       line_error("max_object_bytes: 1GiB")
           .ends_with("below max_object_bytes (1073741824): such an object could never be stored"));
@@ -158,6 +162,10 @@ TEST_CASE("errors in overrides name the flag", "[config]") {
   CHECK(error_of(kNodes, {"timing={lease_ms: 50}"})
             .starts_with("--set timing={lease_ms:\\x2050}: timing.lease_ms: is 50"));
   CHECK(error_of(kNodes, {"colour=red"}) == "--set colour=red: colour: is no known setting");
+  CHECK(error_of(kNodes, {"nosuch.key=1"}) == "--set nosuch.key=1: nosuch: is no known setting");
+  CHECK(error_of(kNodes, {"timing.nosuch.key=1"}) ==
+        "--set timing.nosuch.key=1: timing.nosuch: is no known setting");
+  CHECK(error_of(kNodes + "colour: red\n", {"partitions=8"}) == "f:8: colour: is no known setting");
   CHECK(error_of(kNodes, {"partitions"}) == "--set partitions: must be PATH=VALUE");
   CHECK(error_of(kNodes, {"=5"}) == "--set =5: must be PATH=VALUE");
   CHECK(error_of(kNodes, {"a..b=5"}) == "--set a..b=5: the path has an empty part");
@@ -174,6 +182,12 @@ TEST_CASE("a file that is not there is an error", "[config]") {
   const Result<Config> config = load_config("/nonexistent/elastripe.yaml");
   REQUIRE_FALSE(config.has_value());
   CHECK(config.error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("a directory in the file's place is an error", "[config]") {
+  const Result<Config> config = load_config("/");
+  REQUIRE_FALSE(config.has_value());
+  CHECK(config.error().message == "/: is a directory, must be a file");
 }
 
 TEST_CASE("any change to a good file gives a configuration or one line of error", "[config]") {
