@@ -38,21 +38,10 @@ inline constexpr MetricName kNodeSentBytes{"elastripe_node_sent_bytes_total",
 inline constexpr MetricName kNodeReceivedBytes{"elastripe_node_received_bytes_total",
                                                "Bytes read from the node."};
 inline constexpr MetricName kEpoch{"elastripe_epoch", "Number of the cluster map's epoch."};
-// {kind}; kind is data, parity or record
+// {kind}; kind is record or shard
 inline constexpr MetricName kStoredBytes{"elastripe_stored_bytes", "Bytes stored on the nodes."};
-// {direction, result}
-inline constexpr MetricName kTransitions{"elastripe_transitions_total",
-                                         "Transitions of segments finished."};
-inline constexpr MetricName kTransitionBytes{"elastripe_transition_bytes_total",
-                                             "Bytes moved by transitions."};
 inline constexpr MetricName kDegradedReads{"elastripe_degraded_reads_total",
                                            "Segments read by decoding around missing shards."};
-// {result}
-inline constexpr MetricName kRepairs{"elastripe_repairs_total", "Shards rebuilt."};
-inline constexpr MetricName kRecordCacheHits{"elastripe_record_cache_hits_total",
-                                             "Reads that found their record in the cache."};
-inline constexpr MetricName kRecordCacheMisses{"elastripe_record_cache_misses_total",
-                                               "Reads that did not."};
 
 // From 50 microseconds to 10 seconds: an inline get and the deadline of a request.
 inline constexpr std::array kDurationBounds{0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025,
