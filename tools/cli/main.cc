@@ -18,6 +18,7 @@ void report(Globals& globals, const Result<>& result) {
 
 }  // namespace elastripe::cli
 
+// NOLINTNEXTLINE(bugprone-exception-escape): CLI11 throws when an option is declared wrong: a bug
 int main(int argc, char** argv) {
   curl_global_init(CURL_GLOBAL_DEFAULT);
   elastripe::cli::Globals globals;
