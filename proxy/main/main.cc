@@ -13,10 +13,12 @@
 namespace elastripe {
 namespace {
 
-// SIGPIPE is an error of a write, not of the process; SIGTERM and SIGINT are waited for, so every
-// thread that is made later has them blocked.
+// SIGPIPE is an error of a write, not of the process; SIGHUP is a terminal that went away, and
+// there is nothing to read again; SIGTERM and SIGINT are waited for, so every thread that is made
+// later has them blocked.
 sigset_t prepare_signals() {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGTERM);

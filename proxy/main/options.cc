@@ -3,6 +3,9 @@
 #include <CLI/CLI.hpp>
 
 namespace elastripe {
+namespace {
+constexpr int kUsageError = 2;
+}
 
 std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
   Options options;
@@ -21,7 +24,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error);
+    exit_code = app.exit(error) == 0 ? 0 : kUsageError;
     return std::nullopt;
   }
   return options;

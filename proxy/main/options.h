@@ -16,6 +16,7 @@ struct Options {
 };
 
 // Nothing: the process ends with `exit_code`; help, version or the error has been printed.
+// 0 after help and version, 2 after a usage error.
 std::optional<Options> parse_options(int argc, char** argv, int& exit_code);
 
 }  // namespace elastripe
