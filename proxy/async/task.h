@@ -63,9 +63,11 @@ class [[nodiscard]] Task {
  public:
   using promise_type = task_internal::Promise<T>;
 
-  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Task(Task&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)), started_(other.started_) {}
   Task& operator=(Task&& other) noexcept {
     std::swap(handle_, other.handle_);
+    std::swap(started_, other.started_);
     return *this;
   }
   ~Task() {

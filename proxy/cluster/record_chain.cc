@@ -7,12 +7,10 @@ namespace elastripe {
 using node::Opcode;
 using node::Status;
 
-Chain chain_of(const node::ClusterMap& map, std::string_view key, int m) {
+Chain chain_of(const node::ClusterMap& map, std::string_view key) {
   Chain chain;
   chain.partition = map.partition_of(key);
-  const auto& homes = map.partitions[chain.partition].homes;
-  const size_t count = std::min(homes.size(), static_cast<size_t>(m) + 1);
-  chain.nodes.assign(homes.begin(), homes.begin() + static_cast<ptrdiff_t>(count));
+  chain.nodes = map.partitions[chain.partition].homes;
   return chain;
 }
 
@@ -54,11 +52,10 @@ Error refusal(NodeId node, const NodeReply& reply) {
 }
 
 Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from, node::Role role,
-                                      std::string key, int m, uint64_t if_version,
-                                      TimePoint deadline) {
+                                      std::string key, uint64_t if_version, TimePoint deadline) {
   node::RecordReadRequest message;
   message.role = role;
-  message.m = static_cast<uint8_t>(m);
+  message.m = map->max_parities;
   message.if_version = if_version;
   message.key = std::move(key);
   auto reply = co_await nodes.call(from, stamp_for(*map, from),
@@ -95,11 +92,11 @@ Task<Result<void>> store_record(NodeClient& nodes, MapPtr map, NodeId to,
   co_return Result<void>{};
 }
 
-Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, int m,
-                             std::string record, bool revive, TimePoint deadline) {
-  const Chain chain = chain_of(*map, key, m);
+Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, std::string record,
+                             bool revive, TimePoint deadline) {
+  const Chain chain = chain_of(*map, key);
   node::RecordStoreRequest message;
-  message.m = static_cast<uint8_t>(m);
+  message.m = map->max_parities;
   message.revive = revive;
   message.key = std::move(key);
   const Buffer bytes = Buffer::copy_of(record);

@@ -10,17 +10,19 @@
 
 namespace elastripe {
 
-// The homes of a key in one map. With fewer live homes than m+1 the last of them is the head, and
-// of a single one head and tail are the same node.
+// The homes of a key in one map: all of its partition, whatever its pool's m (docs/decisions.md,
+// "Records of every pool are kept M+1 times"). With fewer live homes the last of them is the head,
+// and of a single one head and tail are the same node.
 struct Chain {
   size_t partition = 0;
   std::vector<NodeId> nodes;  // tail first; empty if no home is up
 
   NodeId tail() const { return nodes.front(); }
   NodeId head() const { return nodes.back(); }
-  bool is_full(int m) const { return nodes.size() == static_cast<size_t>(m) + 1; }
+  // Enough for a record to survive m deaths.
+  bool survives(int m) const { return nodes.size() > static_cast<size_t>(m); }
 };
-Chain chain_of(const node::ClusterMap& map, std::string_view key, int m);
+Chain chain_of(const node::ClusterMap& map, std::string_view key);
 
 // A refusal as an Error. The statuses that say "another epoch, incarnation, role or lease" are
 // kStaleEpoch: definitely not executed; look for a newer map and start again.
@@ -33,14 +35,13 @@ struct RecordReply {
 };
 // Other statuses are errors (refusal).
 Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from, node::Role role,
-                                      std::string key, int m, uint64_t if_version,
-                                      TimePoint deadline);
+                                      std::string key, uint64_t if_version, TimePoint deadline);
 
 // Stores an encoded record at the middles, then at the tail (store-if-greater, so any proxy may do
 // it, at any time, again). `revive`: see RecordStoreRequest. After an error it is unknown which of
 // them have it.
-Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, int m,
-                             std::string record, bool revive, TimePoint deadline);
+Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, std::string record,
+                             bool revive, TimePoint deadline);
 
 // RECORD_STORE at one node.
 Task<Result<void>> store_record(NodeClient& nodes, MapPtr map, NodeId to,

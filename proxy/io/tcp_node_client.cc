@@ -29,7 +29,7 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest 
   call.stamp = stamp;
   call.request = std::move(request);
   if (!channel.submit(call, deadline)) {
-    co_return fail(ErrorCode::kUnavailable, "the queue to node {} is full", channel.name());
+    co_return fail(ErrorCode::kNoSpace, "the queue to node {} is full", channel.name());
   }
   co_await Completion{call};
   co_return std::move(*call.result);

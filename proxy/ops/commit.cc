@@ -4,6 +4,7 @@
 
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/read_tail.h"
+#include "proxy/ops/shards.h"
 #include "proxy/ops/sync.h"
 #include "server-patches/node/format/mutant.h"
 
@@ -16,9 +17,9 @@ using node::Status;
 
 namespace {
 
-NodeRequest apply_request(const Commit& commit) {
+NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit) {
   node::RecordApplyRequest message;
-  message.m = static_cast<uint8_t>(commit.m);
+  message.m = map.max_parities;
   message.attempt_id = commit.attempt_id;
   message.base_version = commit.base_version;
   message.condition = commit.condition;
@@ -158,39 +159,24 @@ struct Look {
   RecordPtr record;
 };
 
-// The partition's floor has overtaken the record on its way down the chain, so the other homes
-// refuse it (a dropped tombstone might have been newer). A fence gives it a version above the
-// floor.
-Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, int m, RecordPtr record,
-                            TimePoint deadline) {
-  Commit fence;
-  fence.key = std::move(key);
-  fence.m = m;
-  fence.condition = Condition::kIfVersion;
-  fence.condition_argument = record->meta.version;
-  fence.mutation = Mutation::kFence;
-  fence.attempt_id = ops.ids.next();
-  const NodeId head = chain_of(*map, fence.key, m).head();
-  co_await ops.nodes.call(head, stamp_for(*map, head), apply_request(fence),
-                          call_deadline(ops, deadline));
-}
-
 Task<Result<Look>> look_at_head(OpsContext& ops, MapPtr map, bool is_newer, Commit commit,
                                 TimePoint deadline) {
-  auto head = co_await try_read_head(ops, map, commit.key, commit.m, deadline);
+  auto head = co_await try_read_head(ops, map, commit.key, deadline);
   if (!head) co_return fail(head.error());
   const RecordPtr record = head->record;
   if (mutant(Mutant::kMismatchIsFailure)) co_return Look{Verdict::kNeverCommits, nullptr};
   if (record == nullptr || record->find_attempt(commit.attempt_id) == nullptr) {
     if (!is_newer) co_return Look{};
-    const bool is_covered = covers(record.get(), commit.known_version);
+    // A LOST partition has forgotten its history.
+    const bool is_lost = map->partitions[map->partition_of(commit.key)].lost;
+    const bool is_covered = !is_lost && covers(record.get(), commit.known_version);
     co_return Look{is_covered ? Verdict::kNeverCommits : Verdict::kForgotten, nullptr};
   }
-  auto pushed = co_await push_down(ops.nodes, map, commit.key, commit.m, encoded(*record),
-                                   commit.blind, call_deadline(ops, deadline));
+  auto pushed = co_await push_down(ops.nodes, map, commit.key, encoded(*record), commit.blind,
+                                   call_deadline(ops, deadline));
   if (pushed) co_return Look{Verdict::kCommitted, record};
   if (pushed.error().code == ErrorCode::kConflict) {
-    co_await lift_above_floor(ops, map, commit.key, commit.m, record, deadline);
+    co_await lift_above_floor(ops, map, commit.key, record, deadline);
   }
   co_return Look{};
 }
@@ -204,8 +190,8 @@ Task<Result<CommitResult>> settle(OpsContext& ops, MapPtr pinned, Commit commit,
   while (map != nullptr) {
     const bool is_newer = map->epoch.number > pinned->epoch.number;
     if (mutant(Mutant::kResendAlways) && !is_newer) {
-      const NodeId head = chain_of(*map, commit.key, commit.m).head();
-      co_await ops.nodes.call(head, stamp_for(*map, head), apply_request(commit),
+      const NodeId head = chain_of(*map, commit.key).head();
+      co_await ops.nodes.call(head, stamp_for(*map, head), apply_request(*map, commit),
                               call_deadline(ops, deadline));
     }
     const auto look = co_await look_at_head(ops, map, is_newer, commit, deadline);
@@ -225,11 +211,35 @@ Task<Result<CommitResult>> settle(OpsContext& ops, MapPtr pinned, Commit commit,
 
 }  // namespace
 
-Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline) {
-  const Chain chain = chain_of(*map, commit.key, commit.m);
+Result<void> check_homes(const OpsContext& ops, const node::ClusterMap& map, std::string_view key) {
+  const Chain chain = chain_of(map, key);
+  const Pool& pool = ops.pools.pool_of(key);
   if (chain.nodes.empty()) {
-    co_return fail(ErrorCode::kUnavailable, "no home of the key's partition is up");
+    return fail(ErrorCode::kTooFewNodes, "no home of the key's partition is up");
   }
+  if (!chain.survives(pool.scheme.m) && !pool.degraded_writes) {
+    return fail(ErrorCode::kTooFewNodes, "{} of {} homes are up and degraded_writes is off",
+                chain.nodes.size(), pool.scheme.m + 1);
+  }
+  return {};
+}
+
+Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, RecordPtr record,
+                            TimePoint deadline) {
+  Commit fence;
+  fence.key = std::move(key);
+  fence.condition = Condition::kIfVersion;
+  fence.condition_argument = record->meta.version;
+  fence.mutation = Mutation::kFence;
+  fence.attempt_id = ops.ids.next();
+  const NodeId head = chain_of(*map, fence.key).head();
+  co_await ops.nodes.call(head, stamp_for(*map, head), apply_request(*map, fence),
+                          call_deadline(ops, deadline));
+}
+
+Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline) {
+  if (auto homes = check_homes(ops, *map, commit.key); !homes) co_return fail(homes.error());
+  const Chain chain = chain_of(*map, commit.key);
   if (auto room = check_room(ops, chain, commit); !room) co_return fail(room.error());
   commit.attempt_id = ops.ids.next();
   if (mutant(Mutant::kAttemptIsTxid) && !commit.content.segments.empty()) {
@@ -238,9 +248,12 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
 
   for (;;) {
     auto reply = co_await ops.nodes.call(chain.head(), stamp_for(*map, chain.head()),
-                                         apply_request(commit), call_deadline(ops, deadline));
+                                         apply_request(*map, commit), call_deadline(ops, deadline));
     if (!reply) {
-      if (reply.error().code == ErrorCode::kUnavailable) co_return fail(reply.error());
+      if (reply.error().code == ErrorCode::kUnavailable ||
+          reply.error().code == ErrorCode::kNoSpace) {
+        co_return fail(reply.error());  // never sent
+      }
       if (reply.error().code == ErrorCode::kCancelled) {
         co_return fail(unknown_outcome("shutting down"));
       }
@@ -264,14 +277,33 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
     if (answer->record_bytes.empty() || (committed && mutant(Mutant::kAckBeforeTail))) {
       co_return std::move(result);
     }
-    const MapPtr push_map =
-        mutant(Mutant::kRestampEpoch) && ops.map.current() != nullptr ? ops.map.current() : map;
-    auto pushed =
-        co_await push_down(ops.nodes, push_map, commit.key, commit.m, answer->record_bytes,
-                           committed && commit.blind, call_deadline(ops, deadline));
-    if (pushed) co_return std::move(result);
-    // A refusal that could not be made visible may be tried again: nothing was committed.
-    if (!committed) co_return fail(ErrorCode::kUnavailable, "{}", pushed.error().message);
+    if (committed && mutant(Mutant::kDeleteBeforeTail)) {
+      co_await delete_shards(ops, shards_by_node(result.superseded_scheme, result.superseded),
+                             call_deadline(ops, deadline));
+    }
+    auto pushed = co_await push_down(ops.nodes, map, commit.key, answer->record_bytes,
+                                     committed && commit.blind, call_deadline(ops, deadline));
+    if (mutant(Mutant::kRestampEpoch)) {
+      for (MapPtr tried = map; committed && !pushed; tried = ops.map.current()) {
+        auto again = co_await before_retry(ops, tried, pushed.error(), deadline);
+        if (!again || ops.map.current() == nullptr) break;
+        pushed = co_await push_down(ops.nodes, ops.map.current(), commit.key, answer->record_bytes,
+                                    commit.blind, call_deadline(ops, deadline));
+      }
+    }
+    if (pushed) {
+      if (committed && !chain.survives(ops.pools.pool_of(commit.key).scheme.m)) {
+        ++ops.counters.degraded_writes;
+      }
+      co_return std::move(result);
+    }
+    if (!committed) {
+      // A refusal that could not be made visible may be tried again: nothing was committed.
+      if (pushed.error().code == ErrorCode::kConflict) {
+        co_await lift_above_floor(ops, map, commit.key, result.record, deadline);
+      }
+      co_return fail(ErrorCode::kUnavailable, "{}", pushed.error().message);
+    }
     co_return co_await settle(ops, map, commit, pushed.error(), deadline);
   }
 }

@@ -8,7 +8,6 @@ namespace elastripe {
 
 struct Commit {
   std::string key;
-  int m = 1;
   node::Condition condition = node::Condition::kAlways;
   uint64_t condition_argument = 0;
   node::Mutation mutation = node::Mutation::kSet;
@@ -39,7 +38,7 @@ enum class CommitStatus {
 struct CommitResult {
   CommitStatus status = CommitStatus::kCommitted;
   // Committed: the record as committed, or, if the commit was found only after others had followed,
-  // the newest one (`is_newest` false). Refused: what the refusal was based on, null if none.
+  // the newest one (`is_exact` false). Refused: what the refusal was based on, null if none.
   RecordPtr record;
   bool is_exact = true;
   // What the commit replaced, if that was striped and the head told: its shards are superseded.
@@ -48,11 +47,25 @@ struct CommitResult {
   uint64_t floor = 0;
 };
 
+// Whether enough homes are up for what the key's pool promises: acknowledged writes survive m
+// crashes only if m+1 homes have the record. kTooFewNodes otherwise, unless the pool takes degraded
+// writes.
+Result<void> check_homes(const OpsContext& ops, const node::ClusterMap& map, std::string_view key);
+
+// The partition's floor has overtaken a record on its way down the chain, so the other homes refuse
+// it (a dropped tombstone might have been newer). A fence gives it a version above the floor; if
+// that does not reach the head, the next try does it again.
+Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, RecordPtr record,
+                            TimePoint deadline);
+
 // One attempt under `map`, with a new attempt_id. A refusal is returned only once the record that
 // it is based on has reached the tail. Errors:
-//   kStaleEpoch, kUnavailable: definitely not committed, and never will be; may be tried again
+//   kStaleEpoch, kUnavailable, and kTimeout or kDisconnected of a sync before the commit:
+//   definitely
+//     not committed, and never will be; may be tried again
 //   kUnknownOutcome: may or may not take effect, now or later
-//   kNoSpace, kLost, kInvalid, kCancelled before anything was sent: definitely not committed
+//   kTooFewNodes, kNoSpace, kLost, kInvalid, kCancelled before anything was sent: definitely not
+//   committed
 Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline);
 
 // Commits without shards: tries under newer and newer maps until the deadline.

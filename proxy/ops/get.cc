@@ -18,6 +18,7 @@ using BytesResult = Result<ObjectBytes>;
 Result<VersionedRead> found(RecordPtr record, ObjectBytes bytes) {
   VersionedRead read;
   read.record = std::move(record);
+  read.is_live = true;
   read.value = std::move(bytes.segments);
   read.path = bytes.is_degraded ? ReadPath::kDegraded : ReadPath::kStriped;
   return read;
@@ -27,7 +28,9 @@ Task<Result<VersionedRead>> read_value(OpsContext& ops, MapPtr map, std::string 
                                        RecordPtr record, TimePoint deadline) {
   if (record == nullptr || !record->is_live(ops.clock.unix_ms())) {
     ops.cache.erase(key);
-    co_return VersionedRead{std::move(record), {}, ReadPath::kInline};
+    VersionedRead dead;
+    dead.record = std::move(record);
+    co_return dead;
   }
   co_return co_await read_bytes(ops, std::move(map), std::move(key), std::move(record), deadline);
 }
@@ -41,6 +44,7 @@ Task<Result<VersionedRead>> read_bytes(OpsContext& ops, MapPtr map, std::string 
     if (!record->content.value.empty())
       read.value.push_back(Buffer::copy_of(record->content.value));
     read.record = std::move(record);
+    read.is_live = true;
     co_return read;
   }
   ops.cache.put(key, record);
@@ -54,18 +58,18 @@ namespace {
 // One try under `map`: one round if the cached record is still the newest, two if not. A record
 // that was replaced while its shards were read is read again by the caller, who learns its version
 // from `tried_version`.
-Task<Result<VersionedRead>> try_read(OpsContext& ops, MapPtr map, std::string key, int m,
+Task<Result<VersionedRead>> try_read(OpsContext& ops, MapPtr map, std::string key,
                                      uint64_t* tried_version, TimePoint deadline) {
   const RecordPtr cached = ops.cache.find(key);
   if (cached == nullptr || !cached->is_live(ops.clock.unix_ms())) {
-    auto tail = co_await try_read_tail(ops, map, key, m, 0, deadline);
+    auto tail = co_await try_read_tail(ops, map, key, 0, deadline);
     if (!tail) co_return fail(tail.error());
     *tried_version = tail->record == nullptr ? 0 : tail->record->meta.version;
     co_return co_await read_value(ops, map, key, tail->record, deadline);
   }
   *tried_version = cached->meta.version;
   auto [tail, bytes] =
-      co_await when_both(try_read_tail(ops, map, key, m, cached->meta.version, deadline),
+      co_await when_both(try_read_tail(ops, map, key, cached->meta.version, deadline),
                          read_object(ops, map, cached, deadline));
   if (!tail) co_return fail(tail.error());
   if (!tail->same) {
@@ -79,14 +83,13 @@ Task<Result<VersionedRead>> try_read(OpsContext& ops, MapPtr map, std::string ke
 }  // namespace
 
 Task<Result<VersionedRead>> read_versioned(OpsContext& ops, std::string key, TimePoint deadline) {
-  const int m = ops.pools.pool_of(key).scheme.m;
   // Shards that are gone for good mean either a newer record or, if it is still the same, loss.
   std::optional<uint64_t> undecodable_version;
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());
     uint64_t version = 0;
-    auto read = co_await try_read(ops, *map, key, m, &version, deadline);
+    auto read = co_await try_read(ops, *map, key, &version, deadline);
     if (read) co_return read;
     Error error = read.error();
     if (error.code == ErrorCode::kNotFound) {
@@ -115,9 +118,7 @@ ReadOutcome found_object(OpsContext& ops, VersionedRead read) {
 Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, TimePoint deadline) {
   auto read = co_await read_versioned(ops, std::move(key), deadline);
   if (!read) co_return fail(read.error());
-  if (read->record == nullptr || !read->record->is_live(ops.clock.unix_ms())) {
-    co_return ReadOutcome{};
-  }
+  if (!read->is_live) co_return ReadOutcome{};
   co_return found_object(ops, std::move(*read));
 }
 

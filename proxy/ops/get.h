@@ -7,12 +7,13 @@
 namespace elastripe {
 
 struct VersionedRead {
-  RecordPtr record;  // null: there is none; may be a tombstone or expired
+  RecordPtr record;      // null: there is none; may be a tombstone or expired
+  bool is_live = false;  // decided once: the wall clock may step
   std::vector<Buffer> value;
   ReadPath path = ReadPath::kInline;
 };
 
-// The newest committed record and, unless it is dead at ops.clock.unix_ms(), its bytes.
+// The newest committed record and, if it is live, its bytes.
 Task<Result<VersionedRead>> read_versioned(OpsContext& ops, std::string key, TimePoint deadline);
 
 // The bytes of a record that is no tombstone, expired or not. Errors: those of read_object.

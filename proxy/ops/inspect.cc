@@ -25,12 +25,11 @@ Task<bool> is_present(OpsContext& ops, MapPtr map, NodeId node, node::ShardName 
 }  // namespace
 
 Task<Result<ObjectReport>> inspect_object(OpsContext& ops, std::string key, TimePoint deadline) {
-  const int m = ops.pools.pool_of(key).scheme.m;
-  auto tail = co_await read_tail(ops, key, m, deadline);
+  auto tail = co_await read_tail(ops, key, deadline);
   if (!tail) co_return fail(tail.error());
   ObjectReport report;
   report.record = tail->record;
-  report.homes = chain_of(*tail->map, key, m).nodes;
+  report.homes = chain_of(*tail->map, key).nodes;
   if (report.record == nullptr) co_return report;
 
   const auto& content = report.record->content;

@@ -15,10 +15,6 @@ using node::RecordKind;
 
 namespace {
 
-bool is_live(const OpsContext& ops, const RecordPtr& record) {
-  return record != nullptr && record->is_live(ops.clock.unix_ms());
-}
-
 // Writes `value` in the place of the record that it was made from; kConditionFailed if that is no
 // longer the newest.
 Task<Result<CommitResult>> replace_version(OpsContext& ops, const Pool& pool, std::string key,
@@ -49,7 +45,7 @@ Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, Sto
   for (;;) {
     auto read = co_await read_versioned(ops, request.key, deadline);
     if (!read) co_return fail(read.error());
-    if (!is_live(ops, read->record)) co_return StoreOutcome::kNotStored;
+    if (!read->is_live) co_return StoreOutcome::kNotStored;
     const uint64_t size = read->record->content.size;
     if (size + request.value.size() > ops.settings.max_object_bytes) {
       co_return fail(ErrorCode::kTooLarge, "object too large for cache");
@@ -73,7 +69,6 @@ Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request,
   if (request.value.size() <= pool.inline_max_bytes) {
     Commit commit;
     commit.key = request.key;
-    commit.m = pool.scheme.m;
     commit.condition = Condition::kIfPresent;
     commit.mutation = request.verb == StoreVerb::kAppend ? Mutation::kAppend : Mutation::kPrepend;
     commit.inline_max_bytes = pool.inline_max_bytes;
@@ -126,7 +121,7 @@ Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool&
   for (;;) {
     auto read = co_await read_versioned(ops, request.key, deadline);
     if (!read) co_return fail(read.error());
-    if (!is_live(ops, read->record)) co_return CounterOutcome{CounterStatus::kNotFound, 0};
+    if (!read->is_live) co_return CounterOutcome{CounterStatus::kNotFound, 0};
     const uint64_t size = read->record->content.size;
     if (size == 0 || size > kMaxDigits) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     std::string text;
@@ -159,7 +154,6 @@ Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest requ
   const Pool& pool = ops.pools.pool_of(request.key);
   Commit commit;
   commit.key = request.key;
-  commit.m = pool.scheme.m;
   commit.condition = Condition::kIfPresent;
   commit.mutation = request.increment ? Mutation::kIncrement : Mutation::kDecrement;
   commit.delta = request.delta;

@@ -15,19 +15,6 @@ using node::RecordKind;
 
 namespace {
 
-// Acknowledged writes survive m crashes only if m+1 homes have the record.
-Result<void> check_homes(const node::ClusterMap& map, const Pool& pool, std::string_view key) {
-  const Chain chain = chain_of(map, key, pool.scheme.m);
-  if (chain.nodes.empty()) {
-    return fail(ErrorCode::kTooFewNodes, "no home of the key's partition is up");
-  }
-  if (!chain.is_full(pool.scheme.m) && !pool.degraded_writes) {
-    return fail(ErrorCode::kTooFewNodes, "{} of {} homes are up and degraded_writes is off",
-                chain.nodes.size(), pool.scheme.m + 1);
-  }
-  return {};
-}
-
 uint64_t known_base(OpsContext& ops, const node::ClusterMap& map, std::string_view key) {
   const RecordPtr cached = ops.cache.find(key);
   const uint64_t version = cached == nullptr ? 0 : cached->meta.version;
@@ -35,16 +22,13 @@ uint64_t known_base(OpsContext& ops, const node::ClusterMap& map, std::string_vi
   return std::max(version, floor == ops.head_floors.end() ? 0 : floor->second);
 }
 
-Task<Result<CommitResult>> put_inline(OpsContext& ops, const Pool& pool, Put request,
-                                      TimePoint deadline) {
+Task<Result<CommitResult>> put_inline(OpsContext& ops, Put request, TimePoint deadline) {
   auto& content = request.commit.content;
   content.kind = RecordKind::kInline;
   content.value = request.value.text();
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());
-    auto homes = check_homes(**map, pool, request.commit.key);
-    if (!homes) co_return fail(homes.error());
     auto result = co_await commit(ops, *map, request.commit, deadline);
     if (result) co_return result;
     auto again = co_await before_retry(ops, *map, result.error(), deadline);
@@ -53,12 +37,13 @@ Task<Result<CommitResult>> put_inline(OpsContext& ops, const Pool& pool, Put req
 }
 
 // One transaction: prepare, commit. The base was known before its first shard write.
-Task<Result<CommitResult>> try_striped(OpsContext& ops, const Pool& pool, Commit request,
+Task<Result<CommitResult>> try_striped(OpsContext& ops, Commit request,
                                        std::shared_ptr<StagedObject> staged, TimePoint deadline) {
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());
-    auto homes = check_homes(**map, pool, request.key);
+    // Before shards are written for nothing.
+    auto homes = check_homes(ops, **map, request.key);
     if (!homes) co_return fail(homes.error());
     Result<CommitResult> result;
     auto prepared = co_await prepare(ops, *map, staged, deadline);
@@ -87,7 +72,7 @@ Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put re
     Commit attempt = request.commit;
     attempt.base_version = base;
     attempt.known_version = std::max(attempt.known_version, base);
-    auto result = co_await try_striped(ops, pool, std::move(attempt), *staged, deadline);
+    auto result = co_await try_striped(ops, std::move(attempt), *staged, deadline);
     if (result && result->status == CommitStatus::kCommitted) co_return result;
     // Anything but an unknown outcome says that nothing will ever refer to these shards.
     if (result || result.error().code != ErrorCode::kUnknownOutcome) {
@@ -119,7 +104,6 @@ void after_commit(OpsContext& ops, std::string_view key, const CommitResult& res
 
 Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put request, TimePoint deadline) {
   auto& commit = request.commit;
-  commit.m = pool.scheme.m;
   commit.mutation = node::Mutation::kSet;
   commit.blind = commit.condition == Condition::kAlways;
   commit.content.flags = request.flags;
@@ -128,7 +112,7 @@ Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put request, T
   commit.content.scheme = pool.scheme;
   const std::string key = commit.key;
   const bool is_inline = request.value.size() <= pool.inline_max_bytes || request.value.empty();
-  auto result = is_inline ? co_await put_inline(ops, pool, std::move(request), deadline)
+  auto result = is_inline ? co_await put_inline(ops, std::move(request), deadline)
                           : co_await put_striped(ops, pool, std::move(request), deadline);
   if (result) after_commit(ops, key, *result);
   co_return result;

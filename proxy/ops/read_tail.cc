@@ -11,15 +11,15 @@ using node::Status;
 
 namespace {
 
-Task<Result<TailRead>> try_read(OpsContext& ops, MapPtr map, Role role, std::string key, int m,
+Task<Result<TailRead>> try_read(OpsContext& ops, MapPtr map, Role role, std::string key,
                                 uint64_t if_version, TimePoint deadline) {
-  const Chain chain = chain_of(*map, key, m);
+  const Chain chain = chain_of(*map, key);
   if (chain.nodes.empty()) {
     co_return fail(ErrorCode::kUnavailable, "no home of the key's partition is up");
   }
   const NodeId from = role == Role::kHead ? chain.head() : chain.tail();
   for (;;) {
-    auto reply = co_await read_record(ops.nodes, map, from, role, key, m, if_version,
+    auto reply = co_await read_record(ops.nodes, map, from, role, key, if_version,
                                       call_deadline(ops, deadline));
     if (!reply) co_return fail(reply.error());
     if (reply->status != Status::kNotSynced) {
@@ -36,22 +36,22 @@ Task<Result<TailRead>> try_read(OpsContext& ops, MapPtr map, Role role, std::str
 
 }  // namespace
 
-Task<Result<TailRead>> try_read_tail(OpsContext& ops, MapPtr map, std::string key, int m,
+Task<Result<TailRead>> try_read_tail(OpsContext& ops, MapPtr map, std::string key,
                                      uint64_t if_version, TimePoint deadline) {
   const Role role = mutant(Mutant::kReadHead) ? Role::kHead : Role::kTail;
-  return try_read(ops, std::move(map), role, std::move(key), m, if_version, deadline);
+  return try_read(ops, std::move(map), role, std::move(key), if_version, deadline);
 }
 
-Task<Result<TailRead>> try_read_head(OpsContext& ops, MapPtr map, std::string key, int m,
+Task<Result<TailRead>> try_read_head(OpsContext& ops, MapPtr map, std::string key,
                                      TimePoint deadline) {
-  return try_read(ops, std::move(map), Role::kHead, std::move(key), m, 0, deadline);
+  return try_read(ops, std::move(map), Role::kHead, std::move(key), 0, deadline);
 }
 
-Task<Result<TailRead>> read_tail(OpsContext& ops, std::string key, int m, TimePoint deadline) {
+Task<Result<TailRead>> read_tail(OpsContext& ops, std::string key, TimePoint deadline) {
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());
-    auto read = co_await try_read_tail(ops, *map, key, m, 0, deadline);
+    auto read = co_await try_read_tail(ops, *map, key, 0, deadline);
     if (read) co_return read;
     auto again = co_await before_retry(ops, *map, read.error(), deadline);
     if (!again) co_return fail(again.error());

@@ -14,14 +14,14 @@ struct TailRead {
 };
 
 // One try under `map`: syncs the key if the homes have not got it yet. `if_version` 0 always reads.
-Task<Result<TailRead>> try_read_tail(OpsContext& ops, MapPtr map, std::string key, int m,
+Task<Result<TailRead>> try_read_tail(OpsContext& ops, MapPtr map, std::string key,
                                      uint64_t if_version, TimePoint deadline);
 
 // Tries under newer and newer maps until the deadline.
-Task<Result<TailRead>> read_tail(OpsContext& ops, std::string key, int m, TimePoint deadline);
+Task<Result<TailRead>> read_tail(OpsContext& ops, std::string key, TimePoint deadline);
 
 // The role's node in `map`, for reads that are not the tail's: the head, to settle an attempt.
-Task<Result<TailRead>> try_read_head(OpsContext& ops, MapPtr map, std::string key, int m,
+Task<Result<TailRead>> try_read_head(OpsContext& ops, MapPtr map, std::string key,
                                      TimePoint deadline);
 
 }  // namespace elastripe

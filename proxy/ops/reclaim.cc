@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "proxy/async/when_all.h"
 #include "proxy/cluster/record_chain.h"
+#include "proxy/ops/commit.h"
 #include "proxy/ops/shards.h"
 #include "server-patches/node/format/mutant.h"
 
@@ -33,8 +35,6 @@ bool ends_round(const Error& error) {
 }
 
 TimePoint soon(const OpsContext& ops) { return ops.clock.now() + ops.settings.node_timeout; }
-
-int m_of(const OpsContext& ops, std::string_view key) { return ops.pools.pool_of(key).scheme.m; }
 
 // Up to kKeysAtOnce at the same time; ends early with an error that ends the round.
 template <class Make, class Take>
@@ -88,10 +88,9 @@ Task<Result<node::ShardScanReply>> scan_shards(OpsContext& ops, MapPtr map, Node
 }
 
 Task<Result<RecordReply>> read_at_tail(OpsContext& ops, MapPtr map, std::string key) {
-  const int m = m_of(ops, key);
-  const Chain chain = chain_of(*map, key, m);
+  const Chain chain = chain_of(*map, key);
   if (chain.nodes.empty()) co_return fail(ErrorCode::kUnavailable, "no home is up");
-  auto reply = co_await read_record(ops.nodes, map, chain.tail(), Role::kTail, key, m,
+  auto reply = co_await read_record(ops.nodes, map, chain.tail(), Role::kTail, key,
                                     /*if_version=*/0, soon(ops));
   if (reply && reply->status == Status::kNotSynced) {
     co_return fail(ErrorCode::kUnavailable, "the key is not synced");
@@ -107,12 +106,12 @@ struct ChainCommit {
   bool completed_other = false;
 };
 Task<Result<ChainCommit>> commit_down(OpsContext& ops, MapPtr map, std::string key,
-                                      Mutation mutation, uint64_t expected) {
-  const int m = m_of(ops, key);
-  const Chain chain = chain_of(*map, key, m);
+                                      Mutation mutation, uint64_t expected,
+                                      node::Id128 attempt_id) {
+  const Chain chain = chain_of(*map, key);
   node::RecordApplyRequest message;
-  message.m = static_cast<uint8_t>(m);
-  message.attempt_id = ops.ids.next();
+  message.m = map->max_parities;
+  message.attempt_id = attempt_id;
   message.base_version = UINT64_MAX;
   message.condition = Condition::kIfVersion;
   message.condition_argument = expected;
@@ -138,9 +137,17 @@ Task<Result<ChainCommit>> commit_down(OpsContext& ops, MapPtr map, std::string k
   } else {
     co_return fail(refusal(chain.head(), *reply));
   }
-  auto pushed =
-      co_await push_down(ops.nodes, map, key, m, std::move(encoded), /*revive=*/false, soon(ops));
-  if (!pushed) co_return fail(pushed.error());
+  auto pushed = co_await push_down(ops.nodes, map, key, encoded, /*revive=*/false, soon(ops));
+  if (!pushed) {
+    if (pushed.error().code == ErrorCode::kConflict && result.completed_other) {
+      auto other = node::decode_record(as_bytes(encoded));
+      if (other) {
+        co_await lift_above_floor(
+            ops, map, key, std::make_shared<const node::Record>(std::move(*other)), soon(ops));
+      }
+    }
+    co_return fail(pushed.error());
+  }
   co_return result;
 }
 
@@ -228,11 +235,16 @@ Task<Result<ChainCommit>> fence_key(OpsContext& ops, MapPtr map, std::string key
   auto tail = co_await read_at_tail(ops, map, key);
   if (!tail) co_return fail(tail.error());
   const uint64_t expected = tail->record != nullptr ? tail->record->meta.version : tail->floor;
-  if (mutant(Mutant::kReclaimWithoutFence)) {
+  if (mutant(Mutant::kReclaimWithoutFence) || mutant(Mutant::kReclaimByTimer)) {
     static const auto kNothing = std::make_shared<const node::Record>();
     co_return ChainCommit{tail->record != nullptr ? tail->record : kNothing, false};
   }
-  co_return co_await commit_down(ops, map, key, Mutation::kFence, expected);
+  node::Id128 attempt_id = ops.ids.next();
+  if (mutant(Mutant::kAttemptIsTxid) && tail->record != nullptr &&
+      !tail->record->content.segments.empty()) {
+    attempt_id = tail->record->content.segments.front().data_txid;
+  }
+  co_return co_await commit_down(ops, map, key, Mutation::kFence, expected, attempt_id);
 }
 
 }  // namespace
@@ -344,7 +356,8 @@ Task<Result<void>> Reclaimer::expire_records(MapPtr map, const std::vector<bool>
       auto done = co_await in_batches(
           expired.size(),
           [&](size_t i) {
-            return commit_down(ops_, map, expired[i].first, Mutation::kDelete, expired[i].second);
+            return commit_down(ops_, map, expired[i].first, Mutation::kDelete, expired[i].second,
+                               ops_.ids.next());
           },
           [&](size_t, const Result<ChainCommit>& commit) {
             if (!commit) return;
@@ -426,31 +439,6 @@ Task<Result<void>> at_all_homes(OpsContext& ops, MapPtr map, uint32_t partition,
   co_return Result<void>{};
 }
 
-// A home that the key's pool does not use may hold an older copy, from a time when it did. Without
-// the tombstone, that copy would look like the newest one to a later sync.
-Task<Result<void>> store_beyond_chain(OpsContext& ops, MapPtr map, std::string key) {
-  const int m = m_of(ops, key);
-  const Chain chain = chain_of(*map, key, m);
-  const auto& homes = map->partitions[chain.partition].homes;
-  if (homes.size() == chain.nodes.size()) co_return Result<void>{};
-  auto tail = co_await read_at_tail(ops, map, key);
-  if (!tail) co_return fail(tail.error());
-  if (tail->record == nullptr) co_return Result<void>{};
-  std::string encoded;
-  node::encode(*tail->record, encoded);
-  const Buffer bytes = Buffer::copy_of(encoded);
-  node::RecordStoreRequest message;
-  message.m = static_cast<uint8_t>(m);
-  message.sync = true;
-  message.key = std::move(key);
-  for (size_t i = chain.nodes.size(); i < homes.size(); ++i) {
-    auto stored = co_await store_record(ops.nodes, map, homes[i], message, bytes, soon(ops));
-    // kConflict: that home's floor covers the tombstone already.
-    if (!stored && stored.error().code != ErrorCode::kConflict) co_return stored;
-  }
-  co_return Result<void>{};
-}
-
 }  // namespace
 
 Task<Result<void>> Reclaimer::drop_tombstones(MapPtr map, uint32_t partition,
@@ -458,18 +446,19 @@ Task<Result<void>> Reclaimer::drop_tombstones(MapPtr map, uint32_t partition,
                                               ReclaimReport& report) {
   node::DropTombstonesRequest drop;
   drop.partition = partition;
-  auto stored = co_await in_batches(
-      keys.size(), [&](size_t i) { return store_beyond_chain(ops_, map, keys[i]); },
-      [&](size_t i, const Result<void>& done) {
-        if (!done) return;
-        drop.keys.push_back(keys[i]);
-        drop.floor = std::max(drop.floor, tombstones_[keys[i]].version);
-      });
-  if (!stored || drop.keys.empty()) co_return stored;
+  for (const std::string& key : keys) {
+    drop.floor = std::max(drop.floor, tombstones_[key].version);
+  }
+  drop.keys = std::move(keys);
+  if (drop.keys.empty()) co_return Result<void>{};
   if (!mutant(Mutant::kDropWithoutFloor)) {
     const node::RaiseFloorRequest raise{partition, drop.floor};
-    auto raised = co_await at_all_homes(ops_, map, partition, Opcode::kRaiseFloor, raise);
-    if (!raised) co_return raised;
+    // The head first: a record that it commits meanwhile is never below the floors further down.
+    const std::vector<NodeId> homes = map->partitions[partition].homes;
+    for (const NodeId home : homes | std::views::reverse) {
+      auto raised = co_await at_home(ops_, map, home, Opcode::kRaiseFloor, raise);
+      if (!raised) co_return raised;
+    }
   }
   auto dropped = co_await at_all_homes(ops_, map, partition, Opcode::kDropTombstones, drop);
   if (!dropped) co_return dropped;

@@ -8,7 +8,6 @@ Task<Result<bool>> remove_object(OpsContext& ops, std::string key, TimePoint dea
   const auto guard = co_await ops.locks.lock(key);
   Commit commit;
   commit.key = key;
-  commit.m = ops.pools.pool_of(key).scheme.m;
   commit.condition = node::Condition::kIfPresent;
   commit.mutation = node::Mutation::kDelete;
   auto result = co_await commit_record(ops, std::move(commit), deadline);

@@ -1,6 +1,7 @@
 #include "proxy/ops/shards.h"
 
 #include <map>
+#include <utility>
 
 #include "proxy/async/when_all.h"
 #include "proxy/ops/attempt.h"
@@ -69,15 +70,22 @@ Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::Shard
 
 std::vector<ShardsOnNode> shards_by_node(const coding::Scheme& scheme,
                                          const std::vector<node::Segment>& segments) {
-  std::map<NodeId, std::vector<node::ShardName>> by_node;
+  std::map<NodeId, ShardsOnNode> by_node;
+  std::vector<ShardsOnNode> result;
   for (const auto& segment : segments) {
     for (size_t i = 0; i < segment.placement.size(); ++i) {
       if (segment.placement[i] == kNoNode) continue;
-      by_node[segment.placement[i]].push_back(shard_name(segment, scheme, i));
+      ShardsOnNode& shards = by_node[segment.placement[i]];
+      shards.node = segment.placement[i];
+      shards.names.push_back(shard_name(segment, scheme, i));
+      if (shards.names.size() == kShardsPerFrame) {
+        result.push_back(std::exchange(shards, {shards.node, {}}));
+      }
     }
   }
-  std::vector<ShardsOnNode> result;
-  for (auto& [node, names] : by_node) result.push_back({node, std::move(names)});
+  for (auto& [node, shards] : by_node) {
+    if (!shards.names.empty()) result.push_back(std::move(shards));
+  }
   return result;
 }
 

@@ -33,7 +33,11 @@ Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::Shard
                            std::vector<MutableByteView> into, std::vector<Buffer> keep,
                            TimePoint deadline);
 
-// Shards to delete, by node. Shards of nodes that are not up are left to reclaim.
+// Names in one frame, well below what a node takes.
+inline constexpr size_t kShardsPerFrame = 1024;
+
+// Shards to delete, by node, at most kShardsPerFrame in an entry. Shards of nodes that are not up
+// are left to reclaim.
 struct ShardsOnNode {
   NodeId node = 0;
   std::vector<node::ShardName> names;

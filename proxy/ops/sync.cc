@@ -60,9 +60,9 @@ Task<Result<void>> mark_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> h
 
 // Store-if-greater on each of `homes`; the maximum of all sources is what stays.
 Task<Result<void>> store_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
-                             std::string key, int m, Buffer record, TimePoint deadline) {
+                             std::string key, Buffer record, TimePoint deadline) {
   node::RecordStoreRequest message;
-  message.m = static_cast<uint8_t>(m);
+  message.m = map->max_parities;
   message.sync = true;
   message.key = std::move(key);
   std::vector<Task<Result<void>>> stores;
@@ -79,8 +79,7 @@ Task<Result<void>> store_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> 
 }  // namespace
 
 Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
-  const int m = ops.pools.pool_of(key).scheme.m;
-  const Chain chain = chain_of(*map, key, m);
+  const Chain chain = chain_of(*map, key);
   const Partition& partition = map->partitions[chain.partition];
   if (partition.lost && partition.sources.empty()) {
     co_return fail(ErrorCode::kLost, "partition {} is lost", chain.partition);
@@ -96,7 +95,7 @@ Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePo
   if (!mutant(Mutant::kSyncOneSource) || nodes.empty()) add_missing(nodes, partition.homes);
   std::vector<Task<Result<RecordReply>>> reads;
   for (const NodeId id : nodes) {
-    reads.push_back(read_record(ops.nodes, map, id, Role::kAny, key, m, /*if_version=*/0,
+    reads.push_back(read_record(ops.nodes, map, id, Role::kAny, key, /*if_version=*/0,
                                 call_deadline(ops, deadline)));
   }
   const auto replies = co_await when_all(std::move(reads));
@@ -117,7 +116,7 @@ Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePo
   if (newest != nullptr) {
     std::string encoded;
     node::encode(*newest, encoded);
-    auto stored = co_await store_all(ops.nodes, map, chain.nodes, key, m, Buffer::copy_of(encoded),
+    auto stored = co_await store_all(ops.nodes, map, chain.nodes, key, Buffer::copy_of(encoded),
                                      call_deadline(ops, deadline));
     if (!stored) co_return stored;
   }
@@ -155,14 +154,13 @@ Task<Result<Floors>> scan_source(OpsContext& ops, MapPtr map, NodeId source,
     const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
     std::vector<Task<Result<void>>> stores;
     for (const node::ScannedRecord& record : page->records) {
-      const int m = ops.pools.pool_of(record.key).scheme.m;
-      const Chain chain = chain_of(*map, record.key, m);
+      const Chain chain = chain_of(*map, record.key);
       std::vector<NodeId> homes = chain.nodes;
       std::erase(homes, source);
       if (map->partitions[chain.partition].lost) {
         stores.push_back(sync_key(ops, map, record.key, deadline));
       } else {
-        stores.push_back(store_all(ops.nodes, map, std::move(homes), record.key, m,
+        stores.push_back(store_all(ops.nodes, map, std::move(homes), record.key,
                                    Buffer::copy_of(record.record), deadline));
       }
     }

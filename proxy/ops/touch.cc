@@ -13,7 +13,6 @@ Task<Result<CommitResult>> commit_touch(OpsContext& ops, std::string key, uint32
   const auto guard = co_await ops.locks.lock(key);
   Commit commit;
   commit.key = key;
-  commit.m = ops.pools.pool_of(key).scheme.m;
   commit.condition = node::Condition::kIfPresent;
   commit.mutation = node::Mutation::kTouch;
   commit.content.exptime = exptime;
@@ -32,19 +31,21 @@ Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t expti
 }
 
 // The touched record is the answer, even if its new expiry is already over, as in memcached. Only
-// if its shards are gone, because the object was replaced since, is it read again.
+// if it was replaced since is it read again. The touch has taken effect by then, so a value that
+// can not be read is no definite failure.
 Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
                                                TimePoint deadline) {
   auto result = co_await commit_touch(ops, key, exptime, deadline);
   if (!result) co_return fail(result.error());
   if (result->status != CommitStatus::kCommitted) co_return ReadOutcome{};
   auto map = current_map(ops);
-  if (!map) co_return fail(map.error());
-  if (!result->record->is_tombstone()) {
+  if (map && result->is_exact) {
     auto read = co_await read_bytes(ops, *map, key, result->record, deadline);
     if (read) co_return found_object(ops, std::move(*read));
   }
-  co_return co_await get_object(ops, std::move(key), deadline);
+  auto object = co_await get_object(ops, std::move(key), deadline);
+  if (object) co_return object;
+  co_return fail(ErrorCode::kUnknownOutcome, "touched, but not read: {}", object.error().message);
 }
 
 }  // namespace elastripe

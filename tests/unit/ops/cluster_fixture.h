@@ -20,6 +20,11 @@ class ClusterFixture {
         pools_({Pool{.prefix = "",
                      .scheme = coding::parse_scheme(scheme).value(),
                      .inline_max_bytes = 64,
+                     .segment_bytes = 4096},
+                // Weaker than most: its records must survive what membership does all the same.
+                Pool{.prefix = "weak:",
+                     .scheme = coding::parse_scheme("rs:2,1").value(),
+                     .inline_max_bytes = 64,
                      .segment_bytes = 4096}}),
         ring_(names(nodes), kPartitions) {
     for (const std::string& name : names(nodes)) {

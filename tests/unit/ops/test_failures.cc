@@ -110,6 +110,47 @@ TEST_CASE("more than m deaths are told as loss, never as a miss") {
   REQUIRE(lost > 0);
 }
 
+TEST_CASE(
+    "a record of a weaker pool is found while as many homes are silent as any pool survives") {
+  ClusterFixture cluster(6, "rs:2,2");
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.put(proxy, "weak:k", "value"));
+  const MapPtr map = proxy.map().current();
+  const auto homes = map->partitions[map->partition_of("weak:k")].homes;
+  cluster.node(homes[0]).stall();
+  cluster.node(homes[1]).stall();
+  REQUIRE(cluster.run_until([&] {
+    const MapPtr next = proxy.map().current();
+    return next != nullptr && !next->is_up(homes[0]) && !next->is_up(homes[1]);
+  }));
+  REQUIRE(cluster.get(proxy, "weak:k") == "value");
+  cluster.node(homes[0]).resume();
+  cluster.node(homes[1]).resume();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.get(proxy, "weak:k") == "value");
+}
+
+TEST_CASE("without enough homes no command is acknowledged that a crash could undo") {
+  ClusterFixture cluster(4, "rs:2,2");
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.put(proxy, "n", "1"));
+  cluster.node(0).stall();
+  cluster.node(1).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] {
+    const MapPtr next = proxy.map().current();
+    return next != nullptr && !next->is_up(0) && !next->is_up(1);
+  }));
+  const auto changed =
+      cluster.run(change_counter(proxy.ops(), CounterRequest{"n", 1, true}, cluster.deadline()));
+  REQUIRE_FALSE(changed.has_value());
+  REQUIRE(changed.error().code == ErrorCode::kTooFewNodes);
+  const auto removed = cluster.run(remove_object(proxy.ops(), "n", cluster.deadline()));
+  REQUIRE_FALSE(removed.has_value());
+  REQUIRE(cluster.get(proxy, "n") == "1");
+}
+
 TEST_CASE("a stalled node is read around, and what was written meanwhile is not forgotten by it") {
   ClusterFixture cluster(7, "ers-2:2,2,3");
   sim::SimProxy& proxy = cluster.add_decider();

@@ -13,7 +13,7 @@ namespace {
 RecordPtr held(ClusterFixture& cluster, sim::SimProxy& proxy, node::NodeId id,
                const std::string& key) {
   const auto read = cluster.run(read_record(proxy.ops().nodes, proxy.map().current(), id,
-                                            node::Role::kAny, key, 1, 0, cluster.deadline()));
+                                            node::Role::kAny, key, 0, cluster.deadline()));
   REQUIRE(read.has_value());
   return read->record;
 }
