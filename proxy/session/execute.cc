@@ -99,9 +99,13 @@ void compose_object(Execution& run, const std::string& key, Object object, bool 
 }
 
 void count_read(Execution& run, bool touching, bool hit) {
-  run.count(touching ? Stat::kCmdTouch : Stat::kCmdGet);
-  if (touching) run.count(hit ? Stat::kTouchHits : Stat::kTouchMisses);
-  run.count(hit ? Stat::kGetHits : Stat::kGetMisses);
+  if (touching) {
+    run.count(Stat::kCmdTouch);
+    run.count(hit ? Stat::kTouchHits : Stat::kTouchMisses);
+  } else {
+    run.count(Stat::kCmdGet);
+    run.count(hit ? Stat::kGetHits : Stat::kGetMisses);
+  }
 }
 
 // False when the retrieval has failed as a whole.

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "proxy/base/metric_names.h"
 #include "proxy/memcache/compose.h"
 #include "proxy/memcache/replies.h"
@@ -93,16 +95,22 @@ bool ServerStats::try_open(uint32_t limit) {
   return false;
 }
 
-uint64_t ServerStats::sum(Stat stat) const {
-  uint64_t sum = 0;
-  for (const auto& worker : workers_) sum += worker->value(stat);
-  return sum - baseline_[static_cast<size_t>(stat)].load(std::memory_order_relaxed);
+uint64_t ServerStats::total(Stat stat) const {
+  uint64_t total = 0;
+  for (const auto& worker : workers_) total += worker->value(stat);
+  return total;
 }
 
-// Metrics never go back; only what `stats` shows starts again.
+// A reset of another worker between the two reads leaves the baseline above the total.
+uint64_t ServerStats::since_reset(Stat stat) const {
+  const uint64_t now = total(stat);
+  return now - std::min(now, baseline_[static_cast<size_t>(stat)].load(std::memory_order_relaxed));
+}
+
+// Metrics never go back; only what `stats` shows starts again. Two at once store about the same.
 void ServerStats::reset() {
   for (size_t stat = 0; stat < kStatCount; ++stat) {
-    baseline_[stat].fetch_add(sum(static_cast<Stat>(stat)), std::memory_order_relaxed);
+    baseline_[stat].store(total(static_cast<Stat>(stat)), std::memory_order_relaxed);
   }
 }
 
@@ -123,7 +131,7 @@ void ServerStats::answer_general(memcache::Output& output) const {
                {"curr_connections", std::to_string(open_.load(std::memory_order_relaxed))}});
   for (size_t stat = 0; stat < kStatCount; ++stat) {
     const auto which = static_cast<Stat>(stat);
-    memcache::compose_stat(output, name(which), std::to_string(sum(which)));
+    memcache::compose_stat(output, name(which), std::to_string(since_reset(which)));
   }
   memcache::compose_stat(output, "threads", std::to_string(workers_.size()));
 }

@@ -96,12 +96,13 @@ class ServerStats {
 
  private:
   void answer_general(memcache::Output& output) const;
-  uint64_t sum(Stat stat) const;
+  uint64_t total(Stat stat) const;  // over all workers, since the start
+  uint64_t since_reset(Stat stat) const;
   void reset();
 
   const std::time_t started_ = std::time(nullptr);
   std::vector<std::unique_ptr<WorkerStats>> workers_;
-  std::array<std::atomic<uint64_t>, kStatCount> baseline_{};  // of `stats reset`
+  std::array<std::atomic<uint64_t>, kStatCount> baseline_{};  // totals at `stats reset`
   std::atomic<uint32_t> open_ = 0;
   std::atomic<uint32_t> limit_ = 0;
 };

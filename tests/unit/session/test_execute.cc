@@ -65,6 +65,18 @@ TEST_CASE("an expiry relative to now becomes absolute") {
   REQUIRE(f.ask("touch b 300\r\n") == "NOT_FOUND\r\n");
 }
 
+TEST_CASE("gat counts as touch, not as get") {
+  Fixture f;
+  f.ask("set a 0 0 1\r\n", "x");
+  for (const char* line : {"gat 100 a\r\n", "gat 100 b\r\n", "get a\r\n", "get b\r\n"}) f.ask(line);
+  REQUIRE(f.count(Stat::kCmdGet) == 2);
+  REQUIRE(f.count(Stat::kGetHits) == 1);
+  REQUIRE(f.count(Stat::kGetMisses) == 1);
+  REQUIRE(f.count(Stat::kCmdTouch) == 2);
+  REQUIRE(f.count(Stat::kTouchHits) == 1);
+  REQUIRE(f.count(Stat::kTouchMisses) == 1);
+}
+
 TEST_CASE("counters and deletes answer as memcached does") {
   Fixture f;
   f.ask("set n 0 0 2\r\n", "41");
@@ -129,6 +141,8 @@ TEST_CASE("stats reset starts the counts of stats again, not the metrics") {
   f.ask("get a\r\n");
   f.ask("get a\r\n");
   REQUIRE(f.ask("stats\r\n").find("STAT get_misses 2\r\n") != std::string::npos);
+  REQUIRE(f.ask("stats reset\r\n") == "RESET\r\n");
+  REQUIRE(f.ask("stats\r\n").find("STAT get_misses 0\r\n") != std::string::npos);
   REQUIRE(f.registry.value("elastripe_commands_total", {{"command", "get"}, {"status", "miss"}}) ==
           3);
 }
