@@ -19,6 +19,17 @@ constexpr ev_ssize_t kMaxHeaderBytes = 16 << 10;
 constexpr ev_ssize_t kMaxBodyBytes = 64 << 10;
 constexpr int kTimeout_s = 30;
 constexpr std::string_view kObjects = "/v1/objects/";
+constexpr std::string_view kAcceptLoss = "/v1/accept-loss";
+// All that libevent knows: a method that no path has is refused here, like any other wrong one.
+constexpr uint16_t kAllMethods = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
+                                 EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
+                                 EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH;
+
+// A web page can send a POST anywhere, but a header of its own only where the server lets it.
+bool names_action(evhttp_request* request, std::string_view action) {
+  const char* named = evhttp_find_header(evhttp_request_get_input_headers(request), "X-Elastripe");
+  return named != nullptr && named == action;
+}
 
 void reply(evhttp_request* request, int code, const char* type, std::string_view text) {
   evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
@@ -84,7 +95,7 @@ AdminServer::AdminServer(Loop& loop, Fd socket, MetricRegistry& registry, AdminS
   evhttp_set_max_headers_size(http_, kMaxHeaderBytes);
   evhttp_set_max_body_size(http_, kMaxBodyBytes);
   evhttp_set_timeout(http_, kTimeout_s);
-  evhttp_set_allowed_methods(http_, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD);
+  evhttp_set_allowed_methods(http_, kAllMethods);
   evhttp_set_gencb(http_, &AdminServer::on_request, this);
   const int fd = dup(socket.get());
   CHECK(fd >= 0 && evhttp_accept_socket(http_, fd) == 0, "no admin listener");
@@ -97,8 +108,11 @@ void AdminServer::on_request(evhttp_request* request, void* self) {
 }
 
 void AdminServer::route(evhttp_request* request, const std::string& path) {
-  const bool post = evhttp_request_get_command(request) == EVHTTP_REQ_POST;
-  if (post != (path == "/v1/accept-loss")) {
+  const bool acts = path == kAcceptLoss;
+  const uint32_t allowed = acts ? EVHTTP_REQ_POST : EVHTTP_REQ_GET | EVHTTP_REQ_HEAD;
+  if ((evhttp_request_get_command(request) & allowed) == 0) {
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Allow",
+                      acts ? "POST" : "GET, HEAD");
     return reply_error(request, 405, ErrorCode::kInvalid, "this path needs another method");
   }
   if (path == "/v1/status") {
@@ -113,7 +127,11 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
     if (!running_.try_spawn(answer_object(request, std::move(key)))) {
       reply_error(request, 503, ErrorCode::kUnavailable, "too many requests at once");
     }
-  } else if (path == "/v1/accept-loss") {
+  } else if (path == kAcceptLoss) {
+    if (!names_action(request, "accept-loss")) {
+      return reply_error(request, 400, ErrorCode::kInvalid,
+                         "send the header X-Elastripe: accept-loss");
+    }
     sources_.accept_loss();
     reply_json(request, 202, "{\n  \"accepted\": true\n}\n");
   } else if (path == "/metrics") {

@@ -63,7 +63,8 @@ Result<AdminClient> AdminClient::of_server(std::string_view server) {
   return fail("{} is no elastripe proxy, or its admin interface is off", server);
 }
 
-Result<AdminClient::Answer> AdminClient::request(const std::string& path, bool post) const {
+Result<AdminClient::Answer> AdminClient::request(const std::string& path,
+                                                 const std::string& action) const {
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
                                                                  &curl_easy_cleanup);
   if (!curl) return fail("out of memory");
@@ -76,7 +77,11 @@ Result<AdminClient::Answer> AdminClient::request(const std::string& path, bool p
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, kTimeoutMs);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append_body);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer.body);
-  if (post) {
+  const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(
+      action.empty() ? nullptr : curl_slist_append(nullptr, ("X-Elastripe: " + action).c_str()),
+      &curl_slist_free_all);
+  if (!action.empty()) {
+    curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
     curl_easy_setopt(curl.get(), CURLOPT_POST, 1L);
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, "");
   }
@@ -94,16 +99,14 @@ Result<Json> AdminClient::json_of(const Result<Answer>& answer) const {
   return json;
 }
 
-Result<Json> AdminClient::get(const std::string& path) const {
-  return json_of(request(path, /*post=*/false));
-}
+Result<Json> AdminClient::get(const std::string& path) const { return json_of(request(path)); }
 
-Result<Json> AdminClient::post(const std::string& path) const {
-  return json_of(request(path, /*post=*/true));
+Result<Json> AdminClient::act(const std::string& action) const {
+  return json_of(request("/v1/" + action, action));
 }
 
 Result<> AdminClient::ready() const {
-  const auto answer = request("/readyz", /*post=*/false);
+  const auto answer = request("/readyz");
   if (!answer) return std::unexpected(answer.error());
   if (answer->status != 200) return fail("{}", reason_of(answer->body));
   return {};

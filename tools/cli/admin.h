@@ -17,7 +17,8 @@ class AdminClient {
   // The body of a successful answer, its fields in the proxy's order. A refusal's error is the
   // reason that the proxy gives.
   Result<nlohmann::ordered_json> get(const std::string& path) const;
-  Result<nlohmann::ordered_json> post(const std::string& path) const;
+  // POST /v1/ACTION.
+  Result<nlohmann::ordered_json> act(const std::string& action) const;
   // Success when /readyz says that requests are served; else its reason.
   Result<> ready() const;
 
@@ -28,7 +29,9 @@ class AdminClient {
     long status = 0;
     std::string body;
   };
-  Result<Answer> request(const std::string& path, bool post) const;
+  // A POST when `action` is given, with the header that names it: the proxy asks for that, since no
+  // web page can send it.
+  Result<Answer> request(const std::string& path, const std::string& action = {}) const;
   Result<nlohmann::ordered_json> json_of(const Result<Answer>& answer) const;
 
   std::string address_;  // HOST:PORT

@@ -140,7 +140,7 @@ Result<> object(const Globals& globals, const std::string& key) {
 Result<> accept_loss(const Globals& globals) {
   const auto admin = AdminClient::of_server(globals.server);
   if (!admin) return std::unexpected(admin.error());
-  const auto answer = admin->post("/v1/accept-loss");
+  const auto answer = admin->act("accept-loss");
   if (!answer) return std::unexpected(answer.error());
   if (globals.json) print_json(*answer);
   return {};

@@ -41,13 +41,14 @@ struct Fixture {
     loop.stop();
     thread.join();
   }
-  std::string ask(const std::string& method, const std::string& path) {
+  std::string ask(const std::string& method, const std::string& path,
+                  const std::string& headers = "") {
     const SocketAddress address = resolve("127.0.0.1", port).value();
     Fd client(socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(connect(client.get(), reinterpret_cast<const sockaddr*>(&address.storage),
                     address.length) == 0);
     const std::string request =
-        method + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        method + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers + "\r\n";
     REQUIRE(write(client.get(), request.data(), request.size()) ==
             static_cast<ssize_t>(request.size()));
     std::string answer;
@@ -102,14 +103,36 @@ TEST_CASE("accepting a loss needs a POST") {
   Fixture f;
   REQUIRE(f.ask("GET", "/v1/accept-loss").find(" 405 ") != std::string::npos);
   REQUIRE(f.accepted == 0);
-  REQUIRE(f.ask("POST", "/v1/accept-loss").find(" 202 ") != std::string::npos);
+  REQUIRE(f.ask("POST", "/v1/accept-loss", "X-Elastripe: accept-loss\r\n").find(" 202 ") !=
+          std::string::npos);
   REQUIRE(f.accepted == 1);
+}
+
+TEST_CASE("what a web page can send accepts no loss") {
+  Fixture f;
+  const std::string form = "Content-Type: text/plain\r\nOrigin: http://example.org\r\n";
+  REQUIRE(f.ask("POST", "/v1/accept-loss", form).find(" 400 ") != std::string::npos);
+  REQUIRE(f.ask("POST", "/v1/accept-loss", "X-Elastripe: yes\r\n").find(" 400 ") !=
+          std::string::npos);
+  const std::string preflight =
+      f.ask("OPTIONS", "/v1/accept-loss",
+            "Origin: http://example.org\r\nAccess-Control-Request-Method: POST\r\n"
+            "Access-Control-Request-Headers: x-elastripe\r\n");
+  REQUIRE(preflight.find(" 405 ") != std::string::npos);
+  REQUIRE(preflight.find("Access-Control-Allow") == std::string::npos);
+  REQUIRE(f.accepted == 0);
 }
 
 TEST_CASE("other paths and methods are refused") {
   Fixture f;
   REQUIRE(f.ask("GET", "/nonsense").find(" 404 ") != std::string::npos);
-  REQUIRE(f.ask("POST", "/v1/status").find(" 405 ") != std::string::npos);
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"}) {
+    INFO(method);
+    const std::string answer = f.ask(method, "/v1/status");
+    REQUIRE(answer.find(" 405 ") != std::string::npos);
+    REQUIRE(answer.find("Allow: GET, HEAD\r\n") != std::string::npos);
+    REQUIRE(answer.find("\"error\": \"invalid\"") != std::string::npos);
+  }
   REQUIRE(f.ask("GET", "/v1/status").find("\"state\": \"starting\"") != std::string::npos);
   REQUIRE(f.ask("GET", "/v1/nodes").find("\"nodes\": []") != std::string::npos);
 }
