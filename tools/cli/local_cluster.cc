@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -111,6 +112,15 @@ Finished run(const std::vector<std::string>& argv) {
   return finished;
 }
 
+// What start() writes; other files of the directory are not ours.
+bool is_process_file(const std::filesystem::path& path) {
+  const std::string ending = path.extension();
+  const std::string name = path.stem();
+  if (ending != ".pid" && ending != ".log") return false;
+  return name == kProxyName || (name.size() > 1 && name[0] == 'n' &&
+                                name.find_first_not_of("0123456789", 1) == std::string::npos);
+}
+
 }  // namespace
 
 std::vector<std::string> LocalCluster::names() const {
@@ -171,22 +181,36 @@ Result<> LocalCluster::write_files() const {
   std::error_code error;
   std::filesystem::create_directories(dir_, error);
   if (error) return fail("cannot make {}: {}", dir_.string(), error.message());
+  // what an earlier cluster of this directory left, with as many nodes as it had
+  std::vector<std::filesystem::path> left;
   for (const auto& entry : std::filesystem::directory_iterator(dir_, error)) {
-    const auto ending = entry.path().extension();
-    // what an earlier cluster of this directory left
-    if (ending == ".pid" || ending == ".log") std::filesystem::remove(entry.path(), error);
+    if (is_process_file(entry.path())) left.push_back(entry.path());
   }
+  for (const auto& path : left) std::filesystem::remove(path, error);
   if (auto done = write_text(dir_ / "elastripe.yaml", config_of(settings_)); !done) return done;
   return write_text(dir_ / "cluster.json", to_json(settings_).dump(2) + "\n");
 }
 
+// From a file elsewhere: a start that is refused leaves the directory as it was.
 Result<> LocalCluster::check_config() const {
-  auto argv = command_of(kProxyName);
-  if (!argv) return std::unexpected(argv.error());
-  argv->emplace_back("--check-config");
-  const Finished finished = run(*argv);
-  if (!finished.ok) return fail("{}", finished.output.substr(0, finished.output.rfind('\n')));
-  return {};
+  std::error_code error;
+  std::string place = std::filesystem::temp_directory_path(error) / "elastripe-XXXXXX";
+  if (error || ::mkdtemp(place.data()) == nullptr) return fail("no room for temporary files");
+  const Finished finished = [&]() -> Finished {
+    const LocalCluster draft(place, settings_);
+    auto argv = draft.command_of(kProxyName);
+    if (!argv) return {false, argv.error()};
+    if (auto done = draft.write_files(); !done) return {false, done.error()};
+    argv->emplace_back("--check-config");
+    return run(*argv);
+  }();
+  std::filesystem::remove_all(place, error);
+  if (finished.ok) return {};
+  std::string reason = finished.output.substr(0, finished.output.rfind('\n'));
+  if (const size_t at = reason.find(place); at != std::string::npos) {
+    reason.replace(at, place.size(), dir_.string());
+  }
+  return fail("{}", reason);
 }
 
 Result<LocalCluster> LocalCluster::create(const std::filesystem::path& dir,
@@ -208,8 +232,8 @@ Result<LocalCluster> LocalCluster::create(const std::filesystem::path& dir,
     }
   }
   LocalCluster cluster(dir, std::move(settings));
-  if (auto done = cluster.write_files(); !done) return std::unexpected(done.error());
   if (auto done = cluster.check_config(); !done) return std::unexpected(done.error());
+  if (auto done = cluster.write_files(); !done) return std::unexpected(done.error());
   return cluster;
 }
 

@@ -47,8 +47,9 @@ struct ProcessStatus {
 
 class LocalCluster {
  public:
-  // Writes the directory's files. Refuses a directory with running processes and taken ports; lets
-  // the proxy check the configuration. Starts nothing.
+  // Refuses a directory with running processes, taken ports, and what the proxy says of the
+  // configuration, and then has changed nothing. Else writes the directory's files and removes the
+  // logs and pids of its earlier cluster. Starts nothing.
   static Result<LocalCluster> create(const std::filesystem::path& dir, ClusterSettings settings);
   // The cluster that was created in the directory.
   static Result<LocalCluster> open(const std::filesystem::path& dir);
