@@ -23,11 +23,35 @@ void World::plan_faults() {
   plan(scenario_.link_cuts, &World::cut_a_link);
   plan(scenario_.proxy_kills, &World::kill_a_proxy);
   plan(scenario_.proxy_pauses, &World::pause_a_proxy);
+  if (scenario_.head_kills > 0 || scenario_.committer_kills > 0) {
+    network_.watch_commits(
+        [this](int proxy, node::NodeId head) { fault_after_commit(proxy, head); });
+  }
+}
+
+// The moments that random kills hardly ever hit.
+void World::fault_after_commit(int proxy, node::NodeId head) {
+  if (calm_) return;
+  if (random_.chance(scenario_.head_kills)) {
+    // The answer has left: it is in the network.
+    events_.after(milliseconds(0), [this, head] {
+      if (!calm_ && network_.node(head).is_up()) kill_node(network_.node(head));
+    });
+  }
+  if (random_.chance(scenario_.committer_kills)) {
+    events_.after(random_.between(Duration::zero(), scenario_.network.slow_max), [this, proxy] {
+      SimProxy& victim = *proxies_[static_cast<size_t>(proxy)];
+      if (!calm_ && victim.is_alive()) kill_proxy(victim);
+    });
+  }
 }
 
 void World::kill_a_node() {
   SimNode& victim = network_.node(doomed_[random_.below(doomed_.size())]);
-  if (!victim.is_up()) return;
+  if (victim.is_up()) kill_node(victim);
+}
+
+void World::kill_node(SimNode& victim) {
   std::set<node::NodeId> failed = failed_;
   failed.insert(victim.id());
   const auto m = static_cast<size_t>(pools_.max_parities());
@@ -79,11 +103,14 @@ void World::cut_a_link() {
 
 void World::kill_a_proxy() {
   SimProxy* proxy = victim_proxy();
-  if (proxy == nullptr) return;
+  if (proxy != nullptr) kill_proxy(*proxy);
+}
+
+void World::kill_proxy(SimProxy& proxy) {
   ++result_.totals.proxy_kills;
-  trace_.add("proxy {} is killed", proxy->id());
-  proxy->kill();
-  const bool was_decider = proxy->decider() != nullptr;
+  trace_.add("proxy {} is killed", proxy.id());
+  proxy.kill();
+  const bool was_decider = proxy.decider() != nullptr;
   if (was_decider) return;  // keep_a_decider() starts the next one
   events_.after(random_.between(milliseconds(10), milliseconds(1000)), [this] {
     if (decider_wanted_) add_proxy();

@@ -139,6 +139,13 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, Answer answ
                  node::name(header->status));
     }
   }
+  if (commit_watch_ != nullptr) {
+    const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
+    if (header && header->opcode == node::Opcode::kRecordApply &&
+        header->status == node::Status::kOk) {
+      commit_watch_(proxy, from);
+    }
+  }
   if (random_.chance(profile_.drop_reply)) {
     ++counters_.dropped;
     trace_.add("p{} <- n{} reply dropped", proxy, from);

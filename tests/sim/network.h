@@ -54,6 +54,10 @@ class Network {
       std::function<std::optional<Duration>(int proxy, node::NodeId, const node::RequestHeader&)>;
   void set_delay_rule(DelayRule rule) { delay_rule_ = std::move(rule); }
 
+  // Called when a node has answered an APPLY with kOk, before its answer leaves.
+  using CommitWatch = std::function<void(int proxy, node::NodeId head)>;
+  void watch_commits(CommitWatch watch) { commit_watch_ = std::move(watch); }
+
   // `answer` is called at most twice, and maybe never; the first counts. It gets the reply's bytes.
   using Answer = std::function<void(Result<std::string>)>;
   void send(int proxy, node::NodeId to, std::string frame, Answer answer);
@@ -89,6 +93,7 @@ class Network {
   std::set<std::pair<int, node::NodeId>> cuts_;
   std::vector<Flight> held_;
   DelayRule delay_rule_;
+  CommitWatch commit_watch_;
   Counters counters_;
 };
 

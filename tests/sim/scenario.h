@@ -44,6 +44,10 @@ struct Scenario {
   double quick_restarts = 0.3;    // before anybody may have noticed
   bool restart_together = false;  // on the full second
   double silent_kills = 0.3;      // machines that vanish instead of refusing
+  // After a commit at a head, before its proxy hears of it: the head dies; the proxy does, a moment
+  // later.
+  double head_kills = 0;
+  double committer_kills = 0;
   Duration faults_until = std::chrono::seconds(4);
   Duration fault_max = std::chrono::milliseconds(2500);  // how long stalls, cuts and pauses take
   // Faults hit the decider's links and process rather than others', as often.

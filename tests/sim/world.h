@@ -93,9 +93,12 @@ class World {
   // Faults.
   void plan_faults();
   void kill_a_node();
+  void kill_node(SimNode& victim);
+  void fault_after_commit(int proxy, node::NodeId head);
   void stall_a_node();
   void cut_a_link();
   void kill_a_proxy();
+  void kill_proxy(SimProxy& proxy);
   void pause_a_proxy();
   SimProxy* victim_proxy();
   Task<void> look_for_leaks();
