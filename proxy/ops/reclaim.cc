@@ -173,6 +173,7 @@ Task<Result<void>> add_orphans(OpsContext& ops, MapPtr map, NodeId on,
   std::map<std::string, std::vector<node::ScannedShard>> by_key;
   for (auto& shard : shards) by_key[shard.key].push_back(shard);
   std::vector<std::string> keys;
+  keys.reserve(by_key.size());
   for (const auto& [key, _] : by_key) keys.push_back(key);
   co_return co_await in_batches(
       keys.size(), [&](size_t i) { return read_at_tail(ops, map, keys[i]); },
@@ -236,8 +237,8 @@ Task<Result<ChainCommit>> fence_key(OpsContext& ops, MapPtr map, std::string key
   if (!tail) co_return fail(tail.error());
   const uint64_t expected = tail->record != nullptr ? tail->record->meta.version : tail->floor;
   if (mutant(Mutant::kReclaimWithoutFence) || mutant(Mutant::kReclaimByTimer)) {
-    static const auto kNothing = std::make_shared<const node::Record>();
-    co_return ChainCommit{tail->record != nullptr ? tail->record : kNothing, false};
+    static const auto nothing = std::make_shared<const node::Record>();
+    co_return ChainCommit{tail->record != nullptr ? tail->record : nothing, false};
   }
   node::Id128 attempt_id = ops.ids.next();
   if (mutant(Mutant::kAttemptIsTxid) && tail->record != nullptr &&

@@ -51,6 +51,7 @@ Task<Result<void>> mark(NodeClient& nodes, MapPtr map, NodeId to, node::MarkSync
 Task<Result<void>> mark_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
                             node::MarkSyncedRequest message, TimePoint deadline) {
   std::vector<Task<Result<void>>> marks;
+  marks.reserve(homes.size());
   for (const NodeId home : homes) marks.push_back(mark(nodes, map, home, message, deadline));
   for (auto& marked : co_await when_all(std::move(marks))) {
     if (!marked) co_return fail(marked.error());
@@ -66,6 +67,7 @@ Task<Result<void>> store_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> 
   message.sync = true;
   message.key = std::move(key);
   std::vector<Task<Result<void>>> stores;
+  stores.reserve(homes.size());
   for (const NodeId home : homes) {
     stores.push_back(store_record(nodes, map, home, message, record, deadline));
   }
@@ -94,6 +96,7 @@ Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePo
   std::vector<NodeId> nodes = sources_of(partition);
   if (!mutant(Mutant::kSyncOneSource) || nodes.empty()) add_missing(nodes, partition.homes);
   std::vector<Task<Result<RecordReply>>> reads;
+  reads.reserve(nodes.size());
   for (const NodeId id : nodes) {
     reads.push_back(read_record(ops.nodes, map, id, Role::kAny, key, /*if_version=*/0,
                                 call_deadline(ops, deadline)));
@@ -266,6 +269,7 @@ Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop
   }
 
   std::vector<Task<Result<Floors>>> scans;
+  scans.reserve(wanted.size());
   for (const auto& [source, bits] : wanted) scans.push_back(scan_source(ops, map, source, bits));
   const auto scanned = co_await when_all(std::move(scans));
   Result<void> result;

@@ -125,6 +125,7 @@ bool is_process_file(const std::filesystem::path& path) {
 
 std::vector<std::string> LocalCluster::names() const {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(settings_.nodes) + 1);
   for (int i = 0; i < settings_.nodes; ++i) names.push_back("n" + std::to_string(i));
   names.emplace_back(kProxyName);
   return names;
