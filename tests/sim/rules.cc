@@ -102,10 +102,24 @@ Scenario deaths_of_heads(std::string name) {
   return s;
 }
 
+// Commits that come very late, within their epoch: after reclaim has dealt with their shards.
+Scenario late_commits(std::string name) {
+  Scenario s = based_on("uploads", std::move(name));
+  s.network.late = 0.03;
+  s.network.late_max = seconds(10);
+  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
+  s.faults_until = seconds(16);
+  s.think_max = seconds(1);
+  s.expiring = 0;
+  s.weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 30, 2};
+  return s;
+}
+
 // What a fence that does nothing leaves behind is a leak at best: here, only lost data counts.
-Scenario uploads_that_stop() {
-  Scenario s = based_on("uploads", "attempt-id");
+Scenario fences_that_do_nothing() {
+  Scenario s = late_commits("attempt-id");
   s.check_leaks = false;
+  s.weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 2, 2};
   return s;
 }
 
@@ -113,8 +127,8 @@ Scenario uploads_that_stop() {
 // replaced: while the homes' floors differ, a fence that names one of them is refused.
 Scenario orphans_of_missing() {
   Scenario s = based_on("uploads", "sync-floor");
-  s.network.drop = 0.05;
-  s.node_kills = 6;
+  s.network.drop = 0.02;
+  s.node_kills = 12;
   s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
   s.clients = 2;
   s.operations = 14;
@@ -155,7 +169,8 @@ const std::vector<Rule>& rules() {
       RULE(kAckBeforeTail, "rule 5: a write is acknowledged after the tail has it", plain("ack")),
       RULE(kReadHead, "rule 5: reads are decided at the tail", plain("read-head")),
       RULE(kMismatchIsFailure, "rule 6: a mismatch may hide one's own commit", plain("mismatch")),
-      RULE(kAttemptIsTxid, "rule 6: an attempt's id is not its data_txid", uploads_that_stop()),
+      RULE(kAttemptIsTxid, "rule 6: an attempt's id is not its data_txid",
+           fences_that_do_nothing()),
       RULE(kResendAlways, "rule 6: an unconditional commit is never sent twice",
            based_on("calm", "resend")),
       RULE(kRestampEpoch, "rule 6a: an operation in flight keeps its epoch",
@@ -172,7 +187,7 @@ const std::vector<Rule>& rules() {
            deaths_in_commits("superseded")),
       RULE(kDeleteForgets, "rule 9: a DELETE leaves a tombstone", plain("delete")),
       RULE(kDropWithoutFloor, "rule 9: tombstones go only after the floor was raised",
-           plain("floor")),
+           late_commits("floor")),
       RULE(kSyncForgetsFloor, "rule 9: sync transfers the floor", orphans_of_missing()),
   };
 #undef RULE
