@@ -105,7 +105,7 @@ Scenario deaths_of_heads(std::string name) {
 // Commits that come very late, within their epoch: after reclaim has dealt with their shards.
 Scenario late_commits(std::string name) {
   Scenario s = based_on("uploads", std::move(name));
-  s.network.late = 0.03;
+  s.network.late = 0.08;
   s.network.late_max = seconds(10);
   s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
   s.faults_until = seconds(16);
@@ -118,6 +118,7 @@ Scenario late_commits(std::string name) {
 // What a fence that does nothing leaves behind is a leak at best: here, only lost data counts.
 Scenario fences_that_do_nothing() {
   Scenario s = late_commits("attempt-id");
+  s.network.late = 0.03;
   s.check_leaks = false;
   s.weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 2, 2};
   return s;
