@@ -1,5 +1,7 @@
 """Memory of a real elastripe-node: full is a clean refusal, and no size keeps what another needs."""
 
+import time
+
 import node_frames as nf
 import pytest
 
@@ -11,8 +13,28 @@ def pattern(number, size):
     return (b"%016d" % number * (size // 16 + 1))[:size]
 
 
+class Fullness:
+    """Tells a full node from one that is busy moving a page from one size to another: that one refuses
+    for a moment, says that it has bytes free, and takes more soon."""
+
+    DEADLINE_S = 10
+
+    def __init__(self, c):
+        self.c = c
+        self.last_progress = time.monotonic()
+
+    def is_full(self, statuses):
+        if nf.OK in statuses:
+            self.last_progress = time.monotonic()
+        if nf.NO_SPACE not in statuses:
+            return False
+        waited = time.monotonic() - self.last_progress
+        return self.c.hello().free_bytes == 0 or waited > self.DEADLINE_S
+
+
 def fill_shards(c, size, limit=1 << 20):
-    """Writes shards until the node refuses; returns their numbers."""
+    """Writes shards until the node is full; returns their numbers."""
+    fullness = Fullness(c)
     stored = []
     for start in range(0, limit, BATCH):
         numbers = range(start, start + BATCH)
@@ -21,7 +43,7 @@ def fill_shards(c, size, limit=1 << 20):
         statuses = [c.receive().status for _ in numbers]
         assert set(statuses) <= {nf.OK, nf.NO_SPACE}, statuses
         stored += [n for n, status in zip(numbers, statuses) if status == nf.OK]
-        if nf.NO_SPACE in statuses:
+        if fullness.is_full(statuses):
             return stored
     raise AssertionError("the node never became full")
 
@@ -33,7 +55,8 @@ def delete_shards(c, numbers):
 
 
 def fill_records(c, size, version):
-    """RECORD_STORE of new keys until the node refuses; returns their numbers."""
+    """RECORD_STORE of new keys until the node is full; returns their numbers."""
+    fullness = Fullness(c)
     stored = []
     for start in range(0, 1 << 20, BATCH):
         numbers = range(start, start + BATCH)
@@ -42,7 +65,7 @@ def fill_records(c, size, version):
         statuses = [c.receive().status for _ in numbers]
         assert set(statuses) <= {nf.OK, nf.NO_SPACE}, statuses
         stored += [n for n, status in zip(numbers, statuses) if status == nf.OK]
-        if nf.NO_SPACE in statuses:
+        if fullness.is_full(statuses):
             return stored
     raise AssertionError("the node never became full")
 
