@@ -48,7 +48,8 @@ struct ClusterStatus {
   uint32_t partitions_lost = 0;
 };
 
-// Runs on the control thread, on its own NodeClient, so that no data load delays a heartbeat.
+// Runs on the control thread, with a NodeClient that clients' commands do not use. Its own sync and
+// reclaim share it with the heartbeats.
 class Decider {
  public:
   Decider(OpsContext& ops, DeciderSettings settings);
