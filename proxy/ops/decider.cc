@@ -88,7 +88,9 @@ void Decider::Impl::note_free_bytes() {
   std::vector<uint64_t> by_node;
   by_node.reserve(peers_.size());
   for (const Peer& peer : peers_) {
-    by_node.push_back(peer.is_judged() ? peer.free_bytes : UINT64_MAX);
+    // Who has not answered is unknown, not full: it may be served before the next turn corrects it.
+    const bool has_told = peer.report.verdict == Verdict::kAnswers;
+    by_node.push_back(has_told ? peer.free_bytes : UINT64_MAX);
   }
   ops_.map.note_free_bytes(std::move(by_node));
 }
