@@ -9,7 +9,7 @@ namespace elastripe::metric_names {
 
 // {command, status}
 inline constexpr MetricName kCommands{"elastripe_commands_total", "Client commands answered."};
-// {command, path}; path is inline, striped or degraded
+// {command, path}; path is inline (records only), striped or degraded; of a store, by its value
 inline constexpr MetricName kRequestDuration{"elastripe_request_duration_seconds",
                                              "Time from a command read to its reply composed."};
 inline constexpr MetricName kConnections{"elastripe_client_connections",
@@ -40,8 +40,35 @@ inline constexpr MetricName kNodeReceivedBytes{"elastripe_node_received_bytes_to
 inline constexpr MetricName kEpoch{"elastripe_epoch", "Number of the cluster map's epoch."};
 // {kind}; kind is record or shard
 inline constexpr MetricName kStoredBytes{"elastripe_stored_bytes", "Bytes stored on the nodes."};
+// {node}
+inline constexpr MetricName kNodeFreeBytes{
+    "elastripe_node_free_bytes", "What new data can still take on the node; 0 while it is not up."};
+// {state}; state is synced, unsynced or lost
+inline constexpr MetricName kPartitions{"elastripe_partitions", "Partitions of the cluster map."};
+
+// What flows count (OpsCounters).
 inline constexpr MetricName kDegradedReads{"elastripe_degraded_reads_total",
-                                           "Segments read by decoding around missing shards."};
+                                           "Objects read through missing shards."};
+inline constexpr MetricName kDegradedWrites{
+    "elastripe_degraded_writes_total",
+    "Commits acknowledged with less redundancy than their scheme has."};
+inline constexpr MetricName kUnknownOutcomes{"elastripe_unknown_outcomes_total",
+                                             "Operations that may or may not have taken effect."};
+inline constexpr MetricName kCommitConflicts{
+    "elastripe_commit_conflicts_total",
+    "Values written again because another writer or a fence came first."};
+inline constexpr MetricName kReprepares{
+    "elastripe_reprepares_total",
+    "Striped values prepared again because the cluster map changed before their commit."};
+inline constexpr MetricName kKeySyncs{"elastripe_key_syncs_total", "Keys synced by themselves."};
+inline constexpr MetricName kPartitionSyncs{"elastripe_partition_syncs_total",
+                                            "Partitions synced."};
+inline constexpr MetricName kFences{"elastripe_fences_total", "Records fenced."};
+inline constexpr MetricName kReclaimedShards{"elastripe_reclaimed_shards_total",
+                                             "Orphaned shards that reclaim deleted."};
+inline constexpr MetricName kReclaimedRecords{
+    "elastripe_reclaimed_records_total",
+    "Expired records that reclaim deleted, and tombstones that it collected."};
 
 // From 50 microseconds to 10 seconds: an inline get and the deadline of a request.
 inline constexpr std::array kDurationBounds{0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025,

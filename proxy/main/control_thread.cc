@@ -1,7 +1,6 @@
 #include "proxy/main/control_thread.h"
 
 #include "proxy/base/log.h"
-#include "proxy/base/metric_names.h"
 
 namespace elastripe {
 namespace {
@@ -24,50 +23,25 @@ DeciderSettings decider_settings(const Config& config) {
   return settings;
 }
 
+std::vector<std::string> node_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const NodeConfig& node : config.nodes) names.push_back(node.name);
+  return names;
+}
+
 }  // namespace
-
-// Gauges of the cluster, refreshed when metrics are asked for: on the control thread, by the admin
-// interface.
-class ControlThread::ClusterGauges {
- public:
-  explicit ClusterGauges(ProxyShared& shared)
-      : epoch_(shared.registry.gauge(metric_names::kEpoch)),
-        record_bytes_(shared.registry.gauge(metric_names::kStoredBytes, {{"kind", "record"}})),
-        shard_bytes_(shared.registry.gauge(metric_names::kStoredBytes, {{"kind", "shard"}})) {
-    for (const NodeConfig& node : shared.config.nodes) {
-      up_.push_back(&shared.registry.gauge(metric_names::kNodeUp, {{"node", node.name}}));
-    }
-  }
-
-  void refresh(const ClusterStatus& status) {
-    epoch_.set(status.epoch.number);
-    uint64_t record_bytes = 0;
-    uint64_t shard_bytes = 0;
-    for (size_t i = 0; i < status.nodes.size() && i < up_.size(); ++i) {
-      const bool up = status.nodes[i].info.state == node::NodeState::kUp;
-      up_[i]->set(up ? 1 : 0);
-      if (!up) continue;
-      record_bytes += status.nodes[i].statistics.record_bytes;
-      shard_bytes += status.nodes[i].statistics.shard_bytes;
-    }
-    record_bytes_.set(static_cast<int64_t>(record_bytes));
-    shard_bytes_.set(static_cast<int64_t>(shard_bytes));
-  }
-
- private:
-  Gauge& epoch_;
-  Gauge& record_bytes_;
-  Gauge& shard_bytes_;
-  std::vector<Gauge*> up_;
-};
 
 ControlThread::ControlThread(ProxyShared& shared, Fd admin_socket)
     : shared_(shared),
       environment_(shared, kStagedBytes, kCacheBytes),
       decider_(environment_.ops(), decider_settings(shared.config)),
       admin_(environment_.loop(), std::move(admin_socket), shared.registry, admin_sources()),
-      gauges_(std::make_shared<ClusterGauges>(shared)) {
-  shared.registry.add_collector([this] { gauges_->refresh(decider_.status()); });
+      cluster_metrics_(shared.registry, node_names(shared.config)),
+      ops_metrics_(shared.registry) {
+  shared.registry.add_collector([this] {
+    cluster_metrics_.refresh(decider_.status());
+    ops_metrics_.publish(environment_.ops().counters);
+  });
 }
 
 AdminSources ControlThread::admin_sources() {

@@ -2,10 +2,11 @@
 // no data load delays a heartbeat.
 #pragma once
 
-#include <memory>
 #include <thread>
 
 #include "proxy/admin/admin_server.h"
+#include "proxy/admin/cluster_metrics.h"
+#include "proxy/admin/ops_metrics.h"
 #include "proxy/main/flow_environment.h"
 #include "proxy/ops/decider.h"
 
@@ -21,8 +22,6 @@ class ControlThread {
   void join();
 
  private:
-  class ClusterGauges;
-
   AdminSources admin_sources();
   Task<void> run_decider();
   Task<void> finish();
@@ -32,7 +31,8 @@ class ControlThread {
   FlowEnvironment environment_;
   Decider decider_;
   AdminServer admin_;
-  std::shared_ptr<ClusterGauges> gauges_;
+  ClusterMetrics cluster_metrics_;
+  OpsMetrics ops_metrics_;
   Scope flows_;
   Scope ending_;
   bool shutting_down_ = false;

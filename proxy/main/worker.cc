@@ -1,5 +1,6 @@
 #include "proxy/main/worker.h"
 
+#include "proxy/admin/ops_metrics.h"
 #include "proxy/base/metric_names.h"
 
 namespace elastripe {
@@ -25,22 +26,21 @@ class Worker::Publisher : private Timer {
   Publisher(FlowEnvironment& environment, ProxyShared& shared)
       : environment_(environment),
         budget_(environment.ops().staged_bytes.free()),
-        degraded_reads_(shared.registry.counter(metric_names::kDegradedReads)),
+        counters_(shared.registry),
         staged_(shared.registry.gauge(metric_names::kStagedBytes)) {
     on_timer();
   }
 
  private:
   void on_timer() override {
-    const OpsCounters& counters = environment_.ops().counters;
-    degraded_reads_.add(counters.degraded_reads - degraded_reads_.value());
+    counters_.publish(environment_.ops().counters);
     staged_.set(static_cast<int64_t>(budget_ - environment_.ops().staged_bytes.free()));
     environment_.loop().arm(*this, environment_.loop().now() + kPublishEvery);
   }
 
   FlowEnvironment& environment_;
   const uint64_t budget_;
-  Counter& degraded_reads_;
+  OpsMetrics counters_;
   Gauge& staged_;
 };
 

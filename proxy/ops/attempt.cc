@@ -47,6 +47,11 @@ Task<Result<void>> before_retry(OpsContext& ops, MapPtr tried, Error error, Time
   }
 }
 
+std::unexpected<Error> unknown_outcome(OpsContext& ops, std::string why) {
+  ++ops.counters.unknown_outcomes;
+  return fail(Error{ErrorCode::kUnknownOutcome, std::move(why)});
+}
+
 TimePoint call_deadline(const OpsContext& ops, TimePoint deadline) {
   return std::min(deadline, ops.clock.now() + ops.settings.node_timeout);
 }

@@ -18,6 +18,9 @@ bool is_worth_retrying(const Error& error);
 // has come, and at once if trying again can not help.
 Task<Result<void>> before_retry(OpsContext& ops, MapPtr tried, Error error, TimePoint deadline);
 
+// How an operation ends that may or may not have taken effect, or may yet; counted.
+std::unexpected<Error> unknown_outcome(OpsContext& ops, std::string why);
+
 // The deadline of one call: the node's share of what is left.
 TimePoint call_deadline(const OpsContext& ops, TimePoint deadline);
 

@@ -1,5 +1,6 @@
 #include "proxy/ops/commit.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "proxy/ops/attempt.h"
@@ -137,8 +138,16 @@ bool covers(const node::Record* record, uint64_t known_version) {
   return recent.size() < node::kRecentAttempts || recent.front().version <= known_version;
 }
 
-Error unknown_outcome(const std::string& why) {
-  return {ErrorCode::kUnknownOutcome, "outcome unknown: " + why};
+// Of a commit that has reached the tail of `map`: is there less of it than its scheme promises?
+void count_degraded(OpsContext& ops, const node::ClusterMap& map, const Commit& commit) {
+  const int m = ops.pools.pool_of(commit.key).scheme.m;
+  const auto lacks_shards = [](const node::Segment& segment) {
+    return std::ranges::find(segment.placement, kNoNode) != segment.placement.end();
+  };
+  if (!chain_of(map, commit.key).survives(m) ||
+      std::ranges::any_of(commit.content.segments, lacks_shards)) {
+    ++ops.counters.degraded_writes;
+  }
 }
 
 CommitResult found_committed(const Commit& commit, RecordPtr record) {
@@ -196,7 +205,10 @@ Task<Result<CommitResult>> settle(OpsContext& ops, MapPtr pinned, Commit commit,
     }
     const auto look = co_await look_at_head(ops, map, is_newer, commit, deadline);
     const Verdict verdict = look ? look->verdict : Verdict::kCannotTell;
-    if (verdict == Verdict::kCommitted) co_return found_committed(commit, look->record);
+    if (verdict == Verdict::kCommitted) {
+      count_degraded(ops, *map, commit);
+      co_return found_committed(commit, look->record);
+    }
     if (verdict == Verdict::kNeverCommits) {
       co_return fail(ErrorCode::kStaleEpoch, "not committed: {}", why.message);
     }
@@ -205,8 +217,7 @@ Task<Result<CommitResult>> settle(OpsContext& ops, MapPtr pinned, Commit commit,
     if (!again) break;
     map = ops.map.current();
   }
-  ++ops.counters.unknown_outcomes;
-  co_return fail(unknown_outcome(why.message));
+  co_return unknown_outcome(ops, why.message);
 }
 
 }  // namespace
@@ -233,8 +244,9 @@ Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, Record
   fence.mutation = Mutation::kFence;
   fence.attempt_id = ops.ids.next();
   const NodeId head = chain_of(*map, fence.key).head();
-  co_await ops.nodes.call(head, stamp_for(*map, head), apply_request(*map, fence),
-                          call_deadline(ops, deadline));
+  const auto reply = co_await ops.nodes.call(
+      head, stamp_for(*map, head), apply_request(*map, fence), call_deadline(ops, deadline));
+  if (reply && reply->status() == Status::kOk) ++ops.counters.fences;
 }
 
 Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline) {
@@ -255,7 +267,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
         co_return fail(reply.error());  // never sent
       }
       if (reply.error().code == ErrorCode::kCancelled) {
-        co_return fail(unknown_outcome("shutting down"));
+        co_return unknown_outcome(ops, "shutting down");
       }
       co_return co_await settle(ops, map, commit, reply.error(), deadline);
     }
@@ -292,9 +304,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
       }
     }
     if (pushed) {
-      if (committed && !chain.survives(ops.pools.pool_of(commit.key).scheme.m)) {
-        ++ops.counters.degraded_writes;
-      }
+      if (committed) count_degraded(ops, *map, commit);
       co_return std::move(result);
     }
     if (!committed) {

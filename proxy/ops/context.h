@@ -39,19 +39,20 @@ struct OpsSettings {
   Duration tombstone_keep = std::chrono::seconds(60);
 };
 
-// What flows count; the proxy shows them as metrics, the simulator in its report. Owned by one
-// thread.
+// What flows count; the proxy shows them as metrics (proxy/admin/ops_metrics.h), the simulator in
+// its report. Owned by one thread.
 struct OpsCounters {
-  uint64_t degraded_reads = 0;
-  uint64_t degraded_writes = 0;
-  uint64_t unknown_outcomes = 0;
-  uint64_t commit_conflicts = 0;
-  uint64_t reprepares = 0;
-  uint64_t key_syncs = 0;
+  uint64_t degraded_reads = 0;    // objects read through missing shards
+  uint64_t degraded_writes = 0;   // commits with fewer homes or shards than the scheme has
+  uint64_t unknown_outcomes = 0;  // operations that ended with kUnknownOutcome
+  uint64_t commit_conflicts =
+      0;                    // values prepared again, since another writer or a fence came first
+  uint64_t reprepares = 0;  // values prepared again, since the map changed before the commit
+  uint64_t key_syncs = 0;   // keys that were synced by themselves
   uint64_t partition_syncs = 0;
   uint64_t fences = 0;
-  uint64_t reclaimed_shards = 0;
-  uint64_t reclaimed_records = 0;
+  uint64_t reclaimed_shards = 0;   // by reclaim; deletions after a grace are not counted
+  uint64_t reclaimed_records = 0;  // expired ones, and tombstones
 };
 
 struct OpsContext {

@@ -15,7 +15,8 @@ namespace {
 
 using BytesResult = Result<ObjectBytes>;
 
-Result<VersionedRead> found(RecordPtr record, ObjectBytes bytes) {
+Result<VersionedRead> found(OpsContext& ops, RecordPtr record, ObjectBytes bytes) {
+  if (bytes.is_degraded) ++ops.counters.degraded_reads;
   VersionedRead read;
   read.record = std::move(record);
   read.is_live = true;
@@ -50,7 +51,7 @@ Task<Result<VersionedRead>> read_bytes(OpsContext& ops, MapPtr map, std::string 
   ops.cache.put(key, record);
   auto bytes = co_await read_object(ops, map, record, deadline);
   if (!bytes) co_return fail(bytes.error());
-  co_return found(std::move(record), std::move(*bytes));
+  co_return found(ops, std::move(record), std::move(*bytes));
 }
 
 namespace {
@@ -77,7 +78,7 @@ Task<Result<VersionedRead>> try_read(OpsContext& ops, MapPtr map, std::string ke
     co_return co_await read_value(ops, map, key, tail->record, deadline);
   }
   if (!bytes) co_return fail(bytes.error());
-  co_return found(cached, std::move(*bytes));
+  co_return found(ops, cached, std::move(*bytes));
 }
 
 }  // namespace
@@ -105,10 +106,9 @@ Task<Result<VersionedRead>> read_versioned(OpsContext& ops, std::string key, Tim
   }
 }
 
-ReadOutcome found_object(OpsContext& ops, VersionedRead read) {
+ReadOutcome found_object(VersionedRead read) {
   ReadOutcome outcome;
   outcome.path = read.path;
-  if (read.path == ReadPath::kDegraded) ++ops.counters.degraded_reads;
   const auto& content = read.record->content;
   outcome.object =
       Object{content.flags, cas_of(read.record->meta), content.size, std::move(read.value)};
@@ -119,7 +119,7 @@ Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, TimePoint
   auto read = co_await read_versioned(ops, std::move(key), deadline);
   if (!read) co_return fail(read.error());
   if (!read->is_live) co_return ReadOutcome{};
-  co_return found_object(ops, std::move(*read));
+  co_return found_object(std::move(*read));
 }
 
 }  // namespace elastripe

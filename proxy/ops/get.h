@@ -21,6 +21,6 @@ Task<Result<VersionedRead>> read_bytes(OpsContext& ops, MapPtr map, std::string 
                                        RecordPtr record, TimePoint deadline);
 
 // What a client gets of a record that was live when it was read.
-ReadOutcome found_object(OpsContext& ops, VersionedRead read);
+ReadOutcome found_object(VersionedRead read);
 
 }  // namespace elastripe

@@ -94,10 +94,9 @@ Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request,
 
 namespace {
 
-Result<CounterOutcome> counter_value(const CommitResult& result) {
+Result<CounterOutcome> counter_value(OpsContext& ops, const CommitResult& result) {
   if (!result.is_exact) {
-    return fail(ErrorCode::kUnknownOutcome,
-                "outcome unknown: the counter was changed, and changed again since");
+    return unknown_outcome(ops, "the counter was changed, and changed again since");
   }
   const auto& text = result.record->content.value;
   CounterOutcome outcome;
@@ -162,7 +161,7 @@ Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest requ
   switch (result->status) {
     case CommitStatus::kCommitted:
       after_commit(ops, request.key, *result);
-      co_return counter_value(*result);
+      co_return counter_value(ops, *result);
     case CommitStatus::kNotNumber:
       co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     case CommitStatus::kNotInline:

@@ -79,7 +79,6 @@ Result<void> place(OpsContext& ops, const node::ClusterMap& map, const StagedObj
     chosen = choose_nodes(map, ops.ring, partition, open.size() - missing, kept);
   }
   if (!chosen) return fail(ErrorCode::kTooFewNodes, "{}", chosen.error().message);
-  if (chosen->size() < open.size()) ++ops.counters.degraded_writes;
   for (size_t n = 0; n < open.size(); ++n) {
     placement[open[n]] = n < chosen->size() ? (*chosen)[n] : kNoNode;
     segment.written[open[n]] = false;

@@ -79,6 +79,7 @@ Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put re
       (void)ops.background.try_spawn(abandon(ops, *staged));
     }
     if (!result || result->status != CommitStatus::kFenced) co_return result;
+    ++ops.counters.commit_conflicts;
     base = std::max(result->floor, result->record == nullptr ? 0 : result->record->meta.version);
     ops.head_floors[(*map)->partition_of(request.commit.key)] = result->floor;
   }

@@ -41,11 +41,11 @@ Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key,
   auto map = current_map(ops);
   if (map && result->is_exact) {
     auto read = co_await read_bytes(ops, *map, key, result->record, deadline);
-    if (read) co_return found_object(ops, std::move(*read));
+    if (read) co_return found_object(std::move(*read));
   }
   auto object = co_await get_object(ops, std::move(key), deadline);
   if (object) co_return object;
-  co_return fail(ErrorCode::kUnknownOutcome, "touched, but not read: {}", object.error().message);
+  co_return unknown_outcome(ops, "touched, but not read: " + object.error().message);
 }
 
 }  // namespace elastripe

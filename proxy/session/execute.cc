@@ -59,6 +59,7 @@ StoreVerb verb_of(Command command) {
 
 Task<void> run_store(Execution& run, ClientCommand& command) {
   run.count(Stat::kCmdSet);
+  if (run.context.ops.stripes(command.key, command.value.size())) run.path = ReadPath::kStriped;
   StoreRequest request;
   request.verb = verb_of(command.command);
   request.key = std::move(command.key);

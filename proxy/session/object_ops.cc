@@ -20,6 +20,9 @@ Task<Result<bool>> FlowOps::touch(std::string key, uint32_t exptime) {
 Task<Result<ReadOutcome>> FlowOps::touch_and_get(std::string key, uint32_t exptime) {
   return touch_and_get_object(context_, std::move(key), exptime, deadline());
 }
+bool FlowOps::stripes(const std::string& key, uint64_t bytes) const {
+  return bytes > context_.pools.pool_of(key).inline_max_bytes;
+}
 std::string FlowOps::not_serving() const {
   return context_.map.current() == nullptr ? context_.map.reason() : std::string();
 }

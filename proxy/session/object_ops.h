@@ -16,6 +16,8 @@ class ObjectOps {
   virtual Task<Result<bool>> remove(std::string key) = 0;
   virtual Task<Result<bool>> touch(std::string key, uint32_t exptime) = 0;
   virtual Task<Result<ReadOutcome>> touch_and_get(std::string key, uint32_t exptime) = 0;
+  // Whether a value of that size is stored in shards under that key.
+  virtual bool stripes(const std::string& key, uint64_t bytes) const = 0;
   // Why the proxy serves nothing now; empty while it serves.
   virtual std::string not_serving() const = 0;
 };
@@ -30,6 +32,7 @@ class FlowOps : public ObjectOps {
   Task<Result<bool>> remove(std::string key) override;
   Task<Result<bool>> touch(std::string key, uint32_t exptime) override;
   Task<Result<ReadOutcome>> touch_and_get(std::string key, uint32_t exptime) override;
+  bool stripes(const std::string& key, uint64_t bytes) const override;
   std::string not_serving() const override;
 
  private:

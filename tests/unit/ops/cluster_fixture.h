@@ -25,7 +25,12 @@ class ClusterFixture {
                 Pool{.prefix = "weak:",
                      .scheme = coding::parse_scheme("rs:2,1").value(),
                      .inline_max_bytes = 64,
-                     .segment_bytes = 4096}}),
+                     .segment_bytes = 4096},
+                Pool{.prefix = "soft:",
+                     .scheme = coding::parse_scheme("rs:2,1").value(),
+                     .inline_max_bytes = 64,
+                     .segment_bytes = 4096,
+                     .degraded_writes = true}}),
         ring_(names(nodes), kPartitions) {
     for (const std::string& name : names(nodes)) {
       decider_settings.nodes.push_back({.name = name, .host = name, .port = 1, .domain = name});

@@ -73,6 +73,9 @@ class FakeOps : public ObjectOps {
     if (!*touched) co_return ReadOutcome{};
     co_return co_await get(key);
   }
+  bool stripes(const std::string&, uint64_t bytes) const override {
+    return bytes > inline_max_bytes;
+  }
   std::string not_serving() const override { return reason; }
 
   std::map<std::string, Entry> entries;
@@ -81,6 +84,7 @@ class FakeOps : public ObjectOps {
   std::vector<std::string> started;
   Turnstile turnstile;
   std::string reason;
+  uint64_t inline_max_bytes = 100;
   uint64_t last_cas = 0;
 
  private:

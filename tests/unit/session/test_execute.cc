@@ -122,6 +122,25 @@ TEST_CASE("errors say what is known about the outcome") {
           "SERVER_ERROR outcome unknown: node n1 did not answer\r\n");
 }
 
+TEST_CASE("the time of a store is counted under the path that its value takes") {
+  Fixture f;
+  f.ops.inline_max_bytes = 3;
+  const auto count_of = [&](const std::string& path) {
+    const std::string start =
+        "elastripe_request_duration_seconds_count{command=\"set\",path=\"" + path + "\"} ";
+    const std::string text = f.registry.text();
+    const size_t at = text.find(start);
+    REQUIRE(at != std::string::npos);
+    return std::stoi(text.substr(at + start.size()));
+  };
+  f.ask("set a 0 0 3\r\n", "one");
+  REQUIRE(count_of("inline") == 1);
+  REQUIRE(count_of("striped") == 0);
+  f.ask("set a 0 0 5\r\n", "three");
+  REQUIRE(count_of("inline") == 1);
+  REQUIRE(count_of("striped") == 1);
+}
+
 TEST_CASE("administrative commands answer as memcached does") {
   Fixture f;
   REQUIRE(f.ask("version\r\n") == "VERSION 1.6.18-elastripe-0.1.0\r\n");

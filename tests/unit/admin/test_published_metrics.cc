@@ -1,0 +1,81 @@
+#include <catch2/catch.hpp>
+
+#include "proxy/admin/cluster_metrics.h"
+#include "proxy/admin/ops_metrics.h"
+
+namespace elastripe {
+namespace {
+
+TEST_CASE("every counter of the flows is a metric, summed over the threads") {
+  MetricRegistry registry;
+  OpsMetrics worker(registry);
+  OpsMetrics control(registry);
+  OpsCounters counted;
+  counted.degraded_reads = 1;
+  counted.degraded_writes = 2;
+  counted.unknown_outcomes = 3;
+  counted.commit_conflicts = 4;
+  counted.reprepares = 5;
+  worker.publish(counted);
+  worker.publish(counted);  // nothing new
+  counted.degraded_reads = 11;
+  worker.publish(counted);
+  OpsCounters of_control;
+  of_control.degraded_reads = 100;
+  of_control.key_syncs = 6;
+  of_control.partition_syncs = 7;
+  of_control.fences = 8;
+  of_control.reclaimed_shards = 9;
+  of_control.reclaimed_records = 10;
+  control.publish(of_control);
+
+  CHECK(registry.value("elastripe_degraded_reads_total") == 111);
+  CHECK(registry.value("elastripe_degraded_writes_total") == 2);
+  CHECK(registry.value("elastripe_unknown_outcomes_total") == 3);
+  CHECK(registry.value("elastripe_commit_conflicts_total") == 4);
+  CHECK(registry.value("elastripe_reprepares_total") == 5);
+  CHECK(registry.value("elastripe_key_syncs_total") == 6);
+  CHECK(registry.value("elastripe_partition_syncs_total") == 7);
+  CHECK(registry.value("elastripe_fences_total") == 8);
+  CHECK(registry.value("elastripe_reclaimed_shards_total") == 9);
+  CHECK(registry.value("elastripe_reclaimed_records_total") == 10);
+}
+
+NodeStatus node_in(node::NodeState state) {
+  NodeStatus node;
+  node.info.state = state;
+  node.free_bytes = 1000;
+  node.statistics.record_bytes = 10;
+  node.statistics.shard_bytes = 100;
+  return node;
+}
+
+TEST_CASE("the gauges show the nodes and partitions of the map") {
+  MetricRegistry registry;
+  ClusterMetrics metrics(registry, {"n0", "n1", "n2"});
+  ClusterStatus status;
+  metrics.refresh(status);  // no map yet
+  CHECK(registry.value("elastripe_epoch") == 0);
+  CHECK(registry.value("elastripe_node_up", {{"node", "n0"}}) == 0);
+
+  status.epoch.number = 7;
+  status.nodes = {node_in(node::NodeState::kUp), node_in(node::NodeState::kUp),
+                  node_in(node::NodeState::kLost)};
+  status.partitions = 16;
+  status.partitions_synced = 9;
+  status.partitions_lost = 2;
+  metrics.refresh(status);
+  CHECK(registry.value("elastripe_epoch") == 7);
+  CHECK(registry.value("elastripe_node_up", {{"node", "n0"}}) == 1);
+  CHECK(registry.value("elastripe_node_up", {{"node", "n2"}}) == 0);
+  CHECK(registry.value("elastripe_node_free_bytes", {{"node", "n0"}}) == 1000);
+  CHECK(registry.value("elastripe_node_free_bytes", {{"node", "n2"}}) == 0);
+  CHECK(registry.value("elastripe_stored_bytes", {{"kind", "record"}}) == 20);
+  CHECK(registry.value("elastripe_stored_bytes", {{"kind", "shard"}}) == 200);
+  CHECK(registry.value("elastripe_partitions", {{"state", "synced"}}) == 9);
+  CHECK(registry.value("elastripe_partitions", {{"state", "unsynced"}}) == 5);
+  CHECK(registry.value("elastripe_partitions", {{"state", "lost"}}) == 2);
+}
+
+}  // namespace
+}  // namespace elastripe
