@@ -9,6 +9,7 @@
 #include "proxy/cluster/membership.h"
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/batches.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
@@ -21,6 +22,7 @@ using node::Status;
 namespace {
 
 constexpr uint32_t kPageBytes = 256 << 10;
+constexpr size_t kKeysAtOnce = 32;  // of each source; heartbeats share the channels
 constexpr size_t kMarksAtOnce = 64;
 
 // Live nodes of all groups.
@@ -135,7 +137,19 @@ namespace {
 
 using Floors = std::map<uint32_t, uint64_t>;  // by partition
 
-// One pass over everything that one source holds of `partitions`, pushed to the homes.
+// One record of a source's scan, to the homes that may lack it.
+Task<Result<void>> push_scanned(OpsContext& ops, MapPtr map, NodeId source,
+                                const node::ScannedRecord& record) {
+  const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
+  Chain chain = chain_of(*map, record.key);
+  if (map->partitions[chain.partition].lost) return sync_key(ops, map, record.key, deadline);
+  std::erase(chain.nodes, source);
+  return store_all(ops.nodes, map, std::move(chain.nodes), record.key,
+                   Buffer::copy_of(record.record), deadline);
+}
+
+// One pass over everything that one source holds of `partitions`, pushed to the homes a few
+// records at a time.
 Task<Result<Floors>> scan_source(OpsContext& ops, MapPtr map, NodeId source,
                                  std::vector<uint8_t> partitions) {
   node::RecordScanRequest message;
@@ -154,22 +168,11 @@ Task<Result<Floors>> scan_source(OpsContext& ops, MapPtr map, NodeId source,
       floors[partition] = std::max(floors[partition], floor);
     }
 
-    const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
-    std::vector<Task<Result<void>>> stores;
-    for (const node::ScannedRecord& record : page->records) {
-      const Chain chain = chain_of(*map, record.key);
-      std::vector<NodeId> homes = chain.nodes;
-      std::erase(homes, source);
-      if (map->partitions[chain.partition].lost) {
-        stores.push_back(sync_key(ops, map, record.key, deadline));
-      } else {
-        stores.push_back(store_all(ops.nodes, map, std::move(homes), record.key,
-                                   Buffer::copy_of(record.record), deadline));
-      }
-    }
-    for (auto& stored : co_await when_all(std::move(stores))) {
-      if (!stored) co_return fail(stored.error());
-    }
+    auto pushed = co_await in_batches(
+        page->records.size(), kKeysAtOnce,
+        [&](size_t i) { return push_scanned(ops, map, source, page->records[i]); },
+        [](size_t, Result<void> stored) { return stored; });
+    if (!pushed) co_return fail(pushed.error());
     message.cursor = page->cursor;
   } while (message.cursor != 0);
   co_return floors;

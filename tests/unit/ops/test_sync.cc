@@ -66,6 +66,37 @@ TEST_CASE("one key is synced on access, before its partition is") {
   }
 }
 
+TEST_CASE("the sweep pushes a page of records a few at a time, not to hold heartbeats up") {
+  ClusterFixture cluster;
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  // All in one partition, so in one page of one source.
+  const auto before = proxy.map().current();
+  const size_t partition = before->partition_of("key0");
+  std::vector<std::string> keys;
+  for (int i = 0; keys.size() < 300; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    if (before->partition_of(key) == partition) keys.push_back(key);
+  }
+  for (const std::string& key : keys) REQUIRE(cluster.put(proxy, key, "value"));
+
+  size_t stores = 0, on_their_way = 0, most = 0;
+  cluster.network().set_delay_rule(
+      [&](int, node::NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        if (header.opcode != node::Opcode::kRecordStore) return std::nullopt;
+        ++stores;
+        most = std::max(most, ++on_their_way);
+        cluster.events().after(10ms, [&] { --on_their_way; });
+        return Duration(10ms);
+      });
+  cluster.node(before->partitions[partition].homes[0]).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return proxy.map().current()->epoch.number > 1; }, 5s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  CHECK(stores >= keys.size());
+  CHECK(most <= 64);
+  for (const std::string& key : keys) CHECK(cluster.get(proxy, key) == "value");
+}
+
 TEST_CASE("a stopped sync marks nothing") {
   ClusterFixture cluster;
   auto& proxy = cluster.add_decider();
