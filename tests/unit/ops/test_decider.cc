@@ -108,6 +108,29 @@ TEST_CASE("a decider that takes over waits two leases for a node that it can not
   CHECK(state_of(second, 0) == NodeState::kSuspect);
 }
 
+TEST_CASE("a node that has told nothing yet is not taken for a full one") {
+  ClusterFixture cluster;
+  auto& first = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+  cluster.node(3).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return state_of(first, 3) == NodeState::kLost; }, 5s));
+  // Its first greeting is refused.
+  auto& second = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 20s));
+  CHECK(second.map().free_bytes(3) == UINT64_MAX);
+
+  cluster.node(3).start();
+  // To the very event with which it is served, before the decider's next turn.
+  REQUIRE(cluster.run_until(
+      [&] {
+        const MapPtr map = second.map().current();
+        return map != nullptr && map->is_up(3);
+      },
+      10s));
+  CHECK(second.map().free_bytes(3) > 0);
+  for (int i = 0; i < 20; ++i) CHECK(cluster.put(second, "key" + std::to_string(i), "value"));
+}
+
 TEST_CASE("two deciders that start at once end with one that serves") {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("seed " << seed);
