@@ -1,7 +1,9 @@
 #include "proxy/admin/admin_server.h"
 
+#include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/http.h>
+#include <event2/util.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -24,6 +26,23 @@ constexpr std::string_view kAcceptLoss = "/v1/accept-loss";
 constexpr uint16_t kAllMethods = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
                                  EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
                                  EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH;
+
+bool is_address(const std::string& host) {
+  in6_addr parsed;
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    return inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &parsed) == 1;
+  }
+  return inet_pton(AF_INET, host.c_str(), &parsed) == 1;
+}
+
+// Against DNS rebinding: a web page can have its own name resolve to this interface and then read
+// the answers, but its requests name that page's host. Addresses and localhost can not be rebound,
+// and no browser leaves the header out.
+bool is_meant_for(evhttp_request* request, const std::string& configured) {
+  const char* host = evhttp_request_get_host(request);
+  return host == nullptr || is_address(host) || evutil_ascii_strcasecmp(host, "localhost") == 0 ||
+         evutil_ascii_strcasecmp(host, configured.c_str()) == 0;
+}
 
 // A web page can send a POST anywhere, but a header of its own only where the server lets it.
 bool names_action(evhttp_request* request, std::string_view action) {
@@ -108,6 +127,11 @@ void AdminServer::on_request(evhttp_request* request, void* self) {
 }
 
 void AdminServer::route(evhttp_request* request, const std::string& path) {
+  if (!is_meant_for(request, sources_.host)) {
+    return reply_error(request, 403, ErrorCode::kInvalid,
+                       "the Host header is neither an address nor localhost nor admin.host of the "
+                       "configuration");
+  }
   const bool acts = path == kAcceptLoss;
   const uint32_t allowed = acts ? EVHTTP_REQ_POST : EVHTTP_REQ_GET | EVHTTP_REQ_HEAD;
   if ((evhttp_request_get_command(request) & allowed) == 0) {

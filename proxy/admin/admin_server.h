@@ -24,6 +24,7 @@ struct AdminSources {
   std::function<Task<Result<ObjectReport>>(std::string key)> inspect;
   std::function<void()> accept_loss;
   std::string version;
+  std::string host;  // as configured: a name of its own, or an address
 };
 
 // On the control thread, so that it answers whatever the workers do.

@@ -58,7 +58,8 @@ AdminSources ControlThread::admin_sources() {
                                       ops.clock.now() + ops.settings.request_timeout);
               },
           .accept_loss = [this] { decider_.accept_loss(); },
-          .version = shared_.stats.version};
+          .version = shared_.stats.version,
+          .host = shared_.config.admin.host};
 }
 
 void ControlThread::start() {

@@ -31,6 +31,7 @@ struct Fixture {
     sources.inspect = inspect;
     sources.accept_loss = [this] { ++accepted; };
     sources.version = "v";
+    sources.host = "admin.example.org";
     registry.counter(metric_names::kDegradedReads).add(3);
     Fd socket = listen_on(resolve("127.0.0.1", 0).value(), false).value();
     port = port_of(socket);
@@ -42,13 +43,13 @@ struct Fixture {
     thread.join();
   }
   std::string ask(const std::string& method, const std::string& path,
-                  const std::string& headers = "") {
+                  const std::string& headers = "Host: localhost\r\n") {
     const SocketAddress address = resolve("127.0.0.1", port).value();
     Fd client(socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(connect(client.get(), reinterpret_cast<const sockaddr*>(&address.storage),
                     address.length) == 0);
     const std::string request =
-        method + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers + "\r\n";
+        method + " " + path + " HTTP/1.1\r\nConnection: close\r\n" + headers + "\r\n";
     REQUIRE(write(client.get(), request.data(), request.size()) ==
             static_cast<ssize_t>(request.size()));
     std::string answer;
@@ -120,6 +121,31 @@ TEST_CASE("what a web page can send accepts no loss") {
             "Access-Control-Request-Headers: x-elastripe\r\n");
   REQUIRE(preflight.find(" 405 ") != std::string::npos);
   REQUIRE(preflight.find("Access-Control-Allow") == std::string::npos);
+  REQUIRE(f.accepted == 0);
+}
+
+TEST_CASE("a page that had its name resolve to the interface learns nothing") {
+  Fixture f;
+  for (const char* host :
+       {"127.0.0.1", "127.0.0.1:9211", "10.0.0.7:80", "[::1]", "[::1]:9211", "localhost",
+        "LocalHost:9211", "admin.example.org", "Admin.Example.org:9211"}) {
+    INFO(host);
+    REQUIRE(f.ask("GET", "/v1/status", std::string("Host: ") + host + "\r\n").find(" 200 ") !=
+            std::string::npos);
+  }
+  REQUIRE(f.ask("GET", "/healthz", "").find(" 200 ") != std::string::npos);
+  for (const char* host :
+       {"example.org", "evil.example.org:9211", "localhost.example.org", "127.0.0.1.example.org",
+        "[::1].example.org", "xadmin.example.org", "1271", "[::1", "[]"}) {
+    INFO(host);
+    const std::string header = std::string("Host: ") + host + "\r\n";
+    for (const char* path : {"/v1/status", "/v1/objects/a%2Fb", "/metrics", "/readyz"}) {
+      const std::string answer = f.ask("GET", path, header);
+      REQUIRE(answer.find(" 403 ") != std::string::npos);
+      REQUIRE(answer.find("\"error\": \"invalid\"") != std::string::npos);
+    }
+    f.ask("POST", "/v1/accept-loss", header + "X-Elastripe: accept-loss\r\n");
+  }
   REQUIRE(f.accepted == 0);
 }
 
