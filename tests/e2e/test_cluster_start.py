@@ -19,6 +19,12 @@ def refused_start(directory, *words):
     return done.stderr
 
 
+def start_and_stop(directory, port, nodes=2):
+    run("elastripe", "cluster", "start", "--dir", directory, "--nodes", nodes, "--scheme", "rep:2",
+        "--port", port)
+    run("elastripe", "cluster", "stop", "--dir", directory)
+
+
 def test_a_refused_start_changes_nothing(tmp_path):
     port = free_ports(5)
     scheme = ["--port", port, "--scheme", "ers:4,2,5"]
@@ -28,33 +34,39 @@ def test_a_refused_start_changes_nothing(tmp_path):
     assert not missing.exists()
 
     used = tmp_path / "used"
-    used.mkdir()
-    for name in ("n0.log", "n0.pid", "proxy.log", "elastripe.yaml", "cluster.json", "my.log"):
-        (used / name).write_text("what was here")
+    start_and_stop(used, port)
+    (used / "my.log").write_text("what was here")
     before = contents(used)
     refused_start(used, *scheme)
     refused_start(used, "--port", port, "--scheme", "rep:3", "--set", "nosuch.key=1")
     assert contents(used) == before
 
 
+@pytest.mark.parametrize("theirs", ["elastripe.yaml", "cluster.json", "n0.log", "proxy.pid"])
+def test_a_file_of_someone_else_is_not_replaced(tmp_path, theirs):
+    (tmp_path / theirs).write_text("listen: {port: 1}\n")
+    before = contents(tmp_path)
+    message = refused_start(tmp_path, "--port", free_ports(5), "--scheme", "rep:3")
+    assert str(tmp_path / theirs) in message and "not written by" in message
+    assert contents(tmp_path) == before
+
+
 def test_a_start_removes_only_what_an_earlier_one_left(tmp_path):
-    ours = {"n0.log", "n7.pid", "n12.log", "proxy.pid"}
     theirs = {"my.log", "n.log", "nginx.log", "n1x.pid", "proxy.log.1", "app.pid", "pn1.log"}
     directory = tmp_path / "cluster"
     directory.mkdir()
-    for name in ours | theirs:
+    for name in theirs:
         (directory / name).write_text("what was here")
-    port = free_ports(4)
-    run("elastripe", "cluster", "start", "--dir", directory, "--nodes", 2, "--scheme", "rep:2",
-        "--port", port)
-    try:
-        after = contents(directory)
-        for name in theirs:
-            assert after[name] == b"what was here"
-        assert "n7.pid" not in after and "n12.log" not in after
-        assert after["n0.log"] != b"what was here"
-    finally:
-        run("elastripe", "cluster", "stop", "--dir", directory)
+    port = free_ports(5)
+    start_and_stop(directory, port, nodes=3)
+    assert (directory / "n2.log").exists()
+    (directory / "n7.pid").write_text("1000 1\n")
+    start_and_stop(directory, port, nodes=2)
+    after = contents(directory)
+    for name in theirs:
+        assert after[name] == b"what was here"
+    assert "n2.log" not in after and "n7.pid" not in after
+    assert after["proxy.log"].count(b"listening on") == 1
 
 
 @pytest.mark.parametrize("words", [["elastripe", "nonsense"], ["elastripe-proxy"],

@@ -17,6 +17,8 @@ namespace {
 using std::chrono::seconds;
 using Json = nlohmann::json;
 
+constexpr const char* kConfigHeader =
+    "# Written by `elastripe cluster start`; docs/config.example.yaml explains every key.";
 constexpr seconds kNodeStart{20};
 constexpr seconds kProxyReady{60};
 constexpr seconds kGracefulStop{10};
@@ -27,11 +29,11 @@ std::string quoted(const std::string& text) { return Json(text).dump(); }
 
 std::string config_of(const ClusterSettings& settings) {
   std::string text = fmt::format(
-      "# Written by `elastripe cluster start`; docs/config.example.yaml explains every key.\n"
+      "{3}\n"
       "listen: {{host: {0}, port: {1}}}\n"
       "admin: {{host: {0}, port: {2}}}\n"
       "nodes:\n",
-      settings.address, settings.port, settings.port + 1 + settings.nodes);
+      settings.address, settings.port, settings.port + 1 + settings.nodes, kConfigHeader);
   for (int i = 0; i < settings.nodes; ++i) {
     text += fmt::format("  - {{name: n{}, host: {}, port: {}}}\n", i, settings.address,
                         settings.port + 1 + i);
@@ -192,6 +194,32 @@ Result<> LocalCluster::write_files() const {
   return write_text(dir_ / "cluster.json", to_json(settings_).dump(2) + "\n");
 }
 
+// The directory may be any: nothing in it is replaced or removed that an earlier cluster of it did
+// not write. Its configuration says so itself, and its logs and pids come with its cluster.json.
+Result<> LocalCluster::check_files() const {
+  const auto foreign = [](const std::filesystem::path& path) {
+    return fail("{} was not written by elastripe cluster start; move it, or choose another --dir",
+                path.string());
+  };
+  const auto exists = [](const std::filesystem::path& path) {
+    std::error_code error;
+    return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+  };
+  const auto config = dir_ / "elastripe.yaml";
+  if (exists(config)) {
+    std::ifstream file(config);
+    std::string first_line;
+    if (!std::getline(file, first_line) || first_line != kConfigHeader) return foreign(config);
+  }
+  const auto description = dir_ / "cluster.json";
+  if (exists(description)) return open(dir_) ? Result<>{} : foreign(description);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_, error)) {
+    if (is_process_file(entry.path())) return foreign(entry.path());
+  }
+  return {};
+}
+
 // From a file elsewhere: a start that is refused leaves the directory as it was.
 Result<> LocalCluster::check_config() const {
   std::error_code error;
@@ -233,6 +261,7 @@ Result<LocalCluster> LocalCluster::create(const std::filesystem::path& dir,
     }
   }
   LocalCluster cluster(dir, std::move(settings));
+  if (auto done = cluster.check_files(); !done) return std::unexpected(done.error());
   if (auto done = cluster.check_config(); !done) return std::unexpected(done.error());
   if (auto done = cluster.write_files(); !done) return std::unexpected(done.error());
   return cluster;

@@ -47,9 +47,10 @@ struct ProcessStatus {
 
 class LocalCluster {
  public:
-  // Refuses a directory with running processes, taken ports, and what the proxy says of the
-  // configuration, and then has changed nothing. Else writes the directory's files and removes the
-  // logs and pids of its earlier cluster. Starts nothing.
+  // Refuses a directory with running processes or with files of others under the names above,
+  // taken ports, and what the proxy says of the configuration, and then has changed nothing. Else
+  // writes the directory's files and removes the logs and pids of its earlier cluster. Starts
+  // nothing.
   static Result<LocalCluster> create(const std::filesystem::path& dir, ClusterSettings settings);
   // The cluster that was created in the directory.
   static Result<LocalCluster> open(const std::filesystem::path& dir);
@@ -78,6 +79,7 @@ class LocalCluster {
   int port_of(const std::string& name) const;
   std::filesystem::path file_of(const std::string& name, const char* ending) const;
   Result<std::vector<std::string>> command_of(const std::string& name) const;
+  Result<> check_files() const;
   Result<> write_files() const;
   Result<> check_config() const;
   Result<> wait_for_node(const std::string& name, const ProcessId& process) const;
