@@ -2,12 +2,11 @@
 
 import os
 import signal
-import threading
 
 import pytest
 from pymemcache.exceptions import MemcacheError
 
-from cluster import Writers, wait_for
+from cluster import Load, Writers, wait_for
 
 SIZES = [10, 3000, 16 * 1024, 40_000, 300_000, 1024 * 1024]
 SETTINGS = ["timing.read_grace_ms=2000", "timing.lease_ms=1500", "timing.suspect_after_ms=500"]
@@ -21,27 +20,20 @@ def cluster(make_cluster):
     cluster.stop()
 
 
-class Readers:
-    """Threads that read the writers' keys: whole values only, and nothing that was acknowledged
-    before the read began may be missing."""
+class Readers(Load):
+    """Read the writers' keys: whole values only, and nothing that was acknowledged before the read
+    began may be missing."""
 
     def __init__(self, cluster, writers, count=2):
-        self.cluster = cluster
         self.writers = writers
-        self.stopping = threading.Event()
-        self.errors = []
         self.reads = self.refused = 0
-        self.threads = [threading.Thread(target=self._run) for _ in range(count)]
+        super().__init__(cluster, [self._read_all] * count)
 
-    def _run(self):
-        client = self.cluster.client(timeout=15)
-        try:
-            while not self.stopping.is_set():
-                for ledger in self.writers.ledgers:
-                    for key in list(ledger.sequence):
-                        self._read(client, ledger, key)
-        except Exception as error:  # shown at the end
-            self.errors.append(error)
+    def _read_all(self, client):
+        while not self.stopping.is_set():
+            for ledger in self.writers.ledgers:
+                for key in list(ledger.sequence):
+                    self._read(client, ledger, key)
 
     def _read(self, client, ledger, key):
         lowest = ledger.acknowledged.get(key, 0)
@@ -57,16 +49,8 @@ class Readers:
         else:
             assert ledger.parse(key, value) >= lowest, f"{key}: a stale read"
 
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        for thread in self.threads:
-            thread.join()
-        assert not self.errors, self.errors
+    def __exit__(self, *exception):
+        super().__exit__(*exception)
         assert self.reads > 0
 
 

@@ -5,10 +5,10 @@ import random
 import socket
 import subprocess
 import threading
-import time
 
 import node_frames as nf
 import pytest
+from port_file import PortFile
 
 
 def test_help_lists_the_options(binary):
@@ -59,6 +59,7 @@ def test_sigterm_ends_a_loaded_node_cleanly(binary):
         with node.connect() as control:
             control.join_cluster()
             served = [0] * 6
+            progress = threading.Condition()
 
             def load(i):
                 rng = random.Random(i)
@@ -70,20 +71,20 @@ def test_sigterm_ends_a_loaded_node_cleanly(binary):
                             c.write_shard(name, rng.randbytes(rng.choice([100, 5000, 200_000])))
                             c.read_shard(name)
                             c.delete_shards([name])
-                            served[i] += 1
+                            with progress:
+                                served[i] += 1
+                                progress.notify()
                 except (ConnectionError, OSError):
                     pass
 
             threads = [threading.Thread(target=load, args=(i,)) for i in range(len(served))]
             for t in threads:
                 t.start()
-            deadline = time.monotonic() + 60
-            while min(served) < 20 and time.monotonic() < deadline:
-                time.sleep(0.01)
+            with progress:
+                assert progress.wait_for(lambda: min(served) >= 20, timeout=60)
             assert node.terminate() == 0, node.log()
             for t in threads:
                 t.join(timeout=60)
-            assert min(served) >= 20
 
 
 def test_many_connections_store_and_read_their_own_shards(node):
@@ -112,15 +113,14 @@ def test_many_connections_store_and_read_their_own_shards(node):
 
 
 def start_plain(binary, tmp_path, *options):
-    port_file = tmp_path / "port"
+    port_file = PortFile(tmp_path)
     process = subprocess.Popen(
         [binary, "--plain", "-u", "root", "-l", "127.0.0.1", "-U", "0", "-p", "-1", *options],
-        env={**os.environ, "MEMCACHED_PORT_FILENAME": str(port_file)},
+        env={**os.environ, "MEMCACHED_PORT_FILENAME": port_file.path},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not port_file.exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    return process, int(port_file.read_text().split()[-1])
+    port = port_file.wait(process)
+    assert port is not None
+    return process, port
 
 
 def test_plain_is_memcached(binary, tmp_path):

@@ -1,6 +1,7 @@
 """A cluster of real processes, driven through the elastripe command, and clients for it."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -229,25 +230,20 @@ class Ledger:
             self.check_value(key, client.get(key))
 
 
-class Writers:
-    """Threads that each write with a ledger of its own until told to stop."""
+class Load:
+    """Threads that each do one of `jobs` with a client of its own until the `with` block ends,
+    which fails if a job does. A job takes the client and checks `stopping`."""
 
-    def __init__(self, cluster, count, sizes, prefix="", timeout=15):
-        self.cluster = cluster
-        self.timeout = timeout
-        self.ledgers = [Ledger(f"{prefix}w{i}/", sizes) for i in range(count)]
+    def __init__(self, cluster, jobs, timeout=15):
         self.stopping = threading.Event()
         self.errors = []
-        self.threads = [threading.Thread(target=self._run, args=(l,)) for l in self.ledgers]
+        self.threads = [threading.Thread(target=self._run, args=(job, cluster, timeout))
+                        for job in jobs]
 
-    def _run(self, ledger):
-        client = self.cluster.client(timeout=self.timeout)
+    def _run(self, job, cluster, timeout):
         try:
-            while not self.stopping.is_set():
-                if not ledger.put_one(client):
-                    client.close()
-                    self.stopping.wait(0.05)
-        except Exception as error:  # shown by stop()
+            job(cluster.client(timeout=timeout))
+        except Exception as error:  # shown at the end
             self.errors.append(error)
 
     def __enter__(self):
@@ -260,6 +256,21 @@ class Writers:
         for thread in self.threads:
             thread.join()
         assert not self.errors, self.errors
+
+
+class Writers(Load):
+    """Write, each with a ledger of its own."""
+
+    def __init__(self, cluster, count, sizes, prefix=""):
+        self.cluster = cluster
+        self.ledgers = [Ledger(f"{prefix}w{i}/", sizes) for i in range(count)]
+        super().__init__(cluster, [functools.partial(self._write, l) for l in self.ledgers])
+
+    def _write(self, ledger, client):
+        while not self.stopping.is_set():
+            if not ledger.put_one(client):
+                client.close()
+                self.stopping.wait(0.05)
 
     def acks(self):
         return sum(ledger.acks for ledger in self.ledgers)
