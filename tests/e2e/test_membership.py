@@ -100,6 +100,35 @@ def test_without_enough_nodes_striped_writes_are_refused_with_the_reason(make_cl
     assert client.get("soft/after") == large
 
 
+def test_metrics_tell_what_the_flows_of_all_threads_have_counted(make_cluster):
+    cluster = make_cluster(nodes=4, scheme="rs:2,1")
+    large = payload(MIB, "large")
+    assert cluster.client().set("large", large, noreply=False)
+    shards = cluster.object("large")["segments"][0]["shards"]
+    victim = next(shard["node"] for shard in shards if shard["role"] == "D0")
+    before = cluster.metrics()
+    assert before[f'elastripe_node_up{{node="{victim}"}}'] == 1
+    assert before["elastripe_degraded_reads_total"] == 0
+    assert before['elastripe_stored_bytes{kind="shard"}'] > 1.5 * MIB
+    assert before['elastripe_commands_total{command="set",status="ok"}'] == 1
+    assert before[
+        'elastripe_request_duration_seconds_count{command="set",path="striped"}'] == 1
+    cluster.kill(victim)
+    wait_for(lambda: cluster.is_serving(up=3), "the others serve")
+    # connections are dealt to the threads in turn
+    for client in [cluster.client() for _ in range(4)]:
+        assert client.get("large") == large
+    wait_for(lambda: cluster.metrics()["elastripe_degraded_reads_total"] >= 4, "4 degraded reads")
+    after = cluster.metrics()
+    assert after["elastripe_degraded_reads_total"] == 4
+    assert after[
+        'elastripe_request_duration_seconds_count{command="get",path="degraded"}'] == 4
+    assert after["elastripe_partition_syncs_total"] > 0, "what the control thread counts"
+    assert after[f'elastripe_node_up{{node="{victim}"}}'] == 0
+    assert after['elastripe_partitions{state="synced"}'] == 1024
+    assert after["elastripe_epoch"] > before["elastripe_epoch"]
+
+
 def test_more_crashes_than_the_scheme_survives_are_errors_never_misses_or_wrong_bytes(
         make_cluster):
     cluster = make_cluster(nodes=9, scheme="ers:4,1,5", settings=["timing.lease_ms=1500"])

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -128,6 +129,18 @@ class Cluster:
 
     def object(self, key):
         return self.json("object", key)
+
+    def metrics(self):
+        """{series: value}, a series being a name with its labels as /metrics writes them."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port + 1 + self.nodes,
+                                                timeout=DEADLINE_S)
+        with contextlib.closing(connection):
+            connection.request("GET", "/metrics")
+            answer = connection.getresponse()
+            assert answer.status == 200
+            lines = answer.read().decode().splitlines()
+        series = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, value in series}
 
     # -- clients
 
