@@ -12,17 +12,14 @@
 
 namespace elastripe {
 
-// memcached's cas unique: value_version and, once partial updates exist, the number of them since
-// (rule 16).
-inline constexpr int kCasUpdateBits = 20;
-inline uint64_t cas_of(const node::RecordMeta& meta) {
-  return meta.value_version << kCasUpdateBits;
-}
-// A cas that no record ever had gives a version that none ever has.
-inline uint64_t value_version_of_cas(uint64_t cas) {
-  const uint64_t updates = cas & ((uint64_t{1} << kCasUpdateBits) - 1);
-  return updates == 0 ? cas >> kCasUpdateBits : UINT64_MAX;
-}
+// memcached's cas unique is value_version itself. A version is the epoch's number, of 32 bits,
+// above 28 bits of a counter that carries into it, and every epoch begins above whatever was
+// assigned before. So no two values of a key have the same cas, a later one has a greater one, none
+// is 0, and 64 bits are not used up. (20 bits kept below it for another count would leave the epoch
+// 16: a cas of epoch 65,536 would lose its top, and match nothing.)
+inline uint64_t cas_of(const node::RecordMeta& meta) { return meta.value_version; }
+// A cas that no value ever had gives a version that none ever has.
+inline uint64_t value_version_of_cas(uint64_t cas) { return cas; }
 
 // An object as a client sees it. `value` is its bytes in order: one buffer a segment.
 struct Object {
