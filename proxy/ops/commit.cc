@@ -18,6 +18,10 @@ using node::Status;
 
 namespace {
 
+// Of every chain: a head answers only for keys that it knows, so in a LOST partition this one has
+// been revived, maybe by a proxy that never reached the other homes.
+constexpr bool kRevive = true;
+
 NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit) {
   node::RecordApplyRequest message;
   message.m = map.max_parities;
@@ -181,7 +185,7 @@ Task<Result<Look>> look_at_head(OpsContext& ops, MapPtr map, bool is_newer, Comm
     const bool is_covered = !is_lost && covers(record.get(), commit.known_version);
     co_return Look{is_covered ? Verdict::kNeverCommits : Verdict::kForgotten, nullptr};
   }
-  auto pushed = co_await push_down(ops.nodes, map, commit.key, encoded(*record), commit.blind,
+  auto pushed = co_await push_down(ops.nodes, map, commit.key, encoded(*record), kRevive,
                                    call_deadline(ops, deadline));
   if (pushed) co_return Look{Verdict::kCommitted, record};
   if (pushed.error().code == ErrorCode::kConflict) {
@@ -293,14 +297,14 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
       co_await delete_shards(ops, shards_by_node(result.superseded_scheme, result.superseded),
                              call_deadline(ops, deadline));
     }
-    auto pushed = co_await push_down(ops.nodes, map, commit.key, answer->record_bytes,
-                                     committed && commit.blind, call_deadline(ops, deadline));
+    auto pushed = co_await push_down(ops.nodes, map, commit.key, answer->record_bytes, kRevive,
+                                     call_deadline(ops, deadline));
     if (mutant(Mutant::kRestampEpoch)) {
       for (MapPtr tried = map; committed && !pushed; tried = ops.map.current()) {
         auto again = co_await before_retry(ops, tried, pushed.error(), deadline);
         if (!again || ops.map.current() == nullptr) break;
         pushed = co_await push_down(ops.nodes, ops.map.current(), commit.key, answer->record_bytes,
-                                    commit.blind, call_deadline(ops, deadline));
+                                    kRevive, call_deadline(ops, deadline));
       }
     }
     if (pushed) {

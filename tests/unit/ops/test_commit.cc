@@ -1,0 +1,67 @@
+// Commits whose proxy did not get to the end of the chain.
+#include <catch2/catch.hpp>
+
+#include "proxy/cluster/record_chain.h"
+#include "tests/unit/ops/cluster_fixture.h"
+
+namespace elastripe {
+namespace {
+
+std::string key_of_lost_partition(const node::ClusterMap& map) {
+  for (int i = 0;; ++i) {
+    std::string key = "k" + std::to_string(i);
+    const auto& partition = map.partitions[map.partition_of(key)];
+    if (partition.lost && partition.homes.size() > 1) return key;
+  }
+}
+
+Result<StoreOutcome> store(ClusterFixture& cluster, sim::SimProxy& proxy, StoreVerb verb,
+                           const std::string& key, const std::string& value) {
+  StoreRequest request;
+  request.verb = verb;
+  request.key = key;
+  request.value = Buffer::copy_of(value);
+  return cluster.run(store_object(proxy.ops(), std::move(request), cluster.deadline()));
+}
+
+TEST_CASE("a lost key that was revived at its head only is revived by the next command as well") {
+  ClusterFixture cluster(6, "rs:2,1");
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  for (size_t victim = 0; victim < 3; ++victim) cluster.node(victim).kill(/*silent=*/false);
+  const auto has_lost_partitions = [&] {
+    const MapPtr map = proxy.map().current();
+    return map != nullptr && !map->is_up(2) &&
+           std::ranges::any_of(map->partitions, &node::Partition::lost);
+  };
+  REQUIRE(cluster.run_until(has_lost_partitions));
+  const std::string key = key_of_lost_partition(*proxy.map().current());
+
+  // The proxy that sets it gets no further than to the head.
+  cluster.network().set_delay_rule([](int, NodeId, const node::RequestHeader& header) {
+    return header.opcode == node::Opcode::kRecordStore
+               ? std::optional<Duration>(std::chrono::hours(1))
+               : std::nullopt;
+  });
+  const auto set = store(cluster, proxy, StoreVerb::kSet, key, "one");
+  REQUIRE(!set);
+  REQUIRE(set.error().code == ErrorCode::kUnknownOutcome);
+  cluster.network().set_delay_rule(nullptr);
+  REQUIRE(cluster.get(proxy, key).starts_with("lost"));
+
+  SECTION("by one that commits") {
+    const auto appended = store(cluster, proxy, StoreVerb::kAppend, key, " two");
+    REQUIRE(appended.has_value());
+    REQUIRE(*appended == StoreOutcome::kStored);
+    CHECK(cluster.get(proxy, key) == "one two");
+  }
+  SECTION("by one that is refused for what the head has") {
+    const auto added = store(cluster, proxy, StoreVerb::kAdd, key, "two");
+    REQUIRE(added.has_value());
+    REQUIRE(*added == StoreOutcome::kNotStored);
+    CHECK(cluster.get(proxy, key) == "one");
+  }
+}
+
+}  // namespace
+}  // namespace elastripe
