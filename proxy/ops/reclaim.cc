@@ -8,6 +8,7 @@
 
 #include "proxy/async/when_all.h"
 #include "proxy/cluster/record_chain.h"
+#include "proxy/ops/batches.h"
 #include "proxy/ops/commit.h"
 #include "proxy/ops/shards.h"
 #include "server-patches/node/format/mutant.h"
@@ -27,7 +28,7 @@ constexpr uint32_t kScanBytes = 256 << 10;
 constexpr size_t kKeysAtOnce = 32;
 constexpr size_t kMaxKeysPerRound = 4096;   // more are left to the next round
 constexpr size_t kMaxTombstones = 1 << 20;  // remembered
-constexpr size_t kMaxDropKeys = 1024;       // in one frame
+constexpr size_t kMaxDropped = 1024;        // in one frame
 
 // Errors that end the round; others leave one thing to the next.
 bool ends_round(const Error& error) {
@@ -36,21 +37,8 @@ bool ends_round(const Error& error) {
 
 TimePoint soon(const OpsContext& ops) { return ops.clock.now() + ops.settings.node_timeout; }
 
-// Up to kKeysAtOnce at the same time; ends early with an error that ends the round.
-template <class Make, class Take>
-Task<Result<void>> in_batches(size_t count, Make make, Take take) {
-  for (size_t first = 0; first < count; first += kKeysAtOnce) {
-    const size_t end = std::min(count, first + kKeysAtOnce);
-    std::vector<decltype(make(first))> tasks;
-    for (size_t i = first; i < end; ++i) tasks.push_back(make(i));
-    auto results = co_await when_all(std::move(tasks));
-    for (size_t i = first; i < end; ++i) {
-      auto& result = results[i - first];
-      if (!result && ends_round(result.error())) co_return fail(result.error());
-      take(i, result);
-    }
-  }
-  co_return Result<void>{};
+Result<void> end_or_go_on(const Error& error) {
+  return ends_round(error) ? Result<void>(fail(error)) : Result<void>{};
 }
 
 // Whether the record refers to that shard on that node.
@@ -98,6 +86,21 @@ Task<Result<RecordReply>> read_at_tail(OpsContext& ops, MapPtr map, std::string 
   co_return reply;
 }
 
+Task<Result<NodeReply>> apply_at(OpsContext& ops, MapPtr map, NodeId head,
+                                 node::RecordApplyRequest message) {
+  return ops.nodes.call(head, stamp_for(*map, head), make_request(Opcode::kRecordApply, message),
+                        soon(ops));
+}
+
+// The floor of a head that has no record either, if it is above the `expected` one of the tail: a
+// RAISE_FLOOR, which begins at the head, did not reach the tail. A missing record counts as the
+// head's. (One below would make a tombstone that the tail must refuse.)
+std::optional<uint64_t> higher_floor(const NodeReply& reply, uint64_t expected) {
+  if (reply.status() != Status::kConditionFailed || !reply.payload().empty()) return std::nullopt;
+  const auto args = node::decode<node::RecordApplyReply>(reply.args());
+  return args && args->floor > expected ? std::optional(args->floor) : std::nullopt;
+}
+
 // One commit at the head without content, pushed down the chain. The record as committed; nothing
 // if the head has another version than `expected`: then that one was pushed down, should its proxy
 // have died before it could.
@@ -117,9 +120,13 @@ Task<Result<ChainCommit>> commit_down(OpsContext& ops, MapPtr map, std::string k
   message.condition_argument = expected;
   message.mutation = mutation;
   message.key = key;
-  auto reply = co_await ops.nodes.call(chain.head(), stamp_for(*map, chain.head()),
-                                       make_request(Opcode::kRecordApply, message), soon(ops));
+  auto reply = co_await apply_at(ops, map, chain.head(), message);
   if (!reply) co_return fail(reply.error());
+  if (const auto floor = higher_floor(*reply, expected); floor && mutation == Mutation::kFence) {
+    message.condition_argument = *floor;
+    reply = co_await apply_at(ops, map, chain.head(), message);
+    if (!reply) co_return fail(reply.error());
+  }
   ChainCommit result;
   std::string encoded;
   if (reply->status() == Status::kOk) {
@@ -176,13 +183,14 @@ Task<Result<void>> add_orphans(OpsContext& ops, MapPtr map, NodeId on,
   keys.reserve(by_key.size());
   for (const auto& [key, _] : by_key) keys.push_back(key);
   co_return co_await in_batches(
-      keys.size(), [&](size_t i) { return read_at_tail(ops, map, keys[i]); },
+      keys.size(), kKeysAtOnce, [&](size_t i) { return read_at_tail(ops, map, keys[i]); },
       [&](size_t i, const Result<RecordReply>& tail) {
-        if (!tail) return;
+        if (!tail) return end_or_go_on(tail.error());
         for (const node::ScannedShard& shard : by_key[keys[i]]) {
           if (tail->record != nullptr && refers_to(*tail->record, on, shard.name)) continue;
           orphans[keys[i]].push_back({on, shard.name, shard.age_ms});
         }
+        return Result<void>{};
       });
 }
 
@@ -267,16 +275,17 @@ Task<Result<void>> Reclaimer::reclaim_shards(MapPtr map, const std::vector<bool>
   for (const auto& [key, _] : *orphans) keys.push_back(key);
   std::map<NodeId, std::vector<node::ShardName>> doomed;
   auto fenced = co_await in_batches(
-      keys.size(), [&](size_t i) { return fence_key(ops_, map, keys[i]); },
+      keys.size(), kKeysAtOnce, [&](size_t i) { return fence_key(ops_, map, keys[i]); },
       [&](size_t i, const Result<ChainCommit>& fence) {
-        if (!fence) return;
+        if (!fence) return end_or_go_on(fence.error());
         report.chains_completed += fence->completed_other;
-        if (fence->record == nullptr) return;
+        if (fence->record == nullptr) return Result<void>{};
         ++report.keys_fenced;
         for (const Orphan& orphan : (*orphans)[keys[i]]) {
           if (refers_to(*fence->record, orphan.node, orphan.name)) continue;
           doomed[orphan.node].push_back(orphan.name);
         }
+        return Result<void>{};
       });
   if (!fenced) co_return fenced;
   if (doomed.empty()) co_return Result<void>{};
@@ -334,50 +343,94 @@ Task<Result<node::RecordScanReply>> scan_records(OpsContext& ops, MapPtr map, No
   co_return std::move(*page);
 }
 
+struct KeyVersion {
+  std::string key;
+  uint64_t version = 0;
+};
+
+// What the tails of the synced partitions have of one kind, page by page.
+class TailScan {
+ public:
+  enum class Kind : uint8_t { kExpired, kTombstones };
+
+  TailScan(OpsContext& ops, MapPtr map, const std::vector<bool>& synced, Kind kind)
+      : ops_(ops),
+        map_(std::move(map)),
+        kind_(kind),
+        by_tail_(partitions_by_tail(*map_, synced)),
+        tail_(by_tail_.begin()) {}
+
+  // The next page, which may be empty; nothing after the last. A tail that does not answer is left
+  // to the next round.
+  Task<Result<std::optional<std::vector<KeyVersion>>>> next() {
+    if (tail_ == by_tail_.end()) co_return std::nullopt;
+    node::RecordScanRequest message;
+    message.cursor = cursor_;
+    message.tombstones_only = kind_ == Kind::kTombstones;
+    message.expired_only = kind_ == Kind::kExpired;
+    message.partitions = tail_->second;
+    auto page = co_await scan_records(ops_, map_, tail_->first, std::move(message));
+    if (!page && ends_round(page.error())) co_return fail(page.error());
+    cursor_ = page ? page->cursor : 0;
+    if (cursor_ == 0) ++tail_;
+    std::vector<KeyVersion> found;
+    if (!page) co_return found;
+    for (node::ScannedRecord& scanned : page->records) {
+      const auto record = node::decode_record(as_bytes(scanned.record));
+      if (record && is_wanted(*record)) {
+        found.push_back({std::move(scanned.key), record->meta.version});
+      }
+    }
+    co_return found;
+  }
+
+ private:
+  bool is_wanted(const node::Record& record) const {
+    if (kind_ == Kind::kTombstones) return record.is_tombstone();
+    return !record.is_tombstone() && record.is_expired(ops_.clock.unix_ms());
+  }
+
+  OpsContext& ops_;
+  const MapPtr map_;
+  const Kind kind_;
+  const std::map<NodeId, std::vector<uint8_t>> by_tail_;
+  std::map<NodeId, std::vector<uint8_t>>::const_iterator tail_;
+  uint64_t cursor_ = 0;
+};
+
 }  // namespace
 
 Task<Result<void>> Reclaimer::expire_records(MapPtr map, const std::vector<bool>& synced,
                                              ReclaimReport& report) {
-  for (const auto& [tail, bits] : partitions_by_tail(*map, synced)) {
-    node::RecordScanRequest message;
-    message.expired_only = true;
-    message.partitions = bits;
-    do {
-      auto page = co_await scan_records(ops_, map, tail, message);
-      if (!page && ends_round(page.error())) co_return fail(page.error());
-      if (!page) break;
-      message.cursor = page->cursor;
-      std::vector<std::pair<std::string, uint64_t>> expired;
-      for (const node::ScannedRecord& scanned : page->records) {
-        const auto record = node::decode_record(as_bytes(scanned.record));
-        if (!record || record->is_tombstone() || !record->is_expired(ops_.clock.unix_ms()))
-          continue;
-        expired.emplace_back(scanned.key, record->meta.version);
-      }
-      auto done = co_await in_batches(
-          expired.size(),
-          [&](size_t i) {
-            return commit_down(ops_, map, expired[i].first, Mutation::kDelete, expired[i].second,
-                               ops_.ids.next());
-          },
-          [&](size_t, const Result<ChainCommit>& commit) {
-            if (!commit) return;
-            report.chains_completed += commit->completed_other;
-            report.records_expired += commit->record != nullptr;
-          });
-      if (!done) co_return done;
-    } while (message.cursor != 0);
+  TailScan scan(ops_, map, synced, TailScan::Kind::kExpired);
+  for (;;) {
+    const auto page = co_await scan.next();
+    if (!page) co_return fail(page.error());
+    if (!*page) co_return Result<void>{};
+    const std::vector<KeyVersion>& expired = **page;
+    auto done = co_await in_batches(
+        expired.size(), kKeysAtOnce,
+        [&](size_t i) {
+          return commit_down(ops_, map, expired[i].key, Mutation::kDelete, expired[i].version,
+                             ops_.ids.next());
+        },
+        [&](size_t, const Result<ChainCommit>& commit) {
+          if (!commit) return end_or_go_on(commit.error());
+          report.chains_completed += commit->completed_other;
+          report.records_expired += commit->record != nullptr;
+          return Result<void>{};
+        });
+    if (!done) co_return done;
   }
-  co_return Result<void>{};
 }
 
 void Reclaimer::remember_tombstone(const std::string& key, uint64_t version) {
   auto known = tombstones_.find(key);
   if (known == tombstones_.end()) {
     if (tombstones_.size() >= kMaxTombstones) return;
-    known = tombstones_.emplace(key, Tombstone{}).first;
+    known = tombstones_.emplace(key, Seen{}).first;
   }
-  Tombstone& tombstone = known->second;
+  Seen& tombstone = known->second;
   if (tombstone.version != version) tombstone = {version, ops_.clock.now(), true};
   tombstone.seen_in_round = true;
 }
@@ -385,31 +438,23 @@ void Reclaimer::remember_tombstone(const std::string& key, uint64_t version) {
 Task<Result<void>> Reclaimer::collect_tombstones(MapPtr map, const std::vector<bool>& synced,
                                                  ReclaimReport& report) {
   for (auto& [_, tombstone] : tombstones_) tombstone.seen_in_round = false;
-  for (const auto& [tail, bits] : partitions_by_tail(*map, synced)) {
-    node::RecordScanRequest message;
-    message.tombstones_only = true;
-    message.partitions = bits;
-    do {
-      auto page = co_await scan_records(ops_, map, tail, message);
-      if (!page && ends_round(page.error())) co_return fail(page.error());
-      if (!page) break;
-      message.cursor = page->cursor;
-      for (const node::ScannedRecord& scanned : page->records) {
-        const auto record = node::decode_record(as_bytes(scanned.record));
-        if (record && record->is_tombstone()) remember_tombstone(scanned.key, record->meta.version);
-      }
-    } while (message.cursor != 0);
+  TailScan scan(ops_, map, synced, TailScan::Kind::kTombstones);
+  for (;;) {
+    const auto page = co_await scan.next();
+    if (!page) co_return fail(page.error());
+    if (!*page) break;
+    for (const KeyVersion& found : **page) remember_tombstone(found.key, found.version);
   }
   std::erase_if(tombstones_, [](const auto& entry) { return !entry.second.seen_in_round; });
 
-  KeysByPartition due;
+  TombstonesByPartition due;
   for (const auto& [key, tombstone] : tombstones_) {
     if (ops_.clock.now() - tombstone.first_seen < ops_.settings.tombstone_keep) continue;
-    auto& keys = due[static_cast<uint32_t>(map->partition_of(key))];
-    if (keys.size() < kMaxDropKeys) keys.push_back(key);
+    auto& tombstones = due[static_cast<uint32_t>(map->partition_of(key))];
+    if (tombstones.size() < kMaxDropped) tombstones.push_back({key, tombstone.version});
   }
-  for (auto& [partition, keys] : due) {
-    auto dropped = co_await drop_tombstones(map, partition, std::move(keys), report);
+  for (auto& [partition, tombstones] : due) {
+    auto dropped = co_await drop_tombstones(map, partition, std::move(tombstones), report);
     if (!dropped && ends_round(dropped.error())) co_return dropped;
   }
   co_return Result<void>{};
@@ -442,18 +487,11 @@ Task<Result<void>> at_all_homes(OpsContext& ops, MapPtr map, uint32_t partition,
 
 }  // namespace
 
-Task<Result<void>> Reclaimer::drop_tombstones(MapPtr map, uint32_t partition,
-                                              std::vector<std::string> keys,
+Task<Result<void>> Reclaimer::drop_tombstones(MapPtr map, uint32_t partition, Tombstones tombstones,
                                               ReclaimReport& report) {
-  node::DropTombstonesRequest drop;
-  drop.partition = partition;
-  for (const std::string& key : keys) {
-    drop.floor = std::max(drop.floor, tombstones_[key].version);
-  }
-  drop.keys = std::move(keys);
-  if (drop.keys.empty()) co_return Result<void>{};
   if (!mutant(Mutant::kDropWithoutFloor)) {
-    const node::RaiseFloorRequest raise{partition, drop.floor};
+    node::RaiseFloorRequest raise{partition, 0};
+    for (const auto& tombstone : tombstones) raise.floor = std::max(raise.floor, tombstone.version);
     // The head first: a record that it commits meanwhile is never below the floors further down.
     const std::vector<NodeId> homes = map->partitions[partition].homes;
     for (const NodeId home : homes | std::views::reverse) {
@@ -461,9 +499,11 @@ Task<Result<void>> Reclaimer::drop_tombstones(MapPtr map, uint32_t partition,
       if (!raised) co_return raised;
     }
   }
+  const size_t count = tombstones.size();
+  const node::DropTombstonesRequest drop{partition, std::move(tombstones)};
   auto dropped = co_await at_all_homes(ops_, map, partition, Opcode::kDropTombstones, drop);
   if (!dropped) co_return dropped;
-  report.tombstones_dropped += drop.keys.size();
+  report.tombstones_dropped += count;
   co_return Result<void>{};
 }
 

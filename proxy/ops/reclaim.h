@@ -34,12 +34,13 @@ class Reclaimer {
   Task<Result<ReclaimReport>> round(MapPtr map, std::vector<bool> synced);
 
  private:
-  struct Tombstone {
+  struct Seen {
     uint64_t version = 0;
     TimePoint first_seen;
     bool seen_in_round = false;
   };
-  using KeysByPartition = std::unordered_map<uint32_t, std::vector<std::string>>;
+  using Tombstones = std::vector<node::DropTombstonesRequest::Entry>;
+  using TombstonesByPartition = std::unordered_map<uint32_t, Tombstones>;
 
   Task<Result<void>> reclaim_shards(MapPtr map, const std::vector<bool>& synced,
                                     ReclaimReport& report);
@@ -48,11 +49,11 @@ class Reclaimer {
   Task<Result<void>> collect_tombstones(MapPtr map, const std::vector<bool>& synced,
                                         ReclaimReport& report);
   void remember_tombstone(const std::string& key, uint64_t version);
-  Task<Result<void>> drop_tombstones(MapPtr map, uint32_t partition, std::vector<std::string> keys,
+  Task<Result<void>> drop_tombstones(MapPtr map, uint32_t partition, Tombstones tombstones,
                                      ReclaimReport& report);
 
   OpsContext& ops_;
-  std::unordered_map<std::string, Tombstone> tombstones_;
+  std::unordered_map<std::string, Seen> tombstones_;
 };
 
 }  // namespace elastripe

@@ -198,8 +198,7 @@ std::string describe_request(std::string_view frame) {
       break;
     case node::Opcode::kDropTombstones:
       if (auto m = node::decode<node::DropTombstonesRequest>(args)) {
-        text += fmt::format(" partition {} floor {:x}, {} keys", m->partition, m->floor,
-                            m->keys.size());
+        text += fmt::format(" partition {}, {} tombstones", m->partition, m->tombstones.size());
       }
       break;
     default:

@@ -8,19 +8,20 @@
 import ctypes
 import ctypes.util
 import os
-import re
 import signal
 import socket
 import struct
 import subprocess
 import tempfile
-import time
+
+from port_file import PortFile
 
 REQUEST_MAGIC = 0xE5
 REPLY_MAGIC = 0xE6
 FORMAT_VERSION = 1
 HEADER_BYTES = 64
 MAX_BODY_BYTES = 8 << 20
+MAX_LIST_ENTRIES = 4096  # of one DROP_TOMBSTONES, SHARD_CONFIRM or SHARD_DELETE
 
 HELLO, HEARTBEAT, INSTALL_MAP = 1, 2, 3
 RECORD_READ, RECORD_APPLY, RECORD_STORE, RECORD_SCAN = 10, 11, 12, 13
@@ -203,12 +204,14 @@ class Connection:
         for key in keys:
             by_partition.setdefault(xxh3(key) % PARTITIONS, []).append(key)
         for partition, some in by_partition.items():
-            args = struct.pack("<IQ", partition, version)
-            raised = self.call(RAISE_FLOOR, args)
+            raised = self.call(RAISE_FLOOR, struct.pack("<IQ", partition, version))
             assert raised.status == OK, raised
-            args += struct.pack("<I", len(some)) + b"".join(short(key) for key in some)
-            dropped = self.call(DROP_TOMBSTONES, args)
-            assert dropped.status == OK, dropped
+            for start in range(0, len(some), MAX_LIST_ENTRIES):
+                entries = [short(key) + struct.pack("<Q", version)
+                           for key in some[start : start + MAX_LIST_ENTRIES]]
+                args = struct.pack("<II", partition, len(entries)) + b"".join(entries)
+                dropped = self.call(DROP_TOMBSTONES, args)
+                assert dropped.status == OK, dropped
 
     def read_record(self, key):
         return self.call(RECORD_READ, struct.pack("<BBQ", 2, 1, 0) + short(key))
@@ -233,24 +236,16 @@ class NodeProcess:
 
     def __init__(self, binary, memory_mb=64, threads=4, options=()):
         self.directory = tempfile.TemporaryDirectory(prefix="elastripe-node-")
-        port_file = os.path.join(self.directory.name, "port")
+        port_file = PortFile(self.directory.name)
         self.log_path = os.path.join(self.directory.name, "log")
-        command = [binary, "--port", "0", "--port-file", port_file, "--memory-mb", str(memory_mb),
-                   "--threads", str(threads), *options]
+        command = [binary, "--port", "0", "--port-file", port_file.path,
+                   "--memory-mb", str(memory_mb), "--threads", str(threads), *options]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        self.port = self._wait_for_port(port_file)
-
-    def _wait_for_port(self, port_file, timeout_s=60):
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"elastripe-node ended at its start:\n{self.log()}")
-            if os.path.exists(port_file):
-                with open(port_file, encoding="ascii") as f:
-                    return int(re.search(r"(\d+)\s*$", f.read()).group(1))
-            time.sleep(0.01)
-        raise RuntimeError(f"elastripe-node did not listen within {timeout_s} s:\n{self.log()}")
+        self.port = port_file.wait(self.process)
+        if self.port is None:
+            what = "does not listen" if self.is_running() else "ended at its start"
+            raise RuntimeError(f"elastripe-node {what}:\n{self.log()}")
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as f:

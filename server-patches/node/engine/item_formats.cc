@@ -40,7 +40,9 @@ RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
   Reader in(raw);
   RecordItemPrefix prefix;
   prefix.tenure = in.u32();
-  prefix.record_bytes = in.u32();
+  // Where memory was overwritten, a decoder finds out; what lies behind the item is never read.
+  prefix.record_bytes = static_cast<uint32_t>(
+      std::min<size_t>(in.u32(), store.value_bytes(item) - kRecordPrefixBytes));
   if (version != nullptr) *version = in.u64();
   return prefix;
 }

@@ -295,16 +295,21 @@ Answer Engine::Impl::drop_tombstones(const Context& c) {
   if (!partitions_[partition].synced) {
     return refuse(Status::kNotSynced, "the partition is not synced");
   }
-  for (const std::string& key : request->keys) {
+  if (request->tombstones.size() > kMaxListEntries) {
+    return refuse(Status::kInvalid, "too many tombstones");
+  }
+  for (const auto& [key, _] : request->tombstones) {
     if (c.map.partition_of(key) != partition) {
       return refuse(Status::kInvalid, "a key is of another partition");
     }
   }
-  for (const std::string& key : request->keys) {
+  for (const auto& [key, version] : request->tombstones) {
     const std::string item_key = record_item_key(key);
     const Latch held = latch(hash_key(key));
     const Found found = find_record(partition, item_key);
-    if (!found.visible() || found.version > request->floor) continue;
+    if (!found.visible() || found.version != version) continue;
+    // The floor is what stands for it from now on.
+    if (version > partitions_[partition].floor && !mutant(Mutant::kDropWithoutFloor)) continue;
     const auto record = load_record(found);
     if (record && record->is_tombstone()) remove_record(item_key, found);
   }

@@ -28,7 +28,11 @@ std::optional<std::string_view> record_key(const ItemStore& store, const ItemRef
 Answer Engine::Impl::record_scan(const Context& c) {
   const auto request = decode<RecordScanRequest>(c.frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
-  for (size_t p = 0; p < request->partitions.size() * 8; ++p) {
+  const size_t chosen_bits = request->partitions.size() * 8;
+  if (chosen_bits >= c.map.partitions.size() + 8) {
+    return refuse(Status::kInvalid, "no such partition");
+  }
+  for (size_t p = 0; p < chosen_bits; ++p) {
     if (!has_bit(request->partitions, p)) continue;
     if (p >= c.map.partitions.size()) return refuse(Status::kInvalid, "no such partition");
     const Partition& partition = c.map.partitions[p];

@@ -8,8 +8,6 @@
 namespace elastripe::node {
 namespace {
 
-constexpr size_t kMaxNames = 4096;  // of one SHARD_CONFIRM or SHARD_DELETE
-
 ByteView as_bytes_of(const std::vector<uint32_t>& checksums) {
   return std::as_bytes(std::span(checksums));
 }
@@ -132,7 +130,7 @@ Answer Engine::Impl::shard_read(const Context& c) {
 Answer Engine::Impl::shard_confirm(const Context& c) {
   const auto request = decode<ShardConfirmRequest>(c.frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
-  if (request->names.size() > kMaxNames) return refuse(Status::kInvalid, "too many names");
+  if (request->names.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many names");
   ShardConfirmReply reply;
   reply.entries.reserve(request->names.size());
   for (const ShardName& name : request->names) {
@@ -151,7 +149,7 @@ Answer Engine::Impl::shard_confirm(const Context& c) {
 Answer Engine::Impl::shard_delete(const Context& c) {
   const auto request = decode<ShardDeleteRequest>(c.frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
-  if (request->names.size() > kMaxNames) return refuse(Status::kInvalid, "too many names");
+  if (request->names.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many names");
   ShardDeleteReply reply;
   for (const ShardName& name : request->names) {
     const std::string item_key = shard_item_key(name);

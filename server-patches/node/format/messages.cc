@@ -4,11 +4,12 @@ namespace elastripe::node {
 namespace {
 
 // The least that an element of a list takes on the wire.
-constexpr size_t kScannedRecordBytes = 6;
+constexpr size_t kKeyBytes = 3;
+constexpr size_t kScannedRecordBytes = kKeyBytes + 4;
 constexpr size_t kFloorBytes = 12;
-constexpr size_t kStringBytes = 2;
+constexpr size_t kTombstoneBytes = kKeyBytes + 8;
 constexpr size_t kConfirmEntryBytes = 9;
-constexpr size_t kScannedShardBytes = kShardNameBytes + 14;
+constexpr size_t kScannedShardBytes = kShardNameBytes + kKeyBytes + 12;
 
 template <class Message>
 Decoded<Message> finish(const Reader& in, Message message, const char* what) {
@@ -35,6 +36,16 @@ std::string read_key(Reader& in, bool may_be_empty = false) {
   return std::string(in.ok() ? key : std::string_view{});
 }
 
+// The first element that is cut off or malformed ends it.
+template <class Element, class Read>
+std::vector<Element> read_list(Reader& in, size_t element_bytes, Read read) {
+  std::vector<Element> list;
+  for (size_t left = in.count<uint32_t>(element_bytes); left > 0 && in.ok(); --left) {
+    read(list.emplace_back());
+  }
+  return list;
+}
+
 void write_bits(Writer& w, const std::vector<uint8_t>& bits) {
   w.u32(static_cast<uint32_t>(bits.size()));
   for (const uint8_t byte : bits) w.u8(byte);
@@ -52,9 +63,8 @@ void write_names(Writer& w, std::string& out, const std::vector<ShardName>& name
 }
 
 std::vector<ShardName> read_names(Reader& in) {
-  std::vector<ShardName> names(in.count<uint32_t>(kShardNameBytes));
-  for (ShardName& name : names) name = decode_name(in);
-  return names;
+  return read_list<ShardName>(in, kShardNameBytes,
+                              [&](ShardName& name) { name = decode_name(in); });
 }
 
 // One list for both directions, so that they can not differ.
@@ -249,16 +259,15 @@ Decoded<RecordScanReply> decode<RecordScanReply>(ByteView bytes) {
   Reader in(bytes);
   RecordScanReply m;
   m.cursor = in.u64();
-  m.records.resize(in.count<uint32_t>(kScannedRecordBytes));
-  for (ScannedRecord& record : m.records) {
+  m.records = read_list<ScannedRecord>(in, kScannedRecordBytes, [&](ScannedRecord& record) {
     record.key = read_key(in);
     record.record = in.long_string();
-  }
-  m.floors.resize(in.count<uint32_t>(kFloorBytes));
-  for (auto& [partition, floor] : m.floors) {
-    partition = in.u32();
-    floor = in.u64();
-  }
+  });
+  using Floor = std::pair<uint32_t, uint64_t>;
+  m.floors = read_list<Floor>(in, kFloorBytes, [&](Floor& floor) {
+    floor.first = in.u32();
+    floor.second = in.u64();
+  });
   return finish(in, std::move(m), "RECORD_SCAN reply");
 }
 
@@ -297,9 +306,11 @@ Decoded<RaiseFloorRequest> decode<RaiseFloorRequest>(ByteView bytes) {
 void encode(const DropTombstonesRequest& m, std::string& out) {
   Writer w(out);
   w.u32(m.partition);
-  w.u64(m.floor);
-  w.u32(static_cast<uint32_t>(m.keys.size()));
-  for (const std::string& key : m.keys) w.short_string(key);
+  w.u32(static_cast<uint32_t>(m.tombstones.size()));
+  for (const auto& tombstone : m.tombstones) {
+    w.short_string(tombstone.key);
+    w.u64(tombstone.version);
+  }
 }
 
 template <>
@@ -307,9 +318,11 @@ Decoded<DropTombstonesRequest> decode<DropTombstonesRequest>(ByteView bytes) {
   Reader in(bytes);
   DropTombstonesRequest m;
   m.partition = in.u32();
-  m.floor = in.u64();
-  m.keys.resize(in.count<uint32_t>(kStringBytes));
-  for (std::string& key : m.keys) key = read_key(in);
+  using Entry = DropTombstonesRequest::Entry;
+  m.tombstones = read_list<Entry>(in, kTombstoneBytes, [&](Entry& tombstone) {
+    tombstone.key = read_key(in);
+    tombstone.version = in.u64();
+  });
   return finish(in, std::move(m), "DROP_TOMBSTONES");
 }
 
@@ -375,12 +388,12 @@ template <>
 Decoded<ShardConfirmReply> decode<ShardConfirmReply>(ByteView bytes) {
   Reader in(bytes);
   ShardConfirmReply m;
-  m.entries.resize(in.count<uint32_t>(kConfirmEntryBytes));
-  for (auto& entry : m.entries) {
+  using Entry = ShardConfirmReply::Entry;
+  m.entries = read_list<Entry>(in, kConfirmEntryBytes, [&](Entry& entry) {
     entry.present = read_flag(in);
     entry.crc32c = in.u32();
     entry.payload_bytes = in.u32();
-  }
+  });
   return finish(in, std::move(m), "SHARD_CONFIRM reply");
 }
 
@@ -439,13 +452,12 @@ Decoded<ShardScanReply> decode<ShardScanReply>(ByteView bytes) {
   Reader in(bytes);
   ShardScanReply m;
   m.cursor = in.u64();
-  m.shards.resize(in.count<uint32_t>(kScannedShardBytes));
-  for (ScannedShard& shard : m.shards) {
+  m.shards = read_list<ScannedShard>(in, kScannedShardBytes, [&](ScannedShard& shard) {
     shard.name = decode_name(in);
     shard.key = read_key(in);
     shard.age_ms = in.u64();
     shard.payload_bytes = in.u32();
-  }
+  });
   return finish(in, std::move(m), "SHARD_SCAN reply");
 }
 

@@ -1,7 +1,8 @@
 // The args of every request and reply. docs/node-protocol.md, one section an opcode.
 //
 // Each message has encode(message, out) and decode(ByteView) -> Decoded<message>; a decoder refuses
-// left-over bytes. "Payload" says what follows the args in the frame.
+// left-over bytes, and takes memory for what it has read, not for what a count promises. "Payload"
+// says what follows the args in the frame.
 #pragma once
 
 #include <vector>
@@ -11,6 +12,9 @@
 #include "server-patches/node/format/shard.h"
 
 namespace elastripe::node {
+
+// Names or tombstones that a node takes in one frame, so that none keeps it busy for long.
+inline constexpr size_t kMaxListEntries = 4096;
 
 // What nodes tell about themselves: for operators now, for placement later.
 struct NodeStatistics {
@@ -120,7 +124,7 @@ struct RecordApplyReply {
 struct RecordStoreRequest {
   uint8_t m = 1;
   bool sync = false;    // by sync, not by a commit: any home of the partition takes it
-  bool revive = false;  // of a blind SET in a LOST partition: marks the key synced
+  bool revive = false;  // by a commit: its head knows the key, so in a LOST partition it is synced
   std::string key;
 };
 struct RecordStoreReply {
@@ -159,11 +163,15 @@ struct RaiseFloorRequest {
   uint32_t partition = 0;
   uint64_t floor = 0;
 };
-// DROP_TOMBSTONES: removes these keys' tombstones whose versions are at most `floor`.
+// DROP_TOMBSTONES: removes the tombstones that still are these versions, none above the floor: a
+// key that was created and deleted again meanwhile keeps its newer one.
 struct DropTombstonesRequest {
+  struct Entry {
+    std::string key;
+    uint64_t version = 0;
+  };
   uint32_t partition = 0;
-  uint64_t floor = 0;
-  std::vector<std::string> keys;
+  std::vector<Entry> tombstones;  // at most kMaxListEntries
 };
 
 // SHARD_WRITE: payload is the shard's bytes. A second copy with the same bytes answers kOk.

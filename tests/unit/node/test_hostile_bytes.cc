@@ -1,9 +1,27 @@
 // Decoders meet every truncation and random damage: they refuse or decode, and never read out of
 // bounds or take more memory than the input warrants (run it under ASan too).
+#include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <new>
 #include <random>
 
 #include "tests/unit/node/node_fixture.h"
+
+namespace {
+
+// What decoders ask for: the most at once, of this thread.
+thread_local size_t largest_allocation = 0;
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  largest_allocation = std::max(largest_allocation, bytes);
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace elastripe::node::test {
 namespace {
@@ -64,7 +82,7 @@ std::vector<Sample> samples() {
       sample("RECORD_SCAN reply", scan),
       sample("MARK_SYNCED", MarkSyncedRequest{1, "key", 2}),
       sample("RAISE_FLOOR", RaiseFloorRequest{1, 2}),
-      sample("DROP_TOMBSTONES", DropTombstonesRequest{1, 2, {"a", "b"}}),
+      sample("DROP_TOMBSTONES", DropTombstonesRequest{1, {{"a", 2}, {"b", 3}}}),
       sample("SHARD_WRITE", ShardWriteRequest{header}),
       sample("SHARD_WRITE reply", ShardWriteReply{1}),
       sample("SHARD_READ", ShardReadRequest{names[0], 1, 2}),
@@ -113,6 +131,26 @@ TEST_CASE("random damage never breaks a decoder") {
     }
   }
   REQUIRE(refused > 0);
+}
+
+TEST_CASE("no count makes a decoder take memory for what is not there") {
+  constexpr size_t kBytes = 64 << 10;
+  for (const Sample& s : samples()) {
+    if (s.what == "map") continue;  // its hash is checked before anything is read
+    INFO(s.what);
+    // Every place of the sample that might be a count claims as many elements as the bytes that
+    // follow could be, were each of the given size.
+    for (size_t at = 0; at + 4 <= s.bytes.size(); ++at) {
+      for (const uint32_t element_bytes : {1u, 2u, 3u, 4u, 6u, 7u, 9u, 11u, 12u, 25u, 38u, 40u}) {
+        std::string bytes = s.bytes.substr(0, at);
+        Writer(bytes).u32(static_cast<uint32_t>((kBytes - at - 4) / element_bytes));
+        bytes.resize(kBytes, '\0');
+        largest_allocation = 0;
+        s.decode(as_view(bytes));
+        REQUIRE(largest_allocation < 4 * kBytes);
+      }
+    }
+  }
 }
 
 TEST_CASE("frames of random bytes leave the engine answering") {

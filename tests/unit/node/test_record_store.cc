@@ -1,4 +1,5 @@
 // RECORD_STORE: what middles, tails and sync do with a record.
+#include "server-patches/node/engine/item_formats.h"
 #include "tests/unit/node/node_fixture.h"
 
 namespace elastripe::node::test {
@@ -39,11 +40,27 @@ TEST_CASE("a malformed record is not stored") {
   REQUIRE(status(node.read("key")) == "NOT_FOUND");
 }
 
+TEST_CASE("a record whose memory was overwritten is an error, and nothing behind it is read") {
+  TestNode node({1, 2, 0});
+  REQUIRE(status(node.set("key", "value")) == "OK");
+  {
+    const ItemRef item = node.store.find(record_item_key("key"));
+    const std::string length(4, '\xff');  // of the record, in the item's prefix
+    node.store.write(item, 4, as_view(length));
+  }
+  const Reply read = node.read("key");
+  REQUIRE(read.payload.size() < 200);
+  REQUIRE_FALSE(decode_record(read.payload.bytes()).has_value());
+  REQUIRE(status(node.apply(node.request("key", Mutation::kDelete))) == "INVALID");
+  const RecordScanRequest all{.max_bytes = 4096, .partitions = {0xff, 0xff}};
+  REQUIRE(status(node.send(Opcode::kRecordScan, encoded(all))) == "OK");
+}
+
 TEST_CASE("a late copy of a record does not come back after its tombstone was collected") {
   TestNode node({0, 1, 2});
   node.store_record("key", make_tombstone(20));
   node.raise_floor("key", 20);
-  const std::string drop = encoded(DropTombstonesRequest{node.partition("key"), 20, {"key"}});
+  const std::string drop = encoded(DropTombstonesRequest{node.partition("key"), {{"key", 20}}});
   REQUIRE(status(node.send(Opcode::kDropTombstones, drop)) == "OK");
   REQUIRE(status(node.read("key", Role::kTail)) == "NOT_FOUND");
   const Reply late = node.store_record("key", make_record(19, "late"));

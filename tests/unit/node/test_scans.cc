@@ -52,6 +52,18 @@ TEST_CASE("a scan returns every record of the partitions, and the floors at its 
   for (const auto& [key, record] : part.records) REQUIRE(node.partition(key) == partition);
 }
 
+TEST_CASE("a scan names only partitions that there are") {
+  TestNode node({0, 1, 2});
+  const auto asked = [&](std::vector<uint8_t> partitions) {
+    return status(node.send(Opcode::kRecordScan,
+                            encoded(RecordScanRequest{.partitions = std::move(partitions)})));
+  };
+  REQUIRE(asked(all_partitions()) == "OK");
+  REQUIRE(asked({}) == "OK");
+  REQUIRE(asked({0, 0, 1}) == "INVALID");
+  REQUIRE(asked(std::vector<uint8_t>(kPartitions / 8 + 1, 0)) == "INVALID");
+}
+
 TEST_CASE("a scan may ask for tombstones and for what has expired") {
   TestNode node({0, 1, 2});
   Record expired = make_record(2, "v");

@@ -198,34 +198,66 @@ TEST_CASE("a node without a map has nothing to forget") {
   REQUIRE(engine.statistics().size() > 10);
 }
 
-TEST_CASE("tombstones up to the floor are dropped, and nothing else") {
+namespace {
+
+std::string drop(TestNode& node, uint32_t partition,
+                 std::vector<DropTombstonesRequest::Entry> tombstones) {
+  return status(node.send(Opcode::kDropTombstones,
+                          encoded(DropTombstonesRequest{partition, std::move(tombstones)})));
+}
+
+}  // namespace
+
+TEST_CASE("tombstones of the versions named are dropped, and nothing else") {
   TestNode node({0, 1, 2});
   const auto [key, sibling] = siblings(node);
+  const uint32_t partition = node.partition(key);
   node.store_record(key, make_tombstone(20));
   node.store_record(sibling, make_record(10, "live"));
-  const auto drop = [&](uint64_t floor) {
-    return status(
-        node.send(Opcode::kDropTombstones,
-                  encoded(DropTombstonesRequest{node.partition(key), floor, {key, sibling, key}})));
-  };
-  REQUIRE(drop(19) == "OK");
+  node.raise_floor(key, 30);
+  REQUIRE(drop(node, partition, {{key, 19}, {key, 21}, {sibling, 10}}) == "OK");
   REQUIRE(record_of(node.read(key)).is_tombstone());
-  REQUIRE(drop(20) == "OK");
+  REQUIRE(drop(node, partition, {{key, 20}, {sibling, 10}, {key, 20}}) == "OK");
   REQUIRE(status(node.read(key)) == "NOT_FOUND");
   REQUIRE(record_of(node.read(sibling)).content.value == "live");
   REQUIRE(node.stat("records") == 1);
-  SECTION("only by a synced home, of keys of the partition") {
+  SECTION("only by a synced home, of keys of the partition, a bounded number") {
+    REQUIRE(drop(node, (partition + 1) % uint32_t{kPartitions}, {{key, 20}}) == "INVALID");
+    REQUIRE(drop(node, kPartitions, {}) == "INVALID");
+    const std::vector<DropTombstonesRequest::Entry> many(kMaxListEntries, {key, 20});
+    REQUIRE(drop(node, partition, many) == "OK");
+    auto more = many;
+    more.push_back({key, 20});
+    REQUIRE(drop(node, partition, more) == "INVALID");
     install_changed(node, 2, {0, 1, 2}, unsync);
-    REQUIRE(drop(30) == "NOT_SYNCED");
+    REQUIRE(drop(node, partition, {{key, 20}}) == "NOT_SYNCED");
     install_changed(node, 3, {1, 2, 3}, unsync);
-    REQUIRE(drop(30) == "NOT_HOME");
-    TestNode other({0, 1, 2});
-    REQUIRE(status(other.send(
-                Opcode::kDropTombstones,
-                encoded(DropTombstonesRequest{
-                    (other.partition("key") + 1) % uint32_t{kPartitions}, 1, {"key"}}))) ==
-            "INVALID");
+    REQUIRE(drop(node, partition, {{key, 20}}) == "NOT_HOME");
   }
+}
+
+TEST_CASE("a key that was created and deleted again keeps its newer tombstone") {
+  TestNode node({0, 1, 2});
+  const auto [key, sibling] = siblings(node);
+  node.store_record(key, make_tombstone(20));
+  node.store_record(key, make_record(25, "again"));
+  node.store_record(key, make_tombstone(26));
+  node.store_record(sibling, make_tombstone(40));
+  node.raise_floor(key, 40);
+  REQUIRE(drop(node, node.partition(key), {{key, 20}, {sibling, 40}}) == "OK");
+  REQUIRE(record_of(node.read(key)).meta.version == 26);
+  REQUIRE(status(node.read(sibling)) == "NOT_FOUND");
+}
+
+TEST_CASE("a tombstone above the floor is not dropped: nothing would stand for it") {
+  TestNode node({0, 1, 2});
+  node.store_record("key", make_tombstone(20));
+  node.raise_floor("key", 19);
+  REQUIRE(drop(node, node.partition("key"), {{"key", 20}}) == "OK");
+  REQUIRE(record_of(node.read("key")).is_tombstone());
+  node.raise_floor("key", 20);
+  REQUIRE(drop(node, node.partition("key"), {{"key", 20}}) == "OK");
+  REQUIRE(status(node.read("key")) == "NOT_FOUND");
 }
 
 }  // namespace elastripe::node::test

@@ -94,6 +94,85 @@ TEST_CASE("tombstones are kept for a while, then dropped, and what follows is ab
   CHECK(s.cluster.get(*s.proxy, "key") == "two");
 }
 
+TEST_CASE("orphans of a key without a record go although a RAISE_FLOOR was cut short") {
+  Serving s("rs:2,2");
+  REQUIRE(write_orphan(s.cluster, *s.proxy, "never", 1));
+  const auto map = s.proxy->map().current();
+  const Chain chain = chain_of(*map, "never");
+  const node::RaiseFloorRequest raise{static_cast<uint32_t>(chain.partition),
+                                      map->version_floor + 9};
+  const auto raised = s.cluster.run(s.proxy->ops().nodes.call(
+      chain.head(), stamp_for(*map, chain.head()), make_request(node::Opcode::kRaiseFloor, raise),
+      s.cluster.deadline()));
+  REQUIRE(raised.has_value());
+  REQUIRE(raised->status() == node::Status::kOk);
+  REQUIRE(s.cluster.run_until([&] { return s.cluster.shards() == 0; }, 120s));
+  REQUIRE(s.cluster.put(*s.proxy, "never", kBig));
+  CHECK(s.cluster.get(*s.proxy, "never") == kBig);
+}
+
+namespace {
+
+// "key", and another one of its partition.
+std::string sibling_of_key(const node::ClusterMap& map) {
+  for (int i = 0;; ++i) {
+    std::string other = "key" + std::to_string(i);
+    if (map.partition_of(other) == map.partition_of("key")) return other;
+  }
+}
+
+Task<void> create_and_delete(sim::SimProxy& proxy, TimePoint deadline, bool* done) {
+  StoreRequest request;
+  request.key = "key";
+  request.value = Buffer::copy_of("again");
+  const auto stored = co_await store_object(proxy.ops(), std::move(request), deadline);
+  const auto removed = co_await remove_object(proxy.ops(), "key", deadline);
+  *done = stored.has_value() && removed.has_value() && *removed;
+}
+
+}  // namespace
+
+TEST_CASE("a key that is deleted again during a round keeps its new tombstone for as long as any") {
+  Serving s("rs:2,2");
+  s.proxy->ops().settings.tombstone_keep = 10s;  // of this test's rounds, not the decider's
+  const std::string sibling = sibling_of_key(*s.proxy->map().current());
+  const auto remove = [&](const std::string& key) {
+    return s.cluster.run(remove_object(s.proxy->ops(), key, s.cluster.deadline())).value();
+  };
+  REQUIRE(s.cluster.put(*s.proxy, "key", "one"));
+  REQUIRE(remove("key"));
+  for (int i = 0; i < 9; ++i) REQUIRE(s.cluster.put(*s.proxy, sibling, "one"));
+  REQUIRE(remove(sibling));  // of a higher version than anything of "key" below
+  Reclaimer reclaimer(s.proxy->ops());
+  REQUIRE(s.round(reclaimer).value().tombstones_dropped == 0);
+  REQUIRE(s.cluster.records() == 6);
+
+  // Between what the round has read and what it drops.
+  s.cluster.run_for(11s);
+  Scope scope;
+  bool done = false;
+  bool started = false;
+  s.cluster.network().set_delay_rule([&](int, NodeId, const node::RequestHeader& header) {
+    if (header.opcode != node::Opcode::kRaiseFloor) return std::optional<Duration>();
+    if (!started) scope.spawn(create_and_delete(*s.proxy, s.cluster.deadline(), &done));
+    started = true;
+    return std::optional<Duration>(500ms);
+  });
+  REQUIRE(s.round(reclaimer).has_value());
+  s.cluster.network().set_delay_rule(nullptr);
+  REQUIRE(done);
+  CHECK(s.cluster.records() == 3);
+
+  CHECK(s.round(reclaimer).value().tombstones_dropped == 0);
+  s.cluster.run_for(9s);
+  CHECK(s.round(reclaimer).value().tombstones_dropped == 0);
+  CHECK(s.cluster.records() == 3);
+  s.cluster.run_for(2s);
+  CHECK(s.round(reclaimer).value().tombstones_dropped == 1);
+  CHECK(s.cluster.records() == 0);
+  CHECK(s.cluster.get(*s.proxy, "key") == "<miss>");
+}
+
 TEST_CASE("a round under a map that is over says so") {
   Serving s;
   REQUIRE(s.cluster.put(*s.proxy, "key", kBig));
