@@ -25,6 +25,7 @@ DeciderSettings decider_settings(const Config& config) {
 
 std::vector<std::string> node_names(const Config& config) {
   std::vector<std::string> names;
+  names.reserve(config.nodes.size());
   for (const NodeConfig& node : config.nodes) names.push_back(node.name);
   return names;
 }

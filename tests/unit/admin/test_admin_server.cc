@@ -159,6 +159,8 @@ TEST_CASE("other paths and methods are refused") {
     REQUIRE(answer.find("Allow: GET, HEAD\r\n") != std::string::npos);
     REQUIRE(answer.find("\"error\": \"invalid\"") != std::string::npos);
   }
+  // What HTTP does not define, libevent refuses.
+  REQUIRE(f.ask("BREW", "/v1/status").find(" 501 ") != std::string::npos);
   REQUIRE(f.ask("GET", "/v1/status").find("\"state\": \"starting\"") != std::string::npos);
   REQUIRE(f.ask("GET", "/v1/nodes").find("\"nodes\": []") != std::string::npos);
 }
