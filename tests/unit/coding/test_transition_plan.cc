@@ -188,7 +188,7 @@ TEST_CASE("counts are those of the model and of the paper's formulas in all 244 
             row[column + 1]);
       CHECK(cost_of(codec, Direction::kBackward).blocks_read() == row[column + 2]);
     }
-    // Section 6.1; backward as corrected in docs/decisions.md.
+    // Section 6.1; backward with the m parities of each row, where the paper prints each stripe.
     const Codec& ers2 = codec_of("ers-2", k, m, k_prime);
     const int l = std::lcm(k, k_prime);
     const int stripes = l / k;
