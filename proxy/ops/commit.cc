@@ -263,8 +263,12 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
   }
 
   for (;;) {
+    NodeRequest request = apply_request(*map, commit);
+    if (!request.payload.empty() && request.payload.front().size() > node::kMaxContentBytes) {
+      co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+    }
     auto reply = co_await ops.nodes.call(chain.head(), stamp_for(*map, chain.head()),
-                                         apply_request(*map, commit), call_deadline(ops, deadline));
+                                         std::move(request), call_deadline(ops, deadline));
     if (!reply) {
       if (reply.error().code == ErrorCode::kUnavailable ||
           reply.error().code == ErrorCode::kNoSpace) {

@@ -64,8 +64,8 @@ Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, Record
 //   definitely
 //     not committed, and never will be; may be tried again
 //   kUnknownOutcome: may or may not take effect, now or later
-//   kTooFewNodes, kNoSpace, kLost, kInvalid, kCancelled before anything was sent: definitely not
-//   committed
+//   kTooFewNodes, kNoSpace, kLost, kInvalid, kCancelled before anything was sent, kTooLarge (the
+//   content does not fit in a frame): definitely not committed
 Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline);
 
 // Commits without shards: tries under newer and newer maps until the deadline.

@@ -376,10 +376,16 @@ class TailScan {
     std::vector<KeyVersion> found;
     if (!page) co_return found;
     for (node::ScannedRecord& scanned : page->records) {
-      const auto record = node::decode_record(as_bytes(scanned.record));
-      if (record && is_wanted(*record)) {
-        found.push_back({std::move(scanned.key), record->meta.version});
+      RecordPtr record;
+      if (scanned.record.empty()) {  // it did not fit in the page
+        auto read = co_await read_at_tail(ops_, map_, scanned.key);
+        if (!read && ends_round(read.error())) co_return fail(read.error());
+        if (read) record = read->record;
+      } else if (auto decoded = node::decode_record(as_bytes(scanned.record))) {
+        record = std::make_shared<const node::Record>(std::move(*decoded));
       }
+      if (record == nullptr || !is_wanted(*record)) continue;
+      found.push_back({std::move(scanned.key), record->meta.version});
     }
     co_return found;
   }

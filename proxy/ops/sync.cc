@@ -142,7 +142,10 @@ Task<Result<void>> push_scanned(OpsContext& ops, MapPtr map, NodeId source,
                                 const node::ScannedRecord& record) {
   const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
   Chain chain = chain_of(*map, record.key);
-  if (map->partitions[chain.partition].lost) return sync_key(ops, map, record.key, deadline);
+  // Without its bytes: it did not fit in the page.
+  if (map->partitions[chain.partition].lost || record.record.empty()) {
+    return sync_key(ops, map, record.key, deadline);
+  }
   std::erase(chain.nodes, source);
   return store_all(ops.nodes, map, std::move(chain.nodes), record.key,
                    Buffer::copy_of(record.record), deadline);

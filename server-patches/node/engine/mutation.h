@@ -8,8 +8,8 @@
 
 namespace elastripe::node {
 
-// Largest inline value, whatever a request allows: its record fits in a frame.
-inline constexpr size_t kMaxInlineBytes = kMaxBodyBytes - (64u << 10);
+// Largest inline value, whatever a request allows.
+inline constexpr size_t kMaxInlineBytes = kMaxContentBytes - 64;
 
 // Why the condition of the request does not hold, or nothing. `current` is null if there is no
 // record; it then counts as a tombstone of version `floor`.

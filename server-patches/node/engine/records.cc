@@ -49,6 +49,7 @@ Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView 
     if (!payload.empty()) return std::unexpected("the mutation takes no content");
     return RecordContent{};
   }
+  if (payload.size() > kMaxContentBytes) return std::unexpected("the content is too large");
   Reader in(payload);
   auto content = decode_content(in);
   if (!content) return content;

@@ -10,6 +10,8 @@ namespace {
 // Bounds of the work and the reply of one frame; the cursor goes on where they end.
 constexpr int kWalksPerFrame = 8;
 constexpr size_t kMaxScanBytes = 4u << 20;
+// With room for the floors of all partitions.
+constexpr size_t kMaxSliceBytes = kMaxBodyBytes - (1u << 20);
 constexpr size_t kMaxScanEntries = 8192;
 
 bool has_bit(const std::vector<uint8_t>& bits, size_t index) {
@@ -51,8 +53,13 @@ Answer Engine::Impl::record_scan(const Context& c) {
     if (!has_bit(request->partitions, partition)) return true;
     const RecordItemPrefix prefix = read_record_prefix(store_, item);
     if (prefix.tenure < partitions_[partition].tenure) return true;
-    std::string encoded(prefix.record_bytes, '\0');
-    store_.read(item, kRecordPrefixBytes, std::as_writable_bytes(std::span(encoded)));
+    // Of a bucket that is visited to its end, what does not fit is named only.
+    const bool fits = bytes < budget && bytes + prefix.record_bytes <= kMaxSliceBytes;
+    std::string encoded;
+    if (fits || selective) {
+      encoded.resize(prefix.record_bytes);
+      store_.read(item, kRecordPrefixBytes, std::as_writable_bytes(std::span(encoded)));
+    }
     if (selective) {
       const auto record = decode_record(as_view(encoded));
       const bool wanted =
@@ -61,6 +68,7 @@ Answer Engine::Impl::record_scan(const Context& c) {
                          : request->expired_only && record->is_expired(c.frame.header.now_ms));
       if (!wanted) return true;
     }
+    if (!fits) encoded.clear();
     bytes += key->size() + encoded.size();
     reply.records.push_back({std::string(*key), std::move(encoded)});
     return bytes < budget;

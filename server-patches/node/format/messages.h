@@ -15,6 +15,8 @@ namespace elastripe::node {
 
 // Names or tombstones that a node takes in one frame, so that none keeps it busy for long.
 inline constexpr size_t kMaxListEntries = 4096;
+// Encoded content that one RECORD_APPLY may bring: its record fits in a frame by itself.
+inline constexpr size_t kMaxContentBytes = kMaxBodyBytes - (64u << 10);
 
 // What nodes tell about themselves: for operators now, for placement later.
 struct NodeStatistics {
@@ -142,7 +144,7 @@ struct RecordScanRequest {
 };
 struct ScannedRecord {
   std::string key;
-  std::string record;  // encoded
+  std::string record;  // encoded; empty: it did not fit, RECORD_READ tells
 };
 struct RecordScanReply {
   uint64_t cursor = 0;  // 0: done

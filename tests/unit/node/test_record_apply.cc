@@ -323,4 +323,20 @@ TEST_CASE("a tombstone fits in place of the smallest record when all memory is g
   }
 }
 
+TEST_CASE("content whose record would not fit in a reply is refused") {
+  TestNode node;
+  const auto set = [&](size_t value_bytes) {
+    const RecordContent content = inline_content(std::string(value_bytes, 'v'));
+    const std::string payload = encoded(content);
+    return status(
+        node.send(Opcode::kRecordApply, encoded(node.request("key", Mutation::kSet)), payload));
+  };
+  const size_t overhead = encoded(inline_content("")).size();
+  REQUIRE(set(kMaxContentBytes - overhead + 1) == "INVALID");
+  REQUIRE(set(kMaxContentBytes - overhead) == "OK");
+  REQUIRE(status(node.read("key")) == "OK");
+  auto fence = node.request("key", Mutation::kFence);
+  REQUIRE(status(node.apply(fence)) == "OK");
+}
+
 }  // namespace elastripe::node::test

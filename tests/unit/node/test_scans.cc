@@ -52,6 +52,25 @@ TEST_CASE("a scan returns every record of the partitions, and the floors at its 
   for (const auto& [key, record] : part.records) REQUIRE(node.partition(key) == partition);
 }
 
+TEST_CASE("a bucket that does not fit in a frame is scanned all the same") {
+  TestNode node({0, 1, 2}, {.buckets = 1});
+  for (uint64_t i = 1; i <= 10; ++i) {
+    node.store_record("key" + std::to_string(i), make_record(i, std::string(1 << 20, 'v')));
+  }
+  node.store_record("tombstone", make_tombstone(20));
+  const Scan whole = scan(node, {.max_bytes = 1, .partitions = all_partitions()});
+  REQUIRE(whole.records.size() == 11);
+  const auto with_bytes =
+      std::ranges::count_if(whole.records, [](const auto& entry) { return !entry.second.empty(); });
+  REQUIRE(with_bytes == 1);
+  const Scan more = scan(node, {.max_bytes = UINT32_MAX, .partitions = all_partitions()});
+  REQUIRE(more.records.size() == 11);
+  const Scan tombstones =
+      scan(node, {.max_bytes = 1, .tombstones_only = true, .partitions = all_partitions()});
+  REQUIRE(tombstones.records.size() == 1);
+  REQUIRE(tombstones.records.at("tombstone") == encoded(make_tombstone(20)));
+}
+
 TEST_CASE("a scan names only partitions that there are") {
   TestNode node({0, 1, 2});
   const auto asked = [&](std::vector<uint8_t> partitions) {

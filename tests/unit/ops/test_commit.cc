@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "proxy/cluster/record_chain.h"
+#include "proxy/ops/commit.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 namespace elastripe {
@@ -61,6 +62,31 @@ TEST_CASE("a lost key that was revived at its head only is revived by the next c
     REQUIRE(*added == StoreOutcome::kNotStored);
     CHECK(cluster.get(proxy, key) == "one");
   }
+}
+
+TEST_CASE("a segment table that does not fit in a frame is refused, and nothing is sent") {
+  ClusterFixture cluster(5, "rs:2,1");
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  Commit huge;
+  huge.key = "k";
+  huge.mutation = node::Mutation::kSet;
+  huge.content.kind = node::RecordKind::kStriped;
+  huge.content.scheme = coding::parse_scheme("rs:2,1").value();
+  node::Segment segment;
+  segment.placement = {0, 1, 2};
+  huge.content.segments.assign(200'000, segment);
+  uint64_t applied = 0;
+  cluster.network().set_delay_rule([&](int, NodeId, const node::RequestHeader& header) {
+    applied += header.opcode == node::Opcode::kRecordApply;
+    return std::nullopt;
+  });
+  const auto result = cluster.run(commit_record(proxy.ops(), huge, cluster.deadline()));
+  cluster.network().set_delay_rule(nullptr);
+  REQUIRE(!result);
+  CHECK(result.error().code == ErrorCode::kTooLarge);
+  CHECK(applied == 0);
+  CHECK(cluster.get(proxy, "k") == "<miss>");
 }
 
 }  // namespace

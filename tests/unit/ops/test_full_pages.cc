@@ -1,0 +1,89 @@
+// Scans whose pages end in a bucket that does not fit: what is named only is dealt with all the
+// same.
+#include <catch2/catch.hpp>
+
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/commit.h"
+#include "proxy/ops/reclaim.h"
+#include "tests/unit/ops/cluster_fixture.h"
+
+using namespace elastripe;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Keys of the partition of "key0": they share their homes, so their pages too.
+std::vector<std::string> keys_of_one_partition(const node::ClusterMap& map, size_t count) {
+  std::vector<std::string> keys;
+  for (int i = 0; keys.size() < count; ++i) {
+    std::string key = "key" + std::to_string(i);
+    if (map.partition_of(key) == map.partition_of("key0")) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+bool commits(ClusterFixture& cluster, sim::SimProxy& proxy, Commit commit) {
+  const auto result =
+      cluster.run(commit_record(proxy.ops(), std::move(commit), cluster.deadline()));
+  return result.has_value() && result->status == CommitStatus::kCommitted;
+}
+
+}  // namespace
+
+TEST_CASE("records that do not fit in a page are synced") {
+  ClusterFixture cluster;
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  const auto before = proxy.map().current();
+  const auto keys = keys_of_one_partition(*before, 40);
+  for (const std::string& key : keys) {
+    Commit set;
+    set.key = key;
+    set.content.kind = node::RecordKind::kInline;
+    set.content.value = std::string(100'000, 'v');
+    set.content.size = set.content.value.size();
+    REQUIRE(commits(cluster, proxy, std::move(set)));
+  }
+  const size_t partition = before->partition_of("key0");
+  cluster.node(before->partitions[partition].homes[0]).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return proxy.map().current()->epoch.number > 1; }, 5s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  CHECK(proxy.counters().key_syncs > 0);
+  const auto map = proxy.map().current();
+  for (const NodeId home : map->partitions[partition].homes) {
+    for (const std::string& key : keys) {
+      const auto read = cluster.run(
+          read_record(proxy.ops().nodes, map, home, node::Role::kAny, key, 0, cluster.deadline()));
+      REQUIRE(read.has_value());
+      REQUIRE(read->record != nullptr);
+      CHECK(read->record->content.size == 100'000);
+    }
+  }
+}
+
+TEST_CASE("tombstones that do not fit in a page are as old as the others") {
+  ClusterFixture cluster;
+  sim::SimProxy& proxy = cluster.add_proxy();
+  sim::SimProxy& decider = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(decider); }));
+  proxy.map().serve(decider.map().current());
+  proxy.ops().settings.tombstone_keep = 10s;  // of this test's rounds, not the decider's
+  const auto keys = keys_of_one_partition(*proxy.map().current(), 4000);
+  for (const std::string& key : keys) {
+    Commit fence;  // of a missing record: leaves a tombstone
+    fence.key = key;
+    fence.mutation = node::Mutation::kFence;
+    REQUIRE(commits(cluster, proxy, std::move(fence)));
+  }
+  Reclaimer reclaimer(proxy.ops());
+  const auto round = [&] {
+    const std::vector<bool> synced(ClusterFixture::kPartitions, true);
+    return cluster.run(reclaimer.round(proxy.map().current(), synced)).value().tombstones_dropped;
+  };
+  REQUIRE(round() == 0);
+  cluster.run_for(11s);
+  uint64_t dropped = 0;
+  for (int i = 0; i < 4; ++i) dropped += round();
+  CHECK(dropped == keys.size());
+  CHECK(cluster.records() == 0);
+}
