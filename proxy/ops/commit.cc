@@ -99,6 +99,14 @@ std::string encoded(const node::Record& record) {
   return bytes;
 }
 
+// Whether the value is still what the attempt made of it: fences and touches that followed leave
+// it.
+bool has_value_of(const node::Record& record, const node::Id128& attempt_id) {
+  const node::RecentAttempt* attempt = record.find_attempt(attempt_id);
+  return attempt != nullptr &&
+         (attempt->version == record.meta.version || attempt->version == record.meta.value_version);
+}
+
 Result<Answer> read_answer(const Commit& commit, NodeId head, const NodeReply& reply) {
   const auto args = node::decode<node::RecordApplyReply>(reply.args());
   if (!args) return fail(ErrorCode::kInvalid, "node {}: {}", head, args.error());
@@ -111,8 +119,7 @@ Result<Answer> read_answer(const Commit& commit, NodeId head, const NodeReply& r
     auto decoded = node::decode_record(reply.payload());
     if (!decoded) return fail(ErrorCode::kInvalid, "node {}: {}", head, decoded.error());
     record = std::move(*decoded);
-    const auto* own = record.meta.recent.empty() ? nullptr : &record.meta.recent.back();
-    answer.result.is_exact = own != nullptr && own->attempt_id == commit.attempt_id;
+    answer.result.is_exact = has_value_of(record, commit.attempt_id);
   } else if (reply.status() == Status::kOk) {
     node::Reader in(reply.payload());
     auto meta = node::decode_meta(in);
@@ -156,7 +163,7 @@ void count_degraded(OpsContext& ops, const node::ClusterMap& map, const Commit& 
 
 CommitResult found_committed(const Commit& commit, RecordPtr record) {
   CommitResult result;
-  result.is_exact = record->meta.recent.back().attempt_id == commit.attempt_id;
+  result.is_exact = has_value_of(*record, commit.attempt_id);
   result.record = std::move(record);
   return result;
 }

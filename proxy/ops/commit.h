@@ -38,7 +38,8 @@ enum class CommitStatus {
 struct CommitResult {
   CommitStatus status = CommitStatus::kCommitted;
   // Committed: the record as committed, or, if the commit was found only after others had followed,
-  // the newest one (`is_exact` false). Refused: what the refusal was based on, null if none.
+  // the newest one (`is_exact` false if its value may be another). Refused: what the refusal was
+  // based on, null if none.
   RecordPtr record;
   bool is_exact = true;
   // What the commit replaced, if that was striped and the head told: its shards are superseded.

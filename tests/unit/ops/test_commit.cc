@@ -64,6 +64,37 @@ TEST_CASE("a lost key that was revived at its head only is revived by the next c
   }
 }
 
+Task<void> fence(OpsContext& ops, std::string key, TimePoint deadline, bool* done) {
+  Commit commit;
+  commit.key = std::move(key);
+  commit.mutation = node::Mutation::kFence;
+  const auto result = co_await commit_record(ops, std::move(commit), deadline);
+  *done = result.has_value() && result->status == CommitStatus::kCommitted;
+}
+
+TEST_CASE("a counter tells its value although a fence came between the head and the tail") {
+  ClusterFixture cluster(5, "rs:2,1");
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.put(proxy, "n", "41"));
+  Scope scope;
+  bool fenced = false;
+  bool is_first = true;
+  cluster.network().set_delay_rule([&](int, NodeId, const node::RequestHeader& header) {
+    if (header.opcode != node::Opcode::kRecordStore || !is_first) return std::optional<Duration>();
+    is_first = false;
+    scope.spawn(fence(proxy.ops(), "n", cluster.deadline(), &fenced));
+    return std::optional<Duration>(std::chrono::hours(1));
+  });
+  const auto changed =
+      cluster.run(change_counter(proxy.ops(), CounterRequest{"n", 1, true}, cluster.deadline()));
+  cluster.network().set_delay_rule(nullptr);
+  REQUIRE(fenced);
+  REQUIRE(changed.has_value());
+  CHECK(changed->value == 42);
+  CHECK(cluster.get(proxy, "n") == "42");
+}
+
 TEST_CASE("a segment table that does not fit in a frame is refused, and nothing is sent") {
   ClusterFixture cluster(5, "rs:2,1");
   sim::SimProxy& proxy = cluster.add_decider();
