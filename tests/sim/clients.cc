@@ -27,6 +27,7 @@ Answer answer_of(const Error& error, bool read) {
   if (read) return Answer::kNone;
   switch (error.code) {
     case ErrorCode::kUnavailable:
+    case ErrorCode::kTooFewNodes:
     case ErrorCode::kStaleEpoch:
     case ErrorCode::kNoSpace:
     case ErrorCode::kLost:
@@ -149,6 +150,17 @@ Task<void> execute(Operation& op, OpsContext& ops, TimePoint deadline) {
 
 }  // namespace
 
+std::string unique_value(size_t operation, size_t bytes) {
+  return fill(fmt::format("v{}.", operation), operation, bytes);
+}
+
+// Keys go round the pools.
+std::string World::key_name(int key) const {
+  const size_t pool = static_cast<size_t>(key) % (1 + scenario_.more_pools.size());
+  const std::string name = "key-" + std::to_string(key);
+  return pool == 0 ? name : scenario_.more_pools[pool - 1].prefix + name;
+}
+
 Operation World::choose_operation(SimRandom& random, int client) {
   Operation op;
   op.client = client;
@@ -188,12 +200,13 @@ Operation World::choose_operation(SimRandom& random, int client) {
         op.exptime = static_cast<uint32_t>(clock_.unix_ms() / 1000 + 1 + random.below(4));
       }
       if (op.verb == Verb::kTouch) break;
-      const size_t most = random.chance(scenario_.large) ? scenario_.segment_bytes * 3 : 16;
+      const size_t most =
+          random.chance(scenario_.large) ? pools_.pool_of(op.key).segment_bytes * 3 : 16;
       if (random.chance(kNumeric)) {
         op.value = std::to_string(1'000'000'000'000'000 + id * 1'000'000'000'000 +
                                   random.below(1'000'000'000'000));
       } else {
-        op.value = fill(fmt::format("v{}.", id), id, random.below(most));
+        op.value = unique_value(id, random.below(most));
       }
     }
   }
@@ -225,9 +238,16 @@ void World::give_up(Pending& pending) {
   pending.over.set(true);
 }
 
-Task<void> World::client(int id, uint64_t seed) {
+void World::start_clients(int operations) {
+  for (int id = 0; id < scenario_.clients; ++id) {
+    ++clients_left_;
+    flows_.spawn(client(id, operations, random_.next()));
+  }
+}
+
+Task<void> World::client(int id, int operations, uint64_t seed) {
   SimRandom random(seed);
-  for (int i = 0; i < scenario_.operations; ++i) {
+  for (int i = 0; i < operations; ++i) {
     co_await clock_.sleep_for(random.between(Duration::zero(), scenario_.think_max));
     SimProxy* proxy = choose_proxy(random);
     if (proxy == nullptr) continue;
@@ -252,7 +272,9 @@ Task<void> World::perform(size_t index, SimProxy* proxy) {
     op.returned_ms = clock_.unix_ms();
   }
   if (op.answer == Answer::kHit) last_read_[{op.client, op.key}] = {op.cas, op.read_value};
-  if (op.error.starts_with("lost") && !is_beyond_promise()) {
+  const bool lacks_shards = op.error.find("object lost") != std::string::npos;
+  const bool is_expected = lacks_shards ? may_lack_shards(op.key) : is_beyond_promise();
+  if (op.error.starts_with("lost") && !is_expected) {
     violation(Fault::kLost, fmt::format("within the promise: {}", to_string(op)));
   }
   if (trace_.on()) trace_.add("op {} ends: {}", index, to_string(op));

@@ -1,4 +1,4 @@
-// World's faults, and what must be gone when they are over.
+// World's faults.
 #include <set>
 
 #include "proxy/base/check.h"
@@ -19,6 +19,11 @@ void World::plan_faults() {
     }
   };
   plan(scenario_.node_kills, &World::kill_a_node);
+  for (int i = 0; i < scenario_.catastrophes; ++i) {
+    events_.after(random_.between(scenario_.faults_until / 8, scenario_.faults_until), [this] {
+      if (!calm_) kill_many();
+    });
+  }
   plan(scenario_.node_stalls, &World::stall_a_node);
   plan(scenario_.link_cuts, &World::cut_a_link);
   plan(scenario_.proxy_kills, &World::kill_a_proxy);
@@ -51,6 +56,20 @@ void World::kill_a_node() {
   if (victim.is_up()) kill_node(victim);
 }
 
+// More than m of the doomed, in a moment.
+void World::kill_many() {
+  const auto m = static_cast<size_t>(pools_.max_parities());
+  CHECK(doomed_.size() > m);
+  const size_t count = m + 1 + random_.below(doomed_.size() - m);
+  const size_t first = random_.below(doomed_.size());
+  for (size_t i = 0; i < count; ++i) {
+    const node::NodeId id = doomed_[(first + i) % doomed_.size()];
+    events_.after(random_.between(Duration::zero(), milliseconds(30)), [this, id] {
+      if (!calm_ && network_.node(id).is_up()) kill_node(network_.node(id));
+    });
+  }
+}
+
 void World::kill_node(SimNode& victim) {
   std::set<node::NodeId> failed = failed_;
   failed.insert(victim.id());
@@ -66,11 +85,15 @@ void World::kill_node(SimNode& victim) {
   Duration away = random_.chance(scenario_.quick_restarts)
                       ? random_.between(milliseconds(1), milliseconds(60))
                       : random_.between(milliseconds(1), scenario_.fault_max);
-  if (scenario_.restart_together) {
-    away += seconds(1) - (events_.now() + away).time_since_epoch() % seconds(1);
+  if (const Duration every = scenario_.restart_every; every > Duration::zero()) {
+    away += every - (events_.now() + away).time_since_epoch() % every;
   }
-  events_.after(away, [&victim] {
-    if (!victim.is_up()) victim.start();
+  events_.after(away, [this, &victim] {
+    if (victim.is_up()) return;
+    victim.start();
+    SimProxy* proxy = decider();
+    if (calm_ || proxy == nullptr || !random_.chance(scenario_.restart_cuts)) return;
+    cut(*proxy, static_cast<node::NodeId>(random_.below(network_.nodes())), seconds(1));
   });
 }
 
@@ -91,13 +114,17 @@ SimProxy* World::victim_proxy() {
 void World::cut_a_link() {
   SimProxy* proxy = victim_proxy();
   if (proxy == nullptr) return;
-  ++result_.totals.link_cuts;
   const auto id = static_cast<node::NodeId>(random_.below(network_.nodes()));
-  trace_.add("the link of proxy {} and node {} is cut", proxy->id(), id);
-  network_.cut(proxy->id(), id);
-  events_.after(random_.between(milliseconds(10), scenario_.fault_max), [this, proxy, id] {
-    trace_.add("the link of proxy {} and node {} is mended", proxy->id(), id);
-    network_.mend(proxy->id(), id);
+  cut(*proxy, id, random_.between(milliseconds(10), scenario_.fault_max));
+}
+
+void World::cut(SimProxy& proxy, node::NodeId id, Duration how_long) {
+  ++result_.totals.link_cuts;
+  trace_.add("the link of proxy {} and node {} is cut", proxy.id(), id);
+  network_.cut(proxy.id(), id);
+  events_.after(how_long, [this, &proxy, id] {
+    trace_.add("the link of proxy {} and node {} is mended", proxy.id(), id);
+    network_.mend(proxy.id(), id);
   });
 }
 
@@ -109,6 +136,7 @@ void World::kill_a_proxy() {
 void World::kill_proxy(SimProxy& proxy) {
   ++result_.totals.proxy_kills;
   trace_.add("proxy {} is killed", proxy.id());
+  count_failures();  // a map that it has just made may exclude a node
   proxy.kill();
   const bool was_decider = proxy.decider() != nullptr;
   if (was_decider) return;  // keep_a_decider() starts the next one
@@ -136,38 +164,6 @@ void World::pause_a_proxy() {
   });
 }
 
-// Everything that no record refers to is collected in the end.
-
-void World::reclaim() {
-  trace_.add("-- wait for reclaim");
-  for (int tries = 0; tries < 3; ++tries) {
-    run_until(seconds(8), [] { return false; });
-    leak_.clear();
-    flows_.spawn(look_for_leaks());
-    bool done = false;
-    run_until(seconds(30), [&] { return done = leaks_checked_; });
-    CHECK(done, "the search for leaks does not end");
-    if (leak_.empty()) return;
-  }
-  violation(Fault::kLeak, leak_);
-}
-
-// Every shard was confirmed in the epoch of its commit (rule 6a), so only a node that was killed
-// since then may lack one.
-void World::check_shards(const ObjectReport& report) {
-  const uint64_t epoch = report.record->meta.value_version >> node::kCounterBits;
-  for (size_t i = 0; i < report.segments.size(); ++i) {
-    for (const uint8_t index : report.segments[i].missing) {
-      const node::NodeId id = report.record->content.segments[i].placement[index];
-      const auto kill = last_kill_.find(id);
-      if (kill != last_kill_.end() && kill->second >= epoch) continue;
-      violation(Fault::kLost, fmt::format("an object of epoch {} lacks shard {}.{} of node {}, "
-                                          "whose memory was not lost since",
-                                          epoch, i, index, id));
-    }
-  }
-}
-
 uint32_t World::newest_epoch() const {
   uint32_t newest = 0;
   for (const auto& proxy : proxies_) {
@@ -175,52 +171,6 @@ uint32_t World::newest_epoch() const {
     if (map != nullptr) newest = std::max(newest, map->epoch.number);
   }
   return newest;
-}
-
-Task<void> World::look_for_leaks() {
-  leaks_checked_ = false;
-  SimProxy* proxy = decider();
-  std::set<std::pair<node::NodeId, std::string>> wanted;  // (node, encoded shard name)
-  for (int key = 0; proxy != nullptr && key < scenario_.keys; ++key) {
-    auto report =
-        co_await inspect_object(proxy->ops(), key_name(key), clock_.now() + kRequestTimeout);
-    if (!report) {
-      leak_ = "a record can not be read: " + to_string(report.error());
-      leaks_checked_ = true;
-      co_return;
-    }
-    if (report->record == nullptr) continue;
-    check_shards(*report);
-    for (const node::Segment& segment : report->record->content.segments) {
-      for (size_t index = 0; index < segment.placement.size(); ++index) {
-        const bool parity = index >= report->record->content.scheme.k_prime;
-        std::string name;
-        node::encode(node::ShardName{segment.data_txid, segment.number,
-                                     parity ? segment.generation : 0, static_cast<uint8_t>(index)},
-                     name);
-        wanted.insert({segment.placement[index], std::move(name)});
-      }
-    }
-  }
-  for (size_t id = 0; id < network_.nodes(); ++id) {
-    if (!network_.node(id).is_up()) continue;
-    node::ArenaStore& store = network_.node(id).store();
-    uint64_t cursor = 0;
-    do {
-      cursor = store.walk(cursor, [&](const node::ItemRef& item) {
-        const std::string_view key = store.key(item);
-        if (key.empty() || key[0] != '\x02') return true;
-        if (!wanted.contains({static_cast<node::NodeId>(id), std::string(key.substr(1))})) {
-          node::Reader reader(node::as_view(key.substr(1)));
-          const node::ShardName name = node::decode_name(reader);
-          leak_ = fmt::format("node {} keeps shard ..{:x}/{}.{} that no record refers to", id,
-                              name.data_txid.lo & 0xffffff, name.segment, name.index);
-        }
-        return true;
-      });
-    } while (cursor != 0);
-  }
-  leaks_checked_ = true;
 }
 
 }  // namespace elastripe::sim

@@ -5,9 +5,9 @@
 namespace elastripe::sim {
 
 const char* name(Verb verb) {
-  static constexpr const char* kNames[kVerbs] = {"get",       "set",     "add",  "replace",
-                                                 "append",    "prepend", "cas",  "increment",
-                                                 "decrement", "delete",  "touch"};
+  static constexpr const char* kNames[] = {"get",       "set",     "add",   "replace",
+                                           "append",    "prepend", "cas",   "increment",
+                                           "decrement", "delete",  "touch", "lose"};
   return kNames[static_cast<size_t>(verb)];
 }
 

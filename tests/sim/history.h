@@ -19,8 +19,9 @@ enum class Verb : uint8_t {
   kDecrement,
   kDelete,
   kTouch,
+  kLose,  // not a client's: the operator accepts that the key is gone
 };
-inline constexpr size_t kVerbs = 11;
+inline constexpr size_t kVerbs = 11;  // of clients
 const char* name(Verb verb);
 
 enum class Answer : uint8_t {

@@ -191,6 +191,8 @@ class Search {
         return live ? std::optional(State{}) : std::nullopt;
       case Verb::kTouch:
         return live ? std::optional(State{state.value, op.exptime}) : std::nullopt;
+      case Verb::kLose:
+        return State{};
     }
     return std::nullopt;
   }

@@ -29,11 +29,12 @@ node::RequestHeader header_of(std::string_view frame) {
 
 }  // namespace
 
-Network::Network(EventQueue& events, Trace& trace, uint64_t seed, NetworkProfile profile, int nodes)
+Network::Network(EventQueue& events, Trace& trace, uint64_t seed, NetworkProfile profile, int nodes,
+                 NodeMemory memory)
     : events_(events), trace_(trace), random_(seed), profile_(profile) {
   for (int id = 0; id < nodes; ++id) {
-    nodes_.push_back(
-        std::make_unique<SimNode>(events, trace, random_.next(), static_cast<node::NodeId>(id)));
+    nodes_.push_back(std::make_unique<SimNode>(events, trace, random_.next(),
+                                               static_cast<node::NodeId>(id), memory));
   }
 }
 

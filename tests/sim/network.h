@@ -36,7 +36,8 @@ struct NetworkProfile {
 
 class Network {
  public:
-  Network(EventQueue& events, Trace& trace, uint64_t seed, NetworkProfile profile, int nodes);
+  Network(EventQueue& events, Trace& trace, uint64_t seed, NetworkProfile profile, int nodes,
+          NodeMemory memory = {});
 
   SimNode& node(size_t id) { return *nodes_[id]; }
   size_t nodes() const { return nodes_.size(); }

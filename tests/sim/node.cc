@@ -7,8 +7,6 @@ namespace elastripe::sim {
 
 namespace {
 
-constexpr size_t kArenaBytes = 8u << 20;
-constexpr size_t kArenaReserveBytes = 1u << 20;
 constexpr size_t kArenaBuckets = 64;
 constexpr size_t kLatches = 16;
 
@@ -39,11 +37,13 @@ class Sink final : public node::ReplySink {
 
 }  // namespace
 
-SimNode::SimNode(EventQueue& events, Trace& trace, uint64_t seed, node::NodeId id)
+SimNode::SimNode(EventQueue& events, Trace& trace, uint64_t seed, node::NodeId id,
+                 NodeMemory memory)
     : events_(events),
       trace_(trace),
       random_(seed),
       id_(id),
+      memory_(memory),
       boottime_offset_ms_(random_.below(1'000'000) + 1) {}
 
 void SimNode::start() {
@@ -52,7 +52,7 @@ void SimNode::start() {
   silent_ = false;
   stalled_ = false;
   store_ = std::make_unique<node::ArenaStore>(
-      node::ArenaStore::Options{kArenaBytes, kArenaReserveBytes, kArenaBuckets});
+      node::ArenaStore::Options{memory_.limit_bytes, memory_.reserve_bytes, kArenaBuckets});
   engine_ = std::make_unique<node::Engine>(
       node::EngineOptions{.incarnation = random_.next() | 1, .latches = kLatches}, *store_, *this,
       *this);

@@ -14,9 +14,14 @@
 
 namespace elastripe::sim {
 
+struct NodeMemory {
+  size_t limit_bytes = 8u << 20;
+  size_t reserve_bytes = 1u << 20;  // part of the limit that new data can not take
+};
+
 class SimNode final : public node::NodeClock, public node::Outbox {
  public:
-  SimNode(EventQueue& events, Trace& trace, uint64_t seed, node::NodeId id);
+  SimNode(EventQueue& events, Trace& trace, uint64_t seed, node::NodeId id, NodeMemory memory);
 
   node::NodeId id() const { return id_; }
   bool is_up() const { return engine_ != nullptr; }
@@ -49,6 +54,7 @@ class SimNode final : public node::NodeClock, public node::Outbox {
   Trace& trace_;
   SimRandom random_;
   const node::NodeId id_;
+  const NodeMemory memory_;
   const uint64_t boottime_offset_ms_;
   uint64_t process_ = 0;
   bool stalled_ = false;

@@ -5,16 +5,16 @@
 namespace elastripe::sim {
 
 Campaign run_seeds(const Scenario& scenario, uint64_t first, uint64_t count, size_t stop_after,
-                   const std::function<void(uint64_t)>& progress) {
+                   const std::function<bool(Fault)>& counts) {
   Campaign campaign;
   for (uint64_t i = 0; i < count && campaign.failures.size() < stop_after; ++i) {
     const RunResult result = World(scenario, first + i, false).run();
     campaign.totals.add(result.totals);
     ++campaign.faults[static_cast<size_t>(result.fault)];
     // A search that was given up proves nothing, neither way: it is only counted.
-    if (!result.ok() && result.fault != Fault::kUndecided)
-      campaign.failures.push_back({first + i, result.fault, result.what});
-    if (progress) progress(i + 1);
+    if (result.ok() || result.fault == Fault::kUndecided) continue;
+    if (counts && !counts(result.fault)) continue;
+    campaign.failures.push_back({first + i, result.fault, result.what});
   }
   return campaign;
 }
@@ -31,15 +31,19 @@ std::string report(const Campaign& campaign) {
   text += fmt::format("frames {}  dropped {}  duplicated {}  late {}  events {}\n", t.frames,
                       t.dropped, t.duplicated, t.late, t.events);
   text += fmt::format(
-      "degraded reads {}  conflicts {}  re-prepares {}  key syncs {}  partition syncs {}  fences {}"
+      "degraded reads {}  writes {}  refused for memory {}  keys given up {}  conflicts {}  "
+      "re-prepares {}  key syncs {}  partition syncs {}  fences {}"
       "  reclaimed shards {}  records {}\n",
-      t.ops.degraded_reads, t.ops.commit_conflicts, t.ops.reprepares, t.ops.key_syncs,
-      t.ops.partition_syncs, t.ops.fences, t.ops.reclaimed_shards, t.ops.reclaimed_records);
+      t.ops.degraded_reads, t.ops.degraded_writes, t.refused_for_memory, t.lost_keys,
+      t.ops.commit_conflicts, t.ops.reprepares, t.ops.key_syncs, t.ops.partition_syncs,
+      t.ops.fences, t.ops.reclaimed_shards, t.ops.reclaimed_records);
   text += fmt::format(
-      "lost {}  stale {}  torn {}  versions {}  leaks {}  stuck {}  undecided {}  LOST beyond m "
+      "lost {}  stale {}  torn {}  versions {}  leaks {}  stuck {}  refused {}  undecided {}  LOST "
+      "beyond m "
       "failures {}\n",
       fault(Fault::kLost), fault(Fault::kStale), fault(Fault::kTorn), fault(Fault::kVersions),
-      fault(Fault::kLeak), fault(Fault::kStuck), fault(Fault::kUndecided), t.beyond_promise);
+      fault(Fault::kLeak), fault(Fault::kStuck), fault(Fault::kRefused), fault(Fault::kUndecided),
+      t.beyond_promise);
   return text;
 }
 

@@ -99,11 +99,83 @@ Scenario lost() {
   return s;
 }
 
+// Keys of three pools; as many nodes lose their memory as one of them survives.
+Scenario pools() {
+  Scenario s;
+  s.name = "pools";
+  s.about =
+      "ERS(4,2,5), RS(2,1) and two replicas in one cluster, and more losses than some survive";
+  s.scheme = "ers:4,2,5";
+  s.more_pools = {{.prefix = "weak-", .scheme = "rs:2,1"},
+                  {.prefix = "copies-", .scheme = "rep:2", .inline_max_bytes = 8}};
+  s.nodes = 8;
+  s.keys = 3;
+  s.clients = 4;
+  return s;
+}
+
+Scenario memory() {
+  Scenario s;
+  s.name = "memory";
+  s.about = "nodes that are full in mid-upload, and are filled in the end";
+  s.scheme = "ers:2,1,3";
+  s.nodes = 5;
+  s.node_memory = {.limit_bytes = 16 << 10, .reserve_bytes = 8 << 10};
+  s.segment_bytes = 512;
+  s.inline_max_bytes = 256;
+  s.keys = 9;
+  s.clients = 3;
+  s.operations = 16;
+  s.large = 0.9;
+  s.weights = {20, 50, 5, 2, 5, 2, 2, 1, 1, 5, 2};
+  s.think_max = milliseconds(100);
+  s.node_kills = 1;
+  s.fill_nodes = true;
+  s.share = 0.5;  // slow
+  return s;
+}
+
+Scenario degraded() {
+  Scenario s;
+  s.name = "degraded";
+  s.about = "writes with too few nodes, in a pool that takes them";
+  s.degraded_writes = true;
+  s.nodes = 5;
+  s.node_kills = 4;
+  s.quick_restarts = 0.1;
+  s.node_stalls = 2;
+  s.link_cuts = 1;
+  s.proxy_pauses = 0;
+  s.fault_max = seconds(4);
+  s.operations = 16;
+  return s;
+}
+
+Scenario accept_loss() {
+  Scenario s;
+  s.name = "accept-loss";
+  s.about = "more than m nodes die at once, and the operator accepts the loss";
+  s.scheme = "ers:2,1,3";
+  s.nodes = 5;
+  s.keys = 4;
+  s.node_kills = 2;
+  s.catastrophes = 1;
+  s.silent_kills = 0.1;
+  s.large = 0.3;
+  s.beyond_promise = true;
+  s.accept_loss = true;
+  // Were all nodes gone that have the map in use, and the decider with it, nobody could tell what
+  // is missing (choose_base()).
+  s.proxy_kills = s.proxy_pauses = 0;
+  return s;
+}
+
 }  // namespace
 
 const std::vector<Scenario>& scenarios() {
-  static const std::vector<Scenario> kAll{mixed(), inline_records(), single_parity(), membership(),
-                                          calm(),  uploads(),        lost()};
+  static const std::vector<Scenario> kAll{mixed(),  inline_records(), single_parity(), membership(),
+                                          calm(),   uploads(),        lost(),          pools(),
+                                          memory(), degraded(),       accept_loss()};
   return kAll;
 }
 

@@ -12,16 +12,28 @@
 
 namespace elastripe::sim {
 
+// A pool beside the default one; keys go round the pools.
+struct ScenarioPool {
+  std::string prefix;
+  std::string scheme;
+  uint32_t inline_max_bytes = 24;
+  uint32_t segment_bytes = 64;
+};
+
 struct Scenario {
   std::string name;
   std::string about;  // one line
+  double share = 1;   // of the seeds that tests run
 
   // The cluster.
   int nodes = 6;
   std::string scheme = "ers:2,2,3";
   uint32_t inline_max_bytes = 24;
   uint32_t segment_bytes = 64;
+  bool degraded_writes = false;
+  std::vector<ScenarioPool> more_pools;
   uint32_t partitions = 4;
+  NodeMemory node_memory;
   NetworkProfile network;
   Duration map_delay_max = std::chrono::milliseconds(200);  // from the decider to the other proxies
 
@@ -41,9 +53,11 @@ struct Scenario {
   int link_cuts = 2;
   int proxy_kills = 1;
   int proxy_pauses = 1;
-  double quick_restarts = 0.3;    // before anybody may have noticed
-  bool restart_together = false;  // on the full second
-  double silent_kills = 0.3;      // machines that vanish instead of refusing
+  double quick_restarts = 0.3;  // before anybody may have noticed
+  Duration restart_every{0};    // nodes come back together, at multiples of it
+  double restart_cuts = 0;      // just then the decider loses sight of another node for a second
+  double silent_kills = 0.3;    // machines that vanish instead of refusing
+  int catastrophes = 0;         // more nodes than the scheme survives die together
   // After a commit at a head, before its proxy hears of it: the head dies; the proxy does, a moment
   // later.
   double head_kills = 0;
@@ -58,6 +72,10 @@ struct Scenario {
   bool records_only = false;
   // A schedule without the phase in which reclaim is waited for and leaks are looked for.
   bool check_leaks = true;
+  // Fills the nodes when all has healed: nothing is lost, and deletes give the memory back.
+  bool fill_nodes = false;
+  // The operator accepts the loss when all has healed; from then on all promises count again.
+  bool accept_loss = false;
 };
 
 // Null if there is no such scenario.
@@ -71,6 +89,9 @@ struct Rule {
   std::string_view sentence;  // "rule 7: deleting orphans without a fence loses data"
   Scenario scenario;
   uint64_t max_seeds = 2000;  // within which the mutant must be caught
+  // The rule's only use is that nothing is left behind. Of other mutants a leak or a cluster that
+  // hangs is no catch: a client must be lied to, or data be lost.
+  bool prevents_leaks_only = false;
 };
 const std::vector<Rule>& rules();
 const Rule* find_rule(std::string_view mutant_name);

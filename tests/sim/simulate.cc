@@ -17,8 +17,8 @@ namespace elastripe::sim {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: elastripe-simulate [--seeds N] [--first SEED] [--scenario NAME] [--mutant NAME]\n"
-    "                          [--trace SEED] [--keep-going] [--list]\n"
+    "usage: elastripe-simulate [--seeds N] [--first SEED] [--seed SEED] [--scenario NAME]\n"
+    "                          [--mutant NAME] [--trace SEED] [--keep-going] [--list]\n"
     "Without --scenario every random scenario runs, N seeds each.\n";
 
 struct Options {
@@ -58,7 +58,7 @@ Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
-    if (flag == "--help") {
+    if (flag == "--help" || flag == "-h") {
       fmt::print("{}", kUsage);
       std::exit(0);
     }
@@ -74,6 +74,9 @@ Options parse(int argc, char** argv) {
     const std::string_view value = argv[++i];
     if (flag == "--seeds") {
       options.seeds = number(flag, value);
+    } else if (flag == "--seed") {
+      options.first = number(flag, value);
+      options.seeds = 1;
     } else if (flag == "--first") {
       options.first = number(flag, value);
     } else if (flag == "--trace") {
@@ -138,8 +141,11 @@ int run(const Options& options) {
       if (++shown > 20) break;
       fmt::print("FAILED seed {}: {}: {}\n", failure.seed, name(failure.fault), failure.what);
       if (shown == 1) {
-        fmt::print("  the schedule: elastripe-simulate --scenario {}{} --trace {}\n", scenario.name,
-                   options.mutant.empty() ? "" : " --mutant " + options.mutant, failure.seed);
+        const std::string mutant = options.mutant.empty() ? "" : " --mutant " + options.mutant;
+        fmt::print(
+            "  again: scripts/simulate --scenario {0}{1} --seed {2}\n"
+            "  event by event: scripts/simulate --scenario {0}{1} --trace {2}\n",
+            scenario.name, mutant, failure.seed);
       }
     }
     std::fflush(stdout);

@@ -23,6 +23,18 @@ void describe(const Rule& rule, const Campaign& campaign) {
   }
 }
 
+[[maybe_unused]] bool is_harm(const Rule& rule, Fault fault) {
+  switch (fault) {
+    case Fault::kStale:
+    case Fault::kLost:
+    case Fault::kTorn:
+    case Fault::kVersions:
+      return true;
+    default:
+      return fault == Fault::kLeak && rule.prevents_leaks_only;
+  }
+}
+
 void test_rule(const Rule& rule) {
   set_log_level(LogLevel::kOff);
   set_mutant(Mutant::kNone);
@@ -31,7 +43,8 @@ void test_rule(const Rule& rule) {
   REQUIRE(right.failures.empty());
 #ifdef ELASTRIPE_MUTANTS
   set_mutant(rule.mutant);
-  const Campaign wrong = run_seeds(rule.scenario, 1, rule.max_seeds, 1);
+  const Campaign wrong = run_seeds(rule.scenario, 1, rule.max_seeds, 1,
+                                   [&](Fault fault) { return is_harm(rule, fault); });
   set_mutant(Mutant::kNone);
   INFO(rule.mutant_name << " was not caught within " << rule.max_seeds << " schedules");
   REQUIRE_FALSE(wrong.failures.empty());

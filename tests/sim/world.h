@@ -22,13 +22,17 @@ enum class Fault : uint8_t {
   kVersions,   // cas uniques that went back or do not follow the values
   kLeak,       // shards that nothing refers to are left after reclaim
   kStuck,      // the cluster does not heal, or a flow does not end
+  kRefused,    // a full node refuses what gives memory back, or what there is room for
   kUndecided,  // the checker gave up
 };
+inline constexpr size_t kFaults = 9;
 const char* name(Fault fault);
 
 struct Totals {
   uint64_t schedules = 0, histories = 0, operations = 0, unknowns = 0, acknowledged_writes = 0;
   uint64_t errors = 0;  // definite ones, and of reads
+  uint64_t refused_for_memory = 0;
+  uint64_t lost_keys = 0;  // that the operator was told of, and accepted
   uint64_t node_kills = 0, node_stalls = 0, link_cuts = 0, proxy_kills = 0, proxy_pauses = 0;
   // Schedules that ended with LOST partitions after more than m crashes and timeouts together.
   uint64_t beyond_promise = 0;
@@ -59,8 +63,8 @@ class World {
   void form();
   void work();
   void heal();
-  void audit(const char* when);
-  std::string read_back(int key, SimProxy& proxy);
+  void fill_nodes();
+  void accept_loss();
   void reclaim();
   void kill_to_the_limit();
   void check_histories();
@@ -75,6 +79,7 @@ class World {
   void start_new_decider();
   void keep_a_decider();
   bool is_beyond_promise() const;
+  bool may_lack_shards(const std::string& key) const;
   bool is_settled();
   std::string why_unsettled();
   void unsettled(const char* what);
@@ -83,7 +88,9 @@ class World {
   void violation(Fault fault, std::string what);
 
   // Clients.
-  Task<void> client(int id, uint64_t seed);
+  std::string key_name(int key) const;
+  void start_clients(int operations);
+  Task<void> client(int id, int operations, uint64_t seed);
   size_t begin(Operation op, SimProxy& proxy);
   void give_up(Pending& pending);
   Task<void> perform(size_t index, SimProxy* proxy);
@@ -93,17 +100,30 @@ class World {
   // Faults.
   void plan_faults();
   void kill_a_node();
+  void kill_many();
   void kill_node(SimNode& victim);
   void fault_after_commit(int proxy, node::NodeId head);
   void stall_a_node();
   void cut_a_link();
+  void cut(SimProxy& proxy, node::NodeId id, Duration how_long);
   void kill_a_proxy();
   void kill_proxy(SimProxy& proxy);
   void pause_a_proxy();
   SimProxy* victim_proxy();
-  Task<void> look_for_leaks();
-  void check_shards(const ObjectReport& report);
   uint32_t newest_epoch() const;
+
+  // Looking, when all is quiet.
+  void audit(const char* when);
+  Operation ask(Operation op, SimProxy& proxy);
+  Operation ask(Verb verb, int key, SimProxy& proxy, std::string value = {});
+  Result<ObjectReport> inspect(int key, SimProxy& proxy);
+  std::string why_unreadable(int key, SimProxy& proxy);
+  void check_shards(const std::string& key, const ObjectReport& report);
+  bool is_accounted_for(const std::string& key, const node::Record& record, NodeId holder) const;
+  std::string what_is_kept();
+  std::set<int> find_lost_keys(SimProxy& proxy);
+  void check_refusals(int key, SimProxy& proxy);
+  Task<void> look_for_leaks();
 
   const Scenario scenario_;
   EventQueue events_;
@@ -132,10 +152,14 @@ class World {
   std::set<node::NodeId> killed_;     // ever
   std::set<node::NodeId> failed_;     // killed or excluded since the last complete sync
   uint32_t failed_in_epoch_ = 0;
+  std::set<node::NodeId> suspected_;            // ever
   std::map<node::NodeId, uint64_t> last_kill_;  // and the newest epoch served then
+  std::map<uint64_t, size_t> up_in_epoch_;      // nodes, of the epochs that were noticed
   node::MapPtr followed_;                       // the newest map that a decider served
   std::vector<uint32_t> scheduled_epochs_;      // by proxy: the newest map on its way
-  bool over_ = false;                           // nothing more can be asked of this schedule
+  std::vector<uint32_t> heard_epochs_;
+  bool accepted_loss_ = false;
+  bool over_ = false;  // nothing more can be asked of this schedule
   bool leaks_checked_ = false;
   std::string leak_;  // the last one found
   RunResult result_;

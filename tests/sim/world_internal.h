@@ -8,6 +8,10 @@ namespace elastripe::sim {
 
 inline constexpr int kAuditor = -1;  // the client of the final reads
 inline constexpr Duration kRequestTimeout = std::chrono::seconds(3);
+inline constexpr Duration kHealLimit = std::chrono::seconds(60);
+
+// Bytes that tell which operation of the history they come from.
+std::string unique_value(size_t operation, size_t bytes);
 
 // An operation in flight: over when it is answered, or when its client has given it up.
 struct World::Pending {
@@ -37,7 +41,5 @@ bool World::run_until(Duration limit, Condition condition) {
     if (events_.now() > end || !events_.run_one()) return condition();
   }
 }
-
-inline std::string key_name(int key) { return "key-" + std::to_string(key); }
 
 }  // namespace elastripe::sim
