@@ -124,7 +124,7 @@ void World::accept_loss() {
     losses.push_back(begin(std::move(op), proxy));
   }
   accepted_loss_ = true;
-  if (has_loss) proxy.decider()->accept_loss();
+  if (has_loss) (void)proxy.decider()->accept_loss();
   if (!run_until(kHealLimit, [this] { return is_settled(); })) {
     return violation(Fault::kStuck, "after the loss was accepted: " + why_unsettled());
   }
