@@ -151,6 +151,12 @@ std::string object_json(const std::string& key, const ObjectReport& report, cons
   return text_of(object);
 }
 
+std::string accepted_json(const AcceptedLoss& accepted) {
+  return text_of({{"accepted", true},
+                  {"partitions_start_empty", accepted.start_empty},
+                  {"partitions_lost", accepted.lost}});
+}
+
 std::string error_json(const Error& error) {
   return text_of({{"error", name(error.code)}, {"message", error.message}});
 }

@@ -12,6 +12,7 @@ std::string status_json(const ClusterStatus& status, const std::string& version)
 std::string nodes_json(const ClusterStatus& status);
 // `map` names the nodes; null if none is served.
 std::string object_json(const std::string& key, const ObjectReport& report, const MapPtr& map);
+std::string accepted_json(const AcceptedLoss& accepted);
 std::string error_json(const Error& error);
 
 }  // namespace elastripe

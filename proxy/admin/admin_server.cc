@@ -71,6 +71,8 @@ int http_code(ErrorCode code) {
       return 404;
     case ErrorCode::kInvalid:
       return 400;
+    case ErrorCode::kConflict:
+      return 409;
     case ErrorCode::kTimeout:
       return 504;
     default:
@@ -156,8 +158,7 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
       return reply_error(request, 400, ErrorCode::kInvalid,
                          "send the header X-Elastripe: accept-loss");
     }
-    sources_.accept_loss();
-    reply_json(request, 202, "{\n  \"accepted\": true\n}\n");
+    answer_accept_loss(request);
   } else if (path == "/metrics") {
     reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", registry_.text());
   } else if (path == "/healthz") {
@@ -172,6 +173,14 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
 void AdminServer::answer_ready(evhttp_request* request) {
   const std::string reason = sources_.not_serving();
   reply_text(request, reason.empty() ? 200 : 503, reason.empty() ? "ok\n" : reason + "\n");
+}
+
+void AdminServer::answer_accept_loss(evhttp_request* request) {
+  const auto accepted = sources_.accept_loss();
+  if (!accepted) {
+    return reply_json(request, http_code(accepted.error().code), error_json(accepted.error()));
+  }
+  reply_json(request, 202, accepted_json(*accepted));
 }
 
 // If the client hangs up meanwhile, libevent takes the request off its connection, and the reply

@@ -22,7 +22,7 @@ struct AdminSources {
   std::function<MapPtr()> map;
   std::function<std::string()> not_serving;  // empty: ready
   std::function<Task<Result<ObjectReport>>(std::string key)> inspect;
-  std::function<void()> accept_loss;
+  std::function<Result<AcceptedLoss>()> accept_loss;
   std::string version;
   std::string host;  // as configured: a name of its own, or an address
 };
@@ -41,6 +41,7 @@ class AdminServer {
   static void on_request(evhttp_request* request, void* self);
   void route(evhttp_request* request, const std::string& path);
   void answer_ready(evhttp_request* request);
+  void answer_accept_loss(evhttp_request* request);
   Task<void> answer_object(evhttp_request* request, std::string key);
 
   MetricRegistry& registry_;

@@ -111,7 +111,8 @@ Partition next_partition(const Succession& s, size_t number, std::vector<NodeId>
   if (before.lost || has_gap) {
     // What is left may be older than what is lost, so none of it counts. In a partition that was
     // LOST before, the sources hold what blind SETs have written since.
-    const bool starts_again = s.request.accept_loss && before.lost;
+    // A gap that opens only now has been shown to nobody, so nobody has accepted it.
+    const bool starts_again = s.request.accept_loss && before.lost && !has_gap;
     after.lost = !starts_again;
     if (before.lost && !has_gap) after.sources = std::move(groups);
     return after;
@@ -366,9 +367,9 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
     map.partitions.push_back(
         next_partition(succession, p, homes_of(map, ring, p, settings.max_parities + size_t{1})));
   }
-  if (!request.accept_loss) {
+  if (!request.give_up_silent) {
     if (const auto silent = silent_last_copy(known, map)) {
-      return fail(ErrorCode::kUnavailable, "node {} does not answer and may have the last copy",
+      return fail(ErrorCode::kLost, "node {} does not answer and may have the last copy",
                   map.nodes[*silent].name);
     }
   }

@@ -42,7 +42,9 @@ struct MapRequest {
   std::vector<NodeReport> reports;  // by node id
   uint32_t decider = 0;
   uint32_t above_number = 0;  // the new map's number is above this one, and above the last map's
-  bool accept_loss = false;   // LOST partitions start again, with what was written to them since
+  // What the operator accepts, of this one map:
+  bool accept_loss = false;     // LOST partitions start again, with what was written to them since
+  bool give_up_silent = false;  // partitions may become LOST with nodes that are only silent
 };
 
 // The first map of a new cluster: every node up, every partition synced and empty. Every configured
@@ -51,7 +53,8 @@ Result<node::ClusterMap> first_map(const MembershipSettings& settings, const Rin
                                    const MapRequest& request, uint64_t cluster_id);
 
 // The map after `last`. kUnavailable: it has to wait, and why (more than M nodes are suspect at
-// once, or nobody answers). kInvalid: `last` belongs to another configuration.
+// once, or nobody answers). kLost: it has to wait, as a silent node may have the last copy of
+// something. kInvalid: `last` belongs to another configuration.
 Result<node::ClusterMap> next_map(const node::ClusterMap& last, const MembershipSettings& settings,
                                   const Ring& ring, const MapRequest& request);
 

@@ -58,7 +58,7 @@ AdminSources ControlThread::admin_sources() {
                 return inspect_object(ops, std::move(key),
                                       ops.clock.now() + ops.settings.request_timeout);
               },
-          .accept_loss = [this] { decider_.accept_loss(); },
+          .accept_loss = [this] { return decider_.accept_loss(); },
           .version = shared_.stats.version,
           .host = shared_.config.admin.host};
 }

@@ -99,7 +99,6 @@ MapRequest Decider::Impl::request() const {
   MapRequest request;
   request.decider = decider_id_;
   request.above_number = above_number_;
-  request.accept_loss = accept_loss_;
   for (const Peer& peer : peers_) {
     request.reports.push_back(peer.report);
     // The operator vouches for the death of who was silent at the start.
@@ -125,8 +124,14 @@ void Decider::Impl::wait_because(std::string reason) {
   }
 }
 
+void Decider::Impl::wait_because(const Error& error) {
+  awaits_last_copy_ = error.code == ErrorCode::kLost;
+  wait_because(error.message);
+}
+
 // Before the first map: what do the nodes know?
 void Decider::Impl::start() {
+  awaits_last_copy_ = false;
   if (now() < start_after_) return;
   if (!std::ranges::all_of(peers_, &Peer::is_judged)) return;
   if (settings_.force_epoch) {
@@ -134,6 +139,13 @@ void Decider::Impl::start() {
       if (peer.report.verdict == Verdict::kSilent) peer.vouch_dead();
     }
   }
+  auto next = first_choice(request());
+  if (!next) return wait_because(next.error());
+  adopt(std::move(*next));
+}
+
+// The first map of this decider, out of what the nodes have.
+Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   std::vector<NodeReport> reports;
   std::vector<MapPtr> maps;
   for (const Peer& peer : peers_) {
@@ -141,25 +153,29 @@ void Decider::Impl::start() {
     maps.push_back(peer.found);
   }
   auto found = choose_base(reports, maps);
-  if (!found) return wait_because(found.error().message);
+  if (!found) return fail(found.error());
   for (const Peer& peer : peers_) {
     above_number_ = std::max(above_number_, peer.report.epoch.number);
   }
+  known.above_number = above_number_;
   const MapPtr& base = *found;
   const bool forms = base == nullptr;
   if (!forms && !peers_quorum()) {
-    return wait_because("answers from a majority of the nodes that may be alive are needed");
+    return fail(ErrorCode::kUnavailable,
+                "answers from a majority of the nodes that may be alive are needed");
   }
-  auto next = forms ? first_map(membership_, ops_.ring, request(), cluster_id_of(peers_))
-                    : next_map(*base, membership_, ops_.ring, request());
-  if (!next) return wait_because(next.error().message);
-  log_info("{} at epoch {}", forms ? "forms a new cluster" : "takes the cluster over",
-           next->epoch.number);
-  adopt(std::move(*next));
+  auto next = forms ? first_map(membership_, ops_.ring, known, cluster_id_of(peers_))
+                    : next_map(*base, membership_, ops_.ring, known);
+  if (next) {
+    log_info("{} at epoch {}", forms ? "forms a new cluster" : "takes the cluster over",
+             next->epoch.number);
+  }
+  return next;
 }
 
 // With a map: does it still say what is so?
 void Decider::Impl::decide() {
+  awaits_last_copy_ = false;
   const MapRequest now_known = request();
   if (!needs_map(*map_, membership_, now_known)) {
     wait_because(peers_quorum() ? "" : "a majority of the nodes that may be alive does not answer");
@@ -170,12 +186,55 @@ void Decider::Impl::decide() {
   }
   if (is_blocked_by_lease(now_known)) return;
   auto next = next_map(*map_, membership_, ops_.ring, now_known);
-  if (!next) return wait_because(next.error().message);
+  if (!next) return wait_because(next.error());
   if (is_false_loss(*next)) {
     sync_stop_ = true;
     return;
   }
   adopt(std::move(*next));
+}
+
+// At once, or not at all: an acceptance that waited could meet a loss that nobody has seen.
+Result<AcceptedLoss> Decider::Impl::accept_loss() {
+  if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
+  auto next = accepting_map();
+  if (!next) return fail(next.error());
+  AcceptedLoss accepted;
+  for (size_t p = 0; p < next->partitions.size(); ++p) {
+    const bool is_lost = next->partitions[p].lost;
+    accepted.lost += is_lost;
+    accepted.start_empty += map_ != nullptr && map_->partitions[p].lost && !is_lost;
+  }
+  log_warning("the operator accepts the loss: {} partitions start empty, {} are lost",
+              accepted.start_empty, accepted.lost);
+  adopt(std::move(*next));
+  advance();
+  if (!over_) send_frames();
+  return accepted;
+}
+
+Result<ClusterMap> Decider::Impl::accepting_map() {
+  const bool any_lost =
+      map_ != nullptr && std::ranges::any_of(map_->partitions, &node::Partition::lost);
+  if (!any_lost && !awaits_last_copy_) return fail(ErrorCode::kConflict, "nothing is lost");
+  MapRequest known = request();
+  known.give_up_silent = awaits_last_copy_;
+  if (map_ == nullptr) return first_choice(std::move(known));
+  known.accept_loss = true;
+  if (!peers_quorum()) {
+    return fail(ErrorCode::kUnavailable,
+                "a majority of the nodes that may be alive does not answer");
+  }
+  if (is_blocked_by_lease(known)) {
+    return fail(ErrorCode::kUnavailable,
+                "the lease of a node that does not answer has to run out; try again");
+  }
+  auto next = next_map(*map_, membership_, ops_.ring, known);
+  if (next && is_false_loss(*next)) {
+    sync_stop_ = true;
+    return fail(ErrorCode::kUnavailable, "nodes have just died; try again");
+  }
+  return next;
 }
 
 // A silent node may serve until its lease is over. Meanwhile the old map goes on being served: it
@@ -212,7 +271,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   encoded_map_ = std::move(encoded);
   map_ = std::make_shared<const ClusterMap>(std::move(map));
   installed_ = granting_ = serving_ = false;
-  accept_loss_ = false;
+  awaits_last_copy_ = false;
   reason_.clear();
   for (const node::NodeInfo& info : map_->nodes) {
     log_info("epoch {}: node {} is {}", map_->epoch.number, info.name, node::name(info.state));
@@ -344,6 +403,7 @@ void Decider::Impl::yield_to(const node::Epoch& epoch) {
   // Both were starting: look again, and build upon what the other has done.
   log_info("lost the race for epoch {}, looks again", map_->epoch.number);
   map_ = nullptr;
+  awaits_last_copy_ = false;
   installed_ = granting_ = serving_ = false;
   took_over_.reset();
   const auto pause = static_cast<uint64_t>((4 * settings_.heartbeat).count());
@@ -356,6 +416,6 @@ Decider::Decider(OpsContext& ops, DeciderSettings settings)
 Decider::~Decider() = default;
 Task<void> Decider::run() { return impl_->run(); }
 ClusterStatus Decider::status() const { return impl_->status(); }
-void Decider::accept_loss() { impl_->accept_loss(); }
+Result<AcceptedLoss> Decider::accept_loss() { return impl_->accept_loss(); }
 
 }  // namespace elastripe

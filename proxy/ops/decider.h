@@ -48,6 +48,12 @@ struct ClusterStatus {
   uint32_t partitions_lost = 0;
 };
 
+// What an acceptance did, in the map that it made.
+struct AcceptedLoss {
+  uint32_t start_empty = 0;  // partitions that were LOST: they hold what was written since
+  uint32_t lost = 0;         // partitions that are LOST now
+};
+
 // Runs on the control thread, with a NodeClient that clients' commands do not use. Its own sync and
 // reclaim share it with the heartbeats.
 class Decider {
@@ -59,8 +65,11 @@ class Decider {
   Task<void> run();
 
   ClusterStatus status() const;  // control thread
-  // The operator accepts that what LOST partitions held is gone: they start again, empty.
-  void accept_loss();
+  // The operator accepts the loss that there is at this moment, and no later one: LOST partitions
+  // start again, empty; a silent node whose last copies the decider waits for is given up, and
+  // those partitions become LOST. kConflict: nothing is lost. kUnavailable: no map can be made just
+  // now, and why.
+  Result<AcceptedLoss> accept_loss();
 
  private:
   class Impl;

@@ -23,13 +23,15 @@ class Decider::Impl {
 
   Task<void> run();
   ClusterStatus status() const;
-  void accept_loss() { accept_loss_ = true; }
+  Result<AcceptedLoss> accept_loss();
 
  private:
   // Turns.
   void turn();
   void start();
   void decide();
+  Result<node::ClusterMap> first_choice(MapRequest known);
+  Result<node::ClusterMap> accepting_map();
   void adopt(node::ClusterMap map);
   void send_frames();
   void note_free_bytes();
@@ -48,6 +50,7 @@ class Decider::Impl {
   void check_foreign(const node::Epoch& epoch);
   void yield_to(const node::Epoch& epoch);
   void wait_because(std::string reason);
+  void wait_because(const Error& error);
 
   // Calls; each is a flow of scope_.
   Task<void> hello(size_t id);
@@ -76,9 +79,9 @@ class Decider::Impl {
   bool deposed_ = false;
   std::string reason_;  // why it waits; empty if it does not
   TimePoint last_turn_;
-  TimePoint start_after_;      // after losing a race with another starting decider
-  uint32_t above_number_ = 0;  // of any map seen
-  bool accept_loss_ = false;
+  TimePoint start_after_;          // after losing a race with another starting decider
+  uint32_t above_number_ = 0;      // of any map seen
+  bool awaits_last_copy_ = false;  // of a silent node: only then can it be given up
 
   // The newest map that this decider made; null until it has made one.
   MapPtr map_;

@@ -142,7 +142,15 @@ Result<> accept_loss(const Globals& globals) {
   if (!admin) return std::unexpected(admin.error());
   const auto answer = admin->act("accept-loss");
   if (!answer) return std::unexpected(answer.error());
-  if (globals.json) print_json(*answer);
+  if (globals.json) {
+    print_json(*answer);
+    return {};
+  }
+  fmt::print("accepted: {} partitions start empty\n", text(*answer, "partitions_start_empty"));
+  if (number(*answer, "partitions_lost") > 0) {
+    fmt::print("{} partitions are lost now; accept-loss again lets them start empty\n",
+               text(*answer, "partitions_lost"));
+  }
   return {};
 }
 

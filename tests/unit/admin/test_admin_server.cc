@@ -29,7 +29,11 @@ struct Fixture {
     sources.map = [] { return MapPtr(); };
     sources.not_serving = [this] { return ready ? std::string() : std::string("no map yet"); };
     sources.inspect = inspect;
-    sources.accept_loss = [this] { ++accepted; };
+    sources.accept_loss = [this]() -> Result<AcceptedLoss> {
+      if (!has_loss) return fail(ErrorCode::kConflict, "nothing is lost");
+      ++accepted;
+      return AcceptedLoss{.start_empty = 5, .lost = 2};
+    };
     sources.version = "v";
     sources.host = "admin.example.org";
     registry.counter(metric_names::kDegradedReads).add(3);
@@ -63,6 +67,7 @@ struct Fixture {
   Loop loop;
   MetricRegistry registry;
   std::atomic<bool> ready = true;
+  std::atomic<bool> has_loss = true;
   std::atomic<int> accepted = 0;
   uint16_t port = 0;
   std::unique_ptr<AdminServer> server;
@@ -104,9 +109,16 @@ TEST_CASE("accepting a loss needs a POST") {
   Fixture f;
   REQUIRE(f.ask("GET", "/v1/accept-loss").find(" 405 ") != std::string::npos);
   REQUIRE(f.accepted == 0);
-  REQUIRE(f.ask("POST", "/v1/accept-loss", "X-Elastripe: accept-loss\r\n").find(" 202 ") !=
+  const std::string header = "X-Elastripe: accept-loss\r\n";
+  const std::string accepted = f.ask("POST", "/v1/accept-loss", header);
+  REQUIRE(accepted.find(" 202 ") != std::string::npos);
+  REQUIRE(accepted.find("\"partitions_start_empty\": 5,\n  \"partitions_lost\": 2") !=
           std::string::npos);
   REQUIRE(f.accepted == 1);
+  f.has_loss = false;
+  const std::string refused = f.ask("POST", "/v1/accept-loss", header);
+  REQUIRE(refused.find(" 409 ") != std::string::npos);
+  REQUIRE(refused.find("\"message\": \"nothing is lost\"") != std::string::npos);
 }
 
 TEST_CASE("what a web page can send accepts no loss") {

@@ -214,7 +214,15 @@ TEST_CASE("a timeout makes no partition LOST") {
   c.silence(homes[1]);
   const auto waits = next_map(c.map, c.settings, c.ring, c.request);
   REQUIRE(!waits);
-  CHECK(waits.error().code == ErrorCode::kUnavailable);
+  CHECK(waits.error().code == ErrorCode::kLost);
+  SECTION("unless the operator gives the silent node up") {
+    c.request.accept_loss = true;
+    CHECK(!next_map(c.map, c.settings, c.ring, c.request));
+    c.request.accept_loss = false;
+    c.request.give_up_silent = true;
+    CHECK(next_map(c.map, c.settings, c.ring, c.request)->partitions[0].lost);
+  }
+  c.request.give_up_silent = false;
   c.kill(homes[1]);
   CHECK(next_map(c.map, c.settings, c.ring, c.request)->partitions[0].lost);
 }
@@ -260,6 +268,15 @@ TEST_CASE("a partition is LOST once a group has no live node, and stays so") {
     c.sync_all();
     c.request.accept_loss = false;
     CHECK(!needs_map(c.map, c.settings, c.request));
+  }
+  SECTION("what is accepted is the loss of before, not what dies meanwhile") {
+    const Homes written_since = c.map.partitions[p].homes;
+    for (const NodeId home : written_since) c.restart(home);
+    c.request.accept_loss = true;
+    c.step();
+    CHECK(c.map.partitions[p].lost);
+    c.step();
+    CHECK(!c.map.partitions[p].lost);
   }
 }
 

@@ -106,6 +106,10 @@ class ClusterFixture {
     for (const Buffer& part : read->object->value) value += part.text();
     return value;
   }
+  std::vector<node::NodeId> homes_of(sim::SimProxy& proxy, const std::string& key) {
+    const MapPtr map = proxy.map().current();
+    return map->partitions[map->partition_of(key)].homes;
+  }
   TimePoint deadline() const { return events_.now() + std::chrono::seconds(8); }
   // Items on all nodes, by the first byte of their keys.
   uint64_t shards() { return items('\x02'); }

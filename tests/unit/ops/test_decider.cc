@@ -187,8 +187,80 @@ TEST_CASE("what is LOST is never a miss until the operator accepts the loss") {
   CHECK(cluster.get(proxy, "key").starts_with("lost"));
   CHECK(cluster.put(proxy, "key", "revived"));
   CHECK(cluster.get(proxy, "key") == "revived");
-  proxy.decider()->accept_loss();
+  const uint32_t lost = proxy.decider()->status().partitions_lost;
+  const auto accepted = proxy.decider()->accept_loss();
+  REQUIRE(accepted);
+  CHECK(accepted->start_empty == lost);
+  CHECK(accepted->lost == 0);
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
   CHECK(cluster.get(proxy, "key") == "revived");
   CHECK(proxy.decider()->status().partitions_lost == 0);
+  CHECK(proxy.decider()->accept_loss().error().code == ErrorCode::kConflict);
+}
+
+TEST_CASE("a loss that does not exist can not be accepted in advance") {
+  ClusterFixture cluster(4, "rs:2,1");
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.put(proxy, "key", "value"));
+  const auto refused = proxy.decider()->accept_loss();
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::kConflict);
+  CHECK(refused.error().message == "nothing is lost");
+
+  const auto homes = cluster.homes_of(proxy, "key");
+  cluster.node(homes[0]).stall();
+  cluster.node(homes[1]).kill(/*silent=*/false);
+  cluster.run_for(20s);
+  CHECK(proxy.decider()->status().partitions_lost == 0);
+  CHECK(proxy.decider()->status().state == "waiting");
+  cluster.node(homes[0]).resume();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 20s));
+  CHECK(cluster.get(proxy, "key") == "value");
+}
+
+TEST_CASE("a silent node that is waited for is given up when the operator says so") {
+  ClusterFixture cluster(4, "rs:2,1");
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.put(proxy, "key", "value"));
+  const auto homes = cluster.homes_of(proxy, "key");
+  cluster.node(homes[0]).stall();
+  cluster.node(homes[1]).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until(
+      [&] { return proxy.decider()->status().reason.find("last copy") != std::string::npos; },
+      20s));
+  const auto given_up = proxy.decider()->accept_loss();
+  REQUIRE(given_up);
+  CHECK(given_up->start_empty == 0);
+  CHECK(given_up->lost > 0);
+  REQUIRE(cluster.run_until([&] { return proxy.decider()->status().state == "serving"; }, 20s));
+  CHECK(cluster.get(proxy, "key").starts_with("lost"));
+  // The first acceptance has made the loss; that it leaves misses is another one.
+  const auto accepted = proxy.decider()->accept_loss();
+  REQUIRE(accepted);
+  CHECK(accepted->start_empty == given_up->lost);
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 20s));
+  CHECK(cluster.get(proxy, "key") == "<miss>");
+}
+
+TEST_CASE("a proxy that takes over gives a silent node up only when the operator says so") {
+  ClusterFixture cluster(4, "rs:2,1");
+  auto& first = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+  REQUIRE(cluster.put(first, "key", "value"));
+  const auto homes = cluster.homes_of(first, "key");
+  first.kill();
+  cluster.node(homes[0]).stall();
+  cluster.node(homes[1]).kill(/*silent=*/false);
+  auto& second = cluster.add_decider();
+  CHECK(second.decider()->accept_loss().error().code == ErrorCode::kConflict);
+  REQUIRE(cluster.run_until(
+      [&] { return second.decider()->status().reason.find("last copy") != std::string::npos; },
+      20s));
+  const auto given_up = second.decider()->accept_loss();
+  REQUIRE(given_up);
+  CHECK(given_up->lost > 0);
+  REQUIRE(cluster.run_until([&] { return second.decider()->status().state == "serving"; }, 20s));
+  CHECK(second.decider()->status().partitions_lost == given_up->lost);
 }
