@@ -34,6 +34,28 @@ def test_a_restarted_empty_node_syncs_its_records_and_takes_new_shards(make_clus
     assert client.get("large") == payload(MIB, "large")
 
 
+def test_a_restart_returns_when_the_proxy_has_taken_the_new_process_back(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rep:2")
+
+    def incarnations():
+        nodes = cluster.json("node")["nodes"]
+        assert all(node["state"] == "up" for node in nodes), nodes
+        return {node["name"]: node["incarnation"] for node in nodes}
+
+    before = incarnations()
+    cluster.restart("n1")  # which ran
+    after = incarnations()
+    assert [n for n in before if before[n] != after[n]] == ["n1"]
+    cluster.kill("n2")
+    cluster.restart("n2")
+    assert incarnations()["n2"] != before["n2"]
+    # without a proxy there is nobody to wait for
+    cluster.kill("proxy")
+    cluster.restart("n0")
+    cluster.restart("proxy")
+    assert incarnations()["n0"] != before["n0"]
+
+
 def test_a_new_proxy_needs_only_the_configuration_and_the_nodes(make_cluster):
     cluster = make_cluster(nodes=7, scheme="ers:4,2,5")
     values = {f"key{i}": payload([100, 200_000][i % 2], i) for i in range(50)}
@@ -160,6 +182,30 @@ def test_more_crashes_than_the_scheme_survives_are_errors_never_misses_or_wrong_
     for key in list(values)[:40]:
         assert client.set(key, b"revived", noreply=False)
         assert client.get(key) == b"revived"
+
+
+def test_only_a_loss_that_exists_can_be_accepted(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rep:2")
+    client = cluster.client()
+    values = {f"key{i}": payload(2000, i) for i in range(60)}
+    for key, value in values.items():
+        assert client.set(key, value, noreply=False)
+    refused = cluster.cli("accept-loss", check=False)
+    assert refused.returncode == 1 and "nothing is lost" in refused.stderr
+    cluster.kill("n0", "n1")
+    cluster.restart("n0", "n1")
+    lost = cluster.status()["partitions"]["lost"]
+    assert lost > 0
+    for key, value in values.items():
+        try:
+            assert client.get(key) == value
+        except MemcacheError as error:
+            assert "lost: every home of the key's partition crashed" in str(error)
+    assert cluster.cli("accept-loss").stdout == f"accepted: {lost} partitions start empty\n"
+    cluster.wait_serving()
+    found = {key: client.get(key) for key in values}
+    assert all(value in (None, values[key]) for key, value in found.items())
+    assert None in found.values()
 
 
 def test_a_cluster_refuses_to_start_twice_and_on_taken_ports(make_cluster, tmp_path):

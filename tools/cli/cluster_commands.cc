@@ -76,11 +76,6 @@ Result<> with_cluster(const Arguments& arguments, Action action) {
   return action(*cluster, names);
 }
 
-Result<> restart(LocalCluster& cluster, const std::vector<std::string>& names) {
-  if (auto stopped = cluster.stop(names); !stopped) return stopped;
-  return cluster.start(names);
-}
-
 void add_start(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>& arguments) {
   CLI::App* command =
       group.add_subcommand("start", "Starts nodes and a proxy; returns when they serve");
@@ -132,7 +127,8 @@ void add_cluster_commands(CLI::App& app, Globals& globals) {
       [](LocalCluster& cluster, const auto& names) { return cluster.stop(names); });
   add("kill", "Kills processes with SIGKILL", true,
       [](LocalCluster& cluster, const auto& names) { return cluster.kill(names); });
-  add("restart", "Starts processes again; a node comes back empty", true, restart);
+  add("restart", "Starts processes again; returns when the proxy has taken the nodes back, empty",
+      true, [](LocalCluster& cluster, const auto& names) { return cluster.restart(names); });
   add("status", "Shows which processes run", false,
       [&globals](LocalCluster& cluster, const auto&) -> Result<> {
         print_cluster(cluster, globals.json);

@@ -21,6 +21,7 @@ constexpr const char* kConfigHeader =
     "# Written by `elastripe cluster start`; docs/config.example.yaml explains every key.";
 constexpr seconds kNodeStart{20};
 constexpr seconds kProxyReady{60};
+constexpr seconds kTakenBack{30};
 constexpr seconds kGracefulStop{10};
 constexpr seconds kForcedStop{10};
 
@@ -346,6 +347,46 @@ Result<> LocalCluster::stop(const std::vector<std::string>& wanted) {
     if (!wait_until(all_gone, kForcedStop)) return fail("a process does not end");
   }
   for (const std::string& name : order) std::filesystem::remove(file_of(name, ".pid"));
+  return {};
+}
+
+Result<std::map<std::string, std::string>> LocalCluster::incarnations_up() const {
+  const auto admin = AdminClient::of_server(server());
+  if (!admin) return std::unexpected(admin.error());
+  const auto answer = admin->get("/v1/nodes");
+  if (!answer) return std::unexpected(answer.error());
+  std::map<std::string, std::string> incarnations;
+  for (const auto& node : answer->value("nodes", nlohmann::ordered_json::array())) {
+    if (node.value("state", "") != "up") continue;
+    incarnations[node.value("name", "")] = node.value("incarnation", "");
+  }
+  return incarnations;
+}
+
+Result<> LocalCluster::restart(const std::vector<std::string>& wanted) {
+  std::vector<std::string> nodes = wanted;
+  std::erase(nodes, kProxyName);
+  std::map<std::string, std::string> before;
+  if (!nodes.empty() && status(kProxyName).running) {
+    // A proxy that does not answer now may later, of the new processes only.
+    if (auto up = incarnations_up()) before = std::move(*up);
+  }
+  if (auto stopped = stop(wanted); !stopped) return stopped;
+  if (auto started = start(wanted); !started) return started;
+  if (!status(kProxyName).running) return {};
+  const auto is_back = [&](const std::string& name) {
+    const auto now = incarnations_up();
+    if (!now || !now->contains(name)) return false;
+    const auto old = before.find(name);
+    return old == before.end() || old->second != now->at(name);
+  };
+  for (const std::string& name : nodes) {
+    if (wait_until([&] { return is_back(name); }, kTakenBack)) continue;
+    const auto admin = AdminClient::of_server(server());
+    const Result<> ready = admin ? admin->ready() : std::unexpected(admin.error());
+    return fail("{} runs, but the proxy has not taken it back after {} s{}", name,
+                kTakenBack.count(), ready ? "" : ": " + ready.error());
+  }
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -65,6 +66,9 @@ class LocalCluster {
   Result<> start(const std::vector<std::string>& names);
   // SIGTERM and, after a while, SIGKILL; the proxy first.
   Result<> stop(const std::vector<std::string>& names);
+  // Stops and starts. If the proxy runs, returns once it has taken the nodes among them back, each
+  // as its new process; their records may be synced later.
+  Result<> restart(const std::vector<std::string>& names);
   // SIGKILL; returns when the processes are gone. An error if one was not running.
   Result<> kill(const std::vector<std::string>& names);
 
@@ -84,6 +88,8 @@ class LocalCluster {
   Result<> check_config() const;
   Result<> wait_for_node(const std::string& name, const ProcessId& process) const;
   Result<> wait_for_proxy(const ProcessId& process) const;
+  // The incarnations of the nodes that are up in the proxy's map, by name.
+  Result<std::map<std::string, std::string>> incarnations_up() const;
 
   std::filesystem::path dir_;
   ClusterSettings settings_;
