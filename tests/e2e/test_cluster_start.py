@@ -42,6 +42,14 @@ def test_a_refused_start_changes_nothing(tmp_path):
     assert contents(used) == before
 
 
+@pytest.mark.parametrize("setting", ["listen.port=1", "listen={port: 1}", "nodes.0.port=1"])
+def test_a_start_refuses_addresses_that_it_would_not_ask_at(tmp_path, setting):
+    message = refused_start(tmp_path / "cluster", "--port", free_ports(5), "--scheme", "rep:3",
+                            "--set", setting)
+    assert setting in message and "use --port" in message
+    assert not (tmp_path / "cluster").exists()
+
+
 @pytest.mark.parametrize("theirs", ["elastripe.yaml", "cluster.json", "n0.log", "proxy.pid"])
 def test_a_file_of_someone_else_is_not_replaced(tmp_path, theirs):
     (tmp_path / theirs).write_text("listen: {port: 1}\n")

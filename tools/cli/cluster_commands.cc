@@ -43,7 +43,22 @@ void print_cluster(const LocalCluster& cluster, bool json) {
   }
 }
 
+// Where processes listen is what the command itself starts them with and asks them at.
+Result<> check_settings(const std::vector<std::string>& set) {
+  for (const std::string& setting : set) {
+    const std::string key = setting.substr(0, setting.find('='));
+    for (const std::string section : {"listen", "nodes"}) {
+      if (key == section || key.starts_with(section + ".")) {
+        return fail("--set {}: the cluster's addresses follow from --port; use --port and --nodes",
+                    setting);
+      }
+    }
+  }
+  return {};
+}
+
 Result<> start(Arguments& arguments, bool json) {
+  if (auto ok = check_settings(arguments.settings.set); !ok) return ok;
   for (const std::string& pool : arguments.pools) {
     const size_t equals = pool.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -101,7 +116,8 @@ void add_start(CLI::App& group, Globals& globals, const std::shared_ptr<Argument
   command->add_option("--node-threads", settings.node_threads, "Worker threads of each node")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command->add_option("--set", settings.set, "KEY=VALUE: overrides the proxy's configuration");
+  command->add_option("--set", settings.set,
+                      "KEY=VALUE: overrides the proxy's configuration, but listen and nodes");
   command->callback([arguments, &globals] { report(globals, start(*arguments, globals.json)); });
 }
 
