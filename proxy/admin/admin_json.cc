@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "proxy/base/bytes.h"
+#include "proxy/ops/shards.h"
 
 namespace elastripe {
 namespace {
@@ -67,9 +68,10 @@ Json segment_json(const node::Segment& segment, const coding::Scheme& scheme,
     const bool parity = i >= data_shards;
     const bool missing =
         health != nullptr && std::ranges::find(health->missing, i) != health->missing.end();
+    const NodeId node = segment.placement[i];
     shards.push_back(
         {{"role", fmt::format("{}{}", parity ? 'P' : 'D', parity ? i - data_shards : i)},
-         {"node", node_name(map, segment.placement[i])},
+         {"node", node == kNoNode ? Json() : Json(node_name(map, node))},
          {"missing", missing}});
   }
   return {{"number", segment.number},

@@ -120,6 +120,9 @@ def test_without_enough_nodes_striped_writes_are_refused_with_the_reason(make_cl
     assert client.set("small", b"inline needs three homes", noreply=False)
     assert client.set("soft/after", large, noreply=False), "the pool allows degraded writes"
     assert client.get("soft/after") == large
+    shards = cluster.object("soft/after")["segments"][0]["shards"]
+    assert [shard["node"] is None for shard in shards].count(True) == 2
+    assert cluster.cli("object", "soft/after").stdout.count("(not written)") == 2
 
 
 def test_metrics_tell_what_the_flows_of_all_threads_have_counted(make_cluster):

@@ -88,8 +88,10 @@ void print_object(const Json& object) {
     fmt::print("segment {}: {} bytes, state {}, generation {}\n ", text(segment, "number"),
                text(segment, "length"), text(segment, "state"), text(segment, "generation"));
     for (const Json& shard : part(segment, "shards")) {
-      fmt::print(" {}:{}{}", text(shard, "role"), text(shard, "node"),
-                 part(shard, "missing") == true ? "(missing)" : "");
+      const bool is_written = !part(shard, "node").is_null();
+      fmt::print(" {}:{}{}", text(shard, "role"),
+                 is_written ? text(shard, "node") : "(not written)",
+                 is_written && part(shard, "missing") == true ? "(missing)" : "");
     }
     fmt::print("\n");
   }

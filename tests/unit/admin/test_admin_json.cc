@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "proxy/admin/admin_json.h"
+#include "proxy/ops/shards.h"
 
 namespace elastripe {
 namespace {
@@ -72,7 +73,7 @@ TEST_CASE("a striped object shows every shard by its node, and which are missing
   ObjectReport report;
   report.record = std::make_shared<node::Record>(record);
   report.homes = {2, 0};
-  report.segments = {{.missing = {1}}};
+  report.segments.emplace_back().missing = {1};
   const json object = json::parse(object_json("a/b", report, map_of(three_nodes())));
   REQUIRE(object["key"] == "a/b");
   REQUIRE(object["kind"] == "striped");
@@ -82,6 +83,22 @@ TEST_CASE("a striped object shows every shard by its node, and which are missing
   REQUIRE(shards[0] == json({{"role", "D0"}, {"node", "n1"}, {"missing", false}}));
   REQUIRE(shards[1] == json({{"role", "D1"}, {"node", "n2"}, {"missing", true}}));
   REQUIRE(shards[2] == json({{"role", "P0"}, {"node", "n3"}, {"missing", false}}));
+}
+
+TEST_CASE("a shard that was never written is on no node") {
+  node::Record record;
+  record.content.kind = node::RecordKind::kStriped;
+  record.content.scheme = {coding::LayoutKind::kErs2, 1, 1, 2};
+  node::Segment segment;
+  segment.placement = {0, 1, kNoNode};
+  record.content.segments = {segment};
+  ObjectReport report;
+  report.record = std::make_shared<node::Record>(record);
+  report.segments.emplace_back().missing = {2};
+  const json object = json::parse(object_json("key", report, map_of(three_nodes())));
+  REQUIRE(object["missing_shards"] == 1);
+  REQUIRE(object["segments"][0]["shards"][2] ==
+          json({{"role", "P0"}, {"node", nullptr}, {"missing", true}}));
 }
 
 TEST_CASE("a key that is no text, and a node that no map names, are still shown") {
