@@ -66,13 +66,17 @@ Json segment_json(const node::Segment& segment, const coding::Scheme& scheme,
       std::min<size_t>(segment.placement.size(), static_cast<size_t>(scheme.m));
   for (size_t i = 0; i < segment.placement.size(); ++i) {
     const bool parity = i >= data_shards;
-    const bool missing =
-        health != nullptr && std::ranges::find(health->missing, i) != health->missing.end();
+    const auto is_among = [&](const std::vector<uint8_t>& indexes) {
+      return std::ranges::find(indexes, i) != indexes.end();
+    };
+    const bool missing = health != nullptr && is_among(health->missing);
+    const bool unreachable = health != nullptr && is_among(health->unreachable);
     const NodeId node = segment.placement[i];
     shards.push_back(
         {{"role", fmt::format("{}{}", parity ? 'P' : 'D', parity ? i - data_shards : i)},
          {"node", node == kNoNode ? Json() : Json(node_name(map, node))},
-         {"missing", missing}});
+         {"missing", missing},
+         {"unreachable", unreachable}});
   }
   return {{"number", segment.number},
           {"length", segment.length},
@@ -131,9 +135,13 @@ std::string object_json(const std::string& key, const ObjectReport& report, cons
   for (const NodeId id : report.homes) homes.push_back(node_name(map, id));
   Json segments = Json::array();
   size_t missing = 0;
+  size_t unreachable = 0;
   for (size_t i = 0; i < content.segments.size(); ++i) {
     const SegmentHealth* health = i < report.segments.size() ? &report.segments[i] : nullptr;
-    if (health != nullptr) missing += health->missing.size();
+    if (health != nullptr) {
+      missing += health->missing.size();
+      unreachable += health->unreachable.size();
+    }
     segments.push_back(segment_json(content.segments[i], content.scheme, health, map));
   }
   Json object = {{"key", escape_for_log(key, 250)},
@@ -148,6 +156,7 @@ std::string object_json(const std::string& key, const ObjectReport& report, cons
   if (content.kind == node::RecordKind::kStriped) {
     object["scheme"] = coding::to_string(content.scheme);
     object["missing_shards"] = missing;
+    object["unreachable_shards"] = unreachable;
     object["segments"] = segments;
   }
   return text_of(object);

@@ -75,7 +75,10 @@ Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key,
 
 // The record as the tail has it, and which shards of each segment are missing: `object KEY`.
 struct SegmentHealth {
-  std::vector<uint8_t> missing;  // shard indexes that do not answer or fail their checksums
+  // Shard indexes. Missing: gone with their node, or not on it any more, or failing their
+  // checksums.
+  std::vector<uint8_t> missing;
+  std::vector<uint8_t> unreachable;  // their node does not answer, and may have them
 };
 struct ObjectReport {
   RecordPtr record;

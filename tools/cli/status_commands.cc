@@ -72,6 +72,13 @@ void print_nodes(const std::vector<Json>& nodes) {
   }
 }
 
+std::string where(const Json& shard) {
+  if (part(shard, "node").is_null()) return "(not written)";
+  if (part(shard, "missing") == true) return text(shard, "node") + "(missing)";
+  if (part(shard, "unreachable") == true) return text(shard, "node") + "(unreachable)";
+  return text(shard, "node");
+}
+
 void print_object(const Json& object) {
   for (const char* key :
        {"key", "kind", "size", "scheme", "flags", "exptime", "version", "value_version", "fence"}) {
@@ -83,15 +90,13 @@ void print_object(const Json& object) {
   }
   fmt::print("{:<14} {} (tail first)\n", "homes", homes);
   if (!object.contains("segments")) return;
-  fmt::print("{:<14} {}\n", "missing shards", text(object, "missing_shards"));
+  fmt::print("{:<14} {}, {} unreachable\n", "missing shards", text(object, "missing_shards"),
+             text(object, "unreachable_shards"));
   for (const Json& segment : object["segments"]) {
     fmt::print("segment {}: {} bytes, state {}, generation {}\n ", text(segment, "number"),
                text(segment, "length"), text(segment, "state"), text(segment, "generation"));
     for (const Json& shard : part(segment, "shards")) {
-      const bool is_written = !part(shard, "node").is_null();
-      fmt::print(" {}:{}{}", text(shard, "role"),
-                 is_written ? text(shard, "node") : "(not written)",
-                 is_written && part(shard, "missing") == true ? "(missing)" : "");
+      fmt::print(" {}:{}", text(shard, "role"), where(shard));
     }
     fmt::print("\n");
   }

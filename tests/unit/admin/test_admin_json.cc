@@ -74,15 +74,21 @@ TEST_CASE("a striped object shows every shard by its node, and which are missing
   report.record = std::make_shared<node::Record>(record);
   report.homes = {2, 0};
   report.segments.emplace_back().missing = {1};
+  report.segments.back().unreachable = {2};
   const json object = json::parse(object_json("a/b", report, map_of(three_nodes())));
   REQUIRE(object["key"] == "a/b");
   REQUIRE(object["kind"] == "striped");
   REQUIRE(object["homes"] == json({"n3", "n1"}));
   REQUIRE(object["missing_shards"] == 1);
   const json& shards = object["segments"][0]["shards"];
-  REQUIRE(shards[0] == json({{"role", "D0"}, {"node", "n1"}, {"missing", false}}));
-  REQUIRE(shards[1] == json({{"role", "D1"}, {"node", "n2"}, {"missing", true}}));
-  REQUIRE(shards[2] == json({{"role", "P0"}, {"node", "n3"}, {"missing", false}}));
+  REQUIRE(object["unreachable_shards"] == 1);
+  const auto shard = [](const char* role, const char* node, bool missing, bool unreachable) {
+    return json(
+        {{"role", role}, {"node", node}, {"missing", missing}, {"unreachable", unreachable}});
+  };
+  REQUIRE(shards[0] == shard("D0", "n1", false, false));
+  REQUIRE(shards[1] == shard("D1", "n2", true, false));
+  REQUIRE(shards[2] == shard("P0", "n3", false, true));
 }
 
 TEST_CASE("a shard that was never written is on no node") {
@@ -98,7 +104,7 @@ TEST_CASE("a shard that was never written is on no node") {
   const json object = json::parse(object_json("key", report, map_of(three_nodes())));
   REQUIRE(object["missing_shards"] == 1);
   REQUIRE(object["segments"][0]["shards"][2] ==
-          json({{"role", "P0"}, {"node", nullptr}, {"missing", true}}));
+          json({{"role", "P0"}, {"node", nullptr}, {"missing", true}, {"unreachable", false}}));
 }
 
 TEST_CASE("a key that is no text, and a node that no map names, are still shown") {
