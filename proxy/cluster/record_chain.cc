@@ -43,12 +43,33 @@ ErrorCode code_of(Status status) {
   }
 }
 
+// In the words of docs/consistency.md: clients are shown it.
+std::string reason_of(NodeId node, const NodeReply& reply) {
+  switch (reply.status()) {
+    case Status::kLost:
+      return "every home of the key's partition crashed";
+    case Status::kStaleEpoch:
+      return fmt::format("node {} has another cluster map", node);
+    case Status::kNoLease:
+      return fmt::format("node {} has no lease", node);
+    case Status::kJoining:
+      return fmt::format("node {} is in no cluster map yet", node);
+    case Status::kNotHome:
+      return fmt::format("node {} is no home of the key in its map", node);
+    case Status::kNotSynced:
+      return fmt::format("node {} has not synced the key yet", node);
+    case Status::kNoSpace:
+      return fmt::format("node {} is full", node);
+    default:
+      return fmt::format("node {} answers {} to {}", node, node::name(reply.status()),
+                         node::name(reply.header.opcode));
+  }
+}
+
 }  // namespace
 
 Error refusal(NodeId node, const NodeReply& reply) {
-  return {code_of(reply.status()),
-          fmt::format("node {} answers {} to {}", node, node::name(reply.status()),
-                      node::name(reply.header.opcode))};
+  return {code_of(reply.status()), reason_of(node, reply)};
 }
 
 Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from, node::Role role,
