@@ -106,6 +106,14 @@ std::string status_json(const ClusterStatus& status, const std::string& version)
     return std::ranges::count_if(status.nodes,
                                  [&](const NodeStatus& n) { return n.info.state == state; });
   };
+  // A node that is lost has lost its memory too; a silent one may be there with all of it.
+  uint64_t used_bytes = 0;
+  uint64_t limit_bytes = 0;
+  for (const NodeStatus& node : status.nodes) {
+    if (node.info.state == node::NodeState::kLost) continue;
+    used_bytes += node.statistics.used_bytes;
+    limit_bytes += node.statistics.limit_bytes;
+  }
   return text_of({{"version", version},
                   {"state", status.state},
                   {"reason", status.reason},
@@ -119,7 +127,8 @@ std::string status_json(const ClusterStatus& status, const std::string& version)
                   {"partitions",
                    {{"total", status.partitions},
                     {"synced", status.partitions_synced},
-                    {"lost", status.partitions_lost}}}});
+                    {"lost", status.partitions_lost}}},
+                  {"memory", {{"used_bytes", used_bytes}, {"limit_bytes", limit_bytes}}}});
 }
 
 std::string nodes_json(const ClusterStatus& status) {

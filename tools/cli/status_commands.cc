@@ -39,7 +39,7 @@ Result<Json> fetch(const Globals& globals, const std::string& path) {
   return admin->get(path);
 }
 
-void print_status(const Json& status, const Json& nodes) {
+void print_status(const Json& status) {
   fmt::print("state       {}{}\n", text(status, "state"),
              text(status, "reason").size() > 1 ? ": " + text(status, "reason") : "");
   fmt::print("epoch       {}\n", text(part(status, "epoch"), "number"));
@@ -49,14 +49,9 @@ void print_status(const Json& status, const Json& nodes) {
   const Json& partitions = part(status, "partitions");
   fmt::print("partitions  {} of {} synced, {} lost\n", text(partitions, "synced"),
              text(partitions, "total"), text(partitions, "lost"));
-  double used = 0;
-  double limit = 0;
-  for (const Json& node : part(nodes, "nodes")) {
-    if (text(node, "state") == "lost") continue;  // its last statistics are of memory that is gone
-    used += number(part(node, "statistics"), "used_bytes");
-    limit += number(part(node, "statistics"), "limit_bytes");
-  }
-  fmt::print("memory      {} of {} used\n", mebibytes(used), mebibytes(limit));
+  const Json& memory = part(status, "memory");
+  fmt::print("memory      {} of {} used\n", mebibytes(number(memory, "used_bytes")),
+             mebibytes(number(memory, "limit_bytes")));
 }
 
 void print_nodes(const std::vector<Json>& nodes) {
@@ -109,11 +104,9 @@ Result<> status(const Globals& globals) {
   if (!status) return std::unexpected(status.error());
   if (globals.json) {
     print_json(*status);
-    return {};
+  } else {
+    print_status(*status);
   }
-  const auto nodes = fetch(globals, "/v1/nodes");
-  if (!nodes) return std::unexpected(nodes.error());
-  print_status(*status, *nodes);
   return {};
 }
 

@@ -26,6 +26,8 @@ ClusterStatus three_nodes() {
                  "rack",      0x77,
                  states[id]};
     node.statistics.records = 5;
+    node.statistics.used_bytes = 3;
+    node.statistics.limit_bytes = 100;
     status.nodes.push_back(node);
   }
   return status;
@@ -47,6 +49,8 @@ TEST_CASE("status tells the state, the epoch and the numbers of nodes and partit
   REQUIRE(status["nodes"]["suspect"] == 1);
   REQUIRE(status["nodes"]["lost"] == 1);
   REQUIRE(status["partitions"]["lost"] == 1);
+  // Of the one that is up and the one that is suspect.
+  REQUIRE(status["memory"] == json({{"used_bytes", 6}, {"limit_bytes", 200}}));
 }
 
 TEST_CASE("nodes tells each node with its statistics") {
