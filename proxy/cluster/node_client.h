@@ -54,7 +54,7 @@ class NodeClient {
   // Sends one request and waits for its reply, which may have any status.
   // Errors: kUnavailable: it was never sent, as the node refuses connections (so its process is
   // gone). kNoSpace: never sent either, too many calls wait. kTimeout, kDisconnected: it may have
-  // been executed, or may yet be. kInvalid: the node sent nonsense; treat it like kDisconnected.
+  // been executed, or may yet be. kInvalid: no such node, or it sent nonsense: like kDisconnected.
   // kCancelled: shutdown. Connecting counts towards the deadline; a refused connection answers
   // kUnavailable at once.
   virtual Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,

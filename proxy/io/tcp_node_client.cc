@@ -23,7 +23,7 @@ TcpNodeClient::TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAdd
 Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest request,
                                             TimePoint deadline) {
   if (cancelled_) co_return fail(ErrorCode::kCancelled, "shutting down");
-  if (to >= channels_.size()) co_return fail(ErrorCode::kUnavailable, "no node {}", to);
+  if (to >= channels_.size()) co_return fail(ErrorCode::kInvalid, "no node {}", to);
   Channel& channel = *channels_[to];
   NodeCall call(channel);
   call.stamp = stamp;

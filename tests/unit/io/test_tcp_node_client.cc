@@ -19,9 +19,10 @@ struct Outcome {
   bool done() const { return result.has_value(); }
 };
 
-Task<void> do_call(NodeClient* client, NodeRequest request, TimePoint deadline, Outcome* out) {
+Task<void> do_call(NodeClient* client, NodeId to, NodeRequest request, TimePoint deadline,
+                   Outcome* out) {
   Stamp stamp{.cluster_id = 1, .epoch = {}, .incarnation = 7};
-  out->result = co_await client->call(0, stamp, std::move(request), deadline);
+  out->result = co_await client->call(to, stamp, std::move(request), deadline);
 }
 
 // Runs the loop until `done`, with the test thread playing the node in between.
@@ -34,8 +35,8 @@ struct Fixture {
     REQUIRE(scope.live() == 0);
   }
 
-  void start(Outcome& out, NodeRequest request, Duration timeout = seconds(10)) {
-    scope.spawn(do_call(&client, std::move(request), clock.now() + timeout, &out));
+  void start(Outcome& out, NodeRequest request, Duration timeout = seconds(10), NodeId to = 0) {
+    scope.spawn(do_call(&client, to, std::move(request), clock.now() + timeout, &out));
   }
   // A few turns: what is ready is served.
   void turns(int count = 3) {
@@ -265,6 +266,14 @@ TEST_CASE("a timeout in the middle of a payload stops the writing and swallows t
   f.until([&] { return next.done(); });
   REQUIRE(next.result->has_value());
   REQUIRE(into.text() == seen);
+}
+
+TEST_CASE("a node that there is not is no node that refuses connections") {
+  Fixture f;
+  Outcome out;
+  f.start(out, request_with("x"), std::chrono::hours(1), /*to=*/1);
+  REQUIRE(out.done());
+  REQUIRE(out.result->error().code == ErrorCode::kInvalid);
 }
 
 TEST_CASE("a refused connection answers unavailable at once") {
