@@ -1,11 +1,11 @@
-#include "proxy/ops/modify.h"
-
 #include <algorithm>
 #include <charconv>
 
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/get.h"
+#include "proxy/ops/modify.h"
 #include "proxy/ops/put.h"
+#include "server-patches/node/format/counter.h"
 
 namespace elastripe {
 
@@ -104,39 +104,24 @@ Result<CounterOutcome> counter_value(OpsContext& ops, const CommitResult& result
   return outcome;
 }
 
-// memcached's number: at most 20 digits, trailing spaces left by a shrinking decr allowed.
-std::optional<uint64_t> parse_counter(std::string_view text) {
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
 // A counter in a pool that stripes even the smallest objects.
 Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool& pool,
                                                     CounterRequest request, TimePoint deadline) {
-  constexpr uint64_t kMaxDigits = 20;
   for (;;) {
     auto read = co_await read_versioned(ops, request.key, deadline);
     if (!read) co_return fail(read.error());
     if (!read->is_live) co_return CounterOutcome{CounterStatus::kNotFound, 0};
     const uint64_t size = read->record->content.size;
-    if (size == 0 || size > kMaxDigits) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
+    if (size > node::kMaxCounterBytes) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     std::string text;
     for (const Buffer& segment : read->value) text += segment.text();
-    const auto old_value = parse_counter(text);
-    if (!old_value) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
-
-    const uint64_t value = request.increment ? *old_value + request.delta
-                                             : *old_value - std::min(*old_value, request.delta);
-    std::string digits = fmt::format("{}", value);
-    digits.resize(std::max<size_t>(digits.size(), size), ' ');
+    const auto sum = node::add_delta(text, request.increment, request.delta);
+    if (!sum) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     auto result = co_await replace_version(ops, pool, request.key, read->record,
-                                           Buffer::copy_of(digits), deadline);
+                                           Buffer::copy_of(sum->text), deadline);
     if (!result) co_return fail(result.error());
     if (result->status == CommitStatus::kCommitted) {
-      co_return CounterOutcome{CounterStatus::kOk, value};
+      co_return CounterOutcome{CounterStatus::kOk, sum->number};
     }
     ++ops.counters.commit_conflicts;
     if (ops.clock.now() >= deadline) {

@@ -1,9 +1,8 @@
 #include "server-patches/node/engine/mutation.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <cstdlib>
+
+#include "server-patches/node/format/counter.h"
 
 namespace elastripe::node {
 namespace {
@@ -81,33 +80,11 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
   }
   auto sum = add_delta(old.value, request.mutation == Mutation::kIncrement, request.delta);
   if (!sum) return std::unexpected(Status::kNotNumber);
-  return with_value(old, std::move(*sum));
+  return with_value(old, std::move(sum->text));
 }
 
 bool changes_value(Mutation mutation) {
   return mutation != Mutation::kTouch && mutation != Mutation::kFence;
-}
-
-std::optional<std::string> add_delta(std::string_view value, bool increment, uint64_t delta) {
-  if (value.empty()) return std::nullopt;
-  // memcached parses the value together with the line end that follows it in its item.
-  const std::string text = std::string(value) + "\r\n";
-  char* end = nullptr;
-  errno = 0;
-  uint64_t number = std::strtoull(text.c_str(), &end, 10);
-  if (errno == ERANGE || end == text.c_str()) return std::nullopt;
-  if (std::isspace(static_cast<unsigned char>(*end)) == 0 && *end != '\0') return std::nullopt;
-  // strtoull negates; memcached notices a sign only on numbers that look negative.
-  const bool looks_negative = static_cast<int64_t>(number) < 0;
-  if (looks_negative && std::string_view(text.c_str()).contains('-')) return std::nullopt;
-  if (increment) {
-    number += delta;
-  } else {
-    number -= std::min(number, delta);
-  }
-  std::string sum = std::to_string(number);
-  if (sum.size() < value.size()) sum.resize(value.size(), ' ');
-  return sum;
 }
 
 }  // namespace elastripe::node

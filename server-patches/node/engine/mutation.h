@@ -25,8 +25,4 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
 // Whether this mutation moves value_version, that is memcached's cas.
 bool changes_value(Mutation mutation);
 
-// memcached 1.6.18's incr and decr of a stored value: nullopt if it is no number. The new number
-// keeps the length of the old value, padded with spaces, unless it is longer.
-std::optional<std::string> add_delta(std::string_view value, bool increment, uint64_t delta);
-
 }  // namespace elastripe::node

@@ -1,6 +1,7 @@
 // Storing, reading, changing and removing objects, inline and striped, on a healthy cluster.
 #include <catch2/catch.hpp>
 
+#include "server-patches/node/format/counter.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 namespace elastripe {
@@ -202,6 +203,30 @@ TEST_CASE("counters follow memcached's arithmetic") {
   REQUIRE(objects.count("n", 2, true).value == 1);
   REQUIRE(objects.put(*objects.proxy, "n", "no number"));
   REQUIRE(objects.count("n", 1, true).status == CounterStatus::kNotNumber);
+}
+
+TEST_CASE("a counter that is striped follows the same rules as an inline one") {
+  Objects objects("rs:2,1");
+  const std::string fill(100, ' ');  // beyond inline_max_bytes
+  for (const std::string start : {"10", "+5", " 12", "12 apples", "0007", "-1", "12a", "x",
+                                  "18446744073709551615", "18446744073709551616"}) {
+    for (const bool increment : {true, false}) {
+      CAPTURE(start, increment);
+      for (const std::string& value : {start + fill, start}) {
+        REQUIRE(objects.put(*objects.proxy, "n", value));
+        const auto sum = node::add_delta(value, increment, 7);
+        const CounterOutcome outcome = objects.count("n", 7, increment);
+        if (sum.has_value()) {
+          REQUIRE(outcome.status == CounterStatus::kOk);
+          REQUIRE(outcome.value == sum->number);
+          REQUIRE(objects.get(*objects.proxy, "n") == sum->text);
+        } else {
+          REQUIRE(outcome.status == CounterStatus::kNotNumber);
+          REQUIRE(objects.get(*objects.proxy, "n") == value);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("a GET is two rounds, and one while the record is cached and current") {
