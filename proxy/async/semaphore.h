@@ -4,6 +4,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "proxy/async/task.h"
@@ -49,6 +50,14 @@ class Semaphore {
       free_ -= weight;
     }
     co_return Permit(this, weight);
+  }
+
+  // Nothing if it would have to wait.
+  std::optional<Permit> try_acquire(uint64_t weight) {
+    weight = weight < budget_ ? weight : budget_;
+    if (!waiters_.empty() || free_ < weight) return std::nullopt;
+    free_ -= weight;
+    return Permit(this, weight);
   }
 
   uint64_t free() const { return free_; }

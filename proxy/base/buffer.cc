@@ -2,25 +2,31 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "proxy/base/check.h"
 
 namespace elastripe {
 
-Buffer Buffer::allocate(size_t size) {
+Buffer Buffer::allocate(size_t size) { return allocate(size, nullptr); }
+
+Buffer Buffer::allocate(size_t size, std::shared_ptr<const void> with) {
   Buffer buffer;
   if (size == 0) return buffer;
   constexpr std::align_val_t kAlign{kAlignment};
-  buffer.block_ = std::shared_ptr<std::byte[]>(
-      static_cast<std::byte*>(::operator new[](size, kAlign)),
-      [](std::byte* block) { ::operator delete[](block, std::align_val_t{kAlignment}); });
+  auto* bytes = static_cast<std::byte*>(::operator new[](size, kAlign));
+  buffer.block_ =
+      std::shared_ptr<std::byte[]>(bytes, [with = std::move(with)](std::byte* block) mutable {
+        ::operator delete[](block, std::align_val_t{kAlignment});
+        with.reset();
+      });
   buffer.data_ = buffer.block_.get();
   buffer.size_ = size;
   return buffer;
 }
 
-Buffer Buffer::copy_of(ByteView bytes) {
-  Buffer buffer = allocate(bytes.size());
+Buffer Buffer::copy_of(ByteView bytes, std::shared_ptr<const void> with) {
+  Buffer buffer = allocate(bytes.size(), std::move(with));
   if (!bytes.empty()) std::memcpy(buffer.data_, bytes.data(), bytes.size());
   return buffer;
 }

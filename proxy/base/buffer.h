@@ -21,7 +21,9 @@ class Buffer {
 
   // Throws std::bad_alloc, like new.
   static Buffer allocate(size_t size);
-  static Buffer copy_of(ByteView bytes);
+  // `with` lives as long as the block: what its bytes were taken from.
+  static Buffer allocate(size_t size, std::shared_ptr<const void> with);
+  static Buffer copy_of(ByteView bytes, std::shared_ptr<const void> with = nullptr);
   static Buffer copy_of(std::string_view text) { return copy_of(as_bytes(text)); }
 
   size_t size() const { return size_; }

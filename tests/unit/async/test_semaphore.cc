@@ -59,5 +59,24 @@ TEST_CASE("a hundred thousand waiters that release at once use no stack") {
   REQUIRE(semaphore.free() == 1);
 }
 
+TEST_CASE("what can be had only by waiting is not tried, nor what others wait for") {
+  Semaphore semaphore(10);
+  Turnstile turnstile;
+  std::vector<int> order;
+  Scope scope;
+  {
+    const auto all = semaphore.try_acquire(11);  // taken as the whole budget
+    REQUIRE(all.has_value());
+    REQUIRE(semaphore.free() == 0);
+    REQUIRE_FALSE(semaphore.try_acquire(1).has_value());
+  }
+  scope.spawn(hold(&semaphore, 6, &turnstile, 1, &order));
+  REQUIRE(semaphore.try_acquire(4).has_value());
+  scope.spawn(hold(&semaphore, 8, &turnstile, 2, &order));
+  REQUIRE_FALSE(semaphore.try_acquire(4).has_value());
+  turnstile.let_through(2);
+  REQUIRE(semaphore.free() == 10);
+}
+
 }  // namespace
 }  // namespace elastripe

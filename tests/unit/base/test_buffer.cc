@@ -38,3 +38,19 @@ TEST_CASE("copies share their bytes", "[buffer]") {
   CHECK(second.text() == "axc");
   CHECK(first.data() == second.data());
 }
+
+TEST_CASE("what a block was taken from lives as long as its last copy or slice", "[buffer]") {
+  auto source = std::make_shared<const int>(1);
+  const std::weak_ptr<const int> watched = source;
+  Buffer slice;
+  {
+    Buffer whole = Buffer::allocate(100, std::move(source));
+    const Buffer copy = whole;
+    slice = whole.slice(10, 20);
+    whole = {};
+    CHECK_FALSE(watched.expired());
+  }
+  CHECK_FALSE(watched.expired());
+  slice = {};
+  CHECK(watched.expired());
+}
