@@ -46,6 +46,7 @@ struct PoolConfig {
 struct LimitsConfig {
   uint32_t connections = 4096;
   uint64_t staged_bytes = 256 << 20;
+  uint64_t read_bytes = 256 << 20;
 
   friend bool operator==(const LimitsConfig&, const LimitsConfig&) = default;
 };

@@ -57,6 +57,7 @@ PoolConfig read_pool(MapReader& map, Problems& problems) {
 void read_limits(MapReader& map, LimitsConfig& limits) {
   map.number("connections", limits.connections, 1, 1'000'000);
   map.bytes("staged_bytes", limits.staged_bytes, kMiB, 1024 * kGiB);
+  map.bytes("read_bytes", limits.read_bytes, kMiB, 1024 * kGiB);
 }
 
 void read_timing(MapReader& map, TimingConfig& timing) {

@@ -49,6 +49,7 @@ std::string print_config(const Config& config) {
   print("limits:\n");
   print("  connections: {}\n", config.limits.connections);
   print("  staged_bytes: {}\n", config.limits.staged_bytes);
+  print("  read_bytes: {}\n", config.limits.read_bytes);
   print("timing:\n");
   print("  heartbeat_ms: {}\n", config.timing.heartbeat_ms);
   print("  suspect_after_ms: {}\n", config.timing.suspect_after_ms);

@@ -45,8 +45,10 @@ ProxyShared::ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in
       ring(ring_of(config)),
       stats(registry, threads) {}
 
-FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes)
+FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes,
+                                 uint64_t read_bytes)
     : clock_(loop_),
+      read_bytes_(read_bytes, shared.config.max_object_bytes),
       ids_(random_),
       nodes_(loop_, clock_, shared.addresses, shared.registry),
       cache_(cache_bytes),
@@ -61,6 +63,7 @@ FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uin
            .cache = cache_,
            .locks = locks_,
            .staged_bytes = staged_bytes_,
+           .read_bytes = read_bytes_,
            .background = background_,
            .settings = settings_of(shared.config),
            .counters = {},

@@ -30,7 +30,9 @@ struct ProxyShared {
 // Of one thread; made and destroyed while its loop does not run.
 class FlowEnvironment {
  public:
-  FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes);
+  // Whatever `read_bytes` is, the largest object can be read.
+  FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes,
+                  uint64_t read_bytes = 0);
 
   Loop& loop() { return loop_; }
   Clock& clock() { return clock_; }
@@ -45,6 +47,7 @@ class FlowEnvironment {
   Loop loop_;
   LoopClock clock_;
   SystemRandom random_;
+  ReadBudget read_bytes_;  // outlives the buffers of the channels
   IdSource ids_;
   TcpNodeClient nodes_;
   RecordCache cache_;

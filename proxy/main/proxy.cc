@@ -79,6 +79,7 @@ void Proxy::describe() {
                         {"cas_enabled", "yes"},
                         {"admin_addr", to_string(Endpoint{config.admin.host, admin_port_})},
                         {"staged_bytes", std::to_string(config.limits.staged_bytes)},
+                        {"read_bytes", std::to_string(config.limits.read_bytes)},
                         {"request_timeout_ms", std::to_string(config.timing.request_timeout_ms)}};
   for (const PoolConfig& pool : config.pools) {
     settings.emplace_back("pool_" + (pool.prefix.empty() ? "default" : pool.prefix),

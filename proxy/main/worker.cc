@@ -46,7 +46,8 @@ class Worker::Publisher : private Timer {
 
 Worker::Worker(ProxyShared& shared, size_t index)
     : environment_(shared, shared.config.limits.staged_bytes / shared.threads,
-                   shared.config.record_cache_bytes / shared.threads),
+                   shared.config.record_cache_bytes / shared.threads,
+                   shared.config.limits.read_bytes / shared.threads),
       ops_(environment_.ops()),
       sessions_(environment_.loop(), ops_, environment_.clock(), shared.stats,
                 shared.stats.worker(index), session_settings(shared.config)),

@@ -15,6 +15,7 @@
 #include "proxy/cluster/pool.h"
 #include "proxy/cluster/record_cache.h"
 #include "proxy/cluster/ring.h"
+#include "proxy/ops/read_memory.h"
 
 namespace elastripe {
 
@@ -65,7 +66,8 @@ struct OpsContext {
   const PoolTable& pools;
   RecordCache& cache;
   KeyLocks& locks;
-  Semaphore& staged_bytes;  // object bytes in flight
+  Semaphore& staged_bytes;  // object bytes on their way into shards
+  ReadBudget& read_bytes;   // object bytes on their way to clients
   Scope& background;        // deletions after a grace, and the like
   OpsSettings settings;
   OpsCounters counters;

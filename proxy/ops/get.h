@@ -14,11 +14,13 @@ struct VersionedRead {
 };
 
 // The newest committed record and, if it is live, its bytes.
-Task<Result<VersionedRead>> read_versioned(OpsContext& ops, std::string key, TimePoint deadline);
+Task<Result<VersionedRead>> read_versioned(OpsContext& ops, std::string key, ReadMemory& memory,
+                                           TimePoint deadline);
 
-// The bytes of a record that is no tombstone, expired or not. Errors: those of read_object.
+// The bytes of a record that is no tombstone, expired or not. `deadline` moves by the time that the
+// read waits for memory. Errors: those of read_object and of the memory.
 Task<Result<VersionedRead>> read_bytes(OpsContext& ops, MapPtr map, std::string key,
-                                       RecordPtr record, TimePoint deadline);
+                                       RecordPtr record, ReadMemory& memory, TimePoint* deadline);
 
 // What a client gets of a record that was live when it was read.
 ReadOutcome found_object(VersionedRead read);

@@ -1,9 +1,10 @@
+#include "proxy/ops/modify.h"
+
 #include <algorithm>
 #include <charconv>
 
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/get.h"
-#include "proxy/ops/modify.h"
 #include "proxy/ops/put.h"
 #include "server-patches/node/format/counter.h"
 
@@ -42,16 +43,16 @@ Buffer joined(const StoreRequest& request, const std::vector<Buffer>& value, uin
 
 Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, StoreRequest request,
                                           TimePoint deadline) {
+  const uint64_t max_bytes = ops.settings.max_object_bytes;
+  StagedRead memory(ops.staged_bytes, ops.clock, max_bytes - request.value.size());
   for (;;) {
-    auto read = co_await read_versioned(ops, request.key, deadline);
+    auto read = co_await read_versioned(ops, request.key, memory, deadline);
     if (!read) co_return fail(read.error());
     if (!read->is_live) co_return StoreOutcome::kNotStored;
-    const uint64_t size = read->record->content.size;
-    if (size + request.value.size() > ops.settings.max_object_bytes) {
-      co_return fail(ErrorCode::kTooLarge, "object too large for cache");
-    }
-    auto result = co_await replace_version(ops, pool, request.key, read->record,
-                                           joined(request, read->value, size), deadline);
+    Buffer all = joined(request, read->value, read->record->content.size);
+    read->value.clear();  // the PUT waits for memory: not while it holds some
+    auto result =
+        co_await replace_version(ops, pool, request.key, read->record, std::move(all), deadline);
     if (!result) co_return fail(result.error());
     if (result->status == CommitStatus::kCommitted) co_return StoreOutcome::kStored;
     ++ops.counters.commit_conflicts;
@@ -107,14 +108,17 @@ Result<CounterOutcome> counter_value(OpsContext& ops, const CommitResult& result
 // A counter in a pool that stripes even the smallest objects.
 Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool& pool,
                                                     CounterRequest request, TimePoint deadline) {
+  StagedRead memory(ops.staged_bytes, ops.clock, node::kMaxCounterBytes);
   for (;;) {
-    auto read = co_await read_versioned(ops, request.key, deadline);
+    auto read = co_await read_versioned(ops, request.key, memory, deadline);
+    if (!read && read.error().code == ErrorCode::kTooLarge) {
+      co_return CounterOutcome{CounterStatus::kNotNumber, 0};
+    }
     if (!read) co_return fail(read.error());
     if (!read->is_live) co_return CounterOutcome{CounterStatus::kNotFound, 0};
-    const uint64_t size = read->record->content.size;
-    if (size > node::kMaxCounterBytes) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     std::string text;
     for (const Buffer& segment : read->value) text += segment.text();
+    read->value.clear();  // the PUT waits for memory: not while it holds some
     const auto sum = node::add_delta(text, request.increment, request.delta);
     if (!sum) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     auto result = co_await replace_version(ops, pool, request.key, read->record,

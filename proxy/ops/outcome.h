@@ -58,7 +58,11 @@ struct ReadOutcome {
   ReadPath path = ReadPath::kInline;
 };
 
-// Linearizable read. Errors: kLost, kUnavailable, kTimeout..., never a miss instead.
+// Linearizable read. The value's memory comes from `memory`; the time that the read waits for it
+// does not count. Errors: kLost, kUnavailable, kTimeout..., never a miss instead.
+Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, ReadMemory& memory,
+                                     TimePoint deadline);
+// The same, with a SingleRead of ops.read_bytes.
 Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, TimePoint deadline);
 // Any storage command. kUnknownOutcome: it may or may not have taken effect, now or later.
 Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline);
@@ -70,6 +74,8 @@ Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t expti
                                 TimePoint deadline);
 
 // gat: the value, with the new expiry committed.
+Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
+                                               ReadMemory& memory, TimePoint deadline);
 Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
                                                TimePoint deadline);
 

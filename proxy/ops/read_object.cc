@@ -112,12 +112,20 @@ Task<Result<void>> decode_missing(OpsContext& ops, MapPtr map, SegmentReadPtr re
 }
 
 Task<Result<SegmentReadPtr>> read_segment(OpsContext& ops, MapPtr map, RecordPtr record,
-                                          size_t index, TimePoint deadline) {
+                                          size_t index, MemoryHold hold, TimePoint deadline) {
   const node::Segment& segment = record->content.segments[index];
   auto geometry = geometry_of(record->content.scheme, segment);
   if (!geometry) co_return fail(geometry.error());
-  auto read = std::make_shared<SegmentRead>(SegmentRead{
-      record, index, *geometry, Buffer::allocate(segment.length), {}, {}, {}, false, false});
+  auto read =
+      std::make_shared<SegmentRead>(SegmentRead{record,
+                                                index,
+                                                *geometry,
+                                                Buffer::allocate(segment.length, std::move(hold)),
+                                                {},
+                                                {},
+                                                {},
+                                                false,
+                                                false});
 
   auto fetched = co_await read_shards(ops, map, read, geometry->codec().data_shards(), deadline);
   if (fetched && read->missing.any()) fetched = co_await decode_missing(ops, map, read, deadline);
@@ -131,12 +139,13 @@ Task<Result<SegmentReadPtr>> read_segment(OpsContext& ops, MapPtr map, RecordPtr
 }  // namespace
 
 Task<Result<ObjectBytes>> read_object(OpsContext& ops, MapPtr map, RecordPtr record,
-                                      TimePoint deadline) {
+                                      MemoryHold hold, TimePoint deadline) {
   std::vector<Task<Result<SegmentReadPtr>>> reads;
   reads.reserve(record->content.segments.size());
   for (size_t i = 0; i < record->content.segments.size(); ++i) {
-    reads.push_back(read_segment(ops, map, record, i, deadline));
+    reads.push_back(read_segment(ops, map, record, i, hold, deadline));
   }
+  hold.reset();  // from now on with the buffers alone
   auto results = co_await when_all(std::move(reads));
   ObjectBytes object;
   for (auto& result : results) {

@@ -14,11 +14,11 @@ struct ObjectBytes {
   bool is_degraded = false;
 };
 
-// All segments of `record`, at once.
+// All segments of `record`, at once. `hold` stays with their buffers.
 // Errors: kStaleEpoch: the map is over. kNotFound: more shards are missing than the code makes up
 // for, and for good; the record may be superseded: read it again. kUnavailable: the same, but some
 // of them only do not answer. kLost: a checksum does not match.
 Task<Result<ObjectBytes>> read_object(OpsContext& ops, MapPtr map, RecordPtr record,
-                                      TimePoint deadline);
+                                      MemoryHold hold, TimePoint deadline);
 
 }  // namespace elastripe

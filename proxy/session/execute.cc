@@ -1,8 +1,12 @@
 #include "proxy/session/execute.h"
 
 #include <algorithm>
+#include <deque>
+#include <memory>
+#include <utility>
 
-#include "proxy/async/when_all.h"
+#include "proxy/async/one_shot.h"
+#include "proxy/async/scope.h"
 #include "proxy/memcache/compose.h"
 #include "proxy/memcache/exptime.h"
 #include "proxy/memcache/replies.h"
@@ -20,9 +24,12 @@ constexpr size_t kKeysAtOnce = 256;
 // One command on its way to a reply.
 struct Execution {
   SessionContext& context;
+  CommandClient& client;
   Output output{};
   CommandStatus status = CommandStatus::kOk;
   ReadPath path = ReadPath::kInline;
+  bool in_parts = false;  // parts of the reply leave as they come; `output` is the next one
+  bool has_sent = false;
 
   void line(std::string_view text, CommandStatus how = CommandStatus::kOk) {
     memcache::compose_line(output, text);
@@ -30,8 +37,15 @@ struct Execution {
   }
   void error(const Error& failure) {
     output = {};
-    compose_error(output, failure, context.ops.not_serving());
     status = CommandStatus::kServerError;
+    if (has_sent) return client.cut();
+    compose_error(output, failure, context.ops.not_serving());
+  }
+  void send_part() {
+    in_parts = true;
+    if (output.empty()) return;
+    has_sent = true;
+    client.send(std::exchange(output, {}));
   }
   void count(Stat stat) { context.stats.add(stat); }
   uint32_t expiry(int32_t exptime) const {
@@ -120,35 +134,91 @@ bool take_read(Execution& run, const ClientCommand& command, const std::string& 
   if (!read->object.has_value()) return true;
   run.path = std::max(run.path, read->path);
   run.status = CommandStatus::kOk;
-  if (run.output.bytes() + read->object->size > run.context.settings.retrieval_bytes) {
-    run.error({ErrorCode::kUnavailable, "the values of one retrieval are too large together"});
-    return false;
-  }
   compose_object(run, key, std::move(*read->object), memcache::wants_cas(command.command));
+  if (run.in_parts) run.send_part();
   return true;
 }
 
-Task<void> run_retrieval(Execution& run, ClientCommand& command) {
-  ObjectOps& ops = run.context.ops;
-  const bool touching = command.command == Command::kGat || command.command == Command::kGats;
-  const uint32_t exptime = run.expiry(command.exptime);
-  run.status = CommandStatus::kMiss;
-  for (size_t begin = 0; begin < command.keys.size(); begin += kKeysAtOnce) {
-    const size_t end = std::min(begin + kKeysAtOnce, command.keys.size());
-    std::vector<Task<Result<ReadOutcome>>> reads;
-    reads.reserve(end - begin);
-    for (size_t i = begin; i < end; ++i) {
-      reads.push_back(touching ? ops.touch_and_get(command.keys[i], exptime)
-                               : ops.get(command.keys[i]));
-    }
-    auto results = co_await when_all(std::move(reads));
-    for (size_t i = begin; i < end; ++i) {
-      if (!take_read(run, command, command.keys[i], touching, std::move(results[i - begin]))) {
-        co_return;
-      }
-    }
+// One retrieval at work: its keys are read at the same time, and take memory in their order.
+struct Retrieval {
+  Execution& run;
+  ClientCommand& command;
+  bool touching;
+  uint32_t exptime;
+  Turns::Ticket place;  // among the client's commands
+  Turns keys{};
+  bool failed = false;
+};
+
+// The memory of one key's value.
+class KeyMemory : public ReadMemory {
+ public:
+  KeyMemory(Retrieval& retrieval, Turns::Ticket place)
+      : retrieval_(retrieval), place_(std::move(place)) {}
+
+  MemoryHold try_reserve(uint64_t bytes) override {
+    if (auto hold = take_early(budget(), bytes)) return hold;
+    const bool has_turn = place_.has_turn() && retrieval_.place.has_turn();
+    return has_turn ? take_at_once(budget().in_turn, bytes) : nullptr;
   }
-  memcache::compose_line(run.output, replies::kEnd);
+
+  Task<Result<MemoryHold>> reserve(uint64_t bytes) override {
+    co_await place_.turn();
+    co_await retrieval_.place.turn();
+    if (is_unwanted()) co_return unwanted();
+    if (auto hold = try_reserve(bytes)) co_return hold;
+    // What this waits for may be what the keys before it hold.
+    retrieval_.run.send_part();
+    auto hold = co_await wait_for_memory(budget().in_turn, retrieval_.run.context.clock, bytes);
+    if (is_unwanted()) co_return unwanted();
+    co_return hold;
+  }
+
+ private:
+  ReadBudget& budget() { return retrieval_.run.context.ops.read_budget(); }
+  bool is_unwanted() const { return retrieval_.failed || retrieval_.run.client.is_gone(); }
+  static std::unexpected<Error> unwanted() {
+    return fail(ErrorCode::kCancelled, "nobody waits for the value");
+  }
+
+  Retrieval& retrieval_;
+  Turns::Ticket place_;
+};
+
+using KeyResult = OneShot<Result<ReadOutcome>>;
+
+Task<void> read_key(Retrieval& retrieval, std::string key, Turns::Ticket place, KeyResult& result) {
+  KeyMemory memory(retrieval, std::move(place));
+  ObjectOps& ops = retrieval.run.context.ops;
+  if (retrieval.touching) {
+    result.set(co_await ops.touch_and_get(std::move(key), retrieval.exptime, memory));
+  } else {
+    result.set(co_await ops.get(std::move(key), memory));
+  }
+}
+
+Task<void> run_retrieval(Execution& run, ClientCommand& command) {
+  Retrieval retrieval{
+      .run = run,
+      .command = command,
+      .touching = command.command == Command::kGat || command.command == Command::kGats,
+      .exptime = run.expiry(command.exptime),
+      .place = run.client.reads().take()};
+  const auto& keys = command.keys;
+  run.status = CommandStatus::kMiss;
+  std::deque<KeyResult> results;  // of the keys that are being read
+  Scope reads;
+  size_t asked = 0;
+  for (size_t i = 0; i < keys.size() && !retrieval.failed; ++i) {
+    for (; asked < std::min(i + kKeysAtOnce, keys.size()); ++asked) {
+      reads.spawn(read_key(retrieval, keys[asked], retrieval.keys.take(), results.emplace_back()));
+    }
+    auto result = co_await results.front();
+    retrieval.failed = !take_read(run, command, keys[i], retrieval.touching, std::move(result));
+    results.pop_front();
+  }
+  co_await reads.join();
+  if (!retrieval.failed) memcache::compose_line(run.output, replies::kEnd);
 }
 
 Task<void> run_counter(Execution& run, ClientCommand& command) {
@@ -252,8 +322,8 @@ void compose_error(Output& output, const Error& error, const std::string& not_se
   memcache::compose_server_error(output, to_string(error));
 }
 
-Task<Output> execute(SessionContext& context, ClientCommand command) {
-  Execution run{context};
+Task<Output> execute(SessionContext& context, CommandClient& client, ClientCommand command) {
+  Execution run{context, client};
   const Command which = command.command;
   const TimePoint started = context.clock.now();
   if (memcache::is_storage(which)) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/async/turns.h"
 #include "proxy/memcache/output.h"
 #include "proxy/memcache/request.h"
 #include "proxy/session/object_ops.h"
@@ -17,7 +18,6 @@ struct SessionSettings {
   size_t commands_in_flight = 64;
   uint64_t bytes_in_flight = 128u << 20;              // values received and not yet answered
   uint64_t unsent_bytes = 8u << 20;                   // replies; above, nothing more is read
-  uint64_t retrieval_bytes = 256u << 20;              // values of one get with many keys
   Duration idle_timeout = Duration::zero();           // without any command; zero: never
   Duration stall_timeout = std::chrono::seconds(30);  // in a value, or with unsent replies
   // Of the whole proxy:
@@ -48,12 +48,28 @@ struct ClientCommand {
 };
 ClientCommand to_command(const memcache::Request& request);
 
+// The client as a command sees it. Outlives the command.
+class CommandClient {
+ public:
+  virtual ~CommandClient() = default;
+  // The next part of the reply; it leaves when the replies before it have left.
+  virtual void send(memcache::Output part) = 0;
+  // Closes the connection behind what was sent: the rest of the reply can not be given.
+  virtual void cut() = 0;
+  virtual bool is_gone() const = 0;
+  // The order of its commands, for the memory of their reads.
+  virtual Turns& reads() = 0;
+};
+
 // Runs the command and composes its reply (also for noreply: the session drops it).
 //
-// A retrieval asks for all its keys at once and answers in the order of the request. memcached's
+// A retrieval asks for many keys at once and answers in the order of the request. memcached's
 // protocol has no error for a part, and a miss must not be confused with an object that can not be
-// read now: if any key fails, the whole reply is one SERVER_ERROR line, without any VALUE.
-Task<memcache::Output> execute(SessionContext& context, ClientCommand command);
+// read now: if any key fails, the whole reply is one SERVER_ERROR line, without any VALUE. Values
+// that do not fit into memory together (ReadBudget) leave one after the other; if a key fails then,
+// the connection is closed.
+Task<memcache::Output> execute(SessionContext& context, CommandClient& client,
+                               ClientCommand command);
 
 // The SERVER_ERROR line of an error; `not_serving` is the proxy's reason, if it serves nothing.
 void compose_error(memcache::Output& output, const Error& error, const std::string& not_serving);

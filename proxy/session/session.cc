@@ -68,7 +68,10 @@ void Session::close_socket() {
   if (write_event_ != nullptr) event_free(std::exchange(write_event_, nullptr));
   reading_ = false;
   socket_.reset();
+  // Nobody takes these replies any more; their memory may be what other reads wait for.
   out_.clear();
+  for (auto& slot : slots_) slot->output = {};
+  reply_bytes_ = 0;
 }
 
 void Session::drain() {
@@ -97,6 +100,8 @@ void Session::on_turn_end() {
   if (open()) resume_input();
   if (open()) {
     send_finished();
+  }
+  if (open()) {
     const uint64_t before = out_.written_bytes();
     const auto flushed = out_.flush(socket_.get());
     const uint64_t sent = out_.written_bytes() - before;
@@ -294,7 +299,7 @@ bool Session::may_start(const ClientCommand& command) const {
 }
 
 void Session::start(ClientCommand command) {
-  auto& slot = *slots_.emplace_back(std::make_unique<Slot>());
+  auto& slot = *slots_.emplace_back(std::make_unique<Slot>(*this));
   slot.noreply = command.noreply;
   slot.writes = is_write(command.command);
   slot.value_bytes = command.value.size();
@@ -306,9 +311,8 @@ void Session::start(ClientCommand command) {
 }
 
 Task<void> Session::run(Slot* slot, ClientCommand command) {
-  slot->output = co_await execute(context_, std::move(command));
+  add_reply(*slot, co_await execute(context_, *slot, std::move(command)));
   slot->done = true;
-  reply_bytes_ += slot->output.bytes();
   --running_;
   if (slot->writes) --running_writes_;
   bytes_in_flight_ -= slot->value_bytes;
@@ -317,28 +321,41 @@ Task<void> Session::run(Slot* slot, ClientCommand command) {
 
 void Session::answer_line(std::string_view line, bool noreply) {
   if (noreply) return;
-  auto& slot = *slots_.emplace_back(std::make_unique<Slot>());
+  auto& slot = *slots_.emplace_back(std::make_unique<Slot>(*this));
   slot.done = true;
-  memcache::compose_line(slot.output, line);
-  reply_bytes_ += slot.output.bytes();
+  memcache::Output output;
+  memcache::compose_line(output, line);
+  add_reply(slot, std::move(output));
+}
+
+void Session::add_reply(Slot& slot, memcache::Output part) {
+  if (!open() || slot.noreply) return;
+  reply_bytes_ += part.bytes();
+  for (auto& slice : part.take()) {
+    std::visit([&slot](auto& bytes) { slot.output.append(std::move(bytes)); }, slice);
+  }
   request_turn_end();
 }
 
-void Session::send_finished() {
-  while (!slots_.empty() && slots_.front()->done) {
-    Slot& slot = *slots_.front();
-    reply_bytes_ -= slot.output.bytes();
-    if (!slot.noreply) {
-      for (auto& slice : slot.output.take()) {
-        if (auto* text = std::get_if<std::string>(&slice)) {
-          out_.copy(*text);
-        } else {
-          Buffer& value = std::get<Buffer>(slice);
-          const ByteView bytes = value.bytes();
-          out_.reference(bytes, std::move(value));
-        }
-      }
+void Session::send_output(Slot& slot) {
+  reply_bytes_ -= slot.output.bytes();
+  for (auto& slice : slot.output.take()) {
+    if (auto* text = std::get_if<std::string>(&slice)) {
+      out_.copy(*text);
+    } else {
+      Buffer& value = std::get<Buffer>(slice);
+      const ByteView bytes = value.bytes();
+      out_.reference(bytes, std::move(value));
     }
+  }
+}
+
+void Session::send_finished() {
+  while (!slots_.empty()) {
+    Slot& slot = *slots_.front();
+    send_output(slot);
+    if (!slot.done) return;
+    if (slot.is_cut) return close_socket();
     slots_.pop_front();
   }
 }

@@ -49,14 +49,22 @@ class Session : private TurnEnd, private Timer {
   void abort();
 
  private:
-  // A command in the pipeline; its reply leaves when it is the first.
-  struct Slot {
+  // A command in the pipeline; its reply leaves when it is the first, as far as there is one.
+  struct Slot : CommandClient {
+    explicit Slot(Session& owner) : session(owner) {}
+    void send(memcache::Output part) override { session.add_reply(*this, std::move(part)); }
+    void cut() override { is_cut = true; }
+    bool is_gone() const override { return !session.open(); }
+    Turns& reads() override { return session.reads_; }
+
+    Session& session;
     bool done = false;
+    bool is_cut = false;  // the connection ends behind its output
     bool noreply = false;
     bool writes = false;
     uint64_t value_bytes = 0;
     std::vector<uint64_t> key_hashes;  // of retrievals and of commands with one key
-    memcache::Output output;
+    memcache::Output output;           // as far as it did not leave
   };
 
   static void on_readable(int fd, short what, void* self);
@@ -80,6 +88,8 @@ class Session : private TurnEnd, private Timer {
   void start(ClientCommand command);
   Task<void> run(Slot* slot, ClientCommand command);
   void answer_line(std::string_view line, bool noreply);
+  void add_reply(Slot& slot, memcache::Output part);
+  void send_output(Slot& slot);
   void send_finished();
   void watch();
   void close_socket();
@@ -113,7 +123,8 @@ class Session : private TurnEnd, private Timer {
   size_t running_ = 0;
   size_t running_writes_ = 0;
   uint64_t bytes_in_flight_ = 0;
-  size_t reply_bytes_ = 0;  // of finished commands in slots_
+  size_t reply_bytes_ = 0;  // in slots_
+  Turns reads_;
   Scope scope_;
   WriteQueue out_;
   TimePoint last_activity_;

@@ -1,9 +1,13 @@
 """Out of memory is a clean refusal, and memory that was given back is used again."""
 
+import concurrent.futures
+import pathlib
+import socket
+
 import pytest
 from pymemcache.exceptions import MemcacheError
 
-from cluster import payload, wait_for
+from cluster import DEADLINE_S, payload, wait_for
 
 
 @pytest.fixture()
@@ -92,3 +96,56 @@ def test_a_long_run_of_overwrites_does_not_fill_the_nodes(cluster):
             put(f"key{k}", payload(size, f"{i}/{k}"))
     for k in range(keys):
         assert client.get(f"key{k}") == payload(size, f"{rounds - 1}/{k}")
+
+
+MIB = 1 << 20
+OBJECT_BYTES = 64 * MIB
+READ_BYTES = 96 * MIB
+# what a process needs beside the values: channels, connections, what the allocator keeps
+BESIDE_BYTES = 64 * MIB
+
+
+def memory_of(pid, field):
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
+
+
+def take(stream, expected):
+    """Reads exactly what is expected, in place: such replies are too large to collect."""
+    part = bytearray(4 * MIB)
+    done = 0
+    while done < len(expected):
+        count = stream.recv_into(part, min(len(part), len(expected) - done))
+        assert count > 0, "the connection ended within the reply"
+        assert part[:count] == expected[done:done + count]
+        done += count
+
+
+def test_large_objects_that_are_asked_for_together_take_the_memory_of_the_limit(make_cluster):
+    cluster = make_cluster(nodes=4, scheme="ers:2,1,3", memory_mb=256,
+                           settings=["threads=1", f"limits.read_bytes={READ_BYTES}"])
+    value = payload(OBJECT_BYTES, "large")
+    assert cluster.client().set("large", value, noreply=False)
+    pid = cluster.pid("proxy")
+    # from here on the peak is that of the reads
+    pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
+    before = memory_of(pid, "VmRSS")
+
+    header = f"VALUE large 0 {OBJECT_BYTES}\r\n".encode()
+    reply = header + value + b"\r\n"
+
+    def ask(request, *expected):
+        with socket.create_connection(("127.0.0.1", cluster.port), timeout=DEADLINE_S) as stream:
+            stream.sendall(request)
+            for part in expected:
+                take(stream, part)
+
+    # each takes its replies as they come: who does not keeps memory from the other
+    with concurrent.futures.ThreadPoolExecutor() as clients:
+        pipeline = clients.submit(ask, b"get large\r\n" * 24, *[reply, b"END\r\n"] * 24)
+        line = clients.submit(ask, b"get" + b" large" * 30 + b"\r\n", *[reply] * 30, b"END\r\n")
+        pipeline.result()
+        line.result()
+    peak = memory_of(pid, "VmHWM")
+    assert peak - before <= READ_BYTES + BESIDE_BYTES, f"{before >> 20} -> {peak >> 20} MiB"
+    cluster.stop()

@@ -7,6 +7,7 @@ namespace elastripe::sim {
 namespace {
 constexpr size_t kCacheBytes = 64 << 10;
 constexpr uint64_t kStagedBytes = 64 << 10;
+constexpr uint64_t kReadBytes = 64 << 10;
 }  // namespace
 
 SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
@@ -15,6 +16,7 @@ SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
       ids(proxy.random_),
       cache(kCacheBytes),
       staged_bytes(kStagedBytes),
+      read_bytes(kReadBytes, kReadBytes),
       ops{.nodes = nodes,
           .clock = proxy.clock_,
           .random = proxy.random_,
@@ -25,6 +27,7 @@ SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
           .cache = cache,
           .locks = locks,
           .staged_bytes = staged_bytes,
+          .read_bytes = read_bytes,
           .background = background,
           .settings = settings,
           .counters = {},

@@ -79,7 +79,7 @@ TEST_CASE("every setting is read", "[config]") {
       "pools:\n"
       "  - {prefix: 'u:', scheme: 'rs:1,2', inline_max_bytes: 64KiB, degraded_writes: true}\n"
       "  - {scheme: 'rep:3'}\n"
-      "limits: {connections: 5, staged_bytes: 2GiB}\n"
+      "limits: {connections: 5, staged_bytes: 2GiB, read_bytes: 3GiB}\n"
       "timing:\n"
       "  heartbeat_ms: 11\n"
       "  suspect_after_ms: 22\n"
@@ -104,7 +104,7 @@ TEST_CASE("every setting is read", "[config]") {
                     {"c", {"10.0.0.1", 2}, "c"}};
   expected.pools = {{"u:", {coding::LayoutKind::kRs, 1, 2, 1}, 64 << 10, true},
                     {"", {coding::LayoutKind::kRs, 1, 2, 1}, 16 << 10, false}};
-  expected.limits = {5, uint64_t{2} << 30};
+  expected.limits = {5, uint64_t{2} << 30, uint64_t{3} << 30};
   expected.timing = {11, 22, 33, 144, 155, 166, 2177};
   CHECK(config == expected);
   CHECK(parse(print_config(config)) == config);

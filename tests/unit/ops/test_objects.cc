@@ -67,6 +67,11 @@ struct Objects : ClusterFixture {
     return frames;
   }
 
+  static Task<void> keep_result(Task<Result<ReadOutcome>> flow,
+                                std::optional<Result<ReadOutcome>>* result) {
+    result->emplace(co_await std::move(flow));
+  }
+
   sim::SimProxy* proxy = nullptr;
 };
 
@@ -240,6 +245,83 @@ TEST_CASE("a GET is two rounds, and one while the record is cached and current")
   // A stale cached record costs the shards that were asked for in vain, never a stale answer.
   REQUIRE(objects.put(*objects.proxy, "k", bytes_of(3000, 2)));
   REQUIRE(objects.get(other, "k") == bytes_of(3000, 2));
+}
+
+TEST_CASE("a GET does not wait for the shards of a cached record that is over") {
+  Objects objects("rs:3,1");
+  sim::SimProxy& other = objects.add_proxy();
+  other.map().serve(objects.proxy->map().current());
+  REQUIRE(objects.put(*objects.proxy, "k", bytes_of(3000, 1)));
+  REQUIRE(objects.get(other, "k") == bytes_of(3000, 1));
+  REQUIRE(objects.put(*objects.proxy, "k", bytes_of(3000, 2)));
+  int reads = 0;
+  objects.network().set_delay_rule(
+      [&](int, NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        if (header.opcode != node::Opcode::kShardRead || ++reads > 3) return std::nullopt;
+        return Duration(std::chrono::hours(1));
+      });
+  const TimePoint asked = objects.events().now();
+  REQUIRE(objects.get(other, "k") == bytes_of(3000, 2));
+  REQUIRE(reads == 3 + 3);
+  REQUIRE(objects.events().now() - asked < objects.settings.node_timeout);  // of virtual time
+  // Nor does their memory stay away.
+  const uint64_t free = other.ops().read_bytes.early.free();
+  REQUIRE(objects.run_until([&] { return other.ops().read_bytes.early.free() > free; }));
+}
+
+TEST_CASE(
+    "a GET fetches no shard before there is memory for the value, and keeps it with the value") {
+  Objects objects("rs:2,1");
+  const std::string value = bytes_of(40'000, 1);
+  REQUIRE(objects.put(*objects.proxy, "k", value));
+  Semaphore& memory = objects.proxy->ops().read_bytes.in_turn;
+  const uint64_t all = memory.free();
+  REQUIRE(all < 2 * value.size());
+  auto first = objects.run(get_object(objects.proxy->ops(), "k", objects.deadline()));
+  REQUIRE(first->object->size == value.size());
+  REQUIRE(memory.free() == all - value.size());
+
+  std::optional<Result<ReadOutcome>> second;
+  Scope scope;
+  int shard_reads = 0;
+  objects.network().set_delay_rule([&](int, NodeId, const node::RequestHeader& header) {
+    shard_reads += header.opcode == node::Opcode::kShardRead;
+    return std::optional<Duration>();
+  });
+  scope.spawn(
+      objects.keep_result(get_object(objects.proxy->ops(), "k", objects.deadline()), &second));
+  // Longer than a request may take: the wait for memory does not count.
+  objects.run_for(std::chrono::seconds(20));
+  REQUIRE(shard_reads == 0);
+  REQUIRE_FALSE(second.has_value());
+  REQUIRE(memory.waiting() == 1);
+
+  first->object->value.resize(1);  // one segment keeps it all
+  REQUIRE(memory.waiting() == 1);
+  first->object->value.clear();
+  REQUIRE(objects.run_until([&] { return second.has_value(); }));
+  REQUIRE(second->has_value());
+  std::string again;
+  for (const Buffer& part : (*second)->object->value) again += part.text();
+  REQUIRE(again == value);
+  second.reset();
+  REQUIRE(memory.free() == all);
+  REQUIRE(shard_reads > 0);
+  objects.network().set_delay_rule(nullptr);
+}
+
+TEST_CASE("what is read to be changed takes the memory of writes, and too much is not read") {
+  Objects objects("rs:2,1");
+  const std::string value = bytes_of(40'000, 1);
+  REQUIRE(objects.put(*objects.proxy, "k", value));
+  // The client's reads hold all that is theirs.
+  const auto held = objects.run(get_object(objects.proxy->ops(), "k", objects.deadline()));
+  REQUIRE(objects.outcome(StoreVerb::kAppend, "k", value) == StoreOutcome::kStored);
+  const uint64_t shards = objects.shards();
+  objects.proxy->ops().settings.max_object_bytes = 100'000;
+  const auto refused = objects.store(StoreVerb::kAppend, "k", value);
+  REQUIRE(refused.error().code == ErrorCode::kTooLarge);
+  REQUIRE(objects.shards() == shards);
 }
 
 TEST_CASE("a SET asks no more of the nodes than its commit needs") {

@@ -15,8 +15,27 @@ class FixedClock : public Clock {
   Task<bool> sleep_until(TimePoint) override { co_return true; }
 };
 
-Task<void> run_command(SessionContext* context, ClientCommand command, std::string* reply) {
-  auto output = co_await execute(*context, std::move(command));
+struct TestClient : CommandClient {
+  void send(memcache::Output part) override { parts.push_back(std::move(part)); }
+  void cut() override { is_cut = true; }
+  bool is_gone() const override { return gone; }
+  Turns& reads() override { return turns; }
+
+  std::string received() const {
+    std::string all;
+    for (const auto& part : parts) all += part.flatten();
+    return all;
+  }
+
+  Turns turns;
+  std::vector<memcache::Output> parts;
+  bool is_cut = false;
+  bool gone = false;
+};
+
+Task<void> run_command(SessionContext* context, CommandClient* client, ClientCommand command,
+                       std::string* reply) {
+  auto output = co_await execute(*context, *client, std::move(command));
   *reply = output.flatten();
 }
 
@@ -28,12 +47,13 @@ struct Fixture {
     ClientCommand command = to_command(request);
     command.value = Buffer::copy_of(value);
     std::string reply;
-    scope.spawn(run_command(&context, std::move(command), &reply));
+    scope.spawn(run_command(&context, &client, std::move(command), &reply));
     return reply;
   }
   uint64_t count(Stat stat) { return server.worker(0).value(stat); }
 
   FakeOps ops;
+  TestClient client;
   FixedClock clock;
   MetricRegistry registry;
   ServerStats server{registry, 1};
@@ -102,6 +122,29 @@ TEST_CASE("a retrieval with a key that fails is one error and no value") {
   f.ask("set a 0 0 1\r\n", "1");
   f.ops.failures["b"] = {ErrorCode::kLost, "more failures than the scheme survives"};
   REQUIRE(f.ask("get a b\r\n") == "SERVER_ERROR lost: more failures than the scheme survives\r\n");
+}
+
+TEST_CASE("a retrieval that does not fit into memory leaves in parts, and ends where a key fails") {
+  Fixture f;
+  const std::string value(2000, 'v');
+  f.ops.budget.emplace(0, 3000);
+  f.ask("set a 0 0 2000\r\n", value);
+  f.ask("set b 0 0 2000\r\n", value);
+  const bool fails = GENERATE(false, true);
+  if (fails) f.ops.failures["c"] = {ErrorCode::kLost, "more failures than the scheme survives"};
+  memcache::RequestParser parser;
+  memcache::Request request;
+  REQUIRE(parser.parse("get a b c\r\n", request).status == memcache::ParseStatus::kRequest);
+  std::string rest;
+  f.scope.spawn(run_command(&f.context, &f.client, to_command(request), &rest));
+  REQUIRE(f.client.received() == "VALUE a 0 2000\r\n" + value + "\r\n");
+  REQUIRE(f.scope.live() == 1);
+  // Its memory comes back when it has left.
+  std::exchange(f.client.parts, {}).clear();
+  REQUIRE(f.scope.live() == 0);
+  REQUIRE(f.client.received() == "VALUE b 0 2000\r\n" + value + "\r\n");
+  REQUIRE(f.client.is_cut == fails);
+  REQUIRE(rest == (fails ? "" : "END\r\n"));
 }
 
 TEST_CASE("errors say what is known about the outcome") {

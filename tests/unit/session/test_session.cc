@@ -289,5 +289,99 @@ TEST_CASE("draining answers what runs, then closes") {
   REQUIRE(empty);
 }
 
+std::string value_reply(const std::string& key, const std::string& value) {
+  return "VALUE " + key + " 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+}
+
+TEST_CASE("reads hold no more memory than their budget, and all are answered") {
+  Fixture f;
+  f.ops.budget.emplace(1 << 20, 300'000);
+  const std::string value(300'000, 'v');
+  const std::string small(20'000, 's');
+  f.ops.entries["big"] = {value, 0, 0, 1};
+  f.ops.entries["small"] = {small, 0, 0, 2};
+  Client pipeline(f.sessions);
+  Client line(f.sessions);
+  std::string expected_pipeline;
+  std::string command = "get";
+  std::string expected_line;
+  for (int i = 0; i < 30; ++i) {
+    pipeline.send(i % 3 == 0 ? "get small\r\n" : "get big\r\n");
+    expected_pipeline += i % 3 == 0 ? value_reply("small", small) : value_reply("big", value);
+    expected_pipeline += "END\r\n";
+    command += " big small missing";
+    expected_line += value_reply("big", value) + value_reply("small", small);
+  }
+  line.send(command + "\r\n");
+  expected_line += "END\r\n";
+  f.until(pipeline, [&] {
+    line.collect();
+    return pipeline.received.size() >= expected_pipeline.size() &&
+           line.received.size() >= expected_line.size();
+  });
+  REQUIRE((pipeline.received == expected_pipeline));
+  REQUIRE((line.received == expected_line));
+  REQUIRE(f.ops.most_live_bytes > 600'000);
+  REQUIRE(f.ops.most_live_bytes <= 1 << 20);
+  f.turns(2);
+  REQUIRE(f.ops.live_bytes == 0);
+}
+
+TEST_CASE("a read takes no memory from one before it that still looks for its record") {
+  Fixture f;
+  const std::string value(300'000, 'v');
+  f.ops.budget.emplace(0, value.size());
+  f.ops.entries["big"] = {value, 0, 0, 1};
+  f.ops.entries["late"] = {value, 0, 0, 2};
+  f.ops.slow = {"late"};
+  Client client(f.sessions);
+  Client other(f.sessions);
+  client.send("get late\r\nget big\r\n");
+  f.turns(3);
+  REQUIRE(f.ops.started == std::vector<std::string>{"get late", "get big"});
+  REQUIRE(f.ops.read.empty());
+  other.send("get big\r\n");
+  f.expect(other, value_reply("big", value) + "END\r\n");
+  f.ops.turnstile.let_through();
+  f.expect(client, value_reply("late", value) + "END\r\n" + value_reply("big", value) + "END\r\n");
+}
+
+TEST_CASE("a client that does not take its values is closed, and others get their memory") {
+  Fixture f(SessionSettings{.stall_timeout = milliseconds(50)});
+  const std::string value(3'000'000, 'v');
+  f.ops.budget.emplace(0, value.size());
+  f.ops.entries["big"] = {value, 0, 0, 1};
+  Client stalled(f.sessions);
+  stalled.send("get big\r\nget big big big\r\n");
+  f.turns(3);
+  REQUIRE(f.ops.read.size() == 1);
+  Client other(f.sessions);
+  other.send("get big\r\n");
+  f.expect(other, value_reply("big", value) + "END\r\n");
+  REQUIRE(f.sessions.size() == 1);
+  f.turns(2);
+  REQUIRE(f.ops.live_bytes == 0);
+  // What the closed client had asked for beside was not read.
+  REQUIRE(f.ops.read.size() == 2);
+}
+
+TEST_CASE("a connection that ends while its reads wait for memory gives it back") {
+  Fixture f;
+  const std::string value(3'000'000, 'v');
+  f.ops.budget.emplace(0, value.size());
+  f.ops.entries["big"] = {value, 0, 0, 1};
+  f.ops.entries["late"] = {value, 0, 0, 2};
+  {
+    Client client(f.sessions);
+    client.send("get big\r\nget big\r\nget big big\r\n");
+    f.turns(3);
+  }
+  Client other(f.sessions);
+  other.send("get late\r\n");
+  f.expect(other, value_reply("late", value) + "END\r\n");
+  f.until(other, [&] { return f.sessions.size() == 1; });
+  REQUIRE(f.ops.live_bytes == 0);
+}
+
 }  // namespace
 }  // namespace elastripe
