@@ -367,7 +367,7 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
     map.partitions.push_back(
         next_partition(succession, p, homes_of(map, ring, p, settings.max_parities + size_t{1})));
   }
-  if (!request.give_up_silent) {
+  if (!request.give_up_silent && !mutant(Mutant::kTimeoutIsLoss)) {
     if (const auto silent = silent_last_copy(known, map)) {
       return fail(ErrorCode::kLost, "node {} does not answer and may have the last copy",
                   map.nodes[*silent].name);

@@ -6,6 +6,7 @@
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/read_object.h"
 #include "proxy/ops/read_tail.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
 
@@ -129,7 +130,7 @@ Task<Result<VersionedRead>> read_versioned(OpsContext& ops, std::string key, Rea
     if (read) co_return read;
     Error error = read.error();
     if (error.code == ErrorCode::kNotFound) {
-      if (undecodable_version == version) {
+      if (undecodable_version == version || mutant(Mutant::kNoReread)) {
         co_return fail(ErrorCode::kLost, "object lost: {}", error.message);
       }
       undecodable_version = version;

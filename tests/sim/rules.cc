@@ -166,6 +166,35 @@ Scenario orphans_of_missing() {
   return s;
 }
 
+// Machines that fall silent, more than a map may exclude, and come back with all they had.
+Scenario silences() {
+  Scenario s = based_on("m1", "last-copy");
+  s.node_stalls = 8;
+  s.node_kills = 2;
+  s.link_cuts = 4;
+  s.proxy_kills = s.proxy_pauses = 0;
+  s.silent_kills = 0;
+  s.quick_restarts = 0;
+  s.faults_until = seconds(6);
+  s.fault_max = seconds(4);
+  return s;
+}
+
+// Readers that stop, between the record and its shards, for longer than those are kept.
+Scenario paused_readers() {
+  Scenario s = based_on("uploads", "reread");
+  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = 0;
+  s.proxy_pauses = 30;
+  s.at_decider = 0;
+  s.fault_max = milliseconds(1500);
+  s.clients = 6;
+  s.operations = 60;
+  s.think_max = milliseconds(60);
+  s.expiring = 0;
+  s.weights = {50, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  return s;
+}
+
 Scenario plain(std::string name) { return based_on("mixed", std::move(name)); }
 
 }  // namespace
@@ -188,6 +217,7 @@ const std::vector<Rule>& rules() {
            based_on("membership", "lease-wait")),
       RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old",
            based_on("membership", "suspect")),
+      RULE(kTimeoutIsLoss, "rule 4: a timeout makes nothing LOST", silences()),
       RULE(kSyncOneSource, "rule 3: sync takes the maximum of all sources", sync_sources()),
       RULE(kMarkBeforeStored, "rule 3: synced means that every home has stored",
            based_on("mixed", "mark")),
@@ -212,6 +242,8 @@ const std::vector<Rule>& rules() {
            based_on("uploads", "reclaim-timer")),
       RULE(kDeleteBeforeTail, "rule 8: superseded shards stay until the tail has the commit",
            deaths_in_commits("superseded")),
+      RULE(kNoReread, "rule 8: a reader that misses shards reads the record again",
+           paused_readers()),
       RULE(kDeleteForgets, "rule 9: a DELETE leaves a tombstone", plain("delete")),
       RULE(kDropWithoutFloor, "rule 9: tombstones go only after the floor was raised",
            late_commits("floor")),

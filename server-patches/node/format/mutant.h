@@ -16,6 +16,7 @@ enum class Mutant {
   kIgnoreLease,           // node: serves past its lease
   kSkipLeaseWait,         // decider: does not wait the lease of an excluded node out
   kSuspectIsSource,       // decider: a returned suspect's old records count as synced
+  kTimeoutIsLoss,         // decider: a timeout may make a partition LOST
   kSyncOneSource,         // sync: stores what one source has instead of the maximum
   kMarkBeforeStored,      // sync: marks synced before every home has stored
   // Rules 5-6, commit.
@@ -33,6 +34,7 @@ enum class Mutant {
   kReclaimWithoutFence,  // reclaim: deletes unreferenced shards without a fence
   kReclaimByTimer,       // reclaim: deletes young uncommitted shards
   kDeleteBeforeTail,     // proxy: deletes superseded shards before the tail has the commit
+  kNoReread,             // proxy: missing shards are lost, whatever the record is by now
   kDeleteForgets,        // node: DELETE removes the record instead of leaving a tombstone
   kDropWithoutFloor,     // reclaim: drops tombstones before raising the floor
   kSyncForgetsFloor,     // sync: does not transfer the floor
