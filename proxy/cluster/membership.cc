@@ -173,19 +173,36 @@ bool has_bit(const std::vector<uint8_t>& bits, size_t partition) {
 
 namespace {
 
+// Nodes that can not say whether there is a later map than `map`.
+size_t nodes_not_telling(const ClusterMap& map, const std::vector<NodeReport>& reports) {
+  return static_cast<size_t>(std::ranges::count_if(reports, [&](const NodeReport& report) {
+    return report.verdict != Verdict::kAnswers || report.epoch.number == 0 ||
+           report.epoch.number > map.epoch.number;
+  }));
+}
+
 // Whether a later map may have been served by nodes that do not tell: silent, dead or empty by now,
 // or with a later map already. Those that tell an older one were no part of it; of them, the
 // members of `map` must have been excluded by timeouts, M at most, and its nodes were a quorum
 // beside them.
 bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& reports) {
-  size_t telling = 0, still_have_it = 0;
+  size_t still_have_it = 0;
   for (size_t id = 0; id < reports.size(); ++id) {
-    const NodeReport& report = reports[id];
-    if (report.verdict != Verdict::kAnswers || report.epoch.number == 0) continue;
-    telling += report.epoch.number <= map.epoch.number;
-    still_have_it += report.epoch == map.epoch && map.is_up(static_cast<NodeId>(id));
+    still_have_it += reports[id].verdict == Verdict::kAnswers && reports[id].epoch == map.epoch &&
+                     map.is_up(static_cast<NodeId>(id));
   }
-  return still_have_it <= map.max_parities && reports.size() - telling > telling;
+  const size_t not_telling = nodes_not_telling(map, reports);
+  return still_have_it <= map.max_parities && not_telling > reports.size() - not_telling;
+}
+
+// `map` for a decider that must assume that all records of it are old.
+node::MapPtr with_all_lost(const ClusterMap& map) {
+  ClusterMap known = map;
+  for (Partition& partition : known.partitions) {
+    partition = {};
+    partition.lost = true;
+  }
+  return std::make_shared<const ClusterMap>(std::move(known));
 }
 
 }  // namespace
@@ -247,8 +264,12 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
                 "nodes that do not answer may have another map in use than epoch {}",
                 base->epoch.number);
   }
-  // Nobody is left who could tell: the newest knows the most.
-  return newest;
+  // Nobody is left who could tell: the newest knows the most. If so many memories are gone that
+  // what a later map stored may be gone with them, what is left of the newest's is no answer (rule
+  // 3).
+  const bool may_be_old = may_be_superseded(*newest, reports) &&
+                          nodes_not_telling(*newest, reports) > newest->max_parities;
+  return may_be_old ? with_all_lost(*newest) : newest;
 }
 
 bool is_quorum(size_t configured, size_t refusing, size_t answering) {

@@ -164,9 +164,6 @@ Scenario accept_loss() {
   s.large = 0.3;
   s.beyond_promise = true;
   s.accept_loss = true;
-  // Were all nodes gone that have the map in use, and the decider with it, nobody could tell what
-  // is missing (choose_base()).
-  s.proxy_kills = s.proxy_pauses = 0;
   return s;
 }
 

@@ -199,13 +199,6 @@ class History {
     if (!has_quorum(known)) return;
     const auto base = choose_base(known.reports, maps);
     if (!base || *base == nullptr) return;
-    // More than M failures, and every node that knew the map in use is gone, with the decider that
-    // made it: nobody can know what is missing.
-    const bool is_known = std::ranges::any_of(processes_, [&](const auto& process) {
-      return process && process->installed &&
-             process->installed->epoch.number >= newest_served_->epoch.number;
-    });
-    if (!is_known && failures_ > settings_.max_parities) acknowledged_.clear();
     adopt(**base, known);
   }
   void adopt(const ClusterMap& base, const MapRequest& known) {
