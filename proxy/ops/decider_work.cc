@@ -56,9 +56,12 @@ Task<void> Decider::Impl::run_sync(MapPtr map) {
 }
 
 Task<void> Decider::Impl::run_reclaim(MapPtr map, std::vector<bool> synced) {
+  const TimePoint started = now();
   const auto report = co_await reclaimer_.round(map, std::move(synced));
   reclaim_running_ = false;
-  reclaim_after_ = now() + ops_.settings.upload_idle / 2;
+  // A round reads the record of every old shard: with many of them it takes long, and is rarer.
+  const Duration took = now() - started;
+  reclaim_after_ = now() + std::max<Duration>(ops_.settings.upload_idle / 2, 3 * took);
   if (!report && !over_) log_info("reclaim: {}", to_string(report.error()));
 }
 
