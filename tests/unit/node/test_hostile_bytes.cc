@@ -20,6 +20,12 @@ void* operator new(size_t bytes) {
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
+// Under ASan the default would not be made of the one above, and what it gives goes to the same
+// delete.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  largest_allocation = std::max(largest_allocation, bytes);
+  return std::malloc(bytes);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
