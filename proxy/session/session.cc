@@ -173,7 +173,8 @@ size_t Session::read_once() {
   }
   const auto bytes = static_cast<size_t>(got);
   context_.stats.received(bytes);
-  last_activity_ = loop_.now();
+  // A client that owes us reading does not buy time by writing: its replies hold memory.
+  if (out_.empty()) last_activity_ = loop_.now();
   const size_t to_body = std::min(bytes, body_left);
   block_.body_received(to_body);
   received_ += to_body;
