@@ -70,6 +70,10 @@ void Session::close_socket() {
   socket_.reset();
   // Nobody takes these replies any more; their memory may be what other reads wait for.
   out_.clear();
+  drop_replies();
+}
+
+void Session::drop_replies() {
   for (auto& slot : slots_) slot->output = {};
   reply_bytes_ = 0;
 }
@@ -112,7 +116,8 @@ void Session::on_turn_end() {
     if (flushed == WriteQueue::Flush::kBroken) close_socket();
     if (flushed == WriteQueue::Flush::kBlocked) CHECK(event_add(write_event_, nullptr) == 0);
   }
-  if (open() && finishing_ && slots_.empty() && held_ == nullptr && out_.empty()) close_socket();
+  const bool all_answered = finishing_ && slots_.empty() && held_ == nullptr;
+  if (open() && (all_answered || cut_) && out_.empty()) close_socket();
   if (!open()) {
     if (scope_.live() == 0) owner_.ended(*this);
     return;
@@ -330,7 +335,7 @@ void Session::answer_line(std::string_view line, bool noreply) {
 }
 
 void Session::add_reply(Slot& slot, memcache::Output part) {
-  if (!open() || slot.noreply) return;
+  if (!open() || cut_ || slot.noreply) return;
   reply_bytes_ += part.bytes();
   for (auto& slice : part.take()) {
     std::visit([&slot](auto& bytes) { slot.output.append(std::move(bytes)); }, slice);
@@ -351,12 +356,21 @@ void Session::send_output(Slot& slot) {
   }
 }
 
+// The client learns from the end of the connection that the last reply is not whole. What was
+// answered before it still arrives.
+void Session::cut_off() {
+  cut_ = finishing_ = true;
+  left_over_.clear();
+  held_.reset();
+  drop_replies();
+}
+
 void Session::send_finished() {
-  while (!slots_.empty()) {
+  while (!cut_ && !slots_.empty()) {
     Slot& slot = *slots_.front();
     send_output(slot);
     if (!slot.done) return;
-    if (slot.is_cut) return close_socket();
+    if (slot.is_cut) return cut_off();
     slots_.pop_front();
   }
 }

@@ -54,7 +54,7 @@ class Session : private TurnEnd, private Timer {
     explicit Slot(Session& owner) : session(owner) {}
     void send(memcache::Output part) override { session.add_reply(*this, std::move(part)); }
     void cut() override { is_cut = true; }
-    bool is_gone() const override { return !session.open(); }
+    bool is_gone() const override { return !session.open() || session.cut_; }
     Turns& reads() override { return session.reads_; }
 
     Session& session;
@@ -91,6 +91,8 @@ class Session : private TurnEnd, private Timer {
   void add_reply(Slot& slot, memcache::Output part);
   void send_output(Slot& slot);
   void send_finished();
+  void cut_off();
+  void drop_replies();
   void watch();
   void close_socket();
   bool open() const { return socket_.valid(); }
@@ -105,6 +107,7 @@ class Session : private TurnEnd, private Timer {
   event* write_event_;
   bool reading_ = false;       // read_event_ is added
   bool end_of_input_ = false;  // the client sends nothing more
+  bool cut_ = false;           // a reply ended half-way: nothing follows what is in out_
   bool finishing_ = false;     // no more commands: quit, drain, or all of a finished input is taken
 
   memcache::RequestParser parser_;

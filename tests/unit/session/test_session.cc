@@ -365,6 +365,21 @@ TEST_CASE("a client that does not take its values is closed, and others get thei
   REQUIRE(f.ops.read.size() == 2);
 }
 
+TEST_CASE("a reply that ends half-way ends the connection, behind all that was answered") {
+  Fixture f;
+  Client client(f.sessions);
+  const std::string value(400'000, 'v');  // more than the socket takes at once
+  f.ops.budget.emplace(0, 2 * value.size() - 1);
+  f.ops.entries["a"] = f.ops.entries["b"] = {.value = value};
+  f.ops.failures["c"] = {ErrorCode::kLost, "more failures than the scheme survives"};
+  client.send("set x 0 0 1\r\n1\r\nget a b c\r\nversion\r\n");
+  f.until(client, [&] { return client.closed; });
+  const auto found = [&](const std::string& key) {
+    return "VALUE " + key + " 0 400000\r\n" + value + "\r\n";
+  };
+  REQUIRE(client.received == "STORED\r\n" + found("a") + found("b"));
+}
+
 TEST_CASE("a connection that ends while its reads wait for memory gives it back") {
   Fixture f;
   const std::string value(3'000'000, 'v');
