@@ -37,7 +37,8 @@ NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit) {
   NodeRequest request = make_request(Opcode::kRecordApply, message);
   const bool has_content =
       commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
-      commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch;
+      commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch ||
+      commit.mutation == Mutation::kReshape;
   if (has_content) {
     std::string content;
     node::encode(commit.content, content);

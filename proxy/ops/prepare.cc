@@ -259,6 +259,7 @@ Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string ke
     StagedSegment segment;
     segment.data = value.slice(offset, length);
     segment.segment.data_txid = data_txid;
+    segment.segment.parity_txid = data_txid;
     segment.segment.number = static_cast<uint32_t>(staged->segments.size());
     segment.segment.length = static_cast<uint32_t>(length);
     segment.segment.block_bytes = static_cast<uint32_t>(geometry->block_bytes());

@@ -45,10 +45,11 @@ Result<void> end_or_go_on(const Error& error) {
 bool refers_to(const node::Record& record, NodeId on, const node::ShardName& name) {
   if (record.content.kind != node::RecordKind::kStriped) return false;
   for (const node::Segment& segment : record.content.segments) {
-    if (segment.data_txid != name.data_txid || segment.number != name.segment) continue;
-    if (name.index >= segment.placement.size()) continue;
-    const uint32_t generation = name.index < record.content.scheme.k_prime ? 0 : segment.generation;
-    if (generation == name.generation && segment.placement[name.index] == on) return true;
+    if (segment.number != name.segment || name.index >= segment.placement.size()) continue;
+    if (shard_name(segment, record.content.scheme, name.index) == name &&
+        segment.placement[name.index] == on) {
+      return true;
+    }
   }
   return false;
 }

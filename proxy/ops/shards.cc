@@ -13,12 +13,11 @@ using node::Status;
 
 node::ShardName shard_name(const node::Segment& segment, const coding::Scheme& scheme,
                            size_t index) {
-  node::ShardName name;
-  name.data_txid = segment.data_txid;
-  name.segment = segment.number;
-  name.generation = index < scheme.k_prime ? 0 : segment.generation;
-  name.index = static_cast<uint8_t>(index);
-  return name;
+  const bool is_parity = index >= scheme.k_prime;
+  return {.txid = is_parity ? segment.parity_txid : segment.data_txid,
+          .segment = segment.number,
+          .generation = is_parity ? segment.generation : 0,
+          .index = static_cast<uint8_t>(index)};
 }
 
 Result<coding::SegmentGeometry> geometry_of(const coding::Scheme& scheme,
@@ -36,7 +35,7 @@ Result<coding::SegmentGeometry> geometry_of(const coding::Scheme& scheme,
 
 Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::ShardName name,
                            std::vector<MutableByteView> into, std::vector<Buffer> keep,
-                           TimePoint deadline) {
+                           TimePoint deadline, ShardRange range) {
   if (!map->is_up(from)) {
     const node::NodeInfo* info = map->find_node(from);
     const bool is_gone = info == nullptr || info->state == node::NodeState::kLost;
@@ -44,6 +43,8 @@ Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::Shard
   }
   node::ShardReadRequest message;
   message.name = name;
+  message.offset = range.offset;
+  message.length = range.length;
   NodeRequest request = make_request(Opcode::kShardRead, message);
   size_t wanted = 0;
   for (const auto& part : into) wanted += part.size();

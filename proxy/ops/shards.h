@@ -28,10 +28,15 @@ enum class ShardRead {
   kStaleEpoch,   // the map is over
 };
 
-// Reads the whole shard into `into`, whose sizes add up to the shard's.
+// Reads the shard from byte `offset` on into `into`, whose sizes add up to what is wanted: the rest
+// of the shard, or, if `length` is not 0, so many bytes.
+struct ShardRange {
+  uint32_t offset = 0;
+  uint32_t length = 0;
+};
 Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::ShardName name,
                            std::vector<MutableByteView> into, std::vector<Buffer> keep,
-                           TimePoint deadline);
+                           TimePoint deadline, ShardRange range = {});
 
 // Names in one frame, well below what a node takes.
 inline constexpr size_t kShardsPerFrame = 1024;

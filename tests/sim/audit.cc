@@ -147,12 +147,9 @@ Task<void> World::look_for_leaks() {
     check_shards(key_name(key), *report);
     for (const node::Segment& segment : report->record->content.segments) {
       for (size_t index = 0; index < segment.placement.size(); ++index) {
-        const bool parity = index >= report->record->content.scheme.k_prime;
-        std::string name;
-        node::encode(node::ShardName{segment.data_txid, segment.number,
-                                     parity ? segment.generation : 0, static_cast<uint8_t>(index)},
-                     name);
         if (segment.placement[index] == kNoNode) continue;
+        std::string name;
+        node::encode(shard_name(segment, report->record->content.scheme, index), name);
         wanted.insert({segment.placement[index], std::move(name)});
       }
     }
@@ -169,7 +166,7 @@ Task<void> World::look_for_leaks() {
           node::Reader reader(node::as_view(key.substr(1)));
           const node::ShardName name = node::decode_name(reader);
           leak_ = fmt::format("node {} keeps shard ..{:x}/{}.{} that no record refers to", id,
-                              name.data_txid.lo & 0xffffff, name.segment, name.index);
+                              name.txid.lo & 0xffffff, name.segment, name.index);
         }
         return true;
       });

@@ -177,22 +177,20 @@ std::string describe_request(std::string_view frame) {
       break;
     case node::Opcode::kShardWrite:
       if (auto m = node::decode<node::ShardWriteRequest>(args)) {
-        text +=
-            fmt::format(" {} ..{:x}/{}.{}", m->header.key, m->header.name.data_txid.lo & 0xffffff,
-                        m->header.name.segment, m->header.name.index);
+        text += fmt::format(" {} ..{:x}/{}.{}", m->header.key, m->header.name.txid.lo & 0xffffff,
+                            m->header.name.segment, m->header.name.index);
       }
       break;
     case node::Opcode::kShardRead:
       if (auto m = node::decode<node::ShardReadRequest>(args)) {
-        text += fmt::format(" ..{:x}/{}.{}", m->name.data_txid.lo & 0xffffff, m->name.segment,
+        text += fmt::format(" ..{:x}/{}.{}", m->name.txid.lo & 0xffffff, m->name.segment,
                             m->name.index);
       }
       break;
     case node::Opcode::kShardDelete:
       if (auto m = node::decode<node::ShardDeleteRequest>(args)) {
         for (const auto& name : m->names) {
-          text +=
-              fmt::format(" ..{:x}/{}.{}", name.data_txid.lo & 0xffffff, name.segment, name.index);
+          text += fmt::format(" ..{:x}/{}.{}", name.txid.lo & 0xffffff, name.segment, name.index);
         }
       }
       break;

@@ -109,6 +109,8 @@ Answer Engine::Impl::dispatch_data(const Context& c) {
       return shard_delete(c);
     case Opcode::kShardScan:
       return shard_scan(c);
+    case Opcode::kShardBuild:
+      return shard_build(c);
     default:
       return refuse(Status::kInvalid, "unknown opcode");
   }

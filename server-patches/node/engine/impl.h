@@ -145,9 +145,14 @@ class Engine::Impl {
   FoundShard find_shard(const ShardName& name);
   bool is_intact(const FoundShard& found, uint32_t* crc) const;
   Answer shard_write(const Context& c);
+  // Links the shard unless its name is taken; ShardWriteReply, for SHARD_BUILD too.
+  Answer store_shard(const ShardHeader& header, ByteView payload);
   Answer shard_read(const Context& c);
   Answer shard_confirm(const Context& c);
   Answer shard_delete(const Context& c);
+
+  // shard_build.cc
+  Answer shard_build(const Context& c);
 
   // scans.cc
   Answer record_scan(const Context& c);

@@ -41,5 +41,8 @@ std::string shard_item_key(const ShardName& name);
 // The value up to the checksums.
 std::string shard_item_head(uint64_t written_ms, const ShardHeader& header);
 Decoded<ShardItem> read_shard_item(const ItemStore& store, const ItemRef& item);
+// The checksums of `count` pages from page `first` on, as stored.
+std::vector<uint32_t> read_checksums(const ItemStore& store, const ItemRef& item,
+                                     const ShardItem& layout, size_t first, size_t count);
 
 }  // namespace elastripe::node

@@ -74,6 +74,14 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
     content.exptime = given.exptime;
     return content;
   }
+  if (request.mutation == Mutation::kReshape) {
+    if (old.kind != RecordKind::kStriped || old.size != given.size) {
+      return std::unexpected(Status::kConditionFailed);
+    }
+    RecordContent content = old;
+    content.segments = std::move(given.segments);
+    return content;
+  }
   if (old.kind != RecordKind::kInline) return std::unexpected(Status::kNotInline);
   if (request.mutation == Mutation::kAppend || request.mutation == Mutation::kPrepend) {
     return concatenate(request, old, given);
@@ -84,7 +92,8 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
 }
 
 bool changes_value(Mutation mutation) {
-  return mutation != Mutation::kTouch && mutation != Mutation::kFence;
+  return mutation != Mutation::kTouch && mutation != Mutation::kFence &&
+         mutation != Mutation::kReshape;
 }
 
 }  // namespace elastripe::node

@@ -39,7 +39,8 @@ std::optional<Answer> check_knowledge(Knowledge knowledge) {
 
 bool carries_content(Mutation mutation) {
   return mutation == Mutation::kSet || mutation == Mutation::kAppend ||
-         mutation == Mutation::kPrepend || mutation == Mutation::kTouch;
+         mutation == Mutation::kPrepend || mutation == Mutation::kTouch ||
+         mutation == Mutation::kReshape;
 }
 
 // The content that an APPLY carries; an error if it does not suit the mutation.
@@ -60,6 +61,10 @@ Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView 
   }
   if (request.mutation == Mutation::kSet && content->kind == RecordKind::kTombstone) {
     return std::unexpected("a SET does not delete");
+  }
+  if (request.mutation == Mutation::kReshape &&
+      (content->kind != RecordKind::kStriped || request.condition != Condition::kIfVersion)) {
+    return std::unexpected("only a striped record of a known version can be reshaped");
   }
   return content;
 }

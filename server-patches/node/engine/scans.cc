@@ -10,8 +10,8 @@ namespace {
 // Bounds of the work and the reply of one frame; the cursor goes on where they end.
 constexpr int kWalksPerFrame = 8;
 constexpr size_t kMaxScanBytes = 4u << 20;
-// With room for the floors of all partitions.
-constexpr size_t kMaxSliceBytes = kMaxBodyBytes - (1u << 20);
+// With room for the floors of all partitions, and to name all as unsynced.
+constexpr size_t kMaxSliceBytes = kMaxBodyBytes - (2u << 20);
 constexpr size_t kMaxScanEntries = 8192;
 
 bool has_bit(const std::vector<uint8_t>& bits, size_t index) {
@@ -23,6 +23,16 @@ std::optional<std::string_view> record_key(const ItemStore& store, const ItemRef
   const std::string_view key = store.key(item);
   if (key.empty() || key.front() != kRecordTag) return std::nullopt;
   return key.substr(1);
+}
+
+// An inline record without its value.
+void strip_value(std::string& encoded) {
+  auto record = decode_record(as_view(encoded));
+  if (!record || record->content.kind != RecordKind::kInline) return;
+  record->content.value.clear();
+  record->content.size = 0;
+  encoded.clear();
+  encode(*record, encoded);
 }
 
 }  // namespace
@@ -45,18 +55,27 @@ Answer Engine::Impl::record_scan(const Context& c) {
   const bool selective = request->tombstones_only || request->expired_only;
   const size_t budget = std::clamp<size_t>(request->max_bytes, 1, kMaxScanBytes);
   RecordScanReply reply;
+  // Told before the first record is read: what becomes synced later may have been missed.
+  for (size_t p = 0; request->cursor == 0 && p < chosen_bits; ++p) {
+    if (!has_bit(request->partitions, p) || partitions_[p].synced || partitions_[p].lost) continue;
+    reply.unsynced.push_back(static_cast<uint32_t>(p));
+  }
   size_t bytes = 0;
+  const auto has_room = [&](size_t more) {
+    return bytes < budget && bytes + more <= kMaxSliceBytes;
+  };
   const auto visit = [&](const ItemRef& item) {
     const auto key = record_key(store_, item);
     if (!key) return true;
     const size_t partition = c.map.partition_of(*key);
     if (!has_bit(request->partitions, partition)) return true;
+    if (!key->starts_with(request->prefix)) return true;
     const RecordItemPrefix prefix = read_record_prefix(store_, item);
     if (prefix.tenure < partitions_[partition].tenure) return true;
     // Of a bucket that is visited to its end, what does not fit is named only.
-    const bool fits = bytes < budget && bytes + prefix.record_bytes <= kMaxSliceBytes;
+    bool fits = has_room(prefix.record_bytes);
     std::string encoded;
-    if (fits || selective) {
+    if (fits || selective || request->without_values) {
       encoded.resize(prefix.record_bytes);
       store_.read(item, kRecordPrefixBytes, std::as_writable_bytes(std::span(encoded)));
     }
@@ -67,6 +86,10 @@ Answer Engine::Impl::record_scan(const Context& c) {
                          ? request->tombstones_only
                          : request->expired_only && record->is_expired(c.frame.header.now_ms));
       if (!wanted) return true;
+    }
+    if (request->without_values) {
+      strip_value(encoded);
+      fits = has_room(encoded.size());
     }
     if (!fits) encoded.clear();
     bytes += key->size() + encoded.size();

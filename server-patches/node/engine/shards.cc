@@ -12,7 +12,8 @@ ByteView as_bytes_of(const std::vector<uint32_t>& checksums) {
   return std::as_bytes(std::span(checksums));
 }
 
-// The checksums of `count` pages from page `first` on, as stored.
+}  // namespace
+
 std::vector<uint32_t> read_checksums(const ItemStore& store, const ItemRef& item,
                                      const ShardItem& layout, size_t first, size_t count) {
   std::vector<uint32_t> checksums(count);
@@ -20,8 +21,6 @@ std::vector<uint32_t> read_checksums(const ItemStore& store, const ItemRef& item
              std::as_writable_bytes(std::span(checksums)));
   return checksums;
 }
-
-}  // namespace
 
 Engine::Impl::FoundShard Engine::Impl::find_shard(const ShardName& name) {
   const std::string item_key = shard_item_key(name);
@@ -57,6 +56,10 @@ Answer Engine::Impl::shard_write(const Context& c) {
   if (header.payload_bytes != payload.size()) {
     return refuse(Status::kInvalid, "the shard's length does not match its header");
   }
+  return store_shard(header, payload);
+}
+
+Answer Engine::Impl::store_shard(const ShardHeader& header, ByteView payload) {
   const std::vector<uint32_t> checksums = page_checksums(payload);
   const ShardWriteReply reply{crc32c(payload)};
   const std::string head = shard_item_head(clock_.boottime_ms(), header);
@@ -137,7 +140,7 @@ Answer Engine::Impl::shard_confirm(const Context& c) {
     ShardConfirmReply::Entry entry;
     const FoundShard found = find_shard(name);
     if (found.item) {
-      entry.present = is_intact(found, &entry.crc32c);
+      entry.present = !request->check_pages || is_intact(found, &entry.crc32c);
       entry.payload_bytes = found.layout.header.payload_bytes;
       if (!entry.present) ++counters_.bad_pages;
     }

@@ -106,13 +106,15 @@ const char* name(Opcode opcode) {
       return "SHARD_DELETE";
     case Opcode::kShardScan:
       return "SHARD_SCAN";
+    case Opcode::kShardBuild:
+      return "SHARD_BUILD";
   }
   return "UNKNOWN";
 }
 
 bool is_known(uint8_t opcode) {
   return (opcode >= 1 && opcode <= 3) || (opcode >= 10 && opcode <= 16) ||
-         (opcode >= 20 && opcode <= 24);
+         (opcode >= 20 && opcode <= 25);
 }
 
 bool is_control(Opcode opcode) { return static_cast<uint8_t>(opcode) < 10; }

@@ -41,6 +41,7 @@ enum class Opcode : uint8_t {
   kShardConfirm = 22,
   kShardDelete = 23,
   kShardScan = 24,
+  kShardBuild = 25,
 };
 const char* name(Opcode opcode);
 bool is_known(uint8_t opcode);

@@ -57,6 +57,17 @@ std::vector<uint8_t> read_bits(Reader& in) {
   return bits;
 }
 
+void write_numbers(Writer& w, const std::vector<uint16_t>& numbers) {
+  w.u16(static_cast<uint16_t>(numbers.size()));
+  for (const uint16_t number : numbers) w.u16(number);
+}
+
+std::vector<uint16_t> read_numbers(Reader& in) {
+  std::vector<uint16_t> numbers(in.count<uint16_t>(sizeof(uint16_t)));
+  for (uint16_t& number : numbers) number = in.u16();
+  return numbers;
+}
+
 void write_names(Writer& w, std::string& out, const std::vector<ShardName>& names) {
   w.u32(static_cast<uint32_t>(names.size()));
   for (const ShardName& name : names) encode(name, out);
@@ -165,7 +176,7 @@ Decoded<RecordApplyRequest> decode<RecordApplyRequest>(ByteView bytes) {
   m.base_version = in.u64();
   m.condition = read_enum(in, Condition::kIfValueVersion);
   m.condition_argument = in.u64();
-  m.mutation = read_enum(in, Mutation::kFence);
+  m.mutation = read_enum(in, Mutation::kReshape);
   m.delta = in.u64();
   m.inline_max_bytes = in.u32();
   m.blind = read_flag(in);
@@ -224,6 +235,8 @@ void encode(const RecordScanRequest& m, std::string& out) {
   w.u32(m.max_bytes);
   w.u8(m.tombstones_only);
   w.u8(m.expired_only);
+  w.u8(m.without_values);
+  w.short_string(m.prefix);
   write_bits(w, m.partitions);
 }
 
@@ -235,6 +248,8 @@ Decoded<RecordScanRequest> decode<RecordScanRequest>(ByteView bytes) {
   m.max_bytes = in.u32();
   m.tombstones_only = read_flag(in);
   m.expired_only = read_flag(in);
+  m.without_values = read_flag(in);
+  m.prefix = in.short_string();
   m.partitions = read_bits(in);
   return finish(in, std::move(m), "RECORD_SCAN");
 }
@@ -252,6 +267,8 @@ void encode(const RecordScanReply& m, std::string& out) {
     w.u32(partition);
     w.u64(floor);
   }
+  w.u32(static_cast<uint32_t>(m.unsynced.size()));
+  for (const uint32_t partition : m.unsynced) w.u32(partition);
 }
 
 template <>
@@ -268,6 +285,8 @@ Decoded<RecordScanReply> decode<RecordScanReply>(ByteView bytes) {
     floor.first = in.u32();
     floor.second = in.u64();
   });
+  m.unsynced =
+      read_list<uint32_t>(in, sizeof(uint32_t), [&](uint32_t& partition) { partition = in.u32(); });
   return finish(in, std::move(m), "RECORD_SCAN reply");
 }
 
@@ -345,6 +364,37 @@ Decoded<ShardWriteReply> decode<ShardWriteReply>(ByteView bytes) {
   return finish(in, m, "SHARD_WRITE reply");
 }
 
+void encode(const ShardBuildRequest& m, std::string& out) {
+  encode(m.source, out);
+  encode(m.header, out);
+  Writer w(out);
+  w.u32(m.block_bytes);
+  w.u16(static_cast<uint16_t>(m.blocks.size()));
+  for (const auto& block : m.blocks) {
+    write_numbers(w, block.old);
+    write_numbers(w, block.deltas);
+  }
+}
+
+template <>
+Decoded<ShardBuildRequest> decode<ShardBuildRequest>(ByteView bytes) {
+  Reader in(bytes);
+  ShardBuildRequest m;
+  m.source = decode_name(in);
+  auto header = decode_shard_header(in);
+  if (!header) return std::unexpected(std::move(header.error()));
+  m.header = std::move(*header);
+  m.block_bytes = in.u32();
+  const size_t blocks = in.count<uint16_t>(2 * sizeof(uint16_t));
+  if (blocks > kMaxShardBlocks) in.fail();
+  m.blocks.resize(in.ok() ? blocks : 0);
+  for (auto& block : m.blocks) {
+    block.old = read_numbers(in);
+    block.deltas = read_numbers(in);
+  }
+  return finish(in, std::move(m), "SHARD_BUILD");
+}
+
 void encode(const ShardReadRequest& m, std::string& out) {
   encode(m.name, out);
   Writer w(out);
@@ -365,12 +415,15 @@ Decoded<ShardReadRequest> decode<ShardReadRequest>(ByteView bytes) {
 void encode(const ShardConfirmRequest& m, std::string& out) {
   Writer w(out);
   write_names(w, out, m.names);
+  w.u8(m.check_pages);
 }
 
 template <>
 Decoded<ShardConfirmRequest> decode<ShardConfirmRequest>(ByteView bytes) {
   Reader in(bytes);
-  ShardConfirmRequest m{read_names(in)};
+  ShardConfirmRequest m;
+  m.names = read_names(in);
+  m.check_pages = read_flag(in);
   return finish(in, std::move(m), "SHARD_CONFIRM");
 }
 

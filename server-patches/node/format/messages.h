@@ -89,6 +89,9 @@ enum class Mutation : uint8_t {
   kTouch = 5,      // content.exptime; value_version stays
   kDelete = 6,     // tombstone
   kFence = 7,  // content unchanged, fence = the new version; a missing record becomes a tombstone
+  // The same value in other shards: content.segments; all else stays, value_version too. Only with
+  // kIfVersion: whoever moves shards knows which.
+  kReshape = 8,
 };
 
 // RECORD_APPLY: the head checks and commits one change of a record (rules 5-7).
@@ -140,6 +143,8 @@ struct RecordScanRequest {
   uint32_t max_bytes = 0;
   bool tombstones_only = false;
   bool expired_only = false;
+  bool without_values = false;      // inline records come without their bytes (size 0)
+  std::string prefix = {};          // of keys; empty: all
   std::vector<uint8_t> partitions;  // one bit a partition
 };
 struct ScannedRecord {
@@ -150,6 +155,9 @@ struct RecordScanReply {
   uint64_t cursor = 0;  // 0: done
   std::vector<ScannedRecord> records;
   std::vector<std::pair<uint32_t, uint64_t>> floors;  // (partition, floor), sent with cursor 0
+  // Answering cursor 0: the chosen partitions, but for LOST ones, that the node has not synced, so
+  // that it may lack records of them. (Within an epoch, synced is for good.)
+  std::vector<uint32_t> unsynced = {};
 };
 
 // MARK_SYNCED: every home of the current epoch stores all of the key, or of the partition.
@@ -184,6 +192,25 @@ struct ShardWriteReply {
   uint32_t crc32c = 0;  // of the payload
 };
 
+// A parity shard has a block for each codeword: at most k' stripes, or fewer rows.
+inline constexpr size_t kMaxShardBlocks = coding::kMaxDataNodes;
+
+// SHARD_BUILD: a parity shard of the next generation, out of the current one on the same node and
+// of deltas (execution `delta` of a transition). A second copy answers kOk, like SHARD_WRITE's.
+// kNotHere and kBadPage are of the source.
+struct ShardBuildRequest {
+  struct Block {                   // of the new shard: the XOR of these
+    std::vector<uint16_t> old;     // blocks of the source
+    std::vector<uint16_t> deltas;  // blocks of the payload
+    friend bool operator==(const Block&, const Block&) = default;
+  };
+  ShardName source;
+  ShardHeader header;  // of the new shard
+  uint32_t block_bytes = 0;
+  std::vector<Block> blocks;
+};  // payload: the deltas, block_bytes each
+// Answered with a ShardWriteReply.
+
 struct ShardReadRequest {
   ShardName name;
   uint32_t offset = 0;
@@ -193,6 +220,7 @@ struct ShardReadRequest {
 // SHARD_CONFIRM: are these shards here, intact? (re-prepare, rule 6a)
 struct ShardConfirmRequest {
   std::vector<ShardName> names;
+  bool check_pages = true;  // false: only whether they are here, without a look at their bytes
 };
 struct ShardConfirmReply {
   struct Entry {
@@ -249,6 +277,7 @@ ELASTRIPE_MESSAGE(RaiseFloorRequest);
 ELASTRIPE_MESSAGE(DropTombstonesRequest);
 ELASTRIPE_MESSAGE(ShardWriteRequest);
 ELASTRIPE_MESSAGE(ShardWriteReply);
+ELASTRIPE_MESSAGE(ShardBuildRequest);
 ELASTRIPE_MESSAGE(ShardReadRequest);
 ELASTRIPE_MESSAGE(ShardConfirmRequest);
 ELASTRIPE_MESSAGE(ShardConfirmReply);

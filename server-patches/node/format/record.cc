@@ -8,11 +8,12 @@ namespace {
 
 // Fixed part of a segment entry, and of each member of a list: what a hostile count is held
 // against.
-constexpr size_t kSegmentBytes = 38;
+constexpr size_t kSegmentBytes = 54;
 constexpr size_t kAttemptBytes = 24;
 
 void encode(const Segment& segment, Writer& w) {
   w.id(segment.data_txid);
+  w.id(segment.parity_txid);
   w.u32(segment.number);
   w.u32(segment.generation);
   w.u8(static_cast<uint8_t>(segment.state));
@@ -26,6 +27,7 @@ void encode(const Segment& segment, Writer& w) {
 Segment decode_segment(Reader& in, const coding::Scheme& scheme) {
   Segment segment;
   segment.data_txid = in.id();
+  segment.parity_txid = in.id();
   segment.number = in.u32();
   segment.generation = in.u32();
   const uint8_t state = in.u8();

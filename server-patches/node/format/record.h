@@ -41,9 +41,10 @@ struct RecordMeta {
 
 // A slice of a large object, coded and placed by itself.
 struct Segment {
-  Id128 data_txid;          // names the shards
-  uint32_t number = 0;      // the shards' segment number under data_txid
-  uint32_t generation = 0;  // which parity shards are current
+  Id128 data_txid;      // names the data shards
+  Id128 parity_txid;    // names the current parity shards: of the PUT or transition that wrote them
+  uint32_t number = 0;  // the shards' segment number under their txid
+  uint32_t generation = 0;  // how many transitions the segment has seen
   coding::State state = coding::State::kNarrow;
   uint32_t length = 0;  // object bytes
   uint32_t block_bytes = 0;

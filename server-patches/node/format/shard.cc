@@ -4,7 +4,7 @@ namespace elastripe::node {
 
 void encode(const ShardName& name, std::string& out) {
   Writer w(out);
-  w.id(name.data_txid);
+  w.id(name.txid);
   w.u32(name.segment);
   w.u32(name.generation);
   w.u8(name.index);
@@ -12,7 +12,7 @@ void encode(const ShardName& name, std::string& out) {
 
 ShardName decode_name(Reader& in) {
   ShardName name;
-  name.data_txid = in.id();
+  name.txid = in.id();
   name.segment = in.u32();
   name.generation = in.u32();
   name.index = in.u8();

@@ -67,6 +67,7 @@ std::vector<Sample> samples() {
   RecordScanReply scan;
   scan.records = {{"key", "record"}, {"other", ""}};
   scan.floors = {{1, 2}};
+  scan.unsynced = {3, 4};
   const std::vector<ShardName> names = {{{1, 2}, 3, 4, 5}, {{6, 7}, 8, 9, 10}};
   ShardScanReply shards;
   shards.shards = {{names[0], "key", 5, 6}};
@@ -87,7 +88,7 @@ std::vector<Sample> samples() {
       sample("RECORD_APPLY reply", RecordApplyReply{1, true, "content"}),
       sample("RECORD_STORE", RecordStoreRequest{.key = "key"}),
       sample("RECORD_STORE reply", RecordStoreReply{3}),
-      sample("RECORD_SCAN", RecordScanRequest{.partitions = {0xff, 1}}),
+      sample("RECORD_SCAN", RecordScanRequest{.prefix = "p", .partitions = {0xff, 1}}),
       sample("RECORD_SCAN reply", scan),
       sample("MARK_SYNCED", MarkSyncedRequest{1, "key", 2}),
       sample("RAISE_FLOOR", RaiseFloorRequest{1, 2}),
@@ -95,11 +96,12 @@ std::vector<Sample> samples() {
       sample("SHARD_WRITE", ShardWriteRequest{header}),
       sample("SHARD_WRITE reply", ShardWriteReply{1}),
       sample("SHARD_READ", ShardReadRequest{names[0], 1, 2}),
-      sample("SHARD_CONFIRM", ShardConfirmRequest{names}),
+      sample("SHARD_CONFIRM", ShardConfirmRequest{names, false}),
       sample("SHARD_CONFIRM reply", confirm),
       sample("SHARD_DELETE", ShardDeleteRequest{names}),
       sample("SHARD_DELETE reply", ShardDeleteReply{1}),
       sample("SHARD_SCAN", ShardScanRequest{1, 2, 3}),
+      sample("SHARD_BUILD", ShardBuildRequest{names[0], header, 3, {{{1, 2}, {3}}, {{}, {4}}}}),
       sample("SHARD_SCAN reply", shards),
   };
 }

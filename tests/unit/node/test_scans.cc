@@ -71,6 +71,49 @@ TEST_CASE("a bucket that does not fit in a frame is scanned all the same") {
   REQUIRE(tombstones.records.at("tombstone") == encoded(make_tombstone(20)));
 }
 
+TEST_CASE("a scan may ask for keys with a prefix, and for records without their values") {
+  TestNode node({0, 1, 2});
+  node.store_record("a/1", make_record(1, "value"));
+  node.store_record("b/1", make_record(2, "value"));
+  const Scan part = scan(node, {.max_bytes = 4096, .prefix = "a/", .partitions = all_partitions()});
+  REQUIRE(part.records.size() == 1);
+  REQUIRE(part.records.at("a/1") == encoded(make_record(1, "value")));
+  const Scan bare =
+      scan(node, {.max_bytes = 4096, .without_values = true, .partitions = all_partitions()});
+  REQUIRE(bare.records.size() == 2);
+  const auto record = decode_record(as_view(bare.records.at("b/1")));
+  REQUIRE(record.has_value());
+  REQUIRE(record->content.kind == RecordKind::kInline);
+  REQUIRE(record->content.value.empty());
+  REQUIRE(record->content.size == 0);
+  REQUIRE(record->meta.version == 2);
+}
+
+TEST_CASE("a scan begins with which of its partitions are not synced") {
+  TestNode node({0, 1, 2}, {.buckets = 20'000});
+  ClusterMap next = make_map(2, {0, 1, 2});
+  for (const size_t p : {2u, 3u, 4u}) next.partitions[p].synced = false;
+  next.partitions[4].lost = true;
+  next.partitions[5].homes = {1, 2, 3};
+  node.install(next);
+  node.grant();
+  const auto first = [&](std::vector<uint8_t> bits) {
+    return args_of<RecordScanReply>(
+        node.send(Opcode::kRecordScan,
+                  encoded(RecordScanRequest{.max_bytes = 1000, .partitions = std::move(bits)})));
+  };
+  RecordScanReply reply = first({0x1f});
+  REQUIRE(reply.unsynced == std::vector<uint32_t>{2, 3});
+  REQUIRE(first({0x03}).unsynced.empty());
+  REQUIRE(reply.cursor != 0);
+  reply = args_of<RecordScanReply>(node.send(
+      Opcode::kRecordScan,
+      encoded(RecordScanRequest{.cursor = reply.cursor, .max_bytes = 1000, .partitions = {0x1f}})));
+  REQUIRE(reply.unsynced.empty());
+  REQUIRE(status(node.send(Opcode::kMarkSynced, encoded(MarkSyncedRequest{2, "", 0}))) == "OK");
+  REQUIRE(first({0x1f}).unsynced == std::vector<uint32_t>{3});
+}
+
 TEST_CASE("a scan names only partitions that there are") {
   TestNode node({0, 1, 2});
   const auto asked = [&](std::vector<uint8_t> partitions) {

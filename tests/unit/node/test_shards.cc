@@ -24,7 +24,7 @@ Reply read(TestNode& node, const ShardName& name, uint32_t offset = 0, uint32_t 
 }
 ShardConfirmReply::Entry confirm(TestNode& node, const ShardName& name) {
   return args_of<ShardConfirmReply>(
-             node.send(Opcode::kShardConfirm, encoded(ShardConfirmRequest{{name}})))
+             node.send(Opcode::kShardConfirm, encoded(ShardConfirmRequest{{name}, true})))
       .entries.at(0);
 }
 // Flips a bit of the stored payload, as bad memory would.
@@ -112,7 +112,7 @@ TEST_CASE("confirm tells which shards are here intact, in the order asked") {
   ShardName other = kShard;
   other.index = 9;
   const auto reply = args_of<ShardConfirmReply>(
-      node.send(Opcode::kShardConfirm, encoded(ShardConfirmRequest{{other, kShard}})));
+      node.send(Opcode::kShardConfirm, encoded(ShardConfirmRequest{{other, kShard}, true})));
   REQUIRE(reply.entries.size() == 2);
   REQUIRE_FALSE(reply.entries[0].present);
   REQUIRE(reply.entries[1].present);
@@ -142,7 +142,7 @@ TEST_CASE("delete removes the shards that are here and counts them") {
 TEST_CASE("requests with too many names are refused") {
   TestNode node;
   const std::vector<ShardName> names(4097, kShard);
-  REQUIRE(status(node.send(Opcode::kShardConfirm, encoded(ShardConfirmRequest{names}))) ==
+  REQUIRE(status(node.send(Opcode::kShardConfirm, encoded(ShardConfirmRequest{names, true}))) ==
           "INVALID");
   REQUIRE(status(node.send(Opcode::kShardDelete, encoded(ShardDeleteRequest{names}))) == "INVALID");
 }
@@ -166,6 +166,59 @@ TEST_CASE("shards survive a map under which records are forgotten") {
   node.grant();
   for (int i = 0; i < 10; ++i) node.engine.tick();
   REQUIRE(payload_of(read(node, kShard)) == "bytes");
+}
+
+namespace {
+
+Reply build(TestNode& node, const ShardName& source, const ShardName& target,
+            std::vector<ShardBuildRequest::Block> blocks, std::string_view deltas) {
+  const ShardHeader header{
+      .name = target, .key = "owner", .payload_bytes = static_cast<uint32_t>(blocks.size() * 4)};
+  const ShardBuildRequest request{source, header, 4, std::move(blocks)};
+  return node.send(Opcode::kShardBuild, encoded(request), deltas);
+}
+
+}  // namespace
+
+TEST_CASE("a shard is built out of blocks of an older one and of deltas") {
+  TestNode node({1, 2, 3});
+  ShardName next = kShard;
+  next.txid = {13, 14};
+  next.generation = 1;
+  REQUIRE(status(build(node, kShard, next, {{{0}, {}}}, "")) == "NOT_HERE");
+  REQUIRE(status(write(node, kShard, "aaaabbbbcccc")) == "OK");
+
+  const Reply built =
+      build(node, kShard, next, {{{0}, {}}, {{0, 2}, {1}}, {{}, {0}}, {{}, {}}}, "12345678");
+  REQUIRE(status(built) == "OK");
+  std::string mixed = "5678";
+  for (char& c : mixed) c = static_cast<char>(c ^ 'a' ^ 'c');
+  const std::string expected = "aaaa" + mixed + "1234" + std::string(4, '\0');
+  CHECK(payload_of(read(node, next)) == expected);
+  CHECK(args_of<ShardWriteReply>(built).crc32c == crc32c(as_view(expected)));
+  CHECK(payload_of(read(node, kShard)) == "aaaabbbbcccc");
+
+  SECTION("a late copy is the same, other bytes of the name are not") {
+    CHECK(status(build(node, kShard, next, {{{0}, {}}, {{0, 2}, {1}}, {{}, {0}}, {{}, {}}},
+                       "12345678")) == "OK");
+    CHECK(status(build(node, kShard, next, {{{1}, {}}}, "")) == "EXISTS");
+  }
+  SECTION("blocks that are not there are refused") {
+    ShardName other = next;
+    other.generation = 2;
+    CHECK(status(build(node, kShard, other, {{{3}, {}}}, "")) == "INVALID");
+    CHECK(status(build(node, kShard, other, {{{0}, {2}}}, "12345678")) == "INVALID");
+    CHECK(status(build(node, kShard, other, {{{0}, {0}}}, "12345")) == "INVALID");
+    CHECK(status(build(node, kShard, other, {}, "")) == "INVALID");
+    CHECK(status(read(node, other)) == "NOT_HERE");
+  }
+  SECTION("a bad page of the source is told, and nothing is built from it") {
+    ShardName other = next;
+    other.generation = 2;
+    damage(node, kShard, 5);
+    CHECK(status(build(node, kShard, other, {{{0}, {}}}, "")) == "BAD_PAGE");
+    CHECK(status(read(node, other)) == "NOT_HERE");
+  }
 }
 
 }  // namespace elastripe::node::test

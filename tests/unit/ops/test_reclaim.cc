@@ -16,7 +16,7 @@ bool write_orphan(ClusterFixture& cluster, sim::SimProxy& proxy, const std::stri
                   uint64_t txid) {
   const auto map = proxy.map().current();
   node::ShardWriteRequest message;
-  message.header.name.data_txid = {7, txid};
+  message.header.name.txid = {7, txid};
   message.header.key = key;
   message.header.payload_bytes = 3;
   NodeRequest request = make_request(node::Opcode::kShardWrite, message);

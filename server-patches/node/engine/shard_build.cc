@@ -1,0 +1,73 @@
+// SHARD_BUILD: the parity node's part of a transition (execution `delta`): old parities never cross
+// the network. docs/node-protocol.md, "Shards".
+#include "server-patches/node/engine/checksum.h"
+#include "server-patches/node/engine/impl.h"
+
+namespace elastripe::node {
+namespace {
+
+void add_to(MutableByteView sum, ByteView term) {
+  std::byte* const out = sum.data();
+  const std::byte* const in = term.data();
+  for (size_t i = 0; i < sum.size(); ++i) out[i] ^= in[i];
+}
+
+// Why the request does not fit its payload and a source of `source_bytes`, or nothing.
+std::optional<std::string_view> check_sizes(const ShardBuildRequest& request, size_t payload_bytes,
+                                            size_t source_bytes) {
+  const size_t block_bytes = request.block_bytes;
+  if (block_bytes == 0 || payload_bytes % block_bytes != 0) {
+    return "the payload is not a whole number of blocks";
+  }
+  if (request.blocks.empty() || block_bytes > kMaxBodyBytes ||
+      request.header.payload_bytes != request.blocks.size() * block_bytes ||
+      request.header.payload_bytes > kMaxBodyBytes) {
+    return "the shard's length does not match its blocks";
+  }
+  for (const auto& block : request.blocks) {
+    for (const uint16_t old : block.old) {
+      if ((old + size_t{1}) * block_bytes > source_bytes) return "the source has no such block";
+    }
+    for (const uint16_t delta : block.deltas) {
+      if ((delta + size_t{1}) * block_bytes > payload_bytes) return "the payload has no such block";
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Answer Engine::Impl::shard_build(const Context& c) {
+  const auto request = decode<ShardBuildRequest>(c.frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  const FoundShard source = find_shard(request->source);
+  if (!source.item) return refuse(Status::kNotHere, "no such shard");
+  const size_t source_bytes = source.layout.header.payload_bytes;
+  const ByteView deltas = c.frame.payload;
+  if (auto wrong = check_sizes(*request, deltas.size(), source_bytes)) {
+    return refuse(Status::kInvalid, *wrong);
+  }
+  OwnedBytes old(source_bytes);
+  store_.read(source.item, source.layout.payload_at, old.bytes());
+  if (page_checksums(old.bytes()) !=
+      read_checksums(store_, source.item, source.layout, 0, page_count(source_bytes))) {
+    ++counters_.bad_pages;
+    return refuse(Status::kBadPage, "a page's checksum does not match");
+  }
+
+  const size_t block_bytes = request->block_bytes;
+  OwnedBytes built(request->header.payload_bytes);
+  std::ranges::fill(built.bytes(), std::byte{0});
+  for (size_t b = 0; b < request->blocks.size(); ++b) {
+    const MutableByteView sum = built.bytes().subspan(b * block_bytes, block_bytes);
+    for (const uint16_t number : request->blocks[b].old) {
+      add_to(sum, ByteView(old.bytes()).subspan(number * block_bytes, block_bytes));
+    }
+    for (const uint16_t number : request->blocks[b].deltas) {
+      add_to(sum, deltas.subspan(number * block_bytes, block_bytes));
+    }
+  }
+  return store_shard(request->header, built.bytes());
+}
+
+}  // namespace elastripe::node
