@@ -1,0 +1,352 @@
+#include "proxy/ops/transition_job.h"
+
+#include <algorithm>
+
+#include "proxy/base/bytes.h"
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/read_tail.h"
+
+namespace elastripe {
+
+using coding::Direction;
+using node::RecordContent;
+using std::chrono::duration;
+using std::chrono::duration_cast;
+
+namespace {
+
+constexpr uint32_t kPageBytes = 256 << 10;
+constexpr Duration kStalledAfter = std::chrono::seconds(60);
+constexpr Duration kPause = std::chrono::milliseconds(100);
+constexpr const char* kShuttingDown = "shutting down";
+
+bool has_bit(const std::vector<uint8_t>& bits, size_t i) {
+  return i / 8 < bits.size() && (bits[i / 8] >> (i % 8) & 1) != 0;
+}
+
+// The partitions that are still to be walked, by the node that answers reads of them.
+std::map<NodeId, std::vector<uint8_t>> partitions_by_tail(const node::ClusterMap& map,
+                                                          const std::vector<bool>& walked) {
+  std::map<NodeId, std::vector<uint8_t>> by_tail;
+  for (size_t p = 0; p < map.partitions.size(); ++p) {
+    if (walked[p] || map.partitions[p].homes.empty()) continue;
+    auto& bits = by_tail[map.partitions[p].homes.front()];
+    bits.resize((map.partitions.size() + 7) / 8);
+    bits[p / 8] = static_cast<uint8_t>(bits[p / 8] | 1u << (p % 8));
+  }
+  return by_tail;
+}
+
+Task<Result<node::RecordScanReply>> scan_page(OpsContext& ops, MapPtr map, NodeId from,
+                                              node::RecordScanRequest message) {
+  auto reply = co_await ops.nodes.call(from, stamp_for(*map, from),
+                                       make_request(node::Opcode::kRecordScan, message),
+                                       ops.clock.now() + ops.settings.node_timeout);
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != node::Status::kOk) co_return fail(refusal(from, *reply));
+  auto page = node::decode<node::RecordScanReply>(reply->args());
+  if (!page) co_return fail(ErrorCode::kInvalid, "node {}: {}", from, page.error());
+  co_return std::move(*page);
+}
+
+// What transition_object ended with, as a metric's label; null if nothing had to go after all.
+const char* result_name(TransitionStatus status) {
+  switch (status) {
+    case TransitionStatus::kTransitioned:
+      return "transitioned";
+    case TransitionStatus::kOverwritten:
+      return "overwritten";
+    case TransitionStatus::kRefused:
+      return "refused";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+TransitionWork& TransitionWork::operator+=(const TransitionWork& other) {
+  objects += other.objects;
+  object_bytes += other.object_bytes;
+  traffic += other.traffic;
+  parity.before += other.parity.before;
+  parity.after += other.parity.after;
+  return *this;
+}
+
+TransitionJob::TransitionJob(OpsContext& ops, TransitionJobSpec spec,
+                             std::function<void(const TransitionEnd&)> on_end)
+    : ops_(ops),
+      spec_(std::move(spec)),
+      on_end_(std::move(on_end)),
+      started_(ops.clock.now()),
+      slots_(std::max<uint32_t>(spec_.parallel, 1)) {}
+
+TransitionProgress TransitionJob::progress() const {
+  TransitionProgress progress = progress_;
+  const bool running = progress.state == TransitionJobState::kRunning;
+  progress.cancelling = running && cancelled_;
+  progress.elapsed = (running ? ops_.clock.now() : ended_) - started_;
+  return progress;
+}
+
+TransitionRequest TransitionJob::request_for(std::string key) const {
+  return {.key = std::move(key),
+          .to = spec_.to,
+          .execution = spec_.execution,
+          .order_selection = spec_.order_selection};
+}
+
+Task<void> TransitionJob::run() {
+  progress_.counting = true;
+  auto walked = co_await walk();
+  if (walked && !spec_.dry_run && !cancelled_) {
+    progress_.counting = false;
+    progress_.counts = {};
+    progress_.problems.clear();
+    walked = co_await walk();
+  }
+  co_await objects_.join();
+  ended_ = ops_.clock.now();
+  progress_.reason = walked ? "" : walked.error().message;
+  progress_.state = !walked      ? TransitionJobState::kFailed
+                    : cancelled_ ? TransitionJobState::kCancelled
+                                 : TransitionJobState::kDone;
+}
+
+Task<Result<void>> TransitionJob::walk() { return spec_.key.empty() ? walk_all() : walk_key(); }
+
+Task<Result<void>> TransitionJob::walk_key() {
+  auto tail = co_await read_tail(ops_, spec_.key, ops_.clock.now() + ops_.settings.request_timeout);
+  if (!tail) {
+    if (tail.error().code == ErrorCode::kCancelled) co_return fail(tail.error());
+    count_failed(spec_.key, tail.error());
+    co_return Result<void>{};
+  }
+  if (tail->record == nullptr || !tail->record->is_live(ops_.clock.unix_ms())) {
+    ++progress_.counts.seen;
+    ++progress_.counts.no_object;
+    co_return Result<void>{};
+  }
+  co_return co_await meet(spec_.key, tail->record);
+}
+
+Task<Result<void>> TransitionJob::walk_all() {
+  progress_.partitions_done = 0;
+  walked_.clear();
+  got_on_ = ops_.clock.now();
+  for (;;) {
+    if (cancelled_) co_return Result<void>{};
+    Error waits_for{ErrorCode::kUnavailable, "no home of a partition is up"};
+    if (const auto map = current_map(ops_); !map) {
+      waits_for = map.error();
+    } else {
+      const size_t partitions = (*map)->partitions.size();
+      if (walked_.empty()) {
+        walked_.assign(partitions, false);
+        met_.assign(partitions, {});
+        progress_.partitions = partitions;
+      }
+      for (auto& [tail, bits] : partitions_by_tail(**map, walked_)) {
+        auto scanned = co_await scan_tail(*map, tail, std::move(bits));
+        if (scanned) continue;
+        waits_for = scanned.error();
+        if (waits_for.code == ErrorCode::kCancelled) co_return fail(waits_for);
+        if (waits_for.code == ErrorCode::kStaleEpoch) break;
+      }
+      if (progress_.partitions_done == partitions) {
+        progress_.reason.clear();
+        co_return Result<void>{};
+      }
+    }
+    progress_.reason = waits_for.message;
+    if (ops_.clock.now() - got_on_ >= kStalledAfter) {
+      co_return fail(waits_for.code, "{} of {} partitions walked, then nothing got on for 60 s: {}",
+                     progress_.partitions_done, progress_.partitions, waits_for.message);
+    }
+    if (!co_await ops_.clock.sleep_for(kPause))
+      co_return fail(ErrorCode::kCancelled, kShuttingDown);
+  }
+}
+
+Task<Result<void>> TransitionJob::scan_tail(MapPtr map, NodeId tail,
+                                            std::vector<uint8_t> partitions) {
+  node::RecordScanRequest message;
+  message.max_bytes = kPageBytes;
+  message.without_values = true;
+  message.prefix = spec_.prefix;
+  message.partitions = partitions;
+  std::vector<uint32_t> unsynced;
+  do {
+    auto page = co_await scan_page(ops_, map, tail, message);
+    if (!page) co_return fail(page.error());
+    if (message.cursor == 0) unsynced = page->unsynced;
+    for (node::ScannedRecord& scanned : page->records) {
+      if (cancelled_) co_return Result<void>{};
+      const size_t partition = map->partition_of(scanned.key);
+      if (!met_[partition].insert(node::hash_key(scanned.key)).second) continue;
+      got_on_ = ops_.clock.now();
+      auto met = co_await meet_scanned(std::move(scanned));
+      if (!met) co_return met;
+    }
+    message.cursor = page->cursor;
+  } while (message.cursor != 0 && !cancelled_);
+  if (message.cursor == 0) mark_walked(partitions, unsynced);
+  if (unsynced.empty()) co_return Result<void>{};
+  co_return fail(ErrorCode::kUnavailable, "{} partitions are not synced yet", unsynced.size());
+}
+
+void TransitionJob::mark_walked(const std::vector<uint8_t>& partitions,
+                                const std::vector<uint32_t>& unsynced) {
+  for (size_t p = 0; p < walked_.size(); ++p) {
+    if (!has_bit(partitions, p) || std::ranges::find(unsynced, p) != unsynced.end()) continue;
+    walked_[p] = true;
+    met_[p] = {};
+    ++progress_.partitions_done;
+    got_on_ = ops_.clock.now();
+  }
+}
+
+Task<Result<void>> TransitionJob::meet_scanned(node::ScannedRecord scanned) {
+  RecordPtr record;
+  if (scanned.record.empty()) {  // it did not fit in the page
+    auto tail =
+        co_await read_tail(ops_, scanned.key, ops_.clock.now() + ops_.settings.request_timeout);
+    if (!tail && tail.error().code == ErrorCode::kCancelled) co_return fail(tail.error());
+    if (!tail) {
+      count_failed(scanned.key, tail.error());
+      co_return Result<void>{};
+    }
+    record = tail->record;
+  } else {
+    auto decoded = node::decode_record(as_bytes(scanned.record));
+    if (!decoded) {
+      count_failed(scanned.key, {ErrorCode::kInvalid, decoded.error()});
+      co_return Result<void>{};
+    }
+    record = std::make_shared<const node::Record>(std::move(*decoded));
+  }
+  if (record == nullptr || !record->is_live(ops_.clock.unix_ms())) co_return Result<void>{};
+  co_return co_await meet(std::move(scanned.key), std::move(record));
+}
+
+Result<TransitionWork> TransitionJob::work_of(const RecordContent& content) const {
+  const auto traffic = expected_traffic(content, request_for({}));
+  if (!traffic) return fail(traffic.error());
+  const auto parity = parity_bytes(content, spec_.to);
+  if (!parity) return fail(parity.error());
+  return TransitionWork{1, content.size, *traffic, *parity};
+}
+
+// The record may be a while old by now, and only tells what to expect.
+Task<Result<void>> TransitionJob::meet(std::string key, RecordPtr record) {
+  const RecordContent& content = record->content;
+  const TransitionNeed need = transition_need(content, spec_.to);
+  if (need.status != TransitionStatus::kTransitioned) {
+    TransitionOutcome outcome;
+    outcome.status = need.status;
+    outcome.reason = need.reason;
+    count(outcome, {}, key);
+    co_return Result<void>{};
+  }
+  const auto work = work_of(content);
+  if (!work) {
+    count_failed(key, work.error());
+  } else if (progress_.counting) {
+    ++progress_.counts.seen;
+    progress_.planned += *work;
+  } else {
+    auto slot = co_await slots_.acquire(1);
+    auto turn = co_await wait_for_turn(work->traffic.bytes());
+    if (!turn) co_return turn;
+    if (cancelled_) co_return Result<void>{};
+    objects_.spawn(transition(std::move(key), need.direction, *work, std::move(slot)));
+  }
+  co_return Result<void>{};
+}
+
+// Each turn begins when the turns before it would have ended at the full rate. While the proxy does
+// not serve, nobody has a turn.
+Task<Result<void>> TransitionJob::wait_for_turn(uint64_t bytes) {
+  const TimePoint turn = std::max(next_turn_, ops_.clock.now());
+  if (spec_.rate > 0) {
+    next_turn_ = turn + duration_cast<Duration>(duration<double>(static_cast<double>(bytes) /
+                                                                 static_cast<double>(spec_.rate)));
+  }
+  TimePoint served = turn;
+  while (!cancelled_) {
+    const TimePoint now = ops_.clock.now();
+    const auto map = current_map(ops_);
+    if (map) served = std::max(now, turn);
+    if (map && now >= turn) break;
+    progress_.reason = map ? "" : map.error().message;
+    if (now - served >= kStalledAfter) co_return fail(map.error());
+    if (!co_await ops_.clock.sleep_until(now < turn ? std::min(turn, now + kPause)
+                                                    : now + kPause)) {
+      co_return fail(ErrorCode::kCancelled, kShuttingDown);
+    }
+  }
+  progress_.reason.clear();
+  got_on_ = ops_.clock.now();
+  co_return Result<void>{};
+}
+
+Task<void> TransitionJob::transition(std::string key, Direction direction, TransitionWork work,
+                                     Semaphore::Permit slot) {
+  const auto outcome = co_await transition_object(ops_, request_for(key));
+  progress_.settled_bytes += work.traffic.bytes();
+  if (outcome) {
+    count(*outcome, work, key);
+  } else {
+    count_failed(key, outcome.error());
+  }
+  const char* result = outcome ? result_name(outcome->status) : "failed";
+  if (on_end_ && result != nullptr) {
+    on_end_({direction, result, outcome ? outcome->traffic : TransitionTraffic{}});
+  }
+  slot.release();
+}
+
+void TransitionJob::count(const TransitionOutcome& outcome, const TransitionWork& work,
+                          const std::string& key) {
+  TransitionCounts& counts = progress_.counts;
+  ++counts.seen;
+  progress_.done.traffic += outcome.traffic;
+  switch (outcome.status) {
+    case TransitionStatus::kTransitioned:
+      ++counts.transitioned;
+      progress_.done += {1, outcome.object_bytes, {}, work.parity};
+      break;
+    case TransitionStatus::kAlreadyThere:
+      ++counts.already_there;
+      break;
+    case TransitionStatus::kNoObject:
+      ++counts.no_object;
+      break;
+    case TransitionStatus::kSkipped:
+      ++counts.skipped[outcome.reason];
+      break;
+    case TransitionStatus::kOverwritten:
+      ++counts.overwritten;
+      break;
+    case TransitionStatus::kRefused:
+      ++counts.refused;
+      add_problem(key, outcome.reason);
+      break;
+  }
+}
+
+void TransitionJob::count_failed(const std::string& key, const Error& error) {
+  ++progress_.counts.seen;
+  ++progress_.counts.failed;
+  add_problem(key, to_string(error));
+}
+
+void TransitionJob::add_problem(const std::string& key, std::string reason) {
+  if (progress_.problems.size() < kMaxProblems) {
+    progress_.problems.push_back({key, std::move(reason)});
+  }
+}
+
+}  // namespace elastripe

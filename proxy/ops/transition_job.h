@@ -1,0 +1,137 @@
+// A job that takes objects to another k: one object, all whose keys begin alike, or all.
+//
+//   count       walks all records, tail by tail, and adds up what has to go (all of a dry run)
+//   transition  walks again, a number of objects at a time, no faster than it is told to
+//
+// A partition counts as walked only when its tail had it synced from the beginning; until then, or
+// when the map changes under the walk, it is walked again, and what was met before is passed over.
+// Nothing is kept but in memory: a job that did not end is started anew, and finds what is done.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "proxy/ops/transition.h"
+
+namespace elastripe {
+
+struct TransitionJobSpec {
+  std::string key = {};     // of the one object; empty: many
+  std::string prefix = {};  // of the keys of many; empty: all
+  int to = 0;               // as in TransitionRequest
+  Execution execution = Execution::kDelta;
+  bool order_selection = true;
+  bool dry_run = false;   // counts only, touches nothing
+  uint64_t rate = 0;      // bytes a second on the network, on average; 0: no limit
+  uint32_t parallel = 4;  // objects at a time, at least 1
+};
+
+enum class TransitionJobState : uint8_t {
+  kRunning,
+  kDone,       // every object was met; the counts tell how it went with them
+  kCancelled,  // by cancel()
+  kFailed,     // `reason` tells why; what was done stays done
+};
+
+// Of objects that have to go, or went.
+struct TransitionWork {
+  uint64_t objects = 0;
+  uint64_t object_bytes = 0;
+  TransitionTraffic traffic;
+  ParityBytes parity;  // what their parity shards take before and after
+
+  TransitionWork& operator+=(const TransitionWork& other);
+};
+
+// Every object is counted once: `seen` is the sum of the rest (and, while counting, of what is
+// planned).
+struct TransitionCounts {
+  uint64_t seen = 0;
+  uint64_t transitioned = 0;
+  uint64_t already_there = 0;
+  std::map<std::string, uint64_t> skipped;  // by reason: TransitionOutcome's
+  uint64_t no_object = 0;                   // of the key; or deleted before its turn came
+  uint64_t overwritten = 0;
+  uint64_t refused = 0;  // shards are missing
+  uint64_t failed = 0;   // errors, unknown outcomes among them
+};
+
+struct TransitionProblem {
+  std::string key;
+  std::string reason;
+};
+
+struct TransitionProgress {
+  TransitionJobState state = TransitionJobState::kRunning;
+  bool counting = false;    // the first walk; `counts` are of the present one
+  bool cancelling = false;  // what is running still ends
+  std::string reason;       // kFailed: why; kRunning: what it waits for, if anything
+  TransitionCounts counts;
+  TransitionWork planned;      // as counted
+  TransitionWork done;         // transitioned; traffic is of all tries of objects that did not fail
+  uint64_t settled_bytes = 0;  // of planned.traffic: of objects whose turn is over
+  uint64_t partitions = 0;     // to walk
+  uint64_t partitions_done = 0;
+  Duration elapsed{};
+  std::vector<TransitionProblem> problems;  // the first kMaxProblems: refused or failed
+};
+
+// How an object ended that had to go, for metrics.
+struct TransitionEnd {
+  coding::Direction direction = coding::Direction::kForward;
+  const char* result = "";  // transitioned, overwritten, refused or failed
+  TransitionTraffic traffic;
+};
+
+// On one thread, that of `ops`. Outlives its run().
+class TransitionJob {
+ public:
+  static constexpr size_t kMaxProblems = 20;
+
+  TransitionJob(OpsContext& ops, TransitionJobSpec spec,
+                std::function<void(const TransitionEnd&)> on_end = {});
+
+  // Once. Fails when for 60 s it met nothing new and no partition could be walked to its end.
+  Task<void> run();
+  // No object begins any more; those that are running end.
+  void cancel() { cancelled_ = true; }
+  const TransitionJobSpec& spec() const { return spec_; }
+  TransitionProgress progress() const;
+
+ private:
+  Task<Result<void>> walk();
+  Task<Result<void>> walk_all();
+  Task<Result<void>> walk_key();
+  Task<Result<void>> scan_tail(MapPtr map, NodeId tail, std::vector<uint8_t> partitions);
+  Task<Result<void>> meet_scanned(node::ScannedRecord scanned);
+  Task<Result<void>> meet(std::string key, RecordPtr record);
+  Task<Result<void>> wait_for_turn(uint64_t bytes);
+  Task<void> transition(std::string key, coding::Direction direction, TransitionWork work,
+                        Semaphore::Permit slot);
+  Result<TransitionWork> work_of(const node::RecordContent& content) const;
+  void count(const TransitionOutcome& outcome, const TransitionWork& work, const std::string& key);
+  void count_failed(const std::string& key, const Error& error);
+  void add_problem(const std::string& key, std::string reason);
+  void mark_walked(const std::vector<uint8_t>& partitions, const std::vector<uint32_t>& unsynced);
+  TransitionRequest request_for(std::string key) const;
+
+  OpsContext& ops_;
+  const TransitionJobSpec spec_;
+  const std::function<void(const TransitionEnd&)> on_end_;
+  TransitionProgress progress_;
+  bool cancelled_ = false;
+  TimePoint started_;
+  TimePoint ended_;
+  TimePoint got_on_;          // when something new was met, or a partition done
+  TimePoint next_turn_;       // paced
+  std::vector<bool> walked_;  // by partition
+  // Hashes of the keys that were met, by partition, until it is done.
+  std::vector<std::unordered_set<uint64_t>> met_;
+  Semaphore slots_;
+  Scope objects_;
+};
+
+}  // namespace elastripe

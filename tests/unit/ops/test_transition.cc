@@ -1,0 +1,195 @@
+// Transitions of single objects between their two states, over real flows and nodes.
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "proxy/ops/transition.h"
+#include "tests/unit/ops/cluster_fixture.h"
+
+using namespace elastripe;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Serving {
+  explicit Serving(const std::string& scheme, size_t nodes = 9) : cluster(nodes, scheme) {
+    cluster.settings.upload_idle = 30s;
+    proxy = &cluster.add_proxy();
+    decider = &cluster.add_decider();
+    REQUIRE(cluster.run_until([&] { return cluster.serves_whole(*decider); }));
+    follow();
+  }
+  void follow() { proxy->map().serve(decider->map().current()); }
+  Result<TransitionOutcome> transition(int to, Execution execution = Execution::kDelta,
+                                       const std::string& key = "key") {
+    return cluster.run(
+        transition_object(proxy->ops(), {.key = key, .to = to, .execution = execution}));
+  }
+  RecordPtr record(const std::string& key = "key") {
+    const auto report = cluster.run(inspect_object(proxy->ops(), key, cluster.deadline()));
+    REQUIRE(report.has_value());
+    return report->record;
+  }
+  size_t missing(const std::string& key = "key") {
+    const auto report = cluster.run(inspect_object(proxy->ops(), key, cluster.deadline()));
+    REQUIRE(report.has_value());
+    return std::accumulate(
+        report->segments.begin(), report->segments.end(), size_t{0},
+        [](size_t sum, const SegmentHealth& segment) { return sum + segment.missing.size(); });
+  }
+
+  ClusterFixture cluster;
+  sim::SimProxy* proxy = nullptr;
+  sim::SimProxy* decider = nullptr;
+};
+
+std::string value_of(size_t size) {
+  std::string value(size, '\0');
+  for (size_t i = 0; i < size; ++i) value[i] = static_cast<char>(i * 31 + i / 253);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("an object goes forward and back, reads the same, and survives m crashes in each state") {
+  const std::string scheme = GENERATE(as<std::string>{}, "ers-2:4,2,5", "ers-1:4,2,5", "srs:4,2,5",
+                                      "ers-2:3,1,6", "srs:3,2,6");
+  const Execution execution = GENERATE(Execution::kDelta, Execution::kProxy);
+  const bool kills_when_wide = GENERATE(false, true);
+  INFO(scheme << (execution == Execution::kDelta ? " delta" : " proxy"));
+  Serving s(scheme);
+  const auto code = coding::parse_scheme(scheme).value();
+  const std::string value = value_of(10'001);  // three segments, the last one short
+  REQUIRE(s.cluster.put(*s.proxy, "key", value));
+  const auto before = s.record();
+  const uint64_t shards = s.cluster.shards();
+
+  auto forward = s.transition(code.k_prime, execution);
+  REQUIRE(forward.has_value());
+  CHECK(forward->status == TransitionStatus::kTransitioned);
+  const auto wide = s.record();
+  CHECK(wide->meta.value_version == before->meta.value_version);
+  for (const auto& segment : wide->content.segments) {
+    CHECK(segment.state == coding::State::kWide);
+    CHECK(segment.generation == 1);
+  }
+  CHECK(s.cluster.get(*s.proxy, "key") == value);
+  CHECK(s.missing() == 0);
+  s.cluster.run_for(30s);  // the old generation goes
+  CHECK(s.cluster.shards() == shards);
+
+  if (!kills_when_wide) {
+    auto again = s.transition(code.k_prime, execution);
+    REQUIRE(again.has_value());
+    CHECK(again->status == TransitionStatus::kAlreadyThere);
+    auto back = s.transition(code.k, execution);
+    REQUIRE(back.has_value());
+    CHECK(back->status == TransitionStatus::kTransitioned);
+    CHECK(s.record()->content.segments.front().generation == 2);
+    CHECK(s.cluster.get(*s.proxy, "key") == value);
+    s.cluster.run_for(30s);
+    CHECK(s.cluster.shards() == shards);
+  }
+  // Of every segment lose data shards only, so that all parities count.
+  const auto placement = s.record()->content.segments.front().placement;
+  for (int i = 0; i < code.m; ++i) s.cluster.node(placement[static_cast<size_t>(i)]).kill(false);
+  s.cluster.run_for(10s);
+  s.follow();
+  CHECK(s.cluster.get(*s.proxy, "key") == value);
+}
+
+TEST_CASE("what crosses the network is what the plan says") {
+  const Execution execution = GENERATE(Execution::kDelta, Execution::kProxy);
+  Serving s("ers-2:4,1,5");
+  REQUIRE(s.cluster.put(*s.proxy, "key", value_of(12'000)));
+  const auto expected =
+      expected_traffic(s.record()->content, {.key = "key", .to = 5, .execution = execution});
+  REQUIRE(expected.has_value());
+  const auto done = s.transition(5, execution);
+  REQUIRE(done.has_value());
+  // ERS (4,1,5), three segments: 6 blocks of each by deltas, 12 by the proxy.
+  CHECK(done->traffic.blocks_read + done->traffic.blocks_sent ==
+        (execution == Execution::kDelta ? 18 : 36));
+  CHECK(done->traffic.blocks_read == expected->blocks_read);
+  CHECK(done->traffic.blocks_sent == expected->blocks_sent);
+  CHECK(done->traffic.bytes_read == expected->bytes_read);
+  CHECK(done->traffic.bytes_sent == expected->bytes_sent);
+}
+
+TEST_CASE("what can not be transitioned is told with the reason") {
+  Serving s("ers-2:4,2,5");
+  const auto status_of = [&](const std::string& key, int to) {
+    const auto outcome = s.transition(to, Execution::kDelta, key);
+    REQUIRE(outcome.has_value());
+    return std::pair(outcome->status, outcome->reason);
+  };
+  CHECK(status_of("key", 5).first == TransitionStatus::kNoObject);
+  REQUIRE(s.cluster.put(*s.proxy, "key", "small"));
+  CHECK(status_of("key", 5) == std::pair(TransitionStatus::kSkipped, std::string("inline")));
+  REQUIRE(s.cluster.put(*s.proxy, "weak:key", value_of(1000)));
+  CHECK(status_of("weak:key", 5) == std::pair(TransitionStatus::kSkipped, std::string("rs")));
+  REQUIRE(s.cluster.put(*s.proxy, "key", value_of(1000)));
+  CHECK(status_of("key", 6) == std::pair(TransitionStatus::kSkipped, std::string("other scheme")));
+}
+
+TEST_CASE("an object with a missing shard is refused, and nothing is left behind") {
+  const size_t shard = GENERATE(as<size_t>{}, 0, 2, 4, 5, 6);
+  const Execution execution = GENERATE(Execution::kDelta, Execution::kProxy);
+  Serving s("ers-2:4,2,5");
+  const std::string value = value_of(3000);
+  REQUIRE(s.cluster.put(*s.proxy, "key", value));
+  const NodeId lost = s.record()->content.segments.front().placement[shard];
+  s.cluster.node(lost).kill(false);
+  s.cluster.run_for(5s);
+  s.cluster.node(lost).start();  // empty: its shards are gone
+  s.cluster.run_for(20s);
+  s.follow();
+  const uint64_t shards = s.cluster.shards();
+  const auto outcome = s.transition(5, execution);
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->status == TransitionStatus::kRefused);
+  CHECK(outcome->reason == fmt::format("segment 0: shard {} is missing (on node {})", shard, lost));
+  s.cluster.run_for(5s);
+  CHECK(s.cluster.shards() == shards);
+  CHECK(s.cluster.get(*s.proxy, "key") == value);
+}
+
+TEST_CASE("a touch in between does not stop a transition, a write does") {
+  Serving s("ers-2:4,2,5");
+  const std::string value = value_of(4000);
+  REQUIRE(s.cluster.put(*s.proxy, "key", value));
+  const bool writes = GENERATE(false, true);
+  // The other one commits while the parity nodes are asked.
+  bool begun = false;
+  s.cluster.network().set_delay_rule(
+      [&](int, NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        if (header.opcode != node::Opcode::kShardBuild) return std::nullopt;
+        begun = true;
+        return 500ms;
+      });
+  Scope scope;
+  std::optional<Result<TransitionOutcome>> outcome;
+  scope.spawn([](OpsContext& ops, auto* result) -> Task<void> {
+    result->emplace(co_await transition_object(ops, {.key = "key", .to = 5}));
+  }(s.proxy->ops(), &outcome));
+  REQUIRE(s.cluster.run_until([&] { return begun; }));
+  if (writes) {
+    REQUIRE(s.cluster.put(*s.proxy, "key", value + "new"));
+  } else {
+    const auto later = static_cast<uint32_t>(s.proxy->clock().unix_ms() / 1000 + 1000);
+    REQUIRE(s.cluster.run(touch_object(s.proxy->ops(), "key", later, s.cluster.deadline())));
+  }
+  REQUIRE(s.cluster.run_until([&] { return outcome.has_value() && scope.live() == 0; }));
+  REQUIRE(outcome->has_value());
+  if (writes) {
+    CHECK((*outcome)->status == TransitionStatus::kOverwritten);
+    CHECK(s.cluster.get(*s.proxy, "key") == value + "new");
+    CHECK(s.record()->content.segments.front().state == coding::State::kNarrow);
+  } else {
+    CHECK((*outcome)->status == TransitionStatus::kTransitioned);
+    CHECK(s.cluster.get(*s.proxy, "key") == value);
+    CHECK(s.record()->content.exptime != 0);
+    CHECK(s.record()->content.segments.front().state == coding::State::kWide);
+  }
+  s.cluster.run_for(30s);
+  CHECK(s.cluster.shards() == s.record()->content.segments.size() * 7);
+}

@@ -1,0 +1,329 @@
+// Jobs that take many objects to another k, over real flows and nodes.
+#include <catch2/catch.hpp>
+
+#include "proxy/ops/transition_job.h"
+#include "tests/unit/ops/cluster_fixture.h"
+
+using namespace elastripe;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string value_of(size_t size, char first = 'a') {
+  std::string value(size, first);
+  for (size_t i = 1; i < size; ++i) value[i] = static_cast<char>(i * 31 + i / 253);
+  return value;
+}
+
+struct Serving {
+  explicit Serving(const std::string& scheme = "ers-2:4,2,5", size_t nodes = 9)
+      : cluster(nodes, scheme) {
+    cluster.settings.upload_idle = 30s;
+    proxy = &cluster.add_proxy();
+    decider = &cluster.add_decider();
+    REQUIRE(cluster.run_until([&] { return cluster.serves_whole(*decider); }));
+    follow();
+  }
+  void follow() { proxy->map().serve(decider->map().current()); }
+  // As in a proxy: every map that the decider serves is that of the flows, too.
+  void keep_following() {
+    if (proxy->map().current() != decider->map().current()) follow();
+    cluster.events().after(50ms, [this] { keep_following(); });
+  }
+
+  void put(const std::string& key, size_t size) {
+    values[key] = value_of(size, key.back());
+    REQUIRE(cluster.put(*proxy, key, values[key]));
+  }
+  // Four striped objects of the default pool under a/ and two under b/; two inline, one of rs.
+  void fill() {
+    for (const char* key : {"a/1", "a/2", "a/3", "a/4"}) put(key, 3000);
+    put("b/1", 10'001);
+    put("b/2", 100);
+    put("a/small", 10);
+    put("b/small", 20);
+    put("weak:1", 1000);
+  }
+  // The objects that are whole in the state for k' or k.
+  std::set<std::string> wide() {
+    std::set<std::string> keys;
+    for (const auto& [key, _] : values) {
+      const auto report = cluster.run(inspect_object(proxy->ops(), key, cluster.deadline()));
+      REQUIRE(report.has_value());
+      const auto& segments = report->record->content.segments;
+      const auto is_wide = [](const auto& s) { return s.state == coding::State::kWide; };
+      if (!segments.empty() && std::ranges::all_of(segments, is_wide)) keys.insert(key);
+    }
+    return keys;
+  }
+  void check_values() {
+    for (const auto& [key, value] : values) {
+      INFO(key);
+      CHECK(cluster.get(*proxy, key) == value);
+    }
+  }
+
+  TransitionProgress run(TransitionJobSpec spec) {
+    TransitionJob job(proxy->ops(), std::move(spec),
+                      [this](const TransitionEnd& end) { ends.push_back(end); });
+    start(job);
+    REQUIRE(cluster.run_until([&] { return ended; }, 1h));
+    return job.progress();
+  }
+  void start(TransitionJob& job) {
+    ended = false;
+    REQUIRE(jobs.try_spawn([](TransitionJob& running, bool& over) -> Task<void> {
+      co_await running.run();
+      over = true;
+    }(job, ended)));
+  }
+
+  ClusterFixture cluster;
+  sim::SimProxy* proxy = nullptr;
+  sim::SimProxy* decider = nullptr;
+  std::map<std::string, std::string> values;
+  std::vector<TransitionEnd> ends;
+  bool ended = false;
+  Scope jobs;
+};
+
+const std::set<std::string> kStriped = {"a/1", "a/2", "a/3", "a/4", "b/1", "b/2"};
+
+uint64_t sum(const TransitionCounts& counts) {
+  uint64_t total = counts.transitioned + counts.already_there + counts.no_object +
+                   counts.overwritten + counts.refused + counts.failed;
+  for (const auto& [_, count] : counts.skipped) total += count;
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("a job takes all objects there, tells what it passed over, and back") {
+  const Execution execution = GENERATE(Execution::kDelta, Execution::kProxy);
+  const uint32_t parallel = GENERATE(1u, 4u);
+  Serving s;
+  s.fill();
+  const auto there = s.run({.to = 5, .execution = execution, .parallel = parallel});
+  CHECK(there.state == TransitionJobState::kDone);
+  CHECK(there.counts.seen == 9);
+  CHECK(sum(there.counts) == 9);
+  CHECK(there.counts.transitioned == 6);
+  CHECK(there.counts.skipped == std::map<std::string, uint64_t>{{"inline", 2}, {"rs", 1}});
+  CHECK(there.partitions_done == ClusterFixture::kPartitions);
+  CHECK(there.done.objects == 6);
+  CHECK(there.done.object_bytes == 4 * 3000 + 10'001 + 100);
+  CHECK(there.problems.empty());
+  CHECK(s.wide() == kStriped);
+  s.check_values();
+  CHECK(s.ends.size() == 6);
+  uint64_t bytes = 0;
+  for (const auto& end : s.ends) {
+    CHECK(std::string(end.result) == "transitioned");
+    CHECK(end.direction == coding::Direction::kForward);
+    bytes += end.traffic.bytes();
+  }
+  CHECK(bytes == there.done.traffic.bytes());
+
+  const auto again = s.run({.to = 5, .execution = execution, .parallel = parallel});
+  CHECK(again.counts.already_there == 6);
+  CHECK(again.counts.transitioned == 0);
+  CHECK(again.done.traffic.bytes() == 0);
+
+  const auto back = s.run({.to = 4, .execution = execution, .parallel = parallel});
+  CHECK(back.counts.transitioned == 6);
+  CHECK(back.done.parity.before == there.done.parity.after);
+  CHECK(back.done.parity.after == there.done.parity.before);
+  CHECK(s.wide().empty());
+  s.check_values();
+}
+
+TEST_CASE("a job takes the objects of a prefix, or one") {
+  Serving s;
+  s.fill();
+  const auto part = s.run({.prefix = "b/", .to = 5});
+  CHECK(part.counts.seen == 3);
+  CHECK(part.counts.transitioned == 2);
+  CHECK(s.wide() == std::set<std::string>{"b/1", "b/2"});
+
+  const auto one = s.run({.key = "a/2", .to = 5});
+  CHECK(one.counts.seen == 1);
+  CHECK(one.counts.transitioned == 1);
+  CHECK(one.planned.traffic.bytes() == one.done.traffic.bytes());
+  CHECK(s.wide() == std::set<std::string>{"a/2", "b/1", "b/2"});
+  CHECK(s.run({.key = "a/small", .to = 5}).counts.skipped.at("inline") == 1);
+  CHECK(s.run({.key = "none", .to = 5}).counts.no_object == 1);
+
+  const auto rest = s.run({.to = 5});
+  CHECK(rest.counts.transitioned == 3);
+  CHECK(rest.counts.already_there == 3);
+  CHECK(s.run({.to = 6}).counts.skipped.at("other scheme") == 6);
+}
+
+TEST_CASE("a dry run tells what then happens, and touches nothing") {
+  const Execution execution = GENERATE(Execution::kDelta, Execution::kProxy);
+  Serving s;
+  s.fill();
+  s.run({.key = "a/3", .to = 5});
+  s.cluster.run_for(30s);
+  const uint64_t shards = s.cluster.shards();
+  const auto dry = s.run({.to = 5, .execution = execution, .dry_run = true});
+  CHECK(dry.state == TransitionJobState::kDone);
+  CHECK(dry.counts.already_there == 1);
+  CHECK(dry.counts.transitioned == 0);
+  CHECK(dry.done.traffic.bytes() == 0);
+  CHECK(s.cluster.shards() == shards);
+  CHECK(s.wide() == std::set<std::string>{"a/3"});
+
+  const auto real = s.run({.to = 5, .execution = execution});
+  CHECK(dry.counts.seen == real.counts.seen);
+  CHECK(dry.counts.skipped == real.counts.skipped);
+  CHECK(dry.counts.already_there == real.counts.already_there);
+  for (const TransitionWork& planned : {dry.planned, real.planned}) {
+    CHECK(planned.objects == 5);
+    CHECK(planned.objects == real.done.objects);
+    CHECK(planned.object_bytes == real.done.object_bytes);
+    CHECK(planned.traffic.bytes_read == real.done.traffic.bytes_read);
+    CHECK(planned.traffic.bytes_sent == real.done.traffic.bytes_sent);
+    CHECK(planned.parity.before == real.done.parity.before);
+    CHECK(planned.parity.after == real.done.parity.after);
+  }
+  CHECK(real.settled_bytes == real.planned.traffic.bytes());
+}
+
+TEST_CASE("what was deleted or has expired is no object") {
+  Serving s;
+  s.fill();
+  const auto soon = static_cast<uint32_t>(s.proxy->clock().unix_ms() / 1000 + 2);
+  REQUIRE(s.cluster.put(*s.proxy, "expired", value_of(200), soon));
+  REQUIRE(s.cluster.put(*s.proxy, "deleted", value_of(200)));
+  REQUIRE(s.cluster.run(remove_object(s.proxy->ops(), "deleted", s.cluster.deadline())));
+  s.cluster.run_for(3s);
+  const auto progress = s.run({.to = 5});
+  CHECK(progress.counts.seen == 9);
+  CHECK(progress.counts.transitioned == 6);
+}
+
+TEST_CASE("a job is no faster than its rate") {
+  Serving s;
+  for (int i = 0; i < 20; ++i) s.put("key" + std::to_string(i), 3000);
+  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
+  const auto progress = s.run({.to = 5, .rate = whole / 40, .parallel = 8});
+  CHECK(progress.counts.transitioned == 20);
+  CHECK(progress.elapsed >= 37s);  // the last of 20 begins after 19/20 of 40 s
+  CHECK(progress.elapsed <= 45s);
+}
+
+TEST_CASE("a cancelled job ends what is running and begins nothing more") {
+  Serving s;
+  for (int i = 0; i < 20; ++i) s.put("key" + std::to_string(i), 3000);
+  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
+  TransitionJob job(s.proxy->ops(), {.to = 5, .rate = whole / 100, .parallel = 2});
+  s.start(job);
+  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.transitioned >= 3; }));
+  job.cancel();
+  CHECK(job.progress().cancelling);
+  REQUIRE(s.cluster.run_until([&] { return s.ended; }, 5s));
+  const auto progress = job.progress();
+  CHECK(progress.state == TransitionJobState::kCancelled);
+  CHECK(progress.counts.transitioned >= 3);
+  CHECK(progress.counts.transitioned < 20);
+  CHECK(progress.counts.seen == progress.counts.transitioned);
+  CHECK(s.wide().size() == progress.counts.transitioned);
+  // Running it again continues.
+  const auto rest = s.run({.to = 5});
+  CHECK(rest.counts.already_there == progress.counts.transitioned);
+  CHECK(rest.counts.transitioned == 20 - progress.counts.transitioned);
+  s.check_values();
+}
+
+TEST_CASE("a node that dies during a job makes it refuse what it lost, and walk the rest again") {
+  Serving s("ers-2:4,2,5", 10);
+  s.keep_following();
+  for (int i = 0; i < 40; ++i) s.put("key" + std::to_string(i), 3000);
+  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
+  TransitionJob job(s.proxy->ops(), {.to = 5, .rate = whole / 40, .parallel = 4});
+  s.start(job);
+  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.transitioned >= 5; }));
+  s.cluster.node(3).kill(false);
+  REQUIRE(s.cluster.run_until([&] { return s.ended; }, 10min));
+  const auto progress = job.progress();
+  INFO(progress.reason);
+  CHECK(progress.state == TransitionJobState::kDone);
+  CHECK(progress.counts.seen == 40);
+  CHECK(sum(progress.counts) == 40);
+  CHECK(progress.counts.refused > 0);
+  CHECK(progress.counts.failed == 0);
+  CHECK(progress.counts.transitioned + progress.counts.refused == 40);
+  CHECK(progress.problems.size() == std::min<size_t>(progress.counts.refused, 20));
+  for (const auto& problem : progress.problems) {
+    CHECK(problem.reason.ends_with("is missing (on node 3)"));
+  }
+  CHECK(s.wide().size() == progress.counts.transitioned);
+  s.check_values();
+}
+
+TEST_CASE("a job walks partitions that are not synced again until they are") {
+  Serving s;
+  s.keep_following();
+  s.fill();
+  bool holds = true;
+  s.cluster.network().set_delay_rule(
+      [&](int proxy, NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        const bool syncs = proxy == s.decider->id() && header.opcode == node::Opcode::kRecordScan;
+        if (holds && syncs) return Duration(1h);
+        return std::nullopt;
+      });
+  s.cluster.node(2).kill(false);
+  s.cluster.run_for(10s);
+  TransitionJob job(s.proxy->ops(), {.to = 5});
+  s.start(job);
+  const auto waits = [&] { return job.progress().reason.find("not synced") != std::string::npos; };
+  REQUIRE(s.cluster.run_until(waits));
+  s.cluster.run_for(20s);
+  CHECK(job.progress().state == TransitionJobState::kRunning);
+  CHECK(job.progress().counting);
+  CHECK(job.progress().partitions_done < ClusterFixture::kPartitions);
+  holds = false;
+  REQUIRE(s.cluster.run_until([&] { return s.ended; }, 2min));
+  const auto progress = job.progress();
+  CHECK(progress.state == TransitionJobState::kDone);
+  CHECK(progress.counts.seen == 9);
+  CHECK(progress.counts.transitioned + progress.counts.refused == 6);
+  CHECK(progress.planned.objects == 6);
+}
+
+TEST_CASE("a job under a map that is over fails when nothing gets on any more") {
+  Serving s;
+  s.fill();
+  s.cluster.node(2).kill(false);
+  s.cluster.run_for(20s);  // and the flows still have the map before
+  const auto progress = s.run({.to = 5});
+  CHECK(progress.state == TransitionJobState::kFailed);
+  CHECK(progress.reason.find("nothing got on for 60 s") != std::string::npos);
+  s.follow();
+  CHECK(s.wide().empty());
+  const auto later = s.run({.to = 5});
+  CHECK(later.state == TransitionJobState::kDone);
+  CHECK(later.counts.seen == 9);
+  CHECK(later.counts.transitioned + later.counts.refused == 6);
+}
+
+TEST_CASE("a write during the job is neither lost nor counted twice") {
+  Serving s;
+  s.put("key", 4000);
+  bool begun = false;
+  s.cluster.network().set_delay_rule(
+      [&](int, NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        if (header.opcode != node::Opcode::kShardBuild) return std::nullopt;
+        begun = true;
+        return 500ms;
+      });
+  TransitionJob job(s.proxy->ops(), {.to = 5});
+  s.start(job);
+  REQUIRE(s.cluster.run_until([&] { return begun; }));
+  s.put("key", 5000);
+  REQUIRE(s.cluster.run_until([&] { return s.ended; }));
+  CHECK(job.progress().counts.overwritten == 1);
+  CHECK(job.progress().counts.seen == 1);
+  s.check_values();
+}
