@@ -181,4 +181,12 @@ std::string error_json(const Error& error) {
   return text_of({{"error", name(error.code)}, {"message", error.message}});
 }
 
+bool is_client_key(std::string_view key) {
+  if (key.empty() || key.size() > node::kMaxKeyBytes) return false;
+  return std::ranges::none_of(key, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= 0x20 || byte == 0x7f;
+  });
+}
+
 }  // namespace elastripe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "proxy/ops/decider.h"
 #include "proxy/ops/outcome.h"
@@ -14,5 +15,8 @@ std::string nodes_json(const ClusterStatus& status);
 std::string object_json(const std::string& key, const ObjectReport& report, const MapPtr& map);
 std::string accepted_json(const AcceptedLoss& accepted);
 std::string error_json(const Error& error);
+
+// Whether clients can send such a key (docs/client-protocol.md).
+bool is_client_key(std::string_view key);
 
 }  // namespace elastripe

@@ -6,6 +6,8 @@
 #include <event2/util.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -22,6 +24,9 @@ constexpr ev_ssize_t kMaxBodyBytes = 64 << 10;
 constexpr int kTimeout_s = 30;
 constexpr std::string_view kObjects = "/v1/objects/";
 constexpr std::string_view kAcceptLoss = "/v1/accept-loss";
+constexpr std::string_view kTransitions = "/v1/transitions";
+constexpr std::string_view kOneTransition = "/v1/transitions/";
+constexpr std::string_view kCancel = "/cancel";
 // All that libevent knows: a method that no path has is refused here, like any other wrong one.
 constexpr uint16_t kAllMethods = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
                                  EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
@@ -42,12 +47,6 @@ bool is_meant_for(evhttp_request* request, const std::string& configured) {
   const char* host = evhttp_request_get_host(request);
   return host == nullptr || is_address(host) || evutil_ascii_strcasecmp(host, "localhost") == 0 ||
          evutil_ascii_strcasecmp(host, configured.c_str()) == 0;
-}
-
-// A web page can send a POST anywhere, but a header of its own only where the server lets it.
-bool names_action(evhttp_request* request, std::string_view action) {
-  const char* named = evhttp_find_header(evhttp_request_get_input_headers(request), "X-Elastripe");
-  return named != nullptr && named == action;
 }
 
 void reply(evhttp_request* request, int code, const char* type, std::string_view text) {
@@ -80,6 +79,45 @@ int http_code(ErrorCode code) {
   }
 }
 
+void reply_failure(evhttp_request* request, const Error& error) {
+  reply_json(request, http_code(error.code), error_json(error));
+}
+
+// A web page can send a POST anywhere, but a header of its own only where the server lets it.
+// False: refused.
+bool names_action(evhttp_request* request, const std::string& action) {
+  const char* named = evhttp_find_header(evhttp_request_get_input_headers(request), "X-Elastripe");
+  if (named != nullptr && named == action) return true;
+  reply_error(request, 400, ErrorCode::kInvalid, "send the header X-Elastripe: " + action);
+  return false;
+}
+
+struct Methods {
+  uint32_t bits;
+  const char* text;
+};
+Methods methods_of(std::string_view path) {
+  constexpr Methods kReads = {EVHTTP_REQ_GET | EVHTTP_REQ_HEAD, "GET, HEAD"};
+  constexpr Methods kActs = {EVHTTP_REQ_POST, "POST"};
+  if (path == kAcceptLoss) return kActs;
+  if (path == kTransitions) return {kReads.bits | kActs.bits, "GET, HEAD, POST"};
+  return path.starts_with(kOneTransition) && path.ends_with(kCancel) ? kActs : kReads;
+}
+
+std::string body_of(evhttp_request* request) {
+  evbuffer* buffer = evhttp_request_get_input_buffer(request);
+  std::string body(evbuffer_get_length(buffer), '\0');
+  evbuffer_copyout(buffer, body.data(), body.size());
+  return body;
+}
+
+std::optional<uint64_t> number_of(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 // The path as sent: still percent-encoded, so that a key may hold a slash.
 std::string path_of(evhttp_request* request) {
   const char* path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
@@ -93,16 +131,6 @@ std::string decode(std::string_view encoded) {
   std::string decoded(text, size);
   std::free(text);
   return decoded;
-}
-
-// A key as clients can send it (docs/client-protocol.md).
-bool is_client_key(std::string_view key) {
-  if (key.empty() || key.size() > node::kMaxKeyBytes) return false;
-  for (const char c : key) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte <= 0x20 || byte == 0x7f) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -134,11 +162,9 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
                        "the Host header is neither an address nor localhost nor admin.host of the "
                        "configuration");
   }
-  const bool acts = path == kAcceptLoss;
-  const uint32_t allowed = acts ? EVHTTP_REQ_POST : EVHTTP_REQ_GET | EVHTTP_REQ_HEAD;
-  if ((evhttp_request_get_command(request) & allowed) == 0) {
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Allow",
-                      acts ? "POST" : "GET, HEAD");
+  const auto allows = methods_of(path);
+  if ((evhttp_request_get_command(request) & allows.bits) == 0) {
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", allows.text);
     return reply_error(request, 405, ErrorCode::kInvalid, "this path needs another method");
   }
   if (path == "/v1/status") {
@@ -146,19 +172,11 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
   } else if (path == "/v1/nodes") {
     reply_json(request, 200, nodes_json(sources_.cluster()));
   } else if (path.starts_with(kObjects)) {
-    std::string key = decode(std::string_view(path).substr(kObjects.size()));
-    if (!is_client_key(key)) {
-      return reply_error(request, 400, ErrorCode::kInvalid, "not a key of 1 to 250 bytes");
-    }
-    if (!running_.try_spawn(answer_object(request, std::move(key)))) {
-      reply_error(request, 503, ErrorCode::kUnavailable, "too many requests at once");
-    }
+    answer_object(request, std::string_view(path).substr(kObjects.size()));
   } else if (path == kAcceptLoss) {
-    if (!names_action(request, "accept-loss")) {
-      return reply_error(request, 400, ErrorCode::kInvalid,
-                         "send the header X-Elastripe: accept-loss");
-    }
-    answer_accept_loss(request);
+    accept_loss(request);
+  } else if (path == kTransitions || path.starts_with(kOneTransition)) {
+    answer_transitions(request, std::string_view(path).substr(kTransitions.size()));
   } else if (path == "/metrics") {
     reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", registry_.text());
   } else if (path == "/healthz") {
@@ -170,25 +188,57 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
   }
 }
 
+void AdminServer::answer_object(evhttp_request* request, std::string_view encoded_key) {
+  std::string key = decode(encoded_key);
+  if (!is_client_key(key)) {
+    return reply_error(request, 400, ErrorCode::kInvalid, "not a key of 1 to 250 bytes");
+  }
+  if (!running_.try_spawn(inspect_and_answer(request, std::move(key)))) {
+    reply_error(request, 503, ErrorCode::kUnavailable, "too many requests at once");
+  }
+}
+
+void AdminServer::accept_loss(evhttp_request* request) {
+  if (!names_action(request, "accept-loss")) return;
+  const auto accepted = sources_.accept_loss();
+  if (!accepted) return reply_failure(request, accepted.error());
+  reply_json(request, 202, accepted_json(*accepted));
+}
+
+void AdminServer::answer_transitions(evhttp_request* request, std::string_view rest) {
+  const auto answer = [request](int code, const Result<TransitionReport>& report) {
+    if (!report) return reply_failure(request, report.error());
+    reply_json(request, code, transition_json(*report));
+  };
+  const bool posts = evhttp_request_get_command(request) == EVHTTP_REQ_POST;
+  if (posts && !names_action(request, "transition")) return;
+  if (rest.empty() && posts) {
+    auto spec = parse_transition(body_of(request));
+    if (!spec) return reply_failure(request, spec.error());
+    return answer(202, sources_.start_transition(std::move(*spec)));
+  }
+  const TransitionReports reports = sources_.transitions();
+  if (rest.empty()) return reply_json(request, 200, transitions_json(reports));
+  if (posts) rest.remove_suffix(kCancel.size());
+  const auto id = number_of(rest.substr(std::min<size_t>(1, rest.size())));
+  if (posts && id) return answer(202, sources_.cancel_transition(*id));
+  for (size_t i = 0; id && reports != nullptr && i < reports->size(); ++i) {
+    if ((*reports)[i].id == *id) return answer(200, (*reports)[i]);
+  }
+  reply_error(request, 404, ErrorCode::kNotFound, "no such transition");
+}
+
 void AdminServer::answer_ready(evhttp_request* request) {
   const std::string reason = sources_.not_serving();
   reply_text(request, reason.empty() ? 200 : 503, reason.empty() ? "ok\n" : reason + "\n");
 }
 
-void AdminServer::answer_accept_loss(evhttp_request* request) {
-  const auto accepted = sources_.accept_loss();
-  if (!accepted) {
-    return reply_json(request, http_code(accepted.error().code), error_json(accepted.error()));
-  }
-  reply_json(request, 202, accepted_json(*accepted));
-}
-
 // If the client hangs up meanwhile, libevent takes the request off its connection, and the reply
 // only frees it.
-Task<void> AdminServer::answer_object(evhttp_request* request, std::string key) {
+Task<void> AdminServer::inspect_and_answer(evhttp_request* request, std::string key) {
   const auto report = co_await sources_.inspect(key);
   if (!report.has_value()) {
-    reply_json(request, http_code(report.error().code), error_json(report.error()));
+    reply_failure(request, report.error());
   } else if (report->record == nullptr) {
     reply_error(request, 404, ErrorCode::kNotFound, "no such object");
   } else {

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
+#include "proxy/admin/transition_report.h"
 #include "proxy/async/scope.h"
 #include "proxy/base/metrics.h"
 #include "proxy/io/loop.h"
@@ -16,13 +18,16 @@ struct evhttp_request;
 
 namespace elastripe {
 
-// What it shows, and the one thing it does. All are called on the loop's thread.
+// What it shows and does. All are called on the loop's thread.
 struct AdminSources {
   std::function<ClusterStatus()> cluster;
   std::function<MapPtr()> map;
   std::function<std::string()> not_serving;  // empty: ready
   std::function<Task<Result<ObjectReport>>(std::string key)> inspect;
   std::function<Result<AcceptedLoss>()> accept_loss;
+  std::function<Result<TransitionReport>(TransitionJobSpec)> start_transition;
+  std::function<TransitionReports()> transitions;
+  std::function<Result<TransitionReport>(uint64_t id)> cancel_transition;
   std::string version;
   std::string host;  // as configured: a name of its own, or an address
 };
@@ -40,9 +45,12 @@ class AdminServer {
  private:
   static void on_request(evhttp_request* request, void* self);
   void route(evhttp_request* request, const std::string& path);
+  void answer_object(evhttp_request* request, std::string_view encoded_key);
+  void accept_loss(evhttp_request* request);
+  // `rest` of the path, behind /v1/transitions.
+  void answer_transitions(evhttp_request* request, std::string_view rest);
   void answer_ready(evhttp_request* request);
-  void answer_accept_loss(evhttp_request* request);
-  Task<void> answer_object(evhttp_request* request, std::string key);
+  Task<void> inspect_and_answer(evhttp_request* request, std::string key);
 
   MetricRegistry& registry_;
   const AdminSources sources_;

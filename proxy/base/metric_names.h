@@ -70,6 +70,14 @@ inline constexpr MetricName kReclaimedRecords{
     "elastripe_reclaimed_records_total",
     "Expired records that reclaim deleted, and tombstones that it collected."};
 
+// {direction, result}; direction is forward or backward; result is transitioned, overwritten (a
+// write came first), refused (shards are missing) or failed
+inline constexpr MetricName kTransitions{"elastripe_transitions_total",
+                                         "Objects that had to go to their other k, by their end."};
+inline constexpr MetricName kTransitionBytes{
+    "elastripe_transition_bytes_total",
+    "Bytes of blocks that transitions read from and sent to the nodes."};
+
 // From 50 microseconds to 10 seconds: an inline get and the deadline of a request.
 inline constexpr std::array kDurationBounds{0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025,
                                             0.005,   0.01,   0.025,   0.05,   0.1,   0.25,

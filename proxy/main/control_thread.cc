@@ -32,8 +32,9 @@ std::vector<std::string> node_names(const Config& config) {
 
 }  // namespace
 
-ControlThread::ControlThread(ProxyShared& shared, Fd admin_socket)
+ControlThread::ControlThread(ProxyShared& shared, MaintenanceThread& maintenance, Fd admin_socket)
     : shared_(shared),
+      maintenance_(maintenance),
       environment_(shared, kStagedBytes, kCacheBytes),
       decider_(environment_.ops(), decider_settings(shared.config)),
       admin_(environment_.loop(), std::move(admin_socket), shared.registry, admin_sources()),
@@ -46,21 +47,26 @@ ControlThread::ControlThread(ProxyShared& shared, Fd admin_socket)
 }
 
 AdminSources ControlThread::admin_sources() {
-  return {.cluster = [this] { return decider_.status(); },
-          .map = [this] { return shared_.map.current(); },
-          .not_serving =
-              [this] {
-                return shared_.map.current() == nullptr ? shared_.map.reason() : std::string();
-              },
-          .inspect =
-              [this](std::string key) {
-                OpsContext& ops = environment_.ops();
-                return inspect_object(ops, std::move(key),
-                                      ops.clock.now() + ops.settings.request_timeout);
-              },
-          .accept_loss = [this] { return decider_.accept_loss(); },
-          .version = shared_.stats.version,
-          .host = shared_.config.admin.host};
+  return {
+      .cluster = [this] { return decider_.status(); },
+      .map = [this] { return shared_.map.current(); },
+      .not_serving =
+          [this] {
+            return shared_.map.current() == nullptr ? shared_.map.reason() : std::string();
+          },
+      .inspect =
+          [this](std::string key) {
+            OpsContext& ops = environment_.ops();
+            return inspect_object(ops, std::move(key),
+                                  ops.clock.now() + ops.settings.request_timeout);
+          },
+      .accept_loss = [this] { return decider_.accept_loss(); },
+      .start_transition =
+          [this](TransitionJobSpec spec) { return maintenance_.start_transition(std::move(spec)); },
+      .transitions = [this] { return maintenance_.transitions(); },
+      .cancel_transition = [this](uint64_t id) { return maintenance_.cancel_transition(id); },
+      .version = shared_.stats.version,
+      .host = shared_.config.admin.host};
 }
 
 void ControlThread::start() {

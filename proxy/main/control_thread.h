@@ -8,6 +8,7 @@
 #include "proxy/admin/cluster_metrics.h"
 #include "proxy/admin/ops_metrics.h"
 #include "proxy/main/flow_environment.h"
+#include "proxy/main/maintenance_thread.h"
 #include "proxy/ops/decider.h"
 
 namespace elastripe {
@@ -15,10 +16,10 @@ namespace elastripe {
 class ControlThread {
  public:
   // `admin_socket` is bound and listening.
-  ControlThread(ProxyShared& shared, Fd admin_socket);
+  ControlThread(ProxyShared& shared, MaintenanceThread& maintenance, Fd admin_socket);
 
   void start();
-  void begin_shutdown();  // any thread; after the workers have ended
+  void begin_shutdown();  // any thread; after the workers and the maintenance have ended
   void join();
 
  private:
@@ -28,6 +29,7 @@ class ControlThread {
   void shut_down();
 
   ProxyShared& shared_;
+  MaintenanceThread& maintenance_;
   FlowEnvironment environment_;
   Decider decider_;
   AdminServer admin_;

@@ -54,7 +54,8 @@ Proxy::Proxy(Config config, std::vector<NodeAddress> addresses, Fd client_socket
     : client_port_(port_of(client_socket)),
       admin_port_(port_of(admin_socket)),
       shared_(config, std::move(addresses), thread_count(config)),
-      control_(shared_, std::move(admin_socket)) {
+      maintenance_(shared_),
+      control_(shared_, maintenance_, std::move(admin_socket)) {
   describe();
   for (size_t i = 0; i < shared_.threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(shared_, i));
@@ -104,6 +105,7 @@ void Proxy::describe() {
 
 void Proxy::start() {
   control_.start();
+  maintenance_.start();
   for (auto& worker : workers_) worker->start();
   log_info("listening on {} with {} threads, admin on {}",
            to_string(Endpoint{shared_.config.listen.host, client_port_}), shared_.threads,
@@ -111,9 +113,11 @@ void Proxy::start() {
 }
 
 void Proxy::shut_down() {
+  maintenance_.begin_shutdown();
   // The accepting worker first: it deals to the others.
   for (auto& worker : workers_) worker->begin_shutdown();
   for (auto& worker : workers_) worker->join();
+  maintenance_.join();
   control_.begin_shutdown();
   control_.join();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "proxy/main/control_thread.h"
+#include "proxy/main/maintenance_thread.h"
 #include "proxy/main/worker.h"
 
 namespace elastripe {
@@ -30,6 +31,7 @@ class Proxy {
   uint16_t admin_port_;
   ProxyShared shared_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  MaintenanceThread maintenance_;
   ControlThread control_;
   size_t next_worker_ = 0;  // of the accepting worker's thread
 };

@@ -6,6 +6,7 @@
 
 #include "proxy/admin/admin_server.h"
 #include "proxy/base/metric_names.h"
+#include "proxy/base/published.h"
 
 namespace elastripe {
 namespace {
@@ -34,6 +35,13 @@ struct Fixture {
       ++accepted;
       return AcceptedLoss{.start_empty = 5, .lost = 2};
     };
+    sources.start_transition = [this](TransitionJobSpec spec) { return start(std::move(spec)); };
+    sources.transitions = [this] { return reports.load(); };
+    sources.cancel_transition = [this](uint64_t id) -> Result<TransitionReport> {
+      if (id != 1) return fail(ErrorCode::kNotFound, "there is no transition {}", id);
+      ++cancelled;
+      return reports.load()->front();
+    };
     sources.version = "v";
     sources.host = "admin.example.org";
     registry.counter(metric_names::kDegradedReads).add(3);
@@ -46,14 +54,29 @@ struct Fixture {
     loop.stop();
     thread.join();
   }
+  // One at a time.
+  Result<TransitionReport> start(TransitionJobSpec spec) {
+    if (reports.load() != nullptr) return fail(ErrorCode::kConflict, "transition 1 is running");
+    TransitionReport report{.id = 1, .spec = std::move(spec), .progress = {}};
+    reports.store(std::make_shared<std::vector<TransitionReport>>(1, report));
+    return report;
+  }
+  std::string post(const std::string& path, const std::string& body,
+                   const std::string& action = "transition") {
+    return ask("POST", path,
+               "Host: localhost\r\nX-Elastripe: " + action +
+                   "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n",
+               body);
+  }
   std::string ask(const std::string& method, const std::string& path,
-                  const std::string& headers = "Host: localhost\r\n") {
+                  const std::string& headers = "Host: localhost\r\n",
+                  const std::string& body = {}) {
     const SocketAddress address = resolve("127.0.0.1", port).value();
     Fd client(socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(connect(client.get(), reinterpret_cast<const sockaddr*>(&address.storage),
                     address.length) == 0);
     const std::string request =
-        method + " " + path + " HTTP/1.1\r\nConnection: close\r\n" + headers + "\r\n";
+        method + " " + path + " HTTP/1.1\r\nConnection: close\r\n" + headers + "\r\n" + body;
     REQUIRE(write(client.get(), request.data(), request.size()) ==
             static_cast<ssize_t>(request.size()));
     std::string answer;
@@ -69,6 +92,8 @@ struct Fixture {
   std::atomic<bool> ready = true;
   std::atomic<bool> has_loss = true;
   std::atomic<int> accepted = 0;
+  std::atomic<int> cancelled = 0;
+  Published<std::vector<TransitionReport>> reports;
   uint16_t port = 0;
   std::unique_ptr<AdminServer> server;
   std::thread thread;
@@ -134,6 +159,50 @@ TEST_CASE("what a web page can send accepts no loss") {
   REQUIRE(preflight.find(" 405 ") != std::string::npos);
   REQUIRE(preflight.find("Access-Control-Allow") == std::string::npos);
   REQUIRE(f.accepted == 0);
+}
+
+TEST_CASE("a transition is started, shown and cancelled, and there is one at a time") {
+  Fixture f;
+  REQUIRE(f.ask("GET", "/v1/transitions").find("\"transitions\": []") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/transitions/1").find(" 404 ") != std::string::npos);
+  const std::string body = R"({"prefix": "logs/", "to": 5})";
+  const std::string started = f.post("/v1/transitions", body);
+  REQUIRE(started.find(" 202 ") != std::string::npos);
+  REQUIRE(started.find("\"id\": 1,") != std::string::npos);
+  REQUIRE(started.find("\"prefix\": \"logs/\"") != std::string::npos);
+  const std::string second = f.post("/v1/transitions", body);
+  REQUIRE(second.find(" 409 ") != std::string::npos);
+  REQUIRE(second.find("transition 1 is running") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/transitions").find("\"state\": \"running\"") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/transitions/1").find(" 200 ") != std::string::npos);
+  for (const char* other : {"2", "", "x", "1x", "-1", "1/", "1/cancel/", "99999999999999999999"}) {
+    INFO(other);
+    REQUIRE(f.ask("GET", std::string("/v1/transitions/") + other).find(" 404 ") !=
+            std::string::npos);
+  }
+  REQUIRE(f.ask("GET", "/v1/transitions/1/cancel").find(" 405 ") != std::string::npos);
+  REQUIRE(f.ask("POST", "/v1/transitions/1").find(" 405 ") != std::string::npos);
+  REQUIRE(f.post("/v1/transitions/2/cancel", "").find(" 404 ") != std::string::npos);
+  REQUIRE(f.post("/v1/transitions/cancel", "").find(" 404 ") != std::string::npos);
+  REQUIRE(f.post("/v1/transitions//cancel", "").find(" 404 ") != std::string::npos);
+  REQUIRE(f.cancelled == 0);
+  REQUIRE(f.post("/v1/transitions/1/cancel", "").find(" 202 ") != std::string::npos);
+  REQUIRE(f.cancelled == 1);
+}
+
+TEST_CASE("what a web page can send starts and cancels no transition, nor does a wrong body") {
+  Fixture f;
+  const std::string body = R"({"all": true, "to": 5})";
+  for (const char* action : {"accept-loss", "yes", ""}) {
+    REQUIRE(f.post("/v1/transitions", body, action).find(" 400 ") != std::string::npos);
+    REQUIRE(f.post("/v1/transitions/1/cancel", "", action).find(" 400 ") != std::string::npos);
+  }
+  const std::string wrong = f.post("/v1/transitions", R"({"all": true, "to": "5"})");
+  REQUIRE(wrong.find(" 400 ") != std::string::npos);
+  REQUIRE(wrong.find("to: expected an integer from 1 to 255") != std::string::npos);
+  REQUIRE(f.ask("PUT", "/v1/transitions").find("Allow: GET, HEAD, POST\r\n") != std::string::npos);
+  REQUIRE(f.reports.load() == nullptr);
+  REQUIRE(f.cancelled == 0);
 }
 
 TEST_CASE("a page that had its name resolve to the interface learns nothing") {

@@ -1,0 +1,142 @@
+#include "proxy/main/maintenance_thread.h"
+
+#include <algorithm>
+
+#include "proxy/base/log.h"
+#include "proxy/base/metric_names.h"
+
+namespace elastripe {
+namespace {
+
+constexpr uint64_t kStagedBytes = 64 << 20;
+constexpr uint64_t kCacheBytes = 1 << 20;
+constexpr Duration kPublishEvery = std::chrono::milliseconds(200);
+
+const char* direction_name(coding::Direction direction) {
+  return direction == coding::Direction::kForward ? "forward" : "backward";
+}
+
+TransitionReport* find(std::vector<TransitionReport>& reports, uint64_t id) {
+  const auto found = std::ranges::find(reports, id, &TransitionReport::id);
+  return found == reports.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+MaintenanceThread::MaintenanceThread(ProxyShared& shared)
+    : environment_(shared, kStagedBytes, kCacheBytes),
+      ops_metrics_(shared.registry),
+      transition_bytes_(shared.registry.counter(metric_names::kTransitionBytes)),
+      reports_(std::make_shared<std::vector<TransitionReport>>()) {
+  for (const auto direction : {coding::Direction::kForward, coding::Direction::kBackward}) {
+    for (const char* result : {"transitioned", "overwritten", "refused", "failed"}) {
+      const char* name = direction_name(direction);
+      transitions_[{name, result}] = &shared.registry.counter(
+          metric_names::kTransitions, {{"direction", name}, {"result", result}});
+    }
+  }
+  environment_.loop().arm(*this, environment_.loop().now());
+}
+
+MaintenanceThread::~MaintenanceThread() { cancel(); }
+
+void MaintenanceThread::start() {
+  thread_ = std::thread([this] { environment_.loop().run(); });
+}
+
+void MaintenanceThread::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void MaintenanceThread::begin_shutdown() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  environment_.loop().post([this] {
+    environment_.cancel_all();
+    ending_.spawn(finish());
+  });
+}
+
+Task<void> MaintenanceThread::finish() {
+  co_await flows_.join();
+  co_await environment_.join_background();
+  cancel();
+  environment_.loop().stop();
+}
+
+Result<TransitionReport> MaintenanceThread::start_transition(TransitionJobSpec spec) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return fail(ErrorCode::kUnavailable, "shutting down");
+  auto reports = std::make_shared<std::vector<TransitionReport>>(*reports_.load());
+  const auto running = std::ranges::find_if(*reports, &TransitionReport::is_running);
+  if (running != reports->end()) {
+    return fail(ErrorCode::kConflict, "transition {} is running: one at a time", running->id);
+  }
+  while (reports->size() >= kRemembered) reports->erase(reports->begin());
+  reports->push_back({.id = ++last_id_, .spec = spec, .progress = {}});
+  reports->back().progress.counting = true;
+  TransitionReport report = reports->back();
+  reports_.store(std::move(reports));
+  environment_.loop().post([this, id = report.id, spec = std::move(spec)] {
+    // Refused at shutdown only: the report stays as it is for the moment that is left.
+    (void)flows_.try_spawn(run_job(id, spec));
+  });
+  return report;
+}
+
+Result<TransitionReport> MaintenanceThread::cancel_transition(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  auto reports = std::make_shared<std::vector<TransitionReport>>(*reports_.load());
+  TransitionReport* report = find(*reports, id);
+  if (report == nullptr) return fail(ErrorCode::kNotFound, "there is no transition {}", id);
+  if (!report->is_running()) return *report;
+  report->progress.cancelling = true;
+  TransitionReport answer = *report;
+  reports_.store(std::move(reports));
+  environment_.loop().post([this, id] {
+    if (job_ != nullptr && job_id_ == id) job_->cancel();
+  });
+  return answer;
+}
+
+Task<void> MaintenanceThread::run_job(uint64_t id, TransitionJobSpec spec) {
+  job_ = std::make_unique<TransitionJob>(environment_.ops(), std::move(spec),
+                                         [this](const TransitionEnd& end) { count(end); });
+  job_id_ = id;
+  log_info("transition {} starts", id);
+  co_await job_->run();
+  const TransitionProgress progress = job_->progress();
+  log_info(
+      "transition {} has ended: {} of {} objects met were transitioned, {} refused, {} failed"
+      "{}{}",
+      id, progress.counts.transitioned, progress.counts.seen, progress.counts.refused,
+      progress.counts.failed, progress.reason.empty() ? "" : "; ", progress.reason);
+  publish_report();
+  job_.reset();
+}
+
+void MaintenanceThread::count(const TransitionEnd& end) {
+  transitions_.at({direction_name(end.direction), end.result})->add();
+  transition_bytes_.add(end.traffic.bytes());
+}
+
+void MaintenanceThread::on_timer() {
+  ops_metrics_.publish(environment_.ops().counters);
+  if (job_ != nullptr) publish_report();
+  environment_.loop().arm(*this, environment_.loop().now() + kPublishEvery);
+}
+
+void MaintenanceThread::publish_report() {
+  const std::lock_guard lock(mutex_);
+  auto reports = std::make_shared<std::vector<TransitionReport>>(*reports_.load());
+  TransitionReport* report = find(*reports, job_id_);
+  if (report == nullptr) return;
+  const bool cancelling = report->progress.cancelling;  // it may be on its way to the job
+  report->progress = job_->progress();
+  report->progress.cancelling = report->is_running() && (report->progress.cancelling || cancelling);
+  reports_.store(std::move(reports));
+}
+
+}  // namespace elastripe

@@ -1,0 +1,61 @@
+// MaintenanceThread: long work on stored objects (transitions), on a loop and channels of its own,
+// so that neither heartbeats nor clients wait behind it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "proxy/admin/ops_metrics.h"
+#include "proxy/admin/transition_report.h"
+#include "proxy/base/published.h"
+#include "proxy/main/flow_environment.h"
+
+namespace elastripe {
+
+// One job at a time; the last ones are remembered for as long as the process lives.
+class MaintenanceThread : private Timer {
+ public:
+  static constexpr size_t kRemembered = 16;  // jobs that have ended
+
+  explicit MaintenanceThread(ProxyShared& shared);
+  ~MaintenanceThread() override;
+
+  void start();
+  void begin_shutdown();  // any thread; ends the waits of what is running as cancelled
+  void join();
+
+  // Any thread, until it is destroyed. kConflict while another job is running, naming it;
+  // kUnavailable at shutdown.
+  Result<TransitionReport> start_transition(TransitionJobSpec spec);
+  // Oldest first. A moment old.
+  TransitionReports transitions() const { return reports_.load(); }
+  // What is running ends; the report tells. kNotFound; one that has ended is left alone.
+  Result<TransitionReport> cancel_transition(uint64_t id);
+
+ private:
+  void on_timer() override;  // publishes
+  void publish_report();
+  Task<void> run_job(uint64_t id, TransitionJobSpec spec);
+  void count(const TransitionEnd& end);
+  Task<void> finish();
+
+  FlowEnvironment environment_;
+  OpsMetrics ops_metrics_;
+  Counter& transition_bytes_;
+  std::map<std::pair<std::string, std::string>, Counter*> transitions_;  // by direction, result
+  Scope flows_;
+  Scope ending_;
+  std::unique_ptr<TransitionJob> job_;  // of the thread
+  uint64_t job_id_ = 0;
+  std::thread thread_;
+
+  Published<std::vector<TransitionReport>> reports_;  // written under the mutex
+  std::mutex mutex_;
+  uint64_t last_id_ = 0;  // guarded by mutex_, as what follows
+  bool closed_ = false;
+};
+
+}  // namespace elastripe

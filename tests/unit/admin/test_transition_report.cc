@@ -1,0 +1,122 @@
+// What the admin interface takes and shows of transition jobs.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "proxy/admin/transition_report.h"
+
+namespace elastripe {
+namespace {
+
+using nlohmann::json;
+
+std::string refusal_of(const std::string& body) {
+  const auto spec = parse_transition(body);
+  if (spec) return "taken";
+  CHECK(spec.error().code == ErrorCode::kInvalid);
+  return spec.error().message;
+}
+
+TEST_CASE("the body of a transition names what to take where; the rest has defaults") {
+  const auto least = parse_transition(R"({"all": true, "to": 5})");
+  REQUIRE(least.has_value());
+  CHECK(least->key.empty());
+  CHECK(least->prefix.empty());
+  CHECK(least->to == 5);
+  CHECK(least->execution == Execution::kDelta);
+  CHECK(least->order_selection);
+  CHECK_FALSE(least->dry_run);
+  CHECK(least->rate == 0);
+  CHECK(least->parallel == 4);
+
+  const auto whole = parse_transition(
+      R"({"prefix": "a/", "all": false, "to": 4, "dry_run": true, "rate": 1000000, "parallel": 9,
+          "execution": "proxy", "order_selection": false})");
+  REQUIRE(whole.has_value());
+  CHECK(whole->prefix == "a/");
+  CHECK(whole->execution == Execution::kProxy);
+  CHECK_FALSE(whole->order_selection);
+  CHECK(whole->dry_run);
+  CHECK(whole->rate == 1'000'000);
+  CHECK(whole->parallel == 9);
+  CHECK(parse_transition(R"({"key": "k", "to": 4})")->key == "k");
+}
+
+TEST_CASE("a wrong body is refused with where and why") {
+  CHECK(refusal_of("") == "byte 1 of the body: it is no JSON");
+  CHECK(refusal_of(R"({"all": true, "to": })") == "byte 21 of the body: it is no JSON");
+  CHECK(refusal_of("[]") == "the body is no JSON object");
+  CHECK(refusal_of(R"({"all": true})") == "to: is missing");
+  CHECK(refusal_of(R"({"to": 5})") == "key, prefix, all: give one of them");
+  CHECK(refusal_of(R"({"to": 5, "all": false})") == "key, prefix, all: give one of them");
+  CHECK(refusal_of(R"({"to": 5, "all": true, "key": "k"})") ==
+        "key, prefix, all: give one of them");
+  CHECK(refusal_of(R"({"to": 5, "key": "two words"})") ==
+        "key: expected 1 to 250 bytes without white space");
+  CHECK(refusal_of(R"({"to": 5, "prefix": ""})") ==
+        "prefix: expected 1 to 250 bytes without white space");
+  CHECK(refusal_of(R"({"to": 5, "prefix": 7})") ==
+        "prefix: expected 1 to 250 bytes without white space");
+  CHECK(refusal_of(R"({"to": 256, "all": true})") == "to: expected an integer from 1 to 255");
+  CHECK(refusal_of(R"({"to": 4.5, "all": true})") == "to: expected an integer from 1 to 255");
+  CHECK(refusal_of(R"({"to": 5, "all": 1})") == "all: expected true or false");
+  CHECK(refusal_of(R"({"to": 5, "all": true, "dry_run": "no"})") ==
+        "dry_run: expected true or false");
+  CHECK(refusal_of(R"({"to": 5, "all": true, "rate": -1})") ==
+        "rate: expected an integer from 0 up");
+  CHECK(refusal_of(R"({"to": 5, "all": true, "parallel": 0})") ==
+        "parallel: expected an integer from 1 to 256");
+  CHECK(refusal_of(R"({"to": 5, "all": true, "execution": "hub"})") ==
+        R"(execution: expected "delta" or "proxy")");
+  CHECK(refusal_of(R"({"to": 5, "all": true, "dryrun": true})") ==
+        "dryrun: there is no such field");
+  CHECK(refusal_of(R"({"too": 5, "all": true})") == "too: there is no such field");
+}
+
+TEST_CASE("a report tells what was asked for, how far it is, and what went wrong") {
+  TransitionReport report{.id = 7, .spec = {.prefix = "a/", .to = 5, .rate = 9}, .progress = {}};
+  TransitionProgress& progress = report.progress;
+  progress.counts.seen = 8;
+  progress.counts.transitioned = 5;
+  progress.counts.skipped["inline"] = 2;
+  progress.counts.refused = 1;
+  progress.planned.objects = 6;
+  progress.planned.traffic.bytes_read = 100;
+  progress.planned.traffic.bytes_sent = 50;
+  progress.planned.parity = {30, 20};
+  progress.settled_bytes = 125;
+  progress.partitions = 16;
+  progress.partitions_done = 12;
+  progress.elapsed = std::chrono::milliseconds(1500);
+  progress.problems.push_back({"a/\xff", "shard 1 is missing"});
+  const json shown = json::parse(transition_json(report));
+  CHECK(shown["id"] == 7);
+  CHECK(shown["state"] == "running");
+  CHECK(shown["phase"] == "transitioning");
+  CHECK(shown["spec"]["prefix"] == "a/");
+  CHECK_FALSE(shown["spec"].contains("all"));
+  CHECK(shown["spec"]["to"] == 5);
+  CHECK(shown["spec"]["rate"] == 9);
+  CHECK(shown["spec"]["execution"] == "delta");
+  CHECK(shown["counts"]["transitioned"] == 5);
+  CHECK(shown["counts"]["skipped"] == json({{"inline", 2}}));
+  CHECK(shown["planned"]["read_bytes"] == 100);
+  CHECK(shown["planned"]["sent_bytes"] == 50);
+  CHECK(shown["planned"]["parity_bytes_before"] == 30);
+  CHECK(shown["planned"]["parity_bytes_after"] == 20);
+  CHECK(shown["settled_bytes"] == 125);
+  CHECK(shown["partitions"] == json({{"total", 16}, {"done", 12}}));
+  CHECK(shown["seconds"] == 1.5);
+  CHECK(shown["problems"][0] == json({{"key", "a/\\xff"}, {"reason", "shard 1 is missing"}}));
+
+  progress.cancelling = true;
+  CHECK(json::parse(transition_json(report))["state"] == "cancelling");
+  progress.state = TransitionJobState::kFailed;
+  progress.reason = "a node";
+  CHECK(json::parse(transition_json(report))["state"] == "failed");
+  CHECK(json::parse(transition_json(report))["reason"] == "a node");
+  const auto reports = std::make_shared<std::vector<TransitionReport>>(2, report);
+  CHECK(json::parse(transitions_json(reports))["transitions"].size() == 2);
+}
+
+}  // namespace
+}  // namespace elastripe
