@@ -63,8 +63,8 @@ Result<AdminClient> AdminClient::of_server(std::string_view server) {
   return fail("{} is no elastripe proxy, or its admin interface is off", server);
 }
 
-Result<AdminClient::Answer> AdminClient::request(const std::string& path,
-                                                 const std::string& action) const {
+Result<AdminClient::Answer> AdminClient::request(const std::string& path, const std::string& action,
+                                                 const std::string& body) const {
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
                                                                  &curl_easy_cleanup);
   if (!curl) return fail("out of memory");
@@ -83,7 +83,8 @@ Result<AdminClient::Answer> AdminClient::request(const std::string& path,
   if (!action.empty()) {
     curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
     curl_easy_setopt(curl.get(), CURLOPT_POST, 1L);
-    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, "");
+    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, static_cast<long>(body.size()));
+    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.c_str());
   }
   const CURLcode code = curl_easy_perform(curl.get());
   if (code != CURLE_OK) return fail("{}: {}", url, curl_easy_strerror(code));
@@ -103,6 +104,11 @@ Result<Json> AdminClient::get(const std::string& path) const { return json_of(re
 
 Result<Json> AdminClient::act(const std::string& action) const {
   return json_of(request("/v1/" + action, action));
+}
+
+Result<Json> AdminClient::post(const std::string& path, const std::string& action,
+                               const std::string& body) const {
+  return json_of(request(path, action, body));
 }
 
 Result<> AdminClient::ready() const {

@@ -19,6 +19,9 @@ class AdminClient {
   Result<nlohmann::ordered_json> get(const std::string& path) const;
   // POST /v1/ACTION.
   Result<nlohmann::ordered_json> act(const std::string& action) const;
+  // POST of a body to a path, with the header that names the action.
+  Result<nlohmann::ordered_json> post(const std::string& path, const std::string& action,
+                                      const std::string& body = {}) const;
   // Success when /readyz says that requests are served; else its reason.
   Result<> ready() const;
 
@@ -31,7 +34,8 @@ class AdminClient {
   };
   // A POST when `action` is given, with the header that names it: the proxy asks for that, since no
   // web page can send it.
-  Result<Answer> request(const std::string& path, const std::string& action = {}) const;
+  Result<Answer> request(const std::string& path, const std::string& action = {},
+                         const std::string& body = {}) const;
   Result<nlohmann::ordered_json> json_of(const Result<Answer>& answer) const;
 
   std::string address_;  // HOST:PORT

@@ -25,5 +25,6 @@ void add_cluster_commands(CLI::App& app, Globals& globals);
 void add_status_commands(CLI::App& app, Globals& globals);  // status, node, object, accept-loss
 void add_object_commands(CLI::App& app, Globals& globals);  // put, get, remove
 void add_plan_command(CLI::App& app, Globals& globals);
+void add_transition_command(CLI::App& app, Globals& globals);
 
 }  // namespace elastripe::cli

@@ -1,0 +1,147 @@
+// What `elastripe transition` makes of the reports of a proxy.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/transition_text.h"
+
+namespace elastripe::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json report_in(const std::string& state, const std::string& phase = "transitioning") {
+  return {{"id", 3},
+          {"state", state},
+          {"phase", phase},
+          {"reason", ""},
+          {"spec", {{"all", true}, {"to", 5}, {"rate", 0}}},
+          {"seconds", 10.0},
+          {"partitions", {{"total", 1024}, {"done", 512}}},
+          {"counts",
+           {{"seen", 10},
+            {"transitioned", 4},
+            {"already_there", 1},
+            {"skipped", {{"inline", 2}, {"rs", 1}}},
+            {"no_object", 0},
+            {"overwritten", 2},
+            {"refused", 0},
+            {"failed", 0}}},
+          {"planned",
+           {{"objects", 6},
+            {"object_bytes", 6 << 20},
+            {"read_bytes", 3 << 20},
+            {"sent_bytes", 1 << 20},
+            {"parity_bytes_before", 4 << 20},
+            {"parity_bytes_after", 3 << 20}}},
+          {"done",
+           {{"objects", 4},
+            {"object_bytes", 4 << 20},
+            {"read_bytes", 2 << 20},
+            {"sent_bytes", 1 << 20},
+            {"parity_bytes_before", 3 << 20},
+            {"parity_bytes_after", 2 << 20}}},
+          {"settled_bytes", 1 << 20},
+          {"problems", Json::array()}};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the exit status tells how a job ended") {
+  Json report = report_in("done");
+  CHECK(exit_status_of(report) == 0);
+  report["counts"]["no_object"] = 1;  // deleted meanwhile
+  CHECK(exit_status_of(report) == 0);
+  report["spec"] = {{"key", "k"}};
+  CHECK(exit_status_of(report) == 3);
+  for (const char* count : {"refused", "failed"}) {
+    report = report_in("done");
+    report["counts"][count] = 1;
+    CHECK(exit_status_of(report) == 3);
+  }
+  CHECK(exit_status_of(report_in("failed")) == 3);
+  CHECK(exit_status_of(report_in("cancelled")) == 130);
+  CHECK(exit_status_of(Json()) == 3);
+  CHECK(is_running(report_in("cancelling")));
+  CHECK(is_running(report_in("running")));
+  CHECK_FALSE(is_running(report_in("done")));
+}
+
+TEST_CASE("progress has a share, a rate and what is left of the time") {
+  TransitionPace pace;
+  Json report = report_in("running", "counting");
+  pace.note(report);
+  CHECK(progress_line(report, pace, true) == "counting: 512 of 1024 partitions, 10 objects");
+  report["partitions"]["total"] = 0;  // it has just begun, or has one key
+  CHECK(progress_line(report, pace, true) == "counting");
+  report = report_in("running");
+  pace.note(report);
+  CHECK(progress_line(report, pace, false) == "25%, 1.0 MiB of 4.0 MiB");
+  report["seconds"] = 12.0;
+  report["settled_bytes"] = 2 << 20;
+  pace.note(report);
+  CHECK(progress_line(report, pace, true) ==
+        "[###############...............] 50%, 2.0 MiB of 4.0 MiB, 512.0 KiB/s, 4.0 s left");
+  report["state"] = "cancelling";
+  report["reason"] = "node 3";
+  CHECK(has(progress_line(report, pace, true), ", cancelling, waits: node 3"));
+  // Nothing has to go: all of it is done.
+  report["planned"] = Json();
+  CHECK(has(progress_line(report, TransitionPace(), false), "100%, 0 B of 0 B"));
+}
+
+TEST_CASE("a summary tells every count, bytes and seconds, and how to go on") {
+  Json report = report_in("done");
+  std::string text = summary_of(report);
+  CHECK(has(text, "transition 3: done after 10.0 s\n"));
+  CHECK(has(text, "transitioned   4 objects, 4.0 MiB\n"));
+  CHECK(has(text, "already there  1\n"));
+  CHECK(has(text, "skipped        3 (inline 2, rs 1)\n"));
+  CHECK(has(text, "overwritten    2 (a concurrent write came first)\n"));
+  CHECK(has(text, "network        2.0 MiB read, 1.0 MiB sent, 307.2 KiB/s\n"));
+  CHECK(has(text, "parities       3.0 MiB before, 2.0 MiB after: 1.0 MiB less\n"));
+  CHECK(text.find("again") == std::string::npos);
+
+  report["state"] = "cancelled";
+  CHECK(has(summary_of(report), "The same command again goes on with the rest."));
+  report["state"] = "failed";
+  report["reason"] = "no home";
+  report["counts"]["refused"] = 21;
+  report["problems"].push_back({{"key", "k"}, {"reason", "shard 1 is missing"}});
+  text = summary_of(report);
+  CHECK(has(text, "failed after 10.0 s: no home\n"));
+  CHECK(has(text, "  k: shard 1 is missing\n  and 20 more\n"));
+  CHECK(has(text, "goes on with the rest"));
+  report["state"] = "done";
+  text = summary_of(report);
+  CHECK(text.find("goes on with the rest") == std::string::npos);
+  CHECK(has(text, "Write objects again whose shards are missing"));
+}
+
+TEST_CASE("a dry run tells bytes, memory, and the time if a rate is known") {
+  Json report = report_in("done", "counting");
+  Json transitions = {{"transitions", Json::array()}};
+  std::string text = forecast_of(report, transitions);
+  CHECK(has(text, "to transition  6 objects, 6.0 MiB\n"));
+  CHECK(has(text, "network        4.0 MiB: 3.0 MiB read, 1.0 MiB sent\n"));
+  CHECK(has(text, "parities       4.0 MiB before, 3.0 MiB after: 1.0 MiB less\n"));
+  CHECK(has(text, "time           no estimate without --rate\n"));
+  CHECK(has(text, "at every moment any m nodes may crash"));
+
+  transitions["transitions"] = {report_in("done"), report_in("running")};
+  CHECK(has(forecast_of(report, transitions),
+            "time           about 13.3 s at 307.2 KiB/s, as transition 3 had\n"));
+  report["spec"]["rate"] = 1 << 10;
+  CHECK(has(forecast_of(report, transitions),
+            "time           about 1 h 8 min at 1.0 KiB/s, by --rate\n"));
+  report["state"] = "failed";
+  report["reason"] = "no home";
+  CHECK(forecast_of(report, transitions) == "dry run: failed: no home\n");
+}
+
+}  // namespace elastripe::cli

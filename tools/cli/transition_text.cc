@@ -1,0 +1,231 @@
+#include "tools/cli/transition_text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace elastripe::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kBarWidth = 30;
+
+// Reports are read leniently: what a proxy of another version lacks counts as nothing.
+const Json& part(const Json& json, const char* field) {
+  static const Json nothing;
+  return json.is_object() && json.contains(field) ? json[field] : nothing;
+}
+double number(const Json& json, const char* field) {
+  const Json& value = part(json, field);
+  return value.is_number() ? value.get<double>() : 0;
+}
+uint64_t count(const Json& json, const char* field) {
+  return static_cast<uint64_t>(number(json, field));
+}
+std::string text(const Json& json, const char* field) {
+  const Json& value = part(json, field);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+double network_bytes(const Json& work) {
+  return number(work, "read_bytes") + number(work, "sent_bytes");
+}
+
+std::string size(double bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
+}
+
+std::string duration(double seconds) {
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<uint64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
+
+std::string objects(uint64_t number) {
+  return number == 1 ? "1 object" : fmt::format("{} objects", number);
+}
+
+std::string line(const char* what, const std::string& value) {
+  return fmt::format("{:<14} {}\n", what, value);
+}
+
+std::string skipped_line(const Json& counts) {
+  uint64_t total = 0;
+  std::string reasons;
+  for (const auto& [reason, skipped] : part(counts, "skipped").items()) {
+    const auto number = skipped.is_number() ? skipped.get<uint64_t>() : 0;
+    total += number;
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", reason, number);
+  }
+  return line("skipped", reasons.empty() ? "0" : fmt::format("{} ({})", total, reasons));
+}
+
+std::string network_line(const Json& work) {
+  return fmt::format("{} read, {} sent", size(number(work, "read_bytes")),
+                     size(number(work, "sent_bytes")));
+}
+
+std::string parity_line(const Json& work) {
+  const double before = number(work, "parity_bytes_before");
+  const double after = number(work, "parity_bytes_after");
+  return fmt::format("{} before, {} after: {} {}", size(before), size(after),
+                     size(std::abs(before - after)), after > before ? "more" : "less");
+}
+
+std::string problem_lines(const Json& report) {
+  std::string lines;
+  const Json& problems = part(report, "problems");
+  for (const Json& problem : problems) {
+    lines += fmt::format("  {}: {}\n", text(problem, "key"), text(problem, "reason"));
+  }
+  const Json& counts = part(report, "counts");
+  const uint64_t all = count(counts, "refused") + count(counts, "failed");
+  if (all > problems.size()) lines += fmt::format("  and {} more\n", all - problems.size());
+  return lines;
+}
+
+// Bytes a second, and whose they are.
+std::optional<std::pair<double, std::string>> expected_rate(const Json& report,
+                                                            const Json& transitions) {
+  if (const double rate = number(part(report, "spec"), "rate"); rate > 0) {
+    return std::pair(rate, std::string("by --rate"));
+  }
+  const Json& list = part(transitions, "transitions");
+  for (auto job = list.rbegin(); job != list.rend(); ++job) {
+    const double bytes = network_bytes(part(*job, "done"));
+    const double seconds = number(*job, "seconds");
+    if (text(*job, "state") != "done" || bytes <= 0 || seconds <= 0) continue;
+    return std::pair(bytes / seconds, fmt::format("as transition {} had", count(*job, "id")));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_running(const Json& report) {
+  const std::string state = text(report, "state");
+  return state == "running" || state == "cancelling";
+}
+
+int exit_status_of(const Json& report) {
+  if (text(report, "state") == "cancelled") return kExitCancelled;
+  const Json& counts = part(report, "counts");
+  const bool names_key = part(report, "spec").contains("key");
+  const bool whole = text(report, "state") == "done" && count(counts, "refused") == 0 &&
+                     count(counts, "failed") == 0 && !(names_key && count(counts, "no_object") > 0);
+  return whole ? kExitDone : kExitUnfinished;
+}
+
+void TransitionPace::note(const Json& report) {
+  if (text(report, "phase") != "transitioning") return;
+  last_ = {number(report, "seconds"), number(report, "settled_bytes")};
+  if (!first_) first_ = last_;
+}
+
+std::optional<double> TransitionPace::bytes_per_second() const {
+  if (!first_ || last_.seconds <= first_->seconds || last_.bytes <= first_->bytes) {
+    return std::nullopt;
+  }
+  return (last_.bytes - first_->bytes) / (last_.seconds - first_->seconds);
+}
+
+std::string progress_line(const Json& report, const TransitionPace& pace, bool bar) {
+  std::string ending = text(report, "state") == "cancelling" ? ", cancelling" : "";
+  if (const std::string reason = text(report, "reason"); !reason.empty()) {
+    ending += fmt::format(", waits: {}", reason);
+  }
+  if (text(report, "phase") == "counting") {
+    const Json& partitions = part(report, "partitions");
+    if (count(partitions, "total") == 0) return "counting" + ending;
+    return fmt::format("counting: {} of {} partitions, {}{}", count(partitions, "done"),
+                       count(partitions, "total"), objects(count(part(report, "counts"), "seen")),
+                       ending);
+  }
+  const double total = network_bytes(part(report, "planned"));
+  const double settled = std::min(number(report, "settled_bytes"), total);
+  const double fraction = total > 0 ? settled / total : 1;
+  const auto rate = pace.bytes_per_second();
+  const std::string speed =
+      rate ? fmt::format(", {}/s, {} left", size(*rate), duration((total - settled) / *rate)) : "";
+  std::string drawn;
+  if (bar) {
+    const auto full = static_cast<size_t>(std::lround(fraction * kBarWidth));
+    drawn = fmt::format("[{}{}] ", std::string(full, '#'), std::string(kBarWidth - full, '.'));
+  }
+  return fmt::format("{}{:.0f}%, {} of {}{}{}", drawn, std::floor(fraction * 100), size(settled),
+                     size(total), speed, ending);
+}
+
+std::string summary_of(const Json& report) {
+  const Json& counts = part(report, "counts");
+  const Json& done = part(report, "done");
+  const double seconds = number(report, "seconds");
+  const std::string reason = text(report, "reason");
+  std::string lines =
+      fmt::format("transition {}: {} after {}{}{}\n", count(report, "id"), text(report, "state"),
+                  duration(seconds), reason.empty() ? "" : ": ", reason);
+  lines += line("transitioned", fmt::format("{}, {}", objects(count(counts, "transitioned")),
+                                            size(number(done, "object_bytes"))));
+  lines += line("already there", fmt::format("{}", count(counts, "already_there")));
+  lines += skipped_line(counts);
+  if (const uint64_t gone = count(counts, "no_object"); gone > 0) {
+    lines += line("no object", fmt::format("{}", gone));
+  }
+  lines += line("overwritten",
+                fmt::format("{} (a concurrent write came first)", count(counts, "overwritten")));
+  lines += line("refused", fmt::format("{} (shards are missing)", count(counts, "refused")));
+  lines += line("failed", fmt::format("{}", count(counts, "failed")));
+  lines += problem_lines(report);
+  const double bytes = network_bytes(done);
+  lines += line("network", network_line(done) +
+                               (seconds > 0 ? fmt::format(", {}/s", size(bytes / seconds)) : ""));
+  lines += line("parities", parity_line(done));
+  if (text(report, "state") != "done" || count(counts, "failed") > 0) {
+    lines += "What was transitioned stays so. The same command again goes on with the rest.\n";
+  }
+  if (count(counts, "refused") > 0) {
+    lines += "Write objects again whose shards are missing; they can be transitioned then.\n";
+  }
+  return lines;
+}
+
+std::string forecast_of(const Json& report, const Json& transitions) {
+  if (text(report, "state") != "done") {
+    const std::string reason = text(report, "reason");
+    return fmt::format("dry run: {}{}{}\n", text(report, "state"), reason.empty() ? "" : ": ",
+                       reason);
+  }
+  const Json& counts = part(report, "counts");
+  const Json& planned = part(report, "planned");
+  const double bytes = network_bytes(planned);
+  std::string lines = "dry run: nothing was changed\n";
+  lines += line("to transition", fmt::format("{}, {}", objects(count(planned, "objects")),
+                                             size(number(planned, "object_bytes"))));
+  lines += line("already there", fmt::format("{}", count(counts, "already_there")));
+  lines += skipped_line(counts);
+  if (const uint64_t gone = count(counts, "no_object"); gone > 0) {
+    lines += line("no object", fmt::format("{}", gone));
+  }
+  lines += problem_lines(report);
+  lines += line("network", fmt::format("{}: {}", size(bytes), network_line(planned)));
+  lines += line("parities", parity_line(planned));
+  const auto rate = expected_rate(report, transitions);
+  lines += line("time", rate ? fmt::format("about {} at {}/s, {}", duration(bytes / rate->first),
+                                           size(rate->first), rate->second)
+                             : "no estimate without --rate");
+  lines += line("meanwhile", "reads and writes go on, and at every moment any m nodes may crash");
+  return lines;
+}
+
+}  // namespace elastripe::cli
