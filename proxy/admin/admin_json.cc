@@ -58,6 +58,11 @@ std::string node_name(const MapPtr& map, NodeId id) {
   return info == nullptr ? fmt::format("#{}", id) : info->name;
 }
 
+std::string role_of(size_t shard, size_t data_shards) {
+  const bool is_parity = shard >= data_shards;
+  return fmt::format("{}{}", is_parity ? 'P' : 'D', is_parity ? shard - data_shards : shard);
+}
+
 Json segment_json(const node::Segment& segment, const coding::Scheme& scheme,
                   const SegmentHealth* health, const MapPtr& map) {
   Json shards = Json::array();
@@ -65,18 +70,16 @@ Json segment_json(const node::Segment& segment, const coding::Scheme& scheme,
       segment.placement.size() -
       std::min<size_t>(segment.placement.size(), static_cast<size_t>(scheme.m));
   for (size_t i = 0; i < segment.placement.size(); ++i) {
-    const bool parity = i >= data_shards;
     const auto is_among = [&](const std::vector<uint8_t>& indexes) {
       return std::ranges::find(indexes, i) != indexes.end();
     };
     const bool missing = health != nullptr && is_among(health->missing);
     const bool unreachable = health != nullptr && is_among(health->unreachable);
     const NodeId node = segment.placement[i];
-    shards.push_back(
-        {{"role", fmt::format("{}{}", parity ? 'P' : 'D', parity ? i - data_shards : i)},
-         {"node", node == kNoNode ? Json() : Json(node_name(map, node))},
-         {"missing", missing},
-         {"unreachable", unreachable}});
+    shards.push_back({{"role", role_of(i, data_shards)},
+                      {"node", node == kNoNode ? Json() : Json(node_name(map, node))},
+                      {"missing", missing},
+                      {"unreachable", unreachable}});
   }
   return {{"number", segment.number},
           {"length", segment.length},
@@ -169,6 +172,34 @@ std::string object_json(const std::string& key, const ObjectReport& report, cons
     object["segments"] = segments;
   }
   return text_of(object);
+}
+
+std::string scrub_json(const std::string& key, const ScrubReport& report, const MapPtr& map) {
+  const node::RecordContent& content = report.record->content;
+  Json segments = Json::array();
+  for (size_t i = 0; i < report.segments.size(); ++i) {
+    const SegmentScrub& scrub = report.segments[i];
+    const node::Segment& segment = content.segments[i];
+    const auto shards = [&](const std::vector<uint8_t>& indexes) {
+      Json list = Json::array();
+      for (const uint8_t index : indexes) {
+        const NodeId node = segment.placement[index];
+        list.push_back({{"role", role_of(index, content.scheme.k_prime)},
+                        {"node", node == kNoNode ? Json() : Json(node_name(map, node))}});
+      }
+      return list;
+    };
+    segments.push_back({{"number", segment.number},
+                        {"state", segment.state == coding::State::kNarrow ? "k" : "k'"},
+                        {"generation", segment.generation},
+                        {"clean", scrub.is_clean()},
+                        {"missing", shards(scrub.missing)},
+                        {"unreachable", shards(scrub.unreachable)},
+                        {"wrong", shards(scrub.wrong)},
+                        {"data_matches", scrub.data_matches}});
+  }
+  return text_of(
+      {{"key", escape_for_log(key, 250)}, {"clean", report.is_clean()}, {"segments", segments}});
 }
 
 std::string accepted_json(const AcceptedLoss& accepted) {

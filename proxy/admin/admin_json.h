@@ -6,6 +6,7 @@
 
 #include "proxy/ops/decider.h"
 #include "proxy/ops/outcome.h"
+#include "proxy/ops/scrub.h"
 
 namespace elastripe {
 
@@ -13,6 +14,8 @@ std::string status_json(const ClusterStatus& status, const std::string& version)
 std::string nodes_json(const ClusterStatus& status);
 // `map` names the nodes; null if none is served.
 std::string object_json(const std::string& key, const ObjectReport& report, const MapPtr& map);
+// The report has a record.
+std::string scrub_json(const std::string& key, const ScrubReport& report, const MapPtr& map);
 std::string accepted_json(const AcceptedLoss& accepted);
 std::string error_json(const Error& error);
 

@@ -23,6 +23,7 @@ constexpr ev_ssize_t kMaxHeaderBytes = 16 << 10;
 constexpr ev_ssize_t kMaxBodyBytes = 64 << 10;
 constexpr int kTimeout_s = 30;
 constexpr std::string_view kObjects = "/v1/objects/";
+constexpr std::string_view kScrub = "/v1/scrub/";
 constexpr std::string_view kAcceptLoss = "/v1/accept-loss";
 constexpr std::string_view kTransitions = "/v1/transitions";
 constexpr std::string_view kOneTransition = "/v1/transitions/";
@@ -172,7 +173,11 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
   } else if (path == "/v1/nodes") {
     reply_json(request, 200, nodes_json(sources_.cluster()));
   } else if (path.starts_with(kObjects)) {
-    answer_object(request, std::string_view(path).substr(kObjects.size()));
+    answer_key(request, std::string_view(path).substr(kObjects.size()),
+               &AdminServer::inspect_and_answer);
+  } else if (path.starts_with(kScrub)) {
+    answer_key(request, std::string_view(path).substr(kScrub.size()),
+               &AdminServer::scrub_and_answer);
   } else if (path == kAcceptLoss) {
     accept_loss(request);
   } else if (path == kTransitions || path.starts_with(kOneTransition)) {
@@ -188,12 +193,13 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
   }
 }
 
-void AdminServer::answer_object(evhttp_request* request, std::string_view encoded_key) {
+void AdminServer::answer_key(evhttp_request* request, std::string_view encoded_key,
+                             KeyAnswer answer) {
   std::string key = decode(encoded_key);
   if (!is_client_key(key)) {
     return reply_error(request, 400, ErrorCode::kInvalid, "not a key of 1 to 250 bytes");
   }
-  if (!running_.try_spawn(inspect_and_answer(request, std::move(key)))) {
+  if (!running_.try_spawn((this->*answer)(request, std::move(key)))) {
     reply_error(request, 503, ErrorCode::kUnavailable, "too many requests at once");
   }
 }
@@ -243,6 +249,17 @@ Task<void> AdminServer::inspect_and_answer(evhttp_request* request, std::string 
     reply_error(request, 404, ErrorCode::kNotFound, "no such object");
   } else {
     reply_json(request, 200, object_json(key, *report, sources_.map()));
+  }
+}
+
+Task<void> AdminServer::scrub_and_answer(evhttp_request* request, std::string key) {
+  const auto report = co_await sources_.scrub(key);
+  if (!report) {
+    reply_failure(request, report.error());
+  } else if (report->record == nullptr) {
+    reply_error(request, 404, ErrorCode::kNotFound, "no such object");
+  } else {
+    reply_json(request, 200, scrub_json(key, *report, sources_.map()));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "proxy/io/socket.h"
 #include "proxy/ops/decider.h"
 #include "proxy/ops/outcome.h"
+#include "proxy/ops/scrub.h"
 
 struct evhttp;
 struct evhttp_request;
@@ -24,6 +25,7 @@ struct AdminSources {
   std::function<MapPtr()> map;
   std::function<std::string()> not_serving;  // empty: ready
   std::function<Task<Result<ObjectReport>>(std::string key)> inspect;
+  std::function<Task<Result<ScrubReport>>(std::string key)> scrub;
   std::function<Result<AcceptedLoss>()> accept_loss;
   std::function<Result<TransitionReport>(TransitionJobSpec)> start_transition;
   std::function<TransitionReports()> transitions;
@@ -45,12 +47,15 @@ class AdminServer {
  private:
   static void on_request(evhttp_request* request, void* self);
   void route(evhttp_request* request, const std::string& path);
-  void answer_object(evhttp_request* request, std::string_view encoded_key);
+  // `answer` of the key, which is checked.
+  using KeyAnswer = Task<void> (AdminServer::*)(evhttp_request*, std::string key);
+  void answer_key(evhttp_request* request, std::string_view encoded_key, KeyAnswer answer);
   void accept_loss(evhttp_request* request);
   // `rest` of the path, behind /v1/transitions.
   void answer_transitions(evhttp_request* request, std::string_view rest);
   void answer_ready(evhttp_request* request);
   Task<void> inspect_and_answer(evhttp_request* request, std::string key);
+  Task<void> scrub_and_answer(evhttp_request* request, std::string key);
 
   MetricRegistry& registry_;
   const AdminSources sources_;

@@ -9,6 +9,8 @@ using std::chrono::milliseconds;
 
 constexpr uint64_t kStagedBytes = 16 << 20;
 constexpr uint64_t kCacheBytes = 1 << 20;
+// A segment at a time: objects of a GiB take their time.
+constexpr auto kScrubTimeout = std::chrono::seconds(12);
 
 DeciderSettings decider_settings(const Config& config) {
   DeciderSettings settings;
@@ -59,6 +61,11 @@ AdminSources ControlThread::admin_sources() {
             OpsContext& ops = environment_.ops();
             return inspect_object(ops, std::move(key),
                                   ops.clock.now() + ops.settings.request_timeout);
+          },
+      .scrub =
+          [this](std::string key) {
+            OpsContext& ops = environment_.ops();
+            return scrub_object(ops, std::move(key), ops.clock.now() + kScrubTimeout);
           },
       .accept_loss = [this] { return decider_.accept_loss(); },
       .start_transition =

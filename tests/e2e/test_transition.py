@@ -56,6 +56,11 @@ def check_objects(cluster, objects, k, missing=False):
             assert {s["state"] for s in shown["segments"]} == {STATE[k]}, key
         if not missing:
             assert shown.get("missing_shards", 0) == 0, key
+    scrubs = cluster.scrub(*objects)
+    if missing:
+        assert not any(segment["wrong"] for scrub in scrubs for segment in scrub["segments"])
+    else:
+        assert all(scrub["clean"] for scrub in scrubs), scrubs
 
 
 class Readers(Load):

@@ -127,6 +127,13 @@ class Cluster:
         up = self.nodes if up is None else up
         wait_for(lambda: self.is_serving(up), f"{up} nodes up and every partition synced")
 
+    def scrub(self, *keys):
+        """Of each object: whether its shards are all there, and its parities match its data."""
+        done = self.cli("--json", "scrub", *keys, check=False)
+        reports = json.loads(done.stdout)
+        assert len(reports) == len(keys), done.stderr
+        return reports
+
     def object(self, key):
         return self.json("object", key)
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "proxy/admin/admin_server.h"
@@ -22,6 +23,22 @@ Task<Result<ObjectReport>> inspect(std::string key) {
   co_return report;
 }
 
+Task<Result<ScrubReport>> scrub(std::string key) {
+  if (key == "lost") co_return fail(ErrorCode::kLost, "gone");
+  ScrubReport report;
+  if (key != "a/b") co_return report;
+  node::Record record;
+  record.content.kind = node::RecordKind::kStriped;
+  record.content.scheme = coding::parse_scheme("ers:2,1,3").value();
+  record.content.segments.resize(2);
+  for (auto& segment : record.content.segments) segment.placement = {4, 5, 6, 7};
+  report.record = std::make_shared<node::Record>(record);
+  report.segments.resize(2);
+  report.segments[1].missing = {0};
+  report.segments[1].wrong = {3};
+  co_return report;
+}
+
 // The server on a thread of its own; the test is a plain blocking client.
 struct Fixture {
   Fixture() {
@@ -30,6 +47,7 @@ struct Fixture {
     sources.map = [] { return MapPtr(); };
     sources.not_serving = [this] { return ready ? std::string() : std::string("no map yet"); };
     sources.inspect = inspect;
+    sources.scrub = scrub;
     sources.accept_loss = [this]() -> Result<AcceptedLoss> {
       if (!has_loss) return fail(ErrorCode::kConflict, "nothing is lost");
       ++accepted;
@@ -128,6 +146,23 @@ TEST_CASE("objects are found by their percent-encoded key") {
   const std::string lost = f.ask("GET", "/v1/objects/lost");
   REQUIRE(lost.find(" 503 ") != std::string::npos);
   REQUIRE(lost.find("\"error\": \"lost\"") != std::string::npos);
+}
+
+TEST_CASE("a scrub names the shards that are not as they should be") {
+  Fixture f;
+  const std::string answer = f.ask("GET", "/v1/scrub/a%2Fb");
+  REQUIRE(answer.find(" 200 ") != std::string::npos);
+  const auto report = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n")));
+  REQUIRE(report["key"] == "a/b");
+  REQUIRE(report["clean"] == false);
+  REQUIRE(report["segments"][0]["clean"] == true);
+  REQUIRE(report["segments"][1]["clean"] == false);
+  REQUIRE(report["segments"][1]["missing"].dump() == R"([{"node":"#4","role":"D0"}])");
+  REQUIRE(report["segments"][1]["wrong"].dump() == R"([{"node":"#7","role":"P0"}])");
+  REQUIRE(f.ask("GET", "/v1/scrub/none").find(" 404 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/scrub/lost").find(" 503 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/scrub/").find(" 400 ") != std::string::npos);
+  REQUIRE(f.ask("POST", "/v1/scrub/a%2Fb").find(" 405 ") != std::string::npos);
 }
 
 TEST_CASE("accepting a loss needs a POST") {
