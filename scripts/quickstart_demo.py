@@ -1,5 +1,5 @@
-"""The second half of scripts/quickstart: stores objects in a running cluster, kills two nodes, and
-shows that everything reads back. Uses pymemcache, as any memcached client could be used."""
+"""The second half of scripts/quickstart: stores objects in a running cluster, changes their
+redundancy, kills two nodes, and shows that everything reads back. Uses pymemcache, as any memcached client could be used."""
 
 import argparse
 import hashlib
@@ -97,6 +97,22 @@ def show_placement(server, key):
     return [shard["node"] for shard in segment["shards"]]
 
 
+def show_transition(server, client, objects, key):
+    """Takes all objects from RS(4,2) to RS(5,2); data shards stay where and as they are."""
+    say("== a transition: every object from RS(4,2) to RS(5,2), in place")
+    report = json.loads(elastripe("--server", server, "--json", "transition", "--all", "--to", 5))
+    done, counts = report["done"], report["counts"]
+    say(f"   {counts['transitioned']} objects of {done['object_bytes'] / MIB:.2f} MiB in "
+        f"{report['seconds']:.2f} s; {sum(counts['skipped'].values())} are kept whole and have "
+        "no such state")
+    say(f"   parities took {done['parity_bytes_before'] / MIB:.2f} MiB and take "
+        f"{done['parity_bytes_after'] / MIB:.2f} MiB; "
+        f"{(done['read_bytes'] + done['sent_bytes']) / MIB:.2f} MiB crossed the network")
+    elastripe("--server", server, "scrub", key)
+    check(client, objects)
+    say("   all objects read back, and the parities match the data")
+
+
 def check(client, objects):
     wrong = [key for key, value in objects.items()
              if hashlib.sha256(client.get(key) or b"").digest() != hashlib.sha256(value).digest()]
@@ -139,6 +155,9 @@ def main():
                 f"{used[kind] / MIB:.2f} MiB, {used[kind] / stored[kind]:.2f} bytes a byte; "
                 f"replicas {3 * stored[kind] / MIB:.2f} MiB")
     say("     (up to 16 KiB an object is kept whole, three times)")
+
+    if placement:
+        show_transition(server, client, objects, largest)
 
     victims = (placement or ["n0", "n1"])[:2]
     say(f"== killing {victims[0]} and {victims[1]} with SIGKILL")

@@ -26,4 +26,7 @@ def test_the_demonstration_survives_two_kills(make_cluster, tmp_path, own_files)
         env={**os.environ, "ELASTRIPE_BIN": str(BIN)})
     assert done.returncode == 0, done.stdout + done.stderr
     assert "same SHA-256" in done.stdout and "SIGKILL" in done.stdout
+    assert "the parities match the data" in done.stdout
+    large = cluster.object("file/0/large_file.bin" if own_files else "project.tar")
+    assert {segment["state"] for segment in large["segments"]} == {"k'"}
     assert sum(state == "lost" for state in cluster.node_states().values()) == 2
