@@ -20,7 +20,6 @@ using coding::Direction;
 using coding::TransitionPlan;
 using node::Opcode;
 using node::RecordContent;
-using node::RecordKind;
 using node::Segment;
 using node::Status;
 
@@ -79,39 +78,6 @@ SegmentBlocks blocks_on_wire(const TransitionPlan& plan, int m, Execution execut
 
 }  // namespace
 
-TransitionTraffic& TransitionTraffic::operator+=(const TransitionTraffic& other) {
-  blocks_read += other.blocks_read;
-  blocks_sent += other.blocks_sent;
-  bytes_read += other.bytes_read;
-  bytes_sent += other.bytes_sent;
-  return *this;
-}
-
-TransitionNeed transition_need(const RecordContent& content, int to) {
-  TransitionNeed need;
-  const coding::Scheme& scheme = content.scheme;
-  const auto skip = [&](std::string reason) {
-    need.status = TransitionStatus::kSkipped;
-    need.reason = std::move(reason);
-    return need;
-  };
-  if (content.kind == RecordKind::kTombstone) {
-    need.status = TransitionStatus::kNoObject;
-    return need;
-  }
-  if (content.kind == RecordKind::kInline) return skip("inline");
-  if (scheme.k == scheme.k_prime) {
-    return skip(scheme.k == 1 ? "rep" : "rs");
-  }
-  if (to != scheme.k && to != scheme.k_prime) return skip("other scheme");
-  need.direction = to == scheme.k_prime ? Direction::kForward : Direction::kBackward;
-  const bool there = std::ranges::all_of(content.segments, [&](const Segment& segment) {
-    return segment.state == coding::state_after(need.direction);
-  });
-  if (there) need.status = TransitionStatus::kAlreadyThere;
-  return need;
-}
-
 Result<TransitionTraffic> expected_traffic(const RecordContent& content,
                                            const TransitionRequest& request) {
   const TransitionNeed need = transition_need(content, request.to);
@@ -128,19 +94,6 @@ Result<TransitionTraffic> expected_traffic(const RecordContent& content,
                 blocks.sent * segment.block_bytes};
   }
   return traffic;
-}
-
-Result<ParityBytes> parity_bytes(const RecordContent& content, int to) {
-  ParityBytes bytes;
-  const coding::State after =
-      to == content.scheme.k_prime ? coding::State::kWide : coding::State::kNarrow;
-  for (const Segment& segment : content.segments) {
-    auto geometry = geometry_of(content.scheme, segment);
-    if (!geometry) return fail(geometry.error());
-    bytes.before += content.scheme.m * geometry->parity_shard_bytes(segment.state);
-    bytes.after += content.scheme.m * geometry->parity_shard_bytes(after);
-  }
-  return bytes;
 }
 
 namespace {
@@ -205,9 +158,13 @@ std::vector<BlockRun> parity_runs(const StagedWindow& window, StagedSegment& seg
   return runs;
 }
 
-Error missing_shard(StagedWindow& window, const StagedSegment& segment, size_t shard) {
+Error missing_shard(const node::ClusterMap& map, StagedWindow& window, const StagedSegment& segment,
+                    size_t shard) {
   const NodeId node = segment.before.placement[shard];
-  std::string where = node == kNoNode ? "was never written" : fmt::format("on node {}", node);
+  const node::NodeInfo* info = map.find_node(node);
+  const std::string where = node == kNoNode   ? "was never written"
+                            : info == nullptr ? fmt::format("on node {}", node)
+                                              : fmt::format("on {}", info->name);
   window.refusal = fmt::format("segment {}: shard {} is missing ({})", segment.index, shard, where);
   return {ErrorCode::kNotFound, window.refusal};
 }
@@ -226,7 +183,7 @@ Task<Result<void>> read_run(OpsContext& ops, MapPtr map, WindowPtr window, Stage
     case ShardRead::kRead:
       co_return Result<void>{};
     case ShardRead::kMissing:
-      co_return fail(missing_shard(*window, segment, run.shard));
+      co_return fail(missing_shard(*map, *window, segment, run.shard));
     case ShardRead::kStaleEpoch:
       co_return fail(ErrorCode::kStaleEpoch, "the cluster map changed");
     case ShardRead::kUnreachable:
@@ -270,7 +227,7 @@ Task<Result<void>> check_present(OpsContext& ops, MapPtr map, WindowPtr window, 
   for (size_t n = 0; n < shards.size(); ++n) {
     if (!confirmed->entries[n].present) {
       const auto& [s, shard] = shards[n];
-      co_return fail(missing_shard(*window, window->segments[s], shard));
+      co_return fail(missing_shard(*map, *window, window->segments[s], shard));
     }
   }
   co_return Result<void>{};
@@ -290,7 +247,9 @@ Task<Result<void>> read_inputs(OpsContext& ops, MapPtr map, WindowPtr window, Ti
     for (const BlockRun& run : runs) touched.insert(run.shard);
     for (size_t i = 0; i < segment.before.placement.size(); ++i) {
       const NodeId node = segment.before.placement[i];
-      if (node == kNoNode || !map->is_up(node)) co_return fail(missing_shard(*window, segment, i));
+      if (node == kNoNode || !map->is_up(node)) {
+        co_return fail(missing_shard(*map, *window, segment, i));
+      }
       const bool builds = window->execution == Execution::kDelta && i >= window->scheme().k_prime;
       if (!builds && !touched.contains(i)) untouched[node].emplace_back(s, i);
     }
@@ -368,7 +327,7 @@ Task<Result<void>> stage_parity(OpsContext& ops, MapPtr map, WindowPtr window,
                                        call_deadline(ops, deadline));
   if (!reply) co_return fail(reply.error());
   if (reply->status() == Status::kNotHere || reply->status() == Status::kBadPage) {
-    co_return fail(missing_shard(*window, segment, index));
+    co_return fail(missing_shard(*map, *window, segment, index));
   }
   if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
   co_return Result<void>{};
@@ -488,10 +447,12 @@ Commit reshape(const StagedWindow& window, const node::Record& current) {
 enum class WindowEnd : uint8_t {
   kCommitted,
   kOverwritten,  // the object is another one now, or gone
-  kAgain,        // fenced: nothing committed, start from the newest record
+  kAgain,        // nothing committed: start from the newest record
 };
 
-// A touch in between is no reason to give up: the shards are the same.
+// A touch in between is no reason to give up: the shards are the same. Nor is it another
+// transition, of a proxy that died maybe before its commit had reached the tail, which is where the
+// window's record was read: the value is the same.
 Task<Result<WindowEnd>> commit_window(OpsContext& ops, MapPtr map, WindowPtr window,
                                       TimePoint deadline) {
   RecordPtr current = window->record;
@@ -509,9 +470,10 @@ Task<Result<WindowEnd>> commit_window(OpsContext& ops, MapPtr map, WindowPtr win
     }
     current = result->record;
     if (current == nullptr || !current->is_live(ops.clock.unix_ms()) ||
-        !has_same_shards(*window, current->content)) {
+        current->meta.value_version != window->record->meta.value_version) {
       co_return WindowEnd::kOverwritten;
     }
+    if (!has_same_shards(*window, current->content)) co_return WindowEnd::kAgain;
     if (ops.clock.now() >= deadline) co_return WindowEnd::kAgain;
   }
 }
@@ -569,6 +531,7 @@ Task<Result<TransitionOutcome>> transition_object(OpsContext& ops, TransitionReq
     const auto permit = co_await ops.staged_bytes.acquire(window_bytes(**window));
     auto end = co_await try_window(ops, tail->map, *window, deadline);
     outcome.traffic += (*window)->traffic;
+    if (request.spent != nullptr) *request.spent += (*window)->traffic;
     if (!end && !(*window)->refusal.empty()) {
       outcome.status = TransitionStatus::kRefused;
       outcome.reason = (*window)->refusal;
@@ -587,7 +550,7 @@ Task<Result<TransitionOutcome>> transition_object(OpsContext& ops, TransitionReq
       some_done = true;
       deadline = ops.clock.now() + ops.settings.request_timeout;
     } else if (ops.clock.now() >= deadline) {
-      co_return fail(ErrorCode::kTimeout, "fenced again and again");
+      co_return fail(ErrorCode::kTimeout, "others commit again and again");
     }
   }
 }

@@ -25,22 +25,6 @@ enum class Execution : uint8_t {
   kProxy,
 };
 
-struct TransitionRequest {
-  std::string key;
-  int to = 0;  // the k to have: the scheme's k or its k'
-  Execution execution = Execution::kDelta;
-  bool order_selection = true;  // backward: ERS Algorithm 4's; off for comparison
-};
-
-enum class TransitionStatus : uint8_t {
-  kTransitioned,
-  kAlreadyThere,
-  kNoObject,     // no object of this key (any more)
-  kSkipped,      // inline, or of a scheme that has no such state; `reason` says which
-  kOverwritten,  // a write came first, and stays
-  kRefused,      // shards are missing; `reason` says which
-};
-
 // What crossed the network, headers aside: whole blocks of shards.
 struct TransitionTraffic {
   uint64_t blocks_read = 0;
@@ -50,6 +34,24 @@ struct TransitionTraffic {
 
   TransitionTraffic& operator+=(const TransitionTraffic& other);
   uint64_t bytes() const { return bytes_read + bytes_sent; }
+};
+
+struct TransitionRequest {
+  std::string key;
+  int to = 0;  // the k to have: the scheme's k or its k'
+  Execution execution = Execution::kDelta;
+  bool order_selection = true;  // backward: ERS Algorithm 4's; off for comparison
+  // Added to as each try ends, so that it tells of errors, too; outlives the flow.
+  TransitionTraffic* spent = nullptr;
+};
+
+enum class TransitionStatus : uint8_t {
+  kTransitioned,
+  kAlreadyThere,
+  kNoObject,     // no object of this key (any more)
+  kSkipped,      // inline, or of a scheme that has no such state; `reason` says which
+  kOverwritten,  // a write came first, and stays
+  kRefused,      // shards are missing; `reason` says which
 };
 
 struct TransitionOutcome {

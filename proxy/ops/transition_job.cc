@@ -16,7 +16,6 @@ using std::chrono::duration_cast;
 
 namespace {
 
-constexpr uint32_t kPageBytes = 256 << 10;
 constexpr Duration kStalledAfter = std::chrono::seconds(60);
 constexpr Duration kPause = std::chrono::milliseconds(100);
 constexpr const char* kShuttingDown = "shutting down";
@@ -173,7 +172,7 @@ Task<Result<void>> TransitionJob::walk_all() {
 Task<Result<void>> TransitionJob::scan_tail(MapPtr map, NodeId tail,
                                             std::vector<uint8_t> partitions) {
   node::RecordScanRequest message;
-  message.max_bytes = kPageBytes;
+  message.max_bytes = spec_.page_bytes;
   message.without_values = true;
   message.prefix = spec_.prefix;
   message.partitions = partitions;
@@ -294,7 +293,11 @@ Task<Result<void>> TransitionJob::wait_for_turn(uint64_t bytes) {
 
 Task<void> TransitionJob::transition(std::string key, Direction direction, TransitionWork work,
                                      Semaphore::Permit slot) {
-  const auto outcome = co_await transition_object(ops_, request_for(key));
+  TransitionTraffic spent;
+  TransitionRequest request = request_for(key);
+  request.spent = &spent;
+  const auto outcome = co_await transition_object(ops_, std::move(request));
+  progress_.done.traffic += spent;
   progress_.settled_bytes += work.traffic.bytes();
   if (outcome) {
     count(*outcome, work, key);
@@ -302,9 +305,7 @@ Task<void> TransitionJob::transition(std::string key, Direction direction, Trans
     count_failed(key, outcome.error());
   }
   const char* result = outcome ? result_name(outcome->status) : "failed";
-  if (on_end_ && result != nullptr) {
-    on_end_({direction, result, outcome ? outcome->traffic : TransitionTraffic{}});
-  }
+  if (on_end_ && result != nullptr) on_end_({direction, result, spent});
   slot.release();
 }
 
@@ -312,7 +313,6 @@ void TransitionJob::count(const TransitionOutcome& outcome, const TransitionWork
                           const std::string& key) {
   TransitionCounts& counts = progress_.counts;
   ++counts.seen;
-  progress_.done.traffic += outcome.traffic;
   switch (outcome.status) {
     case TransitionStatus::kTransitioned:
       ++counts.transitioned;

@@ -27,6 +27,8 @@ struct TransitionJobSpec {
   bool dry_run = false;   // counts only, touches nothing
   uint64_t rate = 0;      // bytes a second on the network, on average; 0: no limit
   uint32_t parallel = 4;  // objects at a time, at least 1
+  // Of records in one answer to a scan; those that do not fit are named, and read one by one.
+  uint32_t page_bytes = 256 << 10;
 };
 
 enum class TransitionJobState : uint8_t {
@@ -71,7 +73,7 @@ struct TransitionProgress {
   std::string reason;       // kFailed: why; kRunning: what it waits for, if anything
   TransitionCounts counts;
   TransitionWork planned;      // as counted
-  TransitionWork done;         // transitioned; traffic is of all tries of objects that did not fail
+  TransitionWork done;         // transitioned; traffic is of all tries of all objects
   uint64_t settled_bytes = 0;  // of planned.traffic: of objects whose turn is over
   uint64_t partitions = 0;     // to walk
   uint64_t partitions_done = 0;

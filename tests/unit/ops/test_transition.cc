@@ -147,7 +147,7 @@ TEST_CASE("an object with a missing shard is refused, and nothing is left behind
   const auto outcome = s.transition(5, execution);
   REQUIRE(outcome.has_value());
   CHECK(outcome->status == TransitionStatus::kRefused);
-  CHECK(outcome->reason == fmt::format("segment 0: shard {} is missing (on node {})", shard, lost));
+  CHECK(outcome->reason == fmt::format("segment 0: shard {} is missing (on node-{})", shard, lost));
   s.cluster.run_for(5s);
   CHECK(s.cluster.shards() == shards);
   CHECK(s.cluster.get(*s.proxy, "key") == value);
@@ -192,4 +192,39 @@ TEST_CASE("a touch in between does not stop a transition, a write does") {
   }
   s.cluster.run_for(30s);
   CHECK(s.cluster.shards() == s.record()->content.segments.size() * 7);
+}
+
+TEST_CASE("a transition goes on from one that reached the head only before its proxy died") {
+  Serving s("ers-2:4,2,5");
+  const std::string value = value_of(30'000);  // two windows
+  REQUIRE(s.cluster.put(*s.proxy, "key", value));
+  bool stores = false;
+  s.cluster.network().set_delay_rule(
+      [&, first = s.proxy->id()](int proxy, NodeId,
+                                 const node::RequestHeader& header) -> std::optional<Duration> {
+        if (proxy != first || header.opcode != node::Opcode::kRecordStore) return {};
+        stores = true;
+        return Duration(1h);
+      });
+  Scope scope;
+  scope.spawn([](OpsContext& ops) -> Task<void> {
+    (void)co_await transition_object(ops, {.key = "key", .to = 5});
+  }(s.proxy->ops()));
+  REQUIRE(s.cluster.run_until([&] { return stores; }));
+  s.proxy->kill();
+  REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
+
+  s.proxy = &s.cluster.add_proxy();
+  s.follow();
+  CHECK(s.record()->content.segments.front().state == coding::State::kNarrow);
+  const auto outcome = s.transition(5);
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->status == TransitionStatus::kTransitioned);
+  const auto record = s.record();
+  for (const auto& segment : record->content.segments) {
+    CHECK(segment.state == coding::State::kWide);
+    CHECK(segment.generation == 1);
+  }
+  CHECK(s.cluster.get(*s.proxy, "key") == value);
+  CHECK(s.missing() == 0);
 }

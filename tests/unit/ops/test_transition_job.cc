@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "proxy/ops/transition_job.h"
+#include "server-patches/node/engine/item_formats.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 using namespace elastripe;
@@ -256,7 +257,7 @@ TEST_CASE("a node that dies during a job makes it refuse what it lost, and walk 
   CHECK(progress.counts.transitioned + progress.counts.refused == 40);
   CHECK(progress.problems.size() == std::min<size_t>(progress.counts.refused, 20));
   for (const auto& problem : progress.problems) {
-    CHECK(problem.reason.ends_with("is missing (on node 3)"));
+    CHECK(problem.reason.ends_with("is missing (on node-3)"));
   }
   CHECK(s.wide().size() == progress.counts.transitioned);
   s.check_values();
@@ -325,5 +326,83 @@ TEST_CASE("a write during the job is neither lost nor counted twice") {
   REQUIRE(s.cluster.run_until([&] { return s.ended; }));
   CHECK(job.progress().counts.overwritten == 1);
   CHECK(job.progress().counts.seen == 1);
+  s.check_values();
+}
+
+TEST_CASE("records that a scan names only, for want of room, are read one by one") {
+  Serving s;
+  // Two keys with one tail whose items lie in one bucket: a page ends between buckets only.
+  std::map<std::pair<NodeId, uint64_t>, std::string> by_bucket;
+  for (int i = 0; s.values.empty(); ++i) {
+    const std::string key = "key" + std::to_string(i);
+    const uint64_t bucket =
+        node::hash_key(node::record_item_key(key)) % node::ArenaStore::Options{}.buckets;
+    const auto [same, is_new] =
+        by_bucket.try_emplace({s.cluster.homes_of(*s.proxy, key).front(), bucket}, key);
+    if (is_new) continue;
+    s.put(same->second, 3000);
+    s.put(key, 3000);
+  }
+  size_t reads = 0;
+  s.cluster.network().set_delay_rule(
+      [&](int proxy, NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        reads += proxy == s.proxy->id() && header.opcode == node::Opcode::kRecordRead;
+        return std::nullopt;
+      });
+  const auto dry = s.run({.to = 5, .dry_run = true, .page_bytes = 1});
+  CHECK(reads == 1);
+  CHECK(dry.counts.seen == 2);
+  CHECK(dry.planned.objects == 2);
+  const auto progress = s.run({.to = 5, .page_bytes = 1});
+  CHECK(progress.counts.transitioned == 2);
+  CHECK(s.wide().size() == 2);
+  s.check_values();
+}
+
+TEST_CASE("a job waits while its proxy does not serve, and goes on when it does again") {
+  Serving s;
+  for (int i = 0; i < 20; ++i) s.put("key" + std::to_string(i), 3000);
+  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
+  TransitionJob job(s.proxy->ops(), {.to = 5, .rate = whole / 100, .parallel = 2});
+  s.start(job);
+  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.transitioned >= 3; }));
+  s.proxy->map().stop_serving("between two maps");
+  s.cluster.run_for(30s);
+  CHECK(job.progress().state == TransitionJobState::kRunning);
+  CHECK(job.progress().reason.find("between two maps") != std::string::npos);
+  CHECK(job.progress().counts.seen == 3);
+  const bool serves_again = GENERATE(true, false);
+  if (serves_again) s.follow();
+  REQUIRE(s.cluster.run_until([&] { return s.ended; }, 10min));
+  const auto progress = job.progress();
+  CHECK(progress.counts.failed == 0);
+  if (serves_again) {
+    CHECK(progress.state == TransitionJobState::kDone);
+    CHECK(progress.counts.transitioned == 20);
+  } else {
+    CHECK(progress.state == TransitionJobState::kFailed);
+    CHECK(progress.reason.find("between two maps") != std::string::npos);
+    CHECK(progress.counts.transitioned == 3);
+    s.follow();
+  }
+  CHECK(s.wide().size() == progress.counts.transitioned);
+  s.check_values();
+}
+
+TEST_CASE("what an object put on the network before it failed is counted") {
+  Serving s;
+  s.put("key", 3000);
+  s.cluster.network().set_delay_rule(
+      [](int, NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        if (header.opcode == node::Opcode::kShardBuild) return Duration(1h);
+        return std::nullopt;
+      });
+  const auto progress = s.run({.to = 5});
+  CHECK(progress.counts.failed == 1);
+  CHECK(progress.done.objects == 0);
+  CHECK(progress.done.traffic.bytes() >= progress.planned.traffic.bytes());
+  REQUIRE(s.ends.size() == 1);
+  CHECK(std::string(s.ends[0].result) == "failed");
+  CHECK(s.ends[0].traffic.bytes() == progress.done.traffic.bytes());
   s.check_values();
 }
