@@ -1,6 +1,7 @@
 #include "proxy/cluster/record_chain.h"
 
 #include "proxy/async/when_all.h"
+#include "server-patches/node/format/fail_point.h"
 
 namespace elastripe {
 
@@ -132,6 +133,7 @@ Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, std
     }
   }
   if (chain.nodes.size() > 1) {
+    fail_point(FailPoint::kMiddlesStored);
     co_return co_await store_record(nodes, map, chain.tail(), message, bytes, deadline);
   }
   co_return Result<void>{};

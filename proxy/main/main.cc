@@ -9,6 +9,7 @@
 #include "proxy/base/log.h"
 #include "proxy/main/options.h"
 #include "proxy/main/proxy.h"
+#include "server-patches/node/format/fail_point.h"
 
 namespace elastripe {
 namespace {
@@ -56,6 +57,7 @@ int complain(const std::string& line) {
 }
 
 int run(const Options& options) {
+  if (auto armed = arm_fail_point("proxy"); !armed) return complain(armed.error());
   auto config = load_config(options.config_file, options.overrides);
   if (!config) return complain(config.error().message);
   config->force_epoch = options.force_epoch;

@@ -7,6 +7,7 @@
 #include "proxy/ops/read_tail.h"
 #include "proxy/ops/shards.h"
 #include "proxy/ops/sync.h"
+#include "server-patches/node/format/fail_point.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
@@ -309,6 +310,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
       co_await delete_shards(ops, shards_by_node(result.superseded_scheme, result.superseded),
                              call_deadline(ops, deadline));
     }
+    if (committed) fail_point(FailPoint::kHeadCommitted);
     auto pushed = co_await push_down(ops.nodes, map, commit.key, answer->record_bytes, kRevive,
                                      call_deadline(ops, deadline));
     if (mutant(Mutant::kRestampEpoch)) {

@@ -5,6 +5,7 @@
 
 #include "proxy/async/when_all.h"
 #include "proxy/ops/attempt.h"
+#include "server-patches/node/format/fail_point.h"
 
 namespace elastripe {
 
@@ -97,11 +98,13 @@ Task<bool> delete_on_node(OpsContext& ops, MapPtr map, ShardsOnNode shards, Time
   message.names = std::move(shards.names);
   auto reply = co_await ops.nodes.call(shards.node, stamp_for(*map, shards.node),
                                        make_request(Opcode::kShardDelete, message), deadline);
+  if (reply) fail_point(FailPoint::kShardsDeleted);
   co_return reply.has_value();
 }
 
 Task<void> wait_and_delete(OpsContext& ops, std::vector<ShardsOnNode> shards) {
   if (!co_await ops.clock.sleep_for(ops.settings.read_grace)) co_return;
+  fail_point(FailPoint::kGraceOver);
   co_await delete_shards(ops, std::move(shards), ops.clock.now() + ops.settings.node_timeout);
 }
 

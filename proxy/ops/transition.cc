@@ -11,6 +11,7 @@
 #include "proxy/ops/commit.h"
 #include "proxy/ops/read_tail.h"
 #include "proxy/ops/shards.h"
+#include "server-patches/node/format/fail_point.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
@@ -330,6 +331,7 @@ Task<Result<void>> stage_parity(OpsContext& ops, MapPtr map, WindowPtr window,
     co_return fail(missing_shard(*map, *window, segment, index));
   }
   if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
+  fail_point(FailPoint::kParityStaged);
   co_return Result<void>{};
 }
 
@@ -414,8 +416,10 @@ void abandon(OpsContext& ops, const StagedWindow& window) {
 
 Task<Result<void>> prepare(OpsContext& ops, MapPtr map, WindowPtr window, TimePoint deadline) {
   allocate_inputs(*window);
+  fail_point(FailPoint::kRecordRead);
   auto read = co_await read_inputs(ops, map, window, deadline);
   if (!read) co_return read;
+  fail_point(FailPoint::kInputsRead);
   std::vector<Task<Result<void>>> staging;
   for (size_t s = 0; s < window->segments.size(); ++s) {
     staging.push_back(stage_segment(ops, map, window, s, deadline));
@@ -489,12 +493,14 @@ Task<Result<WindowEnd>> try_window(OpsContext& ops, MapPtr map, WindowPtr window
     abandon(ops, *window);
     co_return fail(prepared.error());
   }
+  fail_point(FailPoint::kAllStaged);
   auto end = co_await commit_window(ops, map, window, deadline);
   if (!end) {
     if (end.error().code != ErrorCode::kUnknownOutcome) abandon(ops, *window);
     co_return end;
   }
   if (*end == WindowEnd::kCommitted) {
+    fail_point(FailPoint::kWindowCommitted);
     delete_after_grace(ops, parities_of(*window, false));
   } else {
     abandon(ops, *window);

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "server-patches/node/format/fail_point.h"
+
 extern "C" {
 bool elastripe_enabled = false;
 int memcached_main(int argc, char** argv);
@@ -137,6 +139,10 @@ int main(int argc, char** argv) {
     std::cerr << "elastripe-node: " << options.listen
               << " is not a loopback address, and whoever connects can read and write everything: "
                  "keep the network private and add --insecure\n";
+    return kUsageError;
+  }
+  if (auto armed = elastripe::arm_fail_point("node"); !armed) {
+    std::cerr << "elastripe-node: " << armed.error() << '\n';
     return kUsageError;
   }
   if (!options.port_file.empty()) {

@@ -1,6 +1,7 @@
 #include "server-patches/node/engine/engine.h"
 
 #include "server-patches/node/engine/impl.h"
+#include "server-patches/node/format/fail_point.h"
 
 namespace elastripe::node {
 
@@ -17,6 +18,36 @@ void raise(std::atomic<uint64_t>& number, uint64_t to) {
   while (seen < to && !number.compare_exchange_weak(seen, to)) {
   }
 }
+
+namespace {
+
+// A read changes nothing, so it has one only.
+struct FailPoints {
+  std::optional<FailPoint> received;
+  std::optional<FailPoint> done;
+};
+FailPoints fail_points_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kShardRead:
+      return {{}, FailPoint::kShardReadDone};
+    case Opcode::kShardConfirm:
+      return {{}, FailPoint::kShardConfirmDone};
+    case Opcode::kShardBuild:
+      return {FailPoint::kShardBuildReceived, FailPoint::kShardBuildDone};
+    case Opcode::kShardWrite:
+      return {FailPoint::kShardWriteReceived, FailPoint::kShardWriteDone};
+    case Opcode::kRecordApply:
+      return {FailPoint::kRecordApplyReceived, FailPoint::kRecordApplyDone};
+    case Opcode::kRecordStore:
+      return {FailPoint::kRecordStoreReceived, FailPoint::kRecordStoreDone};
+    case Opcode::kShardDelete:
+      return {FailPoint::kShardDeleteReceived, FailPoint::kShardDeleteDone};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
 
 Engine::Engine(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox)
     : impl_(std::make_unique<Impl>(options, store, clock, outbox)) {}
@@ -84,6 +115,14 @@ Answer Engine::Impl::dispatch(const Frame& frame) {
 }
 
 Answer Engine::Impl::dispatch_data(const Context& c) {
+  const FailPoints points = fail_points_of(c.frame.header.opcode);
+  if (points.received) fail_point(*points.received);
+  Answer result = handle_data(c);
+  if (points.done && result.status == Status::kOk) fail_point(*points.done);
+  return result;
+}
+
+Answer Engine::Impl::handle_data(const Context& c) {
   switch (c.frame.header.opcode) {
     case Opcode::kRecordRead:
       return record_read(c);

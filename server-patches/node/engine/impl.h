@@ -97,6 +97,7 @@ class Engine::Impl {
   // engine.cc
   Answer dispatch(const Frame& frame);
   Answer dispatch_data(const Context& c);
+  Answer handle_data(const Context& c);
 
   // membership.cc
   std::optional<Answer> check_gate(const Frame& frame, std::optional<NodeId>& self) const;
