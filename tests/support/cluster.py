@@ -95,11 +95,15 @@ class Cluster:
     def kill(self, *names):
         self.cli("cluster", "kill", "--dir", self.dir, *names)
 
-    def restart(self, *names):
-        self.cli("cluster", "restart", "--dir", self.dir, *names)
+    def restart(self, *names, **environment):
+        """`environment`: variables that the processes get beside those of the test."""
+        self.cli("cluster", "restart", "--dir", self.dir, *names, env=os.environ | environment)
 
     def stop(self):
         self.cli("cluster", "stop", "--dir", self.dir)
+
+    def log(self, name):
+        return (self.dir / f"{name}.log").read_text(errors="replace")
 
     def pid(self, name):
         processes = self.json("cluster", "status", "--dir", self.dir)["processes"]
@@ -137,15 +141,20 @@ class Cluster:
     def object(self, key):
         return self.json("object", key)
 
-    def metrics(self):
-        """{series: value}, a series being a name with its labels as /metrics writes them."""
+    def admin(self, path):
+        """The text that the admin interface answers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port + 1 + self.nodes,
                                                 timeout=DEADLINE_S)
         with contextlib.closing(connection):
-            connection.request("GET", "/metrics")
+            connection.request("GET", path)
             answer = connection.getresponse()
-            assert answer.status == 200
-            lines = answer.read().decode().splitlines()
+            text = answer.read().decode()
+        assert answer.status == 200, f"{path}: {answer.status} {text}"
+        return text
+
+    def metrics(self):
+        """{series: value}, a series being a name with its labels as /metrics writes them."""
+        lines = self.admin("/metrics").splitlines()
         series = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
         return {name: float(value) for name, value in series}
 
