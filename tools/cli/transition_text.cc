@@ -13,6 +13,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kBarWidth = 30;
+// Of bytes a second, where nothing better is known: what gigabit links carry.
+constexpr double kAssumedRate = 100 << 20;
 
 // Reports are read leniently: what a proxy of another version lacks counts as nothing.
 const Json& part(const Json& json, const char* field) {
@@ -96,19 +98,18 @@ std::string problem_lines(const Json& report) {
 }
 
 // Bytes a second, and whose they are.
-std::optional<std::pair<double, std::string>> expected_rate(const Json& report,
-                                                            const Json& transitions) {
+std::pair<double, std::string> expected_rate(const Json& report, const Json& transitions) {
   if (const double rate = number(part(report, "spec"), "rate"); rate > 0) {
-    return std::pair(rate, std::string("by --rate"));
+    return {rate, "by --rate"};
   }
   const Json& list = part(transitions, "transitions");
   for (auto job = list.rbegin(); job != list.rend(); ++job) {
     const double bytes = network_bytes(part(*job, "done"));
     const double seconds = number(*job, "seconds");
     if (text(*job, "state") != "done" || bytes <= 0 || seconds <= 0) continue;
-    return std::pair(bytes / seconds, fmt::format("as transition {} had", count(*job, "id")));
+    return {bytes / seconds, fmt::format("as transition {} had", count(*job, "id"))};
   }
-  return std::nullopt;
+  return {kAssumedRate, "an assumption: no transition was run yet, and there is no --rate"};
 }
 
 }  // namespace
@@ -220,10 +221,9 @@ std::string forecast_of(const Json& report, const Json& transitions) {
   lines += problem_lines(report);
   lines += line("network", fmt::format("{}: {}", size(bytes), network_line(planned)));
   lines += line("parities", parity_line(planned));
-  const auto rate = expected_rate(report, transitions);
-  lines += line("time", rate ? fmt::format("about {} at {}/s, {}", duration(bytes / rate->first),
-                                           size(rate->first), rate->second)
-                             : "no estimate without --rate");
+  const auto [rate, why] = expected_rate(report, transitions);
+  lines +=
+      line("time", fmt::format("about {} at {}/s, {}", duration(bytes / rate), size(rate), why));
   lines += line("meanwhile", "reads and writes go on, and at every moment any m nodes may crash");
   return lines;
 }

@@ -123,14 +123,16 @@ TEST_CASE("a summary tells every count, bytes and seconds, and how to go on") {
   CHECK(has(text, "Write objects again whose shards are missing"));
 }
 
-TEST_CASE("a dry run tells bytes, memory, and the time if a rate is known") {
+TEST_CASE("a dry run tells bytes, memory, and the time") {
   Json report = report_in("done", "counting");
   Json transitions = {{"transitions", Json::array()}};
   std::string text = forecast_of(report, transitions);
   CHECK(has(text, "to transition  6 objects, 6.0 MiB\n"));
   CHECK(has(text, "network        4.0 MiB: 3.0 MiB read, 1.0 MiB sent\n"));
   CHECK(has(text, "parities       4.0 MiB before, 3.0 MiB after: 1.0 MiB less\n"));
-  CHECK(has(text, "time           no estimate without --rate\n"));
+  CHECK(has(text,
+            "time           about 0.0 s at 100.0 MiB/s, an assumption: no transition was run yet, "
+            "and there is no --rate\n"));
   CHECK(has(text, "at every moment any m nodes may crash"));
 
   transitions["transitions"] = {report_in("done"), report_in("running")};
