@@ -91,6 +91,8 @@ Result<Json> parse_object(std::string_view body) {
     json = Json::parse(body);
   } catch (const Json::parse_error& error) {
     return fail(ErrorCode::kInvalid, "byte {} of the body: it is no JSON", error.byte);
+  } catch (const Json::exception& error) {  // a number beyond all
+    return fail(ErrorCode::kInvalid, "the body: {}", error.what());
   }
   if (!json.is_object()) return fail(ErrorCode::kInvalid, "the body is no JSON object");
   return json;

@@ -44,6 +44,7 @@ TEST_CASE("the body of a transition names what to take where; the rest has defau
 TEST_CASE("a wrong body is refused with where and why") {
   CHECK(refusal_of("") == "byte 1 of the body: it is no JSON");
   CHECK(refusal_of(R"({"all": true, "to": })") == "byte 21 of the body: it is no JSON");
+  CHECK(refusal_of(R"({"all": true, "to": 5, "rate": 1e999})").starts_with("the body: "));
   CHECK(refusal_of("[]") == "the body is no JSON object");
   CHECK(refusal_of(R"({"all": true})") == "to: is missing");
   CHECK(refusal_of(R"({"to": 5})") == "key, prefix, all: give one of them");
