@@ -118,7 +118,8 @@ void check_pool(const Config& config, const PoolConfig& pool, size_t domains,
     problems.report(path + ".inline_max_bytes", "is {}, above max_object_bytes ({})",
                     pool.inline_max_bytes, config.max_object_bytes);
   }
-  if (config.segment_bytes / pool.scheme.k_prime > kMaxShardBytes) {
+  // The largest are parities in state narrow.
+  if (config.segment_bytes / pool.scheme.k > kMaxShardBytes) {
     problems.report("segment_bytes", "is {}: a shard of {} would be above {} bytes",
                     config.segment_bytes, scheme, kMaxShardBytes);
   }

@@ -125,6 +125,11 @@ TEST_CASE("pools must be distinct and cover all keys", "[config]") {
   CHECK(line_error("max_object_bytes: 8KiB")
             .ends_with("pools.0.inline_max_bytes: is 16384, above max_object_bytes (8192)"));
   CHECK(line_error("segment_bytes: 64MiB").starts_with("f:8: segment_bytes: is 67108864: a shard"));
+  // Narrow parities are the largest shards: 32 MiB / 4, though 32 MiB / 5 would do.
+  CHECK(line_error("segment_bytes: 32MiB\npools: [{prefix: '', scheme: 'ers:4,1,5'}]")
+            .starts_with("f:8: segment_bytes: is 33554432: a shard"));
+  CHECK(parse_config(kNodes + "segment_bytes: 28MiB\npools: [{prefix: '', scheme: 'ers:4,1,5'}]\n",
+                     "f", {}));
 }
 
 TEST_CASE("addresses beyond loopback need insecure: true", "[config]") {
