@@ -27,6 +27,17 @@ std::expected<RecordContent, Status> concatenate(const RecordApplyRequest& reque
                                                                : given.value + old.value);
 }
 
+// The same value in other shards: whatever the data says of itself stays.
+bool is_reshaped(const RecordContent& old, const RecordContent& given) {
+  return old.kind == RecordKind::kStriped && given.kind == RecordKind::kStriped &&
+         old.scheme == given.scheme && old.size == given.size &&
+         std::ranges::equal(old.segments, given.segments, [](const Segment& a, const Segment& b) {
+           return a.data_txid == b.data_txid && a.number == b.number && a.length == b.length &&
+                  a.block_bytes == b.block_bytes && a.crc32c == b.crc32c &&
+                  a.placement.size() == b.placement.size();
+         });
+}
+
 }  // namespace
 
 std::optional<Status> check_condition(const RecordApplyRequest& request, const Record* current,
@@ -75,9 +86,7 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
     return content;
   }
   if (request.mutation == Mutation::kReshape) {
-    if (old.kind != RecordKind::kStriped || old.size != given.size) {
-      return std::unexpected(Status::kConditionFailed);
-    }
+    if (!is_reshaped(old, given)) return std::unexpected(Status::kConditionFailed);
     RecordContent content = old;
     content.segments = std::move(given.segments);
     return content;

@@ -1,5 +1,8 @@
 #include "server-patches/node/format/messages.h"
 
+#include <algorithm>
+#include <functional>
+
 namespace elastripe::node {
 namespace {
 
@@ -66,6 +69,11 @@ std::vector<uint16_t> read_numbers(Reader& in) {
   std::vector<uint16_t> numbers(in.count<uint16_t>(sizeof(uint16_t)));
   for (uint16_t& number : numbers) number = in.u16();
   return numbers;
+}
+
+// Ascending, each number once.
+bool is_set(const std::vector<uint16_t>& numbers) {
+  return std::ranges::adjacent_find(numbers, std::greater_equal{}) == numbers.end();
 }
 
 void write_names(Writer& w, std::string& out, const std::vector<ShardName>& names) {
@@ -391,6 +399,8 @@ Decoded<ShardBuildRequest> decode<ShardBuildRequest>(ByteView bytes) {
   for (auto& block : m.blocks) {
     block.old = read_numbers(in);
     block.deltas = read_numbers(in);
+    // Else one frame could name a block any number of times.
+    if (!is_set(block.old) || !is_set(block.deltas)) in.fail();
   }
   return finish(in, std::move(m), "SHARD_BUILD");
 }

@@ -1,4 +1,6 @@
 // RECORD_APPLY: versions, fences, attempts, conditions, mutations; rules 5-7 and 9.
+#include <functional>
+
 #include "tests/unit/node/node_fixture.h"
 
 namespace elastripe::node::test {
@@ -61,6 +63,45 @@ TEST_CASE("with fewer homes than m+1 the last of them decides") {
   REQUIRE(status(only.read("key", Role::kTail)) == "OK");
   TestNode none({});
   REQUIRE(status(none.set("key", "v")) == "NOT_HOME");
+}
+
+TEST_CASE("a reshape changes state, parities and nodes of the segments, and nothing else") {
+  TestNode node;
+  const RecordContent content = striped_content();
+  auto request = node.request("key", Mutation::kSet);
+  const RecordMeta first = meta_of(node.apply(request, content));
+
+  const auto reshape = [&](const RecordContent& given) {
+    request = node.request("key", Mutation::kReshape);
+    request.condition = Condition::kIfVersion;
+    request.condition_argument = record_of(node.read("key")).meta.version;
+    return node.apply(request, given);
+  };
+  RecordContent next = content;
+  next.segments[0].state = coding::State::kWide;
+  next.segments[0].generation = 1;
+  next.segments[0].parity_txid = {3, 4};
+  next.segments[0].placement = {0, 1, 5};
+  const RecordMeta second = meta_of(reshape(next));
+  CHECK(second.version > first.version);
+  CHECK(second.value_version == first.value_version);
+  CHECK(record_of(node.read("key")).content == next);
+
+  const std::vector<std::function<void(RecordContent&)>> others = {
+      [](RecordContent& c) { c.size = 99; },
+      [](RecordContent& c) { c.scheme.layout = coding::LayoutKind::kSrs; },
+      [](RecordContent& c) { c.segments.emplace_back(c.segments[0]); },
+      [](RecordContent& c) { c.segments[0].data_txid = {5, 6}; },
+      [](RecordContent& c) { c.segments[0].number = 1; },
+      [](RecordContent& c) { c.segments[0].crc32c = 1; },
+  };
+  for (size_t i = 0; i < others.size(); ++i) {
+    INFO(i);
+    RecordContent other = next;
+    others[i](other);
+    CHECK(status(reshape(other)) != "OK");
+    CHECK(record_of(node.read("key")).content == next);
+  }
 }
 
 TEST_CASE("a read with the right version costs no record") {

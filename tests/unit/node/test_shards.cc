@@ -210,6 +210,9 @@ TEST_CASE("a shard is built out of blocks of an older one and of deltas") {
     CHECK(status(build(node, kShard, other, {{{0}, {2}}}, "12345678")) == "INVALID");
     CHECK(status(build(node, kShard, other, {{{0}, {0}}}, "12345")) == "INVALID");
     CHECK(status(build(node, kShard, other, {}, "")) == "INVALID");
+    // a block named again and again would cost time without end
+    CHECK(status(build(node, kShard, other, {{{0, 0}, {}}}, "")) == "INVALID");
+    CHECK(status(build(node, kShard, other, {{{}, {1, 0}}}, "12345678")) == "INVALID");
     CHECK(status(read(node, other)) == "NOT_HERE");
   }
   SECTION("a bad page of the source is told, and nothing is built from it") {
