@@ -176,28 +176,4 @@ void TransitionCoder::combine_piece(size_t begin, size_t end) {
   }
 }
 
-std::expected<void, std::string> apply_deltas(std::span<const TransitionPlan::Codeword> codewords,
-                                              size_t block_bytes,
-                                              std::span<const std::byte> old_parity,
-                                              std::span<const std::byte> deltas,
-                                              std::span<std::byte> new_parity) {
-  if (new_parity.size() != codewords.size() * block_bytes) {
-    return std::unexpected("new parity shard of another length");
-  }
-  for (size_t c = 0; c < codewords.size(); ++c) {
-    const auto sum = new_parity.subspan(c * block_bytes, block_bytes);
-    std::ranges::fill(sum, std::byte{0});
-    for (const auto& [indices, source] :
-         {std::pair{&codewords[c].old, old_parity}, std::pair{&codewords[c].deltas, deltas}}) {
-      for (const uint16_t i : *indices) {
-        if ((size_t{i} + 1) * block_bytes > source.size()) {
-          return std::unexpected("the deltas do not fit the parity shard");
-        }
-        multiply_add(1, source.subspan(i * block_bytes, block_bytes), sum);
-      }
-    }
-  }
-  return {};
-}
-
 }  // namespace elastripe::coding

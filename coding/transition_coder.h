@@ -1,5 +1,5 @@
 // Computes what a transition sends, in slices: the deltas (execution `delta`) or the new parities
-// (execution `proxy`) of one segment. And what a parity node makes of deltas.
+// (execution `proxy`) of one segment. What a parity node makes of deltas is SHARD_BUILD's part.
 //
 //   auto coder = TransitionCoder::deltas(codec, plan, block_bytes, blocks, deltas);
 //   while (coder->step(kStepBytes)) co_await turn;
@@ -78,14 +78,5 @@ class TransitionCoder {
   size_t sum_ = 0;       // the next one to work on
   size_t position_ = 0;  // the next byte of its blocks
 };
-
-// What a parity node does with its old parity shard and the deltas for it: block c of the new shard
-// is the XOR of blocks codewords[c].old of the old one and codewords[c].deltas of the deltas. Fails
-// if an index or a size does not fit. `codewords` is TransitionPlan::codewords; blocks are ignored.
-std::expected<void, std::string> apply_deltas(std::span<const TransitionPlan::Codeword> codewords,
-                                              size_t block_bytes,
-                                              std::span<const std::byte> old_parity,
-                                              std::span<const std::byte> deltas,
-                                              std::span<std::byte> new_parity);
 
 }  // namespace elastripe::coding
