@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kPollMs = 250;
 constexpr int kPollsPerLine = 20;  // where there is no terminal
-constexpr int kTries = 5;          // of a poll
+constexpr int kTries = 5;          // of a request
 
 struct Arguments {
   std::string key;
@@ -89,10 +89,12 @@ class Display {
   TransitionPace pace_;
 };
 
-Result<Json> poll(const AdminClient& admin, const std::string& path) {
+// What may be asked more than once.
+template <class Request>
+Result<Json> ask(const Request& request) {
   for (int tries = 1;; ++tries) {
-    auto report = admin.get(path);
-    if (report || tries == kTries) return report;
+    auto answer = request();
+    if (answer || tries == kTries) return answer;
     wait_a_moment();
   }
 }
@@ -105,13 +107,13 @@ Result<Json> watch(const AdminClient& admin, Json report) {
   while (is_running(report)) {
     if (stop_asked != 0 && !cancel_sent) {
       display.say("cancelling: objects that have begun are finished first");
-      const auto answer = admin.post(path + "/cancel", "transition");
+      const auto answer = ask([&] { return admin.post(path + "/cancel", "transition"); });
       if (!answer) return std::unexpected(answer.error());
       cancel_sent = true;
     }
     display.show(report);
     wait_a_moment();
-    auto next = poll(admin, path);
+    auto next = ask([&] { return admin.get(path); });
     if (!next) {
       display.clear();
       return fail("{}; the proxy may have ended, and the transition with it: run it again to go on",
