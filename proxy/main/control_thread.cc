@@ -1,5 +1,8 @@
 #include "proxy/main/control_thread.h"
 
+#include <coroutine>
+#include <optional>
+
 #include "proxy/base/log.h"
 
 namespace elastripe {
@@ -9,8 +12,6 @@ using std::chrono::milliseconds;
 
 constexpr uint64_t kStagedBytes = 16 << 20;
 constexpr uint64_t kCacheBytes = 1 << 20;
-// A segment at a time: objects of a GiB take their time.
-constexpr auto kScrubTimeout = std::chrono::seconds(12);
 
 DeciderSettings decider_settings(const Config& config) {
   DeciderSettings settings;
@@ -31,6 +32,26 @@ std::vector<std::string> node_names(const Config& config) {
   for (const NodeConfig& node : config.nodes) names.push_back(node.name);
   return names;
 }
+
+// Suspends a flow of one thread until MaintenanceThread has done its part; resumed on `loop`.
+struct ScrubElsewhere {
+  MaintenanceThread& maintenance;
+  Loop& loop;
+  std::string key;
+  std::optional<Result<ScrubReport>> report = std::nullopt;
+
+  bool await_ready() const { return false; }
+  bool await_suspend(std::coroutine_handle<> waiter) {
+    const auto started =
+        maintenance.scrub(std::move(key), [this, waiter](Result<ScrubReport> done) {
+          report.emplace(std::move(done));
+          loop.post([waiter] { waiter.resume(); });
+        });
+    if (!started) report.emplace(fail(started.error()));
+    return started.has_value();
+  }
+  Result<ScrubReport> await_resume() { return std::move(*report); }
+};
 
 }  // namespace
 
@@ -62,11 +83,7 @@ AdminSources ControlThread::admin_sources() {
             return inspect_object(ops, std::move(key),
                                   ops.clock.now() + ops.settings.request_timeout);
           },
-      .scrub =
-          [this](std::string key) {
-            OpsContext& ops = environment_.ops();
-            return scrub_object(ops, std::move(key), ops.clock.now() + kScrubTimeout);
-          },
+      .scrub = [this](std::string key) { return scrub(std::move(key)); },
       .accept_loss = [this] { return decider_.accept_loss(); },
       .start_transition =
           [this](TransitionJobSpec spec) { return maintenance_.start_transition(std::move(spec)); },
@@ -74,6 +91,10 @@ AdminSources ControlThread::admin_sources() {
       .cancel_transition = [this](uint64_t id) { return maintenance_.cancel_transition(id); },
       .version = shared_.stats.version,
       .host = shared_.config.admin.host};
+}
+
+Task<Result<ScrubReport>> ControlThread::scrub(std::string key) {
+  co_return co_await ScrubElsewhere{maintenance_, environment_.loop(), std::move(key)};
 }
 
 void ControlThread::start() {

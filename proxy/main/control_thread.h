@@ -24,6 +24,7 @@ class ControlThread {
 
  private:
   AdminSources admin_sources();
+  Task<Result<ScrubReport>> scrub(std::string key);
   Task<void> run_decider();
   Task<void> finish();
   void shut_down();

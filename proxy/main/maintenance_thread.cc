@@ -66,6 +66,25 @@ Task<void> MaintenanceThread::finish() {
   environment_.loop().stop();
 }
 
+Result<void> MaintenanceThread::scrub(std::string key,
+                                      std::function<void(Result<ScrubReport>)> done) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return fail(ErrorCode::kUnavailable, "shutting down");
+  // Before whatever begin_shutdown() posts, so it runs, and is joined.
+  environment_.loop().post([this, key = std::move(key), done = std::move(done)] {
+    if (!flows_.try_spawn(run_scrub(key, done))) {
+      done(fail(ErrorCode::kUnavailable, "shutting down"));
+    }
+  });
+  return {};
+}
+
+Task<void> MaintenanceThread::run_scrub(std::string key,
+                                        std::function<void(Result<ScrubReport>)> done) {
+  OpsContext& ops = environment_.ops();
+  done(co_await scrub_object(ops, std::move(key), ops.clock.now() + ops.settings.request_timeout));
+}
+
 Result<TransitionReport> MaintenanceThread::start_transition(TransitionJobSpec spec) {
   const std::lock_guard lock(mutex_);
   if (closed_) return fail(ErrorCode::kUnavailable, "shutting down");

@@ -1,7 +1,8 @@
-// MaintenanceThread: long work on stored objects (transitions), on a loop and channels of its own,
-// so that neither heartbeats nor clients wait behind it.
+// MaintenanceThread: long work on stored objects (transitions, scrubs), on a loop and channels of
+// its own, so that neither heartbeats nor clients wait behind it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "proxy/admin/transition_report.h"
 #include "proxy/base/published.h"
 #include "proxy/main/flow_environment.h"
+#include "proxy/ops/scrub.h"
 
 namespace elastripe {
 
@@ -27,6 +29,10 @@ class MaintenanceThread : private Timer {
   void begin_shutdown();  // any thread; ends the waits of what is running as cancelled
   void join();
 
+  // Any thread. `done` is called on this one, once, unless it fails at once: kUnavailable at
+  // shutdown.
+  Result<void> scrub(std::string key, std::function<void(Result<ScrubReport>)> done);
+
   // Any thread, until it is destroyed. kConflict while another job is running, naming it;
   // kUnavailable at shutdown.
   Result<TransitionReport> start_transition(TransitionJobSpec spec);
@@ -38,6 +44,7 @@ class MaintenanceThread : private Timer {
  private:
   void on_timer() override;  // publishes
   void publish_report();
+  Task<void> run_scrub(std::string key, std::function<void(Result<ScrubReport>)> done);
   Task<void> run_job(uint64_t id, TransitionJobSpec spec);
   void count(const TransitionEnd& end);
   Task<void> finish();

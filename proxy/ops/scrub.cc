@@ -63,9 +63,15 @@ Task<ShardsRead> read_shards(OpsContext& ops, MapPtr map, const coding::Scheme& 
   co_return read;
 }
 
-// The checksum is of the object's bytes in their order.
-bool matches_checksum(const ShardsRead& read, const Segment& segment) {
-  if (segment.crc32c == 0) return true;
+Task<Result<void>> next_turn(OpsContext& ops) {
+  if (co_await ops.clock.sleep_until(ops.clock.now())) co_return Result<void>{};
+  co_return fail(ErrorCode::kCancelled, "shutting down");
+}
+
+// The checksum is of the object's bytes in their order. In slices.
+Task<Result<bool>> matches_checksum(OpsContext& ops, const ShardsRead& read,
+                                    const Segment& segment) {
+  if (segment.crc32c == 0) co_return true;
   Buffer object = Buffer::allocate(segment.length);
   for (size_t i = 0; i < read.data_shards(); ++i) {
     ByteView shard = read.shards[i].bytes();
@@ -76,7 +82,14 @@ bool matches_checksum(const ShardsRead& read, const Segment& segment) {
       shard = shard.subspan(extent.bytes + extent.zeros);
     }
   }
-  return crc32c(object.bytes()) == segment.crc32c;
+  uint32_t crc = 0;
+  for (ByteView rest = object.bytes(); !rest.empty();) {
+    const size_t slice = std::min(rest.size(), coding::kStepBytes);
+    crc = crc32c(rest.first(slice), crc);
+    rest = rest.subspan(slice);
+    if (auto turn = co_await next_turn(ops); !turn) co_return fail(turn.error());
+  }
+  co_return crc == segment.crc32c;
 }
 
 // Computes all parities again, in slices, and names those that differ.
@@ -95,9 +108,7 @@ Task<Result<std::vector<uint8_t>>> find_wrong(OpsContext& ops, const ShardsRead&
       read.geometry, coding::encode_plan(read.codec(), segment.state), shards, rebuilt);
   if (!coder) co_return fail(ErrorCode::kInvalid, "{}", coder.error());
   while (coder->step(coding::kStepBytes)) {
-    if (!co_await ops.clock.sleep_until(ops.clock.now())) {
-      co_return fail(ErrorCode::kCancelled, "shutting down");
-    }
+    if (auto turn = co_await next_turn(ops); !turn) co_return fail(turn.error());
   }
   std::vector<uint8_t> wrong;
   for (size_t i = read.data_shards(); i < shards.size(); ++i) {
@@ -109,12 +120,13 @@ Task<Result<std::vector<uint8_t>>> find_wrong(OpsContext& ops, const ShardsRead&
 }
 
 Task<Result<SegmentScrub>> scrub_segment(OpsContext& ops, MapPtr map, RecordPtr record,
-                                         size_t index, TimePoint deadline) {
+                                         size_t index) {
   const coding::Scheme& scheme = record->content.scheme;
   const Segment& segment = record->content.segments[index];
   const auto geometry = geometry_of(scheme, segment);
   if (!geometry) co_return fail(geometry.error());
   const auto permit = co_await ops.staged_bytes.acquire(bytes_of(*geometry, segment));
+  const TimePoint deadline = ops.clock.now() + ops.settings.request_timeout;
   const ShardsRead read = co_await read_shards(ops, map, scheme, segment, *geometry, deadline);
   SegmentScrub scrub;
   for (size_t i = 0; i < read.outcomes.size(); ++i) {
@@ -126,7 +138,9 @@ Task<Result<SegmentScrub>> scrub_segment(OpsContext& ops, MapPtr map, RecordPtr 
     if (read.outcomes[i] == ShardRead::kUnreachable) scrub.unreachable.push_back(shard);
   }
   if (!read.has_all_data()) co_return scrub;
-  scrub.data_matches = matches_checksum(read, segment);
+  const auto matches = co_await matches_checksum(ops, read, segment);
+  if (!matches) co_return fail(matches.error());
+  scrub.data_matches = *matches;
   auto wrong = co_await find_wrong(ops, read, segment);
   if (!wrong) co_return fail(wrong.error());
   scrub.wrong = std::move(*wrong);
@@ -147,7 +161,7 @@ Task<Result<MaybeReport>> try_scrub(OpsContext& ops, MapPtr map, std::string key
   report.record = tail->record;
   const std::vector<Segment>& segments = report.record->content.segments;
   for (size_t i = 0; i < segments.size(); ++i) {
-    auto scrub = co_await scrub_segment(ops, map, report.record, i, deadline);
+    auto scrub = co_await scrub_segment(ops, map, report.record, i);
     if (!scrub) co_return fail(scrub.error());
     report.segments.push_back(std::move(*scrub));
   }

@@ -32,7 +32,8 @@ struct ScrubReport {
 };
 
 // Looks at one version of the object, segment by segment; whoever overwrites it or takes it to
-// another k meanwhile makes it start again. Memory: one segment's shards, out of ops.staged_bytes.
+// another k meanwhile makes it start again, until the deadline; each segment has request_timeout.
+// Memory: one segment's shards, out of ops.staged_bytes.
 // Errors: as of reads.
 Task<Result<ScrubReport>> scrub_object(OpsContext& ops, std::string key, TimePoint deadline);
 
