@@ -137,10 +137,24 @@ Json spec_json(const TransitionJobSpec& spec) {
 Json work_json(const TransitionWork& work) {
   return {{"objects", work.objects},
           {"object_bytes", work.object_bytes},
+          {"read_blocks", work.traffic.blocks_read},
+          {"sent_blocks", work.traffic.blocks_sent},
           {"read_bytes", work.traffic.bytes_read},
           {"sent_bytes", work.traffic.bytes_sent},
           {"parity_bytes_before", work.parity.before},
           {"parity_bytes_after", work.parity.after}};
+}
+
+// Seconds, to the microsecond.
+Json times_json(const DurationSummary& times) {
+  const auto seconds = [](Duration duration) {
+    return std::round(std::chrono::duration<double>(duration).count() * 1e6) / 1e6;
+  };
+  return {{"mean", seconds(times.mean())},
+          {"p50", seconds(times.quantile(0.5))},
+          {"p90", seconds(times.quantile(0.9))},
+          {"p99", seconds(times.quantile(0.99))},
+          {"max", seconds(times.most())}};
 }
 
 Json counts_json(const TransitionCounts& counts) {
@@ -173,6 +187,7 @@ Json report_json(const TransitionReport& report) {
           {"planned", work_json(progress.planned)},
           {"done", work_json(progress.done)},
           {"settled_bytes", progress.settled_bytes},
+          {"object_seconds", times_json(progress.object_times)},
           {"problems", problems}};
 }
 

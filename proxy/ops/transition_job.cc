@@ -293,11 +293,15 @@ Task<Result<void>> TransitionJob::wait_for_turn(uint64_t bytes) {
 
 Task<void> TransitionJob::transition(std::string key, Direction direction, TransitionWork work,
                                      Semaphore::Permit slot) {
+  const TimePoint begun = ops_.clock.now();
   TransitionTraffic spent;
   TransitionRequest request = request_for(key);
   request.spent = &spent;
   const auto outcome = co_await transition_object(ops_, std::move(request));
   progress_.done.traffic += spent;
+  if (outcome && outcome->status == TransitionStatus::kTransitioned) {
+    progress_.object_times.add(ops_.clock.now() - begun);
+  }
   progress_.settled_bytes += work.traffic.bytes();
   if (outcome) {
     count(*outcome, work, key);

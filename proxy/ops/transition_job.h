@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "proxy/ops/duration_summary.h"
 #include "proxy/ops/transition.h"
 
 namespace elastripe {
@@ -78,6 +79,7 @@ struct TransitionProgress {
   uint64_t partitions = 0;     // to walk
   uint64_t partitions_done = 0;
   Duration elapsed{};
+  DurationSummary object_times;  // of those transitioned, each from its start to its commit
   std::vector<TransitionProblem> problems;  // the first kMaxProblems: refused or failed
 };
 

@@ -81,6 +81,8 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   progress.counts.skipped["inline"] = 2;
   progress.counts.refused = 1;
   progress.planned.objects = 6;
+  progress.planned.traffic.blocks_read = 10;
+  progress.planned.traffic.blocks_sent = 5;
   progress.planned.traffic.bytes_read = 100;
   progress.planned.traffic.bytes_sent = 50;
   progress.planned.parity = {30, 20};
@@ -88,6 +90,7 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   progress.partitions = 16;
   progress.partitions_done = 12;
   progress.elapsed = std::chrono::milliseconds(1500);
+  progress.object_times.add(std::chrono::microseconds(2500));
   progress.problems.push_back({"a/\xff", "shard 1 is missing"});
   const json shown = json::parse(transition_json(report));
   CHECK(shown["id"] == 7);
@@ -100,6 +103,8 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   CHECK(shown["spec"]["execution"] == "delta");
   CHECK(shown["counts"]["transitioned"] == 5);
   CHECK(shown["counts"]["skipped"] == json({{"inline", 2}}));
+  CHECK(shown["planned"]["read_blocks"] == 10);
+  CHECK(shown["planned"]["sent_blocks"] == 5);
   CHECK(shown["planned"]["read_bytes"] == 100);
   CHECK(shown["planned"]["sent_bytes"] == 50);
   CHECK(shown["planned"]["parity_bytes_before"] == 30);
@@ -107,6 +112,9 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   CHECK(shown["settled_bytes"] == 125);
   CHECK(shown["partitions"] == json({{"total", 16}, {"done", 12}}));
   CHECK(shown["seconds"] == 1.5);
+  for (const char* figure : {"mean", "p50", "p90", "p99", "max"}) {
+    CHECK(shown["object_seconds"][figure] == 0.0025);
+  }
   CHECK(shown["problems"][0] == json({{"key", "a/\\xff"}, {"reason", "shard 1 is missing"}}));
 
   progress.cancelling = true;

@@ -214,6 +214,24 @@ TEST_CASE("a job is no faster than its rate") {
   CHECK(progress.elapsed <= 45s);
 }
 
+TEST_CASE("a job tells how long its objects took, without the time that they waited") {
+  Serving s;
+  for (int i = 0; i < 20; ++i) s.put("key" + std::to_string(i), 3000);
+  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
+  const auto dry = s.run({.to = 5, .dry_run = true}).object_times;
+  CHECK(dry.count() == 0);
+  CHECK(dry.most() == Duration::zero());
+  const auto times = s.run({.to = 5, .rate = whole / 40}).object_times;
+  CHECK(times.count() == 20);
+  CHECK(times.quantile(0) > Duration::zero());
+  CHECK(times.quantile(0.5) <= times.quantile(0.99));
+  CHECK(times.quantile(1) == times.most());
+  CHECK(times.mean() <= times.most());
+  CHECK(times.most() < 2s);  // a turn comes every two
+  const auto none = s.run({.to = 5}).object_times;
+  CHECK(none.count() == 0);
+}
+
 TEST_CASE("a cancelled job ends what is running and begins nothing more") {
   Serving s;
   for (int i = 0; i < 20; ++i) s.put("key" + std::to_string(i), 3000);
