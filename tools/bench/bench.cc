@@ -15,6 +15,8 @@
 #include "tools/bench/load.h"
 #include "tools/bench/servers.h"
 #include "tools/bench/statistics.h"
+#include "tools/bench/transition_bench.h"
+#include "tools/bench/units.h"
 
 namespace elastripe::bench {
 namespace {
@@ -49,31 +51,6 @@ struct MemoryCase {
 
 std::atomic<bool> interrupted{false};
 void on_interrupt(int) { interrupted = true; }
-
-Result<size_t> parse_size(const std::string& text) {
-  size_t end = 0;
-  size_t number = 0;
-  try {
-    number = std::stoul(text, &end);
-  } catch (const std::exception&) {
-    return cli::fail("not a size: {}", text);
-  }
-  const std::string unit = text.substr(end);
-  size_t factor = 0;
-  if (unit.empty() || unit == "B") factor = 1;
-  if (unit == "K" || unit == "KiB") factor = 1 << 10;
-  if (unit == "M" || unit == "MiB") factor = 1 << 20;
-  if (factor == 0 || number == 0 || number * factor > client::kMaxObjectBytes) {
-    return cli::fail("not a size up to 64MiB: {}", text);
-  }
-  return number * factor;
-}
-
-std::string size_text(size_t bytes) {
-  if (bytes % (1 << 20) == 0) return fmt::format("{} MiB", bytes >> 20);
-  if (bytes % (1 << 10) == 0) return fmt::format("{} KiB", bytes >> 10);
-  return fmt::format("{} B", bytes);
-}
 
 // Stores new objects in one pool and sees how much more memory the nodes use.
 Result<MemoryCase> measure_memory(const Servers& servers, MemoryCase c, const std::string& prefix) {
@@ -306,7 +283,11 @@ void add_bench_command(CLI::App& app, cli::Globals& globals) {
       ->check(CLI::Range(1, 65000))
       ->capture_default_str();
   command->add_option("--output", arguments->output, "Also writes the JSON to this file");
-  command->callback([arguments, &globals] { report(globals, run(*arguments, globals.json)); });
+  add_transition_bench_command(*command, globals);
+  command->callback([arguments, command, &globals] {
+    if (!command->get_subcommands().empty()) return;
+    report(globals, run(*arguments, globals.json));
+  });
 }
 
 }  // namespace elastripe::bench

@@ -2,11 +2,9 @@
 
 #include <fmt/core.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <charconv>
 #include <map>
-#include <memory>
 
 namespace elastripe::bench {
 namespace {
@@ -24,14 +22,6 @@ uint64_t number_of(std::string_view text) {
 std::string inline_prefix(size_t scheme) { return fmt::format("inline{}/", scheme); }
 std::string striped_prefix(size_t scheme) { return fmt::format("striped{}/", scheme); }
 
-cli::Result<client::Client> connect_to(uint16_t port) {
-  client::Options options;
-  options.port = port;
-  auto client = client::Client::create(options);
-  if (!client) return cli::fail("{}", client.error().message);
-  return std::move(*client);
-}
-
 cli::Result<std::unique_ptr<Servers>> Servers::start(const ServerSettings& settings) {
   cli::ClusterSettings cluster_settings;
   cluster_settings.nodes = settings.nodes;
@@ -44,16 +34,9 @@ cli::Result<std::unique_ptr<Servers>> Servers::start(const ServerSettings& setti
     cluster_settings.pools.push_back({inline_prefix(i), settings.schemes[i], kInlineMaxBytes});
     cluster_settings.pools.push_back({striped_prefix(i), settings.schemes[i], 0});
   }
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "elastripe-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) return cli::fail("cannot make {}", pattern);
-
-  auto cluster = cli::LocalCluster::create(pattern, cluster_settings);
+  auto cluster = TemporaryCluster::start(cluster_settings);
   if (!cluster) return std::unexpected(cluster.error());
-  std::unique_ptr<Servers> servers(new Servers(pattern, std::move(*cluster)));
-  if (auto done = servers->cluster_.start(servers->cluster_.names()); !done) {
-    return std::unexpected(done.error());
-  }
+  std::unique_ptr<Servers> servers(new Servers(std::move(*cluster)));
   if (auto done = servers->start_plain(settings.memory_mb); !done) {
     return std::unexpected(done.error());
   }
@@ -61,7 +44,7 @@ cli::Result<std::unique_ptr<Servers>> Servers::start(const ServerSettings& setti
 }
 
 cli::Result<> Servers::start_plain(int memory_mb) {
-  const int first = cluster_.settings().port + cluster_.settings().nodes + 2;
+  const int first = cluster_->settings().port + cluster_->settings().nodes + 2;
   for (int port = first; port < first + 100 && plain_port_ == 0; ++port) {
     if (cli::port_is_free("127.0.0.1", static_cast<uint16_t>(port))) {
       plain_port_ = static_cast<uint16_t>(port);
@@ -69,7 +52,7 @@ cli::Result<> Servers::start_plain(int memory_mb) {
   }
   const auto bin = cli::own_directory();
   if (!bin) return std::unexpected(bin.error());
-  const auto log = dir_ / "plain.log";
+  const auto log = cluster_->dir() / "plain.log";
   const auto process = cli::spawn_detached(
       {*bin / "elastripe-node", "--plain", "-p", std::to_string(plain_port_), "-U", "0", "-l",
        "127.0.0.1", "-m", std::to_string(memory_mb), "-I", "64m", "-t", "2", "-u", "root"},
@@ -85,15 +68,12 @@ cli::Result<> Servers::start_plain(int memory_mb) {
 
 Servers::~Servers() {
   if (plain_.pid > 0) cli::send_signal(plain_, SIGKILL);
-  [[maybe_unused]] const auto killed = cluster_.stop(cluster_.names());
-  std::error_code ignored;
-  std::filesystem::remove_all(dir_, ignored);
 }
 
 cli::Result<uint64_t> Servers::used_bytes() const {
   uint64_t total = 0;
-  for (int i = 0; i < cluster_.settings().nodes; ++i) {
-    auto client = connect_to(static_cast<uint16_t>(cluster_.settings().port + 1 + i));
+  for (int i = 0; i < cluster_->settings().nodes; ++i) {
+    auto client = connect_to(cluster_->node_port(i));
     if (!client) return std::unexpected(client.error());
     const auto rows = client->stats("slabs");
     if (!rows) return cli::fail("stats slabs of n{}: {}", i, rows.error().message);

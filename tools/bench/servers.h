@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "client-lib/client.h"
-#include "tools/cli/local_cluster.h"
+#include "tools/bench/temporary_cluster.h"
 
 namespace elastripe::bench {
 
@@ -33,23 +32,19 @@ class Servers {
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;
 
-  uint16_t proxy_port() const { return static_cast<uint16_t>(cluster_.settings().port); }
+  uint16_t proxy_port() const { return cluster_->proxy_port(); }
   uint16_t plain_port() const { return plain_port_; }
 
   // Memory in use on all nodes: chunks that hold an item times their size, as `stats slabs` says.
   cli::Result<uint64_t> used_bytes() const;
 
  private:
-  Servers(std::filesystem::path dir, cli::LocalCluster cluster)
-      : dir_(std::move(dir)), cluster_(std::move(cluster)) {}
+  explicit Servers(std::unique_ptr<TemporaryCluster> cluster) : cluster_(std::move(cluster)) {}
   cli::Result<> start_plain(int memory_mb);
 
-  std::filesystem::path dir_;
-  cli::LocalCluster cluster_;
+  std::unique_ptr<TemporaryCluster> cluster_;
   cli::ProcessId plain_;
   uint16_t plain_port_ = 0;
 };
-
-cli::Result<client::Client> connect_to(uint16_t port);
 
 }  // namespace elastripe::bench

@@ -102,6 +102,13 @@ Result<Json> AdminClient::json_of(const Result<Answer>& answer) const {
 
 Result<Json> AdminClient::get(const std::string& path) const { return json_of(request(path)); }
 
+Result<std::string> AdminClient::text(const std::string& path) const {
+  auto answer = request(path);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->status / 100 != 2) return fail("{}", reason_of(answer->body));
+  return std::move(answer->body);
+}
+
 Result<Json> AdminClient::act(const std::string& action) const {
   return json_of(request("/v1/" + action, action));
 }

@@ -17,6 +17,8 @@ class AdminClient {
   // The body of a successful answer, its fields in the proxy's order. A refusal's error is the
   // reason that the proxy gives.
   Result<nlohmann::ordered_json> get(const std::string& path) const;
+  // The same of what is no JSON: /metrics.
+  Result<std::string> text(const std::string& path) const;
   // POST /v1/ACTION.
   Result<nlohmann::ordered_json> act(const std::string& action) const;
   // POST of a body to a path, with the header that names the action.

@@ -3,8 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -90,29 +88,6 @@ Result<> write_text(const std::filesystem::path& path, const std::string& text) 
   file.close();
   if (!file) return fail("cannot write {}", path.string());
   return {};
-}
-
-// Runs a command to its end; its output and whether it said success.
-struct Finished {
-  bool ok = false;
-  std::string output;
-};
-Finished run(const std::vector<std::string>& argv) {
-  std::string line;
-  for (const std::string& word : argv) {
-    std::string escaped;
-    for (char c : word) escaped += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += "'" + escaped + "' ";
-  }
-  Finished finished;
-  std::FILE* pipe = ::popen((line + "2>&1").c_str(), "r");
-  if (pipe == nullptr) return finished;
-  std::array<char, 4096> chunk{};
-  for (size_t count = 0; (count = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
-    finished.output.append(chunk.data(), count);
-  }
-  finished.ok = ::pclose(pipe) == 0;
-  return finished;
 }
 
 // What start() writes; other files of the directory are not ours.
@@ -226,13 +201,13 @@ Result<> LocalCluster::check_config() const {
   std::error_code error;
   std::string place = std::filesystem::temp_directory_path(error) / "elastripe-XXXXXX";
   if (error || ::mkdtemp(place.data()) == nullptr) return fail("no room for temporary files");
-  const Finished finished = [&]() -> Finished {
+  const FinishedCommand finished = [&]() -> FinishedCommand {
     const LocalCluster draft(place, settings_);
     auto argv = draft.command_of(kProxyName);
     if (!argv) return {false, argv.error()};
     if (auto done = draft.write_files(); !done) return {false, done.error()};
     argv->emplace_back("--check-config");
-    return run(*argv);
+    return run_to_end(*argv);
   }();
   std::filesystem::remove_all(place, error);
   if (finished.ok) return {};

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <fstream>
@@ -95,6 +97,24 @@ Result<ProcessId> spawn_detached(const std::vector<std::string>& argv,
   const auto stat = read_stat(pid);
   if (!stat) return fail("{} ended at once", argv[0]);
   return ProcessId{pid, stat->start_ticks};
+}
+
+FinishedCommand run_to_end(const std::vector<std::string>& argv) {
+  std::string line;
+  for (const std::string& word : argv) {
+    std::string escaped;
+    for (char c : word) escaped += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += "'" + escaped + "' ";
+  }
+  FinishedCommand finished;
+  std::FILE* pipe = ::popen((line + "2>&1").c_str(), "r");
+  if (pipe == nullptr) return finished;
+  std::array<char, 4096> chunk{};
+  for (size_t count = 0; (count = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
+    finished.output.append(chunk.data(), count);
+  }
+  finished.ok = ::pclose(pipe) == 0;
+  return finished;
 }
 
 bool is_running(const ProcessId& process) {

@@ -25,6 +25,13 @@ struct ProcessId {
 Result<ProcessId> spawn_detached(const std::vector<std::string>& argv,
                                  const std::filesystem::path& log);
 
+// Runs a command to its end; a shell finds it, but reads nothing in its words.
+struct FinishedCommand {
+  bool ok = false;     // it exited with 0
+  std::string output;  // of both kinds
+};
+FinishedCommand run_to_end(const std::vector<std::string>& argv);
+
 // True while that very process runs (a zombie does not).
 bool is_running(const ProcessId& process);
 

@@ -1,0 +1,70 @@
+#include "tools/bench/processor_time.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+namespace elastripe::bench {
+namespace {
+
+// Fields 14 and 15 of a stat file: ticks in user and in kernel mode.
+double seconds_of(const std::filesystem::path& stat) {
+  std::ifstream file(stat);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t close = text.rfind(')');  // of the name, which may hold anything
+  if (close == std::string::npos) return 0;
+  std::istringstream rest(text.substr(close + 1));
+  std::string skipped;
+  for (int field = 3; field <= 13; ++field) rest >> skipped;
+  double user = 0;
+  double kernel = 0;
+  rest >> user >> kernel;
+  return (user + kernel) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+std::map<pid_t, double> thread_seconds(pid_t process) {
+  std::map<pid_t, double> threads;
+  std::error_code error;
+  const std::filesystem::path tasks = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& entry : std::filesystem::directory_iterator(tasks, error)) {
+    threads[std::atoi(entry.path().filename().c_str())] = seconds_of(entry.path() / "stat");
+  }
+  return threads;
+}
+
+double process_seconds(pid_t process) {
+  return seconds_of("/proc/" + std::to_string(process) + "/stat");
+}
+
+double idle_seconds() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0;
+  double nice = 0;
+  double kernel = 0;
+  double idle = 0;
+  double waiting = 0;  // for a disk
+  file >> name >> user >> nice >> kernel >> idle >> waiting;
+  return (idle + waiting) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+double available_memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  double kib = 0;
+  std::string unit;
+  while (file >> name >> kib) {
+    std::getline(file, unit);
+    if (name == "MemAvailable:") return kib * 1024;
+  }
+  return 0;
+}
+
+}  // namespace elastripe::bench

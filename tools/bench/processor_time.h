@@ -1,0 +1,21 @@
+// What processes use of the processors, from /proc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+
+namespace elastripe::bench {
+
+// Seconds of processor time of each thread of a process, by thread; those that ended are not there.
+std::map<pid_t, double> thread_seconds(pid_t process);
+
+double process_seconds(pid_t process);
+
+// Seconds that the machine's processors had nothing to do, all together, since it was started.
+double idle_seconds();
+
+// Bytes that a new process could have without swapping (MemAvailable).
+double available_memory_bytes();
+
+}  // namespace elastripe::bench
