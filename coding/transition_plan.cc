@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bitset>
+#include <map>
+#include <mutex>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "coding/require.h"
@@ -176,6 +179,20 @@ std::expected<TransitionPlan, std::string> transition_plan(const Codec& codec, D
   std::ranges::sort(plan.old_codewords);  // each starts one codeword at most
   choose_deltas(sets, plan);
   return plan;
+}
+
+std::expected<const TransitionPlan*, std::string> transition_plan_for(
+    const Codec& codec, Direction direction, const TransitionOptions& options) {
+  using Key = std::tuple<const Codec*, Direction, TransitionOptions>;
+  static std::mutex mutex;
+  static auto& plans = *new std::map<Key, TransitionPlan>;  // leaked on purpose, as codecs are
+
+  const std::lock_guard lock(mutex);
+  const Key key{&codec, direction, options};
+  if (const auto known = plans.find(key); known != plans.end()) return &known->second;
+  auto plan = transition_plan(codec, direction, options);
+  if (!plan) return std::unexpected(std::move(plan.error()));
+  return &plans.emplace(key, std::move(*plan)).first->second;
 }
 
 TransitionCost transition_cost(const TransitionPlan& plan, int m) {

@@ -19,9 +19,10 @@
 // (execution `delta`): a parity node can XOR its own old parities and received deltas. A delta that
 // is the XOR of others is not sent: `deltas` is a basis over GF(2) of the codewords' deltas.
 //
-// Pure; any thread.
+// Any thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <expected>
 #include <string>
@@ -51,6 +52,8 @@ struct TransitionOptions {
   // Algorithm 4's choice of the stripe that a row's parities start. Off, for comparison: the one
   // that overlaps least (ERS Experiment 5).
   bool order_selection = true;
+
+  friend auto operator<=>(const TransitionOptions&, const TransitionOptions&) = default;
 };
 
 struct TransitionPlan {
@@ -73,6 +76,10 @@ struct TransitionPlan {
 // Fails for schemes without a transition: rs and rep.
 std::expected<TransitionPlan, std::string> transition_plan(const Codec& codec, Direction direction,
                                                            const TransitionOptions& options = {});
+
+// The same plan, made once for each codec, direction and options; lives as long as the process.
+std::expected<const TransitionPlan*, std::string> transition_plan_for(
+    const Codec& codec, Direction direction, const TransitionOptions& options = {});
 
 // Blocks that cross the network, reads and writes, for one segment.
 struct TransitionCost {

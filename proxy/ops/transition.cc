@@ -46,7 +46,7 @@ struct StagedWindow {
   RecordPtr record;
   Execution execution = Execution::kDelta;
   const Codec* codec = nullptr;
-  TransitionPlan plan;
+  const TransitionPlan* plan = nullptr;
   std::vector<StagedSegment> segments;
   TransitionTraffic traffic;
   std::string refusal;  // why it can not be done, for good
@@ -56,11 +56,11 @@ struct StagedWindow {
 using WindowPtr = std::shared_ptr<StagedWindow>;
 
 // The plan that `execution` carries out: the min rule pays where old parities travel.
-std::expected<TransitionPlan, std::string> plan_for(const Codec& codec, Direction direction,
-                                                    const TransitionRequest& request) {
-  return coding::transition_plan(codec, direction,
-                                 {.min_rule = request.execution == Execution::kProxy,
-                                  .order_selection = request.order_selection});
+std::expected<const TransitionPlan*, std::string> plan_for(const Codec& codec, Direction direction,
+                                                           const TransitionRequest& request) {
+  return coding::transition_plan_for(codec, direction,
+                                     {.min_rule = request.execution == Execution::kProxy,
+                                      .order_selection = request.order_selection});
 }
 
 // Blocks of one segment.
@@ -88,7 +88,7 @@ Result<TransitionTraffic> expected_traffic(const RecordContent& content,
   if (!codec) return fail(ErrorCode::kInvalid, "{}", codec.error());
   const auto plan = plan_for(**codec, need.direction, request);
   if (!plan) return fail(ErrorCode::kInvalid, "{}", plan.error());
-  const auto blocks = blocks_on_wire(*plan, content.scheme.m, request.execution);
+  const auto blocks = blocks_on_wire(**plan, content.scheme.m, request.execution);
   for (const Segment& segment : content.segments) {
     if (segment.state == coding::state_after(need.direction)) continue;
     traffic += {blocks.read, blocks.sent, blocks.read * segment.block_bytes,
@@ -123,8 +123,8 @@ struct BlockRun {
 std::vector<BlockRun> data_runs(const StagedWindow& window, StagedSegment& segment) {
   const coding::Layout& layout = window.codec->layout();
   std::vector<std::pair<std::pair<int, int>, size_t>> cells;  // (node, row), place in the plan
-  for (size_t i = 0; i < window.plan.data_blocks.size(); ++i) {
-    const int b = window.plan.data_blocks[i];
+  for (size_t i = 0; i < window.plan->data_blocks.size(); ++i) {
+    const int b = window.plan->data_blocks[i];
     cells.push_back({{layout.node_of(b), layout.row_of(b)}, i});
   }
   std::ranges::sort(cells);
@@ -148,7 +148,7 @@ std::vector<BlockRun> parity_runs(const StagedWindow& window, StagedSegment& seg
   for (size_t j = 0; j < m; ++j) {
     const MutableByteView shard = part_of(segment.old_parities, j, m);
     const size_t index = window.scheme().k_prime + j;
-    for (const uint16_t codeword : window.plan.old_codewords) {
+    for (const uint16_t codeword : window.plan->old_codewords) {
       if (runs.empty() || runs.back().shard != index ||
           runs.back().first + runs.back().into.size() != codeword) {
         runs.push_back({index, codeword, {}, segment.old_parities});
@@ -159,13 +159,21 @@ std::vector<BlockRun> parity_runs(const StagedWindow& window, StagedSegment& seg
   return runs;
 }
 
+std::string node_name(const node::ClusterMap& map, NodeId node) {
+  const node::NodeInfo* info = map.find_node(node);
+  return info == nullptr ? fmt::format("node {}", node) : info->name;
+}
+
+// Its shards are gone; a node that is only silent may have them.
+bool is_lost(const node::ClusterMap& map, NodeId node) {
+  const node::NodeInfo* info = map.find_node(node);
+  return info == nullptr || info->state == node::NodeState::kLost;
+}
+
 Error missing_shard(const node::ClusterMap& map, StagedWindow& window, const StagedSegment& segment,
                     size_t shard) {
   const NodeId node = segment.before.placement[shard];
-  const node::NodeInfo* info = map.find_node(node);
-  const std::string where = node == kNoNode   ? "was never written"
-                            : info == nullptr ? fmt::format("on node {}", node)
-                                              : fmt::format("on {}", info->name);
+  const std::string where = node == kNoNode ? "was never written" : "on " + node_name(map, node);
   window.refusal = fmt::format("segment {}: shard {} is missing ({})", segment.index, shard, where);
   return {ErrorCode::kNotFound, window.refusal};
 }
@@ -248,8 +256,9 @@ Task<Result<void>> read_inputs(OpsContext& ops, MapPtr map, WindowPtr window, Ti
     for (const BlockRun& run : runs) touched.insert(run.shard);
     for (size_t i = 0; i < segment.before.placement.size(); ++i) {
       const NodeId node = segment.before.placement[i];
-      if (node == kNoNode || !map->is_up(node)) {
-        co_return fail(missing_shard(*map, *window, segment, i));
+      if (is_lost(*map, node)) co_return fail(missing_shard(*map, *window, segment, i));
+      if (!map->is_up(node)) {
+        co_return fail(ErrorCode::kUnavailable, "{} does not answer", node_name(*map, node));
       }
       const bool builds = window->execution == Execution::kDelta && i >= window->scheme().k_prime;
       if (!builds && !touched.contains(i)) untouched[node].emplace_back(s, i);
@@ -268,12 +277,12 @@ Task<Result<void>> read_inputs(OpsContext& ops, MapPtr map, WindowPtr window, Ti
 Task<Result<void>> compute(OpsContext& ops, WindowPtr window, StagedSegment& segment) {
   const size_t m = window->scheme().m;
   const bool sends_deltas = window->execution == Execution::kDelta;
-  const size_t blocks = sends_deltas ? window->plan.deltas.size() : window->plan.codewords.size();
+  const size_t blocks = sends_deltas ? window->plan->deltas.size() : window->plan->codewords.size();
   segment.outgoing = Buffer::allocate(m * blocks * segment.before.block_bytes);
 
   std::vector<ByteView> data(static_cast<size_t>(window->codec->layout().blocks()));
-  for (size_t i = 0; i < window->plan.data_blocks.size(); ++i) {
-    data[window->plan.data_blocks[i]] = block_buffer(segment, i);
+  for (size_t i = 0; i < window->plan->data_blocks.size(); ++i) {
+    data[window->plan->data_blocks[i]] = block_buffer(segment, i);
   }
   std::vector<MutableByteView> outputs;
   std::vector<ByteView> old;
@@ -283,9 +292,9 @@ Task<Result<void>> compute(OpsContext& ops, WindowPtr window, StagedSegment& seg
   }
   auto coder =
       sends_deltas
-          ? coding::TransitionCoder::deltas(*window->codec, window->plan,
+          ? coding::TransitionCoder::deltas(*window->codec, *window->plan,
                                             segment.before.block_bytes, data, outputs)
-          : coding::TransitionCoder::parities(*window->codec, window->plan,
+          : coding::TransitionCoder::parities(*window->codec, *window->plan,
                                               segment.before.block_bytes, data, old, outputs);
   if (!coder) co_return fail(ErrorCode::kInvalid, "{}", coder.error());
   while (coder->step(coding::kStepBytes)) {
@@ -303,7 +312,7 @@ Task<Result<void>> stage_parity(OpsContext& ops, MapPtr map, WindowPtr window,
   node::ShardHeader header;
   header.name = shard_name(segment.after, window->scheme(), index);
   header.key = window->key;
-  header.payload_bytes = static_cast<uint32_t>(window->plan.codewords.size() * block_bytes);
+  header.payload_bytes = static_cast<uint32_t>(window->plan->codewords.size() * block_bytes);
   header.vector_a.resize(k_prime);
 
   NodeRequest request;
@@ -312,7 +321,7 @@ Task<Result<void>> stage_parity(OpsContext& ops, MapPtr map, WindowPtr window,
     message.source = shard_name(segment.before, window->scheme(), index);
     message.header = std::move(header);
     message.block_bytes = segment.before.block_bytes;
-    for (const auto& codeword : window->plan.codewords) {
+    for (const auto& codeword : window->plan->codewords) {
       message.blocks.push_back({codeword.old, codeword.deltas});
     }
     request = make_request(Opcode::kShardBuild, message);
@@ -361,7 +370,7 @@ Result<WindowPtr> open_window(OpsContext& ops, const TransitionRequest& request,
   window->record = record;
   window->execution = request.execution;
   window->codec = *codec;
-  window->plan = std::move(*plan);
+  window->plan = *plan;
   const Id128 parity_txid = ops.ids.next();
   for (size_t i = 0; i < content.segments.size(); ++i) {
     const Segment& before = content.segments[i];
@@ -378,23 +387,27 @@ Result<WindowPtr> open_window(OpsContext& ops, const TransitionRequest& request,
   return window;
 }
 
+// What old parities of a segment take in the proxy: all m shards, if any of their blocks are used.
+size_t old_parity_bytes(const StagedWindow& window, const StagedSegment& segment) {
+  if (window.execution != Execution::kProxy || window.plan->old_codewords.empty()) return 0;
+  return window.scheme().m * segment.geometry.parity_shard_bytes(segment.before.state);
+}
+
 // Bytes of the proxy's memory that the window takes.
 uint64_t window_bytes(const StagedWindow& window) {
-  const auto blocks = blocks_on_wire(window.plan, window.scheme().m, window.execution);
+  const size_t data_blocks = window.plan->data_blocks.size();
+  const size_t sent = blocks_on_wire(*window.plan, window.scheme().m, window.execution).sent;
   uint64_t bytes = 0;
   for (const auto& segment : window.segments) {
-    bytes += (blocks.read + blocks.sent) * segment.before.block_bytes;
+    bytes += (data_blocks + sent) * segment.before.block_bytes + old_parity_bytes(window, segment);
   }
   return bytes;
 }
 
 void allocate_inputs(StagedWindow& window) {
   for (StagedSegment& segment : window.segments) {
-    segment.blocks = Buffer::allocate(window.plan.data_blocks.size() * segment.before.block_bytes);
-    if (window.execution == Execution::kProxy) {
-      segment.old_parities = Buffer::allocate(
-          window.scheme().m * segment.geometry.parity_shard_bytes(segment.before.state));
-    }
+    segment.blocks = Buffer::allocate(window.plan->data_blocks.size() * segment.before.block_bytes);
+    segment.old_parities = Buffer::allocate(old_parity_bytes(window, segment));
   }
 }
 
@@ -450,7 +463,7 @@ Commit reshape(const StagedWindow& window, const node::Record& current) {
 
 enum class WindowEnd : uint8_t {
   kCommitted,
-  kOverwritten,  // the object is another one now, or gone
+  kOverwritten,  // the object is another one now
   kAgain,        // nothing committed: start from the newest record
 };
 
@@ -473,8 +486,8 @@ Task<Result<WindowEnd>> commit_window(OpsContext& ops, MapPtr map, WindowPtr win
         break;
     }
     current = result->record;
-    if (current == nullptr || !current->is_live(ops.clock.unix_ms()) ||
-        current->meta.value_version != window->record->meta.value_version) {
+    if (current == nullptr || !current->is_live(ops.clock.unix_ms())) co_return WindowEnd::kAgain;
+    if (current->meta.value_version != window->record->meta.value_version) {
       co_return WindowEnd::kOverwritten;
     }
     if (!has_same_shards(*window, current->content)) co_return WindowEnd::kAgain;
@@ -519,7 +532,7 @@ Task<Result<TransitionOutcome>> transition_object(OpsContext& ops, TransitionReq
     if (!tail) co_return fail(tail.error());
     const RecordPtr record = tail->record;
     if (record == nullptr || !record->is_live(ops.clock.unix_ms())) {
-      outcome.status = some_done ? TransitionStatus::kOverwritten : TransitionStatus::kNoObject;
+      outcome.status = TransitionStatus::kNoObject;
       co_return outcome;
     }
     const TransitionNeed need = transition_need(record->content, request.to);
@@ -534,11 +547,19 @@ Task<Result<TransitionOutcome>> transition_object(OpsContext& ops, TransitionReq
 
     auto window = open_window(ops, request, record, need.direction);
     if (!window) co_return fail(window.error());
+    const TimePoint asked = ops.clock.now();
     const auto permit = co_await ops.staged_bytes.acquire(window_bytes(**window));
+    deadline += ops.clock.now() - asked;
     auto end = co_await try_window(ops, tail->map, *window, deadline);
     outcome.traffic += (*window)->traffic;
     if (request.spent != nullptr) *request.spent += (*window)->traffic;
     if (!end && !(*window)->refusal.empty()) {
+      // Shards that a record refers to no more may be gone: only the newest tells (rule 8).
+      const auto now = co_await read_tail(ops, request.key, deadline);
+      if (!now) co_return fail(now.error());
+      const bool has_changed =
+          now->record == nullptr || !has_same_shards(**window, now->record->content);
+      if (has_changed && ops.clock.now() < deadline) continue;
       outcome.status = TransitionStatus::kRefused;
       outcome.reason = (*window)->refusal;
       co_return outcome;

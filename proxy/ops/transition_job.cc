@@ -18,6 +18,9 @@ namespace {
 
 constexpr Duration kStalledAfter = std::chrono::seconds(60);
 constexpr Duration kPause = std::chrono::milliseconds(100);
+// How much longer than the grace a node may stay full, and how often that is tried.
+constexpr Duration kRoomAfterGrace = std::chrono::seconds(2);
+constexpr Duration kRoomPause = std::chrono::milliseconds(500);
 constexpr const char* kShuttingDown = "shutting down";
 
 bool has_bit(const std::vector<uint8_t>& bits, size_t i) {
@@ -74,6 +77,18 @@ TransitionWork& TransitionWork::operator+=(const TransitionWork& other) {
   return *this;
 }
 
+TransitionCounts& TransitionCounts::operator+=(const TransitionCounts& other) {
+  seen += other.seen;
+  transitioned += other.transitioned;
+  already_there += other.already_there;
+  for (const auto& [reason, number] : other.skipped) skipped[reason] += number;
+  no_object += other.no_object;
+  overwritten += other.overwritten;
+  refused += other.refused;
+  failed += other.failed;
+  return *this;
+}
+
 TransitionJob::TransitionJob(OpsContext& ops, TransitionJobSpec spec,
                              std::function<void(const TransitionEnd&)> on_end)
     : ops_(ops),
@@ -84,6 +99,7 @@ TransitionJob::TransitionJob(OpsContext& ops, TransitionJobSpec spec,
 
 TransitionProgress TransitionJob::progress() const {
   TransitionProgress progress = progress_;
+  for (const auto& [partition, met] : met_) progress.counts += met.passed;
   const bool running = progress.state == TransitionJobState::kRunning;
   progress.cancelling = running && cancelled_;
   progress.elapsed = (running ? ops_.clock.now() : ended_) - started_;
@@ -120,7 +136,7 @@ Task<Result<void>> TransitionJob::walk_key() {
   auto tail = co_await read_tail(ops_, spec_.key, ops_.clock.now() + ops_.settings.request_timeout);
   if (!tail) {
     if (tail.error().code == ErrorCode::kCancelled) co_return fail(tail.error());
-    count_failed(spec_.key, tail.error());
+    count_failed(progress_.counts, spec_.key, tail.error());
     co_return Result<void>{};
   }
   if (tail->record == nullptr || !tail->record->is_live(ops_.clock.unix_ms())) {
@@ -128,7 +144,7 @@ Task<Result<void>> TransitionJob::walk_key() {
     ++progress_.counts.no_object;
     co_return Result<void>{};
   }
-  co_return co_await meet(spec_.key, tail->record);
+  co_return co_await meet(std::nullopt, spec_.key, tail->record);
 }
 
 Task<Result<void>> TransitionJob::walk_all() {
@@ -144,7 +160,7 @@ Task<Result<void>> TransitionJob::walk_all() {
       const size_t partitions = (*map)->partitions.size();
       if (walked_.empty()) {
         walked_.assign(partitions, false);
-        met_.assign(partitions, {});
+        met_.clear();
         progress_.partitions = partitions;
       }
       for (auto& [tail, bits] : partitions_by_tail(**map, walked_)) {
@@ -177,6 +193,9 @@ Task<Result<void>> TransitionJob::scan_tail(MapPtr map, NodeId tail,
   message.prefix = spec_.prefix;
   message.partitions = partitions;
   std::vector<uint32_t> unsynced;
+  for (auto& [partition, met] : met_) {
+    if (has_bit(partitions, partition)) met.passed = {};
+  }
   do {
     auto page = co_await scan_page(ops_, map, tail, message);
     if (!page) co_return fail(page.error());
@@ -184,9 +203,7 @@ Task<Result<void>> TransitionJob::scan_tail(MapPtr map, NodeId tail,
     for (node::ScannedRecord& scanned : page->records) {
       if (cancelled_) co_return Result<void>{};
       const size_t partition = map->partition_of(scanned.key);
-      if (!met_[partition].insert(node::hash_key(scanned.key)).second) continue;
-      got_on_ = ops_.clock.now();
-      auto met = co_await meet_scanned(std::move(scanned));
+      auto met = co_await meet_scanned(partition, std::move(scanned));
       if (!met) co_return met;
     }
     message.cursor = page->cursor;
@@ -201,33 +218,33 @@ void TransitionJob::mark_walked(const std::vector<uint8_t>& partitions,
   for (size_t p = 0; p < walked_.size(); ++p) {
     if (!has_bit(partitions, p) || std::ranges::find(unsynced, p) != unsynced.end()) continue;
     walked_[p] = true;
-    met_[p] = {};
+    if (const auto met = met_.extract(p)) progress_.counts += met.mapped().passed;
     ++progress_.partitions_done;
     got_on_ = ops_.clock.now();
   }
 }
 
-Task<Result<void>> TransitionJob::meet_scanned(node::ScannedRecord scanned) {
+Task<Result<void>> TransitionJob::meet_scanned(size_t partition, node::ScannedRecord scanned) {
   RecordPtr record;
   if (scanned.record.empty()) {  // it did not fit in the page
     auto tail =
         co_await read_tail(ops_, scanned.key, ops_.clock.now() + ops_.settings.request_timeout);
     if (!tail && tail.error().code == ErrorCode::kCancelled) co_return fail(tail.error());
     if (!tail) {
-      count_failed(scanned.key, tail.error());
+      count_failed(passed_in(partition), scanned.key, tail.error());
       co_return Result<void>{};
     }
     record = tail->record;
   } else {
     auto decoded = node::decode_record(as_bytes(scanned.record));
     if (!decoded) {
-      count_failed(scanned.key, {ErrorCode::kInvalid, decoded.error()});
+      count_failed(passed_in(partition), scanned.key, {ErrorCode::kInvalid, decoded.error()});
       co_return Result<void>{};
     }
     record = std::make_shared<const node::Record>(std::move(*decoded));
   }
   if (record == nullptr || !record->is_live(ops_.clock.unix_ms())) co_return Result<void>{};
-  co_return co_await meet(std::move(scanned.key), std::move(record));
+  co_return co_await meet(partition, std::move(scanned.key), std::move(record));
 }
 
 Result<TransitionWork> TransitionJob::work_of(const RecordContent& content) const {
@@ -239,19 +256,24 @@ Result<TransitionWork> TransitionJob::work_of(const RecordContent& content) cons
 }
 
 // The record may be a while old by now, and only tells what to expect.
-Task<Result<void>> TransitionJob::meet(std::string key, RecordPtr record) {
+Task<Result<void>> TransitionJob::meet(std::optional<size_t> partition, std::string key,
+                                       RecordPtr record) {
+  const uint64_t hash = node::hash_key(key);
+  if (partition && met_[*partition].had_to_go.contains(hash)) co_return Result<void>{};
   const RecordContent& content = record->content;
   const TransitionNeed need = transition_need(content, spec_.to);
   if (need.status != TransitionStatus::kTransitioned) {
     TransitionOutcome outcome;
     outcome.status = need.status;
     outcome.reason = need.reason;
-    count(outcome, {}, key);
+    count(partition ? passed_in(*partition) : progress_.counts, outcome, {}, key);
     co_return Result<void>{};
   }
+  if (partition) met_[*partition].had_to_go.insert(hash);
+  got_on_ = ops_.clock.now();
   const auto work = work_of(content);
   if (!work) {
-    count_failed(key, work.error());
+    count_failed(progress_.counts, key, work.error());
   } else if (progress_.counting) {
     ++progress_.counts.seen;
     progress_.planned += *work;
@@ -297,25 +319,54 @@ Task<void> TransitionJob::transition(std::string key, Direction direction, Trans
   TransitionTraffic spent;
   TransitionRequest request = request_for(key);
   request.spent = &spent;
-  const auto outcome = co_await transition_object(ops_, std::move(request));
+  const auto outcome = co_await transition_when_there_is_room(std::move(request));
   progress_.done.traffic += spent;
   if (outcome && outcome->status == TransitionStatus::kTransitioned) {
     progress_.object_times.add(ops_.clock.now() - begun);
   }
   progress_.settled_bytes += work.traffic.bytes();
   if (outcome) {
-    count(*outcome, work, key);
+    count(progress_.counts, *outcome, work, key);
   } else {
-    count_failed(key, outcome.error());
+    count_failed(progress_.counts, key, outcome.error());
   }
   const char* result = outcome ? result_name(outcome->status) : "failed";
   if (on_end_ && result != nullptr) on_end_({direction, result, spent});
   slot.release();
 }
 
-void TransitionJob::count(const TransitionOutcome& outcome, const TransitionWork& work,
-                          const std::string& key) {
-  TransitionCounts& counts = progress_.counts;
+// Old parities go after read_grace, and so does what clients overwrite: a full node may well have
+// room then. Whoever waits keeps his slot, so no object begins meanwhile. When nothing came of it
+// once, no object waits again until one was transitioned.
+Task<Result<TransitionOutcome>> TransitionJob::transition_when_there_is_room(
+    TransitionRequest request) {
+  for (;;) {
+    auto outcome = co_await transition_object(ops_, request);
+    if (outcome && outcome->status == TransitionStatus::kTransitioned) full_since_.reset();
+    if (outcome || outcome.error().code != ErrorCode::kNoSpace || cancelled_) co_return outcome;
+    const TimePoint now = ops_.clock.now();
+    if (!full_since_) full_since_ = now;
+    if (now - *full_since_ > ops_.settings.read_grace + kRoomAfterGrace) co_return outcome;
+    progress_.reason = outcome.error().message;
+    if (!co_await ops_.clock.sleep_for(kRoomPause)) {
+      co_return fail(ErrorCode::kCancelled, kShuttingDown);
+    }
+    progress_.reason.clear();
+  }
+}
+
+// The counts of what needs nothing in a partition that is being walked; one more is to be added.
+TransitionCounts& TransitionJob::passed_in(size_t partition) {
+  Met& met = met_[partition];
+  if (met.passed.seen + 1 > met.most_passed) {
+    met.most_passed = met.passed.seen + 1;
+    got_on_ = ops_.clock.now();
+  }
+  return met.passed;
+}
+
+void TransitionJob::count(TransitionCounts& counts, const TransitionOutcome& outcome,
+                          const TransitionWork& work, const std::string& key) {
   ++counts.seen;
   switch (outcome.status) {
     case TransitionStatus::kTransitioned:
@@ -341,14 +392,17 @@ void TransitionJob::count(const TransitionOutcome& outcome, const TransitionWork
   }
 }
 
-void TransitionJob::count_failed(const std::string& key, const Error& error) {
-  ++progress_.counts.seen;
-  ++progress_.counts.failed;
+void TransitionJob::count_failed(TransitionCounts& counts, const std::string& key,
+                                 const Error& error) {
+  ++counts.seen;
+  ++counts.failed;
   add_problem(key, to_string(error));
 }
 
 void TransitionJob::add_problem(const std::string& key, std::string reason) {
-  if (progress_.problems.size() < kMaxProblems) {
+  const bool is_known = std::ranges::find(progress_.problems, key, &TransitionProblem::key) !=
+                        progress_.problems.end();
+  if (!is_known && progress_.problems.size() < kMaxProblems) {
     progress_.problems.push_back({key, std::move(reason)});
   }
 }

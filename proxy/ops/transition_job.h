@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -50,7 +51,7 @@ struct TransitionWork {
 };
 
 // Every object is counted once: `seen` is the sum of the rest (and, while counting, of what is
-// planned).
+// planned). A partition that is walked again takes back what needed nothing in it.
 struct TransitionCounts {
   uint64_t seen = 0;
   uint64_t transitioned = 0;
@@ -60,6 +61,8 @@ struct TransitionCounts {
   uint64_t overwritten = 0;
   uint64_t refused = 0;  // shards are missing
   uint64_t failed = 0;   // errors, unknown outcomes among them
+
+  TransitionCounts& operator+=(const TransitionCounts& other);
 };
 
 struct TransitionProblem {
@@ -110,14 +113,18 @@ class TransitionJob {
   Task<Result<void>> walk_all();
   Task<Result<void>> walk_key();
   Task<Result<void>> scan_tail(MapPtr map, NodeId tail, std::vector<uint8_t> partitions);
-  Task<Result<void>> meet_scanned(node::ScannedRecord scanned);
-  Task<Result<void>> meet(std::string key, RecordPtr record);
+  Task<Result<void>> meet_scanned(size_t partition, node::ScannedRecord scanned);
+  // Of no partition: the one key.
+  Task<Result<void>> meet(std::optional<size_t> partition, std::string key, RecordPtr record);
   Task<Result<void>> wait_for_turn(uint64_t bytes);
   Task<void> transition(std::string key, coding::Direction direction, TransitionWork work,
                         Semaphore::Permit slot);
+  Task<Result<TransitionOutcome>> transition_when_there_is_room(TransitionRequest request);
   Result<TransitionWork> work_of(const node::RecordContent& content) const;
-  void count(const TransitionOutcome& outcome, const TransitionWork& work, const std::string& key);
-  void count_failed(const std::string& key, const Error& error);
+  // Into `counts`: the job's, or those of a partition that is being walked.
+  void count(TransitionCounts& counts, const TransitionOutcome& outcome, const TransitionWork& work,
+             const std::string& key);
+  void count_failed(TransitionCounts& counts, const std::string& key, const Error& error);
   void add_problem(const std::string& key, std::string reason);
   void mark_walked(const std::vector<uint8_t>& partitions, const std::vector<uint32_t>& unsynced);
   TransitionRequest request_for(std::string key) const;
@@ -132,8 +139,16 @@ class TransitionJob {
   TimePoint got_on_;          // when something new was met, or a partition done
   TimePoint next_turn_;       // paced
   std::vector<bool> walked_;  // by partition
-  // Hashes of the keys that were met, by partition, until it is done.
-  std::vector<std::unordered_set<uint64_t>> met_;
+  // Of each partition, until it is walked: hashes of the keys that had to go, and what needed
+  // nothing. So memory is taken for objects that transition, not for every key.
+  struct Met {
+    std::unordered_set<uint64_t> had_to_go;
+    TransitionCounts passed;
+    uint64_t most_passed = 0;  // in any walk
+  };
+  TransitionCounts& passed_in(size_t partition);
+  std::map<size_t, Met> met_;
+  std::optional<TimePoint> full_since_;  // no object has been transitioned since a node was full
   Semaphore slots_;
   Scope objects_;
 };

@@ -13,10 +13,11 @@ namespace elastripe {
 
 class ClusterFixture {
  public:
-  explicit ClusterFixture(size_t nodes = 5, const std::string& scheme = "rs:2,1", uint64_t seed = 1)
+  explicit ClusterFixture(size_t nodes = 5, const std::string& scheme = "rs:2,1", uint64_t seed = 1,
+                          sim::NodeMemory memory = {})
       : events_(seed),
         trace_(events_, /*on=*/false),
-        network_(events_, trace_, seed, perfect(), static_cast<int>(nodes)),
+        network_(events_, trace_, seed, perfect(), static_cast<int>(nodes), memory),
         pools_({Pool{.prefix = "",
                      .scheme = coding::parse_scheme(scheme).value(),
                      .inline_max_bytes = 64,

@@ -228,3 +228,33 @@ TEST_CASE("a transition goes on from one that reached the head only before its p
   CHECK(s.cluster.get(*s.proxy, "key") == value);
   CHECK(s.missing() == 0);
 }
+
+TEST_CASE("a node that is only silent may have its shards: nothing is refused for it") {
+  Serving s("ers-2:4,2,5");
+  REQUIRE(s.cluster.put(*s.proxy, "key", value_of(3000)));
+  const NodeId silent = s.record()->content.segments[0].placement[1];
+  s.cluster.node(silent).stall();
+  REQUIRE(s.cluster.run_until(
+      [&] {
+        const MapPtr map = s.decider->map().current();
+        return map != nullptr && !map->is_up(silent);
+      },
+      30s));
+  REQUIRE(s.cluster.run_until([&] { return s.cluster.serves_whole(*s.decider); }));
+  s.follow();
+  const auto waits = s.transition(5);
+  REQUIRE_FALSE(waits.has_value());
+  CHECK(waits.error().code == ErrorCode::kUnavailable);
+
+  s.cluster.node(silent).resume();
+  REQUIRE(s.cluster.run_until(
+      [&] {
+        const MapPtr map = s.decider->map().current();
+        return map != nullptr && map->is_up(silent) && s.cluster.serves_whole(*s.decider);
+      },
+      30s));
+  s.follow();
+  const auto there = s.transition(5);
+  REQUIRE(there.has_value());
+  CHECK(there->status == TransitionStatus::kTransitioned);
+}

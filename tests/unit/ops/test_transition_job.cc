@@ -17,8 +17,9 @@ std::string value_of(size_t size, char first = 'a') {
 }
 
 struct Serving {
-  explicit Serving(const std::string& scheme = "ers-2:4,2,5", size_t nodes = 9)
-      : cluster(nodes, scheme) {
+  explicit Serving(const std::string& scheme = "ers-2:4,2,5", size_t nodes = 9,
+                   sim::NodeMemory memory = {})
+      : cluster(nodes, scheme, 1, memory) {
     cluster.settings.upload_idle = 30s;
     proxy = &cluster.add_proxy();
     decider = &cluster.add_decider();
@@ -423,4 +424,50 @@ TEST_CASE("what an object put on the network before it failed is counted") {
   CHECK(std::string(s.ends[0].result) == "failed");
   CHECK(s.ends[0].traffic.bytes() == progress.done.traffic.bytes());
   s.check_values();
+}
+
+TEST_CASE("on nodes that are nearly full a job waits for the room that old parities leave") {
+  Serving s("ers-2:4,2,5", 9, {.limit_bytes = 160 << 10, .reserve_bytes = 40 << 10});
+  s.keep_following();
+  std::vector<std::string> keys;
+  for (;;) {
+    const std::string key = "a/" + std::to_string(keys.size());
+    const std::string value = value_of(4000, key.back());
+    if (!s.cluster.put(*s.proxy, key, value)) break;
+    s.values[key] = value;
+    keys.push_back(key);
+  }
+  REQUIRE(keys.size() > 50);
+  const auto remove = [&](const std::string& key) {
+    s.values.erase(key);
+    return s.cluster.run(remove_object(s.proxy->ops(), key, s.cluster.deadline())).value();
+  };
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE(remove(keys.back()));
+    keys.pop_back();
+  }
+  s.cluster.run_for(1min);
+
+  const auto there = s.run({.to = 5});
+  CHECK(there.state == TransitionJobState::kDone);
+  CHECK(there.counts.transitioned == keys.size());
+  CHECK(there.counts.failed == 0);
+  CHECK(there.elapsed > s.cluster.settings.read_grace);
+  CHECK(s.wide().size() == keys.size());
+  s.check_values();
+}
+
+TEST_CASE("where no room comes, objects fail one after another, not each after a wait") {
+  Serving s("ers-2:4,2,5", 9, {.limit_bytes = 160 << 10, .reserve_bytes = 40 << 10});
+  s.keep_following();
+  size_t stored = 0;
+  while (s.cluster.put(*s.proxy, "a/" + std::to_string(stored), value_of(4000))) ++stored;
+  while (s.cluster.put(*s.proxy, "weak:" + std::to_string(stored), value_of(200))) ++stored;
+  s.cluster.run_for(1min);
+  const auto there = s.run({.prefix = "a/", .to = 5});
+  CHECK(there.counts.failed > 20);
+  CHECK(there.counts.failed + there.counts.transitioned == there.counts.seen);
+  CHECK(there.elapsed < 20 * s.cluster.settings.read_grace);
+  REQUIRE_FALSE(there.problems.empty());
+  CHECK(there.problems.front().reason.find("full") != std::string::npos);
 }
