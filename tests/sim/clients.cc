@@ -143,6 +143,9 @@ Task<void> execute(Operation& op, OpsContext& ops, TimePoint deadline) {
       }
       co_return;
     }
+    case Verb::kTransition:
+      co_await execute_transition(op, ops);
+      co_return;
     default:
       co_await execute_store(op, ops, deadline);
   }
@@ -186,6 +189,12 @@ Operation World::choose_operation(SimRandom& random, int client) {
     case Verb::kGet:
     case Verb::kDelete:
       break;
+    case Verb::kTransition: {
+      const coding::Scheme& scheme = pools_.pool_of(op.key).scheme;
+      op.to = random.chance(0.5) ? scheme.k : scheme.k_prime;
+      op.at_proxy = random.chance(0.5);
+      break;
+    }
     case Verb::kIncrement:
     case Verb::kDecrement:
       op.delta = 1 + random.below(1'000'000'000);
@@ -201,7 +210,9 @@ Operation World::choose_operation(SimRandom& random, int client) {
       }
       if (op.verb == Verb::kTouch) break;
       const size_t most =
-          random.chance(scenario_.large) ? pools_.pool_of(op.key).segment_bytes * 3 : 16;
+          random.chance(scenario_.large)
+              ? pools_.pool_of(op.key).segment_bytes * static_cast<size_t>(scenario_.segments)
+              : 16;
       if (random.chance(kNumeric)) {
         op.value = std::to_string(1'000'000'000'000'000 + id * 1'000'000'000'000 +
                                   random.below(1'000'000'000'000));

@@ -5,9 +5,9 @@
 namespace elastripe::sim {
 
 const char* name(Verb verb) {
-  static constexpr const char* kNames[] = {"get",       "set",     "add",   "replace",
-                                           "append",    "prepend", "cas",   "increment",
-                                           "decrement", "delete",  "touch", "lose"};
+  static constexpr const char* kNames[] = {
+      "get",       "set",       "add",    "replace", "append",     "prepend", "cas",
+      "increment", "decrement", "delete", "touch",   "transition", "lose"};
   return kNames[static_cast<size_t>(verb)];
 }
 
@@ -22,6 +22,7 @@ std::string to_string(const Operation& op) {
       fmt::format("client {} proxy {} {} {}", op.client, op.proxy, name(op.verb), op.key);
   if (!op.value.empty()) text += fmt::format(" {}", op.value);
   if (op.delta != 0) text += fmt::format(" by {}", op.delta);
+  if (op.to != 0) text += fmt::format(" to {}{}", op.to, op.at_proxy ? " at the proxy" : "");
   if (op.exptime != 0) text += fmt::format(" exptime {}", op.exptime);
   if (op.verb == Verb::kCas) text += fmt::format(" if {}", op.expected);
   text += fmt::format(" -> {}", name(op.answer));

@@ -19,9 +19,10 @@ enum class Verb : uint8_t {
   kDecrement,
   kDelete,
   kTouch,
-  kLose,  // not a client's: the operator accepts that the key is gone
+  kTransition,  // an operator's: no client sees anything of it
+  kLose,        // not a client's: the operator accepts that the key is gone
 };
-inline constexpr size_t kVerbs = 11;  // of clients
+inline constexpr size_t kVerbs = 12;  // that schedules choose from
 const char* name(Verb verb);
 
 enum class Answer : uint8_t {
@@ -29,7 +30,7 @@ enum class Answer : uint8_t {
   kUnknown,    // may have taken effect, at any time since, or never
   kHit,        // get
   kMiss,       // get
-  kDone,       // stored, deleted, touched, counted
+  kDone,       // stored, deleted, touched, counted; transition: ended, `error` tells how
   kNotStored,  // add, replace, append, prepend
   kExists,     // cas
   kNotFound,   // cas, counters, delete, touch
@@ -45,6 +46,8 @@ struct Operation {
   uint32_t flags = 0;
   uint32_t exptime = 0;  // unix seconds; 0 = never
   uint64_t delta = 0;
+  int to = 0;             // transition: the k to have
+  bool at_proxy = false;  // transition: the proxy computes the parities, not their nodes
   // Of a cas: the value that was read together with the cas unique. Values are unique, so comparing
   // them is comparing cas uniques.
   std::string expected;

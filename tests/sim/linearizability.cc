@@ -44,6 +44,8 @@ class Search {
       : max_steps_(max_steps) {
     for (size_t i = 0; i < history.size(); ++i) {
       if (history[i].key != key || history[i].answer == Answer::kNone) continue;
+      // It changes nothing that a client sees, so no answer of it may need explaining.
+      if (history[i].verb == Verb::kTransition) continue;
       // An unknown read tells nothing and changes nothing.
       if (history[i].verb == Verb::kGet && history[i].answer == Answer::kUnknown) continue;
       ops_.push_back(&history[i]);
@@ -171,6 +173,7 @@ class Search {
     if (op.answer != Answer::kDone && op.answer != Answer::kUnknown) return std::nullopt;
     switch (op.verb) {
       case Verb::kGet:
+      case Verb::kTransition:
         return std::nullopt;
       case Verb::kSet:
         return fresh(op);

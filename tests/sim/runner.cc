@@ -23,8 +23,10 @@ std::string report(const Campaign& campaign) {
   const Totals& t = campaign.totals;
   const auto fault = [&](Fault which) { return campaign.faults[static_cast<size_t>(which)]; };
   std::string text = fmt::format(
-      "schedules {}  histories {}  operations {}  acknowledged writes {}  unknowns {}  errors {}\n",
-      t.schedules, t.histories, t.operations, t.acknowledged_writes, t.unknowns, t.errors);
+      "schedules {}  histories {}  operations {}  acknowledged writes {}  unknowns {}  errors {}  "
+      "transitions {}  refused {}\n",
+      t.schedules, t.histories, t.operations, t.acknowledged_writes, t.unknowns, t.errors,
+      t.transitions, t.refused_transitions);
   text += fmt::format(
       "node kills {}  stalls {}  link cuts {}  proxy kills {}  pauses {}  epochs {}\n",
       t.node_kills, t.node_stalls, t.link_cuts, t.proxy_kills, t.proxy_pauses, t.epochs);
@@ -38,12 +40,13 @@ std::string report(const Campaign& campaign) {
       t.ops.commit_conflicts, t.ops.reprepares, t.ops.key_syncs, t.ops.partition_syncs,
       t.ops.fences, t.ops.reclaimed_shards, t.ops.reclaimed_records);
   text += fmt::format(
-      "lost {}  stale {}  torn {}  versions {}  leaks {}  stuck {}  refused {}  undecided {}  LOST "
+      "lost {}  stale {}  torn {}  parity {}  versions {}  leaks {}  stuck {}  refused {}  "
+      "undecided {}  LOST "
       "beyond m "
       "failures {}\n",
-      fault(Fault::kLost), fault(Fault::kStale), fault(Fault::kTorn), fault(Fault::kVersions),
-      fault(Fault::kLeak), fault(Fault::kStuck), fault(Fault::kRefused), fault(Fault::kUndecided),
-      t.beyond_promise);
+      fault(Fault::kLost), fault(Fault::kStale), fault(Fault::kTorn), fault(Fault::kParity),
+      fault(Fault::kVersions), fault(Fault::kLeak), fault(Fault::kStuck), fault(Fault::kRefused),
+      fault(Fault::kUndecided), t.beyond_promise);
   return text;
 }
 

@@ -167,12 +167,34 @@ Scenario accept_loss() {
   return s;
 }
 
+Scenario transitions() {
+  Scenario s;
+  s.name = "transitions";
+  s.about = "objects of up to three windows transition, there and back, under clients and crashes";
+  s.more_pools = {{.prefix = "stripes-", .scheme = "srs:2,2,4"},
+                  {.prefix = "rows-", .scheme = "ers-1:3,2,5"}};
+  s.nodes = 8;
+  s.proxies = 3;
+  s.keys = 3;
+  s.clients = 4;
+  s.operations = 14;
+  s.large = 0.9;
+  s.segments = 9;
+  s.weights = {24, 14, 2, 2, 3, 2, 4, 3, 1, 3, 6, 36};
+  s.committer_kills = 0.02;
+  s.proxy_kills = 2;
+  s.proxy_pauses = 3;
+  s.at_decider = 0.3;
+  s.network.late = 0.01;
+  return s;
+}
+
 }  // namespace
 
 const std::vector<Scenario>& scenarios() {
-  static const std::vector<Scenario> kAll{mixed(),  inline_records(), single_parity(), membership(),
-                                          calm(),   uploads(),        lost(),          pools(),
-                                          memory(), degraded(),       accept_loss()};
+  static const std::vector<Scenario> kAll{
+      mixed(), inline_records(), single_parity(), membership(), calm(),        uploads(),
+      lost(),  pools(),          memory(),        degraded(),   accept_loss(), transitions()};
   return kAll;
 }
 

@@ -43,9 +43,10 @@ struct Scenario {
   int keys = 2;
   int operations = 12;  // of each client
   Duration think_max = std::chrono::milliseconds(150);
-  std::array<int, kVerbs> weights{30, 22, 3, 3, 6, 3, 8, 8, 3, 8, 6};  // by Verb
+  std::array<int, kVerbs> weights{30, 22, 3, 3, 6, 3, 8, 8, 3, 8, 6, 0};  // by Verb
   double expiring = 0.1;  // of sets and touches, in seconds
   double large = 0.5;     // of values: striped
+  int segments = 3;       // of large values, at most
 
   // The faults: at most so many of each, at random times.
   int node_kills = 2;
@@ -77,6 +78,11 @@ struct Scenario {
   // The operator accepts the loss when all has healed; from then on all promises count again.
   bool accept_loss = false;
 };
+
+// Whether objects are transitioned; then they all are once more when all has healed.
+inline bool has_transitions(const Scenario& scenario) {
+  return scenario.weights[static_cast<size_t>(Verb::kTransition)] > 0;
+}
 
 // Null if there is no such scenario.
 const Scenario* find_scenario(std::string_view name);

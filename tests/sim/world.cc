@@ -67,8 +67,8 @@ DeciderSettings decider_settings(const Scenario& scenario, const std::vector<std
 }  // namespace
 
 const char* name(Fault fault) {
-  static constexpr const char* kNames[] = {"none", "stale", "lost",    "torn",     "versions",
-                                           "leak", "stuck", "refused", "undecided"};
+  static constexpr const char* kNames[] = {"none",     "stale", "lost",  "torn",    "parity",
+                                           "versions", "leak",  "stuck", "refused", "undecided"};
   return kNames[static_cast<size_t>(fault)];
 }
 
@@ -80,6 +80,8 @@ void Totals::add(const Totals& o) {
   acknowledged_writes += o.acknowledged_writes;
   errors += o.errors;
   refused_for_memory += o.refused_for_memory;
+  transitions += o.transitions;
+  refused_transitions += o.refused_transitions;
   lost_keys += o.lost_keys;
   node_kills += o.node_kills;
   node_stalls += o.node_stalls;
@@ -137,6 +139,7 @@ RunResult World::run() {
   if (goes_on()) audit("after healing");
   if (goes_on() && scenario_.accept_loss) accept_loss();
   if (goes_on() && scenario_.fill_nodes) fill_nodes();
+  if (goes_on() && has_transitions(scenario_)) transition_everything();
   if (goes_on() && scenario_.check_leaks) reclaim();
   if (goes_on() && (!scenario_.beyond_promise || accepted_loss_)) {
     kill_to_the_limit();
@@ -413,6 +416,11 @@ void World::check_histories() {
   Totals& totals = result_.totals;
   for (const Operation& op : history_) {
     ++totals.operations;
+    if (op.verb == Verb::kTransition) {
+      totals.transitions += op.error == "transitioned";
+      totals.refused_transitions += op.error.starts_with("refused");
+      continue;
+    }
     const bool read = op.verb == Verb::kGet;
     if (op.answer == Answer::kUnknown && !read) ++totals.unknowns;
     if (op.answer == Answer::kNone) ++totals.errors;

@@ -19,20 +19,23 @@ enum class Fault : uint8_t {
   kStale,      // a history that no order explains
   kLost,       // an acknowledged write is gone, or can not be read, after everything has healed
   kTorn,       // bytes that no client wrote
+  kParity,     // a shard that does not match the others of its segment
   kVersions,   // cas uniques that went back or do not follow the values
   kLeak,       // shards that nothing refers to are left after reclaim
-  kStuck,      // the cluster does not heal, or a flow does not end
+  kStuck,      // the cluster does not heal, a flow does not end, a whole object can not transition
   kRefused,    // a full node refuses what gives memory back, or what there is room for
   kUndecided,  // the checker gave up
 };
-inline constexpr size_t kFaults = 9;
+inline constexpr size_t kFaults = 10;
 const char* name(Fault fault);
 
 struct Totals {
   uint64_t schedules = 0, histories = 0, operations = 0, unknowns = 0, acknowledged_writes = 0;
   uint64_t errors = 0;  // definite ones, and of reads
   uint64_t refused_for_memory = 0;
-  uint64_t lost_keys = 0;  // that the operator was told of, and accepted
+  uint64_t transitions = 0;          // that changed the state of an object
+  uint64_t refused_transitions = 0;  // shards were missing
+  uint64_t lost_keys = 0;            // that the operator was told of, and accepted
   uint64_t node_kills = 0, node_stalls = 0, link_cuts = 0, proxy_kills = 0, proxy_pauses = 0;
   // Schedules that ended with LOST partitions after more than m crashes and timeouts together.
   uint64_t beyond_promise = 0;
@@ -65,6 +68,7 @@ class World {
   void heal();
   void fill_nodes();
   void accept_loss();
+  void transition_everything();
   void reclaim();
   void kill_to_the_limit();
   void check_histories();
@@ -118,6 +122,8 @@ class World {
   Operation ask(Verb verb, int key, SimProxy& proxy, std::string value = {});
   Result<ObjectReport> inspect(int key, SimProxy& proxy);
   std::string why_unreadable(int key, SimProxy& proxy);
+  void transition(int key, int to, SimProxy& proxy);
+  void scrub(int key, SimProxy& proxy, const char* when);
   void check_shards(const std::string& key, const ObjectReport& report);
   bool is_accounted_for(const std::string& key, const node::Record& record, NodeId holder) const;
   std::string what_is_kept();

@@ -19,6 +19,9 @@ struct World::Pending {
   bool is_over = false;
 };
 
+// Ends with kDone and how it went in `error`, or with the error.
+Task<void> execute_transition(Operation& op, OpsContext& ops);
+
 inline void add_counters(OpsCounters& sum, const OpsCounters& more) {
   sum.degraded_reads += more.degraded_reads;
   sum.degraded_writes += more.degraded_writes;
