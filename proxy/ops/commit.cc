@@ -270,6 +270,9 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
   if (mutant(Mutant::kAttemptIsTxid) && !commit.content.segments.empty()) {
     commit.attempt_id = commit.content.segments.front().data_txid;
   }
+  if (mutant(Mutant::kReshapeIsTxid) && commit.mutation == Mutation::kReshape) {
+    commit.attempt_id = commit.content.segments.front().data_txid;
+  }
 
   for (;;) {
     NodeRequest request = apply_request(*map, commit);

@@ -188,6 +188,7 @@ Task<Result<void>> add_orphans(OpsContext& ops, MapPtr map, NodeId on,
       [&](size_t i, const Result<RecordReply>& tail) {
         if (!tail) return end_or_go_on(tail.error());
         for (const node::ScannedShard& shard : by_key[keys[i]]) {
+          if (mutant(Mutant::kDropStaged) && shard.name.generation == 0) continue;
           if (tail->record != nullptr && refers_to(*tail->record, on, shard.name)) continue;
           orphans[keys[i]].push_back({on, shard.name, shard.age_ms});
         }
@@ -245,7 +246,8 @@ Task<Result<ChainCommit>> fence_key(OpsContext& ops, MapPtr map, std::string key
   auto tail = co_await read_at_tail(ops, map, key);
   if (!tail) co_return fail(tail.error());
   const uint64_t expected = tail->record != nullptr ? tail->record->meta.version : tail->floor;
-  if (mutant(Mutant::kReclaimWithoutFence) || mutant(Mutant::kReclaimByTimer)) {
+  if (mutant(Mutant::kReclaimWithoutFence) || mutant(Mutant::kReclaimByTimer) ||
+      mutant(Mutant::kDropStaged)) {
     static const auto nothing = std::make_shared<const node::Record>();
     co_return ChainCommit{tail->record != nullptr ? tail->record : nothing, false};
   }
@@ -263,7 +265,8 @@ Task<Result<void>> Reclaimer::reclaim_shards(MapPtr map, const std::vector<bool>
                                              ReclaimReport& report) {
   const auto idle_ms = static_cast<uint32_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(ops_.settings.upload_idle).count());
-  const uint32_t min_age_ms = mutant(Mutant::kReclaimByTimer) ? 0 : idle_ms;
+  const bool by_timer = mutant(Mutant::kReclaimByTimer) || mutant(Mutant::kDropStaged);
+  const uint32_t min_age_ms = by_timer ? 0 : idle_ms;
   auto orphans = co_await find_old_orphans(ops_, map, synced, min_age_ms);
   if (!orphans) co_return fail(orphans.error());
   if (orphans->empty()) co_return Result<void>{};

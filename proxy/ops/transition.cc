@@ -354,7 +354,12 @@ Task<Result<void>> stage_segment(OpsContext& ops, MapPtr map, WindowPtr window, 
   for (size_t i = window->scheme().k_prime; i < shards; ++i) {
     calls.push_back(stage_parity(ops, map, window, segment, i, deadline));
   }
-  co_return first_error(co_await when_all(std::move(calls)));
+  auto staged = co_await when_all(std::move(calls));
+  if (mutant(Mutant::kCommitBeforeStaged) &&
+      std::ranges::any_of(staged, [](const auto& result) { return result.has_value(); })) {
+    co_return Result<void>{};
+  }
+  co_return first_error(std::move(staged));
 }
 
 // The next window of a record that needs one.
@@ -380,7 +385,11 @@ Result<WindowPtr> open_window(OpsContext& ops, const TransitionRequest& request,
     Segment after = before;
     after.state = coding::state_after(direction);
     ++after.generation;
-    after.parity_txid = parity_txid;
+    after.parity_txid = mutant(Mutant::kReuseParityTxid) ? before.data_txid : parity_txid;
+    if (mutant(Mutant::kOverwriteParities)) {
+      after.generation = before.generation;
+      after.parity_txid = before.parity_txid;
+    }
     window->segments.push_back({i, before, std::move(after), *geometry, {}, {}, {}});
     if (window->segments.size() == kWindowSegments) break;
   }
@@ -413,6 +422,7 @@ void allocate_inputs(StagedWindow& window) {
 
 // Parity shards of one generation of the window's segments, by node.
 std::vector<ShardsOnNode> parities_of(const StagedWindow& window, bool staged) {
+  if (mutant(Mutant::kOverwriteParities)) return {};
   std::vector<Segment> segments;
   for (const auto& segment : window.segments) {
     segments.push_back(staged ? segment.after : segment.before);
@@ -453,7 +463,8 @@ Commit reshape(const StagedWindow& window, const node::Record& current) {
   commit.condition_argument = current.meta.version;
   commit.known_version = current.meta.version;
   // Known before the first shard was staged: a fence since then refuses it (rule 7).
-  commit.base_version = window.record->meta.version;
+  commit.base_version =
+      mutant(Mutant::kReshapeIgnoresFence) ? Commit::kNoBase : window.record->meta.version;
   commit.content = current.content;
   for (const auto& segment : window.segments) {
     commit.content.segments[segment.index] = segment.after;

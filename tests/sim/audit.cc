@@ -4,6 +4,7 @@
 #include <set>
 
 #include "proxy/base/check.h"
+#include "proxy/ops/scrub.h"
 #include "proxy/ops/shards.h"
 #include "tests/sim/world_internal.h"
 
@@ -33,6 +34,7 @@ Operation World::ask(Verb verb, int key, SimProxy& proxy, std::string value) {
 
 void World::audit(const char* when) {
   trace_.add("-- read everything {}", when);
+  SimProxy* scrubber = nullptr;
   for (size_t i = 0; i < proxies_.size(); ++i) {  // a new decider may join
     SimProxy* const proxy = proxies_[i].get();
     for (int key = 0; key < scenario_.keys && proxy->is_alive() && result_.ok(); ++key) {
@@ -41,6 +43,8 @@ void World::audit(const char* when) {
         error = ask(Verb::kGet, key, *proxy).error;
         if (error.empty()) break;
       }
+      if (error.empty() && scrubber == nullptr) scrubber = proxy;
+      if (error.empty() && scrubber == proxy && scenario_.scrub) scrub(key, *proxy, when);
       if (!error.empty()) error = why_unreadable(key, *proxy);
       if (!error.empty()) {
         violation(Fault::kLost,
@@ -79,40 +83,87 @@ std::string World::why_unreadable(int key, SimProxy& proxy) {
   }
   if (report->record == nullptr || !report->record->is_live(clock_.unix_ms())) return {};
   if (is_beyond_promise() && !scenario_.accept_loss) return {};
-  check_shards(key_name(key), *report);
+  for (size_t i = 0; i < report->segments.size(); ++i) {
+    check_missing(key_name(key), *report->record, i, report->segments[i].missing);
+  }
   for (const SegmentHealth& segment : report->segments) {
     if (segment.missing.size() > report->record->content.scheme.m) return {};
   }
   return "no segment lacks more shards than its scheme survives";
 }
 
-// Every shard was confirmed in the epoch of its commit (rule 6a), so only a node that was killed
-// since then may lack one.
-void World::check_shards(const std::string& key, const ObjectReport& report) {
-  for (size_t i = 0; i < report.segments.size(); ++i) {
-    for (const uint8_t index : report.segments[i].missing) {
-      const NodeId holder = report.record->content.segments[i].placement[index];
-      if (is_accounted_for(key, *report.record, holder)) continue;
-      violation(Fault::kLost, fmt::format("an object of epoch {} lacks shard {}.{} of node {}, "
-                                          "whose memory was not lost since",
-                                          report.record->meta.value_version >> node::kCounterBits,
-                                          i, index, holder));
-    }
+void World::note_reshapes(const node::Record& record) {
+  for (const node::Segment& segment : record.content.segments) {
+    if (segment.generation == 0) continue;
+    reshaped_in_.emplace(segment.parity_txid, record.meta.version >> node::kCounterBits);
+  }
+}
+
+// The epoch of the last commit for which every shard of the segment was confirmed (rule 6a): that
+// of the value, or of a transition of the segment since.
+uint64_t World::whole_in_epoch(const node::Record& record, const node::Segment& segment) const {
+  const uint64_t written = record.meta.value_version >> node::kCounterBits;
+  const auto reshaped = reshaped_in_.find(segment.parity_txid);
+  return reshaped == reshaped_in_.end() ? written : std::max(written, reshaped->second);
+}
+
+// So only a node that was killed since then may lack one.
+void World::check_missing(const std::string& key, const node::Record& record, size_t segment,
+                          const std::vector<uint8_t>& missing) {
+  const node::Segment& table = record.content.segments[segment];
+  const uint64_t epoch = whole_in_epoch(record, table);
+  for (const uint8_t index : missing) {
+    const NodeId holder = table.placement[index];
+    if (is_accounted_for(key, epoch, holder)) continue;
+    violation(Fault::kLost, fmt::format("a segment that was whole in epoch {} lacks shard {}.{} of "
+                                        "node {}, whose memory was not lost since",
+                                        epoch, segment, index, holder));
   }
 }
 
 // The shard of a missing node was never written: too few were up. How many there were is not always
 // noticed.
-bool World::is_accounted_for(const std::string& key, const node::Record& record,
-                             NodeId holder) const {
-  const uint64_t epoch = record.meta.value_version >> node::kCounterBits;
+bool World::is_accounted_for(const std::string& key, uint64_t epoch, NodeId holder) const {
   if (holder == kNoNode) {
+    const Pool& pool = pools_.pool_of(key);
     const auto up = up_in_epoch_.find(epoch);
-    const auto shards = static_cast<size_t>(record.content.scheme.shards());
-    return pools_.pool_of(key).degraded_writes && (up == up_in_epoch_.end() || up->second < shards);
+    const auto shards = static_cast<size_t>(pool.scheme.shards());
+    return pool.degraded_writes && (up == up_in_epoch_.end() || up->second < shards);
   }
   const auto kill = last_kill_.find(holder);
   return kill != last_kill_.end() && kill->second >= epoch;
+}
+
+namespace {
+
+Task<void> scrub_into(OpsContext& ops, std::string key, TimePoint deadline,
+                      std::shared_ptr<std::optional<Result<ScrubReport>>> report) {
+  *report = co_await scrub_object(ops, std::move(key), deadline);
+}
+
+}  // namespace
+
+// Whatever is there is what the record says, and what is not has died.
+void World::scrub(int key, SimProxy& proxy, const char* when) {
+  const auto report = std::make_shared<std::optional<Result<ScrubReport>>>();
+  flows_.spawn(scrub_into(proxy.ops(), key_name(key), clock_.now() + kRequestTimeout, report));
+  if (!run_until(kHealLimit, [&] { return report->has_value(); })) {
+    return violation(Fault::kStuck, "the scrub of an object does not end");
+  }
+  const auto& scrubbed = **report;
+  if (!scrubbed || scrubbed->record == nullptr) return;  // reads tell what is unreadable
+  for (size_t i = 0; i < scrubbed->segments.size(); ++i) {
+    const SegmentScrub& segment = scrubbed->segments[i];
+    if (!segment.wrong.empty() || !segment.data_matches) {
+      violation(Fault::kParity,
+                fmt::format("{} {}: segment {}: {}", key_name(key), when, i,
+                            segment.wrong.empty()
+                                ? std::string("the data does not match its checksum")
+                                : fmt::format("shard {} is wrong", segment.wrong.front())));
+    }
+    if (is_beyond_promise() && !scenario_.accept_loss) continue;
+    check_missing(key_name(key), *scrubbed->record, i, segment.missing);
+  }
 }
 
 // Everything that no record refers to is collected in the end.
@@ -144,7 +195,9 @@ Task<void> World::look_for_leaks() {
       co_return;
     }
     if (report->record == nullptr) continue;
-    check_shards(key_name(key), *report);
+    for (size_t i = 0; i < report->segments.size(); ++i) {
+      check_missing(key_name(key), *report->record, i, report->segments[i].missing);
+    }
     for (const node::Segment& segment : report->record->content.segments) {
       for (size_t index = 0; index < segment.placement.size(); ++index) {
         if (segment.placement[index] == kNoNode) continue;

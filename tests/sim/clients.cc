@@ -191,7 +191,9 @@ Operation World::choose_operation(SimRandom& random, int client) {
       break;
     case Verb::kTransition: {
       const coding::Scheme& scheme = pools_.pool_of(op.key).scheme;
-      op.to = random.chance(0.5) ? scheme.k : scheme.k_prime;
+      int& last = last_to_[op.key];
+      const bool turns = random.chance(0.8);
+      last = op.to = (last == scheme.k_prime) == turns ? scheme.k : scheme.k_prime;
       op.at_proxy = random.chance(0.5);
       break;
     }

@@ -28,9 +28,15 @@ void World::plan_faults() {
   plan(scenario_.link_cuts, &World::cut_a_link);
   plan(scenario_.proxy_kills, &World::kill_a_proxy);
   plan(scenario_.proxy_pauses, &World::pause_a_proxy);
-  if (scenario_.head_kills > 0 || scenario_.committer_kills > 0) {
-    network_.watch_commits(
-        [this](int proxy, node::NodeId head) { fault_after_commit(proxy, head); });
+  network_.watch_commits([this](int proxy, node::NodeId head, const node::Record* record) {
+    if (record != nullptr) note_reshapes(*record);
+    if (scenario_.head_kills > 0 || scenario_.committer_kills > 0) fault_after_commit(proxy, head);
+  });
+  if (scenario_.stager_pauses > 0) {
+    network_.watch_staging([this](int proxy) {
+      if (calm_ || !random_.chance(scenario_.stager_pauses)) return;
+      pause_proxy(*proxies_[static_cast<size_t>(proxy)]);
+    });
   }
 }
 
@@ -147,7 +153,12 @@ void World::kill_proxy(SimProxy& proxy) {
 
 void World::pause_a_proxy() {
   SimProxy* proxy = victim_proxy();
-  if (proxy == nullptr || proxy->clock().paused()) return;
+  if (proxy != nullptr) pause_proxy(*proxy);
+}
+
+void World::pause_proxy(SimProxy& paused) {
+  SimProxy* const proxy = &paused;
+  if (!proxy->is_alive() || proxy->clock().paused()) return;
   ++result_.totals.proxy_pauses;
   trace_.add("proxy {} is paused", proxy->id());
   proxy->pause();

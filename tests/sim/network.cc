@@ -23,6 +23,18 @@ bool may_be_duplicated(std::string_view frame) {
          args->condition == node::Condition::kIfValueVersion;
 }
 
+// What an APPLY that was answered with kOk has made of the record, if the answer tells.
+std::optional<node::Record> committed_record(const node::ReplyHeader& header,
+                                             std::string_view reply) {
+  const node::ByteView body = node::as_view(reply).subspan(node::kHeaderBytes);
+  const auto args = node::decode<node::RecordApplyReply>(body.first(header.args_bytes));
+  CHECK(args.has_value(), "a node answered with bad args: {}", args.error());
+  if (!args->whole_record) return std::nullopt;
+  auto record = node::decode_record(body.subspan(header.args_bytes));
+  CHECK(record.has_value(), "a node answered with a bad record: {}", record.error());
+  return std::move(*record);
+}
+
 node::RequestHeader header_of(std::string_view frame) {
   return *node::decode_request_header(node::as_view(frame).first<node::kHeaderBytes>());
 }
@@ -132,19 +144,17 @@ void Network::disconnect(Answer answer) {
 }
 
 void Network::reply(int proxy, node::NodeId from, std::string bytes, Answer answer) {
-  if (trace_.on()) {
-    const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
-    CHECK(header.has_value(), "a node sent a bad header: {}", header.error());
-    if (header->status != node::Status::kOk) {
-      trace_.add("p{} <- n{} {} {}", proxy, from, node::name(header->opcode),
-                 node::name(header->status));
-    }
+  const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
+  CHECK(header.has_value(), "a node sent a bad header: {}", header.error());
+  if (trace_.on() && header->status != node::Status::kOk) {
+    trace_.add("p{} <- n{} {} {}", proxy, from, node::name(header->opcode),
+               node::name(header->status));
   }
-  if (commit_watch_ != nullptr) {
-    const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
-    if (header && header->opcode == node::Opcode::kRecordApply &&
-        header->status == node::Status::kOk) {
-      commit_watch_(proxy, from);
+  if (header->status == node::Status::kOk) {
+    if (stage_watch_ != nullptr && header->opcode == node::Opcode::kShardBuild) stage_watch_(proxy);
+    if (commit_watch_ != nullptr && header->opcode == node::Opcode::kRecordApply) {
+      const auto record = committed_record(*header, bytes);
+      commit_watch_(proxy, from, record ? &*record : nullptr);
     }
   }
   if (random_.chance(profile_.drop_reply)) {

@@ -55,9 +55,13 @@ class Network {
       std::function<std::optional<Duration>(int proxy, node::NodeId, const node::RequestHeader&)>;
   void set_delay_rule(DelayRule rule) { delay_rule_ = std::move(rule); }
 
-  // Called when a node has answered an APPLY with kOk, before its answer leaves.
-  using CommitWatch = std::function<void(int proxy, node::NodeId head)>;
+  // Called when a node has answered an APPLY with kOk, before its answer leaves. `record` is what
+  // was committed; null if the answer does not tell.
+  using CommitWatch = std::function<void(int proxy, node::NodeId head, const node::Record* record)>;
   void watch_commits(CommitWatch watch) { commit_watch_ = std::move(watch); }
+  // Called when a node has acknowledged a parity shard that it has built.
+  using StageWatch = std::function<void(int proxy)>;
+  void watch_staging(StageWatch watch) { stage_watch_ = std::move(watch); }
 
   // `answer` is called at most twice, and maybe never; the first counts. It gets the reply's bytes.
   using Answer = std::function<void(Result<std::string>)>;
@@ -95,6 +99,7 @@ class Network {
   std::vector<Flight> held_;
   DelayRule delay_rule_;
   CommitWatch commit_watch_;
+  StageWatch stage_watch_;
   Counters counters_;
 };
 

@@ -16,6 +16,7 @@ Scenario based_on(std::string_view base, std::string name) {
                              [&](const Scenario& other) { return other.name == base; });
   s.about = "for the rule of the same name";
   s.name = std::move(name);
+  s.weights[static_cast<size_t>(Verb::kTransition)] = 0;
   return s;
 }
 
@@ -195,6 +196,44 @@ Scenario paused_readers() {
   return s;
 }
 
+// Little else than transitions and reads of one object, by several proxies.
+Scenario transitions_only(std::string name) {
+  Scenario s = based_on("transitions", std::move(name));
+  s.more_pools.clear();
+  s.nodes = 7;
+  s.keys = 1;
+  s.expiring = 0;
+  s.large = 1;
+  s.weights = {30, 14, 0, 0, 0, 0, 0, 0, 0, 0, 4, 52};
+  s.scrub = false;  // a wrong parity is to be found by who needs it
+  return s;
+}
+
+// Transitions that stop between their prepare and their commit.
+Scenario paused_transitions(std::string name, Duration pause_max) {
+  Scenario s = transitions_only(std::move(name));
+  s.scheme = "ers:2,1,3";
+  s.segments = 1;
+  s.nodes = 5;
+  s.proxies = 4;
+  s.proxy_pauses = s.proxy_kills = s.node_kills = s.node_stalls = s.link_cuts = 0;
+  s.committer_kills = 0;
+  s.stager_pauses = 0.3;
+  s.fault_max = pause_max;
+  s.keys = 3;
+  s.think_max = milliseconds(1500);
+  s.faults_until = seconds(12);
+  s.weights = {5, 25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 70};
+  return s;
+}
+
+// For less time than reclaim waits before it collects what nothing refers to.
+Scenario dropped_staging() {
+  Scenario s = paused_transitions("staged-timer", milliseconds(700));
+  s.check_leaks = false;  // shards that no transition has staged are not collected
+  return s;
+}
+
 Scenario plain(std::string name) { return based_on("mixed", std::move(name)); }
 
 }  // namespace
@@ -249,6 +288,19 @@ const std::vector<Rule>& rules() {
            late_commits("floor")),
       RULE(kSyncForgetsFloor, "rule 9: sync transfers the floor", orphans_of_missing(), 2000,
            /*prevents_leaks_only=*/true),
+      RULE(kCommitBeforeStaged, "rule 26: a transition commits when all its parities are staged",
+           transitions_only("staged")),
+      RULE(kOverwriteParities, "rule 26: new parities do not replace the old ones in place",
+           transitions_only("in-place")),
+      RULE(kReuseParityTxid, "rule 26: every transition has a parity_txid of its own",
+           transitions_only("parity-txid")),
+      RULE(kReshapeIsTxid, "rule 6: a transition's attempt_id is not its data_txid",
+           transitions_only("reshape-id")),
+      RULE(kReshapeIgnoresFence, "rule 7: a fenced transition does not commit",
+           paused_transitions("transition-fence", seconds(3))),
+      RULE(kDropStaged, "rule 7: a timer alone never drops staged parities", dropped_staging()),
+      RULE(kIgnoreGeneration, "rule 26: a reader uses the generation that the record names",
+           transitions_only("generation")),
   };
 #undef RULE
   return kRules;

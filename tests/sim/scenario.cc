@@ -13,6 +13,7 @@ Scenario mixed() {
   Scenario s;
   s.name = "mixed";
   s.about = "everything at once, at ERS(2,2,3)";
+  s.weights[static_cast<size_t>(Verb::kTransition)] = 4;
   return s;
 }
 
@@ -111,6 +112,7 @@ Scenario pools() {
   s.nodes = 8;
   s.keys = 3;
   s.clients = 4;
+  s.weights[static_cast<size_t>(Verb::kTransition)] = 8;
   return s;
 }
 
@@ -127,7 +129,7 @@ Scenario memory() {
   s.clients = 3;
   s.operations = 16;
   s.large = 0.9;
-  s.weights = {20, 50, 5, 2, 5, 2, 2, 1, 1, 5, 2};
+  s.weights = {20, 50, 5, 2, 5, 2, 2, 1, 1, 5, 2, 6};
   s.think_max = milliseconds(100);
   s.node_kills = 1;
   s.fill_nodes = true;
@@ -148,6 +150,7 @@ Scenario degraded() {
   s.proxy_pauses = 0;
   s.fault_max = seconds(4);
   s.operations = 16;
+  s.weights[static_cast<size_t>(Verb::kTransition)] = 8;
   return s;
 }
 
@@ -164,6 +167,7 @@ Scenario accept_loss() {
   s.large = 0.3;
   s.beyond_promise = true;
   s.accept_loss = true;
+  s.weights[static_cast<size_t>(Verb::kTransition)] = 8;
   return s;
 }
 

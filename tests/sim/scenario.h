@@ -63,6 +63,8 @@ struct Scenario {
   // later.
   double head_kills = 0;
   double committer_kills = 0;
+  // When a node has acknowledged a staged parity: its proxy stops.
+  double stager_pauses = 0;
   Duration faults_until = std::chrono::seconds(4);
   Duration fault_max = std::chrono::milliseconds(2500);  // how long stalls, cuts and pauses take
   // Faults hit the decider's links and process rather than others', as often.
@@ -71,6 +73,8 @@ struct Scenario {
   bool beyond_promise = false;
   // No shards: any node may be killed, as often as all is synced again.
   bool records_only = false;
+  // Objects are scrubbed whenever everything is read.
+  bool scrub = true;
   // A schedule without the phase in which reclaim is waited for and leaks are looked for.
   bool check_leaks = true;
   // Fills the nodes when all has healed: nothing is lost, and deletes give the memory back.

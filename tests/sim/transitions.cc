@@ -78,7 +78,9 @@ void World::transition(int key, int to, SimProxy& proxy) {
     if (error == "transitioned" || error == "already there" || may_fail) break;
   }
   const auto after = inspect(key, proxy);
-  if (may_fail || !after || !can_transition(*after, clock_.unix_ms())) return;
+  // Nothing was deleted to make room.
+  const bool is_full = error.starts_with("no_space");
+  if (may_fail || is_full || !after || !can_transition(*after, clock_.unix_ms())) return;
   if (!is_value_of(*after->record, *before->record) || is_in_state(*after->record, to)) return;
   violation(Fault::kStuck, fmt::format("{} is whole, and can not be transitioned to k = {}: {}",
                                        key_name(key), to, error));

@@ -138,8 +138,8 @@ RunResult World::run() {
   if (goes_on()) heal();
   if (goes_on()) audit("after healing");
   if (goes_on() && scenario_.accept_loss) accept_loss();
-  if (goes_on() && scenario_.fill_nodes) fill_nodes();
   if (goes_on() && has_transitions(scenario_)) transition_everything();
+  if (goes_on() && scenario_.fill_nodes) fill_nodes();
   if (goes_on() && scenario_.check_leaks) reclaim();
   if (goes_on() && (!scenario_.beyond_promise || accepted_loss_)) {
     kill_to_the_limit();

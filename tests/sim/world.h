@@ -113,6 +113,7 @@ class World {
   void kill_a_proxy();
   void kill_proxy(SimProxy& proxy);
   void pause_a_proxy();
+  void pause_proxy(SimProxy& paused);
   SimProxy* victim_proxy();
   uint32_t newest_epoch() const;
 
@@ -124,8 +125,11 @@ class World {
   std::string why_unreadable(int key, SimProxy& proxy);
   void transition(int key, int to, SimProxy& proxy);
   void scrub(int key, SimProxy& proxy, const char* when);
-  void check_shards(const std::string& key, const ObjectReport& report);
-  bool is_accounted_for(const std::string& key, const node::Record& record, NodeId holder) const;
+  void note_reshapes(const node::Record& record);
+  void check_missing(const std::string& key, const node::Record& record, size_t segment,
+                     const std::vector<uint8_t>& missing);
+  uint64_t whole_in_epoch(const node::Record& record, const node::Segment& segment) const;
+  bool is_accounted_for(const std::string& key, uint64_t epoch, NodeId holder) const;
   std::string what_is_kept();
   std::set<int> find_lost_keys(SimProxy& proxy);
   void check_refusals(int key, SimProxy& proxy);
@@ -152,17 +156,19 @@ class World {
   uint64_t order_ = 0;  // of all invocations and returns
   // What each client read last of each key: cas unique and value, for its next cas.
   std::map<std::pair<int, std::string>, std::pair<uint64_t, std::string>> last_read_;
+  std::map<std::string, int> last_to_;  // by key: of its last transition
   int clients_left_ = 0;
   bool calm_ = false;
   std::vector<node::NodeId> doomed_;  // nodes whose memory may be lost: at most m distinct ones
   std::set<node::NodeId> killed_;     // ever
   std::set<node::NodeId> failed_;     // killed or excluded since the last complete sync
   uint32_t failed_in_epoch_ = 0;
-  std::set<node::NodeId> suspected_;            // ever
-  std::map<node::NodeId, uint64_t> last_kill_;  // and the newest epoch served then
-  std::map<uint64_t, size_t> up_in_epoch_;      // nodes, of the epochs that were noticed
-  node::MapPtr followed_;                       // the newest map that a decider served
-  std::vector<uint32_t> scheduled_epochs_;      // by proxy: the newest map on its way
+  std::set<node::NodeId> suspected_;             // ever
+  std::map<node::NodeId, uint64_t> last_kill_;   // and the newest epoch served then
+  std::map<node::Id128, uint64_t> reshaped_in_;  // parity_txid -> epoch of its transition's commit
+  std::map<uint64_t, size_t> up_in_epoch_;       // nodes, of the epochs that were noticed
+  node::MapPtr followed_;                        // the newest map that a decider served
+  std::vector<uint32_t> scheduled_epochs_;       // by proxy: the newest map on its way
   std::vector<uint32_t> heard_epochs_;
   bool accepted_loss_ = false;
   bool over_ = false;  // nothing more can be asked of this schedule

@@ -38,6 +38,14 @@ enum class Mutant {
   kDeleteForgets,        // node: DELETE removes the record instead of leaving a tombstone
   kDropWithoutFloor,     // reclaim: drops tombstones before raising the floor
   kSyncForgetsFloor,     // sync: does not transfer the floor
+  // Rule 26, transitions.
+  kCommitBeforeStaged,   // proxy: commits when one of the parity nodes has acknowledged
+  kOverwriteParities,    // proxy, node: new parities take the names of the old ones
+  kReuseParityTxid,      // proxy: every transition of an object stages under the same txid
+  kReshapeIsTxid,        // proxy: the attempt_id of a transition is the data_txid
+  kReshapeIgnoresFence,  // proxy: commits parities that were staged before a fence
+  kDropStaged,           // reclaim: deletes young staged parities, without a fence
+  kIgnoreGeneration,     // proxy: a reader keeps the parities it knows while the data is the same
 };
 
 #ifdef ELASTRIPE_MUTANTS
