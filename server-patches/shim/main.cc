@@ -1,6 +1,7 @@
 // elastripe-node: the node server. Translates its few options into memcached's, in this one place,
 // and runs memcached's main with the engine switched on.
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <unistd.h>
 
@@ -93,6 +94,16 @@ std::vector<std::string> memcached_arguments(const Options& options) {
   return arguments;
 }
 
+// Shards pass through buffers of up to a few MiB. malloc would hand each of them back to the
+// kernel, and a fault for every page of the next one takes longer than reading the shard. So it
+// keeps this much for each thread, beside what --memory-mb counts.
+constexpr int kKeptBytes = 16 << 20;
+
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, kKeptBytes);
+  mallopt(M_TRIM_THRESHOLD, kKeptBytes);
+}
+
 int run_memcached(std::vector<std::string> arguments) {
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
@@ -150,6 +161,7 @@ int main(int argc, char** argv) {
   }
   std::cerr << "elastripe-node" << (options.name.empty() ? "" : " ") << options.name
             << ": starting on " << options.listen << " with " << options.memory_mb << " MiB\n";
+  keep_freed_memory();
   elastripe_enabled = true;
   return run_memcached(memcached_arguments(options));
 }

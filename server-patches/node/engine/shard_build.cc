@@ -1,15 +1,27 @@
 // SHARD_BUILD: the parity node's part of a transition (execution `delta`): old parities never cross
 // the network. docs/node-protocol.md, "Shards".
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "server-patches/node/engine/checksum.h"
 #include "server-patches/node/engine/impl.h"
 
 namespace elastripe::node {
 namespace {
 
-void add_to(MutableByteView sum, ByteView term) {
+// sum = the XOR of all terms, which have its size; zeros of none.
+void add_up(MutableByteView sum, std::span<const ByteView> terms) {
+  if (terms.empty()) {
+    std::ranges::fill(sum, std::byte{0});
+    return;
+  }
+  std::ranges::copy(terms.front(), sum.begin());
   std::byte* const out = sum.data();
-  const std::byte* const in = term.data();
-  for (size_t i = 0; i < sum.size(); ++i) out[i] ^= in[i];
+  for (const ByteView term : terms.subspan(1)) {
+    const std::byte* const in = term.data();
+    for (size_t i = 0; i < sum.size(); ++i) out[i] ^= in[i];
+  }
 }
 
 // Why the request does not fit its payload and a source of `source_bytes`, or nothing.
@@ -47,25 +59,30 @@ Answer Engine::Impl::shard_build(const Context& c) {
   if (auto wrong = check_sizes(*request, deltas.size(), source_bytes)) {
     return refuse(Status::kInvalid, *wrong);
   }
-  OwnedBytes old(source_bytes);
-  store_.read(source.item, source.layout.payload_at, old.bytes());
-  if (page_checksums(old.bytes()) !=
-      read_checksums(store_, source.item, source.layout, 0, page_count(source_bytes))) {
-    ++counters_.bad_pages;
-    return refuse(Status::kBadPage, "a page's checksum does not match");
+  const bool uses_old =
+      std::ranges::any_of(request->blocks, [](const auto& block) { return !block.old.empty(); });
+  OwnedBytes old(uses_old ? source_bytes : 0);
+  if (uses_old) {
+    store_.read(source.item, source.layout.payload_at, old.bytes());
+    if (page_checksums(old.bytes()) !=
+        read_checksums(store_, source.item, source.layout, 0, page_count(source_bytes))) {
+      ++counters_.bad_pages;
+      return refuse(Status::kBadPage, "a page's checksum does not match");
+    }
   }
 
   const size_t block_bytes = request->block_bytes;
   OwnedBytes built(request->header.payload_bytes);
-  std::ranges::fill(built.bytes(), std::byte{0});
+  std::vector<ByteView> terms;
   for (size_t b = 0; b < request->blocks.size(); ++b) {
-    const MutableByteView sum = built.bytes().subspan(b * block_bytes, block_bytes);
+    terms.clear();
     for (const uint16_t number : request->blocks[b].old) {
-      add_to(sum, ByteView(old.bytes()).subspan(number * block_bytes, block_bytes));
+      terms.push_back(ByteView(old.bytes()).subspan(number * block_bytes, block_bytes));
     }
     for (const uint16_t number : request->blocks[b].deltas) {
-      add_to(sum, deltas.subspan(number * block_bytes, block_bytes));
+      terms.push_back(deltas.subspan(number * block_bytes, block_bytes));
     }
+    add_up(built.bytes().subspan(b * block_bytes, block_bytes), terms);
   }
   return store_shard(request->header, built.bytes());
 }

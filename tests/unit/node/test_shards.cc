@@ -221,6 +221,8 @@ TEST_CASE("a shard is built out of blocks of an older one and of deltas") {
     damage(node, kShard, 5);
     CHECK(status(build(node, kShard, other, {{{0}, {}}}, "")) == "BAD_PAGE");
     CHECK(status(read(node, other)) == "NOT_HERE");
+    CHECK(status(build(node, kShard, other, {{{}, {0}}}, "1234")) == "OK");
+    CHECK(payload_of(read(node, other)) == "1234");
   }
 }
 
