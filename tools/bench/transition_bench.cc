@@ -90,9 +90,10 @@ class TransitionBench {
 
   // All sets of the paper, at both of its sizes.
   std::vector<Group> paper_groups() const {
-    std::vector<Group> groups;
-    for (const Parameters& set : kPaperSets) groups.push_back({set, {kMiB, 4 * kMiB}});
     if (arguments_.quick) return {{kPaperSets[0], {kMiB}}};
+    std::vector<Group> groups;
+    groups.reserve(kPaperSets.size());
+    for (const Parameters& set : kPaperSets) groups.push_back({set, {kMiB, 4 * kMiB}});
     return groups;
   }
 

@@ -113,19 +113,21 @@ class Reader {
       : keys_(std::move(keys)), object_(object), thread_([this, port] { run(port); }) {}
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
-  ~Reader() {
-    if (thread_.joinable()) (void)stop();
-  }
+  ~Reader() { end(); }
 
   // What every GET took, in microseconds; an error if one failed or brought other bytes.
   Result<std::vector<double>> stop() {
-    stopping_ = true;
-    thread_.join();
+    end();
     if (!error_.empty()) return std::unexpected(error_);
     return std::move(us_);
   }
 
  private:
+  void end() {
+    stopping_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
   void run(uint16_t port) {
     using SteadyClock = std::chrono::steady_clock;
     auto client = connect_to(port);
