@@ -324,6 +324,28 @@ TEST_CASE("Algorithm 4's order of stripes reads less than the other order") {
   }
 }
 
+TEST_CASE("kept plans are those of their codec, direction and options, and each is made once") {
+  std::set<const TransitionPlan*> kept;
+  for (const char* layout : {"srs", "ers-1", "ers-2"}) {
+    const Codec& codec = codec_of(layout, 4, 2, 5);
+    for (const Direction direction : kDirections) {
+      for (const TransitionOptions& options : kAllOptions) {
+        const auto plan = transition_plan_for(codec, direction, options);
+        REQUIRE(plan);
+        CHECK(transition_plan_for(codec, direction, options) == *plan);
+        kept.insert(*plan);
+        const TransitionPlan made = plan_of(codec, direction, options);
+        CHECK((*plan)->direction == direction);
+        CHECK((*plan)->data_blocks == made.data_blocks);
+        CHECK((*plan)->old_codewords == made.old_codewords);
+        CHECK((*plan)->deltas == made.deltas);
+      }
+    }
+  }
+  CHECK(kept.size() == 3 * 2 * 4);
+  CHECK(!transition_plan_for(codec_of("rs:4,2"), Direction::kForward));
+}
+
 TEST_CASE("rs and rep have no transition") {
   for (const char* scheme : {"rs:4,2", "rep:3"}) {
     for (const Direction direction : kDirections) {
