@@ -196,7 +196,7 @@ def wait_no_leaks(cluster, values):
             for shard in segment["shards"]:
                 expected[shard["node"]] += not shard["missing"]
     wait_for(lambda: stored_shards(cluster) == expected,
-             f"only {expected} are stored, not {stored_shards(cluster)}")
+             lambda: f"only {expected} are stored, not {stored_shards(cluster)}")
 
 
 def remove(cluster, values):
@@ -324,3 +324,31 @@ def test_two_nodes_die_one_after_the_other_at_every_pair_of_fail_points(cluster,
         check_finished(cluster, values, to)
         wait_no_leaks(cluster, values)
         remove(cluster, values)
+
+
+@pytest.mark.parametrize("point, state", [("commit/head-committed", K),
+                                          ("commit/middles-stored", K_PRIME)])
+def test_a_proxy_dies_in_its_commit_and_the_head_with_it(cluster, tmp_path, point, state):
+    """What only the head knew is gone; what a middle knows is what the others learn."""
+    key = point
+    values = {key: payload(SIZES[2], key)}
+    assert cluster.client().set(key, values[key], noreply=False)
+    proxy = Armed(cluster, "proxy", point, tmp_path)
+    proxy.restart()
+    head = inspect(cluster, key)["homes"][-1]
+    proxy.trigger()
+    with transition_that_may_break_off(cluster, K_PRIME, "delta"):
+        proxy.wait_death()
+        cluster.kill(head)
+        cluster.restart("proxy")
+    cluster.wait_serving(up=cluster.nodes - 1)
+    shown = check_objects(cluster, values)[key]
+    assert {segment["state"] for segment in shown["segments"]} == {STATES[state]}
+    cluster.restart(head)
+    cluster.wait_serving()
+    check_objects(cluster, values)
+    counts = transition(cluster, K_PRIME, "delta")["counts"]
+    assert counts["failed"] == 0 and counts["seen"] == 1
+    check_finished(cluster, values, K_PRIME)
+    wait_no_leaks(cluster, values)
+    remove(cluster, values)

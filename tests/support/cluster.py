@@ -24,7 +24,8 @@ DEADLINE_S = float(os.environ.get("ELASTRIPE_TEST_DEADLINE", "60"))
 
 
 def wait_for(condition, what, deadline_s=None):
-    """Polls until `condition()` is true and returns its value; fails with `what` at the deadline."""
+    """Polls until `condition()` is true and returns its value; fails with `what`, which
+    may be a function, at the deadline."""
     end = time.monotonic() + (deadline_s or DEADLINE_S)
     pause = threading.Event()
     while True:
@@ -32,7 +33,7 @@ def wait_for(condition, what, deadline_s=None):
         if value:
             return value
         if time.monotonic() >= end:
-            raise AssertionError(f"deadline: {what}")
+            raise AssertionError(f"deadline: {what() if callable(what) else what}")
         pause.wait(0.02)
 
 
