@@ -444,6 +444,7 @@ Task<Result<void>> prepare(OpsContext& ops, MapPtr map, WindowPtr window, TimePo
   if (!read) co_return read;
   fail_point(FailPoint::kInputsRead);
   std::vector<Task<Result<void>>> staging;
+  staging.reserve(window->segments.size());
   for (size_t s = 0; s < window->segments.size(); ++s) {
     staging.push_back(stage_segment(ops, map, window, s, deadline));
   }
