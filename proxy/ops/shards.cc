@@ -6,6 +6,7 @@
 #include "proxy/async/when_all.h"
 #include "proxy/ops/attempt.h"
 #include "server-patches/node/format/fail_point.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
 
@@ -15,9 +16,10 @@ using node::Status;
 node::ShardName shard_name(const node::Segment& segment, const coding::Scheme& scheme,
                            size_t index) {
   const bool is_parity = index >= scheme.k_prime;
-  return {.txid = is_parity ? segment.parity_txid : segment.data_txid,
+  const bool has_generations = is_parity && !mutant(Mutant::kOverwriteParities);
+  return {.txid = has_generations ? segment.parity_txid : segment.data_txid,
           .segment = segment.number,
-          .generation = is_parity ? segment.generation : 0,
+          .generation = has_generations ? segment.generation : 0,
           .index = static_cast<uint8_t>(index)};
 }
 

@@ -355,10 +355,7 @@ Task<Result<void>> stage_segment(OpsContext& ops, MapPtr map, WindowPtr window, 
     calls.push_back(stage_parity(ops, map, window, segment, i, deadline));
   }
   auto staged = co_await when_all(std::move(calls));
-  if (mutant(Mutant::kCommitBeforeStaged) &&
-      std::ranges::any_of(staged, [](const auto& result) { return result.has_value(); })) {
-    co_return Result<void>{};
-  }
+  if (mutant(Mutant::kCommitBeforeStaged)) staged.clear();
   co_return first_error(std::move(staged));
 }
 
@@ -386,10 +383,6 @@ Result<WindowPtr> open_window(OpsContext& ops, const TransitionRequest& request,
     after.state = coding::state_after(direction);
     ++after.generation;
     after.parity_txid = mutant(Mutant::kReuseParityTxid) ? before.data_txid : parity_txid;
-    if (mutant(Mutant::kOverwriteParities)) {
-      after.generation = before.generation;
-      after.parity_txid = before.parity_txid;
-    }
     window->segments.push_back({i, before, std::move(after), *geometry, {}, {}, {}});
     if (window->segments.size() == kWindowSegments) break;
   }

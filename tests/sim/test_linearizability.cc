@@ -169,6 +169,16 @@ TEST_CASE("the check names the operation that no order explains") {
   REQUIRE(check.stuck_at == 1);
 }
 
+TEST_CASE("a transition explains nothing, however it ends") {
+  const auto transition = [](Answer answer) {
+    return op(Verb::kTransition, 2, answer == Answer::kUnknown ? UINT64_MAX : 4, answer);
+  };
+  for (const Answer answer : {Answer::kDone, Answer::kUnknown}) {
+    REQUIRE(linearizable({set(1, 3, "a"), transition(answer), hit(5, 6, "a")}));
+    REQUIRE_FALSE(linearizable({set(1, 3, "a"), transition(answer), miss(5, 6)}));
+  }
+}
+
 TEST_CASE("cas uniques follow values and never go back") {
   const auto read = [](uint64_t from, std::string value, uint64_t unique) {
     Operation operation = hit(from, from + 1, std::move(value));

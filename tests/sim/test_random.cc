@@ -36,6 +36,7 @@ TEST_CASE("random schedules keep every promise", "[random]") {
     CHECK(totals.acknowledged_writes > 5 * totals.schedules);
     if (scenario.fill_nodes) CHECK(totals.refused_for_memory > 5 * totals.schedules);
     if (scenario.degraded_writes) CHECK(totals.ops.degraded_writes > totals.schedules);
+    if (has_transitions(scenario)) CHECK(totals.transitions > totals.schedules / 4);
     if (scenario.accept_loss) CHECK(totals.lost_keys > totals.schedules / 5);
   }
 }

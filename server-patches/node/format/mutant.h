@@ -39,7 +39,7 @@ enum class Mutant {
   kDropWithoutFloor,     // reclaim: drops tombstones before raising the floor
   kSyncForgetsFloor,     // sync: does not transfer the floor
   // Rule 26, transitions.
-  kCommitBeforeStaged,   // proxy: commits when one of the parity nodes has acknowledged
+  kCommitBeforeStaged,   // proxy: commits whichever parity nodes have acknowledged
   kOverwriteParities,    // proxy, node: new parities take the names of the old ones
   kReuseParityTxid,      // proxy: every transition of an object stages under the same txid
   kReshapeIsTxid,        // proxy: the attempt_id of a transition is the data_txid
