@@ -225,6 +225,8 @@ std::string forecast_of(const Json& report, const Json& transitions) {
   lines +=
       line("time", fmt::format("about {} at {}/s, {}", duration(bytes / rate), size(rate), why));
   lines += line("meanwhile", "reads and writes go on, and at every moment any m nodes may crash");
+  lines += fmt::format("{:<15}old parities stay for the read grace: at most {} more until then\n",
+                       "", size(number(planned, "parity_bytes_after")));
   return lines;
 }
 

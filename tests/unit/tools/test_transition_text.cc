@@ -134,6 +134,7 @@ TEST_CASE("a dry run tells bytes, memory, and the time") {
             "time           about 0.0 s at 100.0 MiB/s, an assumption: no transition was run yet, "
             "and there is no --rate\n"));
   CHECK(has(text, "at every moment any m nodes may crash"));
+  CHECK(has(text, "at most 3.0 MiB more until then\n"));
 
   transitions["transitions"] = {report_in("done"), report_in("running")};
   CHECK(has(forecast_of(report, transitions),
