@@ -44,11 +44,7 @@ struct Succession {
     std::ranges::copy_if(group, std::back_inserter(live), [&](NodeId id) { return is_live(id); });
     return live;
   }
-  // Or a later one, that was never served: whoever accepts that has what the last one left it.
-  bool has_last_map(NodeId id) const {
-    const node::Epoch& epoch = request.reports[id].epoch;
-    return epoch == last.epoch || epoch.number > last.epoch.number;
-  }
+  bool has_last_map(NodeId id) const { return request.reports[id].epoch == last.epoch; }
   bool reported_synced(NodeId id, size_t partition) const {
     return has_last_map(id) && has_bit(request.reports[id].synced, partition);
   }
@@ -185,24 +181,18 @@ size_t nodes_not_telling(const ClusterMap& map, const std::vector<NodeReport>& r
   }));
 }
 
-// Members of `map` that answer and have it.
-size_t nodes_having(const ClusterMap& map, const std::vector<NodeReport>& reports) {
-  size_t count = 0;
-  for (size_t id = 0; id < reports.size(); ++id) {
-    count += reports[id].verdict == Verdict::kAnswers && reports[id].epoch == map.epoch &&
-             map.is_up(static_cast<NodeId>(id));
-  }
-  return count;
-}
-
 // Whether a later map may have been served by nodes that do not tell: silent, dead or empty by now,
 // or with a later map already. Those that tell an older one were no part of it; of them, the
 // members of `map` must have been excluded by timeouts, M at most, and its nodes were a quorum
 // beside them.
 bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& reports) {
+  size_t still_have_it = 0;
+  for (size_t id = 0; id < reports.size(); ++id) {
+    still_have_it += reports[id].verdict == Verdict::kAnswers && reports[id].epoch == map.epoch &&
+                     map.is_up(static_cast<NodeId>(id));
+  }
   const size_t not_telling = nodes_not_telling(map, reports);
-  return nodes_having(map, reports) <= map.max_parities &&
-         not_telling > reports.size() - not_telling;
+  return still_have_it <= map.max_parities && not_telling > reports.size() - not_telling;
 }
 
 // `map` for a decider that must assume that all records of it are old.
@@ -245,7 +235,6 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
     if (std::ranges::none_of(found, same)) found.push_back(maps[id]);
   }
   node::MapPtr newest;
-  node::MapPtr in_use;
   node::MapPtr base;
   bool is_ambiguous = false;
   for (const node::MapPtr& map : found) {
@@ -256,12 +245,8 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
     const auto members = numbers_of_members(*map);
     const auto is_later = [&](uint32_t number) { return number > map->epoch.number; };
     const auto is_earlier = [&](uint32_t number) { return number < map->epoch.number; };
-    const bool was_served = std::ranges::none_of(members, is_earlier);
-    if (was_served && nodes_having(*map, reports) > map->max_parities &&
-        (in_use == nullptr || map->epoch.number > in_use->epoch.number)) {
-      in_use = map;
-    }
     if (std::ranges::any_of(members, is_later)) continue;  // superseded
+    const bool was_served = std::ranges::none_of(members, is_earlier);
     const bool supersedes = std::ranges::any_of(found, [&](const node::MapPtr& older) {
       return older->epoch.number < map->epoch.number &&
              std::ranges::count(numbers_of_members(*older), map->epoch.number) > 0;
@@ -270,7 +255,6 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
     is_ambiguous |= base != nullptr;
     if (base == nullptr || map->epoch.number > base->epoch.number) base = map;
   }
-  if (in_use != nullptr) return in_use;
   if (base == nullptr) base = newest;
   if (base == nullptr || (!is_ambiguous && !may_be_superseded(*base, reports))) return base;
   const bool any_silent = std::ranges::any_of(

@@ -75,12 +75,9 @@ bool needs_map(const node::ClusterMap& last, const MembershipSettings& settings,
 // has a later map, this one is superseded: the later map's decider, whose INSTALL_MAP named the map
 // that it replaces, knew it. And if one has an earlier map, this one was never served, and counts
 // only if it supersedes another. What is left is the map that may be in use, or knows the one that
-// is. But a map that all its members had, and more than M of them still have, is in use whatever
-// others have: those could not be excluded from a later one. Its partitions may have been synced
-// since the decider of a later map, which was refused, asked for the last time. If more than M
-// nodes are gone that may have had a later one, all its partitions are LOST. Null: no node has a
-// map. kUnavailable: nodes of different clusters; or there is a silent node, which may have a later
-// map, or tell which of several is the one.
+// is. If more than M nodes are gone that may have had a later one, all its partitions are LOST.
+// Null: no node has a map. kUnavailable: nodes of different clusters; or there is a silent node,
+// which may have a later map, or tell which of several is the one.
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
                                  const std::vector<node::MapPtr>& maps);
 

@@ -176,11 +176,6 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
 // With a map: does it still say what is so?
 void Decider::Impl::decide() {
   awaits_last_copy_ = false;
-  if (const Peer* peer = ahead_of_us()) {
-    return wait_because(fmt::format("node {} has epoch {}, which is not ours",
-                                    settings_.nodes[static_cast<size_t>(peer - peers_.data())].name,
-                                    peer->report.epoch.number));
-  }
   const MapRequest now_known = request();
   if (!needs_map(*map_, membership_, now_known)) {
     wait_because(peers_quorum() ? "" : "a majority of the nodes that may be alive does not answer");
@@ -197,18 +192,6 @@ void Decider::Impl::decide() {
     return;
   }
   adopt(std::move(*next));
-}
-
-// A node with a map that is not ours and not older. If it is a process that our map does not name,
-// only its answer to HELLO can tell whose map that is; until then, a map of ours would claim to
-// replace one that we have never seen.
-const Peer* Decider::Impl::ahead_of_us() const {
-  const auto ahead = std::ranges::find_if(peers_, [&](const Peer& peer) {
-    const node::Epoch& epoch = peer.report.epoch;
-    return peer.report.verdict == Verdict::kAnswers && epoch.number >= map_->epoch.number &&
-           epoch != map_->epoch;
-  });
-  return ahead == peers_.end() ? nullptr : &*ahead;
 }
 
 // At once, or not at all: an acceptance that waited could meet a loss that nobody has seen.
@@ -237,9 +220,6 @@ Result<ClusterMap> Decider::Impl::accepting_map() {
   MapRequest known = request();
   known.give_up_silent = awaits_last_copy_;
   if (map_ == nullptr) return first_choice(std::move(known));
-  if (ahead_of_us() != nullptr) {
-    return fail(ErrorCode::kUnavailable, "another proxy may be making maps; try again");
-  }
   known.accept_loss = true;
   if (!peers_quorum()) {
     return fail(ErrorCode::kUnavailable,

@@ -36,7 +36,6 @@ class Decider::Impl {
   void send_frames();
   void note_free_bytes();
   bool is_blocked_by_lease(const MapRequest& request) const;
-  const Peer* ahead_of_us() const;
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
 
