@@ -166,7 +166,8 @@ Task<Result<MaybeReport>> try_scrub(OpsContext& ops, MapPtr map, std::string key
     report.segments.push_back(std::move(*scrub));
   }
   if (report.is_clean()) co_return MaybeReport(std::move(report));
-  const auto now = co_await try_read_tail(ops, map, key, /*if_version=*/0, deadline);
+  const auto now = co_await try_read_tail(ops, map, key, /*if_version=*/0,
+                                          ops.clock.now() + ops.settings.request_timeout);
   if (!now) co_return fail(now.error());
   if (now->record == nullptr || now->record->content.segments != segments) {
     co_return MaybeReport();

@@ -564,7 +564,10 @@ Task<Result<TransitionOutcome>> transition_object(OpsContext& ops, TransitionReq
       if (!now) co_return fail(now.error());
       const bool has_changed =
           now->record == nullptr || !has_same_shards(**window, now->record->content);
-      if (has_changed && ops.clock.now() < deadline) continue;
+      if (has_changed && ops.clock.now() >= deadline) {
+        co_return fail(ErrorCode::kTimeout, "others commit again and again");
+      }
+      if (has_changed) continue;
       outcome.status = TransitionStatus::kRefused;
       outcome.reason = (*window)->refusal;
       co_return outcome;

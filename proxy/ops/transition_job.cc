@@ -20,7 +20,7 @@ constexpr Duration kStalledAfter = std::chrono::seconds(60);
 constexpr Duration kPause = std::chrono::milliseconds(100);
 // How much longer than the grace a node may stay full, and how often that is tried.
 constexpr Duration kRoomAfterGrace = std::chrono::seconds(2);
-constexpr Duration kRoomPause = std::chrono::milliseconds(500);
+constexpr Duration kRoomPause = std::chrono::seconds(1);
 constexpr const char* kShuttingDown = "shutting down";
 
 bool has_bit(const std::vector<uint8_t>& bits, size_t i) {
@@ -287,21 +287,26 @@ Task<Result<void>> TransitionJob::meet(std::optional<size_t> partition, std::str
   co_return Result<void>{};
 }
 
-// Each turn begins when the turns before it would have ended at the full rate. While the proxy does
-// not serve, nobody has a turn.
-Task<Result<void>> TransitionJob::wait_for_turn(uint64_t bytes) {
+TimePoint TransitionJob::take_turn(uint64_t bytes) {
   const TimePoint turn = std::max(next_turn_, ops_.clock.now());
   if (spec_.rate > 0) {
     next_turn_ = turn + duration_cast<Duration>(duration<double>(static_cast<double>(bytes) /
                                                                  static_cast<double>(spec_.rate)));
   }
+  return turn;
+}
+
+// Each turn begins when the turns before it would have ended at the full rate. While the proxy does
+// not serve, nobody has a turn.
+Task<Result<void>> TransitionJob::wait_for_turn(uint64_t bytes) {
+  const TimePoint turn = take_turn(bytes);
   TimePoint served = turn;
   while (!cancelled_) {
     const TimePoint now = ops_.clock.now();
     const auto map = current_map(ops_);
     if (map) served = std::max(now, turn);
-    if (map && now >= turn) break;
-    progress_.reason = map ? "" : map.error().message;
+    if (map && now >= turn && waiting_for_room_ == 0) break;
+    if (waiting_for_room_ == 0) progress_.reason = map ? "" : map.error().message;
     if (now - served >= kStalledAfter) co_return fail(map.error());
     if (!co_await ops_.clock.sleep_until(now < turn ? std::min(turn, now + kPause)
                                                     : now + kPause)) {
@@ -336,22 +341,27 @@ Task<void> TransitionJob::transition(std::string key, Direction direction, Trans
 }
 
 // Old parities go after read_grace, and so does what clients overwrite: a full node may well have
-// room then. Whoever waits keeps his slot, so no object begins meanwhile. When nothing came of it
-// once, no object waits again until one was transitioned.
+// room then, and no object begins until it has. Where that was in vain once, objects fail at once.
 Task<Result<TransitionOutcome>> TransitionJob::transition_when_there_is_room(
     TransitionRequest request) {
+  std::optional<TimePoint> full_since;
   for (;;) {
+    const uint64_t spent = request.spent->bytes();
     auto outcome = co_await transition_object(ops_, request);
-    if (outcome && outcome->status == TransitionStatus::kTransitioned) full_since_.reset();
-    if (outcome || outcome.error().code != ErrorCode::kNoSpace || cancelled_) co_return outcome;
+    if (full_since) --waiting_for_room_;
+    if (outcome || outcome.error().code != ErrorCode::kNoSpace) co_return outcome;
+    const std::string& full = outcome.error().message;
     const TimePoint now = ops_.clock.now();
-    if (!full_since_) full_since_ = now;
-    if (now - *full_since_ > ops_.settings.read_grace + kRoomAfterGrace) co_return outcome;
-    progress_.reason = outcome.error().message;
+    if (!full_since) full_since = now;
+    if (now - *full_since > ops_.settings.read_grace + kRoomAfterGrace) stays_full_.insert(full);
+    if (cancelled_ || stays_full_.contains(full)) co_return outcome;
+    progress_.reason = full;
+    ++waiting_for_room_;
+    take_turn(request.spent->bytes() - spent);
     if (!co_await ops_.clock.sleep_for(kRoomPause)) {
+      --waiting_for_room_;
       co_return fail(ErrorCode::kCancelled, kShuttingDown);
     }
-    progress_.reason.clear();
   }
 }
 

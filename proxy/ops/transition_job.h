@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -117,6 +118,7 @@ class TransitionJob {
   // Of no partition: the one key.
   Task<Result<void>> meet(std::optional<size_t> partition, std::string key, RecordPtr record);
   Task<Result<void>> wait_for_turn(uint64_t bytes);
+  TimePoint take_turn(uint64_t bytes);
   Task<void> transition(std::string key, coding::Direction direction, TransitionWork work,
                         Semaphore::Permit slot);
   Task<Result<TransitionOutcome>> transition_when_there_is_room(TransitionRequest request);
@@ -148,7 +150,8 @@ class TransitionJob {
   };
   TransitionCounts& passed_in(size_t partition);
   std::map<size_t, Met> met_;
-  std::optional<TimePoint> full_since_;  // no object has been transitioned since a node was full
+  size_t waiting_for_room_ = 0;       // objects; meanwhile no other begins
+  std::set<std::string> stays_full_;  // what was said of nodes that were waited for in vain
   Semaphore slots_;
   Scope objects_;
 };
