@@ -2,7 +2,18 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
+
 namespace elastripe::sim {
+
+uint64_t from_environment(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+uint64_t seeds_to_run() {
+  return from_environment("ELASTRIPE_SIM_SEEDS", kSeedsInContinuousIntegration);
+}
 
 Campaign run_seeds(const Scenario& scenario, uint64_t first, uint64_t count, size_t stop_after,
                    const std::function<bool(Fault)>& counts) {

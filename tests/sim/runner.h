@@ -13,6 +13,10 @@ namespace elastripe::sim {
 inline constexpr uint64_t kSeedsInContinuousIntegration = 280;
 inline constexpr uint64_t kSeedsWithRules = 30;
 
+uint64_t from_environment(const char* variable, uint64_t otherwise);
+// ELASTRIPE_SIM_SEEDS, or kSeedsInContinuousIntegration.
+uint64_t seeds_to_run();
+
 struct Failure {
   uint64_t seed = 0;
   Fault fault = Fault::kNone;

@@ -1,6 +1,6 @@
 // Random schedules with the right rules: no seed may fail. ELASTRIPE_SIM_SEEDS (schedules of each
-// scenario) and ELASTRIPE_SIM_FIRST choose others; scripts/simulate runs millions.
-#include <cstdlib>
+// scenario; of a rule's as much less) and ELASTRIPE_SIM_FIRST choose others; scripts/simulate runs
+// millions.
 #include <iostream>
 #include <string>
 
@@ -11,14 +11,9 @@
 namespace elastripe::sim {
 namespace {
 
-uint64_t from_environment(const char* variable, uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 TEST_CASE("random schedules keep every promise", "[random]") {
   set_log_level(LogLevel::kOff);
-  const uint64_t seeds = from_environment("ELASTRIPE_SIM_SEEDS", kSeedsInContinuousIntegration);
+  const uint64_t seeds = seeds_to_run();
   const uint64_t first = from_environment("ELASTRIPE_SIM_FIRST", 1);
   for (const Scenario& scenario : scenarios()) {
     const auto share = static_cast<uint64_t>(static_cast<double>(seeds) * scenario.share);
