@@ -10,6 +10,7 @@
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/batches.h"
 #include "proxy/ops/commit.h"
+#include "proxy/ops/record_scan.h"
 #include "proxy/ops/shards.h"
 #include "server-patches/node/format/mutant.h"
 
@@ -321,32 +322,6 @@ Task<Result<void>> Reclaimer::reclaim_shards(MapPtr map, const std::vector<bool>
 
 namespace {
 
-// The partitions that are synced everywhere, by the node that answers for all of a partition: any
-// home holds the records of all pools that it is a chain member of, and the tail is one of each.
-std::map<NodeId, std::vector<uint8_t>> partitions_by_tail(const node::ClusterMap& map,
-                                                          const std::vector<bool>& synced) {
-  std::map<NodeId, std::vector<uint8_t>> by_tail;
-  for (size_t p = 0; p < map.partitions.size(); ++p) {
-    if (!synced[p] || map.partitions[p].homes.empty()) continue;
-    auto& bits = by_tail[map.partitions[p].homes.front()];
-    bits.resize((map.partitions.size() + 7) / 8);
-    bits[p / 8] = static_cast<uint8_t>(bits[p / 8] | 1u << (p % 8));
-  }
-  return by_tail;
-}
-
-Task<Result<node::RecordScanReply>> scan_records(OpsContext& ops, MapPtr map, NodeId from,
-                                                 node::RecordScanRequest message) {
-  message.max_bytes = kScanBytes;
-  auto reply = co_await ops.nodes.call(from, stamp_for(*map, from),
-                                       make_request(Opcode::kRecordScan, message), soon(ops));
-  if (!reply) co_return fail(reply.error());
-  if (reply->status() != Status::kOk) co_return fail(refusal(from, *reply));
-  auto page = node::decode<node::RecordScanReply>(reply->args());
-  if (!page) co_return fail(ErrorCode::kInvalid, "node {}: {}", from, page.error());
-  co_return std::move(*page);
-}
-
 struct KeyVersion {
   std::string key;
   uint64_t version = 0;
@@ -370,6 +345,7 @@ class TailScan {
     if (tail_ == by_tail_.end()) co_return std::nullopt;
     node::RecordScanRequest message;
     message.cursor = cursor_;
+    message.max_bytes = kScanBytes;
     message.tombstones_only = kind_ == Kind::kTombstones;
     message.expired_only = kind_ == Kind::kExpired;
     message.partitions = tail_->second;

@@ -6,6 +6,7 @@
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/read_tail.h"
+#include "proxy/ops/record_scan.h"
 
 namespace elastripe {
 
@@ -25,31 +26,6 @@ constexpr const char* kShuttingDown = "shutting down";
 
 bool has_bit(const std::vector<uint8_t>& bits, size_t i) {
   return i / 8 < bits.size() && (bits[i / 8] >> (i % 8) & 1) != 0;
-}
-
-// The partitions that are still to be walked, by the node that answers reads of them.
-std::map<NodeId, std::vector<uint8_t>> partitions_by_tail(const node::ClusterMap& map,
-                                                          const std::vector<bool>& walked) {
-  std::map<NodeId, std::vector<uint8_t>> by_tail;
-  for (size_t p = 0; p < map.partitions.size(); ++p) {
-    if (walked[p] || map.partitions[p].homes.empty()) continue;
-    auto& bits = by_tail[map.partitions[p].homes.front()];
-    bits.resize((map.partitions.size() + 7) / 8);
-    bits[p / 8] = static_cast<uint8_t>(bits[p / 8] | 1u << (p % 8));
-  }
-  return by_tail;
-}
-
-Task<Result<node::RecordScanReply>> scan_page(OpsContext& ops, MapPtr map, NodeId from,
-                                              node::RecordScanRequest message) {
-  auto reply = co_await ops.nodes.call(from, stamp_for(*map, from),
-                                       make_request(node::Opcode::kRecordScan, message),
-                                       ops.clock.now() + ops.settings.node_timeout);
-  if (!reply) co_return fail(reply.error());
-  if (reply->status() != node::Status::kOk) co_return fail(refusal(from, *reply));
-  auto page = node::decode<node::RecordScanReply>(reply->args());
-  if (!page) co_return fail(ErrorCode::kInvalid, "node {}: {}", from, page.error());
-  co_return std::move(*page);
 }
 
 // What transition_object ended with, as a metric's label; null if nothing had to go after all.
@@ -149,7 +125,7 @@ Task<Result<void>> TransitionJob::walk_key() {
 
 Task<Result<void>> TransitionJob::walk_all() {
   progress_.partitions_done = 0;
-  walked_.clear();
+  to_walk_.clear();
   got_on_ = ops_.clock.now();
   for (;;) {
     if (cancelled_) co_return Result<void>{};
@@ -158,12 +134,12 @@ Task<Result<void>> TransitionJob::walk_all() {
       waits_for = map.error();
     } else {
       const size_t partitions = (*map)->partitions.size();
-      if (walked_.empty()) {
-        walked_.assign(partitions, false);
+      if (to_walk_.empty()) {
+        to_walk_.assign(partitions, true);
         met_.clear();
         progress_.partitions = partitions;
       }
-      for (auto& [tail, bits] : partitions_by_tail(**map, walked_)) {
+      for (auto& [tail, bits] : partitions_by_tail(**map, to_walk_)) {
         auto scanned = co_await scan_tail(*map, tail, std::move(bits));
         if (scanned) continue;
         waits_for = scanned.error();
@@ -197,7 +173,7 @@ Task<Result<void>> TransitionJob::scan_tail(MapPtr map, NodeId tail,
     if (has_bit(partitions, partition)) met.passed = {};
   }
   do {
-    auto page = co_await scan_page(ops_, map, tail, message);
+    auto page = co_await scan_records(ops_, map, tail, message);
     if (!page) co_return fail(page.error());
     if (message.cursor == 0) unsynced = page->unsynced;
     for (node::ScannedRecord& scanned : page->records) {
@@ -215,9 +191,9 @@ Task<Result<void>> TransitionJob::scan_tail(MapPtr map, NodeId tail,
 
 void TransitionJob::mark_walked(const std::vector<uint8_t>& partitions,
                                 const std::vector<uint32_t>& unsynced) {
-  for (size_t p = 0; p < walked_.size(); ++p) {
+  for (size_t p = 0; p < to_walk_.size(); ++p) {
     if (!has_bit(partitions, p) || std::ranges::find(unsynced, p) != unsynced.end()) continue;
-    walked_[p] = true;
+    to_walk_[p] = false;
     if (const auto met = met_.extract(p)) progress_.counts += met.mapped().passed;
     ++progress_.partitions_done;
     got_on_ = ops_.clock.now();

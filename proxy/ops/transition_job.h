@@ -138,9 +138,9 @@ class TransitionJob {
   bool cancelled_ = false;
   TimePoint started_;
   TimePoint ended_;
-  TimePoint got_on_;          // when something new was met, or a partition done
-  TimePoint next_turn_;       // paced
-  std::vector<bool> walked_;  // by partition
+  TimePoint got_on_;           // when something new was met, or a partition done
+  TimePoint next_turn_;        // paced
+  std::vector<bool> to_walk_;  // by partition
   // Of each partition, until it is walked: hashes of the keys that had to go, and what needed
   // nothing. So memory is taken for objects that transition, not for every key.
   struct Met {
