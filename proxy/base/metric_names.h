@@ -18,6 +18,9 @@ inline constexpr MetricName kConnectionsTotal{"elastripe_client_connections_tota
                                               "Client connections accepted."};
 inline constexpr MetricName kConnectionsRefused{"elastripe_client_connections_refused_total",
                                                 "Client connections refused at the limit."};
+inline constexpr MetricName kConnectionsCut{
+    "elastripe_client_connections_cut_total",
+    "Clients cut because they took or sent too little for too long."};
 inline constexpr MetricName kReceivedBytes{"elastripe_client_received_bytes_total",
                                            "Bytes read from clients."};
 inline constexpr MetricName kSentBytes{"elastripe_client_sent_bytes_total",

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kMaxNameBytes = 64;
 constexpr size_t kMaxPrefixBytes = 250;       // a key's length
 constexpr uint64_t kMaxShardBytes = 7 << 20;  // a frame and an item take 8 MiB with their headers
+constexpr uint64_t kMaxSegments = 16384;      // a record that lists them fits in a frame
 constexpr uint64_t kLateAnswer_ms =
     2000;  // a request may look at what it did so long after its end
 
@@ -177,10 +178,15 @@ void check_config(const Config& config, Problems& problems) {
   if (!std::has_single_bit(config.partitions)) {
     problems.report("partitions", "is {}, must be a power of two", config.partitions);
   }
-  if (config.limits.staged_bytes < config.max_object_bytes) {
-    problems.report("limits.staged_bytes",
-                    "is {}, below max_object_bytes ({}): such an object could never be stored",
-                    config.limits.staged_bytes, config.max_object_bytes);
+  if (config.max_object_bytes / config.segment_bytes > kMaxSegments) {
+    problems.report("max_object_bytes", "is {}, more than {} segments of segment_bytes ({})",
+                    config.max_object_bytes, kMaxSegments, config.segment_bytes);
+  }
+  for (const auto& [name, bytes] : {std::pair("staged_bytes", config.limits.staged_bytes),
+                                    std::pair("read_bytes", config.limits.read_bytes)}) {
+    if (bytes >= config.segment_bytes) continue;
+    problems.report(fmt::format("limits.{}", name), "is {}, below segment_bytes ({})", bytes,
+                    config.segment_bytes);
   }
   check_nodes(config, problems);
   check_addresses(config, problems);

@@ -72,7 +72,7 @@ struct Config {
   std::string log_level = "info";
   uint32_t partitions = 1024;
   uint32_t segment_bytes = 4 << 20;
-  uint64_t max_object_bytes = 64 << 20;
+  uint64_t max_object_bytes = uint64_t{1} << 30;
   uint64_t record_cache_bytes = 64 << 20;
   std::vector<NodeConfig> nodes;                // as listed: the position is the node's id
   std::vector<PoolConfig> pools{PoolConfig{}};  // as listed; one has the empty prefix

@@ -48,7 +48,7 @@ ProxyShared::ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in
 FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes,
                                  uint64_t read_bytes)
     : clock_(loop_),
-      read_bytes_(read_bytes, shared.config.max_object_bytes),
+      read_bytes_(read_bytes, shared.config.segment_bytes),
       ids_(random_),
       nodes_(loop_, clock_, shared.addresses, shared.registry),
       cache_(cache_bytes),

@@ -12,7 +12,6 @@ constexpr Duration kPublishEvery = std::chrono::seconds(1);
 SessionSettings session_settings(const Config& config) {
   SessionSettings settings;
   settings.max_object_bytes = config.max_object_bytes;
-  settings.bytes_in_flight = std::max<uint64_t>(config.max_object_bytes, settings.bytes_in_flight);
   settings.stall_timeout = std::chrono::milliseconds(config.timing.upload_idle_ms);
   settings.max_connections = config.limits.connections;
   return settings;

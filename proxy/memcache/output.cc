@@ -25,6 +25,16 @@ void Output::append(Buffer value) {
   slices_.emplace_back(std::move(value));
 }
 
+void Output::append(Output other) {
+  if (empty()) {
+    *this = std::move(other);
+    return;
+  }
+  for (Slice& slice : other.take()) {
+    std::visit([this](auto& bytes) { append(std::move(bytes)); }, slice);
+  }
+}
+
 std::vector<Output::Slice> Output::take() {
   bytes_ = 0;
   return std::exchange(slices_, {});

@@ -21,6 +21,7 @@ class Output {
 
   void append(std::string_view text);
   void append(Buffer value);
+  void append(Output other);
 
   size_t bytes() const { return bytes_; }
   bool empty() const { return bytes_ == 0; }

@@ -52,6 +52,10 @@ std::unexpected<Error> unknown_outcome(OpsContext& ops, std::string why) {
   return fail(Error{ErrorCode::kUnknownOutcome, std::move(why)});
 }
 
+TimePoint fresh_deadline(const OpsContext& ops) {
+  return ops.clock.now() + ops.settings.request_timeout;
+}
+
 TimePoint call_deadline(const OpsContext& ops, TimePoint deadline) {
   return std::min(deadline, ops.clock.now() + ops.settings.node_timeout);
 }

@@ -21,6 +21,9 @@ Task<Result<void>> before_retry(OpsContext& ops, MapPtr tried, Error error, Time
 // How an operation ends that may or may not have taken effect, or may yet; counted.
 std::unexpected<Error> unknown_outcome(OpsContext& ops, std::string why);
 
+// Of what is asked now.
+TimePoint fresh_deadline(const OpsContext& ops);
+
 // The deadline of one call: the node's share of what is left.
 TimePoint call_deadline(const OpsContext& ops, TimePoint deadline);
 

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "proxy/ops/attempt.h"
-#include "proxy/ops/get.h"
+#include "proxy/ops/object_read.h"
 #include "proxy/ops/put.h"
 #include "server-patches/node/format/counter.h"
 
@@ -16,45 +16,106 @@ using node::RecordKind;
 
 namespace {
 
-// Writes `value` in the place of the record that it was made from; kConditionFailed if that is no
-// longer the newest.
-Task<Result<CommitResult>> replace_version(OpsContext& ops, const Pool& pool, std::string key,
-                                           RecordPtr record, Buffer value, TimePoint deadline) {
+// Writes another value in the place of the record that it was made from; kConditionFailed if that
+// is no longer the newest.
+Put replacement(std::string key, const node::Record& record) {
   Put request;
   request.commit.key = std::move(key);
   request.commit.condition = Condition::kIfVersion;
-  request.commit.condition_argument = record->meta.version;
-  request.commit.known_version = record->meta.version;
-  request.flags = record->content.flags;
-  request.exptime = record->content.exptime;
-  request.value = std::move(value);
-  return put(ops, pool, std::move(request), deadline);
+  request.commit.condition_argument = record.meta.version;
+  request.commit.known_version = record.meta.version;
+  request.flags = record.content.flags;
+  request.exptime = record.content.exptime;
+  return request;
 }
 
-Buffer joined(const StoreRequest& request, const std::vector<Buffer>& value, uint64_t size) {
-  Buffer all = Buffer::allocate(size + request.value.size());
-  std::byte* out = all.mutable_data();
-  const auto put_bytes = [&out](ByteView bytes) { out = std::ranges::copy(bytes, out).out; };
-  if (request.verb == StoreVerb::kPrepend) put_bytes(request.value);
-  for (const Buffer& segment : value) put_bytes(segment);
-  if (request.verb == StoreVerb::kAppend) put_bytes(request.value);
-  return all;
+// An object's value, with bytes added before or behind it.
+class ExtendedValue : public ValueSource {
+ public:
+  ExtendedValue(ObjectRead& read, Buffer added, bool in_front)
+      : read_(read), added_(std::move(added)), in_front_(in_front) {}
+
+  uint64_t size() const override { return read_.object().size + added_.size(); }
+
+  Task<Result<Buffer>> next(size_t bytes) override {
+    if (auto piece = co_await find_piece(); !piece) co_return fail(piece.error());
+    if (piece_.size() == bytes) co_return std::exchange(piece_, {});
+    Buffer part = Buffer::allocate(bytes);
+    for (size_t filled = 0; filled < bytes;) {
+      if (auto piece = co_await find_piece(); !piece) co_return fail(piece.error());
+      const size_t taken = std::min(bytes - filled, piece_.size());
+      std::ranges::copy(piece_.bytes().first(taken), part.mutable_data() + filled);
+      piece_ = piece_.slice(taken, piece_.size() - taken);
+      filled += taken;
+    }
+    co_return part;
+  }
+
+ private:
+  // piece_ has what comes next.
+  Task<Result<void>> find_piece() {
+    if (!piece_.empty()) co_return Result<void>{};
+    if (read_.at_end() || (in_front_ && !has_added_)) {
+      piece_ = added_;
+      has_added_ = true;
+      co_return Result<void>{};
+    }
+    auto part = co_await read_.next();
+    if (!part) co_return fail(part.error());
+    piece_ = std::move(*part);
+    co_return Result<void>{};
+  }
+
+  ObjectRead& read_;
+  const Buffer added_;
+  const bool in_front_;
+  bool has_added_ = false;
+  Buffer piece_;
+};
+
+// What joining takes at most: a segment that is read, and one that is written.
+uint64_t joining_bytes(OpsContext& ops, const Pool& pool, const StoreRequest& request) {
+  const RecordPtr cached = ops.cache.find(request.key);
+  const uint64_t known = cached == nullptr ? pool.segment_bytes : cached->content.size;
+  const uint64_t segment = std::min<uint64_t>(pool.segment_bytes, known + request.size());
+  const auto k = static_cast<uint64_t>(pool.scheme.k);
+  return segment + segment * (k + static_cast<uint64_t>(pool.scheme.m)) / k;
 }
 
 Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, StoreRequest request,
                                           TimePoint deadline) {
-  const uint64_t max_bytes = ops.settings.max_object_bytes;
-  StagedRead memory(ops.staged_bytes, ops.clock, max_bytes - request.value.size());
+  if (request.size() > kMaxExtensionBytes) {
+    co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+  }
+  // All at once: who holds some of it never waits for more.
+  const TimePoint asked = ops.clock.now();
+  const auto memory =
+      co_await ops.staged_bytes.acquire(request.size() + joining_bytes(ops, pool, request));
+  if (request.source != nullptr) {
+    auto value = co_await request.source->next(request.source->size());
+    if (!value) co_return fail(value.error());
+    request.value = std::move(*value);
+    request.source = nullptr;
+  }
+  deadline += ops.clock.now() - asked;
+  const auto guard = co_await ops.locks.lock(request.key);
   for (;;) {
-    auto read = co_await read_versioned(ops, request.key, memory, deadline);
-    if (!read) co_return fail(read.error());
-    if (!read->is_live) co_return StoreOutcome::kNotStored;
-    Buffer all = joined(request, read->value, read->record->content.size);
-    read->value.clear();  // the PUT waits for memory: not while it holds some
-    auto result =
-        co_await replace_version(ops, pool, request.key, read->record, std::move(all), deadline);
-    if (!result) co_return fail(result.error());
-    if (result->status == CommitStatus::kCommitted) co_return StoreOutcome::kStored;
+    StagedRead own(pool.segment_bytes, ops.clock, UINT64_MAX);
+    ObjectRead read(ops, request.key, own, ByteRange{}, deadline);
+    auto opened = co_await read.open();
+    if (!opened) co_return fail(opened.error());
+    if (!read.is_live()) co_return StoreOutcome::kNotStored;
+    ExtendedValue value(read, request.value, request.verb == StoreVerb::kPrepend);
+    if (value.size() > ops.settings.max_object_bytes) {
+      co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+    }
+    Put put_request = replacement(request.key, *read.record());
+    put_request.source = &value;
+    put_request.reserved = true;
+    auto result = co_await put(ops, pool, std::move(put_request), deadline);
+    const bool is_overwritten = !result && result.error().code == ErrorCode::kConflict;
+    if (!result && !is_overwritten) co_return fail(result.error());
+    if (result && result->status == CommitStatus::kCommitted) co_return StoreOutcome::kStored;
     ++ops.counters.commit_conflicts;
     if (ops.clock.now() >= deadline) {
       co_return fail(ErrorCode::kTimeout, "too many writers of one key");
@@ -67,7 +128,8 @@ Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, Sto
 Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request,
                                          TimePoint deadline) {
   const Pool& pool = ops.pools.pool_of(request.key);
-  if (request.value.size() <= pool.inline_max_bytes) {
+  if (request.source == nullptr && request.value.size() <= pool.inline_max_bytes) {
+    const auto guard = co_await ops.locks.lock(request.key);
     Commit commit;
     commit.key = request.key;
     commit.condition = Condition::kIfPresent;
@@ -108,21 +170,26 @@ Result<CounterOutcome> counter_value(OpsContext& ops, const CommitResult& result
 // A counter in a pool that stripes even the smallest objects.
 Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool& pool,
                                                     CounterRequest request, TimePoint deadline) {
-  StagedRead memory(ops.staged_bytes, ops.clock, node::kMaxCounterBytes);
+  StagedRead memory(node::kMaxCounterBytes, ops.clock, node::kMaxCounterBytes);
   for (;;) {
-    auto read = co_await read_versioned(ops, request.key, memory, deadline);
-    if (!read && read.error().code == ErrorCode::kTooLarge) {
+    ObjectRead read(ops, request.key, memory, ByteRange{}, deadline);
+    auto opened = co_await read.open();
+    if (!opened && opened.error().code == ErrorCode::kTooLarge) {
       co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     }
-    if (!read) co_return fail(read.error());
-    if (!read->is_live) co_return CounterOutcome{CounterStatus::kNotFound, 0};
+    if (!opened) co_return fail(opened.error());
+    if (!read.is_live()) co_return CounterOutcome{CounterStatus::kNotFound, 0};
     std::string text;
-    for (const Buffer& segment : read->value) text += segment.text();
-    read->value.clear();  // the PUT waits for memory: not while it holds some
+    while (!read.at_end()) {
+      auto part = co_await read.next();
+      if (!part) co_return fail(part.error());
+      text += part->text();
+    }
     const auto sum = node::add_delta(text, request.increment, request.delta);
     if (!sum) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
-    auto result = co_await replace_version(ops, pool, request.key, read->record,
-                                           Buffer::copy_of(sum->text), deadline);
+    Put put_request = replacement(request.key, *read.record());
+    put_request.value = Buffer::copy_of(sum->text);
+    auto result = co_await put(ops, pool, std::move(put_request), deadline);
     if (!result) co_return fail(result.error());
     if (result->status == CommitStatus::kCommitted) {
       co_return CounterOutcome{CounterStatus::kOk, sum->number};

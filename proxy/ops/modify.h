@@ -7,7 +7,10 @@
 
 namespace elastripe {
 
-// append and prepend, with the key's lock held.
+// What append and prepend take at most: it is kept whole, to be joined with newer and newer values.
+inline constexpr uint64_t kMaxExtensionBytes = 8u << 20;
+
+// append and prepend.
 Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request, TimePoint deadline);
 
 }  // namespace elastripe

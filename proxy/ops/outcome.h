@@ -9,6 +9,7 @@
 #include "proxy/base/buffer.h"
 #include "proxy/base/error.h"
 #include "proxy/ops/context.h"
+#include "proxy/ops/value.h"
 
 namespace elastripe {
 
@@ -21,14 +22,6 @@ inline uint64_t cas_of(const node::RecordMeta& meta) { return meta.value_version
 // A cas that no value ever had gives a version that none ever has.
 inline uint64_t value_version_of_cas(uint64_t cas) { return cas; }
 
-// An object as a client sees it. `value` is its bytes in order: one buffer a segment.
-struct Object {
-  uint32_t flags = 0;
-  uint64_t cas = 0;
-  uint64_t size = 0;
-  std::vector<Buffer> value;
-};
-
 enum class StoreVerb { kSet, kAdd, kReplace, kAppend, kPrepend, kCas };
 struct StoreRequest {
   StoreVerb verb = StoreVerb::kSet;
@@ -37,6 +30,11 @@ struct StoreRequest {
   uint32_t exptime = 0;  // absolute unix seconds, 0 = never (memcached's rules are already applied)
   uint64_t cas = 0;      // kCas
   Buffer value;
+  // Instead of `value`, of one that is striped: read while it is stored, so that a large one is
+  // never held whole. Must outlive the operation.
+  ValueSource* source = nullptr;
+
+  uint64_t size() const { return source != nullptr ? source->size() : value.size(); }
 };
 enum class StoreOutcome { kStored, kNotStored, kExists, kNotFound };
 
@@ -54,16 +52,16 @@ struct CounterOutcome {
 // Where the time and the path of a read went, for metrics.
 enum class ReadPath { kInline, kStriped, kDegraded };
 struct ReadOutcome {
-  std::optional<Object> object;  // nothing: a miss
+  bool found = false;  // else a miss
   ReadPath path = ReadPath::kInline;
 };
 
-// Linearizable read. The value's memory comes from `memory`; the time that the read waits for it
-// does not count. Errors: kLost, kUnavailable, kTimeout..., never a miss instead.
-Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, ReadMemory& memory,
-                                     TimePoint deadline);
-// The same, with a SingleRead of ops.read_bytes.
-Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, TimePoint deadline);
+// Linearizable read of a value, or a range of its bytes, into `sink`. A range touches no more
+// shards than have its bytes. The time that the read waits for memory does not count, and every
+// part that was given gives it `request_timeout` more. Errors: kLost, kUnavailable, kTimeout...,
+// never a miss instead; also once the sink has had a part of the value, so that it is never whole.
+Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, ValueSink& sink,
+                                     ByteRange range, TimePoint deadline);
 // Any storage command. kUnknownOutcome: it may or may not have taken effect, now or later.
 Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline);
 Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
@@ -75,9 +73,7 @@ Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t expti
 
 // gat: the value, with the new expiry committed.
 Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
-                                               ReadMemory& memory, TimePoint deadline);
-Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
-                                               TimePoint deadline);
+                                               ValueSink& sink, TimePoint deadline);
 
 // The record as the tail has it, and which shards of each segment are missing: `object KEY`.
 struct SegmentHealth {

@@ -9,6 +9,8 @@
 #include "proxy/base/crc32c.h"
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/batches.h"
+#include "proxy/ops/read_segment.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
@@ -17,8 +19,6 @@ using node::Opcode;
 using node::Status;
 
 namespace {
-
-using StagedPtr = std::shared_ptr<StagedObject>;
 
 // Padding on the wire comes from here.
 constexpr std::array<std::byte, 4096> kZeros{};
@@ -176,8 +176,8 @@ Task<Result<void>> encode_and_write_parities(OpsContext& ops, MapPtr map, Staged
   co_return first_error(results);
 }
 
-Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged,
-                                   size_t segment_index, TimePoint deadline) {
+Task<Result<void>> write_segment(OpsContext& ops, MapPtr map, StagedPtr staged,
+                                 size_t segment_index, TimePoint deadline) {
   auto geometry = geometry_of(staged->scheme, staged->segments[segment_index].segment);
   if (!geometry) co_return fail(geometry.error());
   auto [data, parity] = co_await when_both(
@@ -218,10 +218,12 @@ Task<Result<void>> confirm_on_node(OpsContext& ops, MapPtr map, StagedPtr staged
   co_return Result<void>{};
 }
 
+// Of the segments whose acknowledgements are of an older epoch.
 Task<Result<void>> confirm(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {
   std::map<NodeId, std::vector<Confirmed>> by_node;
   for (size_t s = 0; s < staged->segments.size(); ++s) {
     const StagedSegment& segment = staged->segments[s];
+    if (segment.epoch_number == map->epoch.number) continue;
     for (size_t i = 0; i < segment.written.size(); ++i) {
       if (segment.written[i]) by_node[segment.segment.placement[i]].push_back({s, i});
     }
@@ -241,9 +243,44 @@ Task<Result<void>> confirm(OpsContext& ops, MapPtr map, StagedPtr staged, TimePo
   co_return first_error(results);
 }
 
+bool is_written(const StagedSegment& segment) {
+  for (size_t i = 0; i < segment.written.size(); ++i) {
+    if (!segment.written[i] && segment.segment.placement[i] != kNoNode) return false;
+  }
+  return true;
+}
+
+// Writes the shards that are missing; of a segment whose bytes were let go, it takes them back for
+// as long.
+Task<Result<void>> complete_segment(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                    TimePoint deadline) {
+  StagedSegment& segment = staged->segments[index];
+  if (is_written(segment)) co_return Result<void>{};
+  if (!segment.data.empty()) {
+    co_return co_await write_segment(ops, map, staged, index, deadline);
+  }
+  const auto bytes = staged_bytes(*staged, index);
+  if (!bytes) co_return fail(bytes.error());
+  segment.memory = co_await ops.staged_bytes.acquire(*bytes);
+  deadline = std::max(deadline, fresh_deadline(ops));
+  auto data = co_await staged_data(ops, map, staged, index, deadline);
+  Result<void> written;
+  if (data) {
+    segment.data = std::move(*data);
+    written = co_await write_segment(ops, map, staged, index, deadline);
+  } else if (data.error().code == ErrorCode::kNotFound) {
+    written = fail(ErrorCode::kLost, "shards were lost while the value arrived: {}",
+                   data.error().message);
+  } else {
+    written = fail(data.error());
+  }
+  segment.let_go();
+  co_return written;
+}
+
 }  // namespace
 
-Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string key, Buffer value) {
+Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string key, uint64_t size) {
   const auto codec = coding::codec_for(pool.scheme);
   if (!codec) return fail(ErrorCode::kInvalid, "{}", codec.error());
   auto staged = std::make_shared<StagedObject>();
@@ -252,12 +289,11 @@ Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string ke
   staged->degraded_writes = pool.degraded_writes;
   const Id128 data_txid = ops.ids.next();
   const auto shards = static_cast<size_t>(pool.scheme.shards());
-  for (size_t offset = 0; offset < value.size(); offset += pool.segment_bytes) {
-    const size_t length = std::min<size_t>(pool.segment_bytes, value.size() - offset);
+  for (uint64_t offset = 0; offset < size; offset += pool.segment_bytes) {
+    const auto length = std::min<uint64_t>(pool.segment_bytes, size - offset);
     const auto geometry = coding::SegmentGeometry::make(**codec, length);
     if (!geometry) return fail(ErrorCode::kInvalid, "{}", geometry.error());
     StagedSegment segment;
-    segment.data = value.slice(offset, length);
     segment.segment.data_txid = data_txid;
     segment.segment.parity_txid = data_txid;
     segment.segment.number = static_cast<uint32_t>(staged->segments.size());
@@ -270,30 +306,53 @@ Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string ke
   return staged;
 }
 
-Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {
-  const bool is_first = staged->epoch_number == 0;
-  if (is_first || !mutant(Mutant::kNoReprepare)) {
-    for (auto& segment : staged->segments) {
-      auto placed = place(ops, *map, *staged, segment);
-      if (!placed) co_return placed;
-    }
-  }
-  if (!is_first && staged->epoch_number != map->epoch.number) {
-    ++ops.counters.reprepares;
-    if (!mutant(Mutant::kNoReprepare)) {
-      auto confirmed = co_await confirm(ops, map, staged, deadline);
-      if (!confirmed) co_return confirmed;
-    }
-  }
-  staged->epoch_number = map->epoch.number;
+Result<uint64_t> staged_bytes(const StagedObject& staged, size_t index) {
+  const node::Segment& segment = staged.segments[index].segment;
+  const auto geometry = geometry_of(staged.scheme, segment);
+  if (!geometry) return fail(geometry.error());
+  return segment.length + uint64_t{staged.scheme.m} * geometry->parity_shard_bytes(segment.state);
+}
 
-  std::vector<Task<Result<void>>> segments;
-  segments.reserve(staged->segments.size());
-  for (size_t s = 0; s < staged->segments.size(); ++s) {
-    segments.push_back(prepare_segment(ops, map, staged, s, deadline));
+Task<Result<Buffer>> staged_data(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                 TimePoint deadline) {
+  const StagedSegment& segment = staged->segments[index];
+  if (!segment.data.empty()) co_return segment.data;
+  auto read = co_await read_segment(ops, std::move(map), staged->scheme,
+                                    SegmentPtr(staged, &segment.segment),
+                                    {0, segment.segment.length}, nullptr, deadline);
+  if (!read) co_return fail(read.error());
+  co_return std::move(read->bytes);
+}
+
+Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                   TimePoint deadline) {
+  StagedSegment& segment = staged->segments[index];
+  auto placed = place(ops, *map, *staged, segment);
+  if (!placed) co_return placed;
+  if (segment.epoch_number == 0) segment.epoch_number = map->epoch.number;
+  co_return co_await write_segment(ops, map, staged, index, deadline);
+}
+
+Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {
+  const bool is_again = std::ranges::any_of(staged->segments, [&](const StagedSegment& segment) {
+    return segment.epoch_number != 0 && segment.epoch_number != map->epoch.number;
+  });
+  if (is_again) ++ops.counters.reprepares;
+  if (is_again && mutant(Mutant::kNoReprepare)) co_return Result<void>{};
+  for (auto& segment : staged->segments) {
+    auto placed = place(ops, *map, *staged, segment);
+    if (!placed) co_return placed;
   }
-  const auto results = co_await when_all(std::move(segments));
-  co_return first_error(results);
+  if (is_again) {
+    auto confirmed = co_await confirm(ops, map, staged, deadline);
+    if (!confirmed) co_return confirmed;
+  }
+  for (auto& segment : staged->segments) segment.epoch_number = map->epoch.number;
+
+  co_return co_await in_batches(
+      staged->segments.size(), kSegmentsAtOnce,
+      [&](size_t i) { return complete_segment(ops, map, staged, i, deadline); },
+      [](size_t, const Result<void>& completed) { return completed; });
 }
 
 Task<void> abandon(OpsContext& ops, StagedPtr staged) {

@@ -12,35 +12,56 @@ namespace elastripe {
 
 // An object being written: its segments, their parities, and which shards the nodes have confirmed.
 struct StagedSegment {
-  node::Segment segment;           // placement is empty before the first prepare()
-  Buffer data;                     // a slice of the object
-  Buffer parities;                 // m parity shards, one after the other; empty until encoded
-  std::vector<bool> written;       // by shard, in the epoch of the last prepare()
+  node::Segment segment;      // placement is empty before it is prepared for the first time
+  Semaphore::Permit memory;   // of the two below
+  Buffer data;                // of the object; empty before it has come, and once it was let go
+  Buffer parities;            // m parity shards, one after the other; empty until encoded
+  uint32_t epoch_number = 0;  // under which the nodes have acknowledged; 0: none yet
+  std::vector<bool> written;  // by shard, in that epoch
   std::vector<uint32_t> checksum;  // by shard, as the node told it
+
+  void let_go() {
+    data = parities = {};
+    memory.release();
+  }
 };
 struct StagedObject {
   std::string key;
   coding::Scheme scheme;
   bool degraded_writes = false;
   std::vector<StagedSegment> segments;
-  uint32_t epoch_number = 0;  // of the last prepare(); 0: none yet
 };
+using StagedPtr = std::shared_ptr<StagedObject>;
 
-// Cuts the value (not empty) into the pool's segments, under a fresh data_txid.
-Result<std::shared_ptr<StagedObject>> stage_object(OpsContext& ops, const Pool& pool,
-                                                   std::string key, Buffer value);
+// Of one object that is written, in memory at the same time: one is sent while another arrives.
+inline constexpr size_t kSegmentsAtOnce = 3;
 
-// Writes every shard that `map`'s nodes do not have yet. Data shards leave before the parities are
-// computed (ECFS partition encoding). Under a newer map than before, the nodes first confirm what
-// they had acknowledged, and what is missing goes to spare nodes (rule 6a): after a success every
-// acknowledgement is of this epoch.
-// Errors: kNoSpace; kUnavailable if there are too few nodes; kStaleEpoch, kTimeout, ...: try again
-// under a newer map. Call it again, or abandon().
-Task<Result<void>> prepare(OpsContext& ops, MapPtr map, std::shared_ptr<StagedObject> staged,
-                           TimePoint deadline);
+// A value of `size` bytes (not 0), cut into the pool's segments under a fresh data_txid; their
+// bytes are to come.
+Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string key, uint64_t size);
+
+// What the segment takes of memory until it is let go: its data and its parities.
+Result<uint64_t> staged_bytes(const StagedObject& staged, size_t index);
+
+// The segment's bytes: those that are here, or, under `map`, from its shards. Errors: those of
+// read_segment.
+Task<Result<Buffer>> staged_data(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                 TimePoint deadline);
+
+// Writes every shard of one segment, whose bytes are here, that `map`'s nodes do not have yet. Data
+// shards leave before the parities are computed (ECFS partition encoding). Errors: kNoSpace;
+// kUnavailable if there are too few nodes; kStaleEpoch, kTimeout, ...: try again under a newer map.
+Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                   TimePoint deadline);
+
+// The same of all segments: what `map`'s nodes acknowledged under an older map they confirm first,
+// and what is missing goes to spare nodes, rebuilt from the other shards where the segment's bytes
+// were let go (rule 6a): after a success every acknowledgement is of this epoch. Errors: also
+// kLost: too many shards are gone.
+Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline);
 
 // Deletes what was written. Only for transactions that definitely did not and never will commit.
-Task<void> abandon(OpsContext& ops, std::shared_ptr<StagedObject> staged);
+Task<void> abandon(OpsContext& ops, StagedPtr staged);
 
 // The segment table of the staged object.
 std::vector<node::Segment> segment_table(const StagedObject& staged);

@@ -5,7 +5,8 @@
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/modify.h"
 #include "proxy/ops/outcome.h"
-#include "proxy/ops/prepare.h"
+#include "proxy/ops/read_tail.h"
+#include "proxy/ops/upload.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
@@ -37,17 +38,16 @@ Task<Result<CommitResult>> put_inline(OpsContext& ops, Put request, TimePoint de
 }
 
 // One transaction: prepare, commit. The base was known before its first shard write.
-Task<Result<CommitResult>> try_striped(OpsContext& ops, Commit request,
-                                       std::shared_ptr<StagedObject> staged, TimePoint deadline) {
+Task<Result<CommitResult>> try_striped(OpsContext& ops, Commit request, StagedPtr staged,
+                                       TimePoint deadline) {
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());
-    // Before shards are written for nothing.
-    auto homes = check_homes(ops, **map, request.key);
-    if (!homes) co_return fail(homes.error());
     Result<CommitResult> result;
     auto prepared = co_await prepare(ops, *map, staged, deadline);
     if (prepared) {
+      // Rebuilding the shards of many segments may have taken its time.
+      if (staged->segments.size() > 1) deadline = std::max(deadline, fresh_deadline(ops));
       request.content.segments = segment_table(*staged);
       result = co_await commit(ops, *map, request, deadline);
       if (result) co_return result;
@@ -59,29 +59,69 @@ Task<Result<CommitResult>> try_striped(OpsContext& ops, Commit request,
   }
 }
 
+// Of a value that comes in parts the bytes are gone when a fence is met at the end, so what the
+// head knows is asked for first: a fence of before is then no obstacle.
+Task<uint64_t> find_base(OpsContext& ops, MapPtr map, std::string key, bool is_large,
+                         TimePoint deadline) {
+  const uint64_t known = known_base(ops, *map, key);
+  if (!is_large) co_return known;
+  auto head = co_await try_read_head(ops, map, std::move(key), deadline);
+  if (!head) co_return known;
+  const uint64_t version = head->record == nullptr ? 0 : head->record->meta.version;
+  co_return std::max({known, version, head->floor});
+}
+
+// The same bytes under a new data_txid: who fenced the old one may be about to delete its shards.
+Task<Result<StagedPtr>> stage_again(OpsContext& ops, const Pool& pool, StagedPtr staged,
+                                    bool reserved, TimePoint* deadline) {
+  if (mutant(Mutant::kKeepFencedShards)) co_return staged;
+  StagedValue value(ops, staged);
+  const bool is_here = !staged->segments.front().data.empty();
+  auto again = co_await upload(ops, pool, staged->key, value, reserved || is_here, deadline);
+  if (again && is_here) {
+    (*again)->segments.front().memory = std::move(staged->segments.front().memory);
+  }
+  co_return again;
+}
+
 Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put request,
                                        TimePoint deadline) {
   request.commit.content.kind = RecordKind::kStriped;
-  const auto permit = co_await ops.staged_bytes.acquire(request.value.size());
+  const std::string key = request.commit.key;
+  WholeValue whole(std::move(request.value));
+  ValueSource& value = request.source != nullptr ? *request.source : whole;
   auto map = current_map(ops);
   if (!map) co_return fail(map.error());
-  uint64_t base = known_base(ops, **map, request.commit.key);
+  // Before shards are written for nothing.
+  auto homes = check_homes(ops, **map, key);
+  if (!homes) co_return fail(homes.error());
+  const bool is_large = value.size() > pool.segment_bytes;
+  uint64_t base = co_await find_base(ops, *map, key, is_large, deadline);
+  auto staged = co_await upload(ops, pool, key, value, request.reserved, &deadline);
+  if (!staged) co_return fail(staged.error());
+  KeyLocks::Guard guard;
+  if (request.locks_late) guard = co_await ops.locks.lock(key);
   for (;;) {
-    auto staged = stage_object(ops, pool, request.commit.key, request.value);
-    if (!staged) co_return fail(staged.error());
     Commit attempt = request.commit;
     attempt.base_version = base;
     attempt.known_version = std::max(attempt.known_version, base);
     auto result = co_await try_striped(ops, std::move(attempt), *staged, deadline);
     if (result && result->status == CommitStatus::kCommitted) co_return result;
     // Anything but an unknown outcome says that nothing will ever refer to these shards.
-    if (result || result.error().code != ErrorCode::kUnknownOutcome) {
-      (void)ops.background.try_spawn(abandon(ops, *staged));
+    const bool is_over = result || result.error().code != ErrorCode::kUnknownOutcome;
+    const StagedPtr old = *staged;
+    const bool is_fenced = result && result->status == CommitStatus::kFenced;
+    if (is_fenced) {
+      ++ops.counters.commit_conflicts;
+      base = std::max(result->floor, result->record == nullptr ? 0 : result->record->meta.version);
+      ops.head_floors[(*map)->partition_of(key)] = result->floor;
+      staged = co_await stage_again(ops, pool, old, request.reserved, &deadline);
+      if (!staged) result = fail(staged.error());
     }
-    if (!result || result->status != CommitStatus::kFenced) co_return result;
-    ++ops.counters.commit_conflicts;
-    base = std::max(result->floor, result->record == nullptr ? 0 : result->record->meta.version);
-    ops.head_floors[(*map)->partition_of(request.commit.key)] = result->floor;
+    if (is_over && (!staged || !is_fenced || *staged != old)) {
+      (void)ops.background.try_spawn(abandon(ops, old));
+    }
+    if (!is_fenced || !staged) co_return result;
   }
 }
 
@@ -104,15 +144,21 @@ void after_commit(OpsContext& ops, std::string_view key, const CommitResult& res
 }
 
 Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put request, TimePoint deadline) {
+  const uint64_t size = request.source != nullptr ? request.source->size() : request.value.size();
   auto& commit = request.commit;
   commit.mutation = node::Mutation::kSet;
   commit.blind = commit.condition == Condition::kAlways;
   commit.content.flags = request.flags;
   commit.content.exptime = request.exptime;
-  commit.content.size = request.value.size();
+  commit.content.size = size;
   commit.content.scheme = pool.scheme;
   const std::string key = commit.key;
-  const bool is_inline = request.value.size() <= pool.inline_max_bytes || request.value.empty();
+  const bool is_inline = size == 0 || size <= pool.inline_max_bytes;
+  if (is_inline && request.source != nullptr) {
+    auto value = co_await request.source->next(size);
+    if (!value) co_return fail(value.error());
+    request.value = std::move(*value);
+  }
   auto result = is_inline ? co_await put_inline(ops, std::move(request), deadline)
                           : co_await put_striped(ops, pool, std::move(request), deadline);
   if (result) after_commit(ops, key, *result);
@@ -135,10 +181,9 @@ StoreOutcome outcome_of(StoreVerb verb, const CommitResult& result) {
 }  // namespace
 
 Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline) {
-  if (request.value.size() > ops.settings.max_object_bytes) {
+  if (request.size() > ops.settings.max_object_bytes) {
     co_return fail(ErrorCode::kTooLarge, "object too large for cache");
   }
-  const auto guard = co_await ops.locks.lock(request.key);
   if (request.verb == StoreVerb::kAppend || request.verb == StoreVerb::kPrepend) {
     co_return co_await extend_object(ops, std::move(request), deadline);
   }
@@ -146,6 +191,8 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
   put_request.flags = request.flags;
   put_request.exptime = request.exptime;
   put_request.value = std::move(request.value);
+  put_request.source = request.source;
+  put_request.locks_late = request.source != nullptr;
   Commit& commit = put_request.commit;
   commit.key = request.key;
   switch (request.verb) {
@@ -163,6 +210,8 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
       commit.condition = Condition::kAlways;
       break;
   }
+  KeyLocks::Guard guard;
+  if (!put_request.locks_late) guard = co_await ops.locks.lock(request.key);
   auto result = co_await put(ops, ops.pools.pool_of(request.key), std::move(put_request), deadline);
   if (!result) co_return fail(result.error());
   co_return outcome_of(request.verb, *result);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "proxy/ops/commit.h"
+#include "proxy/ops/value.h"
 
 namespace elastripe {
 
@@ -10,10 +11,15 @@ struct Put {
   uint32_t flags = 0;
   uint32_t exptime = 0;
   Buffer value;
+  // Instead of `value`, of one that is striped.
+  ValueSource* source = nullptr;
+  bool reserved = false;  // see upload()
+  // Takes the key's lock when the value is there: it may be long in coming.
+  bool locks_late = false;
 };
 
 // Writes the value the way its pool says and commits it, under newer and newer maps until the
-// deadline. Superseded shards are deleted after a grace; those of a refused PUT at once.
+// deadline, which moves with a value that comes in parts (upload()). Superseded shards are deleted after a grace; those of a refused PUT at once.
 // Errors: kUnknownOutcome: may or may not take effect. All others: definitely not stored.
 Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put request, TimePoint deadline);
 

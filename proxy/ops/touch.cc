@@ -1,6 +1,6 @@
 // TOUCH: a new expiry, in the record only (rule 17); the cas stays.
 #include "proxy/ops/attempt.h"
-#include "proxy/ops/get.h"
+#include "proxy/ops/object_read.h"
 #include "proxy/ops/outcome.h"
 #include "proxy/ops/put.h"
 
@@ -34,24 +34,16 @@ Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t expti
 // if it was replaced since is it read again. The touch has taken effect by then, so a value that
 // can not be read is no definite failure.
 Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
-                                               ReadMemory& memory, TimePoint deadline) {
+                                               ValueSink& sink, TimePoint deadline) {
   auto result = co_await commit_touch(ops, key, exptime, deadline);
   if (!result) co_return fail(result.error());
   if (result->status != CommitStatus::kCommitted) co_return ReadOutcome{};
-  auto map = current_map(ops);
-  if (map && result->is_exact) {
-    auto read = co_await read_bytes(ops, *map, key, result->record, memory, &deadline);
-    if (read) co_return found_object(std::move(*read));
-  }
-  auto object = co_await get_object(ops, std::move(key), memory, deadline);
-  if (object) co_return object;
-  co_return unknown_outcome(ops, "touched, but not read: " + object.error().message);
-}
-
-Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
-                                               TimePoint deadline) {
-  SingleRead memory(ops.read_bytes, ops.clock);
-  co_return co_await touch_and_get_object(ops, std::move(key), exptime, memory, deadline);
+  ObjectRead read(ops, std::move(key), sink, ByteRange{}, deadline);
+  auto opened =
+      result->is_exact ? co_await read.open(result->record) : co_await read.open();
+  auto outcome = opened ? co_await deliver(read, sink) : fail(opened.error());
+  if (outcome) co_return outcome;
+  co_return unknown_outcome(ops, "touched, but not read: " + outcome.error().message);
 }
 
 }  // namespace elastripe

@@ -73,7 +73,7 @@ StoreVerb verb_of(Command command) {
 
 Task<void> run_store(Execution& run, ClientCommand& command) {
   run.count(Stat::kCmdSet);
-  if (run.context.ops.stripes(command.key, command.value.size())) run.path = ReadPath::kStriped;
+  if (command.source != nullptr) run.path = ReadPath::kStriped;
   StoreRequest request;
   request.verb = verb_of(command.command);
   request.key = std::move(command.key);
@@ -81,6 +81,7 @@ Task<void> run_store(Execution& run, ClientCommand& command) {
   request.exptime = run.expiry(command.exptime);
   request.cas = command.cas_unique;
   request.value = std::move(command.value);
+  request.source = command.source;
   const auto outcome = co_await run.context.ops.store(std::move(request));
   if (!outcome.has_value()) {
     run.error(outcome.error());
@@ -106,13 +107,6 @@ Task<void> run_store(Execution& run, ClientCommand& command) {
   }
 }
 
-void compose_object(Execution& run, const std::string& key, Object object, bool with_cas) {
-  const auto cas = with_cas ? std::optional(object.cas) : std::nullopt;
-  memcache::compose_value_header(run.output, key, object.flags, object.size, cas);
-  for (Buffer& part : object.value) run.output.append(std::move(part));
-  memcache::compose_value_trailer(run.output);
-}
-
 void count_read(Execution& run, bool touching, bool hit) {
   if (touching) {
     run.count(Stat::kCmdTouch);
@@ -123,22 +117,6 @@ void count_read(Execution& run, bool touching, bool hit) {
   }
 }
 
-// False when the retrieval has failed as a whole.
-bool take_read(Execution& run, const ClientCommand& command, const std::string& key, bool touching,
-               Result<ReadOutcome> read) {
-  if (!read.has_value()) {
-    run.error(read.error());
-    return false;
-  }
-  count_read(run, touching, read->object.has_value());
-  if (!read->object.has_value()) return true;
-  run.path = std::max(run.path, read->path);
-  run.status = CommandStatus::kOk;
-  compose_object(run, key, std::move(*read->object), memcache::wants_cas(command.command));
-  if (run.in_parts) run.send_part();
-  return true;
-}
-
 // One retrieval at work: its keys are read at the same time, and take memory in their order.
 struct Retrieval {
   Execution& run;
@@ -147,19 +125,47 @@ struct Retrieval {
   uint32_t exptime;
   Turns::Ticket place;  // among the client's commands
   Turns keys{};
+  size_t answered = 0;  // keys, in their order
   bool failed = false;
 };
 
-// The memory of one key's value.
-class KeyMemory : public ReadMemory {
+// Memory of the client's budget and of everyone's.
+MemoryHold held_in_both(std::shared_ptr<ReadBudget> own, Semaphore::Permit of_own,
+                        Semaphore::Permit of_all) {
+  struct Hold {
+    std::shared_ptr<ReadBudget> own;
+    Semaphore::Permit of_own;
+    Semaphore::Permit of_all;
+  };
+  return std::make_shared<const Hold>(std::move(own), std::move(of_own), std::move(of_all));
+}
+
+// Where one key's value goes: into the reply, part by part if there are several.
+class KeyReply : public ValueSink {
  public:
-  KeyMemory(Retrieval& retrieval, Turns::Ticket place)
-      : retrieval_(retrieval), place_(std::move(place)) {}
+  KeyReply(Retrieval& retrieval, size_t index)
+      : retrieval_(retrieval), index_(index), place_(retrieval.keys.take()) {}
+
+  void begin(const Object& object) override {
+    const bool with_cas = memcache::wants_cas(retrieval_.command.command);
+    memcache::compose_value_header(output_, key(), object.flags, object.range_bytes,
+                                   with_cas ? std::optional(object.cas) : std::nullopt);
+    left_ = object.range_bytes;
+    if (left_ == 0) memcache::compose_value_trailer(output_);
+  }
+  void part(Buffer bytes) override {
+    left_ -= bytes.size();
+    output_.append(std::move(bytes));
+    if (left_ == 0) return memcache::compose_value_trailer(output_);
+    if (is_first()) send_part();
+  }
 
   MemoryHold try_reserve(uint64_t bytes) override {
-    if (auto hold = take_early(budget(), bytes)) return hold;
+    if (bytes <= own()->early.free() && bytes <= all().early.free()) {
+      if (auto hold = take_at_once(own()->early, all().early, bytes)) return hold;
+    }
     const bool has_turn = place_.has_turn() && retrieval_.place.has_turn();
-    return has_turn ? take_at_once(budget().in_turn, bytes) : nullptr;
+    return has_turn ? take_at_once(own()->in_turn, all().in_turn, bytes) : nullptr;
   }
 
   Task<Result<MemoryHold>> reserve(uint64_t bytes) override {
@@ -167,34 +173,79 @@ class KeyMemory : public ReadMemory {
     co_await retrieval_.place.turn();
     if (is_unwanted()) co_return unwanted();
     if (auto hold = try_reserve(bytes)) co_return hold;
-    // What this waits for may be what the keys before it hold.
+    // What this waits for may be what the parts and keys before it hold.
     retrieval_.run.send_part();
-    auto hold = co_await wait_for_memory(budget().in_turn, retrieval_.run.context.clock, bytes);
-    if (is_unwanted()) co_return unwanted();
-    co_return hold;
+    if (is_first()) send_part();
+    auto of_own = co_await own()->in_turn.acquire(bytes);
+    auto of_all = co_await all().in_turn.acquire(bytes);
+    // In a later turn of the loop: whoever lets a buffer go is not the place to run a flow.
+    Clock& clock = retrieval_.run.context.clock;
+    if (!co_await clock.sleep_until(clock.now()) || is_unwanted()) co_return unwanted();
+    co_return held_in_both(own(), std::move(of_own), std::move(of_all));
   }
 
+  const std::string& key() const { return retrieval_.command.keys[index_]; }
+  Output take() { return std::exchange(output_, {}); }
+
  private:
-  ReadBudget& budget() { return retrieval_.run.context.ops.read_budget(); }
+  const std::shared_ptr<ReadBudget>& own() { return retrieval_.run.client.read_budget(); }
+  ReadBudget& all() { return retrieval_.run.context.ops.read_budget(); }
+  MemoryHold take_at_once(Semaphore& own_part, Semaphore& all_part, uint64_t bytes) {
+    auto of_own = own_part.try_acquire(bytes);
+    if (!of_own) return nullptr;
+    auto of_all = all_part.try_acquire(bytes);
+    return of_all ? held_in_both(own(), std::move(*of_own), std::move(*of_all)) : nullptr;
+  }
+  // All keys before this one are answered.
+  bool is_first() const { return retrieval_.answered == index_; }
+  void send_part() {
+    retrieval_.run.output.append(take());
+    retrieval_.run.send_part();
+  }
   bool is_unwanted() const { return retrieval_.failed || retrieval_.run.client.is_gone(); }
   static std::unexpected<Error> unwanted() {
     return fail(ErrorCode::kCancelled, "nobody waits for the value");
   }
 
   Retrieval& retrieval_;
+  const size_t index_;
   Turns::Ticket place_;
+  Output output_;
+  uint64_t left_ = 0;  // bytes of the value
 };
 
-using KeyResult = OneShot<Result<ReadOutcome>>;
+struct KeyAnswer {
+  Result<ReadOutcome> outcome;
+  Output output;
+};
+using KeyResult = OneShot<KeyAnswer>;
 
-Task<void> read_key(Retrieval& retrieval, std::string key, Turns::Ticket place, KeyResult& result) {
-  KeyMemory memory(retrieval, std::move(place));
+Task<void> read_key(Retrieval& retrieval, size_t index, KeyResult& result) {
+  KeyReply reply(retrieval, index);
   ObjectOps& ops = retrieval.run.context.ops;
+  Result<ReadOutcome> outcome;
   if (retrieval.touching) {
-    result.set(co_await ops.touch_and_get(std::move(key), retrieval.exptime, memory));
+    outcome = co_await ops.touch_and_get(reply.key(), retrieval.exptime, reply);
   } else {
-    result.set(co_await ops.get(std::move(key), memory));
+    outcome = co_await ops.get(reply.key(), reply, ByteRange{});
   }
+  result.set({std::move(outcome), reply.take()});
+}
+
+// Adds the answer to the retrieval's reply.
+void take_answer(Retrieval& retrieval, KeyAnswer answer) {
+  Execution& run = retrieval.run;
+  ++retrieval.answered;
+  if (!answer.outcome) {
+    retrieval.failed = true;
+    return run.error(answer.outcome.error());
+  }
+  count_read(run, retrieval.touching, answer.outcome->found);
+  if (!answer.outcome->found) return;
+  run.path = std::max(run.path, answer.outcome->path);
+  run.status = CommandStatus::kOk;
+  run.output.append(std::move(answer.output));
+  if (run.in_parts) run.send_part();
 }
 
 Task<void> run_retrieval(Execution& run, ClientCommand& command) {
@@ -211,10 +262,9 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
   size_t asked = 0;
   for (size_t i = 0; i < keys.size() && !retrieval.failed; ++i) {
     for (; asked < std::min(i + kKeysAtOnce, keys.size()); ++asked) {
-      reads.spawn(read_key(retrieval, keys[asked], retrieval.keys.take(), results.emplace_back()));
+      reads.spawn(read_key(retrieval, asked, results.emplace_back()));
     }
-    auto result = co_await results.front();
-    retrieval.failed = !take_read(run, command, keys[i], retrieval.touching, std::move(result));
+    take_answer(retrieval, co_await results.front());
     results.pop_front();
   }
   co_await reads.join();

@@ -16,10 +16,14 @@ struct SessionSettings {
   uint64_t max_object_bytes = 64u << 20;
   // Of one connection:
   size_t commands_in_flight = 64;
-  uint64_t bytes_in_flight = 128u << 20;              // values received and not yet answered
+  uint64_t bytes_in_flight = 8u << 20;                // values received whole, not yet answered
   uint64_t unsent_bytes = 8u << 20;                   // replies; above, nothing more is read
-  Duration idle_timeout = Duration::zero();           // without any command; zero: never
-  Duration stall_timeout = std::chrono::seconds(30);  // in a value, or with unsent replies
+  uint64_t read_bytes = 16u << 20;           // of values on their way to it
+  Duration idle_timeout = Duration::zero();  // without any command; zero: never
+  // A client in a value or with unsent replies is cut if it moves nothing for so long, or, unless
+  // it comes to the end of them, less than `progress_bytes`.
+  Duration stall_timeout = std::chrono::seconds(30);
+  uint64_t progress_bytes = 1u << 20;
   // Of the whole proxy:
   uint32_t max_connections = 1024;
 };
@@ -44,7 +48,10 @@ struct ClientCommand {
   uint64_t cas_unique = 0;
   uint64_t delta = 0;
   std::string argument;
+  // Of storage commands: the whole value, or one that comes in parts while the command runs.
   Buffer value;
+  uint64_t incoming_bytes = 0;
+  ValueSource* source = nullptr;
 };
 ClientCommand to_command(const memcache::Request& request);
 
@@ -59,15 +66,17 @@ class CommandClient {
   virtual bool is_gone() const = 0;
   // The order of its commands, for the memory of their reads.
   virtual Turns& reads() = 0;
+  // What its reads may hold, of all that the proxy's may.
+  virtual const std::shared_ptr<ReadBudget>& read_budget() = 0;
 };
 
 // Runs the command and composes its reply (also for noreply: the session drops it).
 //
 // A retrieval asks for many keys at once and answers in the order of the request. memcached's
 // protocol has no error for a part, and a miss must not be confused with an object that can not be
-// read now: if any key fails, the whole reply is one SERVER_ERROR line, without any VALUE. Values
-// that do not fit into memory together (ReadBudget) leave one after the other; if a key fails then,
-// the connection is closed.
+// read now: if any key fails, the whole reply is one SERVER_ERROR line, without any VALUE. A value
+// of several segments, and values that do not fit into memory together (ReadBudget), leave part
+// by part; if a key fails then, the connection is closed.
 Task<memcache::Output> execute(SessionContext& context, CommandClient& client,
                                ClientCommand command);
 

@@ -2,8 +2,8 @@
 
 namespace elastripe {
 
-Task<Result<ReadOutcome>> FlowOps::get(std::string key, ReadMemory& memory) {
-  return get_object(context_, std::move(key), memory, deadline());
+Task<Result<ReadOutcome>> FlowOps::get(std::string key, ValueSink& sink, ByteRange range) {
+  return get_object(context_, std::move(key), sink, range, deadline());
 }
 Task<Result<StoreOutcome>> FlowOps::store(StoreRequest request) {
   return store_object(context_, std::move(request), deadline());
@@ -18,8 +18,8 @@ Task<Result<bool>> FlowOps::touch(std::string key, uint32_t exptime) {
   return touch_object(context_, std::move(key), exptime, deadline());
 }
 Task<Result<ReadOutcome>> FlowOps::touch_and_get(std::string key, uint32_t exptime,
-                                                 ReadMemory& memory) {
-  return touch_and_get_object(context_, std::move(key), exptime, memory, deadline());
+                                                 ValueSink& sink) {
+  return touch_and_get_object(context_, std::move(key), exptime, sink, deadline());
 }
 bool FlowOps::stripes(const std::string& key, uint64_t bytes) const {
   return bytes > context_.pools.pool_of(key).inline_max_bytes;

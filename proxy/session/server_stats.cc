@@ -43,7 +43,8 @@ WorkerStats::WorkerStats(MetricRegistry& registry)
       sent_(registry.counter(metric_names::kSentBytes)),
       connections_(registry.gauge(metric_names::kConnections)),
       connections_total_(registry.counter(metric_names::kConnectionsTotal)),
-      connections_refused_(registry.counter(metric_names::kConnectionsRefused)) {
+      connections_refused_(registry.counter(metric_names::kConnectionsRefused)),
+      connections_cut_(registry.counter(metric_names::kConnectionsCut)) {
   for (size_t command = 0; command < memcache::kCommandCount; ++command) {
     const std::string label(memcache::name(static_cast<memcache::Command>(command)));
     for (size_t status = 0; status < kCommandStatusCount; ++status) {
@@ -79,6 +80,8 @@ void WorkerStats::connection_opened() {
   connections_.add(1);
 }
 void WorkerStats::connection_closed() { connections_.add(-1); }
+void WorkerStats::connection_cut() { connections_cut_.add(); }
+
 void WorkerStats::connection_refused() {
   add(Stat::kRejectedConnections);
   connections_refused_.add();

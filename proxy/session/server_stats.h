@@ -61,6 +61,8 @@ class WorkerStats {
   void connection_opened();
   void connection_closed();
   void connection_refused();
+  // A client that was too slow.
+  void connection_cut();
 
  private:
   std::array<Counter, kStatCount> stats_;
@@ -71,6 +73,7 @@ class WorkerStats {
   Gauge& connections_;
   Counter& connections_total_;
   Counter& connections_refused_;
+  Counter& connections_cut_;
 };
 
 // What `stats settings` and `stats elastripe` tell.

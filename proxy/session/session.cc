@@ -51,7 +51,9 @@ Session::Session(Loop& loop, Fd socket, SessionContext& context, ReadScratch& sc
       context_(context),
       scratch_(scratch),
       owner_(owner),
-      last_activity_(loop.now()) {
+      read_budget_(std::make_shared<ReadBudget>(context.settings.read_bytes, 0)),
+      last_activity_(loop.now()),
+      waiting_since_(last_activity_) {
   read_event_ =
       event_new(loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Session::on_readable, this);
   write_event_ = event_new(loop_.base(), socket_.get(), EV_WRITE, &Session::on_writable, this);
@@ -71,6 +73,9 @@ void Session::close_socket() {
   // Nobody takes these replies any more; their memory may be what other reads wait for.
   out_.clear();
   drop_replies();
+  if (uploading_ != nullptr) {
+    uploading_->incoming->break_off({ErrorCode::kCancelled, "the client sent no more"});
+  }
 }
 
 void Session::drop_replies() {
@@ -109,6 +114,7 @@ void Session::on_turn_end() {
     const uint64_t before = out_.written_bytes();
     const auto flushed = out_.flush(socket_.get());
     const uint64_t sent = out_.written_bytes() - before;
+    moved_ += sent;
     if (sent > 0) {
       context_.stats.sent(sent);
       last_activity_ = loop_.now();
@@ -122,33 +128,58 @@ void Session::on_turn_end() {
     if (scope_.live() == 0) owner_.ended(*this);
     return;
   }
+  watch_progress();
   // Sending has made room.
   if (may_go_on()) request_turn_end();
   watch();
 }
 
+// Whether what comes next has a place to go to.
+bool Session::can_take_input() {
+  if (uploading_ != nullptr) return block_.body_left() == 0 || !value_room().empty();
+  return receiving() || has_room();
+}
+
 // A session at one of its limits reads nothing: the client's sends then wait in TCP.
 void Session::watch() {
   const bool want = open() && !finishing_ && !end_of_input_ && held_ == nullptr &&
-                    !left_over_waits_ && (receiving() || has_room());
+                    !left_over_waits_ && can_take_input();
   if (want == reading_) return;
   reading_ = want;
   CHECK((want ? event_add(read_event_, nullptr) : event_del(read_event_)) == 0);
 }
 
+// Whether the session waits for the client: to take replies, or to send the rest of a value.
+bool Session::is_stalled() {
+  if (!out_.empty()) return true;
+  return uploading_ != nullptr ? can_take_input() : receiving();
+}
+
+// A new period begins when the client has done all that it was waited for, or enough of it.
+void Session::watch_progress() {
+  const bool has_moved = moved_ - moved_before_ >= context_.settings.progress_bytes;
+  if (is_stalled() && !has_moved) return;
+  waiting_since_ = loop_.now();
+  moved_before_ = moved_;
+}
+
 void Session::on_timer() {
   const auto& settings = context_.settings;
-  const bool stalled = receiving() || !out_.empty();
-  const bool idle = slots_.empty() && held_ == nullptr;
-  const Duration limit = stalled ? settings.stall_timeout
-                         : idle  ? settings.idle_timeout
-                                 : Duration::zero();
-  if (limit > Duration::zero() && loop_.now() - last_activity_ >= limit) return abort();
-  const Duration period = settings.idle_timeout > Duration::zero()
-                              ? std::min(settings.idle_timeout, settings.stall_timeout)
-                              : settings.stall_timeout;
-  const TimePoint next = limit > Duration::zero() ? last_activity_ + limit : loop_.now() + period;
-  loop_.arm(*this, std::min(next, loop_.now() + period));
+  const TimePoint now = loop_.now();
+  const bool stalled = is_stalled();
+  const bool idle = slots_.empty() && held_ == nullptr && !stalled;
+  const bool is_silent = stalled && now - last_activity_ >= settings.stall_timeout;
+  const bool is_slow = stalled && now - waiting_since_ >= settings.stall_timeout;
+  const bool is_idle = idle && settings.idle_timeout > Duration::zero() &&
+                       now - last_activity_ >= settings.idle_timeout;
+  if (is_silent || is_slow) context_.stats.connection_cut();
+  if (is_silent || is_slow || is_idle) return abort();
+  Duration period = settings.stall_timeout;
+  if (settings.idle_timeout > Duration::zero()) period = std::min(period, settings.idle_timeout);
+  TimePoint next = now + period;
+  if (stalled) next = std::min(next, std::min(last_activity_, waiting_since_) + period);
+  if (idle) next = std::min(next, last_activity_ + period);
+  loop_.arm(*this, std::max(next, now + period / 16));
 }
 
 void Session::read_some() {
@@ -164,9 +195,12 @@ void Session::read_some() {
 size_t Session::read_once() {
   std::array<iovec, 2> parts;
   size_t count = 0;
-  const auto body_left = static_cast<size_t>(block_.body_left());
-  if (body_left > 0) parts[count++] = {storing_.value.mutable_data() + received_, body_left};
-  parts[count++] = {scratch_.bytes.get(), ReadScratch::kBytes};
+  const MutableByteView room = value_room();
+  if (!room.empty()) parts[count++] = {room.data(), room.size()};
+  // What is behind a part that was asked for waits in TCP for the next one.
+  const bool to_scratch = room.size() == block_.body_left();
+  if (to_scratch) parts[count++] = {scratch_.bytes.get(), ReadScratch::kBytes};
+  const size_t asked = room.size() + (to_scratch ? ReadScratch::kBytes : 0);
   const ssize_t got = readv(socket_.get(), parts.data(), static_cast<int>(count));
   if (got < 0) {
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) abort();
@@ -180,18 +214,17 @@ size_t Session::read_once() {
   context_.stats.received(bytes);
   // A client that owes us reading does not buy time by writing: its replies hold memory.
   if (out_.empty()) last_activity_ = loop_.now();
-  const size_t to_body = std::min(bytes, body_left);
-  block_.body_received(to_body);
-  received_ += to_body;
+  const size_t to_value = std::min(bytes, room.size());
+  if (to_value > 0) value_received(to_value);
   const std::string_view input(reinterpret_cast<const char*>(scratch_.bytes.get()),
-                               bytes - to_body);
+                               bytes - to_value);
   if (left_over_.empty()) {
     left_over_ = input.substr(process(input));
   } else {
     left_over_ += input;
     left_over_.erase(0, process(left_over_));
   }
-  return bytes < body_left + ReadScratch::kBytes ? 0 : bytes;
+  return bytes < asked ? 0 : bytes;
 }
 
 void Session::resume_input() {
@@ -199,11 +232,15 @@ void Session::resume_input() {
   if (held_ != nullptr && may_start(*held_)) start(std::move(*std::exchange(held_, nullptr)));
   if (finishing_) return;
   if (held_ == nullptr && left_over_waits_) left_over_.erase(0, process(left_over_));
-  if (end_of_input_ && held_ == nullptr && !left_over_waits_) finishing_ = true;
+  if (!end_of_input_ || held_ != nullptr || left_over_waits_) return;
+  finishing_ = true;
+  if (uploading_ != nullptr) {
+    uploading_->incoming->break_off({ErrorCode::kCancelled, "the client sent no more"});
+  }
 }
 
-bool Session::may_go_on() const {
-  return !finishing_ && held_ == nullptr && left_over_waits_ && has_room();
+bool Session::may_go_on() {
+  return !finishing_ && held_ == nullptr && left_over_waits_ && can_take_input();
 }
 
 size_t Session::process(std::string_view input) {
@@ -263,27 +300,73 @@ void Session::begin_command() {
     swallow_left_ = uint64_t{request_.value_bytes} + memcache::DataBlock::kTerminatorBytes;
     return;
   }
-  storing_ = to_command(request_);
+  ClientCommand command = to_command(request_);
+  if (context_.ops.stripes(command.key, request_.value_bytes)) {
+    command.incoming_bytes = request_.value_bytes;
+    return start_or_hold(std::move(command));
+  }
+  storing_ = std::move(command);
   storing_.value = Buffer::allocate(request_.value_bytes);
   received_ = 0;
   block_ = memcache::DataBlock(request_.value_bytes);
 }
 
+// Where the next bytes of the value go.
+MutableByteView Session::value_room() {
+  if (uploading_ != nullptr) return uploading_->incoming->room();
+  return storing_.value.mutable_bytes().subspan(received_);
+}
+
+void Session::value_received(size_t bytes) {
+  moved_ += bytes;
+  block_.body_received(bytes);
+  if (uploading_ != nullptr) {
+    uploading_->incoming->received(bytes);
+  } else {
+    received_ += bytes;
+  }
+}
+
 bool Session::receive_value(std::string_view& input) {
-  const std::string_view part = block_.take_body(input);
-  if (!part.empty()) {
-    std::memcpy(storing_.value.mutable_data() + received_, part.data(), part.size());
-    received_ += part.size();
+  while (!input.empty() && block_.body_left() > 0) {
+    const MutableByteView room = value_room();
+    if (room.empty()) {
+      left_over_waits_ = true;
+      return false;
+    }
+    const size_t part = std::min(room.size(), input.size());
+    std::memcpy(room.data(), input.data(), part);
+    input.remove_prefix(part);
+    value_received(part);
+    if (swallow_left_ > 0) return true;  // its command has failed meanwhile
   }
   if (block_.body_left() == 0) block_.take_terminator(input);
   if (!block_.complete()) return false;
+  end_value();
+  return true;
+}
+
+void Session::end_value() {
+  if (Slot* slot = std::exchange(uploading_, nullptr)) {
+    if (block_.valid()) return slot->incoming->complete();
+    slot->is_malformed = true;
+    return slot->incoming->break_off({ErrorCode::kCancelled, "the value has no line end"});
+  }
+  received_ = 0;
   ClientCommand command = std::exchange(storing_, {});
   if (block_.valid()) {
     start_or_hold(std::move(command));
   } else {
     answer_line(memcache::replies::kBadDataChunk, command.noreply);
   }
-  return true;
+}
+
+// The command has ended without its value, which the client may still be sending.
+void Session::swallow_rest(Slot& slot) {
+  if (uploading_ != &slot) return;
+  uploading_ = nullptr;
+  swallow_left_ = block_.left();
+  block_ = {};
 }
 
 void Session::start_or_hold(ClientCommand command) {
@@ -310,6 +393,16 @@ void Session::start(ClientCommand command) {
   slot.writes = is_write(command.command);
   slot.value_bytes = command.value.size();
   slot.key_hashes = hashes_of(command);
+  if (command.incoming_bytes > 0) {
+    slot.incoming = std::make_unique<IncomingValue>(command.incoming_bytes, [this] {
+      last_activity_ = waiting_since_ = loop_.now();
+      moved_before_ = moved_;
+      request_turn_end();
+    });
+    command.source = slot.incoming.get();
+    block_ = memcache::DataBlock(command.incoming_bytes);
+    uploading_ = &slot;
+  }
   bytes_in_flight_ += slot.value_bytes;
   ++running_;
   if (slot.writes) ++running_writes_;
@@ -317,7 +410,13 @@ void Session::start(ClientCommand command) {
 }
 
 Task<void> Session::run(Slot* slot, ClientCommand command) {
-  add_reply(*slot, co_await execute(context_, *slot, std::move(command)));
+  memcache::Output reply = co_await execute(context_, *slot, std::move(command));
+  swallow_rest(*slot);
+  if (slot->is_malformed) {
+    reply = {};
+    memcache::compose_line(reply, memcache::replies::kBadDataChunk);
+  }
+  add_reply(*slot, std::move(reply));
   slot->done = true;
   --running_;
   if (slot->writes) --running_writes_;

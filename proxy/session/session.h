@@ -7,7 +7,8 @@
 // order, as if sent through several connections.
 //
 // Limits (SessionSettings): at any of them the session stops reading, and TCP slows the client
-// down.
+// down. A value that is striped is read as the flow that stores it asks for its parts, so that a
+// connection holds a few segments of it; any other is received whole before its command runs.
 #pragma once
 
 #include <deque>
@@ -22,6 +23,7 @@
 #include "proxy/memcache/data_block.h"
 #include "proxy/memcache/parse.h"
 #include "proxy/session/execute.h"
+#include "proxy/session/incoming_value.h"
 
 namespace elastripe {
 
@@ -56,8 +58,11 @@ class Session : private TurnEnd, private Timer {
     void cut() override { is_cut = true; }
     bool is_gone() const override { return !session.open() || session.cut_; }
     Turns& reads() override { return session.reads_; }
+    const std::shared_ptr<ReadBudget>& read_budget() override { return session.read_budget_; }
 
     Session& session;
+    std::unique_ptr<IncomingValue> incoming;  // of a command whose value comes in parts
+    bool is_malformed = false;                // the incoming value was
     bool done = false;
     bool is_cut = false;  // the connection ends behind its output
     bool noreply = false;
@@ -78,11 +83,19 @@ class Session : private TurnEnd, private Timer {
   size_t process(std::string_view input);
   bool step(std::string_view& input);  // false: needs more, or must wait
   bool receive_value(std::string_view& input);
+  bool receive_part(std::string_view& input);
+  void end_value();
+  MutableByteView value_room();
+  void value_received(size_t bytes);
+  void swallow_rest(Slot& slot);
   void begin_command();
   void resume_input();
 
   bool has_room() const;
-  bool may_go_on() const;
+  bool can_take_input();
+  bool may_go_on();
+  bool is_stalled();
+  void watch_progress();
   bool may_start(const ClientCommand& command) const;
   void start_or_hold(ClientCommand command);
   void start(ClientCommand command);
@@ -115,10 +128,11 @@ class Session : private TurnEnd, private Timer {
   std::string left_over_;         // input that was read and not yet processed
   bool left_over_waits_ = false;  // for room or for a command, not for more input
   uint64_t swallow_left_ = 0;     // of a refused value
-  // The value that is being received.
+  // The value that is being received: whole, or by the slot of its command.
   memcache::DataBlock block_;
   ClientCommand storing_;
   size_t received_ = 0;
+  Slot* uploading_ = nullptr;
   // Parsed, but must wait for a command before it.
   std::unique_ptr<ClientCommand> held_;
 
@@ -128,9 +142,14 @@ class Session : private TurnEnd, private Timer {
   uint64_t bytes_in_flight_ = 0;
   size_t reply_bytes_ = 0;  // in slots_
   Turns reads_;
+  const std::shared_ptr<ReadBudget> read_budget_;
   Scope scope_;
   WriteQueue out_;
   TimePoint last_activity_;
+  // Since when the session waits for the client, and what had moved by then.
+  TimePoint waiting_since_;
+  uint64_t moved_before_ = 0;
+  uint64_t moved_ = 0;  // bytes of values in, and of replies out
 };
 
 }  // namespace elastripe

@@ -4,6 +4,7 @@
 
 #include "proxy/base/check.h"
 #include "tests/sim/world_internal.h"
+#include "tests/support/whole_object.h"
 
 namespace elastripe::sim {
 
@@ -76,14 +77,14 @@ void note_error(Operation& op, const Error& error) {
 }
 
 Task<void> execute_get(Operation& op, OpsContext& ops, TimePoint deadline) {
-  auto read = co_await get_object(ops, op.key, deadline);
+  auto read = co_await get_whole(ops, op.key, deadline);
   if (!read) {
     note_error(op, read.error());
     co_return;
   }
   op.answer = read->object ? Answer::kHit : Answer::kMiss;
   if (!read->object) co_return;
-  for (const Buffer& part : read->object->value) op.read_value += part.text();
+  op.read_value = read->value();
   op.read_flags = read->object->flags;
   op.cas = read->object->cas;
   if (op.read_value.size() != read->object->size) op.read_value += "(size differs)";

@@ -35,6 +35,8 @@ enum class Mutant {
   kReclaimByTimer,       // reclaim: deletes young uncommitted shards
   kDeleteBeforeTail,     // proxy: deletes superseded shards before the tail has the commit
   kNoReread,             // proxy: missing shards are lost, whatever the record is by now
+  kMixVersions,       // proxy: in mid-stream goes on with whatever record is the newest
+  kKeepFencedShards,  // proxy: a fenced upload commits the same shards from a newer base
   kDeleteForgets,        // node: DELETE removes the record instead of leaving a tombstone
   kDropWithoutFloor,     // reclaim: drops tombstones before raising the floor
   kSyncForgetsFloor,     // sync: does not transfer the floor

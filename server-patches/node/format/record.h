@@ -70,6 +70,7 @@ struct Record {
   friend bool operator==(const Record&, const Record&) = default;
 
   bool is_tombstone() const { return content.kind == RecordKind::kTombstone; }
+  bool is_striped() const { return content.kind == RecordKind::kStriped; }
   // Expired things are misses everywhere; memcached's comparison (exptime <= now).
   bool is_expired(uint64_t now_ms) const {
     return content.exptime != 0 && content.exptime <= now_ms / 1000;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/sim/proxy.h"
+#include "tests/support/whole_object.h"
 
 namespace elastripe {
 
@@ -100,12 +101,10 @@ class ClusterFixture {
   }
   // The value, "<miss>", or the error.
   std::string get(sim::SimProxy& proxy, const std::string& key) {
-    const auto read = run(get_object(proxy.ops(), key, deadline()));
+    const auto read = run(get_whole(proxy.ops(), key, deadline()));
     if (!read) return to_string(read.error());
     if (!read->object) return "<miss>";
-    std::string value;
-    for (const Buffer& part : read->object->value) value += part.text();
-    return value;
+    return read->value();
   }
   std::vector<node::NodeId> homes_of(sim::SimProxy& proxy, const std::string& key) {
     const MapPtr map = proxy.map().current();

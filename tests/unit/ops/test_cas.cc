@@ -28,7 +28,7 @@ StoreOutcome store_cas(ClusterFixture& cluster, sim::SimProxy& proxy, const std:
 }
 
 uint64_t read_cas(ClusterFixture& cluster, sim::SimProxy& proxy) {
-  const auto read = cluster.run(get_object(proxy.ops(), "k", cluster.deadline()));
+  const auto read = cluster.run(get_whole(proxy.ops(), "k", cluster.deadline()));
   REQUIRE(read.has_value());
   REQUIRE(read->object.has_value());
   return read->object->cas;

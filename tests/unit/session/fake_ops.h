@@ -23,25 +23,32 @@ class FakeOps : public ObjectOps {
     uint64_t cas = 0;
   };
 
-  Task<Result<ReadOutcome>> get(std::string key, ReadMemory& memory) override {
+  Task<Result<ReadOutcome>> get(std::string key, ValueSink& sink, ByteRange) override {
     co_await begin("get " + key, key);
     if (failures.contains(key)) co_return fail(failures.at(key));
     ReadOutcome outcome;
     if (auto it = entries.find(key); it != entries.end()) {
-      const Entry& entry = it->second;
-      MemoryHold hold = memory.try_reserve(entry.value.size());
-      if (hold == nullptr) {
-        auto reserved = co_await memory.reserve(entry.value.size());
-        if (!reserved) co_return fail(reserved.error());
-        hold = std::move(*reserved);
+      const Entry entry = it->second;
+      const uint64_t size = entry.value.size();
+      for (uint64_t offset = 0; offset == 0 || offset < size; offset += part_bytes) {
+        const auto part = as_bytes(entry.value).subspan(offset, std::min(part_bytes, size - offset));
+        MemoryHold hold = sink.try_reserve(part.size());
+        if (hold == nullptr) {
+          auto reserved = co_await sink.reserve(part.size());
+          if (!reserved) co_return fail(reserved.error());
+          hold = std::move(*reserved);
+        }
+        if (offset == 0) {
+          read.push_back(key);
+          outcome.found = true;
+          sink.begin({entry.flags, entry.cas, size, size});
+        } else if (failures.contains("the rest of " + key)) {
+          co_return fail(failures.at("the rest of " + key));
+        }
+        if (!part.empty()) {
+          sink.part(Buffer::copy_of(part, counted(std::move(hold), part.size())));
+        }
       }
-      read.push_back(key);
-      outcome.object.emplace(
-          Object{.flags = entry.flags,
-                 .cas = entry.cas,
-                 .size = entry.value.size(),
-                 .value = {Buffer::copy_of(as_bytes(entry.value),
-                                           counted(std::move(hold), entry.value.size()))}});
     }
     co_return outcome;
   }
@@ -54,8 +61,21 @@ class FakeOps : public ObjectOps {
       if (it == entries.end()) co_return StoreOutcome::kNotFound;
       if (it->second.cas != request.cas) co_return StoreOutcome::kExists;
     }
-    entries[request.key] = {std::string(request.value.text()), request.flags, request.exptime,
-                            ++last_cas};
+    std::string value(request.value.text());
+    while (request.source != nullptr && value.size() < request.size()) {
+      if (failures.contains("the rest of " + request.key)) {
+        co_return fail(failures.at("the rest of " + request.key));
+      }
+      if (slow.contains("the parts of " + request.key)) co_await turnstile.pass();
+      const uint64_t left = request.size() - value.size();
+      auto part = co_await request.source->next(std::min(part_bytes, left));
+      if (!part) {
+        broken.push_back(request.key);
+        co_return fail(part.error());
+      }
+      value += part->text();
+    }
+    entries[request.key] = {value, request.flags, request.exptime, ++last_cas};
     co_return StoreOutcome::kStored;
   }
   Task<Result<CounterOutcome>> change_counter(CounterRequest request) override {
@@ -81,10 +101,10 @@ class FakeOps : public ObjectOps {
     co_return true;
   }
   Task<Result<ReadOutcome>> touch_and_get(std::string key, uint32_t exptime,
-                                          ReadMemory& memory) override {
+                                          ValueSink& sink) override {
     const auto touched = co_await touch(key, exptime);
     if (!*touched) co_return ReadOutcome{};
-    co_return co_await get(key, memory);
+    co_return co_await get(key, sink, {});
   }
   ReadBudget& read_budget() override { return *budget; }
   bool stripes(const std::string&, uint64_t bytes) const override {
@@ -98,6 +118,8 @@ class FakeOps : public ObjectOps {
   std::vector<std::string> started;
   std::vector<std::string> read;  // keys whose values got memory
   std::optional<ReadBudget> budget{std::in_place, 64 << 20, 1 << 20};
+  std::vector<std::string> broken;  // keys whose values never came whole
+  uint64_t part_bytes = UINT64_MAX;
   uint64_t live_bytes = 0;  // of values that were read and not let go
   uint64_t most_live_bytes = 0;
   Turnstile turnstile;

@@ -27,7 +27,10 @@ struct TestClient : CommandClient {
     return all;
   }
 
+  const std::shared_ptr<ReadBudget>& read_budget() override { return budget; }
+
   Turns turns;
+  std::shared_ptr<ReadBudget> budget = std::make_shared<ReadBudget>(64 << 20, 0);
   std::vector<memcache::Output> parts;
   bool is_cut = false;
   bool gone = false;
@@ -45,7 +48,12 @@ struct Fixture {
     memcache::Request request;
     REQUIRE(parser.parse(line, request).status == memcache::ParseStatus::kRequest);
     ClientCommand command = to_command(request);
-    command.value = Buffer::copy_of(value);
+    WholeValue in_parts(Buffer::copy_of(value));
+    if (ops.stripes(command.key, value.size())) {
+      command.source = &in_parts;
+    } else {
+      command.value = Buffer::copy_of(value);
+    }
     std::string reply;
     scope.spawn(run_command(&context, &client, std::move(command), &reply));
     return reply;

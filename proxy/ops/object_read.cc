@@ -1,0 +1,235 @@
+#include "proxy/ops/object_read.h"
+
+#include <algorithm>
+
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/read_tail.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe {
+
+using node::RecordKind;
+
+namespace {
+
+// Segments that are read at the same time: one leaves while others arrive.
+constexpr size_t kSegmentsAhead = 3;
+
+// Shared by the read and by who waits for it; it goes on by itself when nobody does any more.
+Task<void> read_into(OpsContext& ops, MapPtr map, coding::Scheme scheme, SegmentPtr segment,
+                     ByteRange range, MemoryHold hold, TimePoint deadline,
+                     std::shared_ptr<OneShot<Result<SegmentBytes>>> arriving) {
+  auto bytes = co_await read_segment(ops, std::move(map), scheme, std::move(segment), range,
+                                     std::move(hold), deadline);
+  arriving->set(std::move(bytes));
+}
+
+// What a reader that only looks at data_txids makes of a newer record (rule 26).
+RecordPtr with_known_parities(RecordPtr record, const RecordPtr& known) {
+  if (!mutant(Mutant::kIgnoreGeneration) || record == nullptr || known == nullptr) return record;
+  const auto& segments = record->content.segments;
+  const auto& others = known->content.segments;
+  if (segments.size() != others.size() || segments.empty()) return record;
+  if (segments.front().data_txid != others.front().data_txid) return record;
+  auto mixed = std::make_shared<node::Record>(*record);
+  mixed->content.segments = others;
+  return mixed;
+}
+
+bool has_same_value(const RecordPtr& newest, const node::Record& known) {
+  if (mutant(Mutant::kMixVersions)) return newest != nullptr && newest->is_striped();
+  return newest != nullptr && newest->is_striped() &&
+         newest->meta.value_version == known.meta.value_version;
+}
+
+}  // namespace
+
+ObjectRead::ObjectRead(OpsContext& ops, std::string key, ReadMemory& memory, ByteRange range,
+                       TimePoint deadline)
+    : ops_(ops), key_(std::move(key)), memory_(memory), wanted_(range), deadline_(deadline) {}
+
+Task<Result<void>> ObjectRead::open() {
+  auto part = co_await read_part();
+  if (!part) co_return fail(part.error());
+  is_open_ = true;
+  if (!part->empty()) first_ = std::move(*part);
+  co_return Result<void>{};
+}
+
+Task<Result<void>> ObjectRead::open(RecordPtr record) {
+  auto map = current_map(ops_);
+  if (!map) co_return fail(map.error());
+  record_ = std::move(record);
+  is_live_ = is_current_ = true;
+  begin_reading(*map, record_);
+  co_return co_await open();
+}
+
+Object ObjectRead::object() const {
+  const auto& content = record_->content;
+  return {content.flags, cas_of(record_->meta), content.size, range_.length};
+}
+
+Task<Result<Buffer>> ObjectRead::next() {
+  if (first_) co_return *std::exchange(first_, std::nullopt);
+  deadline_ = std::max(deadline_, fresh_deadline(ops_));
+  co_return co_await read_part();
+}
+
+// Under newer and newer maps until the deadline. Empty if there is nothing to read.
+Task<Result<Buffer>> ObjectRead::read_part() {
+  for (;;) {
+    Result<void> found;
+    if (!is_current_) {
+      auto map = current_map(ops_);
+      if (!map) co_return fail(map.error());
+      map_ = *map;
+      found = co_await find_record(*map);
+    }
+    if (found && !is_live_) co_return Buffer{};
+    Result<Buffer> part = fail(ErrorCode::kUnavailable, "not read");
+    if (found) {
+      part = co_await take_part();
+      if (part) co_return part;
+    } else {
+      part = fail(found.error());
+    }
+    is_current_ = false;
+    ahead_.clear();
+    if (found && part.error().code == ErrorCode::kNotFound) {
+      // Shards that are gone for good mean either a newer record or, if it is still the same, loss.
+      const uint64_t version = record_->meta.version;
+      if (undecodable_version_ == version || mutant(Mutant::kNoReread)) {
+        co_return fail(ErrorCode::kLost, "object lost: {}", part.error().message);
+      }
+      undecodable_version_ = version;
+      if (!mutant(Mutant::kIgnoreGeneration)) ops_.cache.erase(key_);
+      continue;
+    }
+    auto again = co_await before_retry(ops_, map_, part.error(), deadline_);
+    if (!again) co_return fail(again.error());
+  }
+}
+
+// Asks the tail, and beside that, should the record known here still be the newest, for its shards.
+Task<Result<void>> ObjectRead::find_record(MapPtr map) {
+  RecordPtr known = is_open_ ? record_ : ops_.cache.find(key_);
+  if (!is_open_ && known != nullptr && !known->is_live(ops_.clock.unix_ms())) known = nullptr;
+  if (known != nullptr) {
+    begin_reading(map, known);
+    read_ahead();
+  }
+  const uint64_t version = known == nullptr ? 0 : known->meta.version;
+  auto tail = co_await try_read_tail(ops_, map, key_, version, deadline_);
+  if (!tail) co_return fail(tail.error());
+  const RecordPtr newest = tail->same ? known : with_known_parities(tail->record, known);
+  if (is_open_ && !has_same_value(newest, *record_)) {
+    co_return fail(ErrorCode::kConflict, "the object was overwritten while it was read");
+  }
+  if (!is_open_) is_live_ = newest != nullptr && newest->is_live(ops_.clock.unix_ms());
+  record_ = newest;
+  is_current_ = true;
+  if (!is_live_) {
+    ops_.cache.erase(key_);
+  } else if (!tail->same) {
+    begin_reading(map, newest);
+  }
+  co_return Result<void>{};
+}
+
+void ObjectRead::begin_reading(MapPtr map, RecordPtr record) {
+  map_ = std::move(map);
+  reading_ = std::move(record);
+  ahead_.clear();
+  range_ = wanted_.within(reading_->content.size);
+  segment_ = 0;
+  offsets_.clear();
+  if (!reading_->is_striped()) return;
+  uint64_t offset = 0;
+  for (const auto& segment : reading_->content.segments) {
+    offsets_.push_back(offset);
+    offset += segment.length;
+    if (offset <= range_.offset + given_) ++segment_;
+  }
+  offsets_.push_back(offset);
+}
+
+ByteRange ObjectRead::range_in_segment(size_t index) const {
+  const uint64_t begin = std::max(range_.offset, offsets_[index]);
+  const uint64_t end = std::min(range_.offset + range_.length, offsets_[index + 1]);
+  return {begin - offsets_[index], end - begin};
+}
+
+uint64_t ObjectRead::bytes_to_read(size_t index) const {
+  return segment_read_bytes(*map_, reading_->content.scheme, reading_->content.segments[index],
+                            range_in_segment(index));
+}
+
+// As far as there is memory now.
+void ObjectRead::read_ahead() {
+  const uint64_t end = range_.offset + range_.length;
+  while (ahead_.size() < kSegmentsAhead) {
+    const size_t next = segment_ + ahead_.size();
+    if (!reading_->is_striped() || offsets_[next] >= end) return;
+    MemoryHold hold = memory_.try_reserve(bytes_to_read(next));
+    if (hold == nullptr || !start(std::move(hold))) return;
+  }
+}
+
+// False if the proxy is shutting down.
+bool ObjectRead::start(MemoryHold hold) {
+  const size_t index = segment_ + ahead_.size();
+  const auto& content = reading_->content;
+  auto arriving = std::make_shared<OneShot<Result<SegmentBytes>>>();
+  const bool started = ops_.background.try_spawn(
+      read_into(ops_, map_, content.scheme, SegmentPtr(reading_, &content.segments[index]),
+                range_in_segment(index), std::move(hold), deadline_, arriving));
+  if (started) ahead_.push_back(std::move(arriving));
+  return started;
+}
+
+Task<Result<Buffer>> ObjectRead::take_part() {
+  if (!record_->is_striped()) co_return co_await take_inline();
+  if (!is_open_) ops_.cache.put(key_, record_);
+  if (given_ == range_.length) co_return Buffer{};
+  read_ahead();
+  if (ahead_.empty()) {
+    auto hold = co_await wait_for_memory(bytes_to_read(segment_));
+    if (!hold) co_return fail(hold.error());
+    if (!start(std::move(*hold))) co_return fail(ErrorCode::kCancelled, "shutting down");
+  }
+  const Arriving arriving = ahead_.front();
+  auto segment = co_await *arriving;
+  if (!segment) co_return fail(segment.error());
+  ahead_.erase(ahead_.begin());
+  ++segment_;
+  given_ += segment->bytes.size();
+  if (segment->is_degraded && path_ != ReadPath::kDegraded) ++ops_.counters.degraded_reads;
+  if (segment->is_degraded || path_ == ReadPath::kInline) {
+    path_ = segment->is_degraded ? ReadPath::kDegraded : ReadPath::kStriped;
+  }
+  read_ahead();
+  co_return std::move(segment->bytes);
+}
+
+Task<Result<Buffer>> ObjectRead::take_inline() {
+  if (range_.length == 0) co_return Buffer{};
+  MemoryHold hold = memory_.try_reserve(range_.length);
+  if (hold == nullptr) {
+    auto reserved = co_await wait_for_memory(range_.length);
+    if (!reserved) co_return fail(reserved.error());
+    hold = std::move(*reserved);
+  }
+  given_ = range_.length;
+  const auto bytes = as_bytes(record_->content.value).subspan(range_.offset, range_.length);
+  co_return Buffer::copy_of(bytes, std::move(hold));
+}
+
+Task<Result<MemoryHold>> ObjectRead::wait_for_memory(uint64_t bytes) {
+  const TimePoint asked = ops_.clock.now();
+  auto hold = co_await memory_.reserve(bytes);
+  deadline_ += ops_.clock.now() - asked;
+  co_return hold;
+}
+
+}  // namespace elastripe

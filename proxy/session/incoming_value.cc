@@ -1,0 +1,49 @@
+#include "proxy/session/incoming_value.h"
+
+namespace elastripe {
+
+Task<Result<Buffer>> IncomingValue::next(size_t bytes) {
+  struct Wait {
+    IncomingValue& value;
+    bool await_ready() const noexcept { return value.broken_.has_value(); }
+    void await_suspend(std::coroutine_handle<> waiter) const {
+      value.waiter_ = waiter;
+      value.asked_();
+    }
+    void await_resume() const noexcept {}
+  };
+  if (broken_) co_return fail(*broken_);
+  part_ = Buffer::allocate(bytes);
+  filled_ = 0;
+  co_await Wait{*this};
+  if (broken_) co_return fail(*broken_);
+  co_return std::exchange(part_, {});
+}
+
+MutableByteView IncomingValue::room() { return part_.mutable_bytes().subspan(filled_); }
+
+void IncomingValue::received(size_t bytes) {
+  filled_ += bytes;
+  received_ += bytes;
+  if (filled_ == part_.size() && received_ < size_) give();
+}
+
+void IncomingValue::complete() {
+  is_complete_ = true;
+  give();
+}
+
+void IncomingValue::break_off(Error why) {
+  if (broken_ || is_complete_) return;
+  broken_ = std::move(why);
+  part_ = {};
+  filled_ = 0;
+  give();
+}
+
+void IncomingValue::give() {
+  filled_ = part_.size();
+  if (waiter_) std::exchange(waiter_, nullptr).resume();
+}
+
+}  // namespace elastripe

@@ -1,0 +1,43 @@
+// IncomingValue: the value of a storage command while its bytes come from the client, part by part
+// as the flow that stores it asks for them.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "proxy/ops/value.h"
+
+namespace elastripe {
+
+// Between a flow (ValueSource) and the session that owns it. What it completes it resumes at once,
+// inside the session's calls; `asked` is called when the flow waits for bytes.
+class IncomingValue : public ValueSource {
+ public:
+  IncomingValue(uint64_t size, std::function<void()> asked) : size_(size), asked_(std::move(asked)) {}
+
+  uint64_t size() const override { return size_; }
+  Task<Result<Buffer>> next(size_t bytes) override;
+
+  // Where the next bytes go; empty: none are asked for, or all are here.
+  MutableByteView room();
+  // So many of them are there.
+  void received(size_t bytes);
+  // The whole value has come, and so has what proves it: the last part is given.
+  void complete();
+  // It never will.
+  void break_off(Error why);
+
+ private:
+  void give();
+
+  const uint64_t size_;
+  const std::function<void()> asked_;
+  Buffer part_;  // that was asked for
+  size_t filled_ = 0;
+  uint64_t received_ = 0;  // of the value
+  bool is_complete_ = false;
+  std::optional<Error> broken_;
+  std::coroutine_handle<> waiter_;
+};
+
+}  // namespace elastripe
