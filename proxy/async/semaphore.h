@@ -61,6 +61,7 @@ class Semaphore {
   }
 
   uint64_t free() const { return free_; }
+  uint64_t taken() const { return budget_ - free_; }
   size_t waiting() const { return waiters_.size(); }
 
  private:

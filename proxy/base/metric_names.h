@@ -27,6 +27,11 @@ inline constexpr MetricName kSentBytes{"elastripe_client_sent_bytes_total",
                                        "Bytes written to clients."};
 inline constexpr MetricName kStagedBytes{"elastripe_staged_bytes",
                                          "Bytes of values held in the proxy's memory."};
+inline constexpr MetricName kReadBytes{"elastripe_read_bytes",
+                                       "Bytes of values that are read, in the proxy's memory."};
+// {for}; write or read
+inline constexpr MetricName kMemoryWaiters{"elastripe_memory_waiters",
+                                           "Operations that wait for memory for a value."};
 // {node}
 inline constexpr MetricName kNodeUp{"elastripe_node_up", "1 if the node is up in the map."};
 // {node, request}

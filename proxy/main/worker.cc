@@ -24,23 +24,31 @@ class Worker::Publisher : private Timer {
  public:
   Publisher(FlowEnvironment& environment, ProxyShared& shared)
       : environment_(environment),
-        budget_(environment.ops().staged_bytes.free()),
         counters_(shared.registry),
-        staged_(shared.registry.gauge(metric_names::kStagedBytes)) {
+        staged_(shared.registry.gauge(metric_names::kStagedBytes)),
+        read_(shared.registry.gauge(metric_names::kReadBytes)),
+        writes_waiting_(shared.registry.gauge(metric_names::kMemoryWaiters, {{"for", "write"}})),
+        reads_waiting_(shared.registry.gauge(metric_names::kMemoryWaiters, {{"for", "read"}})) {
     on_timer();
   }
 
  private:
   void on_timer() override {
     counters_.publish(environment_.ops().counters);
-    staged_.set(static_cast<int64_t>(budget_ - environment_.ops().staged_bytes.free()));
+    const OpsContext& ops = environment_.ops();
+    staged_.set(static_cast<int64_t>(ops.staged_bytes.taken()));
+    read_.set(static_cast<int64_t>(ops.read_bytes.early.taken() + ops.read_bytes.in_turn.taken()));
+    writes_waiting_.set(static_cast<int64_t>(ops.staged_bytes.waiting()));
+    reads_waiting_.set(static_cast<int64_t>(ops.read_bytes.in_turn.waiting()));
     environment_.loop().arm(*this, environment_.loop().now() + kPublishEvery);
   }
 
   FlowEnvironment& environment_;
-  const uint64_t budget_;
   OpsMetrics counters_;
   Gauge& staged_;
+  Gauge& read_;
+  Gauge& writes_waiting_;
+  Gauge& reads_waiting_;
 };
 
 Worker::Worker(ProxyShared& shared, size_t index)

@@ -49,6 +49,14 @@ void compose_value_header(Output& output, std::string_view key, uint32_t flags,
   output.append(kLineEnd);
 }
 
+void compose_meta_hit(Output& output, std::optional<uint64_t> value_bytes, std::string_view flags) {
+  if (value_bytes) {
+    print(output, "VA {}{}\r\n", *value_bytes, flags);
+  } else {
+    print(output, "HD{}\r\n", flags);
+  }
+}
+
 void compose_value_trailer(Output& output) { output.append(kLineEnd); }
 
 void compose_client_error(Output& output, std::string_view reason) {

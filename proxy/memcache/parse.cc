@@ -184,6 +184,15 @@ ParseResult parse_stats(std::string_view line, const Tokens& tokens, Request& re
   return accept();
 }
 
+// The flags are looked at when the command runs.
+ParseResult parse_meta_get(std::string_view line, const Tokens& tokens, Request& request) {
+  request.noreply = false;
+  if (tokens.count < 2 || !is_valid_key(tokens.at[1])) return refuse(replies::kBadLine);
+  request.key = tokens.at[1];
+  request.argument = line.substr(end_of(line, tokens.at[1]));
+  return accept();
+}
+
 ParseResult parse_unknown(const Tokens& tokens) {
   const std::string_view word = tokens.at[0];
   if (word == "shutdown") return refuse(replies::kShutdownDisabled);
@@ -236,7 +245,9 @@ ParseResult parse_line(std::string_view line, size_t max_keys, Request& request)
       return parse_verbosity(tokens, request);
     case Command::kStats:
       return parse_stats(line, tokens, request);
-    default:  // version and quit ignore their arguments
+    case Command::kMetaGet:
+      return parse_meta_get(line, tokens, request);
+    default:  // version, mn and quit ignore their arguments
       request.noreply = false;
       return accept();
   }

@@ -44,6 +44,10 @@ std::string_view name(Command command) {
       return "verbosity";
     case Command::kStats:
       return "stats";
+    case Command::kMetaGet:
+      return "mg";
+    case Command::kMetaNoop:
+      return "mn";
     case Command::kQuit:
       return "quit";
   }

@@ -29,6 +29,8 @@ enum class Command : uint8_t {
   kVersion,
   kVerbosity,
   kStats,
+  kMetaGet,
+  kMetaNoop,
   kQuit,
 };
 inline constexpr int kCommandCount = static_cast<int>(Command::kQuit) + 1;
@@ -58,7 +60,8 @@ struct Request {
   uint64_t cas_unique = 0;
   uint64_t delta = 0;  // of incr and decr
   uint32_t verbosity = 0;
-  std::string_view argument;  // of stats: everything after the word, without outer spaces
+  // Of stats: everything after the word; of mg: after the key; without outer spaces.
+  std::string_view argument;
 
   // Back to the defaults; keeps the capacity of `keys`.
   void clear();

@@ -9,6 +9,7 @@
 #include "proxy/async/scope.h"
 #include "proxy/memcache/compose.h"
 #include "proxy/memcache/exptime.h"
+#include "proxy/memcache/meta.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe {
@@ -150,8 +151,7 @@ class KeyReply : public ValueSink {
     const bool with_cas = memcache::wants_cas(retrieval_.command.command);
     memcache::compose_value_header(output_, key(), object.flags, object.range_bytes,
                                    with_cas ? std::optional(object.cas) : std::nullopt);
-    left_ = object.range_bytes;
-    if (left_ == 0) memcache::compose_value_trailer(output_);
+    expect(object.range_bytes);
   }
   void part(Buffer bytes) override {
     left_ -= bytes.size();
@@ -186,6 +186,14 @@ class KeyReply : public ValueSink {
 
   const std::string& key() const { return retrieval_.command.keys[index_]; }
   Output take() { return std::exchange(output_, {}); }
+
+ protected:
+  Output& output() { return output_; }
+  // So many bytes of the value follow, and its line end.
+  void expect(uint64_t bytes) {
+    left_ = bytes;
+    if (left_ == 0) memcache::compose_value_trailer(output_);
+  }
 
  private:
   const std::shared_ptr<ReadBudget>& own() { return retrieval_.run.client.read_budget(); }
@@ -271,6 +279,54 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
   if (!retrieval.failed) memcache::compose_line(run.output, replies::kEnd);
 }
 
+// mg: a range of one value, or what is known of it.
+class MetaReply : public KeyReply {
+ public:
+  MetaReply(Retrieval& retrieval, const memcache::MetaGet& get)
+      : KeyReply(retrieval, 0), get_(get) {}
+
+  void begin(const Object& object) override {
+    std::string flags;
+    for (const char flag : get_.answers) {
+      flags += {' ', flag};
+      if (flag == 'c') flags += std::to_string(object.cas);
+      if (flag == 'f') flags += std::to_string(object.flags);
+      if (flag == 's') flags += std::to_string(object.size);
+      if (flag == 'k') flags += key();
+      if (flag == 'O') flags += get_.opaque;
+    }
+    const auto bytes = get_.value ? std::optional(object.range_bytes) : std::nullopt;
+    memcache::compose_meta_hit(output(), bytes, flags);
+    if (get_.value) expect(object.range_bytes);
+  }
+
+ private:
+  const memcache::MetaGet& get_;
+};
+
+Task<void> run_meta_get(Execution& run, ClientCommand& command) {
+  const auto get = memcache::parse_meta_get(command.argument);
+  if (!get) {
+    run.line(get.error(), CommandStatus::kClientError);
+    co_return;
+  }
+  command.keys = {command.key};
+  Retrieval retrieval{.run = run,
+                      .command = command,
+                      .touching = false,
+                      .exptime = 0,
+                      .place = run.client.reads().take()};
+  MetaReply reply(retrieval, *get);
+  const ByteRange range{get->offset, get->value ? get->length : 0};
+  auto outcome = co_await run.context.ops.get(command.key, reply, range);
+  run.status = CommandStatus::kMiss;
+  const bool found = outcome && outcome->found;
+  take_answer(retrieval, {std::move(outcome), reply.take()});
+  if (!found && !retrieval.failed && !get->quiet) {
+    memcache::compose_line(run.output, replies::kMetaMiss);
+  }
+}
+
 Task<void> run_counter(Execution& run, ClientCommand& command) {
   const bool increment = command.command == Command::kIncr;
   const auto outcome = co_await run.context.ops.change_counter(
@@ -322,6 +378,9 @@ void run_administrative(Execution& run, const ClientCommand& command) {
   switch (command.command) {
     case Command::kVersion:
       memcache::compose_version(run.output, run.context.server.version);
+      break;
+    case Command::kMetaNoop:
+      run.line(replies::kMetaNoop);
       break;
     case Command::kVerbosity:
       run.line(replies::kOk);
@@ -380,6 +439,8 @@ Task<Output> execute(SessionContext& context, CommandClient& client, ClientComma
     co_await run_store(run, command);
   } else if (memcache::is_retrieval(which)) {
     co_await run_retrieval(run, command);
+  } else if (which == Command::kMetaGet) {
+    co_await run_meta_get(run, command);
   } else if (which == Command::kIncr || which == Command::kDecr) {
     co_await run_counter(run, command);
   } else if (which == Command::kDelete) {

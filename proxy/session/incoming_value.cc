@@ -16,6 +16,7 @@ Task<Result<Buffer>> IncomingValue::next(size_t bytes) {
   part_ = Buffer::allocate(bytes);
   filled_ = 0;
   co_await Wait{*this};
+  filled_ = 0;
   if (broken_) co_return fail(*broken_);
   co_return std::exchange(part_, {});
 }

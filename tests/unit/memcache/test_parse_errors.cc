@@ -34,7 +34,7 @@ const std::string kLongKey(251, 'k');
 
 TEST_CASE("unknown, empty and misspelt commands are ERROR", "[parse]") {
   for (const char* line :
-       {"", "a", "nonsense", "SET k 0 0 1", "\tversion", "version\t", "mx", "mg k", "mn", "me k",
+       {"", "a", "nonsense", "SET k 0 0 1", "\tversion", "version\t", "mx", "me k",
         "delete\tk", "slabs automove", "lru_crawler", "watch"}) {
     CHECK(refusal(line) == replies::kError);
   }

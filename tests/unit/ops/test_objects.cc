@@ -272,7 +272,7 @@ TEST_CASE("a GET does not wait for the shards of a cached record that is over") 
 TEST_CASE(
     "a GET fetches no segment before there is memory for it, and keeps it with its bytes") {
   Objects objects("rs:2,1");
-  const std::string value = bytes_of(40'000, 1);
+  const std::string value = bytes_of(50'000, 1);
   REQUIRE(objects.put(*objects.proxy, "k", value));
   ReadBudget& memory = objects.proxy->ops().read_bytes;
   const uint64_t early = memory.early.free();
@@ -297,7 +297,7 @@ TEST_CASE(
   REQUIRE_FALSE(second.has_value());
   REQUIRE(memory.in_turn.waiting() == 1);
   const int before = shard_reads;
-  REQUIRE(before < 2 * 10);
+  REQUIRE(before < 2 * 13);
   objects.run_for(std::chrono::seconds(20));
   REQUIRE(shard_reads == before);
 
@@ -308,7 +308,7 @@ TEST_CASE(
   second.reset();
   REQUIRE(memory.early.free() == early);
   REQUIRE(memory.in_turn.free() == in_turn);
-  REQUIRE(shard_reads == 2 * 10);
+  REQUIRE(shard_reads == 2 * 13);
   objects.network().set_delay_rule(nullptr);
 }
 

@@ -23,15 +23,16 @@ class FakeOps : public ObjectOps {
     uint64_t cas = 0;
   };
 
-  Task<Result<ReadOutcome>> get(std::string key, ValueSink& sink, ByteRange) override {
+  Task<Result<ReadOutcome>> get(std::string key, ValueSink& sink, ByteRange wanted) override {
     co_await begin("get " + key, key);
     if (failures.contains(key)) co_return fail(failures.at(key));
     ReadOutcome outcome;
     if (auto it = entries.find(key); it != entries.end()) {
       const Entry entry = it->second;
-      const uint64_t size = entry.value.size();
+      const ByteRange range = wanted.within(entry.value.size());
+      const uint64_t size = range.length;
       for (uint64_t offset = 0; offset == 0 || offset < size; offset += part_bytes) {
-        const auto part = as_bytes(entry.value).subspan(offset, std::min(part_bytes, size - offset));
+        const auto part = as_bytes(entry.value).subspan(range.offset + offset, std::min(part_bytes, size - offset));
         MemoryHold hold = sink.try_reserve(part.size());
         if (hold == nullptr) {
           auto reserved = co_await sink.reserve(part.size());
@@ -41,7 +42,7 @@ class FakeOps : public ObjectOps {
         if (offset == 0) {
           read.push_back(key);
           outcome.found = true;
-          sink.begin({entry.flags, entry.cas, size, size});
+          sink.begin({entry.flags, entry.cas, entry.value.size(), size});
         } else if (failures.contains("the rest of " + key)) {
           co_return fail(failures.at("the rest of " + key));
         }

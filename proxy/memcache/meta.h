@@ -1,0 +1,25 @@
+// The flags of `mg`, memcached's meta get, as far as they are supported: what is to be answered,
+// and (ours) which bytes of the value.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+
+namespace elastripe::memcache {
+
+// In the order in which they were asked for; that is the order of the answer.
+struct MetaGet {
+  bool value = false;         // v
+  std::string answers = {};   // of c f k s and O
+  std::string opaque = {};    // O: given back as it is
+  bool quiet = false;         // q: a miss is not answered
+  uint64_t offset = 0;        // o: where the range begins
+  uint64_t length = UINT64_MAX;  // n: how many bytes it has
+};
+
+// `flags` is what follows the key. The error is the line to answer.
+std::expected<MetaGet, std::string_view> parse_meta_get(std::string_view flags);
+
+}  // namespace elastripe::memcache

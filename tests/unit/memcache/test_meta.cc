@@ -1,0 +1,57 @@
+#include "proxy/memcache/meta.h"
+
+#include <catch2/catch.hpp>
+
+#include "proxy/memcache/parse.h"
+#include "proxy/memcache/replies.h"
+
+namespace elastripe::memcache {
+namespace {
+
+TEST_CASE("a meta get is its key, and everything behind it") {
+  RequestParser parser;
+  Request request;
+  const ParseResult parsed = parser.parse("mg key  v o5 n7 \r\nmn\r\n", request);
+  REQUIRE(parsed.status == ParseStatus::kRequest);
+  REQUIRE(request.command == Command::kMetaGet);
+  REQUIRE(request.key == "key");
+  const auto get = parse_meta_get(request.argument);
+  REQUIRE(get.has_value());
+  CHECK(get->value);
+  CHECK(get->offset == 5);
+  CHECK(get->length == 7);
+  CHECK(get->answers.empty());
+  CHECK_FALSE(get->quiet);
+  for (const char* line : {"mg\r\n", "mg \r\n", "mg k\x01y v\r\n"}) {
+    CHECK(parser.parse(line, request).reply == replies::kBadLine);
+  }
+}
+
+TEST_CASE("flags of a meta get are answered in the order in which they are asked for") {
+  CHECK(parse_meta_get("s c k f")->answers == "sckf");
+  const auto get = parse_meta_get("Oabc q s v");
+  REQUIRE(get.has_value());
+  CHECK(get->answers == "Os");
+  CHECK(get->opaque == "abc");
+  CHECK(get->quiet);
+  CHECK(get->offset == 0);
+  CHECK(get->length == UINT64_MAX);
+  CHECK(parse_meta_get("")->answers.empty());
+}
+
+TEST_CASE("flags that are not known, come twice or are no numbers are refused") {
+  const auto error_of = [](std::string_view flags) { return parse_meta_get(flags).error(); };
+  for (const char* flags : {"x", "v5", "t", "N30", "o", "n", "O", "b", "\x7f"}) {
+    CHECK(error_of(flags) == replies::kInvalidFlag);
+  }
+  CHECK(error_of("v v") == replies::kDuplicateFlag);
+  CHECK(error_of("o1 o1") == replies::kDuplicateFlag);
+  for (const char* flags : {"o-1", "o+1", "o1x", "n18446744073709551616", "n0x10"}) {
+    CHECK(error_of(flags) == replies::kBadToken);
+  }
+  CHECK(parse_meta_get("n18446744073709551615").has_value());
+  CHECK(error_of("O" + std::string(33, 'o')) == replies::kOpaqueTooLong);
+}
+
+}  // namespace
+}  // namespace elastripe::memcache
