@@ -19,25 +19,28 @@ struct RawHeader {
   uint64_t word7 = 0;
 };
 
+// Every frame has one: written in place.
 void write_raw(const RawHeader& h, std::span<std::byte, kHeaderBytes> out) {
-  std::string text;
-  text.reserve(kHeaderBytes);
-  Writer w(text);
-  w.u8(h.magic);
-  w.u8(h.version);
-  w.u8(h.opcode);
-  w.u8(h.flags_or_status);
-  w.u32(h.args_bytes);
-  w.u32(h.body_bytes);
-  w.u32(h.epoch.number);
-  w.u64(h.opaque);
-  w.u64(h.cluster_or_incarnation);
-  w.u32(h.epoch.decider);
-  w.u32(0);
-  w.u64(h.epoch.map_hash);
-  w.u64(h.word6);
-  w.u64(h.word7);
-  std::memcpy(out.data(), text.data(), kHeaderBytes);
+  std::byte* place = out.data();
+  const auto put = [&place](auto number) {
+    const auto wire = little_endian(number);
+    std::memcpy(place, &wire, sizeof wire);
+    place += sizeof wire;
+  };
+  put(h.magic);
+  put(h.version);
+  put(h.opcode);
+  put(h.flags_or_status);
+  put(h.args_bytes);
+  put(h.body_bytes);
+  put(h.epoch.number);
+  put(h.opaque);
+  put(h.cluster_or_incarnation);
+  put(h.epoch.decider);
+  put(uint32_t{0});
+  put(h.epoch.map_hash);
+  put(h.word6);
+  put(h.word7);
 }
 
 Decoded<RawHeader> read_raw(std::span<const std::byte, kHeaderBytes> in, uint8_t magic) {

@@ -5,6 +5,7 @@
 // throws.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -42,14 +43,22 @@ struct Id128 {
 };
 std::string to_string(const Id128& id);  // 32 hex digits
 
+// Between the number and its bytes on the wire: the same both ways.
+template <std::unsigned_integral T>
+constexpr T little_endian(T value) {
+  if constexpr (std::endian::native == std::endian::big) return std::byteswap(value);
+  return value;
+}
+
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
 
   template <std::unsigned_integral T>
   void number(T value) {
+    const T wire = little_endian(value);
     char raw[sizeof(T)];
-    for (size_t i = 0; i < sizeof(T); ++i) raw[i] = static_cast<char>(value >> (8 * i) & 0xff);
+    std::memcpy(raw, &wire, sizeof(T));
     out_.append(raw, sizeof(T));
   }
   void u8(uint8_t v) { number(v); }
@@ -82,11 +91,9 @@ class Reader {
   template <std::unsigned_integral T>
   T number() {
     if (!take(sizeof(T))) return 0;
-    T value = 0;
-    for (size_t i = 0; i < sizeof(T); ++i) {
-      value = static_cast<T>(value | static_cast<T>(static_cast<T>(last_[i]) << (8 * i)));
-    }
-    return value;
+    T wire;
+    std::memcpy(&wire, last_.data(), sizeof(T));
+    return little_endian(wire);
   }
   uint8_t u8() { return number<uint8_t>(); }
   uint16_t u16() { return number<uint16_t>(); }
