@@ -52,31 +52,27 @@ static void free_reply(io_pending_t *io) {
 /* Serves one whole frame and queues its reply. */
 static void serve(conn *c, const char *header, const char *body, size_t body_bytes) {
     node_part parts[NODE_REPLY_PARTS];
-    size_t total = 0;
-    node_reply *reply = node_serve(header, body, body_bytes);
-    size_t count = node_reply_parts(reply, parts);
-    for (size_t i = 0; i < count; i++)
-        total += parts[i].bytes;
+    node_reply *large;
 
     c->last_cmd_time = current_time;
     if (!resp_start(c)) {
-        node_free_reply(reply);
         refuse_frame(c, "out of memory for a reply");
         return;
     }
-    if (total <= WRITE_BUFFER_SIZE) {
-        char *out = c->resp->wbuf;
-        for (size_t i = 0; i < count; i++) {
-            memcpy(out, parts[i].data, parts[i].bytes);
-            out += parts[i].bytes;
-        }
+    size_t total =
+        node_serve(header, body, body_bytes, c->resp->wbuf, WRITE_BUFFER_SIZE, &large);
+    if (total > 0) {
         resp_add_iov(c->resp, c->resp->wbuf, total);
-        node_free_reply(reply);
-    } else if (!reply_in_place(c, c->resp, reply, parts, count)) {
-        c->resp->skip = true;
-        node_free_reply(reply);
-        refuse_frame(c, "out of memory for a reply");
-        return;
+    } else {
+        size_t count = node_reply_parts(large, parts);
+        for (size_t i = 0; i < count; i++)
+            total += parts[i].bytes;
+        if (!reply_in_place(c, c->resp, large, parts, count)) {
+            c->resp->skip = true;
+            node_free_reply(large);
+            refuse_frame(c, "out of memory for a reply");
+            return;
+        }
     }
     conn_set_state(c, total > FLUSH_BYTES ? conn_mwrite : conn_new_cmd);
 }

@@ -110,6 +110,11 @@ void items_read(const void *it, size_t offset, void *out, size_t bytes) {
     copy((item *)it, offset, out, bytes, false);
 }
 
+const char *items_value(const void *item_) {
+    const item *it = item_;
+    return (it->it_flags & ITEM_CHUNKED) == 0 ? ITEM_data(it) : NULL;
+}
+
 void items_write(void *it, size_t offset, const void *in, size_t bytes) {
     copy(it, offset, (char *)in, bytes, true);
 }

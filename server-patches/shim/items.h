@@ -23,6 +23,8 @@ void items_release(void *item);
 const char *items_key(const void *item, size_t *key_bytes);
 size_t items_value_bytes(const void *item);
 void items_read(const void *item, size_t offset, void *out, size_t bytes);
+/* Where the value lies; NULL if it is in several chunks. */
+const char *items_value(const void *item);
 void items_write(void *item, size_t offset, const void *in, size_t bytes);
 
 uint64_t items_buckets(void);

@@ -47,6 +47,12 @@ void MemcachedItemStore::read(const ItemRef& item, size_t offset, MutableByteVie
   items_read(item.get(), offset, out.data(), out.size());
 }
 
+ByteView MemcachedItemStore::view(const ItemRef& item, size_t offset, size_t bytes) const {
+  const char* value = items_value(item.get());
+  if (value == nullptr) return {};
+  return {reinterpret_cast<const std::byte*>(value) + offset, bytes};
+}
+
 void MemcachedItemStore::write(const ItemRef& item, size_t offset, ByteView in) {
   items_write(item.get(), offset, in.data(), in.size());
 }

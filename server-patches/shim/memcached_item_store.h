@@ -18,6 +18,7 @@ class MemcachedItemStore final : public ItemStore {
   std::string_view key(const ItemRef& item) const override;
   size_t value_bytes(const ItemRef& item) const override;
   void read(const ItemRef& item, size_t offset, MutableByteView out) const override;
+  ByteView view(const ItemRef& item, size_t offset, size_t bytes) const override;
   void write(const ItemRef& item, size_t offset, ByteView in) override;
 
   // The cursor is the number of the next bucket: the table never grows.

@@ -8,8 +8,8 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 #include "server-patches/node/engine/engine.h"
@@ -49,35 +49,6 @@ uint64_t random_incarnation() {
   }
   return value;
 }
-
-// One frame on its way through the engine. The worker thread waits here for the reply, which
-// normally is complete when Engine::handle returns.
-class Exchange {
- public:
-  class Sink final : public ReplySink {
-   public:
-    explicit Sink(Exchange& exchange) : exchange_(exchange) {}
-    void complete(Reply reply) override {
-      const std::lock_guard lock(exchange_.mutex_);
-      exchange_.reply_ = std::move(reply);
-      exchange_.completed_.notify_one();
-    }
-
-   private:
-    Exchange& exchange_;
-  };
-
-  Reply wait() {
-    std::unique_lock lock(mutex_);
-    completed_.wait(lock, [this] { return reply_.has_value(); });
-    return *std::move(reply_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable completed_;
-  std::optional<Reply> reply_;
-};
 
 class Node {
  public:
@@ -150,19 +121,28 @@ int64_t node_body_bytes(const char* header, char reason[NODE_REASON_BYTES]) {
   return decoded->body_bytes;
 }
 
-node_reply* node_serve(const char* header, const char* body, size_t body_bytes) {
+size_t node_serve(const char* header, const char* body, size_t body_bytes, char* small,
+                  size_t small_bytes, node_reply** large) {
   const auto decoded = decode_request_header(header_view(header));
   if (!decoded || decoded->body_bytes != body_bytes) std::abort();  // node_body_bytes accepted it
   const auto bytes = ByteView(reinterpret_cast<const std::byte*>(body), body_bytes);
-  Exchange exchange;
-  the_node->engine().handle({.header = *decoded,
-                             .args = bytes.first(decoded->args_bytes),
-                             .payload = bytes.subspan(decoded->args_bytes)},
-                            std::make_unique<Exchange::Sink>(exchange));
-  auto reply = std::make_unique<node_reply>();
-  reply->reply = exchange.wait();
-  encode(reply->reply.header, reply->header);
-  return reply.release();
+  node_reply reply;
+  reply.reply = the_node->engine().serve({.header = *decoded,
+                                          .args = bytes.first(decoded->args_bytes),
+                                          .payload = bytes.subspan(decoded->args_bytes)});
+  encode(reply.reply.header, reply.header);
+  const size_t total = kHeaderBytes + reply.reply.header.body_bytes;
+  if (total > small_bytes) {
+    *large = new node_reply(std::move(reply));
+    return 0;
+  }
+  node_part parts[NODE_REPLY_PARTS];
+  const size_t count = node_reply_parts(&reply, parts);
+  for (size_t i = 0; i < count; ++i) {
+    std::memcpy(small, parts[i].data, parts[i].bytes);
+    small += parts[i].bytes;
+  }
+  return total;
 }
 
 size_t node_reply_parts(const node_reply* reply, node_part parts[NODE_REPLY_PARTS]) {

@@ -26,10 +26,12 @@ void node_resume(void);
  * to be trusted: the connection has to be closed. */
 int64_t node_body_bytes(const char *header, char reason[NODE_REASON_BYTES]);
 
-/* Worker threads: serves a frame whose header node_body_bytes accepted. Returns when the engine has
- * completed the reply, which is to be freed. */
+/* Worker threads: serves a frame whose header node_body_bytes accepted. A reply that fits into
+ * `small` is written there and its size returned; any other is left in *large, to be freed, and 0
+ * returned. */
 typedef struct node_reply node_reply;
-node_reply *node_serve(const char *header, const char *body, size_t body_bytes);
+size_t node_serve(const char *header, const char *body, size_t body_bytes, char *small,
+                  size_t small_bytes, node_reply **large);
 
 /* The bytes of a reply, in order; returns how many parts there are. They live as long as it. */
 typedef struct {

@@ -44,6 +44,19 @@ def test_records_of_all_sizes_round_trip(node):
             assert c.read_record(key).payload == nf.record_meta(10) + nf.inline_content(value)
 
 
+def test_replies_around_the_size_of_small_ones_round_trip(node):
+    with node.connect() as c:
+        c.join_cluster()
+        fixed = 64 + 8 + len(nf.record_meta(10)) + len(nf.inline_content(b""))
+        values = {size: b"v" * size for size in range(1020 - fixed, 1030 - fixed)}
+        for size, value in values.items():
+            assert c.store_record(b"key%d" % size, value, 10).status == nf.OK
+        for size in values:
+            c.send(nf.RECORD_READ, struct.pack("<BBQ", 2, 1, 0) + nf.short(b"key%d" % size))
+        for value in values.values():
+            assert c.receive().payload == nf.record_meta(10) + nf.inline_content(value)
+
+
 def test_longest_key_round_trip(node):
     with node.connect() as c:
         c.join_cluster()

@@ -114,6 +114,12 @@ void ArenaStore::read(const ItemRef& item, size_t offset, MutableByteView out) c
   if (!out.empty()) std::memcpy(out.data(), value.data() + offset, out.size());
 }
 
+ByteView ArenaStore::view(const ItemRef& item, size_t offset, size_t bytes) const {
+  const ByteView value = static_cast<Item*>(item.get())->value();
+  if (offset > value.size() || bytes > value.size() - offset) std::abort();
+  return value.size() > options_.view_max_bytes ? ByteView() : value.subspan(offset, bytes);
+}
+
 void ArenaStore::write(const ItemRef& item, size_t offset, ByteView in) {
   const MutableByteView value = static_cast<Item*>(item.get())->value();
   if (offset > value.size() || in.size() > value.size() - offset) std::abort();

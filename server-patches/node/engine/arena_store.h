@@ -16,6 +16,8 @@ class ArenaStore final : public ItemStore {
     size_t limit_bytes = 64u << 20;
     size_t reserve_bytes = 1u << 20;  // part of the limit that new data can not take
     size_t buckets = 4096;
+    // Longer values have no view, as if they were in chunks.
+    size_t view_max_bytes = 64u << 10;
   };
 
   explicit ArenaStore(Options options);
@@ -31,6 +33,7 @@ class ArenaStore final : public ItemStore {
   std::string_view key(const ItemRef& item) const override;
   size_t value_bytes(const ItemRef& item) const override;
   void read(const ItemRef& item, size_t offset, MutableByteView out) const override;
+  ByteView view(const ItemRef& item, size_t offset, size_t bytes) const override;
   void write(const ItemRef& item, size_t offset, ByteView in) override;
 
   uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override;

@@ -53,8 +53,10 @@ Engine::Engine(EngineOptions options, ItemStore& store, const NodeClock& clock, 
     : impl_(std::make_unique<Impl>(options, store, clock, outbox)) {}
 Engine::~Engine() = default;
 void Engine::handle(const Frame& frame, ReplyToken token) {
-  impl_->handle(frame, std::move(token));
+  // Outside of every lock: the sink may come back into the engine.
+  token->complete(impl_->serve(frame));
 }
+Reply Engine::serve(const Frame& frame) { return impl_->serve(frame); }
 void Engine::tick() { impl_->tick(); }
 std::vector<std::pair<std::string, std::string>> Engine::statistics() const {
   return impl_->statistics();
@@ -67,7 +69,7 @@ Engine::Impl::Impl(EngineOptions options, ItemStore& store, const NodeClock& clo
       outbox_(outbox),
       latches_(std::make_unique<std::mutex[]>(options.latches)) {}
 
-void Engine::Impl::handle(const Frame& frame, ReplyToken token) {
+Reply Engine::Impl::serve(const Frame& frame) {
   Answer answer = dispatch(frame);
   if (answer.args.size() + answer.payload.size() > kMaxBodyBytes) {
     answer = refuse(Status::kTooLarge, "the reply does not fit in a frame");
@@ -84,8 +86,7 @@ void Engine::Impl::handle(const Frame& frame, ReplyToken token) {
   reply.header.free_bytes = store_.memory().free_bytes;
   reply.args = std::move(answer.args);
   reply.payload = std::move(answer.payload);
-  // Outside of every lock: the sink may come back into the engine.
-  token->complete(std::move(reply));
+  return reply;
 }
 
 Answer Engine::Impl::dispatch(const Frame& frame) {

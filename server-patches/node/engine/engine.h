@@ -84,6 +84,9 @@ class Engine {
 
   // Any thread. Malformed args answer kInvalid with the reason.
   void handle(const Frame& frame, ReplyToken token);
+  // What handle() answers, for a transport that has nothing else to do meanwhile: no request waits
+  // for another node yet.
+  Reply serve(const Frame& frame);
 
   // One thread, about every 100 ms: forgets, a slice at a time, what the node is no longer a home
   // or a source of.

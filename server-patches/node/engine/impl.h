@@ -85,7 +85,7 @@ class Engine::Impl {
  public:
   Impl(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox);
 
-  void handle(const Frame& frame, ReplyToken token);
+  Reply serve(const Frame& frame);
   void tick();
   std::vector<std::pair<std::string, std::string>> statistics() const;
 
@@ -122,18 +122,25 @@ class Engine::Impl {
     bool visible() const { return item && !forgotten; }
   };
   Found find_record(size_t partition, std::string_view item_key);
+  struct Loaded {
+    Record record;           // without the inline value
+    std::string_view value;  // in the item, or in `copy`
+    OwnedBytes copy;         // of an item in several chunks
+  };
   OwnedBytes record_bytes(const Found& found) const;
-  Decoded<Record> load_record(const Found& found) const;
-  bool link_record(size_t partition, std::string_view item_key, const Record& record,
-                   ByteView encoded, Urgency urgency, const Found& replaced);
+  Decoded<Loaded> load_record(const Found& found) const;
+  // The bytes of the record are those of `meta` and `content`, one after the other.
+  bool link_record(size_t partition, std::string_view item_key, const Record& record, ByteView meta,
+                   ByteView content, Urgency urgency, const Found& replaced);
   void remove_record(std::string_view item_key, const Found& found);
   Answer record_read(const Context& c);
   Answer record_apply(const Context& c);
   Answer apply_latched(const Context& c, const RecordApplyRequest& request, size_t partition,
                        RecordContent given);
-  // `current` is null if the record counts as missing; `replaced` is what lies there all the same.
+  // `current` is null if the record counts as missing; its meta goes over into the new record.
+  // `replaced` is what lies there all the same. The content of a SET is stored as it came.
   Answer commit(const Context& c, const RecordApplyRequest& request, size_t partition,
-                const Record* current, RecordContent content, const Found& replaced);
+                Record* current, RecordContent content, const Found& replaced);
   Answer record_store(const Context& c);
   Answer drop_tombstones(const Context& c);
 

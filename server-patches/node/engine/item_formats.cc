@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "server-patches/node/engine/checksum.h"
 
@@ -15,9 +16,10 @@ constexpr size_t kShardPrefixBytes = 12;
 
 }  // namespace
 
-std::string record_item_key(std::string_view key) {
-  std::string item_key(1, kRecordTag);
-  return item_key.append(key);
+RecordItemKey::RecordItemKey(std::string_view key) : size_(1 + key.size()) {
+  if (key.size() > kMaxKeyBytes) std::abort();  // decoders refuse it
+  bytes_[0] = kRecordTag;
+  std::memcpy(bytes_.data() + 1, key.data(), key.size());
 }
 
 size_t record_item_bytes(const Record& record, size_t record_bytes) {

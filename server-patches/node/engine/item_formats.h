@@ -7,6 +7,8 @@
 // The prefixes are the node's own; nobody else sees them.
 #pragma once
 
+#include <array>
+
 #include "server-patches/node/engine/item_store.h"
 #include "server-patches/node/format/record.h"
 #include "server-patches/node/format/shard.h"
@@ -22,7 +24,17 @@ struct RecordItemPrefix {
 };
 inline constexpr size_t kRecordPrefixBytes = 8;
 
-std::string record_item_key(std::string_view key);
+// The item's key of a record: of an object key of at most kMaxKeyBytes.
+class RecordItemKey {
+ public:
+  explicit RecordItemKey(std::string_view key);
+  operator std::string_view() const { return {bytes_.data(), size_}; }
+
+ private:
+  std::array<char, 1 + kMaxKeyBytes> bytes_;
+  size_t size_;
+};
+inline RecordItemKey record_item_key(std::string_view key) { return RecordItemKey(key); }
 // Bytes of the item's value: for a live record never less than a tombstone with one more attempt
 // takes, so that a DELETE fits in place of what it replaces ("Memory").
 size_t record_item_bytes(const Record& record, size_t record_bytes);

@@ -65,6 +65,9 @@ class ItemStore {
   virtual size_t value_bytes(const ItemRef& item) const = 0;
   // offset + size must lie inside the value. A value may be in several chunks.
   virtual void read(const ItemRef& item, size_t offset, MutableByteView out) const = 0;
+  // The bytes where they lie, for as long as the item is referred to; empty if they are in several
+  // chunks: then read() them.
+  virtual ByteView view(const ItemRef& item, size_t offset, size_t bytes) const = 0;
   virtual void write(const ItemRef& item, size_t offset, ByteView in) = 0;
 
   // Visits linked items, whole hash buckets at a time, until about 1,000 buckets were visited or

@@ -43,7 +43,19 @@ bool carries_content(Mutation mutation) {
          mutation == Mutation::kReshape;
 }
 
-// The content that an APPLY carries; an error if it does not suit the mutation.
+bool adds_bytes(Mutation mutation) {
+  return mutation == Mutation::kAppend || mutation == Mutation::kPrepend;
+}
+
+// Whether the new content is made of the inline value of the old one.
+bool takes_old_value(Mutation mutation) {
+  return adds_bytes(mutation) || mutation == Mutation::kIncrement ||
+         mutation == Mutation::kDecrement || mutation == Mutation::kTouch ||
+         mutation == Mutation::kFence;
+}
+
+// The content that an APPLY carries; an error if it does not suit the mutation. Only bytes to be
+// added are copied out of the payload.
 Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView payload) {
   if (request.attempt_id.is_zero()) return std::unexpected("an attempt needs an id");
   if (!carries_content(request.mutation)) {
@@ -52,12 +64,15 @@ Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView 
   }
   if (payload.size() > kMaxContentBytes) return std::unexpected("the content is too large");
   Reader in(payload);
-  auto content = decode_content(in);
+  std::string_view value;
+  auto content = decode_content(in, value);
   if (!content) return content;
   if (!in.complete()) return std::unexpected("content has left-over bytes");
-  const bool adds = request.mutation == Mutation::kAppend || request.mutation == Mutation::kPrepend;
-  if (adds && content->kind != RecordKind::kInline) {
-    return std::unexpected("only inline bytes can be added");
+  if (adds_bytes(request.mutation)) {
+    if (content->kind != RecordKind::kInline) {
+      return std::unexpected("only inline bytes can be added");
+    }
+    content->value = value;
   }
   if (request.mutation == Mutation::kSet && content->kind == RecordKind::kTombstone) {
     return std::unexpected("a SET does not delete");
@@ -91,24 +106,35 @@ OwnedBytes Engine::Impl::record_bytes(const Found& found) const {
   return bytes;
 }
 
-Decoded<Record> Engine::Impl::load_record(const Found& found) const {
-  const OwnedBytes bytes = record_bytes(found);
-  return decode_record(bytes.bytes());
+Decoded<Engine::Impl::Loaded> Engine::Impl::load_record(const Found& found) const {
+  Loaded loaded;
+  ByteView bytes = store_.view(found.item, kRecordPrefixBytes, found.prefix.record_bytes);
+  if (bytes.empty()) {
+    loaded.copy = record_bytes(found);
+    bytes = loaded.copy.bytes();
+  }
+  auto record = decode_record(bytes, loaded.value);
+  if (!record) return std::unexpected(std::move(record.error()));
+  loaded.record = std::move(*record);
+  return loaded;
 }
 
 bool Engine::Impl::link_record(size_t partition, std::string_view item_key, const Record& record,
-                               ByteView encoded, Urgency urgency, const Found& replaced) {
-  const size_t item_bytes = record_item_bytes(record, encoded.size());
+                               ByteView meta, ByteView content, Urgency urgency,
+                               const Found& replaced) {
+  const size_t record_bytes = meta.size() + content.size();
+  const size_t item_bytes = record_item_bytes(record, record_bytes);
   const ItemRef item = store_.allocate(item_key, item_bytes, urgency);
   if (!item) {
     ++counters_.out_of_memory;
     return false;
   }
   std::string prefix;
-  encode(RecordItemPrefix{partitions_[partition].tenure, static_cast<uint32_t>(encoded.size())},
+  encode(RecordItemPrefix{partitions_[partition].tenure, static_cast<uint32_t>(record_bytes)},
          prefix);
   store_.write(item, 0, as_view(prefix));
-  store_.write(item, kRecordPrefixBytes, encoded);
+  store_.write(item, kRecordPrefixBytes, meta);
+  store_.write(item, kRecordPrefixBytes + meta.size(), content);
   store_.link(item);
   if (replaced.item) {
     counters_.record_bytes -= store_.value_bytes(replaced.item);
@@ -176,13 +202,14 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
     if (auto refusal = check_knowledge(known)) return std::move(*refusal);
   }
   const Found found = find_record(partition, record_item_key(request.key));
-  std::optional<Record> current;
+  std::optional<Loaded> current;
   if (found.visible() && !revives) {
     auto loaded = load_record(found);
     if (!loaded) return refuse(Status::kInvalid, "stored record: " + loaded.error());
     current = std::move(*loaded);
+    if (takes_old_value(request.mutation)) current->record.content.value = current->value;
   }
-  const Record* record = current ? &*current : nullptr;
+  Record* record = current ? &current->record : nullptr;
   const uint64_t floor = partitions_[partition].floor;
   const auto answer_current = [&](Status status) {
     const RecordApplyReply reply{.floor = floor, .whole_record = record != nullptr};
@@ -214,12 +241,12 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
 }
 
 Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request, size_t partition,
-                            const Record* current, RecordContent content, const Found& replaced) {
+                            Record* current, RecordContent content, const Found& replaced) {
   const uint64_t floor = partitions_[partition].floor;
   Record next{.meta = {}, .content = std::move(content)};
   RecordMeta& meta = next.meta;
   if (current != nullptr) {
-    meta = current->meta;
+    meta = std::move(current->meta);
   } else {
     meta.fence = floor;
   }
@@ -233,13 +260,15 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
 
   std::string encoded_meta;
   encode(meta, encoded_meta);
-  std::string encoded = encoded_meta;
-  encode(next.content, encoded);
-  const std::string item_key = record_item_key(request.key);
+  std::string encoded_content;
+  if (request.mutation != Mutation::kSet) encode(next.content, encoded_content);
+  const ByteView content_bytes =
+      request.mutation == Mutation::kSet ? c.frame.payload : as_view(encoded_content);
+  const RecordItemKey item_key = record_item_key(request.key);
   if (mutant(Mutant::kDeleteForgets) && request.mutation == Mutation::kDelete) {
     remove_record(item_key, replaced);
-  } else if (!link_record(partition, item_key, next, as_view(encoded), urgency_of(request.mutation),
-                          replaced)) {
+  } else if (!link_record(partition, item_key, next, as_view(encoded_meta), content_bytes,
+                          urgency_of(request.mutation), replaced)) {
     return refuse(Status::kNoSpace, "no memory for the record");
   }
   raise(max_version_, meta.version);
@@ -249,13 +278,15 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
   if (proxy_has_content && current != nullptr && current->content.kind == RecordKind::kStriped) {
     encode(current->content, reply.superseded);
   }
-  return answer(Status::kOk, reply, OwnedBytes(proxy_has_content ? encoded_meta : encoded));
+  if (!proxy_has_content) encoded_meta += encoded_content;
+  return answer(Status::kOk, reply, OwnedBytes(encoded_meta));
 }
 
 Answer Engine::Impl::record_store(const Context& c) {
   const auto request = decode<RecordStoreRequest>(c.frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
-  const auto record = decode_record(c.frame.payload);
+  std::string_view value;  // stays in the payload
+  const auto record = decode_record(c.frame.payload, value);
   if (!record) return refuse(Status::kInvalid, record.error());
   const size_t partition = c.map.partition_of(request->key);
   const Partition& homes = c.map.partitions[partition];
@@ -263,7 +294,7 @@ Answer Engine::Impl::record_store(const Context& c) {
     return refuse(Status::kNotHome, "the node is no home of the key");
   }
   const uint64_t version = record->meta.version;
-  const std::string item_key = record_item_key(request->key);
+  const RecordItemKey item_key = record_item_key(request->key);
   const Latch held = latch(hash_key(request->key));
   const Found found = find_record(partition, item_key);
   const Knowledge known = knowledge(partition, request->key);
@@ -278,7 +309,7 @@ Answer Engine::Impl::record_store(const Context& c) {
       fenced.payload = OwnedBytes("the version is not above the partition's floor");
       return fenced;
     }
-    if (!link_record(partition, item_key, *record, c.frame.payload, Urgency::kMayUseReserve,
+    if (!link_record(partition, item_key, *record, {}, c.frame.payload, Urgency::kMayUseReserve,
                      found)) {
       return refuse(Status::kNoSpace, "no memory for the record");
     }
@@ -310,14 +341,14 @@ Answer Engine::Impl::drop_tombstones(const Context& c) {
     }
   }
   for (const auto& [key, version] : request->tombstones) {
-    const std::string item_key = record_item_key(key);
+    const RecordItemKey item_key = record_item_key(key);
     const Latch held = latch(hash_key(key));
     const Found found = find_record(partition, item_key);
     if (!found.visible() || found.version != version) continue;
     // The floor is what stands for it from now on.
     if (version > partitions_[partition].floor && !mutant(Mutant::kDropWithoutFloor)) continue;
     const auto record = load_record(found);
-    if (record && record->is_tombstone()) remove_record(item_key, found);
+    if (record && record->record.is_tombstone()) remove_record(item_key, found);
   }
   return {};
 }

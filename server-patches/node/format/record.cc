@@ -10,6 +10,7 @@ namespace {
 // against.
 constexpr size_t kSegmentBytes = 54;
 constexpr size_t kAttemptBytes = 24;
+constexpr size_t kMetaBytes = 25;  // without attempts
 
 void encode(const Segment& segment, Writer& w) {
   w.id(segment.data_txid);
@@ -79,6 +80,7 @@ const RecentAttempt* Record::find_attempt(const Id128& attempt_id) const {
 }
 
 void encode(const RecordMeta& meta, std::string& out) {
+  out.reserve(out.size() + kMetaBytes + kAttemptBytes * meta.recent.size());
   Writer w(out);
   w.u64(meta.version);
   w.u64(meta.value_version);
@@ -123,7 +125,7 @@ Decoded<RecordMeta> decode_meta(Reader& in) {
   const size_t attempts = in.count<uint8_t>(kAttemptBytes);
   if (!in.ok()) return std::unexpected("record is cut off");
   if (attempts > kRecentAttempts) return std::unexpected("record lists too many attempts");
-  meta.recent.reserve(attempts);
+  meta.recent.reserve(attempts + 1);  // a commit adds its own
   for (size_t i = 0; i < attempts; ++i) {
     const uint64_t version = in.u64();
     meta.recent.push_back({version, in.id()});
@@ -132,7 +134,15 @@ Decoded<RecordMeta> decode_meta(Reader& in) {
 }
 
 Decoded<RecordContent> decode_content(Reader& in) {
+  std::string_view value;
+  auto content = decode_content(in, value);
+  if (content) content->value = value;
+  return content;
+}
+
+Decoded<RecordContent> decode_content(Reader& in, std::string_view& value) {
   RecordContent content;
+  value = {};
   const uint8_t kind = in.u8();
   if (kind > static_cast<uint8_t>(RecordKind::kTombstone)) {
     return std::unexpected("unknown record kind " + std::to_string(kind));
@@ -146,8 +156,8 @@ Decoded<RecordContent> decode_content(Reader& in) {
   content.scheme = *scheme;
   uint64_t size = 0;
   if (content.kind == RecordKind::kInline) {
-    content.value = in.long_string();
-    size = content.value.size();
+    value = in.long_string();
+    size = value.size();
   } else if (content.kind == RecordKind::kStriped) {
     const size_t segments = in.count<uint32_t>(kSegmentBytes);
     content.segments.reserve(segments);
@@ -162,10 +172,17 @@ Decoded<RecordContent> decode_content(Reader& in) {
 }
 
 Decoded<Record> decode_record(ByteView bytes) {
+  std::string_view value;
+  auto record = decode_record(bytes, value);
+  if (record) record->content.value = value;
+  return record;
+}
+
+Decoded<Record> decode_record(ByteView bytes, std::string_view& value) {
   Reader in(bytes);
   auto meta = decode_meta(in);
   if (!meta) return std::unexpected(std::move(meta.error()));
-  auto content = decode_content(in);
+  auto content = decode_content(in, value);
   if (!content) return std::unexpected(std::move(content.error()));
   if (!in.complete()) return std::unexpected("record has left-over bytes");
   return Record{std::move(*meta), std::move(*content)};

@@ -84,7 +84,10 @@ void encode(const RecordContent& content, std::string& out);
 void encode(const Record& record, std::string& out);
 Decoded<RecordMeta> decode_meta(Reader& in);
 Decoded<RecordContent> decode_content(Reader& in);
+// Leaves an inline value where it is: `value` points to it, and content.value stays empty.
+Decoded<RecordContent> decode_content(Reader& in, std::string_view& value);
 // Checks the scheme, the kinds, that segment lengths add up to `size`, and placement sizes.
 Decoded<Record> decode_record(ByteView in);
+Decoded<Record> decode_record(ByteView in, std::string_view& value);
 
 }  // namespace elastripe::node

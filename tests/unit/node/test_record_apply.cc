@@ -380,4 +380,44 @@ TEST_CASE("content whose record would not fit in a reply is refused") {
   REQUIRE(status(node.apply(fence)) == "OK");
 }
 
+TEST_CASE("every mutation makes the same of a record in one piece and of one in chunks") {
+  ArenaStore::Options memory;
+  memory.view_max_bytes = GENERATE(size_t{0}, size_t{64} << 10);
+  TestNode node({1, 2, 0}, memory);
+  const std::string key(kMaxKeyBytes, 'k');  // the item's key is the longest there can be
+  const auto stored = [&] { return record_of(node.read(key)); };
+  // What a commit answers is what is stored, byte for byte.
+  const auto apply_whole = [&](const RecordApplyRequest& request, const RecordContent& content) {
+    const Reply reply = node.apply(request, content);
+    REQUIRE(status(reply) == "OK");
+    REQUIRE(payload_of(reply) == payload_of(node.read(key)));
+  };
+  node.set(key, "10", 2'000'000'000);
+  REQUIRE(stored().content == inline_content("10", 2'000'000'000));
+  apply_whole(node.request(key, Mutation::kAppend), inline_content("5"));
+  apply_whole(node.request(key, Mutation::kPrepend), inline_content("2"));
+  REQUIRE(stored().content == inline_content("2105", 2'000'000'000));
+  auto count = node.request(key, Mutation::kIncrement);
+  count.delta = 95;
+  REQUIRE(payload_of(node.apply(count)) == payload_of(node.read(key)));
+  count = node.request(key, Mutation::kDecrement);
+  count.delta = 1;
+  REQUIRE(payload_of(node.apply(count)) == payload_of(node.read(key)));
+  REQUIRE(stored().content == inline_content("2199", 2'000'000'000));
+  apply_whole(node.request(key, Mutation::kTouch), inline_content("", 1'900'000'000));
+  REQUIRE(stored().content == inline_content("2199", 1'900'000'000));
+  REQUIRE(payload_of(node.apply(node.request(key, Mutation::kFence))) ==
+          payload_of(node.read(key)));
+  REQUIRE(stored().content == inline_content("2199", 1'900'000'000));
+  REQUIRE(stored().meta.recent.size() == 7);
+  node.apply(node.request(key, Mutation::kSet), striped_content());
+  REQUIRE(stored().content == striped_content());
+  REQUIRE(stored().meta.recent.size() == kRecentAttempts);
+  const auto replaced = args_of<RecordApplyReply>(node.set(key, ""));
+  REQUIRE(replaced.superseded == encoded(striped_content()));
+  REQUIRE(stored().content == inline_content(""));
+  REQUIRE(status(node.apply(node.request(key, Mutation::kDelete))) == "OK");
+  REQUIRE(stored().content == RecordContent{});
+}
+
 }  // namespace elastripe::node::test
