@@ -5,6 +5,7 @@
 // initialised and starts at a multiple of 64 bytes, which region operations like.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string_view>
@@ -37,6 +38,13 @@ class Buffer {
   // Writes are seen through every copy and slice.
   std::byte* mutable_data() { return data_; }
   MutableByteView mutable_bytes() { return {data_, size_}; }
+
+  // Whether no copy and no slice holds the block beside this one: then it may be filled anew.
+  bool is_unique() const {
+    if (block_.use_count() != 1) return false;
+    std::atomic_thread_fence(std::memory_order_acquire);  // after what others did with it
+    return true;
+  }
 
   // A part that keeps the whole block alive; offset + length <= size().
   Buffer slice(size_t offset, size_t length) const;

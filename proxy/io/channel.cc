@@ -14,6 +14,8 @@ namespace elastripe {
 namespace {
 // Frames are made only while less than this is unsent, so that an expired call costs nothing.
 constexpr size_t kUnsentBytes = 1 << 20;
+// Payloads up to this size are copied: a reference costs as much, and one piece leaves faster.
+constexpr size_t kCopiedBytes = 4 << 10;
 }  // namespace
 
 ChannelMetrics::ChannelMetrics(MetricRegistry& registry, const std::string& node)
@@ -53,7 +55,7 @@ Channel::~Channel() {
 
 bool Channel::submit(NodeCall& call, TimePoint deadline) {
   if (waiting_.size() >= limits_.waiting_calls) return false;
-  call.started = loop_.now();
+  call.started = loop_.turn_time();
   call.place = NodeCall::Place::kWaiting;
   call.index = waiting_first_ + waiting_.size();
   waiting_.push_back(&call);
@@ -188,17 +190,18 @@ void Channel::break_off(ErrorCode code, const std::string& reason) {
   free_slots_.clear();
   tombstones_ = 0;
   out_.clear();
-  in_begin_ = in_end_ = 0;
+  in_begin_ = in_end_;  // what lies before it may still be held
   if (!waiting_.empty()) request_turn_end();
 }
 
 void Channel::write_frames() {
+  const uint64_t now_ms = clock_.unix_ms();
   while (true) {
     while (!waiting_.empty() && out_.bytes() < kUnsentBytes) {
       NodeCall* call = waiting_.front();
       waiting_.pop_front();
       ++waiting_first_;
-      if (call != nullptr) write_frame(*call);
+      if (call != nullptr) write_frame(*call, now_ms);
     }
     if (out_.empty()) return;
     const uint64_t before = out_.written_bytes();
@@ -214,7 +217,7 @@ void Channel::write_frames() {
   }
 }
 
-void Channel::write_frame(NodeCall& call) {
+void Channel::write_frame(NodeCall& call, uint64_t now_ms) {
   if (free_slots_.empty()) {
     free_slots_.push_back(static_cast<uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -239,12 +242,15 @@ void Channel::write_frame(NodeCall& call) {
   header.cluster_id = call.stamp.cluster_id;
   header.epoch = call.stamp.epoch;
   header.incarnation = call.stamp.incarnation;
-  header.now_ms = clock_.unix_ms();
+  header.now_ms = now_ms;
   std::array<std::byte, node::kHeaderBytes> raw;
   node::encode(header, raw);
   out_.copy(raw);
   out_.copy(call.request.args);
-  if (payload_bytes == 0) return;
+  if (payload_bytes <= kCopiedBytes) {
+    for (const ByteView& part : call.request.payload) out_.copy(part);
+    return;
+  }
   for (const ByteView& part : call.request.payload) out_.reference(part, {});
   // Behind the payload, so that they live until it has left, whatever becomes of the call.
   for (const Buffer& keep : call.request.keep) out_.reference({}, keep);
@@ -254,7 +260,7 @@ void Channel::finish(NodeCall& call, Result<NodeReply> result) {
   call.cancel();
   call.place = NodeCall::Place::kNone;
   if (result.has_value()) {
-    const std::chrono::duration<double> took = loop_.now() - call.started;
+    const std::chrono::duration<double> took = loop_.turn_time() - call.started;
     metrics_.duration(call.request.opcode).observe(took.count());
   } else if (Counter* errors = metrics_.errors[static_cast<size_t>(result.error().code)]) {
     errors->add();

@@ -112,10 +112,11 @@ class Channel : private TurnEnd {
   void close_socket();
 
   void write_frames();
-  void write_frame(NodeCall& call);
+  void write_frame(NodeCall& call, uint64_t now_ms);
 
   void read_some();
   size_t read_targets(std::array<struct iovec, 64>& parts);
+  void make_room();
   void take_into_body(size_t bytes);
   bool parse();  // false: the node sent nonsense
   void begin_body(const node::ReplyHeader& header, NodeCall* call);
@@ -145,7 +146,7 @@ class Channel : private TurnEnd {
   size_t tombstones_ = 0;
   WriteQueue out_;
 
-  std::unique_ptr<std::byte[]> in_;
+  Buffer in_;  // bodies of small replies are slices of it
   size_t in_begin_ = 0;
   size_t in_end_ = 0;
   Body body_;

@@ -1,6 +1,7 @@
 // The reading side of a channel: small replies are read in bulk and parsed out of one buffer; a
 // body that is not there yet is read straight to its place.
 #include <event2/event.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -13,6 +14,10 @@
 namespace elastripe {
 namespace {
 constexpr size_t kInBytes = 64 << 10;
+// Less room than this in a block that replies still hold: a new block takes over.
+constexpr size_t kMinRoomBytes = 16 << 10;
+// Bodies up to this size are slices of the input block, and keep it for as long as they live.
+constexpr size_t kSliceBytes = 4 << 10;
 // Then other sockets of the loop get their turn.
 constexpr size_t kReadPerTurn = 2 << 20;
 // Opaque values of a taken slot; the decoder has bounded the sizes.
@@ -30,13 +35,13 @@ void Channel::on_readable(int, short, void* self) {
 }
 
 void Channel::read_some() {
-  if (in_ == nullptr) in_ = std::make_unique_for_overwrite<std::byte[]>(kInBytes);
   for (size_t taken = 0; taken < kReadPerTurn;) {
     std::array<iovec, 64> parts;
     const size_t count = read_targets(parts);
     size_t asked = 0;
     for (size_t i = 0; i < count; ++i) asked += parts[i].iov_len;
-    const ssize_t got = readv(socket_.get(), parts.data(), static_cast<int>(count));
+    const ssize_t got = count == 1 ? recv(socket_.get(), parts[0].iov_base, parts[0].iov_len, 0)
+                                   : readv(socket_.get(), parts.data(), static_cast<int>(count));
     if (got < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
@@ -61,12 +66,25 @@ size_t Channel::read_targets(std::array<iovec, 64>& parts) {
     direct += body_.targets[i].size();
   }
   if (body_.call != nullptr && direct < body_.left) return count;  // more targets than parts
-  if (in_begin_ > 0) {
-    std::memmove(in_.get(), in_.get() + in_begin_, in_end_ - in_begin_);
-    in_end_ -= std::exchange(in_begin_, 0);
-  }
-  parts[count++] = {in_.get() + in_end_, kInBytes - in_end_};
+  make_room();
+  parts[count++] = {in_.mutable_data() + in_end_, in_.size() - in_end_};
   return count;
+}
+
+// Room behind what is not parsed yet, in this block or in a new one: what slices hold stays as it
+// is.
+void Channel::make_room() {
+  const size_t unparsed = in_end_ - in_begin_;
+  if (!in_.is_unique()) {
+    if (in_.size() - in_end_ >= kMinRoomBytes) return;
+    Buffer next = Buffer::allocate(kInBytes);
+    if (unparsed > 0) std::memcpy(next.mutable_data(), in_.data() + in_begin_, unparsed);
+    in_ = std::move(next);
+  } else if (unparsed > 0 && in_begin_ > 0) {
+    std::memmove(in_.mutable_data(), in_.data() + in_begin_, unparsed);
+  }
+  in_begin_ = 0;
+  in_end_ = unparsed;
 }
 
 // Of `bytes` just read, those that went to the body's targets are accounted for; the rest is in
@@ -95,7 +113,7 @@ bool Channel::parse() {
     if (body_.call != nullptr) finish_body();
     if (in_end_ - in_begin_ < node::kHeaderBytes) return true;
     const auto header = node::decode_reply_header(
-        std::span<const std::byte, node::kHeaderBytes>(in_.get() + in_begin_, node::kHeaderBytes));
+        std::span<const std::byte, node::kHeaderBytes>(in_.data() + in_begin_, node::kHeaderBytes));
     if (!header.has_value()) return false;
     in_begin_ += node::kHeaderBytes;
     bool known = false;
@@ -132,6 +150,12 @@ void Channel::begin_body(const node::ReplyHeader& header, NodeCall* call) {
   const bool direct = header.status == node::Status::kOk && payload_bytes > 0 &&
                       payload_bytes == total(call->request.into);
   const size_t own_bytes = direct ? header.args_bytes : header.body_bytes;
+  if (!direct && own_bytes <= kSliceBytes && own_bytes <= in_end_ - in_begin_) {
+    body_.reply.body = in_.slice(in_begin_, own_bytes);
+    in_begin_ += own_bytes;
+    body_.left = 0;
+    return;
+  }
   if (own_bytes > 0) {
     body_.reply.body = Buffer::allocate(own_bytes);
     body_.targets.push_back(body_.reply.body.mutable_bytes());
@@ -145,7 +169,7 @@ void Channel::begin_body(const node::ReplyHeader& header, NodeCall* call) {
   while (body_.target < body_.targets.size() && in_begin_ < in_end_) {
     MutableByteView& target = body_.targets[body_.target];
     const size_t part = std::min(target.size(), in_end_ - in_begin_);
-    std::memcpy(target.data(), in_.get() + in_begin_, part);
+    std::memcpy(target.data(), in_.data() + in_begin_, part);
     in_begin_ += part;
     body_.left -= part;
     target = target.subspan(part);

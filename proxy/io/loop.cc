@@ -116,6 +116,7 @@ void Loop::end_turn() {
     target.on_turn_end();
   }
   turn_ends_.clear();
+  turn_time_.reset();
 }
 
 }  // namespace elastripe

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "proxy/io/timer.h"
@@ -52,6 +53,11 @@ class Loop {
   void post(std::function<void()> job);  // any thread; runs on the loop's thread, in order
 
   TimePoint now() const { return std::chrono::steady_clock::now(); }
+  // When somebody first asked for it in this turn: for measurements, not for deadlines or leases.
+  TimePoint turn_time() {
+    if (!turn_time_.has_value()) turn_time_ = now();
+    return *turn_time_;
+  }
   void arm(Timer& timer, TimePoint when);
   event_base* base() { return base_; }
 
@@ -68,6 +74,7 @@ class Loop {
   int wake_fd_;
   bool stopping_ = false;
   Timers timers_;
+  std::optional<TimePoint> turn_time_;
   TimePoint event_armed_for_ = TimePoint::max();  // of time_event_
   std::vector<TurnEnd*> turn_ends_;               // null: forgotten
   std::mutex mutex_;

@@ -51,10 +51,15 @@ WriteQueue::Flush WriteQueue::flush(int fd) {
       parts[count++] = {const_cast<std::byte*>(slice->data), slice->size};
       asked += slice->size;
     }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    ssize_t sent = 0;
+    if (count == 1) {  // cheaper for the kernel
+      sent = send(fd, parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL);
+    } else {
+      msghdr message{};
+      message.msg_iov = parts.data();
+      message.msg_iovlen = count;
+      sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    }
     if (sent < 0) {
       if (errno == EINTR) continue;
       return errno == EAGAIN || errno == EWOULDBLOCK ? Flush::kBlocked : Flush::kBroken;

@@ -181,6 +181,79 @@ TEST_CASE("ten thousand requests in flight are all answered") {
   }
 }
 
+TEST_CASE("a reply that is kept stays as it is while the channel reads on") {
+  Fixture f;
+  const bool breaks = GENERATE(false, true);  // the connection, while replies are kept
+  // Lengths around what is a slice of the input, and enough to fill several input blocks.
+  const std::vector<size_t> lengths = {0, 1, 63, 1000, 4091, 4092, 4093, 9000};
+  const auto payload_of = [&](size_t i) {
+    return std::string(lengths[i % lengths.size()], static_cast<char>('a' + i % 26));
+  };
+  std::vector<std::unique_ptr<Outcome>> kept;
+  const size_t rounds = 12;
+  for (size_t round = 0; round < rounds; ++round) {
+    const size_t first = kept.size();
+    for (size_t i = 0; i < 16; ++i) {
+      kept.push_back(std::make_unique<Outcome>());
+      f.start(*kept.back(), request_with("read"));
+    }
+    std::string replies;
+    for (size_t i = first; i < kept.size(); ++i) {
+      const auto got = i == 0 || (breaks && i == first && round == rounds / 2)
+                           ? f.first_request()
+                           : (f.turns(1), f.stub.receive());
+      replies += NodeStub::reply_to(got, "four", payload_of(i));
+    }
+    // In pieces that end anywhere, so that bodies lie across reads.
+    const size_t piece = 1 + replies.size() / 3;
+    for (size_t at = 0; at < replies.size(); at += piece) {
+      f.stub.send(std::string_view(replies).substr(at, piece));
+      f.turns(1);
+    }
+    f.until([&] { return kept.back()->done(); });
+    if (round % 3 == 2) {
+      for (size_t i = first; i < kept.size(); i += 2) kept[i]->result->value().body = {};
+    }
+    if (breaks && round + 1 == rounds / 2) {
+      f.stub.hang_up();
+      f.turns();
+    }
+  }
+  for (size_t i = 0; i < kept.size(); ++i) {
+    REQUIRE(kept[i]->result->has_value());
+    const NodeReply& reply = **kept[i]->result;
+    if (reply.body.empty()) continue;
+    REQUIRE(as_string_view(reply.args()) == "four");
+    REQUIRE(as_string_view(reply.payload()) == payload_of(i));
+  }
+}
+
+TEST_CASE("payloads around the size that is copied arrive, and do not outlive their call") {
+  Fixture f;
+  Outcome warm;
+  f.start(warm, request_with("warm"));
+  f.stub.send(NodeStub::reply_to(f.first_request(), "", ""));
+  f.until([&] { return warm.done(); });
+  for (const size_t bytes : std::vector<size_t>{2, 4095, 4096, 4097, 20000}) {
+    Outcome out;
+    NodeRequest request = request_with("args");
+    const std::string expected(bytes, static_cast<char>('a' + bytes % 26));
+    const Buffer first = Buffer::copy_of(expected.substr(0, bytes / 2));
+    const Buffer second = Buffer::copy_of(expected.substr(bytes / 2));
+    request.payload = {first, second};
+    request.keep = {first, second};
+    f.start(out, std::move(request));
+    f.turns(1);
+    const auto got = f.stub.receive();
+    REQUIRE(got.args == "args");
+    REQUIRE(got.payload == expected);
+    f.stub.send(NodeStub::reply_to(got, "", ""));
+    f.until([&] { return out.done(); });
+    REQUIRE(first.is_unique());
+    REQUIRE(second.is_unique());
+  }
+}
+
 TEST_CASE("a large payload between small replies goes straight to its place") {
   Fixture f;
   Buffer large = Buffer::allocate(3'000'000);
