@@ -1,19 +1,20 @@
 #include "tools/bench/bench.h"
 
 #include <fmt/core.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "coding/scheme.h"
+#include "tools/bench/interrupt.h"
 #include "tools/bench/latency.h"
-#include "tools/bench/load.h"
+#include "tools/bench/object_bytes.h"
+#include "tools/bench/report.h"
 #include "tools/bench/servers.h"
+#include "tools/bench/small_bench.h"
 #include "tools/bench/statistics.h"
 #include "tools/bench/transition_bench.h"
 #include "tools/bench/units.h"
@@ -21,7 +22,6 @@
 namespace elastripe::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using cli::Result;
 
 struct Arguments {
@@ -33,13 +33,6 @@ struct Arguments {
   std::string output;
 };
 
-// What one throughput measurement compares, and its rounds.
-struct LoadCase {
-  std::string name;
-  LoadSettings settings;
-  std::vector<double> per_second;
-};
-
 struct MemoryCase {
   std::string scheme;
   std::string path;
@@ -48,9 +41,6 @@ struct MemoryCase {
   double ratio = 0;  // bytes used on the nodes / bytes stored
   double ideal = 0;  // (k + m) / k, of shards; m + 1 inline
 };
-
-std::atomic<bool> interrupted{false};
-void on_interrupt(int) { interrupted = true; }
 
 // Stores new objects in one pool and sees how much more memory the nodes use.
 Result<MemoryCase> measure_memory(const Servers& servers, MemoryCase c, const std::string& prefix) {
@@ -87,60 +77,16 @@ Result<std::vector<MemoryCase>> measure_memories(const Servers& servers, const A
   return cases;
 }
 
-// The cases take turns, so that each ratio is of one stretch of time.
-Result<std::vector<LoadCase>> measure_loads(const Servers& servers, const Arguments& args) {
-  std::vector<LoadCase> cases;
-  for (const bool put : {false, true}) {
-    const char* verb = put ? "SET" : "GET";
-    LoadSettings settings;
-    settings.put = put;
-    settings.port = servers.plain_port();
-    settings.prefix = "memcached/";
-    cases.push_back({fmt::format("{} memcached", verb), settings, {}});
-    settings.port = servers.proxy_port();
-    for (size_t i = 0; i < args.schemes.size(); ++i) {
-      const int m = coding::parse_scheme(args.schemes[i])->m;
-      const auto name = fmt::format("{} inline, {} copies", verb, m + 1);
-      const auto same = [&](const LoadCase& c) { return c.name == name; };
-      if (std::ranges::any_of(cases, same)) continue;  // inline records depend on m alone
-      settings.prefix = inline_prefix(i);
-      cases.push_back({name, settings, {}});
-    }
-  }
-  constexpr int kRounds = 5;
-  for (int round = 0; round < kRounds; ++round) {
-    for (LoadCase& c : cases) {
-      if (interrupted) return cli::fail("interrupted");
-      const auto per_second = measure_load(c.settings);
-      if (!per_second) return cli::fail("{}: {}", c.name, per_second.error());
-      c.per_second.push_back(*per_second);
-    }
-  }
-  return cases;
-}
-
-Json summary(const std::vector<double>& samples) {
-  return {{"median", median(samples)},
-          {"q1", quantile(samples, 0.25)},
-          {"q3", quantile(samples, 0.75)},
-          {"rounds", samples.size()}};
-}
-
 Json latency_json(const std::vector<LatencyCase>& cases) {
   Json rows = Json::array();
   for (const LatencyCase& c : cases) {
     rows.push_back({{"scheme", c.scheme},
                     {"path", c.path},
                     {"object_bytes", c.object_bytes},
-                    {"put_us", summary(c.put_us)},
-                    {"get_us", summary(c.get_us)}});
+                    {"put_us", json_of(c.put_us)},
+                    {"get_us", json_of(c.get_us)}});
   }
   return rows;
-}
-
-std::string cell(const std::vector<double>& samples) {
-  return fmt::format("{:.0f} ({:.0f}-{:.0f})", median(samples), quantile(samples, 0.25),
-                     quantile(samples, 0.75));
 }
 
 void print_latency(const std::vector<LatencyCase>& cases) {
@@ -156,7 +102,7 @@ void print_latency(const std::vector<LatencyCase>& cases) {
       get = median(c.get_us);
     }
     fmt::print("| {} | {} | {} | {} | {:.2f} | {} | {:.2f} |\n", size_text(c.object_bytes),
-               c.scheme, c.path, cell(c.put_us), median(c.put_us) / put, cell(c.get_us),
+               c.scheme, c.path, cell_of(c.put_us), median(c.put_us) / put, cell_of(c.get_us),
                median(c.get_us) / get);
   }
 }
@@ -172,18 +118,6 @@ void print_memory(const std::vector<MemoryCase>& cases) {
   }
 }
 
-void print_loads(const std::vector<LoadCase>& cases) {
-  fmt::print(
-      "\n1 KiB objects over 32 connections, requests per second: median (quartiles).\n"
-      "x is the ratio to memcached direct.\n\n"
-      "| request | per second | x |\n|---|---|---|\n");
-  double direct = 1;
-  for (const LoadCase& c : cases) {
-    if (c.settings.prefix == "memcached/") direct = median(c.per_second);
-    fmt::print("| {} | {} | {:.2f} |\n", c.name, cell(c.per_second), median(c.per_second) / direct);
-  }
-}
-
 Json memory_json(const std::vector<MemoryCase>& cases) {
   Json rows = Json::array();
   for (const MemoryCase& c : cases) {
@@ -193,14 +127,6 @@ Json memory_json(const std::vector<MemoryCase>& cases) {
                     {"objects", c.objects},
                     {"bytes_per_byte", c.ratio},
                     {"ideal", c.ideal}});
-  }
-  return rows;
-}
-
-Json load_json(const std::vector<LoadCase>& cases) {
-  Json rows = Json::array();
-  for (const LoadCase& c : cases) {
-    rows.push_back({{"request", c.name}, {"per_second", summary(c.per_second)}});
   }
   return rows;
 }
@@ -225,8 +151,7 @@ Result<> run(const Arguments& args, bool as_json) {
   }
   const auto settings = latency_settings(args);
   if (!settings) return std::unexpected(settings.error());
-  ::signal(SIGINT, on_interrupt);
-  ::signal(SIGTERM, on_interrupt);
+  watch_interrupts();
 
   ServerSettings server_settings;
   server_settings.schemes = args.schemes;
@@ -236,16 +161,13 @@ Result<> run(const Arguments& args, bool as_json) {
   if (!servers) return std::unexpected(servers.error());
   const auto memory = measure_memories(**servers, args);
   if (!memory) return std::unexpected(memory.error());
-  const auto latency = measure_latency(**servers, *settings, interrupted);
+  const auto latency = measure_latency(**servers, *settings);
   if (!latency) return std::unexpected(latency.error());
-  const auto loads = measure_loads(**servers, args);
-  if (!loads) return std::unexpected(loads.error());
 
   const Json json = {{"cpus", std::thread::hardware_concurrency()},
                      {"nodes", args.nodes},
                      {"latency", latency_json(*latency)},
-                     {"memory", memory_json(*memory)},
-                     {"throughput", load_json(*loads)}};
+                     {"memory", memory_json(*memory)}};
   if (!args.output.empty()) {
     std::ofstream file(args.output);
     file << json.dump(2) << '\n';
@@ -256,7 +178,6 @@ Result<> run(const Arguments& args, bool as_json) {
   } else {
     print_latency(*latency);
     print_memory(*memory);
-    print_loads(*loads);
   }
   return {};
 }
@@ -266,7 +187,7 @@ Result<> run(const Arguments& args, bool as_json) {
 void add_bench_command(CLI::App& app, cli::Globals& globals) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
-      "bench", "Measures PUT and GET, throughput and memory on a cluster of its own");
+      "bench", "Measures PUT and GET by size and scheme, and memory, on a cluster of its own");
   command->add_option("--schemes", arguments->schemes, "Schemes to compare; repeatable")
       ->default_str("rep:2 rs:4,1 ers:4,1,5 ers:4,2,5");
   command->add_option("--sizes", arguments->sizes, "Object sizes; repeatable")
@@ -283,6 +204,7 @@ void add_bench_command(CLI::App& app, cli::Globals& globals) {
       ->check(CLI::Range(1, 65000))
       ->capture_default_str();
   command->add_option("--output", arguments->output, "Also writes the JSON to this file");
+  add_small_bench_command(*command, globals);
   add_transition_bench_command(*command, globals);
   command->callback([arguments, command, &globals] {
     if (!command->get_subcommands().empty()) return;

@@ -3,9 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <random>
 
+#include "tools/bench/interrupt.h"
+#include "tools/bench/object_bytes.h"
 #include "tools/bench/statistics.h"
 
 namespace elastripe::bench {
@@ -76,19 +77,8 @@ cli::Result<> measure_round(LatencyCase& c, client::Client& client, const std::s
 
 }  // namespace
 
-std::string make_object(size_t bytes, uint64_t seed) {
-  std::string object(bytes, '\0');
-  std::mt19937_64 random(seed);
-  for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
-    const uint64_t word = random();
-    std::memcpy(object.data() + at, &word, std::min(sizeof word, bytes - at));
-  }
-  return object;
-}
-
 cli::Result<std::vector<LatencyCase>> measure_latency(const Servers& servers,
-                                                      const LatencySettings& settings,
-                                                      const std::atomic<bool>& interrupted) {
+                                                      const LatencySettings& settings) {
   auto proxy = connect_to(servers.proxy_port());
   auto plain = connect_to(servers.plain_port());
   if (!proxy || !plain) return std::unexpected(!proxy ? proxy.error() : plain.error());
@@ -99,7 +89,7 @@ cli::Result<std::vector<LatencyCase>> measure_latency(const Servers& servers,
 
   const auto start = SteadyClock::now();
   for (int round = -1; round < settings.max_rounds; ++round) {  // -1: warms up, not counted
-    if (interrupted) return cli::fail("interrupted");
+    if (was_interrupted()) return cli::fail("interrupted");
     if (round >= settings.min_rounds && SteadyClock::now() - start > settings.budget) break;
     std::ranges::shuffle(order, random);
     for (const size_t i : order) {

@@ -2,7 +2,6 @@
 // the cases of a round in random order, so that noise of the machine falls on all alike.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -34,10 +33,6 @@ struct LatencySettings {
 
 // Every GET's bytes are compared with what was put; a difference is an error.
 cli::Result<std::vector<LatencyCase>> measure_latency(const Servers& servers,
-                                                      const LatencySettings& settings,
-                                                      const std::atomic<bool>& interrupted);
-
-// Bytes that differ from object to object and from place to place.
-std::string make_object(size_t bytes, uint64_t seed);
+                                                      const LatencySettings& settings);
 
 }  // namespace elastripe::bench

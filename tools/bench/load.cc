@@ -1,124 +1,212 @@
 #include "tools/bench/load.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
-#include <memory>
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <thread>
 #include <vector>
 
-#include "tools/bench/latency.h"
-#include "tools/bench/servers.h"
+#include "tools/bench/load_connection.h"
 
 namespace elastripe::bench {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr int kWaitMs = 5000;
+constexpr int kWaitMs = 30'000;
 
-// One connection with at most one request in flight. Requests are small enough for the socket's
-// buffer, so sending never waits.
-class Connection {
+// What the threads of one load share.
+struct Shared {
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  std::string error;  // the first one
+  LoadResult result;
+
+  void fail(const std::string& reason) {
+    const std::lock_guard lock(mutex);
+    if (!failed.exchange(true)) error = reason;
+  }
+};
+
+class Driver {
  public:
-  Connection(std::string request, std::string reply)
-      : request_(std::move(request)), reply_(std::move(reply)) {}
-  ~Connection() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
+  Driver(const LoadSettings& settings, const ObjectBytes& objects)
+      : settings_(settings), objects_(objects), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+  ~Driver() { ::close(epoll_); }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
 
-  int fd() const { return fd_; }
-
-  bool connect(uint16_t port) {
-    fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    const int on = 1;
-    return fd_ >= 0 && ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 &&
-           ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  }
-
-  bool send() {
-    received_.clear();
-    return ::send(fd_, request_.data(), request_.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(request_.size());
-  }
-
-  // Reads what has come. Says whether the reply is whole; an error if it is not the expected one.
-  cli::Result<bool> receive() {
-    std::array<char, 16384> chunk{};
-    const ssize_t count = ::recv(fd_, chunk.data(), chunk.size(), 0);
-    if (count <= 0) return cli::fail("the server closed a connection");
-    received_.append(chunk.data(), static_cast<size_t>(count));
-    if (!reply_.starts_with(received_)) {
-      return cli::fail("unexpected reply: {}", received_.substr(0, received_.find('\r')));
+  cli::Result<> connect(std::unique_ptr<RequestSource> source) {
+    auto connection =
+        std::make_unique<LoadConnection>(settings_, objects_, std::move(source), result_);
+    if (auto done = connection->connect(); !done) return done;
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = connection.get();
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection->fd(), &event) != 0) {
+      return cli::fail("epoll_ctl failed");
     }
-    return received_.size() == reply_.size();
+    connections_.push_back(std::move(connection));
+    return {};
+  }
+
+  void run(SteadyClock::time_point start, Shared& shared) {
+    if (auto done = drive(start, shared.failed); !done) shared.fail(done.error());
+    result_.seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+    const std::lock_guard lock(shared.mutex);
+    const double longest = std::max(shared.result.seconds, result_.seconds);
+    shared.result.add(result_);
+    shared.result.seconds = longest;
   }
 
  private:
-  const std::string request_;
-  const std::string reply_;
-  std::string received_;
-  int fd_ = -1;
+  cli::Result<> drive(SteadyClock::time_point start, const std::atomic<bool>& stop) {
+    const auto end =
+        settings_.duration ? start + *settings_.duration : SteadyClock::time_point::max();
+    size_t busy = connections_.size();
+    for (const auto& connection : connections_) {
+      if (auto done = connection->ask(SteadyClock::now()); !done) return done;
+      if (auto done = watch(*connection); !done) return done;
+      if (connection->idle()) --busy;
+    }
+    std::array<epoll_event, 64> events{};
+    while (busy > 0 && !stop) {
+      const int count = ::epoll_wait(epoll_, events.data(), events.size(), kWaitMs);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return cli::fail("no answer for {} s", kWaitMs / 1000);
+      for (int i = 0; i < count; ++i) {
+        const epoll_event& event = events[static_cast<size_t>(i)];
+        auto& connection = *static_cast<LoadConnection*>(event.data.ptr);
+        if (connection.idle()) return cli::fail("the server closed a connection");
+        if (auto done = serve(connection, event.events, end); !done) return done;
+        if (connection.idle()) --busy;
+      }
+    }
+    return {};
+  }
+
+  cli::Result<> serve(LoadConnection& connection, uint32_t events, SteadyClock::time_point end) {
+    const auto now = SteadyClock::now();
+    if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) {
+      if (auto done = connection.receive(now); !done) return done;
+    }
+    if (now >= end) connection.end();
+    if (auto done = connection.ask(now); !done) return done;
+    return watch(connection);
+  }
+
+  // Asks for room only while something waits for it.
+  cli::Result<> watch(LoadConnection& connection) const {
+    if (!connection.wants_change_of_interest()) return {};
+    epoll_event event{};
+    event.events = connection.waits_for_room() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    event.data.ptr = &connection;
+    if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.fd(), &event) != 0) {
+      return cli::fail("epoll_ctl failed");
+    }
+    return {};
+  }
+
+  const LoadSettings& settings_;
+  const ObjectBytes& objects_;
+  const int epoll_;
+  LoadResult result_;
+  std::vector<std::unique_ptr<LoadConnection>> connections_;
+};
+
+class UniformSource : public RequestSource {
+ public:
+  UniformSource(Operation operation, uint64_t records, uint64_t seed)
+      : operation_(operation), random_(seed), records_(0, records - 1) {}
+  std::optional<Request> next() override { return Request{operation_, records_(random_)}; }
+
+ private:
+  Operation operation_;
+  std::mt19937_64 random_;
+  std::uniform_int_distribution<uint64_t> records_;
+};
+
+// All connections together store each record once.
+class StoringSource : public RequestSource {
+ public:
+  StoringSource(std::shared_ptr<std::atomic<uint64_t>> stored, uint64_t records)
+      : stored_(std::move(stored)), records_(records) {}
+  std::optional<Request> next() override {
+    const uint64_t record = stored_->fetch_add(1);
+    if (record >= records_) return std::nullopt;
+    return Request{Operation::kInsert, record};
+  }
+
+ private:
+  std::shared_ptr<std::atomic<uint64_t>> stored_;
+  uint64_t records_;
 };
 
 }  // namespace
 
-cli::Result<double> measure_load(const LoadSettings& settings) {
-  auto client = connect_to(settings.port);
-  if (!client) return std::unexpected(client.error());
-  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
-  const std::unique_ptr<const int, void (*)(const int*)> close_epoll(
-      &epoll, [](const int* fd) { ::close(*fd); });
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::kRead:
+      return "read";
+    case Operation::kUpdate:
+      return "update";
+    case Operation::kInsert:
+      return "insert";
+    case Operation::kReadModifyWrite:
+      return "read-modify-write";
+  }
+  return "";
+}
 
-  std::vector<std::unique_ptr<Connection>> connections;
+std::string key_of(const std::string& prefix, uint64_t record) {
+  return fmt::format("{}user{}", prefix, fnv_hash(record));
+}
+
+void LoadResult::add(const LoadResult& other) {
+  operations += other.operations;
+  seconds += other.seconds;
+  for (size_t i = 0; i < latencies.size(); ++i) latencies[i].add(other.latencies[i]);
+}
+
+cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes& objects,
+                                 const SourceFactory& sources) {
+  std::vector<std::unique_ptr<Driver>> drivers;
+  const int threads = std::min(settings.threads, settings.connections);
+  for (int i = 0; i < threads; ++i) {
+    drivers.push_back(std::make_unique<Driver>(settings, objects));
+  }
   for (int i = 0; i < settings.connections; ++i) {
-    const std::string key = fmt::format("{}load/{}", settings.prefix, i);
-    const std::string object = make_object(settings.object_bytes, static_cast<uint64_t>(i));
-    if (auto done = client->put(key, object); !done) return cli::fail("{}", done.error().message);
-    connections.push_back(
-        settings.put
-            ? std::make_unique<Connection>(
-                  fmt::format("set {} 0 0 {}\r\n{}\r\n", key, object.size(), object), "STORED\r\n")
-            : std::make_unique<Connection>(
-                  fmt::format("get {}\r\n", key),
-                  fmt::format("VALUE {} 0 {}\r\n{}\r\nEND\r\n", key, object.size(), object)));
-    if (!connections.back()->connect(settings.port)) return cli::fail("cannot connect");
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.ptr = connections.back().get();
-    ::epoll_ctl(epoll, EPOLL_CTL_ADD, connections.back()->fd(), &event);
+    auto& driver = *drivers[static_cast<size_t>(i % threads)];
+    if (auto done = driver.connect(sources()); !done) return std::unexpected(done.error());
   }
-
-  const auto start = SteadyClock::now();
-  for (const auto& connection : connections) {
-    if (!connection->send()) return cli::fail("cannot send");
-  }
-  uint64_t answered = 0;
-  std::array<epoll_event, 64> events{};
-  while (SteadyClock::now() - start < settings.duration) {
-    const int count = ::epoll_wait(epoll, events.data(), events.size(), kWaitMs);
-    if (count <= 0) return cli::fail("no answer for {} ms", kWaitMs);
-    for (int i = 0; i < count; ++i) {
-      auto* connection = static_cast<Connection*>(events[static_cast<size_t>(i)].data.ptr);
-      const auto whole = connection->receive();
-      if (!whole) return std::unexpected(whole.error());
-      if (!*whole) continue;
-      ++answered;
-      if (!connection->send()) return cli::fail("cannot send");
+  Shared shared;
+  {
+    const auto start = SteadyClock::now();
+    std::vector<std::jthread> running;
+    for (size_t i = 1; i < drivers.size(); ++i) {
+      running.emplace_back([&, i] { drivers[i]->run(start, shared); });
     }
+    drivers[0]->run(start, shared);
   }
-  const std::chrono::duration<double> took = SteadyClock::now() - start;
-  return static_cast<double>(answered) / took.count();
+  if (shared.failed) return cli::fail("{}:{}: {}", settings.host, settings.port, shared.error);
+  return std::move(shared.result);
+}
+
+cli::Result<LoadResult> store_records(const LoadSettings& settings, const ObjectBytes& objects,
+                                      uint64_t records) {
+  LoadSettings whole = settings;
+  whole.duration.reset();
+  const auto stored = std::make_shared<std::atomic<uint64_t>>(0);
+  return run_load(whole, objects, [&] { return std::make_unique<StoringSource>(stored, records); });
+}
+
+SourceFactory uniform_requests(Operation operation, uint64_t records, uint64_t seed) {
+  const auto next_seed = std::make_shared<uint64_t>(seed);
+  return [=] { return std::make_unique<UniformSource>(operation, records, (*next_seed)++); };
 }
 
 }  // namespace elastripe::bench

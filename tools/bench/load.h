@@ -1,25 +1,83 @@
-// Throughput of many connections: one thread keeps one request in flight on each, through epoll, so
-// that the driver costs little beside the servers.
+// Load of many connections: each keeps a number of requests in flight, in memcached's text
+// protocol. Every reply is checked, every latency recorded.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
+#include "tools/bench/histogram.h"
+#include "tools/bench/object_bytes.h"
 #include "tools/cli/result.h"
 
 namespace elastripe::bench {
 
-struct LoadSettings {
-  uint16_t port = 0;
-  std::string prefix;  // of the keys
-  int connections = 32;
-  size_t object_bytes = 1024;
-  bool put = false;  // else GET; the objects are stored first
-  std::chrono::milliseconds duration{1000};
+enum class Operation : uint8_t { kRead, kUpdate, kInsert, kReadModifyWrite };
+inline constexpr std::array kOperations{Operation::kRead, Operation::kUpdate, Operation::kInsert,
+                                        Operation::kReadModifyWrite};
+// "read", "update", "insert", "read-modify-write"
+const char* name_of(Operation operation);
+
+struct Request {
+  Operation operation = Operation::kRead;
+  uint64_t record = 0;
 };
 
-// Requests answered per second. Any other answer than STORED or the whole object is an error.
-cli::Result<double> measure_load(const LoadSettings& settings);
+// What one connection asks for, one request after the other; used by one thread.
+class RequestSource {
+ public:
+  RequestSource() = default;
+  virtual ~RequestSource() = default;
+  RequestSource(const RequestSource&) = delete;
+  RequestSource& operator=(const RequestSource&) = delete;
+
+  // Nothing: there is no more to do.
+  virtual std::optional<Request> next() = 0;
+  virtual void acknowledged(const Request&) {}
+};
+using SourceFactory = std::function<std::unique_ptr<RequestSource>()>;
+
+struct LoadSettings {
+  std::string host = "127.0.0.1";
+  uint16_t port = 0;
+  std::string key_prefix;
+  int connections = 32;
+  int depth = 1;    // requests in flight on each connection
+  int threads = 1;  // that drive the connections
+  // No request is sent after it; what is in flight is still answered, and counted.
+  std::optional<std::chrono::milliseconds> duration;
+};
+
+struct LoadResult {
+  uint64_t operations = 0;  // a read-modify-write is one
+  double seconds = 0;
+  // By operation. A read-modify-write counts thrice: its read, its update, and the whole of both.
+  std::array<Histogram, kOperations.size()> latencies;
+
+  double per_second() const { return static_cast<double>(operations) / seconds; }
+  const Histogram& of(Operation operation) const {
+    return latencies[static_cast<size_t>(operation)];
+  }
+  void add(const LoadResult& other);
+};
+
+// The first failure ends it: a connection that breaks or waits for 30 s, a reply that is no
+// success, an object that is gone or not what was stored.
+cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes& objects,
+                                 const SourceFactory& sources);
+
+// Stores records 0 to `records` - 1.
+cli::Result<LoadResult> store_records(const LoadSettings& settings, const ObjectBytes& objects,
+                                      uint64_t records);
+
+// Requests of one kind, for records that are all equally likely.
+SourceFactory uniform_requests(Operation operation, uint64_t records, uint64_t seed);
+
+// The key of a record, as of YCSB: neighbours are far from each other.
+std::string key_of(const std::string& prefix, uint64_t record);
 
 }  // namespace elastripe::bench

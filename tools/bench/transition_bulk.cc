@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "tools/bench/latency.h"
+#include "tools/bench/object_bytes.h"
 #include "tools/bench/processor_time.h"
 
 namespace elastripe::bench {

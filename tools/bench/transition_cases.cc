@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "tools/bench/latency.h"
+#include "tools/bench/object_bytes.h"
 
 namespace elastripe::bench {
 namespace {

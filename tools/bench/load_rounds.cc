@@ -1,0 +1,67 @@
+#include "tools/bench/load_rounds.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "tools/bench/interrupt.h"
+#include "tools/bench/processor_time.h"
+
+namespace elastripe::bench {
+namespace {
+
+constexpr std::chrono::milliseconds kWarmUp{200};
+
+double seconds_of(const std::vector<pid_t>& processes) {
+  return std::accumulate(processes.begin(), processes.end(), 0.0,
+                         [](double sum, pid_t pid) { return sum + process_seconds(pid); });
+}
+
+}  // namespace
+
+LoadSettings load_settings(const LoadCase& c) {
+  return {.host = c.target->host,
+          .port = c.target->port,
+          .key_prefix = c.target->key_prefix,
+          .connections = c.connections,
+          .depth = c.depth,
+          .threads = c.threads,
+          .duration = c.duration};
+}
+
+cli::Result<> measure_round(LoadCase& c) {
+  const double front = seconds_of(c.target->front);
+  const double back = seconds_of(c.target->back);
+  const auto result = run_load(load_settings(c), *c.objects, c.sources);
+  if (!result) return cli::fail("{}: {}", c.target->name, result.error());
+  c.front_cpu_seconds += seconds_of(c.target->front) - front;
+  c.back_cpu_seconds += seconds_of(c.target->back) - back;
+  c.sum.add(*result);
+  c.per_second.push_back(result->per_second());
+  return {};
+}
+
+cli::Result<> measure_rounds(std::vector<std::vector<LoadCase>>& groups, int rounds) {
+  std::mt19937_64 random(1);
+  for (int round = -1; round < rounds; ++round) {
+    if (round >= 0) fmt::print(stderr, "round {} of {}\n", round + 1, rounds);
+    for (auto& group : groups) {
+      std::vector<LoadCase*> order;
+      for (LoadCase& c : group) order.push_back(&c);
+      std::ranges::shuffle(order, random);
+      for (LoadCase* c : order) {
+        if (was_interrupted()) return cli::fail("interrupted");
+        if (round >= 0) {
+          if (auto done = measure_round(*c); !done) return done;
+          continue;
+        }
+        LoadCase warm_up = *c;
+        if (warm_up.duration) warm_up.duration = std::min(*warm_up.duration, kWarmUp);
+        if (auto done = measure_round(warm_up); !done) return done;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace elastripe::bench

@@ -1,0 +1,61 @@
+#include "tools/bench/object_bytes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <random>
+
+namespace elastripe::bench {
+namespace {
+
+constexpr size_t kSlices = 4093;
+
+}  // namespace
+
+uint64_t fnv_hash(uint64_t number) {
+  uint64_t hash = 0xCBF29CE484222325;
+  for (int byte = 0; byte < 8; ++byte) {
+    hash ^= number & 0xFF;
+    hash *= 1099511628211;
+    number >>= 8;
+  }
+  return hash;
+}
+
+std::string make_object(size_t bytes, uint64_t seed) {
+  std::string object(bytes, '\0');
+  std::mt19937_64 random(seed);
+  for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+    const uint64_t word = random();
+    std::memcpy(object.data() + at, &word, std::min(sizeof word, bytes - at));
+  }
+  return object;
+}
+
+ObjectBytes::ObjectBytes(size_t object_bytes)
+    : object_bytes_(std::max(object_bytes, kLeastBytes)),
+      pool_(make_object(object_bytes_ + kSlices, 1)) {}
+
+std::string_view ObjectBytes::rest(uint64_t number, uint64_t revision) const {
+  const size_t at = fnv_hash(number * 31 + revision) % kSlices;
+  return std::string_view(pool_).substr(at, object_bytes_ - kLeastBytes);
+}
+
+void ObjectBytes::append(std::string& out, uint64_t number, uint64_t revision) const {
+  std::array<char, kLeastBytes> front{};
+  std::memcpy(front.data(), &number, sizeof number);
+  std::memcpy(front.data() + sizeof number, &revision, sizeof revision);
+  out.append(front.data(), front.size());
+  out.append(rest(number, revision));
+}
+
+bool ObjectBytes::matches(std::string_view value, uint64_t number) const {
+  if (value.size() != object_bytes_) return false;
+  uint64_t found = 0;
+  uint64_t revision = 0;
+  std::memcpy(&found, value.data(), sizeof found);
+  std::memcpy(&revision, value.data() + sizeof found, sizeof revision);
+  return found == number && value.substr(kLeastBytes) == rest(number, revision);
+}
+
+}  // namespace elastripe::bench

@@ -1,0 +1,407 @@
+#include "tools/bench/small_bench.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "tools/bench/interrupt.h"
+#include "tools/bench/load_rounds.h"
+#include "tools/bench/report.h"
+#include "tools/bench/socket.h"
+#include "tools/bench/statistics.h"
+#include "tools/bench/system_calls.h"
+#include "tools/bench/units.h"
+
+namespace elastripe::bench {
+namespace {
+
+using cli::Result;
+
+constexpr int kMemoryMb = 256;
+
+struct Arguments {
+  OutputOptions output;
+  bool quick = false;
+  int connections = 32;
+  std::vector<int> depths{1, 16};
+  std::vector<int> threads{1, 2};
+  std::vector<int> copies{2, 3};
+  std::string size = "1KiB";
+  int nodes = 7;
+  int records = 10'000;
+  int rounds = 9;
+  int round_ms = 700;
+  bool no_system_calls = false;
+};
+
+// What one group of cases has in common.
+struct Group {
+  int threads = 1;
+  int depth = 1;
+  Operation operation = Operation::kRead;
+
+  const char* verb() const { return operation == Operation::kRead ? "GET" : "SET"; }
+  std::string text() const {
+    return fmt::format("{}, depth {}, {} thread{}", verb(), depth, threads,
+                       threads == 1 ? "" : "s");
+  }
+};
+
+// The calls of one target under one load.
+struct CallRow {
+  std::string target;
+  Group group;
+  uint64_t operations = 0;
+  std::map<std::string, uint64_t> front;
+  std::map<std::string, uint64_t> back;
+};
+
+double per_operation(const std::map<std::string, uint64_t>& calls, uint64_t operations) {
+  uint64_t sum = 0;
+  for (const auto& [name, count] : calls) sum += count;
+  return static_cast<double>(sum) / static_cast<double>(std::max<uint64_t>(operations, 1));
+}
+
+// The most frequent ones: "sendmsg 0.51, recvfrom 0.50".
+std::string calls_text(const std::map<std::string, uint64_t>& calls, uint64_t operations) {
+  std::vector<std::pair<uint64_t, std::string>> sorted;
+  for (const auto& [name, count] : calls) sorted.emplace_back(count, name);
+  std::ranges::sort(sorted, std::greater<>());
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(sorted.size(), 4); ++i) {
+    const double share = static_cast<double>(sorted[i].first) / static_cast<double>(operations);
+    if (share < 0.01) break;
+    text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", sorted[i].second, share);
+  }
+  return text;
+}
+
+class SmallBench {
+ public:
+  SmallBench(const Arguments& arguments, size_t object_bytes)
+      : arguments_(arguments), objects_(object_bytes) {}
+
+  Result<Report> run() {
+    auto testbed = Testbed::create(arguments_.output.port);
+    if (!testbed) return std::unexpected(testbed.error());
+    testbed_ = std::move(*testbed);
+    if (auto done = start(); !done) return std::unexpected(done.error());
+    make_cases();
+    if (auto done = measure_rounds(cases_, arguments_.rounds); !done) {
+      return std::unexpected(done.error());
+    }
+    if (!arguments_.no_system_calls) {
+      if (auto done = count_system_calls(); !done) return std::unexpected(done.error());
+    }
+    return report();
+  }
+
+ private:
+  // The targets of one number of threads.
+  struct Bed {
+    int threads = 1;
+    std::vector<Target> targets;  // memcached first
+  };
+
+  Result<> start() {
+    const auto twemproxy = testbed_->start_twemproxy(arguments_.nodes, kMemoryMb);
+    if (!twemproxy) report_.notes.push_back("Without twemproxy: " + twemproxy.error() + ".");
+    for (const int threads : arguments_.threads) {
+      Bed bed{.threads = threads, .targets = {}};
+      const auto memcached = testbed_->start_memcached(threads, kMemoryMb);
+      if (!memcached) return std::unexpected(memcached.error());
+      bed.targets.push_back(*memcached);
+      if (twemproxy) bed.targets.push_back(*twemproxy);
+      for (const int copies : arguments_.copies) {
+        cli::ClusterSettings settings;
+        settings.nodes = arguments_.nodes;
+        settings.memory_mb = kMemoryMb;
+        settings.scheme = fmt::format("rep:{}", copies);
+        settings.set = {fmt::format("threads={}", threads)};
+        auto cluster =
+            testbed_->start_cluster(fmt::format("elastripe, {} copies", copies), settings);
+        if (!cluster) return std::unexpected(cluster.error());
+        bed.targets.push_back(std::move(cluster->target));
+      }
+      for (const Target& target : bed.targets) {
+        const LoadSettings settings{.port = target.port, .key_prefix = {}, .duration = {}};
+        const auto stored =
+            store_records(settings, objects_, static_cast<uint64_t>(arguments_.records));
+        if (!stored) return cli::fail("{}: {}", target.name, stored.error());
+      }
+      beds_.push_back(std::move(bed));
+    }
+    return {};
+  }
+
+  void make_cases() {
+    uint64_t seed = 1;
+    for (const Bed& bed : beds_) {
+      for (const int depth : arguments_.depths) {
+        for (const Operation operation : {Operation::kRead, Operation::kUpdate}) {
+          groups_.push_back({bed.threads, depth, operation});
+          std::vector<LoadCase> cases;
+          for (const Target& target : bed.targets) {
+            cases.push_back(
+                {.target = &target,
+                 .connections = arguments_.connections,
+                 .depth = depth,
+                 .threads = bed.threads,
+                 .sources = uniform_requests(operation, static_cast<uint64_t>(arguments_.records),
+                                             seed += 1000),
+                 .objects = &objects_,
+                 .duration = std::chrono::milliseconds(arguments_.round_ms)});
+          }
+          cases_.push_back(std::move(cases));
+        }
+      }
+    }
+  }
+
+  // Of one thread: more threads make the same calls.
+  Result<> count_system_calls() {
+    fmt::print(stderr, "system calls\n");
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].threads != groups_.front().threads) continue;
+      for (const LoadCase& c : cases_[g]) {
+        if (was_interrupted()) return cli::fail("interrupted");
+        auto row = count_system_calls(groups_[g], c);
+        if (!row) {
+          report_.notes.push_back("Without system calls: " + row.error() + ".");
+          return {};
+        }
+        calls_.push_back(std::move(*row));
+      }
+    }
+    return {};
+  }
+
+  Result<CallRow> count_system_calls(const Group& group, LoadCase c) const {
+    CallRow row{.target = c.target->name, .group = group, .front = {}, .back = {}};
+    auto front = SystemCallCount::start(c.target->front);
+    if (!front) return std::unexpected(front.error());
+    std::optional<SystemCallCount> back;
+    if (!c.target->back.empty()) {
+      auto started = SystemCallCount::start(c.target->back);
+      if (!started) return std::unexpected(started.error());
+      back.emplace(std::move(*started));
+    }
+    c.sum = {};
+    if (auto done = measure_round(c); !done) return std::unexpected(done.error());
+    row.operations = c.sum.operations;
+    auto calls = front->stop();
+    if (!calls) return std::unexpected(calls.error());
+    row.front = std::move(*calls);
+    if (back) {
+      calls = back->stop();
+      if (!calls) return std::unexpected(calls.error());
+      row.back = std::move(*calls);
+    }
+    return row;
+  }
+
+  Report report() {
+    report_.json["bench"] = "small";
+    report_.json["object_bytes"] = objects_.object_bytes();
+    report_.json["connections"] = arguments_.connections;
+    report_.json["nodes"] = arguments_.nodes;
+    report_rates();
+    if (!calls_.empty()) report_calls();
+    add_goals();
+    return std::move(report_);
+  }
+
+  void report_rates() {
+    Table table{
+        .text = fmt::format(
+            "{} objects over {} connections, {} nodes: requests a second, median of {} rounds\n"
+            "(quartiles); x is the ratio to memcached in the same round, then the median. CPU is\n"
+            "processor time per request of what clients talk to, and of the nodes behind it.",
+            size_text(objects_.object_bytes()), arguments_.connections, arguments_.nodes,
+            arguments_.rounds),
+        .header = {"request", "threads", "depth", "server", "per second", "x", "p50 us", "p99 us",
+                   "CPU us", "nodes' CPU us"},
+        .rows = {}};
+    Json rows = Json::array();
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const Group& group = groups_[g];
+      for (const LoadCase& c : cases_[g]) {
+        const double ratio = paired_ratio(c.per_second, cases_[g].front().per_second);
+        const Histogram& latency = c.sum.of(group.operation);
+        table.rows.push_back({group.verb(), std::to_string(group.threads),
+                              std::to_string(group.depth), c.target->name, cell_of(c.per_second),
+                              ratio_text(ratio), fmt::format("{:.0f}", latency.quantile_us(0.5)),
+                              fmt::format("{:.0f}", latency.quantile_us(0.99)),
+                              fmt::format("{:.1f}", c.front_cpu_us()),
+                              fmt::format("{:.1f}", c.back_cpu_us())});
+        rows.push_back({{"request", group.verb()},
+                        {"threads", group.threads},
+                        {"depth", group.depth},
+                        {"server", c.target->name},
+                        {"per_second", json_of(c.per_second)},
+                        {"over_memcached", ratio},
+                        {"p50_us", latency.quantile_us(0.5)},
+                        {"p99_us", latency.quantile_us(0.99)},
+                        {"front_cpu_us", c.front_cpu_us()},
+                        {"back_cpu_us", c.back_cpu_us()}});
+      }
+    }
+    report_.tables.push_back(std::move(table));
+    report_.json["rates"] = std::move(rows);
+    add_charts();
+  }
+
+  void add_charts() {
+    for (const Operation operation : {Operation::kRead, Operation::kUpdate}) {
+      Chart chart{
+          .title = fmt::format("{} of {}, {} connections", Group{.operation = operation}.verb(),
+                               size_text(objects_.object_bytes()), arguments_.connections),
+          .x_label = "depth and threads",
+          .y_label = "requests a second, median, quartiles",
+          .categories = {},
+          .series = {}};
+      for (const Target& target : beds_.front().targets) {
+        chart.series.push_back({.name = target.name, .values = {}});
+      }
+      for (size_t g = 0; g < groups_.size(); ++g) {
+        if (groups_[g].operation != operation) continue;
+        chart.categories.push_back(
+            fmt::format("depth {}, {}t", groups_[g].depth, groups_[g].threads));
+        for (size_t i = 0; i < cases_[g].size(); ++i) {
+          chart.series[i].values.emplace_back(chart_value(cases_[g][i].per_second));
+        }
+      }
+      report_.charts.emplace_back(operation == Operation::kRead ? "small-get" : "small-set",
+                                  std::move(chart));
+    }
+  }
+
+  void report_calls() {
+    Table table{
+        .text = "System calls per request, counted by strace, which slows the servers down.",
+        .header = {"request", "depth", "server", "calls", "", "nodes' calls", ""},
+        .rows = {}};
+    Json rows = Json::array();
+    for (const CallRow& row : calls_) {
+      const double front = per_operation(row.front, row.operations);
+      const double back = per_operation(row.back, row.operations);
+      table.rows.push_back({row.group.verb(), std::to_string(row.group.depth), row.target,
+                            fmt::format("{:.2f}", front), calls_text(row.front, row.operations),
+                            fmt::format("{:.2f}", back), calls_text(row.back, row.operations)});
+      rows.push_back({{"request", row.group.verb()},
+                      {"depth", row.group.depth},
+                      {"server", row.target},
+                      {"operations", row.operations},
+                      {"front_calls", row.front},
+                      {"back_calls", row.back},
+                      {"front_calls_per_operation", front},
+                      {"back_calls_per_operation", back}});
+    }
+    report_.tables.push_back(std::move(table));
+    report_.json["system_calls"] = std::move(rows);
+  }
+
+  void add_goals() {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto& cases = cases_[g];
+      const bool get = groups_[g].operation == Operation::kRead;
+      const LoadCase* twemproxy = nullptr;
+      for (const LoadCase& c : cases) {
+        if (c.target->name == "twemproxy") twemproxy = &c;
+        if (!c.target->name.starts_with("elastripe")) continue;
+        const bool three = c.target->name.find('3') != std::string::npos;
+        const std::string what = fmt::format("{}: {}", groups_[g].text(), c.target->name);
+        RatioGoal goal{.text = what + " / memcached",
+                       .at_least = true,
+                       .bound = 0.6,
+                       .stretch = 0.8,
+                       .measured = paired_ratio(c.per_second, cases.front().per_second)};
+        if (!get) {
+          goal.bound = three ? 0.25 : 0.35;
+          goal.stretch = three ? std::nullopt : std::optional(0.5);
+        }
+        report_.goals.push_back(std::move(goal));
+        if (get && twemproxy != nullptr) {
+          report_.goals.push_back({.text = what + " / twemproxy",
+                                   .at_least = true,
+                                   .bound = 1,
+                                   .stretch = std::nullopt,
+                                   .measured = paired_ratio(c.per_second, twemproxy->per_second)});
+        }
+      }
+    }
+  }
+
+  const Arguments& arguments_;
+  const ObjectBytes objects_;
+  std::unique_ptr<Testbed> testbed_;
+  std::vector<Bed> beds_;
+  std::vector<Group> groups_;
+  std::vector<std::vector<LoadCase>> cases_;  // by group
+  std::vector<CallRow> calls_;
+  Report report_;
+};
+
+Result<> run(Arguments arguments, bool as_json) {
+  if (arguments.quick) {
+    arguments.rounds = 2;
+    arguments.round_ms = 50;
+    arguments.records = 200;
+  }
+  const auto bytes = parse_size(arguments.size);
+  if (!bytes) return std::unexpected(bytes.error());
+  watch_interrupts();
+  raise_file_limit();
+  auto report = SmallBench(arguments, *bytes).run();
+  if (!report) return std::unexpected(report.error());
+  return publish(std::move(*report), arguments.output, as_json);
+}
+
+}  // namespace
+
+void add_small_bench_command(CLI::App& bench, cli::Globals& globals) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = bench.add_subcommand(
+      "small", "Small GETs and SETs over many connections, beside memcached and twemproxy");
+  command->add_option("--connections", arguments->connections, "Connections of clients")
+      ->check(CLI::Range(1, 4000))
+      ->capture_default_str();
+  command->add_option("--depth", arguments->depths, "Requests in flight on each connection")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--threads", arguments->threads,
+                   "Threads of the proxy, of memcached, and of the load")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--copies", arguments->copies, "Copies that the cluster keeps")
+      ->delimiter(',')
+      ->check(CLI::Range(2, 5))
+      ->capture_default_str();
+  command->add_option("--size", arguments->size, "Of the objects")->capture_default_str();
+  command->add_option("--nodes", arguments->nodes, "Nodes of each cluster, and behind twemproxy")
+      ->check(CLI::Range(2, 100))
+      ->capture_default_str();
+  command->add_option("--records", arguments->records, "Objects, all equally likely")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  command->add_option("--rounds", arguments->rounds, "Rounds, in which all take turns")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--round-ms", arguments->round_ms, "Length of one load")
+      ->check(CLI::Range(10, 60'000))
+      ->capture_default_str();
+  command->add_flag("--no-system-calls", arguments->no_system_calls, "Without strace");
+  command->add_flag("--quick", arguments->quick, "A few seconds: to see that it works");
+  add_output_options(*command, arguments->output);
+  command->callback([arguments, &bench, &globals] {
+    refuse_options_of(bench);
+    report(globals, run(*arguments, globals.json));
+  });
+}
+
+}  // namespace elastripe::bench

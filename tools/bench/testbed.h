@@ -1,0 +1,71 @@
+// The servers that a benchmark compares, all on loopback and ended with the scope: clusters of
+// ours, and their peers: plain memcached, twemproxy (nutcracker) in front of plain memcached, and
+// Redis with a replica. Each is a Target that clients talk to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/bench/temporary_cluster.h"
+
+namespace elastripe::bench {
+
+struct Target {
+  std::string name;
+  std::string host = "127.0.0.1";
+  uint16_t port = 0;
+  std::string key_prefix;
+  std::vector<pid_t> front;  // what clients are connected to
+  std::vector<pid_t> back;   // what is behind it
+};
+
+// The program as a file, or nothing: of PATH and of the directories of system programs.
+std::filesystem::path find_program(const std::string& name);
+
+class Testbed {
+ public:
+  // Takes ports from `first_port` on, those that are free.
+  static cli::Result<std::unique_ptr<Testbed>> create(int first_port);
+  ~Testbed();
+  Testbed(const Testbed&) = delete;
+  Testbed& operator=(const Testbed&) = delete;
+
+  // The node server without the engine: memcached 1.6.18, built as the nodes are.
+  cli::Result<Target> start_memcached(int threads, int memory_mb);
+
+  // One twemproxy before `nodes` memcacheds of one thread, by ketama. Needs nutcracker.
+  cli::Result<Target> start_twemproxy(int nodes, int memory_mb);
+
+  // A primary with one replica that is in sync; persistence is off. Needs redis-server.
+  cli::Result<Target> start_redis(int memory_mb);
+
+  struct Cluster {
+    Target target;
+    TemporaryCluster* processes = nullptr;  // of the testbed
+  };
+  // A cluster of ours; the port of the settings is chosen here. What is overwritten leaves its
+  // nodes after a second, so that long runs do not fill them.
+  cli::Result<Cluster> start_cluster(std::string name, cli::ClusterSettings settings);
+
+ private:
+  Testbed(std::filesystem::path dir, int first_port)
+      : dir_(std::move(dir)), next_port_(first_port) {}
+
+  // The first of `count` free ports in a row.
+  cli::Result<int> take_ports(int count);
+  // Starts a server that listens on the port, and waits until it accepts.
+  cli::Result<pid_t> start_server(const std::string& name, int port,
+                                  const std::vector<std::string>& argv);
+
+  std::filesystem::path dir_;
+  int next_port_;
+  std::vector<cli::ProcessId> servers_;  // but those of the clusters
+  std::vector<std::unique_ptr<TemporaryCluster>> clusters_;
+};
+
+}  // namespace elastripe::bench
