@@ -9,10 +9,14 @@
 #include <thread>
 
 #include "coding/scheme.h"
+#include "tools/bench/crossover_bench.h"
+#include "tools/bench/degraded_bench.h"
 #include "tools/bench/interrupt.h"
+#include "tools/bench/large_bench.h"
 #include "tools/bench/latency.h"
 #include "tools/bench/object_bytes.h"
 #include "tools/bench/report.h"
+#include "tools/bench/scaling_bench.h"
 #include "tools/bench/servers.h"
 #include "tools/bench/small_bench.h"
 #include "tools/bench/statistics.h"
@@ -205,6 +209,10 @@ void add_bench_command(CLI::App& app, cli::Globals& globals) {
       ->capture_default_str();
   command->add_option("--output", arguments->output, "Also writes the JSON to this file");
   add_small_bench_command(*command, globals);
+  add_large_bench_command(*command, globals);
+  add_degraded_bench_command(*command, globals);
+  add_crossover_bench_command(*command, globals);
+  add_scaling_bench_command(*command, globals);
   add_transition_bench_command(*command, globals);
   command->callback([arguments, command, &globals] {
     if (!command->get_subcommands().empty()) return;

@@ -1,7 +1,6 @@
 #include "tools/bench/load_rounds.h"
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 
 #include "tools/bench/interrupt.h"
@@ -11,11 +10,6 @@ namespace elastripe::bench {
 namespace {
 
 constexpr std::chrono::milliseconds kWarmUp{200};
-
-double seconds_of(const std::vector<pid_t>& processes) {
-  return std::accumulate(processes.begin(), processes.end(), 0.0,
-                         [](double sum, pid_t pid) { return sum + process_seconds(pid); });
-}
 
 }  // namespace
 
@@ -30,12 +24,12 @@ LoadSettings load_settings(const LoadCase& c) {
 }
 
 cli::Result<> measure_round(LoadCase& c) {
-  const double front = seconds_of(c.target->front);
-  const double back = seconds_of(c.target->back);
+  const double front = process_seconds(c.target->front);
+  const double back = process_seconds(c.target->back);
   const auto result = run_load(load_settings(c), *c.objects, c.sources);
   if (!result) return cli::fail("{}: {}", c.target->name, result.error());
-  c.front_cpu_seconds += seconds_of(c.target->front) - front;
-  c.back_cpu_seconds += seconds_of(c.target->back) - back;
+  c.front_cpu_seconds += process_seconds(c.target->front) - front;
+  c.back_cpu_seconds += process_seconds(c.target->back) - back;
   c.sum.add(*result);
   c.per_second.push_back(result->per_second());
   return {};

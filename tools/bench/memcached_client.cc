@@ -6,10 +6,11 @@ namespace elastripe::bench {
 
 using cli::Result;
 
-Result<MemcachedClient> MemcachedClient::connect(const std::string& host, uint16_t port) {
+Result<std::unique_ptr<MemcachedClient>> MemcachedClient::connect(const std::string& host,
+                                                                  uint16_t port) {
   auto socket = BlockingSocket::connect(host, port);
   if (!socket) return std::unexpected(socket.error());
-  return MemcachedClient(std::move(*socket));
+  return std::unique_ptr<MemcachedClient>(new MemcachedClient(std::move(*socket)));
 }
 
 Result<> MemcachedClient::put(std::string_view key, std::string_view value) {

@@ -7,17 +7,18 @@
 #include <string_view>
 
 #include "tools/bench/blocking_socket.h"
+#include "tools/bench/object_client.h"
 #include "tools/cli/result.h"
 
 namespace elastripe::bench {
 
-class MemcachedClient {
+class MemcachedClient : public ObjectClient {
  public:
-  static cli::Result<MemcachedClient> connect(const std::string& host, uint16_t port);
+  static cli::Result<std::unique_ptr<MemcachedClient>> connect(const std::string& host,
+                                                               uint16_t port);
 
-  cli::Result<> put(std::string_view key, std::string_view value);
-  // Into `value`, whose room is used again. An object that is not there is an error.
-  cli::Result<> get(std::string_view key, std::string& value);
+  cli::Result<> put(std::string_view key, std::string_view value) override;
+  cli::Result<> get(std::string_view key, std::string& value) override;
 
  private:
   explicit MemcachedClient(BlockingSocket socket) : socket_(std::move(socket)) {}

@@ -1,5 +1,6 @@
 #include "tools/bench/processor_time.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -40,7 +41,17 @@ std::map<pid_t, double> thread_seconds(pid_t process) {
 }
 
 double process_seconds(pid_t process) {
-  return seconds_of("/proc/" + std::to_string(process) + "/stat");
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(process, &clock) != 0) return 0;
+  if (::clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double process_seconds(const std::vector<pid_t>& processes) {
+  double sum = 0;
+  for (const pid_t process : processes) sum += process_seconds(process);
+  return sum;
 }
 
 double idle_seconds() {

@@ -1,16 +1,20 @@
-// What processes use of the processors, from /proc.
+// What processes use of the processors.
 #pragma once
 
 #include <sys/types.h>
 
 #include <map>
+#include <vector>
 
 namespace elastripe::bench {
 
 // Seconds of processor time of each thread of a process, by thread; those that ended are not there.
 std::map<pid_t, double> thread_seconds(pid_t process);
 
+// Of a process and all its threads, to the nanosecond; 0 if it is gone.
 double process_seconds(pid_t process);
+// The sum of them.
+double process_seconds(const std::vector<pid_t>& processes);
 
 // Seconds that the machine's processors had nothing to do, all together, since it was started.
 double idle_seconds();

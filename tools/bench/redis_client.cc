@@ -6,10 +6,10 @@ namespace elastripe::bench {
 
 using cli::Result;
 
-Result<RedisClient> RedisClient::connect(const std::string& host, uint16_t port) {
+Result<std::unique_ptr<RedisClient>> RedisClient::connect(const std::string& host, uint16_t port) {
   auto socket = BlockingSocket::connect(host, port);
   if (!socket) return std::unexpected(socket.error());
-  return RedisClient(std::move(*socket));
+  return std::unique_ptr<RedisClient>(new RedisClient(std::move(*socket)));
 }
 
 Result<> RedisClient::put(std::string_view key, std::string_view value) {

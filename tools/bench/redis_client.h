@@ -6,18 +6,18 @@
 #include <string_view>
 
 #include "tools/bench/blocking_socket.h"
+#include "tools/bench/object_client.h"
 #include "tools/cli/result.h"
 
 namespace elastripe::bench {
 
-class RedisClient {
+class RedisClient : public ObjectClient {
  public:
-  static cli::Result<RedisClient> connect(const std::string& host, uint16_t port);
+  static cli::Result<std::unique_ptr<RedisClient>> connect(const std::string& host, uint16_t port);
 
   // SET and WAIT 1 in one go: returns when primary and replica have the value.
-  cli::Result<> put(std::string_view key, std::string_view value);
-  // Into `value`, whose room is used again.
-  cli::Result<> get(std::string_view key, std::string& value);
+  cli::Result<> put(std::string_view key, std::string_view value) override;
+  cli::Result<> get(std::string_view key, std::string& value) override;
   cli::Result<std::string> info(std::string_view section);
 
  private:

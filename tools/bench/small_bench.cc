@@ -102,18 +102,20 @@ class SmallBench {
   // The targets of one number of threads.
   struct Bed {
     int threads = 1;
-    std::vector<Target> targets;  // memcached first
+    std::vector<Target> targets;  // memcached first, clusters last
+    std::vector<int> copies;      // of each target; 1 of peers
   };
 
   Result<> start() {
     const auto twemproxy = testbed_->start_twemproxy(arguments_.nodes, kMemoryMb);
     if (!twemproxy) report_.notes.push_back("Without twemproxy: " + twemproxy.error() + ".");
     for (const int threads : arguments_.threads) {
-      Bed bed{.threads = threads, .targets = {}};
+      Bed bed{.threads = threads, .targets = {}, .copies = {}};
       const auto memcached = testbed_->start_memcached(threads, kMemoryMb);
       if (!memcached) return std::unexpected(memcached.error());
       bed.targets.push_back(*memcached);
       if (twemproxy) bed.targets.push_back(*twemproxy);
+      bed.copies.resize(bed.targets.size(), 1);
       for (const int copies : arguments_.copies) {
         cli::ClusterSettings settings;
         settings.nodes = arguments_.nodes;
@@ -124,6 +126,7 @@ class SmallBench {
             testbed_->start_cluster(fmt::format("elastripe, {} copies", copies), settings);
         if (!cluster) return std::unexpected(cluster.error());
         bed.targets.push_back(std::move(cluster->target));
+        bed.copies.push_back(copies);
       }
       for (const Target& target : bed.targets) {
         const LoadSettings settings{.port = target.port, .key_prefix = {}, .duration = {}};
@@ -304,32 +307,28 @@ class SmallBench {
   }
 
   void add_goals() {
+    const std::vector<int>& copies = beds_.front().copies;  // the same of all
+    const auto twemproxy = std::ranges::find(beds_.front().targets, "twemproxy", &Target::name);
     for (size_t g = 0; g < groups_.size(); ++g) {
       const auto& cases = cases_[g];
-      const bool get = groups_[g].operation == Operation::kRead;
-      const LoadCase* twemproxy = nullptr;
-      for (const LoadCase& c : cases) {
-        if (c.target->name == "twemproxy") twemproxy = &c;
-        if (!c.target->name.starts_with("elastripe")) continue;
-        const bool three = c.target->name.find('3') != std::string::npos;
-        const std::string what = fmt::format("{}: {}", groups_[g].text(), c.target->name);
-        RatioGoal goal{.text = what + " / memcached",
-                       .at_least = true,
-                       .bound = 0.6,
-                       .stretch = 0.8,
-                       .measured = paired_ratio(c.per_second, cases.front().per_second)};
-        if (!get) {
-          goal.bound = three ? 0.25 : 0.35;
-          goal.stretch = three ? std::nullopt : std::optional(0.5);
-        }
-        report_.goals.push_back(std::move(goal));
-        if (get && twemproxy != nullptr) {
-          report_.goals.push_back({.text = what + " / twemproxy",
+      for (size_t i = 0; i < cases.size(); ++i) {
+        if (copies[i] == 1) continue;
+        const auto add = [&](const LoadCase& base, double bound, std::optional<double> stretch) {
+          report_.goals.push_back({.text = fmt::format("{}: {} / {}", groups_[g].text(),
+                                                       cases[i].target->name, base.target->name),
                                    .at_least = true,
-                                   .bound = 1,
-                                   .stretch = std::nullopt,
-                                   .measured = paired_ratio(c.per_second, twemproxy->per_second)});
+                                   .bound = bound,
+                                   .stretch = stretch,
+                                   .measured = paired_ratio(cases[i].per_second, base.per_second)});
+        };
+        if (groups_[g].operation == Operation::kUpdate) {
+          if (copies[i] == 2) add(cases.front(), 0.35, 0.5);
+          if (copies[i] == 3) add(cases.front(), 0.25, std::nullopt);
+          continue;
         }
+        add(cases.front(), 0.6, 0.8);
+        if (twemproxy == beds_.front().targets.end()) continue;
+        add(cases[static_cast<size_t>(twemproxy - beds_.front().targets.begin())], 1, std::nullopt);
       }
     }
   }

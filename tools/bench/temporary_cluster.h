@@ -22,6 +22,9 @@ class TemporaryCluster {
   const std::filesystem::path& dir() const { return cluster_.dir(); }
   const cli::ClusterSettings& settings() const { return cluster_.settings(); }
   const cli::LocalCluster& processes() const { return cluster_; }
+  // SIGKILL; returns when they are gone.
+  cli::Result<> kill(const std::vector<std::string>& names) { return cluster_.kill(names); }
+
   uint16_t proxy_port() const { return static_cast<uint16_t>(settings().port); }
   uint16_t node_port(int node) const { return static_cast<uint16_t>(settings().port + 1 + node); }
 

@@ -19,6 +19,7 @@ using cli::Result;
 using std::chrono::seconds;
 
 constexpr const char* kLoopback = "127.0.0.1";
+constexpr int kLargestItemMb = 128;  // memcached wants at least twice that memory
 constexpr seconds kServerStart{10};
 constexpr seconds kReplicaSync{30};
 constexpr seconds kServerEnd{10};
@@ -94,8 +95,9 @@ Result<Target> Testbed::start_memcached(int threads, int memory_mb) {
   const auto pid =
       start_server("memcached", *port,
                    {*bin / "elastripe-node", "--plain", "-p", std::to_string(*port), "-U", "0",
-                    "-l", kLoopback, "-m", std::to_string(memory_mb), "-I", "128m", "-c", "8192",
-                    "-t", std::to_string(threads), "-u", "root"});
+                    "-l", kLoopback, "-m", std::to_string(std::max(memory_mb, 2 * kLargestItemMb)),
+                    "-I", fmt::format("{}m", kLargestItemMb), "-c", "8192", "-t",
+                    std::to_string(threads), "-u", "root"});
   if (!pid) return std::unexpected(pid.error());
   return Target{.name = "memcached",
                 .port = static_cast<uint16_t>(*port),
@@ -177,7 +179,7 @@ Result<Target> Testbed::start_redis(int memory_mb) {
   auto client = RedisClient::connect(kLoopback, static_cast<uint16_t>(*port));
   if (!client) return std::unexpected(client.error());
   const auto in_sync = [&] {
-    const auto info = client->info("replication");
+    const auto info = (*client)->info("replication");
     return info && info->find("state=online") != std::string::npos;
   };
   if (!cli::wait_until(in_sync, kReplicaSync)) return cli::fail("the Redis replica does not sync");
