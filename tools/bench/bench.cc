@@ -22,6 +22,7 @@
 #include "tools/bench/statistics.h"
 #include "tools/bench/transition_bench.h"
 #include "tools/bench/units.h"
+#include "tools/bench/ycsb_bench.h"
 
 namespace elastripe::bench {
 namespace {
@@ -213,6 +214,7 @@ void add_bench_command(CLI::App& app, cli::Globals& globals) {
   add_degraded_bench_command(*command, globals);
   add_crossover_bench_command(*command, globals);
   add_scaling_bench_command(*command, globals);
+  add_ycsb_bench_command(*command, globals);
   add_transition_bench_command(*command, globals);
   command->callback([arguments, command, &globals] {
     if (!command->get_subcommands().empty()) return;
