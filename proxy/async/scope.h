@@ -44,7 +44,7 @@ class Scope {
  private:
   // Fire-and-forget frame that destroys itself when the flow is done.
   struct Detached {
-    struct promise_type {
+    struct promise_type : PooledFrame {
       Detached get_return_object() const noexcept { return {}; }
       std::suspend_never initial_suspend() const noexcept { return {}; }
       std::suspend_never final_suspend() const noexcept { return {}; }

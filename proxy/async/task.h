@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "proxy/async/frame_pool.h"
 #include "proxy/base/check.h"
 
 namespace elastripe {
@@ -29,7 +30,7 @@ struct FinalAwaiter {
   void await_resume() const noexcept {}
 };
 
-struct PromiseBase {
+struct PromiseBase : PooledFrame {
   std::coroutine_handle<> awaiter;
 
   std::suspend_always initial_suspend() const noexcept { return {}; }

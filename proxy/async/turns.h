@@ -2,7 +2,7 @@
 #pragma once
 
 #include <coroutine>
-#include <deque>
+#include <list>
 #include <utility>
 
 #include "proxy/base/check.h"
@@ -79,7 +79,7 @@ class Turns {
     serving_ = false;
   }
 
-  std::deque<Place> places_;  // tickets point into it: it changes at its ends only
+  std::list<Place> places_;  // tickets point into it
   bool serving_ = false;
 };
 

@@ -25,7 +25,7 @@ struct Join {
 };
 
 struct Runner {
-  struct promise_type {
+  struct promise_type : PooledFrame {
     Runner get_return_object() const noexcept { return {}; }
     std::suspend_never initial_suspend() const noexcept { return {}; }
     std::suspend_never final_suspend() const noexcept { return {}; }

@@ -31,6 +31,14 @@ Buffer Buffer::copy_of(ByteView bytes, std::shared_ptr<const void> with) {
   return buffer;
 }
 
+Buffer Buffer::sharing(std::shared_ptr<const void> owner, ByteView bytes) {
+  Buffer buffer;
+  buffer.data_ = const_cast<std::byte*>(bytes.data());
+  buffer.size_ = bytes.size();
+  buffer.block_ = std::shared_ptr<std::byte[]>(std::const_pointer_cast<void>(std::move(owner)), buffer.data_);
+  return buffer;
+}
+
 Buffer Buffer::slice(size_t offset, size_t length) const {
   CHECK(offset <= size_ && length <= size_ - offset, "slice {}+{} of {} bytes", offset, length,
         size_);

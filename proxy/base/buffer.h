@@ -25,6 +25,8 @@ class Buffer {
   // `with` lives as long as the block: what its bytes were taken from.
   static Buffer allocate(size_t size, std::shared_ptr<const void> with);
   static Buffer copy_of(ByteView bytes, std::shared_ptr<const void> with = nullptr);
+  // Bytes of something else, which lives as long as the buffer; they are not to be written.
+  static Buffer sharing(std::shared_ptr<const void> owner, ByteView bytes);
   static Buffer copy_of(std::string_view text) { return copy_of(as_bytes(text)); }
 
   size_t size() const { return size_; }

@@ -222,7 +222,12 @@ Task<Result<Buffer>> ObjectRead::take_inline() {
   }
   given_ = range_.length;
   const auto bytes = as_bytes(record_->content.value).subspan(range_.offset, range_.length);
-  co_return Buffer::copy_of(bytes, std::move(hold));
+  struct InlineBytes {
+    RecordPtr record;
+    MemoryHold hold;
+  };
+  co_return Buffer::sharing(
+      std::make_shared<const InlineBytes>(InlineBytes{record_, std::move(hold)}), bytes);
 }
 
 Task<Result<MemoryHold>> ObjectRead::wait_for_memory(uint64_t bytes) {

@@ -228,15 +228,15 @@ struct KeyAnswer {
 };
 using KeyResult = OneShot<KeyAnswer>;
 
+Task<Result<ReadOutcome>> read_value(Retrieval& retrieval, KeyReply& reply) {
+  ObjectOps& ops = retrieval.run.context.ops;
+  if (retrieval.touching) return ops.touch_and_get(reply.key(), retrieval.exptime, reply);
+  return ops.get(reply.key(), reply, ByteRange{});
+}
+
 Task<void> read_key(Retrieval& retrieval, size_t index, KeyResult& result) {
   KeyReply reply(retrieval, index);
-  ObjectOps& ops = retrieval.run.context.ops;
-  Result<ReadOutcome> outcome;
-  if (retrieval.touching) {
-    outcome = co_await ops.touch_and_get(reply.key(), retrieval.exptime, reply);
-  } else {
-    outcome = co_await ops.get(reply.key(), reply, ByteRange{});
-  }
+  Result<ReadOutcome> outcome = co_await read_value(retrieval, reply);
   result.set({std::move(outcome), reply.take()});
 }
 
@@ -265,6 +265,13 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
       .place = run.client.reads().take()};
   const auto& keys = command.keys;
   run.status = CommandStatus::kMiss;
+  if (keys.size() == 1) {
+    KeyReply reply(retrieval, 0);
+    Result<ReadOutcome> outcome = co_await read_value(retrieval, reply);
+    take_answer(retrieval, {std::move(outcome), reply.take()});
+    if (!retrieval.failed) memcache::compose_line(run.output, replies::kEnd);
+    co_return;
+  }
   std::deque<KeyResult> results;  // of the keys that are being read
   Scope reads;
   size_t asked = 0;
