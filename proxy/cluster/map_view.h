@@ -1,7 +1,8 @@
-// MapView: what the decider tells all workers: the map that this proxy serves under, and how full
-// the nodes are. Immutable snapshots.
+// MapView: what all workers know in common: the map that this proxy serves under, and how full the
+// nodes are.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +14,48 @@
 
 namespace elastripe {
 
+// Room for new records at the nodes, by node id: what each told last, in a heartbeat or in any
+// reply to a commit, and what is on its way there from this proxy. Any thread.
+class NodeRooms {
+ public:
+  explicit NodeRooms(size_t nodes) : rooms_(nodes) {}
+
+  size_t size() const { return rooms_.size(); }
+  // Nothing is known: no limit.
+  uint64_t free_bytes(node::NodeId id) const {
+    return id < rooms_.size() ? rooms_[id].free_bytes.load(std::memory_order_relaxed) : UINT64_MAX;
+  }
+  // All workers look at this, and most replies bring no news.
+  void note_free_bytes(node::NodeId id, uint64_t bytes) const {
+    if (id < rooms_.size() && free_bytes(id) != bytes) {
+      rooms_[id].free_bytes.store(bytes, std::memory_order_relaxed);
+    }
+  }
+
+  // False if there is no room beside what is on its way. Else, until leave(), it counts.
+  bool enter(node::NodeId id, uint64_t bytes) const {
+    if (id >= rooms_.size()) return true;
+    const uint64_t others = rooms_[id].coming_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    const uint64_t free = free_bytes(id);
+    if (free > others && free - others > bytes) return true;
+    leave(id, bytes);
+    return false;
+  }
+  void leave(node::NodeId id, uint64_t bytes) const {
+    if (id < rooms_.size()) {
+      rooms_[id].coming_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  struct alignas(64) Room {
+    std::atomic<uint64_t> free_bytes = UINT64_MAX;
+    std::atomic<uint64_t> coming_bytes = 0;
+  };
+  mutable std::vector<Room> rooms_;
+};
+using NodeRoomsPtr = std::shared_ptr<const NodeRooms>;
+
 // Set by the decider's thread, read by all. Empty until the first map is served, and again while
 // the proxy may not serve: between maps, or once it is deposed.
 class MapView {
@@ -21,14 +64,10 @@ class MapView {
   node::MapPtr current() const { return map_.load(); }
   std::string reason() const { return *reason_.load(); }
 
-  // What the nodes told last that new data can still take, by node id. A moment old, so nodes keep
-  // a reserve. Nothing is known: no limit.
-  uint64_t free_bytes(node::NodeId id) const {
-    const auto known = free_bytes_.load();
-    return known == nullptr || id >= known->size() ? UINT64_MAX : (*known)[id];
-  }
-  void note_free_bytes(std::vector<uint64_t> by_node) {
-    free_bytes_.store(std::make_shared<const std::vector<uint64_t>>(std::move(by_node)));
+  NodeRoomsPtr rooms() const { return rooms_.load(); }
+  // There are so many nodes; what was known of their rooms is forgotten if that is news.
+  void expect_nodes(size_t count) {
+    if (rooms()->size() != count) rooms_.store(std::make_shared<const NodeRooms>(count));
   }
 
   void serve(node::MapPtr map) { map_.store(std::move(map)); }
@@ -39,7 +78,7 @@ class MapView {
 
  private:
   Published<node::ClusterMap> map_;
-  Published<std::vector<uint64_t>> free_bytes_;
+  Published<NodeRooms> rooms_{std::make_shared<const NodeRooms>(0)};
   Published<std::string> reason_{
       std::make_shared<const std::string>("starting: no cluster map yet")};
 };

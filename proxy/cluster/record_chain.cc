@@ -102,7 +102,7 @@ Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from
   co_return result;
 }
 
-Task<Result<void>> store_record(NodeClient& nodes, MapPtr map, NodeId to,
+Task<Result<void>> store_record(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, NodeId to,
                                 node::RecordStoreRequest message, Buffer record,
                                 TimePoint deadline) {
   NodeRequest request = make_request(Opcode::kRecordStore, message);
@@ -110,12 +110,13 @@ Task<Result<void>> store_record(NodeClient& nodes, MapPtr map, NodeId to,
   request.keep.push_back(std::move(record));
   auto reply = co_await nodes.call(to, stamp_for(*map, to), std::move(request), deadline);
   if (!reply) co_return fail(reply.error());
+  rooms->note_free_bytes(to, reply->header.free_bytes);
   if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
   co_return Result<void>{};
 }
 
-Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, std::string record,
-                             bool revive, TimePoint deadline) {
+Task<Result<void>> push_down(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, std::string key,
+                             std::string record, bool revive, TimePoint deadline) {
   const Chain chain = chain_of(*map, key);
   node::RecordStoreRequest message;
   message.m = map->max_parities;
@@ -126,7 +127,7 @@ Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, std
   if (chain.nodes.size() > 2) {
     std::vector<Task<Result<void>>> middles;
     for (size_t i = 1; i + 1 < chain.nodes.size(); ++i) {
-      middles.push_back(store_record(nodes, map, chain.nodes[i], message, bytes, deadline));
+      middles.push_back(store_record(nodes, rooms, map, chain.nodes[i], message, bytes, deadline));
     }
     for (auto& stored : co_await when_all(std::move(middles))) {
       if (!stored) co_return fail(stored.error());
@@ -134,7 +135,7 @@ Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, std
   }
   if (chain.nodes.size() > 1) {
     fail_point(FailPoint::kMiddlesStored);
-    co_return co_await store_record(nodes, map, chain.tail(), message, bytes, deadline);
+    co_return co_await store_record(nodes, rooms, map, chain.tail(), message, bytes, deadline);
   }
   co_return Result<void>{};
 }

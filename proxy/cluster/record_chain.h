@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/cluster/map_view.h"
 #include "proxy/cluster/node_client.h"
 #include "proxy/cluster/record_cache.h"
 
@@ -40,11 +41,11 @@ Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from
 // Stores an encoded record at the middles, then at the tail (store-if-greater, so any proxy may do
 // it, at any time, again). `revive`: see RecordStoreRequest. After an error it is unknown which of
 // them have it.
-Task<Result<void>> push_down(NodeClient& nodes, MapPtr map, std::string key, std::string record,
-                             bool revive, TimePoint deadline);
+Task<Result<void>> push_down(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, std::string key,
+                             std::string record, bool revive, TimePoint deadline);
 
-// RECORD_STORE at one node.
-Task<Result<void>> store_record(NodeClient& nodes, MapPtr map, NodeId to,
+// RECORD_STORE at one node. `rooms` learns how full it is now.
+Task<Result<void>> store_record(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, NodeId to,
                                 node::RecordStoreRequest request, Buffer record,
                                 TimePoint deadline);
 

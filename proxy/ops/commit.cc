@@ -50,17 +50,38 @@ NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit) {
 }
 
 // The head answers for its own memory only. A record that it commits and another home has no room
-// for would be stuck half-way, so new data is refused while any home is at its soft limit.
-Result<void> check_room(const OpsContext& ops, const Chain& chain, const Commit& commit) {
-  const bool adds = commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
-                    commit.mutation == Mutation::kPrepend;
-  for (const NodeId home : chain.nodes) {
-    if (adds && ops.map.free_bytes(home) <= commit.content.value.size()) {
-      return fail(ErrorCode::kNoSpace, "node {} is full", home);
-    }
+// for would be stuck half-way, so new data is refused while any home is at its soft limit, or will
+// be when all that is on its way there has arrived. A claim counts as on its way while it lives.
+class RoomClaim {
+ public:
+  explicit RoomClaim(NodeRoomsPtr rooms) : rooms_(std::move(rooms)) {}
+  RoomClaim(const RoomClaim&) = delete;
+  RoomClaim& operator=(const RoomClaim&) = delete;
+  ~RoomClaim() {
+    for (const NodeId home : homes_) rooms_->leave(home, bytes_);
   }
-  return {};
-}
+
+  Result<void> make(const Chain& chain, const Commit& commit) {
+    const bool adds = commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
+                      commit.mutation == Mutation::kPrepend;
+    if (!adds) return {};
+    bytes_ = commit.content.value.size() + kRecordBytes;
+    for (const NodeId home : chain.nodes) {
+      if (!rooms_->enter(home, bytes_)) {
+        return fail(ErrorCode::kNoSpace, "node {} is full", home);
+      }
+      homes_.push_back(home);
+    }
+    return {};
+  }
+
+ private:
+  static constexpr uint64_t kRecordBytes = 512;  // beside the value, about
+
+  NodeRoomsPtr rooms_;
+  uint64_t bytes_ = 0;
+  std::vector<NodeId> homes_;
+};
 
 // What an answer of the head means, with the record decoded.
 struct Answer {
@@ -194,8 +215,8 @@ Task<Result<Look>> look_at_head(OpsContext& ops, MapPtr map, bool is_newer, Comm
     const bool is_covered = !is_lost && covers(record.get(), commit.known_version);
     co_return Look{is_covered ? Verdict::kNeverCommits : Verdict::kForgotten, nullptr};
   }
-  auto pushed = co_await push_down(ops.nodes, map, commit.key, encoded(*record), kRevive,
-                                   call_deadline(ops, deadline));
+  auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, commit.key, encoded(*record),
+                                   kRevive, call_deadline(ops, deadline));
   if (pushed) co_return Look{Verdict::kCommitted, record};
   if (pushed.error().code == ErrorCode::kConflict) {
     co_await lift_above_floor(ops, map, commit.key, record, deadline);
@@ -265,7 +286,8 @@ Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, Record
 Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline) {
   if (auto homes = check_homes(ops, *map, commit.key); !homes) co_return fail(homes.error());
   const Chain chain = chain_of(*map, commit.key);
-  if (auto room = check_room(ops, chain, commit); !room) co_return fail(room.error());
+  RoomClaim claim(ops.map.rooms());
+  if (auto room = claim.make(chain, commit); !room) co_return fail(room.error());
   commit.attempt_id = ops.ids.next();
   if (mutant(Mutant::kAttemptIsTxid) && !commit.content.segments.empty()) {
     commit.attempt_id = commit.content.segments.front().data_txid;
@@ -291,6 +313,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
       }
       co_return co_await settle(ops, map, commit, reply.error(), deadline);
     }
+    ops.map.rooms()->note_free_bytes(chain.head(), reply->header.free_bytes);
     if (reply->status() == Status::kNotSynced) {
       // This copy was refused for good, so the same attempt may go again.
       auto synced = co_await sync_key(ops, map, commit.key, deadline);
@@ -314,14 +337,14 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
                              call_deadline(ops, deadline));
     }
     if (committed) fail_point(FailPoint::kHeadCommitted);
-    auto pushed = co_await push_down(ops.nodes, map, commit.key, answer->record_bytes, kRevive,
-                                     call_deadline(ops, deadline));
+    auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, commit.key,
+                                     answer->record_bytes, kRevive, call_deadline(ops, deadline));
     if (mutant(Mutant::kRestampEpoch)) {
       for (MapPtr tried = map; committed && !pushed; tried = ops.map.current()) {
         auto again = co_await before_retry(ops, tried, pushed.error(), deadline);
         if (!again || ops.map.current() == nullptr) break;
-        pushed = co_await push_down(ops.nodes, ops.map.current(), commit.key, answer->record_bytes,
-                                    kRevive, call_deadline(ops, deadline));
+        pushed = co_await push_down(ops.nodes, ops.map.rooms(), ops.map.current(), commit.key,
+                                    answer->record_bytes, kRevive, call_deadline(ops, deadline));
       }
     }
     if (pushed) {

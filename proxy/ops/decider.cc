@@ -85,14 +85,17 @@ void Decider::Impl::turn() {
 }
 
 void Decider::Impl::note_free_bytes() {
-  std::vector<uint64_t> by_node;
-  by_node.reserve(peers_.size());
-  for (const Peer& peer : peers_) {
-    // Who has not answered is unknown, not full: it may be served before the next turn corrects it.
-    const bool has_told = peer.report.verdict == Verdict::kAnswers;
-    by_node.push_back(has_told ? peer.free_bytes : UINT64_MAX);
+  ops_.map.expect_nodes(peers_.size());
+  const NodeRoomsPtr rooms = ops_.map.rooms();
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    Peer& peer = peers_[id];
+    if (peer.report.verdict != Verdict::kAnswers) {
+      // Unknown, not full: it may be served before the next turn corrects it.
+      rooms->note_free_bytes(static_cast<NodeId>(id), UINT64_MAX);
+    } else if (std::exchange(peer.told_free_bytes, false)) {
+      rooms->note_free_bytes(static_cast<NodeId>(id), peer.free_bytes);
+    }
   }
-  ops_.map.note_free_bytes(std::move(by_node));
 }
 
 MapRequest Decider::Impl::request() const {

@@ -12,6 +12,7 @@ struct Peer {
   NodeReport report;
   node::MapPtr found;  // the map that the node told, if any
   uint64_t free_bytes = 0;
+  bool told_free_bytes = false;  // since the workers were told
   node::NodeStatistics statistics;
 
   // Answers. Times are of this process.
@@ -60,6 +61,7 @@ struct Peer {
     report.verdict = Verdict::kAnswers;
     report.incarnation = header.incarnation;
     free_bytes = header.free_bytes;
+    told_free_bytes = true;
     // Replies may overtake each other, but a node's maps only go on.
     if (header.epoch.number >= report.epoch.number && header.epoch != report.epoch) {
       report.epoch = header.epoch;

@@ -62,8 +62,9 @@ Task<Result<void>> mark_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> h
 }
 
 // Store-if-greater on each of `homes`; the maximum of all sources is what stays.
-Task<Result<void>> store_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
-                             std::string key, Buffer record, TimePoint deadline) {
+Task<Result<void>> store_all(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map,
+                             std::vector<NodeId> homes, std::string key, Buffer record,
+                             TimePoint deadline) {
   node::RecordStoreRequest message;
   message.m = map->max_parities;
   message.sync = true;
@@ -71,7 +72,7 @@ Task<Result<void>> store_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> 
   std::vector<Task<Result<void>>> stores;
   stores.reserve(homes.size());
   for (const NodeId home : homes) {
-    stores.push_back(store_record(nodes, map, home, message, record, deadline));
+    stores.push_back(store_record(nodes, rooms, map, home, message, record, deadline));
   }
   for (auto& stored : co_await when_all(std::move(stores))) {
     // kConflict: the home is synced already, and has collected a newer tombstone of the key.
@@ -121,8 +122,8 @@ Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePo
   if (newest != nullptr) {
     std::string encoded;
     node::encode(*newest, encoded);
-    auto stored = co_await store_all(ops.nodes, map, chain.nodes, key, Buffer::copy_of(encoded),
-                                     call_deadline(ops, deadline));
+    auto stored = co_await store_all(ops.nodes, ops.map.rooms(), map, chain.nodes, key,
+                                     Buffer::copy_of(encoded), call_deadline(ops, deadline));
     if (!stored) co_return stored;
   }
   node::MarkSyncedRequest message = synced;
@@ -147,7 +148,7 @@ Task<Result<void>> push_scanned(OpsContext& ops, MapPtr map, NodeId source,
     return sync_key(ops, map, record.key, deadline);
   }
   std::erase(chain.nodes, source);
-  return store_all(ops.nodes, map, std::move(chain.nodes), record.key,
+  return store_all(ops.nodes, ops.map.rooms(), map, std::move(chain.nodes), record.key,
                    Buffer::copy_of(record.record), deadline);
 }
 

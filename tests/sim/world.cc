@@ -64,6 +64,15 @@ DeciderSettings decider_settings(const Scenario& scenario, const std::vector<std
   return settings;
 }
 
+// What the decider knows of the nodes' rooms.
+void share_rooms(const MapView& from, MapView& to) {
+  to.expect_nodes(from.rooms()->size());
+  for (size_t id = 0; id < from.rooms()->size(); ++id) {
+    const auto node = static_cast<node::NodeId>(id);
+    to.rooms()->note_free_bytes(node, from.rooms()->free_bytes(node));
+  }
+}
+
 }  // namespace
 
 const char* name(Fault fault) {
@@ -269,17 +278,13 @@ void World::follow_maps() {
       }
     }
   }
-  std::vector<uint64_t> free_bytes;
-  for (size_t id = 0; source != nullptr && id < network_.nodes(); ++id) {
-    free_bytes.push_back(source->map().free_bytes(static_cast<node::NodeId>(id)));
-  }
   for (size_t i = 0; followed_ != nullptr && i < proxies_.size(); ++i) {
     SimProxy* proxy = proxies_[i].get();
     if (const auto held = proxy->map().current()) {
       up_in_epoch_[held->epoch.number] = static_cast<size_t>(
           std::ranges::count(held->nodes, node::NodeState::kUp, &node::NodeInfo::state));
     }
-    if (source != nullptr && proxy != source) proxy->map().note_free_bytes(free_bytes);
+    if (source != nullptr && proxy != source) share_rooms(source->map(), proxy->map());
     const uint32_t number = followed_->epoch.number;
     if (proxy == source || !proxy->is_alive()) continue;
     const auto own = proxy->map().current();

@@ -117,7 +117,7 @@ TEST_CASE("a node that has told nothing yet is not taken for a full one") {
   // Its first greeting is refused.
   auto& second = cluster.add_decider();
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 20s));
-  CHECK(second.map().free_bytes(3) == UINT64_MAX);
+  CHECK(second.map().rooms()->free_bytes(3) == UINT64_MAX);
 
   cluster.node(3).start();
   // To the very event with which it is served, before the decider's next turn.
@@ -127,7 +127,7 @@ TEST_CASE("a node that has told nothing yet is not taken for a full one") {
         return map != nullptr && map->is_up(3);
       },
       10s));
-  CHECK(second.map().free_bytes(3) > 0);
+  CHECK(second.map().rooms()->free_bytes(3) > 0);
   for (int i = 0; i < 20; ++i) CHECK(cluster.put(second, "key" + std::to_string(i), "value"));
 }
 
