@@ -54,13 +54,12 @@ ItemRef ArenaStore::find(std::string_view key) {
 
 ItemRef ArenaStore::allocate(std::string_view key, size_t value_bytes, Urgency urgency) {
   const size_t bytes = cost(key.size(), value_bytes);
-  const size_t limit =
-      options_.limit_bytes - (urgency == Urgency::kNewData ? options_.reserve_bytes : 0);
+  const size_t limit = options_.limit_bytes - kept_of_reserve(urgency, options_.reserve_bytes);
   {
     std::lock_guard lock(mutex_);
     if (used_bytes_ + bytes > limit) {
       Item* replaced = *place_of(key);
-      const bool in_place = urgency == Urgency::kMayUseReserve && replaced != nullptr &&
+      const bool in_place = urgency != Urgency::kNewData && replaced != nullptr &&
                             replaced->value_bytes >= value_bytes;
       if (!in_place) return {};
     }

@@ -43,10 +43,17 @@ class ItemRef {
 };
 
 // Who may use the last bytes of memory (docs/node-protocol.md, "Memory"): new data stops at the
-// soft limit; middles, tails, tombstones and fences may use the reserve. Where even the reserve is
-// gone, kMayUseReserve still succeeds for a key whose linked item has a value at least as long:
-// what is smaller fits in place of what it replaces.
-enum class Urgency { kNewData, kMayUseReserve };
+// soft limit; live records that the head has committed, and touches, may use the reserve but for
+// its last quarter; tombstones and fences may use all of it. Where even that is gone, both still
+// succeed for a key whose linked item has a value at least as long: what is smaller fits in place
+// of what it replaces.
+enum class Urgency { kNewData, kCommitted, kMayUseReserve };
+
+// The part of a reserve of that size (in any unit) which `urgency` must leave.
+constexpr uint64_t kept_of_reserve(Urgency urgency, uint64_t reserve) {
+  if (urgency == Urgency::kNewData) return reserve;
+  return urgency == Urgency::kCommitted ? reserve / 4 : 0;
+}
 
 class ItemStore {
  public:

@@ -85,9 +85,15 @@ Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView 
 }
 
 Urgency urgency_of(Mutation mutation) {
-  const bool frees_or_guards =
-      mutation == Mutation::kDelete || mutation == Mutation::kFence || mutation == Mutation::kTouch;
-  return frees_or_guards ? Urgency::kMayUseReserve : Urgency::kNewData;
+  switch (mutation) {
+    case Mutation::kDelete:
+    case Mutation::kFence:
+      return Urgency::kMayUseReserve;
+    case Mutation::kTouch:
+      return Urgency::kCommitted;
+    default:
+      return Urgency::kNewData;
+  }
 }
 
 }  // namespace
@@ -309,8 +315,8 @@ Answer Engine::Impl::record_store(const Context& c) {
       fenced.payload = OwnedBytes("the version is not above the partition's floor");
       return fenced;
     }
-    if (!link_record(partition, item_key, *record, {}, c.frame.payload, Urgency::kMayUseReserve,
-                     found)) {
+    const Urgency urgency = record->is_tombstone() ? Urgency::kMayUseReserve : Urgency::kCommitted;
+    if (!link_record(partition, item_key, *record, {}, c.frame.payload, urgency, found)) {
       return refuse(Status::kNoSpace, "no memory for the record");
     }
     raise(max_version_, version);

@@ -60,11 +60,14 @@ TEST_CASE("new data stops at the soft limit and the reserve goes on to the limit
   put(store, "b", std::string(100, 'b'));
   REQUIRE(store.memory().free_bytes == 0);
   REQUIRE_FALSE(store.allocate("c", 100, Urgency::kNewData));
+  REQUIRE_FALSE(store.allocate("c", 100, Urgency::kCommitted));
+  REQUIRE(store.allocate("c", 50, Urgency::kCommitted));
   const ItemRef reserved = store.allocate("c", 100, Urgency::kMayUseReserve);
   REQUIRE(reserved);
   REQUIRE_FALSE(store.allocate("d", 1, Urgency::kMayUseReserve));
   SECTION("what is no longer fits in place of what it replaces") {
     REQUIRE(store.allocate("a", 100, Urgency::kMayUseReserve));
+    REQUIRE(store.allocate("a", 100, Urgency::kCommitted));
     REQUIRE_FALSE(store.allocate("a", 101, Urgency::kMayUseReserve));
     REQUIRE_FALSE(store.allocate("a", 100, Urgency::kNewData));
   }

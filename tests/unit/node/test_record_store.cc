@@ -88,13 +88,14 @@ TEST_CASE("sync may bring records below the floor to a home that is not synced y
 
 TEST_CASE("a store may use the reserve and fails cleanly without it") {
   const size_t cost = ArenaStore::cost(4, 8 + 1600);
-  TestNode node({0, 1, 2}, {.limit_bytes = 2 * cost, .reserve_bytes = 2 * cost, .buckets = 16});
+  TestNode node({0, 1, 2}, {.limit_bytes = 3 * cost, .reserve_bytes = 3 * cost, .buckets = 16});
   const std::string value(1500, 'v');
   REQUIRE(status(node.store_record("one", make_record(1, value))) == "OK");
   REQUIRE(status(node.store_record("two", make_record(2, value))) == "OK");
   REQUIRE(status(node.store_record("six", make_record(3, value))) == "NO_SPACE");
   REQUIRE(status(node.store_record("two", make_record(3, value + value))) == "NO_SPACE");
   REQUIRE(record_of(node.read("two")).meta.version == 2);
+  REQUIRE(status(node.store_record("six", make_tombstone(3))) == "OK");
 }
 
 }  // namespace elastripe::node::test
