@@ -7,6 +7,8 @@
 
 /* Set by main before memcached's main, never changed afterwards. */
 extern bool elastripe_enabled;
+/* Of a slab page; memcached's own 1 MiB unless the engine is on. */
+extern unsigned elastripe_page_bytes;
 
 /* Frames. A worker thread's connection that began with a frame has elastripe_try_read_frame as its
  * try_read_command for good. */

@@ -1,10 +1,11 @@
-/* See items.h. Chunked items (values above slab_chunk_max): the chunks hang off a header item in
- * order; the first, inside the header item, holds no data. */
+/* See items.h. A chain is what memcached calls a chunked item: its first chunk is inside the header
+ * item, the others hang off it in the order of the value. */
 #include "memcached.h"
 
 #include <string.h>
 
 #include "server-patches/shim/items.h"
+#include "server-patches/shim/slab_sizes.h"
 
 #define TAIL_BYTES 2 /* "\r\n" ends every value in memcached */
 
@@ -22,27 +23,95 @@ void *items_find(const char *key, size_t key_bytes) {
     return it;
 }
 
-/* Chains data chunks until `bytes` fit. */
-static bool allocate_chunks(item *it, size_t bytes) {
-    item_chunk *chunk = (item_chunk *)ITEM_schunk(it);
-    while (bytes > 0) {
-        chunk = do_item_alloc_chunk(chunk, bytes);
-        if (chunk == NULL)
-            return false;
-        chunk->used = bytes < (size_t)chunk->size ? (int)bytes : chunk->size;
-        bytes -= chunk->used;
+/* How an item is cut (slab_sizes.h). */
+#define CHAIN_SIZES 6
+struct cut {
+    size_t first_bytes;               /* of the first chunk, with the item's header and key */
+    size_t first_value_bytes;         /* of the value in it */
+    size_t chunk_bytes[CHAIN_SIZES];  /* largest first */
+    size_t chunks[CHAIN_SIZES];       /* how many of these follow */
+    bool is_chain;
+};
+
+static struct cut cut_item(size_t key_bytes, size_t bytes) {
+    struct cut cut = {.first_bytes = sizeof(item) + key_bytes + 1, .first_value_bytes = bytes};
+    if (cut.first_bytes + bytes > SLAB_SINGLE_MAX) {
+        size_t size = SLAB_CHAIN_MAX;
+        cut.is_chain = true;
+        cut.first_bytes += sizeof(item_chunk);
+        for (int i = 0; i < CHAIN_SIZES; i++, size /= 2) {
+            const size_t holds = size - sizeof(item_chunk);
+            cut.chunk_bytes[i] = size;
+            cut.chunks[i] = cut.first_value_bytes / holds;
+            cut.first_value_bytes %= holds;
+        }
     }
-    return true;
+    cut.first_bytes += cut.first_value_bytes;
+    return cut;
 }
 
-void *items_allocate(const char *key, size_t key_bytes, size_t value_bytes) {
+/* As slabs_alloc, and tells the class. */
+static void *allocate_chunk(size_t bytes, items_source source, unsigned int *id) {
+    *id = slabs_clsid(bytes);
+    if (source != ITEMS_ANY_CHUNK)
+        return slabs_alloc(bytes, *id, source == ITEMS_ABOVE_LIMIT ? SLABS_ALLOC_ABOVE_LIMIT : 0);
+    for (const unsigned int largest = slabs_clsid(SLAB_CHAIN_MAX); *id <= largest; ++*id) {
+        void *chunk = slabs_alloc(bytes, *id, SLABS_ALLOC_NO_NEWPAGE);
+        if (chunk != NULL)
+            return chunk;
+    }
+    return NULL;
+}
+
+static item_chunk *append_chunk(item_chunk *last, size_t bytes, items_source source) {
+    unsigned int id;
+    item_chunk *chunk = allocate_chunk(bytes, source, &id);
+    if (chunk == NULL)
+        return NULL;
+    slabs_mlock(); /* the page mover looks at flags and links under this lock */
+    chunk->head = last->head;
+    chunk->prev = last;
+    chunk->next = NULL;
+    chunk->size = bytes - sizeof(item_chunk);
+    chunk->used = chunk->size;
+    chunk->slabs_clsid = id;
+    chunk->it_flags |= ITEM_CHUNK;
+    last->next = chunk;
+    slabs_munlock();
+    return chunk;
+}
+
+/* What do_item_alloc makes, but for a first chunk that holds a part of the value, and without a try
+ * to evict. */
+void *items_allocate(const char *key, size_t key_bytes, size_t value_bytes, items_source source) {
     const size_t bytes = value_bytes + TAIL_BYTES;
-    item *it = do_item_alloc((char *)key, key_bytes, 0, 0, bytes);
+    const struct cut cut = cut_item(key_bytes, bytes);
+    unsigned int id;
+    item *it = allocate_chunk(cut.first_bytes, source, &id);
     if (it == NULL)
         return NULL;
-    if ((it->it_flags & ITEM_CHUNKED) && !allocate_chunks(it, bytes)) {
-        item_remove(it);
-        return NULL;
+    it->next = it->prev = it->h_next = NULL;
+    it->slabs_clsid = id | COLD_LRU;
+    it->nkey = key_bytes;
+    it->nbytes = bytes;
+    it->exptime = 0;
+    memcpy(ITEM_key(it), key, key_bytes);
+    if (cut.is_chain) {
+        it->it_flags |= ITEM_CHUNKED;
+        item_chunk *last = (item_chunk *)ITEM_schunk(it);
+        last->head = it;
+        last->prev = last->next = NULL;
+        last->size = last->used = cut.first_value_bytes;
+        last->orig_clsid = id;
+        for (int i = 0; i < CHAIN_SIZES; i++) {
+            for (size_t n = 0; n < cut.chunks[i]; n++) {
+                last = append_chunk(last, cut.chunk_bytes[i], source);
+                if (last == NULL) {
+                    item_remove(it);
+                    return NULL;
+                }
+            }
+        }
     }
     items_write(it, value_bytes, "\r\n", TAIL_BYTES);
     return it;
@@ -162,21 +231,38 @@ static size_t pages_for(size_t item_bytes, size_t count) {
 }
 
 size_t pages_needed(size_t key_bytes, size_t value_bytes) {
-    const size_t header_bytes = sizeof(item) + key_bytes + 1;
-    const size_t bytes = value_bytes + TAIL_BYTES;
-    const size_t chunk_max = settings.slab_chunk_size_max;
-    if (header_bytes + bytes <= chunk_max)
-        return pages_for(header_bytes + bytes, 1);
-    const size_t per_chunk = chunk_max - sizeof(item_chunk);
-    const size_t rest = bytes % per_chunk;
-    return pages_for(header_bytes + sizeof(item_chunk), 1) + pages_for(chunk_max, bytes / per_chunk) +
-           (rest > 0 ? pages_for(rest + sizeof(item_chunk), 1) : 0);
+    const struct cut cut = cut_item(key_bytes, value_bytes + TAIL_BYTES);
+    size_t pages = pages_for(cut.first_bytes, 1);
+    for (int i = 0; i < CHAIN_SIZES; i++) {
+        if (cut.chunks[i] > 0)
+            pages += pages_for(cut.chunk_bytes[i], cut.chunks[i]);
+    }
+    return pages;
 }
 
-bool pages_start_move(int from_class) {
-    return slabs_reassign(from_class, SLAB_GLOBAL_PAGE_POOL) == REASSIGN_OK;
+pages_move pages_start_move(int from_class) {
+    switch (slabs_reassign(from_class, SLAB_GLOBAL_PAGE_POOL)) {
+    case REASSIGN_OK:
+        return PAGES_MOVE_STARTED;
+    case REASSIGN_RUNNING:
+        return PAGES_MOVER_BUSY;
+    default:
+        return PAGES_NOTHING_TO_MOVE;
+    }
 }
 
 bool pages_is_moving(void) {
-    return slab_rebalance_signal != 0;
+    if (slab_rebalance_signal != 0)
+        return true;
+    STATS_LOCK(); /* under which the mover's last step counts the page */
+    const bool running = stats_state.slab_reassign_running;
+    STATS_UNLOCK();
+    return running;
+}
+
+uint64_t pages_moved(void) {
+    STATS_LOCK();
+    const uint64_t moved = stats.slabs_moved;
+    STATS_UNLOCK();
+    return moved;
 }

@@ -13,8 +13,13 @@ extern "C" {
 
 /* A reference is counted for the caller by items_find, items_allocate and items_visit_bucket. */
 void *items_find(const char *key, size_t key_bytes);
-/* With all its chunks; NULL if there is no free chunk. Nothing is evicted (-M). */
-void *items_allocate(const char *key, size_t key_bytes, size_t value_bytes);
+typedef enum {
+    ITEMS_FROM_PAGES,  /* chunks of the right sizes, from new pages within the limit if need be */
+    ITEMS_ANY_CHUNK,   /* whatever free chunk is large enough, of pages that are in use */
+    ITEMS_ABOVE_LIMIT, /* as ITEMS_FROM_PAGES, beyond the limit if need be */
+} items_source;
+/* With all its chunks; NULL if there is no room. Nothing is evicted. */
+void *items_allocate(const char *key, size_t key_bytes, size_t value_bytes, items_source source);
 /* In place of the linked item of the same key, if there is one. */
 void items_link(void *item);
 bool items_remove(const char *key, size_t key_bytes);
@@ -44,9 +49,12 @@ uint64_t pages_bytes_each(void);
 uint64_t pages_limit_bytes(void);
 /* How many pages the slab classes would have to grow by to take such an item. */
 size_t pages_needed(size_t key_bytes, size_t value_bytes);
-/* Starts to move one page of the class into the pool; false if the mover is busy or has none. */
-bool pages_start_move(int from_class);
+typedef enum { PAGES_MOVE_STARTED, PAGES_MOVER_BUSY, PAGES_NOTHING_TO_MOVE } pages_move;
+/* Starts to move one page of the class into the pool. */
+pages_move pages_start_move(int from_class);
 bool pages_is_moving(void);
+/* How many have reached the pool since the start. */
+uint64_t pages_moved(void);
 
 #ifdef __cplusplus
 }

@@ -16,9 +16,11 @@
 #include <vector>
 
 #include "server-patches/node/format/fail_point.h"
+#include "server-patches/shim/slab_sizes.h"
 
 extern "C" {
 bool elastripe_enabled = false;
+unsigned elastripe_page_bytes = 1 << 20;
 int memcached_main(int argc, char** argv);
 }
 
@@ -73,13 +75,8 @@ std::vector<std::string> memcached_arguments(const Options& options) {
       {"-X", ""},    // no dumps: they expect shorter keys than the engine's
       {"-C", ""},    // no cas: versions are in the engine's own headers
       {"-I", "8m"},  // the largest shard is a 4 MiB segment under rep
-      // Item sizes from 144 bytes on. 11% apart needs nearly all of memcached's 63 classes, and
-      // each class in use holds at least one page (1 MiB).
-      {"-n", "96"},
-      {"-f", options.memory_mb >= 512 ? "1.11" : "1.25"},
-      // Large items are chains of 64 KiB chunks: 0.98 of the memory is payload, against 0.75 with
-      // memcached's own choice.
-      {"-o", "slab_chunk_max=65536"},
+      {"-o", "slab_chunk_max=" + std::to_string(SLAB_CHAIN_MAX)},
+      {"-o", "slab_sizes=" + elastripe::node::slab_sizes()},
       // Pages move when the page keeper asks, not by the age of items.
       {"-o", "slab_reassign,no_slab_automove,no_lru_maintainer,no_lru_crawler"},
       {"-o", "no_hashexpand,hashpower=" + std::to_string(hash_power(options.memory_mb))},
@@ -163,5 +160,6 @@ int main(int argc, char** argv) {
             << ": starting on " << options.listen << " with " << options.memory_mb << " MiB\n";
   keep_freed_memory();
   elastripe_enabled = true;
+  elastripe_page_bytes = elastripe::node::slab_page_bytes(options.memory_mb);
   return run_memcached(memcached_arguments(options));
 }

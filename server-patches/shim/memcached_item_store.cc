@@ -17,12 +17,31 @@ ItemRef MemcachedItemStore::find(std::string_view key) {
 }
 
 ItemRef MemcachedItemStore::allocate(std::string_view key, size_t value_bytes, Urgency urgency) {
-  if (urgency == Urgency::kNewData && !pages_.admits(pages_needed(key.size(), value_bytes))) {
-    return {};
-  }
   for (int attempt = 0; attempt < kAllocationAttempts; ++attempt) {
-    if (void* item = items_allocate(key.data(), key.size(), value_bytes)) return {this, item};
-    if (!pages_.wait_for_page()) break;
+    size_t pages = 0;
+    {
+      // one at a time: what is admitted must not be taken by another before it is allocated
+      const std::lock_guard lock(admission_);
+      pages = pages_needed(key.size(), value_bytes);
+      if (!pages_.admits(pages, urgency)) break;
+      if (void* item = items_allocate(key.data(), key.size(), value_bytes, ITEMS_FROM_PAGES)) {
+        return {this, item};
+      }
+    }
+    if (!pages_.wait_for_pages(pages)) break;
+  }
+  return urgency == Urgency::kNewData ? ItemRef() : allocate_in_place(key, value_bytes);
+}
+
+// What is replaced gives its memory back as soon as no reader holds it, so this takes more than
+// there is by a page or two only.
+ItemRef MemcachedItemStore::allocate_in_place(std::string_view key, size_t value_bytes) {
+  const ItemRef replaced = find(key);
+  if (!replaced || this->value_bytes(replaced) < value_bytes) return {};
+  for (const items_source source : {ITEMS_ANY_CHUNK, ITEMS_ABOVE_LIMIT}) {
+    if (void* item = items_allocate(key.data(), key.size(), value_bytes, source)) {
+      return {this, item};
+    }
   }
   return {};
 }

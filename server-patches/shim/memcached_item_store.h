@@ -1,6 +1,8 @@
 // The ItemStore of the real node: memcached's items, hash table and slabs.
 #pragma once
 
+#include <mutex>
+
 #include "server-patches/node/engine/item_store.h"
 #include "server-patches/shim/page_keeper.h"
 
@@ -29,8 +31,10 @@ class MemcachedItemStore final : public ItemStore {
 
  private:
   void release(void* item) override;
+  ItemRef allocate_in_place(std::string_view key, size_t value_bytes);
 
   PageKeeper pages_;
+  std::mutex admission_;
 };
 
 }  // namespace elastripe::node

@@ -9,9 +9,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t kMinReservePages = 4;
+constexpr uint64_t kMinReservePages = 8;
 constexpr uint64_t kMaxReservePages = 64;
-constexpr uint64_t kReserveShare = 64;  // of the limit
+constexpr uint64_t kReserveShare = 128;  // of the limit
 
 }  // namespace
 
@@ -41,8 +41,8 @@ PageKeeper::Census PageKeeper::take_census() {
   for (int id = 1; id < PAGES_CLASSES; ++id) {
     const pages_class& c = classes[id];
     census.assigned += c.pages;
-    if (c.pages < 2 || c.chunks_per_page == 0) continue;  // the mover leaves a class its last page
-    const uint64_t reclaimable = std::min(c.free_chunks / c.chunks_per_page, c.pages - 1);
+    if (c.chunks_per_page == 0) continue;
+    const uint64_t reclaimable = c.free_chunks / c.chunks_per_page;
     census.reclaimable += reclaimable;
     if (reclaimable > most) {
       most = reclaimable;
@@ -50,36 +50,43 @@ PageKeeper::Census PageKeeper::take_census() {
     }
   }
   const uint64_t allocated = census.assigned + classes[0].pages;
-  // a class gets its first page even above the limit
+  // what replaces an item may have taken a page above the limit
   census.unassigned = classes[0].pages + (limit_pages_ > allocated ? limit_pages_ - allocated : 0);
   const std::lock_guard lock(mutex_);
   last_ = census;
+  granted_ = 0;
   return census;
 }
 
-bool PageKeeper::admits(size_t pages) {
-  return pages == 0 || take_census().available() >= reserve_pages_ + pages;
+bool PageKeeper::admits(size_t pages, Urgency urgency) {
+  if (pages == 0) return true;
+  if (take_census().available() < kept_of_reserve(urgency, reserve_pages_) + pages) return false;
+  const std::lock_guard lock(mutex_);
+  granted_ += pages;
+  return true;
 }
 
-bool PageKeeper::wait_for_page() {
-  const Census census = take_census();
-  if (census.unassigned > 0) return true;
-  if (census.reclaimable == 0) return false;
-  std::unique_lock lock(mutex_);
-  const uint64_t before = moved_;
-  wanted_ = true;
-  wake_.notify_all();
-  page_moved_.wait_for(lock, 100ms, [&] { return moved_ != before || stopping_; });
-  return moved_ != before;
+bool PageKeeper::wait_for_pages(size_t pages) {
+  for (;;) {
+    const Census census = take_census();
+    if (census.unassigned >= pages) return true;
+    if (census.available() < pages) return false;
+    std::unique_lock lock(mutex_);
+    const uint64_t before = moved_;
+    wanted_ = std::max<uint64_t>(wanted_, pages);
+    wake_.notify_all();
+    page_moved_.wait_for(lock, 100ms, [&] { return moved_ != before || stopping_; });
+    if (moved_ == before) return false;
+  }
 }
 
 ItemStore::Memory PageKeeper::memory() const {
   const std::lock_guard lock(mutex_);
+  const uint64_t taken = reserve_pages_ + granted_;
   const uint64_t available = last_.available();
-  return {
-      .used_bytes = (last_.assigned - last_.reclaimable) * page_bytes_,
-      .limit_bytes = limit_pages_ * page_bytes_,
-      .free_bytes = available > reserve_pages_ ? (available - reserve_pages_) * page_bytes_ : 0};
+  return {.used_bytes = (last_.assigned - last_.reclaimable) * page_bytes_,
+          .limit_bytes = limit_pages_ * page_bytes_,
+          .free_bytes = available > taken ? (available - taken) * page_bytes_ : 0};
 }
 
 uint64_t PageKeeper::moved_pages() const {
@@ -87,25 +94,30 @@ uint64_t PageKeeper::moved_pages() const {
   return moved_;
 }
 
-// The mover is a thread of memcached's that reports nothing: watch it.
+// The mover is a thread of memcached's that reports nothing: watch it. For a moment after a move it
+// is busy still.
 bool PageKeeper::move_page_from(int from_class) {
-  const uint64_t before = take_census().unassigned;
-  if (!pages_start_move(from_class)) return false;
-  while (pages_is_moving()) std::this_thread::sleep_for(50us);
-  return take_census().unassigned > before;
+  const uint64_t before = pages_moved();
+  pages_move started = pages_start_move(from_class);
+  while (started == PAGES_MOVER_BUSY) {
+    std::this_thread::sleep_for(10us);
+    started = pages_start_move(from_class);
+  }
+  if (started != PAGES_MOVE_STARTED) return false;
+  while (pages_is_moving()) std::this_thread::sleep_for(10us);
+  return pages_moved() > before;
 }
 
 void PageKeeper::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    wake_.wait_for(lock, 100ms, [this] { return wanted_ || stopping_; });
-    // at least one page for whoever waits, more up to the reserve
+    wake_.wait_for(lock, 100ms, [this] { return wanted_ > 0 || stopping_; });
     int failures = 0;
     while (!stopping_) {
-      const bool wanted = std::exchange(wanted_, false);
+      const uint64_t wanted = std::max(std::exchange(wanted_, 0), reserve_pages_);
       lock.unlock();
       const Census census = take_census();
-      const bool short_of_pages = wanted || census.unassigned < reserve_pages_;
+      const bool short_of_pages = census.unassigned < wanted;
       const bool moved = short_of_pages && census.richest_class != 0 && failures < 8 &&
                          move_page_from(census.richest_class);
       const bool go_on = short_of_pages && census.richest_class != 0 && failures < 8;
@@ -113,6 +125,7 @@ void PageKeeper::run() {
       if (!go_on) break;
       if (moved) {
         ++moved_;
+        failures = 0;
         page_moved_.notify_all();
       } else {
         ++failures;

@@ -1,5 +1,5 @@
-// Keeps memory from staying locked to one item size. Memcached cuts its pages (1 MiB) into chunks
-// of one size each, for good; its page mover can give a page back, if something asks for it. The
+// Keeps memory from staying locked to one item size. Memcached cuts its pages into chunks of one
+// size each, for good; its page mover can give a page back, if something asks for it. The
 // keeper is a thread that does, when few unassigned pages are left: it takes pages from the classes
 // that have the most free chunks. A patch makes the mover abort rather than drop a live item.
 //
@@ -23,11 +23,11 @@ class PageKeeper {
   PageKeeper(const PageKeeper&) = delete;
   PageKeeper& operator=(const PageKeeper&) = delete;
 
-  // Any thread. True if new data may make the classes grow by that many pages.
-  bool admits(size_t pages);
-  // Any thread. Waits, for at most about 100 ms, until a page that had been locked to another size
-  // is unassigned; false if there is no such page.
-  bool wait_for_page();
+  // Any thread. True if the classes may grow by that many pages for something of that urgency.
+  bool admits(size_t pages, Urgency urgency);
+  // Any thread. Waits until that many pages are unassigned, of those that are locked to other
+  // sizes; false if there are not so many, or none has moved for 100 ms.
+  bool wait_for_pages(size_t pages);
   // Any thread; at most 100 ms old.
   ItemStore::Memory memory() const;
   uint64_t moved_pages() const;
@@ -53,10 +53,11 @@ class PageKeeper {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable page_moved_;
-  bool wanted_ = false;    // guarded by mutex_
+  uint64_t wanted_ = 0;    // unassigned pages that someone waits for; guarded by mutex_
   bool stopping_ = false;  // guarded by mutex_
   uint64_t moved_ = 0;     // guarded by mutex_
   Census last_;            // guarded by mutex_
+  uint64_t granted_ = 0;   // pages admitted since; guarded by mutex_
   std::thread thread_;
 };
 
