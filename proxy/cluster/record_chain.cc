@@ -103,11 +103,15 @@ Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from
 }
 
 Task<Result<void>> store_record(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, NodeId to,
-                                node::RecordStoreRequest message, Buffer record,
+                                node::RecordStoreRequest message, EncodedRecord record,
                                 TimePoint deadline) {
   NodeRequest request = make_request(Opcode::kRecordStore, message);
-  request.payload.push_back(record.bytes());
-  request.keep.push_back(std::move(record));
+  request.payload = {record.head.bytes()};
+  request.keep = {std::move(record.head)};
+  if (!record.value.empty()) {
+    request.payload.push_back(record.value.bytes());
+    request.keep.push_back(std::move(record.value));
+  }
   auto reply = co_await nodes.call(to, stamp_for(*map, to), std::move(request), deadline);
   if (!reply) co_return fail(reply.error());
   rooms->note_free_bytes(to, reply->header.free_bytes);
@@ -116,18 +120,16 @@ Task<Result<void>> store_record(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr ma
 }
 
 Task<Result<void>> push_down(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, std::string key,
-                             std::string record, bool revive, TimePoint deadline) {
+                             EncodedRecord record, bool revive, TimePoint deadline) {
   const Chain chain = chain_of(*map, key);
   node::RecordStoreRequest message;
   message.m = map->max_parities;
   message.revive = revive;
   message.key = std::move(key);
-  const Buffer bytes = Buffer::copy_of(record);
-
   if (chain.nodes.size() > 2) {
     std::vector<Task<Result<void>>> middles;
     for (size_t i = 1; i + 1 < chain.nodes.size(); ++i) {
-      middles.push_back(store_record(nodes, rooms, map, chain.nodes[i], message, bytes, deadline));
+      middles.push_back(store_record(nodes, rooms, map, chain.nodes[i], message, record, deadline));
     }
     for (auto& stored : co_await when_all(std::move(middles))) {
       if (!stored) co_return fail(stored.error());
@@ -135,7 +137,7 @@ Task<Result<void>> push_down(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, 
   }
   if (chain.nodes.size() > 1) {
     fail_point(FailPoint::kMiddlesStored);
-    co_return co_await store_record(nodes, rooms, map, chain.tail(), message, bytes, deadline);
+    co_return co_await store_record(nodes, rooms, map, chain.tail(), message, record, deadline);
   }
   co_return Result<void>{};
 }

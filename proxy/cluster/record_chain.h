@@ -38,15 +38,22 @@ struct RecordReply {
 Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from, node::Role role,
                                       std::string key, uint64_t if_version, TimePoint deadline);
 
+// The bytes of a record in up to two pieces, so that a value need not be copied behind what is
+// before it.
+struct EncodedRecord {
+  Buffer head;
+  Buffer value;
+};
+
 // Stores an encoded record at the middles, then at the tail (store-if-greater, so any proxy may do
 // it, at any time, again). `revive`: see RecordStoreRequest. After an error it is unknown which of
 // them have it.
 Task<Result<void>> push_down(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, std::string key,
-                             std::string record, bool revive, TimePoint deadline);
+                             EncodedRecord record, bool revive, TimePoint deadline);
 
 // RECORD_STORE at one node. `rooms` learns how full it is now.
 Task<Result<void>> store_record(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, NodeId to,
-                                node::RecordStoreRequest request, Buffer record,
+                                node::RecordStoreRequest request, EncodedRecord record,
                                 TimePoint deadline);
 
 }  // namespace elastripe

@@ -23,6 +23,17 @@ namespace {
 // been revived, maybe by a proxy that never reached the other homes.
 constexpr bool kRevive = true;
 
+// The encoded content, without its inline_value, which is the end of it.
+std::string content_head(const Commit& commit) {
+  std::string head;
+  if (commit.inline_value.empty()) {
+    node::encode(commit.content, head);
+  } else {
+    node::encode_head(commit.content, commit.inline_value.size(), head);
+  }
+  return head;
+}
+
 NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit) {
   node::RecordApplyRequest message;
   message.m = map.max_parities;
@@ -41,10 +52,10 @@ NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit) {
       commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch ||
       commit.mutation == Mutation::kReshape;
   if (has_content) {
-    std::string content;
-    node::encode(commit.content, content);
-    request.keep.push_back(Buffer::copy_of(content));
-    request.payload.push_back(request.keep.back().bytes());
+    request.keep = {Buffer::copy_of(content_head(commit)), commit.inline_value};
+    for (const Buffer& part : request.keep) {
+      if (!part.empty()) request.payload.push_back(part.bytes());
+    }
   }
   return request;
 }
@@ -65,7 +76,7 @@ class RoomClaim {
     const bool adds = commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
                       commit.mutation == Mutation::kPrepend;
     if (!adds) return {};
-    bytes_ = commit.content.value.size() + kRecordBytes;
+    bytes_ = commit.content.value.size() + commit.inline_value.size() + kRecordBytes;
     for (const NodeId home : chain.nodes) {
       if (!rooms_->enter(home, bytes_)) {
         return fail(ErrorCode::kNoSpace, "node {} is full", home);
@@ -86,7 +97,7 @@ class RoomClaim {
 // What an answer of the head means, with the record decoded.
 struct Answer {
   CommitResult result;
-  std::string record_bytes;  // encoded result.record, to push down; empty if there is none
+  EncodedRecord encoded;  // result.record, to push down; empty if there is none
 };
 
 CommitStatus status_of(Status status) {
@@ -116,10 +127,10 @@ bool answers_commit(Status status) {
          status == Status::kTooLarge;
 }
 
-std::string encoded(const node::Record& record) {
+EncodedRecord encoded(const node::Record& record) {
   std::string bytes;
   node::encode(record, bytes);
-  return bytes;
+  return {Buffer::copy_of(bytes), {}};
 }
 
 // Whether the value is still what the attempt made of it: fences and touches that followed leave
@@ -143,12 +154,21 @@ Result<Answer> read_answer(const Commit& commit, NodeId head, const NodeReply& r
     if (!decoded) return fail(ErrorCode::kInvalid, "node {}: {}", head, decoded.error());
     record = std::move(*decoded);
     answer.result.is_exact = has_value_of(record, commit.attempt_id);
+    answer.encoded.head = reply.body.slice(reply.header.args_bytes, reply.payload().size());
   } else if (reply.status() == Status::kOk) {
     node::Reader in(reply.payload());
     auto meta = node::decode_meta(in);
     if (!meta) return fail(ErrorCode::kInvalid, "node {}: {}", head, meta.error());
     record.meta = std::move(*meta);
-    if (commit.mutation == Mutation::kSet) record.content = commit.content;
+    std::string bytes(as_string_view(reply.payload()));
+    if (commit.mutation == Mutation::kSet) {
+      record.content = commit.content;
+      bytes += content_head(commit);
+      answer.encoded.value = commit.inline_value;
+    } else {
+      node::encode(record.content, bytes);
+    }
+    answer.encoded.head = Buffer::copy_of(bytes);
   } else {
     return answer;  // refused, and there is no record
   }
@@ -159,7 +179,6 @@ Result<Answer> read_answer(const Commit& commit, NodeId head, const NodeReply& r
     answer.result.superseded = std::move(content->segments);
     answer.result.superseded_scheme = content->scheme;
   }
-  answer.record_bytes = encoded(record);
   answer.result.record = std::make_shared<const node::Record>(std::move(record));
   return answer;
 }
@@ -298,7 +317,9 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
 
   for (;;) {
     NodeRequest request = apply_request(*map, commit);
-    if (!request.payload.empty() && request.payload.front().size() > node::kMaxContentBytes) {
+    size_t content_bytes = 0;
+    for (const ByteView& part : request.payload) content_bytes += part.size();
+    if (content_bytes > node::kMaxContentBytes) {
       co_return fail(ErrorCode::kTooLarge, "object too large for cache");
     }
     auto reply = co_await ops.nodes.call(chain.head(), stamp_for(*map, chain.head()),
@@ -329,7 +350,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
     if (!answer) co_return co_await settle(ops, map, commit, answer.error(), deadline);
     CommitResult& result = answer->result;
     const bool committed = result.status == CommitStatus::kCommitted;
-    if (answer->record_bytes.empty() || (committed && mutant(Mutant::kAckBeforeTail))) {
+    if (answer->encoded.head.empty() || (committed && mutant(Mutant::kAckBeforeTail))) {
       co_return std::move(result);
     }
     if (committed && mutant(Mutant::kDeleteBeforeTail)) {
@@ -338,13 +359,13 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
     }
     if (committed) fail_point(FailPoint::kHeadCommitted);
     auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, commit.key,
-                                     answer->record_bytes, kRevive, call_deadline(ops, deadline));
+                                     answer->encoded, kRevive, call_deadline(ops, deadline));
     if (mutant(Mutant::kRestampEpoch)) {
       for (MapPtr tried = map; committed && !pushed; tried = ops.map.current()) {
         auto again = co_await before_retry(ops, tried, pushed.error(), deadline);
         if (!again || ops.map.current() == nullptr) break;
         pushed = co_await push_down(ops.nodes, ops.map.rooms(), ops.map.current(), commit.key,
-                                    answer->record_bytes, kRevive, call_deadline(ops, deadline));
+                                    answer->encoded, kRevive, call_deadline(ops, deadline));
       }
     }
     if (pushed) {

@@ -20,6 +20,7 @@ struct Commit {
   uint64_t known_version =
       0;  // a version that the record is known to have had; 0: nothing is known
   node::RecordContent content;
+  Buffer inline_value;  // of an inline SET; content.value is empty then
   node::Id128 attempt_id;  // set by commit(); never the data_txid (rule 6)
 
   static constexpr uint64_t kNoBase = UINT64_MAX;
@@ -39,7 +40,7 @@ struct CommitResult {
   CommitStatus status = CommitStatus::kCommitted;
   // Committed: the record as committed, or, if the commit was found only after others had followed,
   // the newest one (`is_exact` false if its value may be another). Refused: what the refusal was
-  // based on, null if none.
+  // based on, null if none. Of an inline SET that committed at once it lacks the value.
   RecordPtr record;
   bool is_exact = true;
   // What the commit replaced, if that was striped and the head told: its shards are superseded.

@@ -26,7 +26,7 @@ uint64_t known_base(OpsContext& ops, const node::ClusterMap& map, std::string_vi
 Task<Result<CommitResult>> put_inline(OpsContext& ops, Put request, TimePoint deadline) {
   auto& content = request.commit.content;
   content.kind = RecordKind::kInline;
-  content.value = request.value.text();
+  request.commit.inline_value = std::move(request.value);
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());

@@ -146,7 +146,7 @@ Task<Result<ChainCommit>> commit_down(OpsContext& ops, MapPtr map, std::string k
   } else {
     co_return fail(refusal(chain.head(), *reply));
   }
-  auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, key, encoded, /*revive=*/false,
+  auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, key, {Buffer::copy_of(encoded), {}}, /*revive=*/false,
                                    soon(ops));
   if (!pushed) {
     if (pushed.error().code == ErrorCode::kConflict && result.completed_other) {

@@ -92,13 +92,25 @@ void encode(const RecordMeta& meta, std::string& out) {
   }
 }
 
-void encode(const RecordContent& content, std::string& out) {
-  Writer w(out);
+namespace {
+void encode_start(const RecordContent& content, Writer& w) {
   w.u8(static_cast<uint8_t>(content.kind));
   w.u32(content.flags);
   w.u32(content.exptime);
   w.u64(content.size);
   encode(content.scheme, w);
+}
+}  // namespace
+
+void encode_head(const RecordContent& content, size_t value_bytes, std::string& out) {
+  Writer w(out);
+  encode_start(content, w);
+  w.u32(static_cast<uint32_t>(value_bytes));
+}
+
+void encode(const RecordContent& content, std::string& out) {
+  Writer w(out);
+  encode_start(content, w);
   switch (content.kind) {
     case RecordKind::kInline:
       w.long_string(content.value);

@@ -81,6 +81,8 @@ struct Record {
 
 void encode(const RecordMeta& meta, std::string& out);
 void encode(const RecordContent& content, std::string& out);
+// The same of an inline content whose value (not in `content`) follows: all that is before it.
+void encode_head(const RecordContent& content, size_t value_bytes, std::string& out);
 void encode(const Record& record, std::string& out);
 Decoded<RecordMeta> decode_meta(Reader& in);
 Decoded<RecordContent> decode_content(Reader& in);
