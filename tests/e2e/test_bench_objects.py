@@ -1,4 +1,4 @@
-"""elastripe bench large, degraded, crossover and scaling measure all cases there are."""
+"""elastripe bench, alone and large, degraded, crossover and scaling, measures all cases there are."""
 
 import json
 import shutil
@@ -27,6 +27,26 @@ def bench(name, directory, *words, ports=60):
 def check_turns(turns):
     assert turns["requests"] >= 2
     assert 0 < turns["p25_us"] <= turns["p50_us"] <= turns["p75_us"] <= turns["p99_us"]
+
+
+def test_the_overview_of_sizes_schemes_and_memory(tmp_path):
+    done = run("elastripe", "bench", "--seconds", 1, "--nodes", 7, "--schemes", "rep:2",
+               "--schemes", "ers:4,2,5", "--sizes", "4KiB", "--sizes", "100KiB",
+               "--port", free_ports(60), "--output", tmp_path / "out.json", timeout=120)
+    results = json.loads((tmp_path / "out.json").read_text())
+    assert [(case["object_bytes"], case["scheme"], case["path"]) for case in results["latency"]] == [
+        (4 << 10, "memcached", "direct"), (4 << 10, "rep:2", "inline"),
+        (4 << 10, "rep:2", "striped"), (4 << 10, "ers:4,2,5", "inline"),
+        (4 << 10, "ers:4,2,5", "striped"), (100 << 10, "memcached", "direct"),
+        (100 << 10, "rep:2", "striped"), (100 << 10, "ers:4,2,5", "striped")]
+    for case in results["latency"]:
+        check_turns(case["put"])
+        check_turns(case["get"])
+    striped = {row["scheme"]: row for row in results["memory"] if row["path"] == "striped"}
+    assert striped["ers:4,2,5"]["ideal"] == 1.5
+    for row in striped.values():
+        assert row["ideal"] <= row["bytes_per_byte"] <= 1.1 * row["ideal"]
+    assert "| 4 KiB | ers:4,2,5 | striped |" in done.stdout
 
 
 def test_large_objects_of_every_server_and_scheme(tmp_path):

@@ -103,6 +103,7 @@ class CrossoverBench {
   void add_group(const Group& group, const std::vector<const Target*>& paths,
                  const ObjectBytes& objects) {
     std::vector<LoadCase> cases;
+    cases.reserve(paths.size());
     for (const Target* path : paths) {
       cases.push_back({.target = path,
                        .connections = group.connections,

@@ -158,18 +158,19 @@ class LargeBench {
                    "CPU us", "nodes' CPU us"},
         .rows = {}};
     const TurnCase* base = find(cases, "rep:2");
-    const auto cells = [&](const Turns& turns, const Turns* of_base,
+    const auto cells = [&](const Turns& turns, const Turns* of_base, bool has_back,
                            std::vector<std::string>& row) {
       row.push_back(cell_of(turns.us));
       row.push_back(fmt::format("{:.0f}", quantile(turns.us, 0.99)));
       row.push_back(of_base == nullptr ? "" : ratio_text(median(turns.us) / median(of_base->us)));
       row.push_back(fmt::format("{:.0f}", turns.front_cpu_us()));
-      row.push_back(fmt::format("{:.0f}", turns.back_cpu_us()));
+      row.push_back(has_back ? fmt::format("{:.0f}", turns.back_cpu_us()) : "");
     };
     for (const TurnCase& c : cases) {
       std::vector<std::string> row{c.name};
-      cells(c.put, base == nullptr ? nullptr : &base->put, row);
-      cells(c.get, base == nullptr ? nullptr : &base->get, row);
+      const bool has_back = !c.target->back.empty();
+      cells(c.put, base == nullptr ? nullptr : &base->put, has_back, row);
+      cells(c.get, base == nullptr ? nullptr : &base->get, has_back, row);
       table.rows.push_back(std::move(row));
       report_.json["cases"].push_back({{"object_bytes", bytes},
                                        {"server", c.name},

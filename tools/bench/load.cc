@@ -176,6 +176,7 @@ cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes
                                  const SourceFactory& sources) {
   std::vector<std::unique_ptr<Driver>> drivers;
   const int threads = std::min(settings.threads, settings.connections);
+  drivers.reserve(static_cast<size_t>(threads));
   for (int i = 0; i < threads; ++i) {
     drivers.push_back(std::make_unique<Driver>(settings, objects));
   }

@@ -41,6 +41,7 @@ cli::Result<> measure_rounds(std::vector<std::vector<LoadCase>>& groups, int rou
     if (round >= 0) fmt::print(stderr, "round {} of {}\n", round + 1, rounds);
     for (auto& group : groups) {
       std::vector<LoadCase*> order;
+      order.reserve(group.size());
       for (LoadCase& c : group) order.push_back(&c);
       std::ranges::shuffle(order, random);
       for (LoadCase* c : order) {

@@ -233,12 +233,13 @@ class SmallBench {
       for (const LoadCase& c : cases_[g]) {
         const double ratio = paired_ratio(c.per_second, cases_[g].front().per_second);
         const Histogram& latency = c.sum.of(group.operation);
-        table.rows.push_back({group.verb(), std::to_string(group.threads),
-                              std::to_string(group.depth), c.target->name, cell_of(c.per_second),
-                              ratio_text(ratio), fmt::format("{:.0f}", latency.quantile_us(0.5)),
-                              fmt::format("{:.0f}", latency.quantile_us(0.99)),
-                              fmt::format("{:.1f}", c.front_cpu_us()),
-                              fmt::format("{:.1f}", c.back_cpu_us())});
+        table.rows.push_back(
+            {group.verb(), std::to_string(group.threads), std::to_string(group.depth),
+             c.target->name, cell_of(c.per_second), ratio_text(ratio),
+             fmt::format("{:.0f}", latency.quantile_us(0.5)),
+             fmt::format("{:.0f}", latency.quantile_us(0.99)),
+             fmt::format("{:.1f}", c.front_cpu_us()),
+             c.target->back.empty() ? "" : fmt::format("{:.1f}", c.back_cpu_us())});
         rows.push_back({{"request", group.verb()},
                         {"threads", group.threads},
                         {"depth", group.depth},

@@ -195,6 +195,7 @@ Result<Testbed::Cluster> Testbed::start_cluster(std::string name, cli::ClusterSe
   if (!port) return std::unexpected(port.error());
   settings.port = *port;
   settings.set.emplace_back("timing.read_grace_ms=1000");
+  settings.set.emplace_back("timing.request_timeout_ms=30000");
   auto cluster = TemporaryCluster::start(std::move(settings));
   if (!cluster) return std::unexpected(cluster.error());
   const cli::LocalCluster& processes = (*cluster)->processes();

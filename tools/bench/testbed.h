@@ -49,7 +49,8 @@ class Testbed {
     TemporaryCluster* processes = nullptr;  // of the testbed
   };
   // A cluster of ours; the port of the settings is chosen here. What is overwritten leaves its
-  // nodes after a second, so that long runs do not fill them.
+  // nodes after a second, so that long runs do not fill them; a request may take 30 s, so that one
+  // that waits on a busy machine is slow, and no error.
   cli::Result<Cluster> start_cluster(std::string name, cli::ClusterSettings settings);
 
  private:

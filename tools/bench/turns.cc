@@ -55,6 +55,7 @@ const std::string& turn_value(size_t object_bytes, size_t number) {
 
 cli::Result<> measure_turns(std::vector<TurnCase>& cases, const TurnSettings& settings) {
   std::vector<TurnCase*> order;
+  order.reserve(cases.size());
   for (TurnCase& c : cases) order.push_back(&c);
   std::mt19937_64 random(1);
   std::string got;
