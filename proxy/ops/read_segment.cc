@@ -122,7 +122,19 @@ Error undecodable(const SegmentRead& read) {
   return {ErrorCode::kNotFound, what};
 }
 
-// Degraded read: fetches the parities that the erasures need, and computes the missing data shards.
+// Shards of nodes that the map says are down, before any is asked for: what makes up for them is
+// then read in the same round as the others.
+void note_down_nodes(const node::ClusterMap& map, SegmentRead& read) {
+  for (size_t i = 0; i < read.scheme.k_prime; ++i) {
+    const auto outcome = read_without_asking(map, read.segment->placement[i]);
+    if (!outcome) continue;
+    read.missing.set(i);
+    read.some_unreachable |= *outcome == ShardRead::kUnreachable;
+  }
+}
+
+// Degraded read: fetches what the erasures need, and what was not read yet, and computes the
+// missing data shards.
 Task<Result<void>> decode_missing(OpsContext& ops, MapPtr map, SegmentReadPtr read,
                                   TimePoint deadline) {
   const coding::Codec& codec = read->geometry.codec();
@@ -132,7 +144,8 @@ Task<Result<void>> decode_missing(OpsContext& ops, MapPtr map, SegmentReadPtr re
                                           read->missing & codec.data_shards());
     if (!plan) co_return fail(undecodable(*read));
     const auto missing_before = read->missing;
-    auto fetched = co_await read_shards(ops, map, read, plan->read, deadline);
+    auto fetched =
+        co_await read_shards(ops, map, read, plan->read | codec.data_shards(), deadline);
     if (!fetched) co_return fetched;
     if (read->missing != missing_before) continue;
 
@@ -172,8 +185,11 @@ Task<Result<SegmentBytes>> read_segment(OpsContext& ops, MapPtr map, coding::Sch
   auto read = std::make_shared<SegmentRead>(SegmentRead{
       scheme, segment, *geometry, range, Buffer::allocate(range.length, hold), {}, {}, {}});
   const coding::ShardSet data_shards = geometry->codec().data_shards();
-  auto fetched = co_await read_shards(ops, map, read, data_shards, deadline);
-  if (!fetched) co_return fail(fetched.error());
+  if (read->is_whole()) note_down_nodes(*map, *read);
+  if (!read->missing.any()) {
+    auto fetched = co_await read_shards(ops, map, read, data_shards, deadline);
+    if (!fetched) co_return fail(fetched.error());
+  }
   const bool is_degraded = read->missing.any();
   if (is_degraded && !read->is_whole()) {
     // Decoding takes all of what was coded together.

@@ -36,14 +36,17 @@ Result<coding::SegmentGeometry> geometry_of(const coding::Scheme& scheme,
   return *geometry;
 }
 
+std::optional<ShardRead> read_without_asking(const node::ClusterMap& map, NodeId from) {
+  if (map.is_up(from)) return std::nullopt;
+  const node::NodeInfo* info = map.find_node(from);
+  const bool is_gone = info == nullptr || info->state == node::NodeState::kLost;
+  return is_gone ? ShardRead::kMissing : ShardRead::kUnreachable;
+}
+
 Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::ShardName name,
                            std::vector<MutableByteView> into, std::vector<Buffer> keep,
                            TimePoint deadline, ShardRange range) {
-  if (!map->is_up(from)) {
-    const node::NodeInfo* info = map->find_node(from);
-    const bool is_gone = info == nullptr || info->state == node::NodeState::kLost;
-    co_return is_gone ? ShardRead::kMissing : ShardRead::kUnreachable;
-  }
+  if (const auto known = read_without_asking(*map, from)) co_return *known;
   node::ShardReadRequest message;
   message.name = name;
   message.offset = range.offset;

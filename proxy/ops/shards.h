@@ -1,6 +1,7 @@
 // Shards on the wire: writing, reading, confirming and deleting them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ enum class ShardRead {
   kUnreachable,  // its node is down, suspect or does not answer: an erasure for now
   kStaleEpoch,   // the map is over
 };
+
+// What comes of asking a node that the map says is down, without asking; nothing if it is up.
+std::optional<ShardRead> read_without_asking(const node::ClusterMap& map, NodeId from);
 
 // Reads the shard from byte `offset` on into `into`, whose sizes add up to what is wanted: the rest
 // of the shard, or, if `length` is not 0, so many bytes.

@@ -21,7 +21,7 @@ LARGE = [SEGMENT - 1, SEGMENT, SEGMENT + 1, 2 * SEGMENT, 2 * SEGMENT + 12_345]
 @pytest.fixture(scope="module")
 def cluster(make_cluster):
     return make_cluster(nodes=9, scheme="ers:4,2,5", pools=POOLS, memory_mb=512,
-                        settings=["timing.read_grace_ms=1000"])
+                        settings=["timing.read_grace_ms=1000", f"max_object_bytes={MAX_OBJECT}"])
 
 
 def put_and_get(client, key, size):

@@ -1,6 +1,7 @@
 """Large objects pass through the proxy segment by segment: its memory is bounded, whatever clients do."""
 
 import concurrent.futures
+import os
 import pathlib
 import socket
 import threading
@@ -11,8 +12,10 @@ import pytest
 from cluster import DEADLINE_S, payload, wait_for
 
 MIB = 1 << 20
-# what a process needs beside the values: channels, connections, what the allocator keeps
-BESIDE_BYTES = 64 * MIB
+# what a process needs beside the values: channels, connections, what the allocator keeps; a sanitizer
+# also keeps what was freed
+SANITIZED = bool(os.environ.get("ELASTRIPE_SANITIZE"))
+BESIDE_BYTES = (64 if not SANITIZED else 640) * MIB
 
 
 def memory_of(pid, field):
@@ -126,7 +129,7 @@ def small_cluster(make_cluster):
 
 def test_an_object_of_a_gibibyte_takes_a_few_segments_of_memory(make_cluster):
     cluster = make_cluster(nodes=4, scheme="ers:2,1,3", memory_mb=1024, settings=["threads=1"])
-    size = 1 << 30
+    size = (1 << 30) if not SANITIZED else (1 << 28)
     pid = cluster.pid("proxy")
     client = Stream(cluster)
     client.set("warm", 8 * MIB)
@@ -135,7 +138,7 @@ def test_an_object_of_a_gibibyte_takes_a_few_segments_of_memory(make_cluster):
     assert client.set("large", size) == b"STORED"
     assert client.get("large", size) == 0
     peak = memory_of(pid, "VmHWM")
-    assert peak - before <= 64 * MIB, f"{before >> 20} -> {peak >> 20} MiB"
+    assert peak - before <= BESIDE_BYTES, f"{before >> 20} -> {peak >> 20} MiB"
     client.close()
     cluster.stop()
 
@@ -147,7 +150,7 @@ def run_all(jobs):
 
 
 def test_hundreds_of_connections_share_the_budgets_and_all_are_served(cluster):
-    size, connections, keys = 6 * MIB, 200, 8
+    size, connections, keys = 6 * MIB, 200 if not SANITIZED else 60, 8
     pid = cluster.pid("proxy")
     first = Stream(cluster)
     for key in range(keys):
