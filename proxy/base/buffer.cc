@@ -35,7 +35,8 @@ Buffer Buffer::sharing(std::shared_ptr<const void> owner, ByteView bytes) {
   Buffer buffer;
   buffer.data_ = const_cast<std::byte*>(bytes.data());
   buffer.size_ = bytes.size();
-  buffer.block_ = std::shared_ptr<std::byte[]>(std::const_pointer_cast<void>(std::move(owner)), buffer.data_);
+  buffer.block_ =
+      std::shared_ptr<std::byte[]>(std::const_pointer_cast<void>(std::move(owner)), buffer.data_);
   return buffer;
 }
 

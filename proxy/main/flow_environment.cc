@@ -1,5 +1,7 @@
 #include "proxy/main/flow_environment.h"
 
+#include <algorithm>
+
 namespace elastripe {
 namespace {
 
@@ -34,6 +36,9 @@ OpsSettings settings_of(const Config& config) {
           .tombstone_keep = milliseconds(timing.tombstone_keep_ms)};
 }
 
+// What each thread has at least: a segment with parities.
+uint64_t segments_at_least(const Config& config) { return uint64_t{2} * config.segment_bytes; }
+
 }  // namespace
 
 ProxyShared::ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in,
@@ -48,11 +53,13 @@ ProxyShared::ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in
 FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes,
                                  uint64_t read_bytes)
     : clock_(loop_),
-      read_bytes_(read_bytes, shared.config.segment_bytes),
+      read_bytes_(std::max(read_bytes, segments_at_least(shared.config)),
+                  shared.config.segment_bytes),
       ids_(random_),
       nodes_(loop_, clock_, shared.addresses, shared.registry),
       cache_(cache_bytes),
-      staged_bytes_(staged_bytes),
+      staged_bytes_(std::max(staged_bytes, segments_at_least(shared.config))),
+      rebuild_bytes_(segments_at_least(shared.config)),
       ops_{.nodes = nodes_,
            .clock = clock_,
            .random = random_,
@@ -63,6 +70,7 @@ FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uin
            .cache = cache_,
            .locks = locks_,
            .staged_bytes = staged_bytes_,
+           .rebuild_bytes = rebuild_bytes_,
            .read_bytes = read_bytes_,
            .background = background_,
            .settings = settings_of(shared.config),

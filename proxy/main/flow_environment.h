@@ -53,6 +53,7 @@ class FlowEnvironment {
   RecordCache cache_;
   KeyLocks locks_;
   Semaphore staged_bytes_;
+  Semaphore rebuild_bytes_;
   Scope background_;
   OpsContext ops_;
 };

@@ -11,11 +11,11 @@ namespace elastripe::memcache {
 
 // In the order in which they were asked for; that is the order of the answer.
 struct MetaGet {
-  bool value = false;         // v
-  std::string answers = {};   // of c f k s and O
-  std::string opaque = {};    // O: given back as it is
-  bool quiet = false;         // q: a miss is not answered
-  uint64_t offset = 0;        // o: where the range begins
+  bool value = false;            // v
+  std::string answers = {};      // of c f k s and O
+  std::string opaque = {};       // O: given back as it is
+  bool quiet = false;            // q: a miss is not answered
+  uint64_t offset = 0;           // o: where the range begins
   uint64_t length = UINT64_MAX;  // n: how many bytes it has
 };
 

@@ -76,7 +76,8 @@ class RoomClaim {
     const bool adds = commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
                       commit.mutation == Mutation::kPrepend;
     if (!adds) return {};
-    bytes_ = commit.content.value.size() + commit.inline_value.size() + kRecordBytes;
+    bytes_ = commit.content.value.size() + commit.inline_value.size() + kRecordBytes +
+             commit.content.segments.size() * node::kSegmentBytes;
     for (const NodeId home : chain.nodes) {
       if (!rooms_->enter(home, bytes_)) {
         return fail(ErrorCode::kNoSpace, "node {} is full", home);
@@ -358,8 +359,8 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
                              call_deadline(ops, deadline));
     }
     if (committed) fail_point(FailPoint::kHeadCommitted);
-    auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, commit.key,
-                                     answer->encoded, kRevive, call_deadline(ops, deadline));
+    auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, commit.key, answer->encoded,
+                                     kRevive, call_deadline(ops, deadline));
     if (mutant(Mutant::kRestampEpoch)) {
       for (MapPtr tried = map; committed && !pushed; tried = ops.map.current()) {
         auto again = co_await before_retry(ops, tried, pushed.error(), deadline);

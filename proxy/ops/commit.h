@@ -20,7 +20,7 @@ struct Commit {
   uint64_t known_version =
       0;  // a version that the record is known to have had; 0: nothing is known
   node::RecordContent content;
-  Buffer inline_value;  // of an inline SET; content.value is empty then
+  Buffer inline_value;     // of an inline SET; content.value is empty then
   node::Id128 attempt_id;  // set by commit(); never the data_txid (rule 6)
 
   static constexpr uint64_t kNoBase = UINT64_MAX;

@@ -66,9 +66,14 @@ struct OpsContext {
   const PoolTable& pools;
   RecordCache& cache;
   KeyLocks& locks;
-  Semaphore& staged_bytes;  // object bytes on their way into shards
-  ReadBudget& read_bytes;   // object bytes on their way to clients
-  Scope& background;        // deletions after a grace, and the like
+  // Segments on their way into shards. Who waits for it holds neither the lock of a key nor memory
+  // that is not let go by itself.
+  Semaphore& staged_bytes;
+  // The same for who may hold these: segments that are rebuilt or written again, and values derived
+  // from others. Who has some of it waits for nodes only.
+  Semaphore& rebuild_bytes;
+  ReadBudget& read_bytes;  // object bytes on their way to clients
+  Scope& background;       // deletions after a grace, and the like
   OpsSettings settings;
   OpsCounters counters;
   // Version floors of partitions as *heads* told them: every version that a head assigns later is

@@ -73,6 +73,9 @@ class ExtendedValue : public ValueSource {
   Buffer piece_;
 };
 
+// At least so many, however long they take.
+constexpr int kExtendAttempts = 8;
+
 // What joining takes at most: a segment that is read, and one that is written.
 uint64_t joining_bytes(OpsContext& ops, const Pool& pool, const StoreRequest& request) {
   const RecordPtr cached = ops.cache.find(request.key);
@@ -99,7 +102,10 @@ Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, Sto
   }
   deadline += ops.clock.now() - asked;
   const auto guard = co_await ops.locks.lock(request.key);
-  for (;;) {
+  const TimePoint began = ops.clock.now();
+  for (int attempts = 1;; ++attempts) {
+    // Of a large object each takes long.
+    if (attempts > 1) deadline = std::max(deadline, fresh_deadline(ops));
     StagedRead own(pool.segment_bytes, ops.clock, UINT64_MAX);
     ObjectRead read(ops, request.key, own, ByteRange{}, deadline);
     auto opened = co_await read.open();
@@ -111,13 +117,12 @@ Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, Sto
     }
     Put put_request = replacement(request.key, *read.record());
     put_request.source = &value;
-    put_request.reserved = true;
     auto result = co_await put(ops, pool, std::move(put_request), deadline);
     const bool is_overwritten = !result && result.error().code == ErrorCode::kConflict;
     if (!result && !is_overwritten) co_return fail(result.error());
     if (result && result->status == CommitStatus::kCommitted) co_return StoreOutcome::kStored;
     ++ops.counters.commit_conflicts;
-    if (ops.clock.now() >= deadline) {
+    if (attempts >= kExtendAttempts && ops.clock.now() - began >= ops.settings.request_timeout) {
       co_return fail(ErrorCode::kTimeout, "too many writers of one key");
     }
   }
@@ -189,6 +194,7 @@ Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool&
     if (!sum) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     Put put_request = replacement(request.key, *read.record());
     put_request.value = Buffer::copy_of(sum->text);
+    put_request.memory = &ops.rebuild_bytes;
     auto result = co_await put(ops, pool, std::move(put_request), deadline);
     if (!result) co_return fail(result.error());
     if (result->status == CommitStatus::kCommitted) {

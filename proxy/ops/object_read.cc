@@ -37,7 +37,9 @@ RecordPtr with_known_parities(RecordPtr record, const RecordPtr& known) {
 }
 
 bool has_same_value(const RecordPtr& newest, const node::Record& known) {
-  if (mutant(Mutant::kMixVersions)) return newest != nullptr && newest->is_striped();
+  if (mutant(Mutant::kMixVersions)) {
+    return newest != nullptr && newest->is_striped() && newest->content.size == known.content.size;
+  }
   return newest != nullptr && newest->is_striped() &&
          newest->meta.value_version == known.meta.value_version;
 }
@@ -167,6 +169,7 @@ uint64_t ObjectRead::bytes_to_read(size_t index) const {
 
 // As far as there is memory now.
 void ObjectRead::read_ahead() {
+  if (given_ == range_.length) return;
   const uint64_t end = range_.offset + range_.length;
   while (ahead_.size() < kSegmentsAhead) {
     const size_t next = segment_ + ahead_.size();
@@ -204,6 +207,7 @@ Task<Result<Buffer>> ObjectRead::take_part() {
   ahead_.erase(ahead_.begin());
   ++segment_;
   given_ += segment->bytes.size();
+  undecodable_version_.reset();
   if (segment->is_degraded && path_ != ReadPath::kDegraded) ++ops_.counters.degraded_reads;
   if (segment->is_degraded || path_ == ReadPath::kInline) {
     path_ = segment->is_degraded ? ReadPath::kDegraded : ReadPath::kStriped;

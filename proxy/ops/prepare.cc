@@ -255,22 +255,19 @@ bool is_written(const StagedSegment& segment) {
 Task<Result<void>> complete_segment(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
                                     TimePoint deadline) {
   StagedSegment& segment = staged->segments[index];
-  if (is_written(segment)) co_return Result<void>{};
+  if (is_written(segment) || mutant(Mutant::kNoRebuild)) co_return Result<void>{};
   if (!segment.data.empty()) {
     co_return co_await write_segment(ops, map, staged, index, deadline);
   }
   const auto bytes = staged_bytes(*staged, index);
   if (!bytes) co_return fail(bytes.error());
-  segment.memory = co_await ops.staged_bytes.acquire(*bytes);
+  segment.memory = co_await ops.rebuild_bytes.acquire(*bytes);
   deadline = std::max(deadline, fresh_deadline(ops));
   auto data = co_await staged_data(ops, map, staged, index, deadline);
   Result<void> written;
   if (data) {
     segment.data = std::move(*data);
     written = co_await write_segment(ops, map, staged, index, deadline);
-  } else if (data.error().code == ErrorCode::kNotFound) {
-    written = fail(ErrorCode::kLost, "shards were lost while the value arrived: {}",
-                   data.error().message);
   } else {
     written = fail(data.error());
   }
@@ -289,6 +286,11 @@ Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string ke
   staged->degraded_writes = pool.degraded_writes;
   const Id128 data_txid = ops.ids.next();
   const auto shards = static_cast<size_t>(pool.scheme.shards());
+  // Before a byte of it is sent: the table could not be committed.
+  const uint64_t segments = (size + pool.segment_bytes - 1) / pool.segment_bytes;
+  if (segments * (node::kSegmentBytes + shards * sizeof(NodeId)) > node::kMaxContentBytes / 2) {
+    return fail(ErrorCode::kTooLarge, "object too large for cache");
+  }
   for (uint64_t offset = 0; offset < size; offset += pool.segment_bytes) {
     const auto length = std::min<uint64_t>(pool.segment_bytes, size - offset);
     const auto geometry = coding::SegmentGeometry::make(**codec, length);
@@ -320,8 +322,11 @@ Task<Result<Buffer>> staged_data(OpsContext& ops, MapPtr map, StagedPtr staged, 
   auto read = co_await read_segment(ops, std::move(map), staged->scheme,
                                     SegmentPtr(staged, &segment.segment),
                                     {0, segment.segment.length}, nullptr, deadline);
-  if (!read) co_return fail(read.error());
-  co_return std::move(read->bytes);
+  if (read) co_return std::move(read->bytes);
+  if (read.error().code != ErrorCode::kNotFound) co_return fail(read.error());
+  // Of more nodes than the scheme survives; or reclaim took a value for abandoned that came slowly.
+  co_return fail(ErrorCode::kLost, "shards were lost while the value arrived: {}",
+                 read.error().message);
 }
 
 Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
@@ -329,7 +334,8 @@ Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged
   StagedSegment& segment = staged->segments[index];
   auto placed = place(ops, *map, *staged, segment);
   if (!placed) co_return placed;
-  if (segment.epoch_number == 0) segment.epoch_number = map->epoch.number;
+  const bool is_first = segment.epoch_number == 0 || mutant(Mutant::kRelabelAcks);
+  if (is_first) segment.epoch_number = map->epoch.number;
   co_return co_await write_segment(ops, map, staged, index, deadline);
 }
 

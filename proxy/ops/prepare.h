@@ -44,7 +44,7 @@ Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string ke
 Result<uint64_t> staged_bytes(const StagedObject& staged, size_t index);
 
 // The segment's bytes: those that are here, or, under `map`, from its shards. Errors: those of
-// read_segment.
+// read_segment, and kLost for kNotFound: too many of its shards are gone.
 Task<Result<Buffer>> staged_data(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
                                  TimePoint deadline);
 

@@ -40,6 +40,7 @@ Task<Result<CommitResult>> put_inline(OpsContext& ops, Put request, TimePoint de
 // One transaction: prepare, commit. The base was known before its first shard write.
 Task<Result<CommitResult>> try_striped(OpsContext& ops, Commit request, StagedPtr staged,
                                        TimePoint deadline) {
+  uint32_t prepared_epoch = 0;
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());
@@ -47,7 +48,11 @@ Task<Result<CommitResult>> try_striped(OpsContext& ops, Commit request, StagedPt
     auto prepared = co_await prepare(ops, *map, staged, deadline);
     if (prepared) {
       // Rebuilding the shards of many segments may have taken its time.
-      if (staged->segments.size() > 1) deadline = std::max(deadline, fresh_deadline(ops));
+      const bool is_new =
+          std::exchange(prepared_epoch, map->get()->epoch.number) != map->get()->epoch.number;
+      if (is_new && staged->segments.size() > 1) {
+        deadline = std::max(deadline, fresh_deadline(ops));
+      }
       request.content.segments = segment_table(*staged);
       result = co_await commit(ops, *map, request, deadline);
       if (result) co_return result;
@@ -73,11 +78,12 @@ Task<uint64_t> find_base(OpsContext& ops, MapPtr map, std::string key, bool is_l
 
 // The same bytes under a new data_txid: who fenced the old one may be about to delete its shards.
 Task<Result<StagedPtr>> stage_again(OpsContext& ops, const Pool& pool, StagedPtr staged,
-                                    bool reserved, TimePoint* deadline) {
+                                    TimePoint* deadline) {
   if (mutant(Mutant::kKeepFencedShards)) co_return staged;
   StagedValue value(ops, staged);
   const bool is_here = !staged->segments.front().data.empty();
-  auto again = co_await upload(ops, pool, staged->key, value, reserved || is_here, deadline);
+  auto again = co_await upload(ops, pool, staged->key, value,
+                               is_here ? nullptr : &ops.rebuild_bytes, deadline);
   if (again && is_here) {
     (*again)->segments.front().memory = std::move(staged->segments.front().memory);
   }
@@ -97,8 +103,9 @@ Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put re
   if (!homes) co_return fail(homes.error());
   const bool is_large = value.size() > pool.segment_bytes;
   uint64_t base = co_await find_base(ops, *map, key, is_large, deadline);
-  auto staged = co_await upload(ops, pool, key, value, request.reserved, &deadline);
+  auto staged = co_await upload(ops, pool, key, value, request.memory, &deadline);
   if (!staged) co_return fail(staged.error());
+  if (mutant(Mutant::kLateBase)) base = co_await find_base(ops, *map, key, true, deadline);
   KeyLocks::Guard guard;
   if (request.locks_late) guard = co_await ops.locks.lock(key);
   for (;;) {
@@ -108,17 +115,19 @@ Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put re
     auto result = co_await try_striped(ops, std::move(attempt), *staged, deadline);
     if (result && result->status == CommitStatus::kCommitted) co_return result;
     // Anything but an unknown outcome says that nothing will ever refer to these shards.
-    const bool is_over = result || result.error().code != ErrorCode::kUnknownOutcome;
+    const bool is_over = result || result.error().code != ErrorCode::kUnknownOutcome ||
+                         mutant(Mutant::kAbandonUnknown);
     const StagedPtr old = *staged;
     const bool is_fenced = result && result->status == CommitStatus::kFenced;
     if (is_fenced) {
       ++ops.counters.commit_conflicts;
       base = std::max(result->floor, result->record == nullptr ? 0 : result->record->meta.version);
       ops.head_floors[(*map)->partition_of(key)] = result->floor;
-      staged = co_await stage_again(ops, pool, old, request.reserved, &deadline);
+      staged = co_await stage_again(ops, pool, old, &deadline);
       if (!staged) result = fail(staged.error());
     }
     if (is_over && (!staged || !is_fenced || *staged != old)) {
+      for (StagedSegment& segment : old->segments) segment.let_go();
       (void)ops.background.try_spawn(abandon(ops, old));
     }
     if (!is_fenced || !staged) co_return result;
@@ -192,7 +201,9 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
   put_request.exptime = request.exptime;
   put_request.value = std::move(request.value);
   put_request.source = request.source;
-  put_request.locks_late = request.source != nullptr;
+  put_request.memory = &ops.staged_bytes;
+  const Pool& pool = ops.pools.pool_of(request.key);
+  put_request.locks_late = request.size() > pool.inline_max_bytes;
   Commit& commit = put_request.commit;
   commit.key = request.key;
   switch (request.verb) {
@@ -212,7 +223,7 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
   }
   KeyLocks::Guard guard;
   if (!put_request.locks_late) guard = co_await ops.locks.lock(request.key);
-  auto result = co_await put(ops, ops.pools.pool_of(request.key), std::move(put_request), deadline);
+  auto result = co_await put(ops, pool, std::move(put_request), deadline);
   if (!result) co_return fail(result.error());
   co_return outcome_of(request.verb, *result);
 }

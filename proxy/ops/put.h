@@ -13,14 +13,16 @@ struct Put {
   Buffer value;
   // Instead of `value`, of one that is striped.
   ValueSource* source = nullptr;
-  bool reserved = false;  // see upload()
-  // Takes the key's lock when the value is there: it may be long in coming.
+  // Where a striped value's segments take their memory from; null: the caller has reserved it.
+  Semaphore* memory = nullptr;
+  // Takes the key's lock when a striped value is there: it may be long in coming.
   bool locks_late = false;
 };
 
 // Writes the value the way its pool says and commits it, under newer and newer maps until the
-// deadline, which moves with a value that comes in parts (upload()). Superseded shards are deleted after a grace; those of a refused PUT at once.
-// Errors: kUnknownOutcome: may or may not take effect. All others: definitely not stored.
+// deadline, which moves with a value that comes in parts (upload()). Superseded shards are deleted
+// after a grace; those of a refused PUT at once. Errors: kUnknownOutcome: may or may not take
+// effect. All others: definitely not stored.
 Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put request, TimePoint deadline);
 
 // Takes note of what a commit replaced and of what it taught: for commits that do not go through

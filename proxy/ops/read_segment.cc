@@ -16,7 +16,7 @@ struct SegmentRead {
   coding::Scheme scheme;
   SegmentPtr segment;
   coding::SegmentGeometry geometry;
-  ByteRange range;               // of the segment; `data` is its bytes
+  ByteRange range;  // of the segment; `data` is its bytes
   Buffer data;
   std::vector<Buffer> parities;  // by parity; empty until read
   coding::ShardSet have;
@@ -144,8 +144,7 @@ Task<Result<void>> decode_missing(OpsContext& ops, MapPtr map, SegmentReadPtr re
                                           read->missing & codec.data_shards());
     if (!plan) co_return fail(undecodable(*read));
     const auto missing_before = read->missing;
-    auto fetched =
-        co_await read_shards(ops, map, read, plan->read | codec.data_shards(), deadline);
+    auto fetched = co_await read_shards(ops, map, read, plan->read | codec.data_shards(), deadline);
     if (!fetched) co_return fetched;
     if (read->missing != missing_before) continue;
 

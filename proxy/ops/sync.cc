@@ -72,8 +72,7 @@ Task<Result<void>> store_all(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map,
   std::vector<Task<Result<void>>> stores;
   stores.reserve(homes.size());
   for (const NodeId home : homes) {
-    stores.push_back(
-        store_record(nodes, rooms, map, home, message, {record, {}}, deadline));
+    stores.push_back(store_record(nodes, rooms, map, home, message, {record, {}}, deadline));
   }
   for (auto& stored : co_await when_all(std::move(stores))) {
     // kConflict: the home is synced already, and has collected a newer tombstone of the key.

@@ -39,8 +39,7 @@ Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key,
   if (!result) co_return fail(result.error());
   if (result->status != CommitStatus::kCommitted) co_return ReadOutcome{};
   ObjectRead read(ops, std::move(key), sink, ByteRange{}, deadline);
-  auto opened =
-      result->is_exact ? co_await read.open(result->record) : co_await read.open();
+  auto opened = result->is_exact ? co_await read.open(result->record) : co_await read.open();
   auto outcome = opened ? co_await deliver(read, sink) : fail(opened.error());
   if (outcome) co_return outcome;
   co_return unknown_outcome(ops, "touched, but not read: " + outcome.error().message);

@@ -39,7 +39,7 @@ Task<void> write_and_let_go(Uploading& upload, size_t index, Semaphore::Permit p
 }
 
 // Takes the segments in and starts to write each.
-Task<void> take_in(Uploading& upload, ValueSource& source, bool reserved, Scope& writes,
+Task<void> take_in(Uploading& upload, ValueSource& source, Semaphore* memory, Scope& writes,
                    TimePoint* deadline) {
   OpsContext& ops = upload.ops;
   for (size_t i = 0; i < upload.staged->segments.size(); ++i) {
@@ -47,11 +47,11 @@ Task<void> take_in(Uploading& upload, ValueSource& source, bool reserved, Scope&
     if (!upload.result) co_return;
     StagedSegment& segment = upload.staged->segments[i];
     const TimePoint asked = ops.clock.now();
-    if (!reserved) {
+    if (memory != nullptr) {
       const auto bytes = staged_bytes(*upload.staged, i);
       if (!bytes) upload.result = fail(bytes.error());
       if (!bytes) co_return;
-      segment.memory = co_await ops.staged_bytes.acquire(*bytes);
+      segment.memory = co_await memory->acquire(*bytes);
     }
     auto data = co_await source.next(segment.segment.length);
     if (!data) {
@@ -68,12 +68,12 @@ Task<void> take_in(Uploading& upload, ValueSource& source, bool reserved, Scope&
 }  // namespace
 
 Task<Result<StagedPtr>> upload(OpsContext& ops, const Pool& pool, std::string key,
-                               ValueSource& source, bool reserved, TimePoint* deadline) {
+                               ValueSource& source, Semaphore* memory, TimePoint* deadline) {
   auto staged = stage_object(ops, pool, std::move(key), source.size());
   if (!staged) co_return fail(staged.error());
-  Uploading uploading{ops, *staged, Semaphore(reserved ? 1 : kSegmentsAtOnce)};
+  Uploading uploading{ops, *staged, Semaphore(memory == nullptr ? 1 : kSegmentsAtOnce)};
   Scope writes;
-  co_await take_in(uploading, source, reserved, writes, deadline);
+  co_await take_in(uploading, source, memory, writes, deadline);
   co_await writes.join();
   if (uploading.result) co_return std::move(*staged);
   for (StagedSegment& segment : (*staged)->segments) segment.let_go();

@@ -8,12 +8,12 @@ namespace elastripe {
 
 // Stages the source's value (not empty) and writes its shards, under newer and newer maps; nothing
 // refers to them yet. Segments of a value that has several are let go once they are written. Their
-// memory is taken from ops.staged_bytes, unless `reserved` says that the caller has done so for two
-// of them. The wait for memory and for the source does not count: `*deadline`
-// moves by it, and to `request_timeout` after each segment but the first has come. Errors: those of the source and of prepare_segment;
-// nothing is left behind then.
+// memory is taken from `memory`; null: the caller has reserved one with its parities. The wait for
+// memory and for the source does not count: `*deadline` moves by it, and to `request_timeout` after
+// each segment but the first has come. Errors: those of the source and of prepare_segment; nothing
+// is left behind then.
 Task<Result<StagedPtr>> upload(OpsContext& ops, const Pool& pool, std::string key,
-                               ValueSource& source, bool reserved, TimePoint* deadline);
+                               ValueSource& source, Semaphore* memory, TimePoint* deadline);
 
 // The value of a staged object again, for another upload: from its memory or its shards.
 class StagedValue : public ValueSource {

@@ -161,6 +161,7 @@ class KeyReply : public ValueSink {
   }
 
   MemoryHold try_reserve(uint64_t bytes) override {
+    if (is_unwanted()) return nullptr;
     if (bytes <= own()->early.free() && bytes <= all().early.free()) {
       if (auto hold = take_at_once(own()->early, all().early, bytes)) return hold;
     }
@@ -205,7 +206,7 @@ class KeyReply : public ValueSink {
     return of_all ? held_in_both(own(), std::move(*of_own), std::move(*of_all)) : nullptr;
   }
   // All keys before this one are answered.
-  bool is_first() const { return retrieval_.answered == index_; }
+  bool is_first() const { return !retrieval_.failed && retrieval_.answered == index_; }
   void send_part() {
     retrieval_.run.output.append(take());
     retrieval_.run.send_part();
@@ -243,11 +244,11 @@ Task<void> read_key(Retrieval& retrieval, size_t index, KeyResult& result) {
 // Adds the answer to the retrieval's reply.
 void take_answer(Retrieval& retrieval, KeyAnswer answer) {
   Execution& run = retrieval.run;
-  ++retrieval.answered;
   if (!answer.outcome) {
     retrieval.failed = true;
     return run.error(answer.outcome.error());
   }
+  ++retrieval.answered;
   count_read(run, retrieval.touching, answer.outcome->found);
   if (!answer.outcome->found) return;
   run.path = std::max(run.path, answer.outcome->path);

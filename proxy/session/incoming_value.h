@@ -13,7 +13,8 @@ namespace elastripe {
 // inside the session's calls; `asked` is called when the flow waits for bytes.
 class IncomingValue : public ValueSource {
  public:
-  IncomingValue(uint64_t size, std::function<void()> asked) : size_(size), asked_(std::move(asked)) {}
+  IncomingValue(uint64_t size, std::function<void()> asked)
+      : size_(size), asked_(std::move(asked)) {}
 
   uint64_t size() const override { return size_; }
   Task<Result<Buffer>> next(size_t bytes) override;

@@ -52,8 +52,7 @@ Session::Session(Loop& loop, Fd socket, SessionContext& context, ReadScratch& sc
       scratch_(scratch),
       owner_(owner),
       read_budget_(std::make_shared<ReadBudget>(context.settings.read_bytes, 0)),
-      last_activity_(loop.now()),
-      waiting_since_(last_activity_) {
+      last_activity_(loop.now()) {
   read_event_ =
       event_new(loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Session::on_readable, this);
   write_event_ = event_new(loop_.base(), socket_.get(), EV_WRITE, &Session::on_writable, this);
@@ -73,9 +72,12 @@ void Session::close_socket() {
   // Nobody takes these replies any more; their memory may be what other reads wait for.
   out_.clear();
   drop_replies();
-  if (uploading_ != nullptr) {
-    uploading_->incoming->break_off({ErrorCode::kCancelled, "the client sent no more"});
-  }
+  break_off_upload("the client is gone");
+}
+
+// What has come whole is stored.
+void Session::break_off_upload(const char* why) {
+  if (uploading_ != nullptr) uploading_->incoming->break_off({ErrorCode::kCancelled, why});
 }
 
 void Session::drop_replies() {
@@ -86,6 +88,7 @@ void Session::drop_replies() {
 void Session::drain() {
   finishing_ = true;
   left_over_.clear();
+  break_off_upload("the proxy is shutting down");
   request_turn_end();
 }
 
@@ -114,7 +117,6 @@ void Session::on_turn_end() {
     const uint64_t before = out_.written_bytes();
     const auto flushed = out_.flush(socket_.get());
     const uint64_t sent = out_.written_bytes() - before;
-    moved_ += sent;
     if (sent > 0) {
       context_.stats.sent(sent);
       last_activity_ = loop_.now();
@@ -128,7 +130,7 @@ void Session::on_turn_end() {
     if (scope_.live() == 0) owner_.ended(*this);
     return;
   }
-  watch_progress();
+  watch_client();
   // Sending has made room.
   if (may_go_on()) request_turn_end();
   watch();
@@ -149,37 +151,29 @@ void Session::watch() {
   CHECK((want ? event_add(read_event_, nullptr) : event_del(read_event_)) == 0);
 }
 
-// Whether the session waits for the client: to take replies, or to send the rest of a value.
-bool Session::is_stalled() {
-  if (!out_.empty()) return true;
-  return uploading_ != nullptr ? can_take_input() : receiving();
-}
-
-// A new period begins when the client has done all that it was waited for, or enough of it.
-void Session::watch_progress() {
-  const bool has_moved = moved_ - moved_before_ >= context_.settings.progress_bytes;
-  if (is_stalled() && !has_moved) return;
-  waiting_since_ = loop_.now();
-  moved_before_ = moved_;
+void Session::watch_client() {
+  const TimePoint now = loop_.now();
+  // A segment has to come whole: between two of them others must see that the upload lives.
+  const bool in_parts = uploading_ != nullptr;
+  const uint64_t enough = context_.settings.progress_bytes;
+  sending_.update(now, in_parts ? can_take_input() : receiving(), value_bytes_,
+                  in_parts ? UINT64_MAX : enough);
+  taking_.update(now, !out_.empty(), out_.written_bytes(), enough);
 }
 
 void Session::on_timer() {
   const auto& settings = context_.settings;
   const TimePoint now = loop_.now();
-  const bool stalled = is_stalled();
-  const bool idle = slots_.empty() && held_ == nullptr && !stalled;
-  const bool is_silent = stalled && now - last_activity_ >= settings.stall_timeout;
-  const bool is_slow = stalled && now - waiting_since_ >= settings.stall_timeout;
-  const bool is_idle = idle && settings.idle_timeout > Duration::zero() &&
-                       now - last_activity_ >= settings.idle_timeout;
-  if (is_silent || is_slow) context_.stats.connection_cut();
-  if (is_silent || is_slow || is_idle) return abort();
+  const TimePoint late =
+      std::min(sending_.late_at(settings.stall_timeout), taking_.late_at(settings.stall_timeout));
+  const bool is_idle = slots_.empty() && held_ == nullptr && !receiving() && out_.empty();
+  const bool may_idle = !is_idle || settings.idle_timeout == Duration::zero();
+  const TimePoint idle_end = may_idle ? TimePoint::max() : last_activity_ + settings.idle_timeout;
+  if (now >= late) context_.stats.connection_cut();
+  if (now >= std::min(late, idle_end)) return abort();
   Duration period = settings.stall_timeout;
   if (settings.idle_timeout > Duration::zero()) period = std::min(period, settings.idle_timeout);
-  TimePoint next = now + period;
-  if (stalled) next = std::min(next, std::min(last_activity_, waiting_since_) + period);
-  if (idle) next = std::min(next, last_activity_ + period);
-  loop_.arm(*this, std::max(next, now + period / 16));
+  loop_.arm(*this, std::min(now + period, std::min(late, idle_end)));
 }
 
 void Session::read_some() {
@@ -212,8 +206,7 @@ size_t Session::read_once() {
   }
   const auto bytes = static_cast<size_t>(got);
   context_.stats.received(bytes);
-  // A client that owes us reading does not buy time by writing: its replies hold memory.
-  if (out_.empty()) last_activity_ = loop_.now();
+  last_activity_ = loop_.now();
   const size_t to_value = std::min(bytes, room.size());
   if (to_value > 0) value_received(to_value);
   const std::string_view input(reinterpret_cast<const char*>(scratch_.bytes.get()),
@@ -230,13 +223,11 @@ size_t Session::read_once() {
 void Session::resume_input() {
   // What was taken before the end was known is still answered.
   if (held_ != nullptr && may_start(*held_)) start(std::move(*std::exchange(held_, nullptr)));
-  if (finishing_) return;
+  if (finishing_) return break_off_upload("the proxy is shutting down");
   if (held_ == nullptr && left_over_waits_) left_over_.erase(0, process(left_over_));
   if (!end_of_input_ || held_ != nullptr || left_over_waits_) return;
   finishing_ = true;
-  if (uploading_ != nullptr) {
-    uploading_->incoming->break_off({ErrorCode::kCancelled, "the client sent no more"});
-  }
+  break_off_upload("the client sent no more");
 }
 
 bool Session::may_go_on() {
@@ -260,6 +251,7 @@ bool Session::step(std::string_view& input) {
     const auto part = static_cast<size_t>(std::min<uint64_t>(swallow_left_, input.size()));
     input.remove_prefix(part);
     swallow_left_ -= part;
+    value_bytes_ += part;
     return swallow_left_ == 0;
   }
   if (!block_.complete()) return receive_value(input);
@@ -318,7 +310,7 @@ MutableByteView Session::value_room() {
 }
 
 void Session::value_received(size_t bytes) {
-  moved_ += bytes;
+  value_bytes_ += bytes;
   block_.body_received(bytes);
   if (uploading_ != nullptr) {
     uploading_->incoming->received(bytes);
@@ -395,8 +387,7 @@ void Session::start(ClientCommand command) {
   slot.key_hashes = hashes_of(command);
   if (command.incoming_bytes > 0) {
     slot.incoming = std::make_unique<IncomingValue>(command.incoming_bytes, [this] {
-      last_activity_ = waiting_since_ = loop_.now();
-      moved_before_ = moved_;
+      sending_.restart();
       request_turn_end();
     });
     command.source = slot.incoming.get();
@@ -434,11 +425,9 @@ void Session::answer_line(std::string_view line, bool noreply) {
 }
 
 void Session::add_reply(Slot& slot, memcache::Output part) {
-  if (!open() || cut_ || slot.noreply) return;
+  if (!open() || cut_ || slot.noreply || slot.is_cut) return;
   reply_bytes_ += part.bytes();
-  for (auto& slice : part.take()) {
-    std::visit([&slot](auto& bytes) { slot.output.append(std::move(bytes)); }, slice);
-  }
+  slot.output.append(std::move(part));
   request_turn_end();
 }
 

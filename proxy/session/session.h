@@ -24,6 +24,7 @@
 #include "proxy/memcache/parse.h"
 #include "proxy/session/execute.h"
 #include "proxy/session/incoming_value.h"
+#include "proxy/session/stall_watch.h"
 
 namespace elastripe {
 
@@ -88,14 +89,14 @@ class Session : private TurnEnd, private Timer {
   MutableByteView value_room();
   void value_received(size_t bytes);
   void swallow_rest(Slot& slot);
+  void break_off_upload(const char* why);
   void begin_command();
   void resume_input();
 
   bool has_room() const;
   bool can_take_input();
   bool may_go_on();
-  bool is_stalled();
-  void watch_progress();
+  void watch_client();
   bool may_start(const ClientCommand& command) const;
   void start_or_hold(ClientCommand command);
   void start(ClientCommand command);
@@ -146,10 +147,9 @@ class Session : private TurnEnd, private Timer {
   Scope scope_;
   WriteQueue out_;
   TimePoint last_activity_;
-  // Since when the session waits for the client, and what had moved by then.
-  TimePoint waiting_since_;
-  uint64_t moved_before_ = 0;
-  uint64_t moved_ = 0;  // bytes of values in, and of replies out
+  uint64_t value_bytes_ = 0;  // received since the start
+  StallWatch sending_;        // the client its values
+  StallWatch taking_;         // the client its replies
 };
 
 }  // namespace elastripe

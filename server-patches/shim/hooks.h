@@ -1,5 +1,5 @@
-/* What memcached's patched sources call. Included at the end of memcached.h, which has no guard of its
- * own, so this is C and knows memcached's types.
+/* What memcached's patched sources call. Included at the end of memcached.h, which has no guard of
+ * its own, so this is C and knows memcached's types.
  *
  * With elastripe_enabled false every hook leaves memcached as it is. */
 #ifndef ELASTRIPE_SHIM_HOOKS_H
@@ -12,20 +12,19 @@ extern unsigned elastripe_page_bytes;
 
 /* Frames. A worker thread's connection that began with a frame has elastripe_try_read_frame as its
  * try_read_command for good. */
-static inline bool elastripe_is_frame(char first_byte) {
-    return (unsigned char)first_byte == 0xE5;
-}
-int elastripe_try_read_frame(conn *c);
-void elastripe_complete_frame(conn *c);
-void elastripe_add_io_queue(LIBEVENT_THREAD *me);
+static inline bool elastripe_is_frame(char first_byte) { return (unsigned char)first_byte == 0xE5; }
+int elastripe_try_read_frame(conn* c);
+void elastripe_complete_frame(conn* c);
+void elastripe_add_io_queue(LIBEVENT_THREAD* me);
 
 /* Stock commands: true if the command was refused, its value is being skipped, and nothing else is
- * to be done. `set_size` and `ms_size` are the tokens where set and ms have their length, or NULL. */
-bool elastripe_refuse_ascii(conn *c, const char *command, const char *set_size,
-                            const char *ms_size);
-bool elastripe_refuse_binary(conn *c);
+ * to be done. `set_size` and `ms_size` are the tokens where set and ms have their length, or NULL.
+ */
+bool elastripe_refuse_ascii(conn* c, const char* command, const char* set_size,
+                            const char* ms_size);
+bool elastripe_refuse_binary(conn* c);
 
-void elastripe_stats(ADD_STAT add_stats, void *c);
+void elastripe_stats(ADD_STAT add_stats, void* c);
 
 /* Life cycle: main thread. Pause and resume are called around what needs all threads at rest. */
 void elastripe_start(void);

@@ -12,35 +12,35 @@ extern "C" {
 #endif
 
 /* A reference is counted for the caller by items_find, items_allocate and items_visit_bucket. */
-void *items_find(const char *key, size_t key_bytes);
+void* items_find(const char* key, size_t key_bytes);
 typedef enum {
-    ITEMS_FROM_PAGES,  /* chunks of the right sizes, from new pages within the limit if need be */
-    ITEMS_ANY_CHUNK,   /* whatever free chunk is large enough, of pages that are in use */
-    ITEMS_ABOVE_LIMIT, /* as ITEMS_FROM_PAGES, beyond the limit if need be */
+  ITEMS_FROM_PAGES,  /* chunks of the right sizes, from new pages within the limit if need be */
+  ITEMS_ANY_CHUNK,   /* whatever free chunk is large enough, of pages that are in use */
+  ITEMS_ABOVE_LIMIT, /* as ITEMS_FROM_PAGES, beyond the limit if need be */
 } items_source;
 /* With all its chunks; NULL if there is no room. Nothing is evicted. */
-void *items_allocate(const char *key, size_t key_bytes, size_t value_bytes, items_source source);
+void* items_allocate(const char* key, size_t key_bytes, size_t value_bytes, items_source source);
 /* In place of the linked item of the same key, if there is one. */
-void items_link(void *item);
-bool items_remove(const char *key, size_t key_bytes);
-void items_release(void *item);
+void items_link(void* item);
+bool items_remove(const char* key, size_t key_bytes);
+void items_release(void* item);
 
-const char *items_key(const void *item, size_t *key_bytes);
-size_t items_value_bytes(const void *item);
-void items_read(const void *item, size_t offset, void *out, size_t bytes);
+const char* items_key(const void* item, size_t* key_bytes);
+size_t items_value_bytes(const void* item);
+void items_read(const void* item, size_t offset, void* out, size_t bytes);
 /* Where the value lies; NULL if it is in several chunks. */
-const char *items_value(const void *item);
-void items_write(void *item, size_t offset, const void *in, size_t bytes);
+const char* items_value(const void* item);
+void items_write(void* item, size_t offset, const void* in, size_t bytes);
 
 uint64_t items_buckets(void);
 /* Calls `add` under the item lock: it must not call back. */
-void items_visit_bucket(uint64_t bucket, void (*add)(void *item, void *context), void *context);
+void items_visit_bucket(uint64_t bucket, void (*add)(void* item, void* context), void* context);
 
 /* Slab pages. */
 typedef struct {
-    uint64_t pages;
-    uint64_t free_chunks;
-    uint64_t chunks_per_page; /* 0: the class is not in use */
+  uint64_t pages;
+  uint64_t free_chunks;
+  uint64_t chunks_per_page; /* 0: the class is not in use */
 } pages_class;
 #define PAGES_CLASSES 64
 /* Class 0 is the pool of pages that belong to no class. */

@@ -24,26 +24,26 @@ void node_resume(void);
 
 /* The size of the body that follows this header, or -1 with a one-line reason if the header is not
  * to be trusted: the connection has to be closed. */
-int64_t node_body_bytes(const char *header, char reason[NODE_REASON_BYTES]);
+int64_t node_body_bytes(const char* header, char reason[NODE_REASON_BYTES]);
 
 /* Worker threads: serves a frame whose header node_body_bytes accepted. A reply that fits into
  * `small` is written there and its size returned; any other is left in *large, to be freed, and 0
  * returned. */
 typedef struct node_reply node_reply;
-size_t node_serve(const char *header, const char *body, size_t body_bytes, char *small,
-                  size_t small_bytes, node_reply **large);
+size_t node_serve(const char* header, const char* body, size_t body_bytes, char* small,
+                  size_t small_bytes, node_reply** large);
 
 /* The bytes of a reply, in order; returns how many parts there are. They live as long as it. */
 typedef struct {
-    const void *data;
-    size_t bytes;
+  const void* data;
+  size_t bytes;
 } node_part;
-size_t node_reply_parts(const node_reply *reply, node_part parts[NODE_REPLY_PARTS]);
-void node_free_reply(node_reply *reply);
+size_t node_reply_parts(const node_reply* reply, node_part parts[NODE_REPLY_PARTS]);
+void node_free_reply(node_reply* reply);
 
-typedef void (*node_add_stat)(const char *name, size_t name_bytes, const char *value,
-                              size_t value_bytes, void *context);
-void node_statistics(node_add_stat add, void *context);
+typedef void (*node_add_stat)(const char* name, size_t name_bytes, const char* value,
+                              size_t value_bytes, void* context);
+void node_statistics(node_add_stat add, void* context);
 
 #ifdef __cplusplus
 }

@@ -46,6 +46,7 @@ class SimProxy {
     RecordCache cache;
     KeyLocks locks;
     Semaphore staged_bytes;
+    Semaphore rebuild_bytes;
     ReadBudget read_bytes;
     Scope background;
     OpsContext ops;

@@ -35,11 +35,16 @@ enum class Mutant {
   kReclaimByTimer,       // reclaim: deletes young uncommitted shards
   kDeleteBeforeTail,     // proxy: deletes superseded shards before the tail has the commit
   kNoReread,             // proxy: missing shards are lost, whatever the record is by now
+  // Values in parts.
   kMixVersions,       // proxy: in mid-stream goes on with whatever record is the newest
   kKeepFencedShards,  // proxy: a fenced upload commits the same shards from a newer base
-  kDeleteForgets,        // node: DELETE removes the record instead of leaving a tombstone
-  kDropWithoutFloor,     // reclaim: drops tombstones before raising the floor
-  kSyncForgetsFloor,     // sync: does not transfer the floor
+  kLateBase,          // proxy: an upload's base is what the record is when its value is there
+  kNoRebuild,         // proxy: shards that nodes do not confirm are not written again
+  kRelabelAcks,       // proxy: a segment counts old acknowledgements as those of its last try
+  kAbandonUnknown,    // proxy: deletes the shards of an upload whose outcome is unknown
+  kDeleteForgets,     // node: DELETE removes the record instead of leaving a tombstone
+  kDropWithoutFloor,  // reclaim: drops tombstones before raising the floor
+  kSyncForgetsFloor,  // sync: does not transfer the floor
   // Rule 26, transitions.
   kCommitBeforeStaged,   // proxy: commits whichever parity nodes have acknowledged
   kOverwriteParities,    // proxy, node: new parities take the names of the old ones

@@ -8,7 +8,6 @@ namespace {
 
 // Fixed part of a segment entry, and of each member of a list: what a hostile count is held
 // against.
-constexpr size_t kSegmentBytes = 54;
 constexpr size_t kAttemptBytes = 24;
 constexpr size_t kMetaBytes = 25;  // without attempts
 

@@ -53,6 +53,9 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
+// Of an encoded segment, without its placement.
+inline constexpr size_t kSegmentBytes = 54;
+
 struct RecordContent {
   RecordKind kind = RecordKind::kTombstone;
   uint32_t flags = 0;    // the client's

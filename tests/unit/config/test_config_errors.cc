@@ -156,9 +156,8 @@ TEST_CASE("timings and budgets that defeat each other are refused", "[config]") 
             .starts_with("f:8: timing.tombstone_keep_ms: is 9999, must be at least 2000 above "
                          "request_timeout_ms (8000): "));
   CHECK(parse_config(kNodes + "timing: {tombstone_keep_ms: 10000}", "f").has_value());
-  CHECK(
-      line_error("segment_bytes: 4KiB")
-          .ends_with("is 1073741824, more than 16384 segments of segment_bytes (4096)"));
+  CHECK(line_error("segment_bytes: 4KiB")
+            .ends_with("is 1073741824, more than 16384 segments of segment_bytes (4096)"));
   CHECK(line_error("limits: {staged_bytes: 2MiB}")
             .ends_with("limits.staged_bytes: is 2097152, below segment_bytes (4194304)"));
   CHECK(line_error("limits: {read_bytes: 2MiB}")

@@ -1,7 +1,6 @@
-#include "proxy/memcache/meta.h"
-
 #include <catch2/catch.hpp>
 
+#include "proxy/memcache/meta.h"
 #include "proxy/memcache/parse.h"
 #include "proxy/memcache/replies.h"
 

@@ -33,9 +33,8 @@ const std::string kLongKey(251, 'k');
 // Expected replies below were taken from memcached 1.6.18 itself.
 
 TEST_CASE("unknown, empty and misspelt commands are ERROR", "[parse]") {
-  for (const char* line :
-       {"", "a", "nonsense", "SET k 0 0 1", "\tversion", "version\t", "mx", "me k",
-        "delete\tk", "slabs automove", "lru_crawler", "watch"}) {
+  for (const char* line : {"", "a", "nonsense", "SET k 0 0 1", "\tversion", "version\t", "mx",
+                           "me k", "delete\tk", "slabs automove", "lru_crawler", "watch"}) {
     CHECK(refusal(line) == replies::kError);
   }
   CHECK(refusal("shutdown") == replies::kShutdownDisabled);

@@ -269,8 +269,7 @@ TEST_CASE("a GET does not wait for the shards of a cached record that is over") 
   REQUIRE(objects.run_until([&] { return other.ops().read_bytes.early.free() > free; }));
 }
 
-TEST_CASE(
-    "a GET fetches no segment before there is memory for it, and keeps it with its bytes") {
+TEST_CASE("a GET fetches no segment before there is memory for it, and keeps it with its bytes") {
   Objects objects("rs:2,1");
   const std::string value = bytes_of(50'000, 1);
   REQUIRE(objects.put(*objects.proxy, "k", value));

@@ -32,7 +32,8 @@ class FakeOps : public ObjectOps {
       const ByteRange range = wanted.within(entry.value.size());
       const uint64_t size = range.length;
       for (uint64_t offset = 0; offset == 0 || offset < size; offset += part_bytes) {
-        const auto part = as_bytes(entry.value).subspan(range.offset + offset, std::min(part_bytes, size - offset));
+        const auto part = as_bytes(entry.value)
+                              .subspan(range.offset + offset, std::min(part_bytes, size - offset));
         MemoryHold hold = sink.try_reserve(part.size());
         if (hold == nullptr) {
           auto reserved = co_await sink.reserve(part.size());

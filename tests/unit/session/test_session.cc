@@ -543,11 +543,11 @@ TEST_CASE("a meta get answers what it was asked for, and ranges") {
   f.ops.entries["key"] = {.value = "0123456789", .flags = 7, .cas = 42};
   Client client(f.sessions);
   client.send("mg key\r\nmg key s c f k Oxy\r\nmg key v s\r\nmg other v\r\nmg other q v\r\nmn\r\n");
-  f.expect(client,
-           "HD\r\nHD s10 c42 f7 kkey Oxy\r\nVA 10 s10\r\n0123456789\r\nEN\r\nMN\r\n");
+  f.expect(client, "HD\r\nHD s10 c42 f7 kkey Oxy\r\nVA 10 s10\r\n0123456789\r\nEN\r\nMN\r\n");
   client.send("mg key v o3 n4\r\nmg key v o8 n9\r\nmg key v o10\r\nmg key v n0\r\nmg key v z\r\n");
-  f.expect(client, "VA 4\r\n3456\r\nVA 2\r\n89\r\nVA 0\r\n\r\nVA 0\r\n\r\n"
-                   "CLIENT_ERROR invalid flag\r\n");
+  f.expect(client,
+           "VA 4\r\n3456\r\nVA 2\r\n89\r\nVA 0\r\n\r\nVA 0\r\n\r\n"
+           "CLIENT_ERROR invalid flag\r\n");
   f.ops.failures["key"] = {ErrorCode::kUnavailable, "nobody there"};
   client.send("mg key v\r\n");
   f.expect(client, "SERVER_ERROR unavailable: nobody there\r\n");
