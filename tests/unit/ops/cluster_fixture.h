@@ -50,7 +50,7 @@ class ClusterFixture {
 
   sim::SimProxy& add_proxy() {
     proxies_.emplace_back(static_cast<int>(proxies_.size()), events_, network_,
-                          100 + proxies_.size(), ring_, pools_, settings);
+                          100 + proxies_.size(), ring_, pools_, settings, proxy_memory);
     return proxies_.back();
   }
   sim::SimProxy& add_decider() {
@@ -118,6 +118,7 @@ class ClusterFixture {
   static constexpr uint32_t kPartitions = 16;
   DeciderSettings decider_settings;
   OpsSettings settings;
+  sim::ProxyMemory proxy_memory;  // of proxies that are added later
 
  private:
   static sim::NetworkProfile perfect() {
