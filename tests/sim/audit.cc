@@ -182,6 +182,22 @@ void World::reclaim() {
   violation(Fault::kLeak, leak_);
 }
 
+// Whatever values in transit have taken is given back when they are gone.
+void World::check_memory() {
+  const ProxyMemory& whole = scenario_.proxy_memory;
+  const ReadBudget unused(whole.read_bytes, whole.read_bytes);
+  for (const auto& proxy : proxies_) {
+    const OpsContext& ops = proxy->ops();
+    const uint64_t staged = whole.staged_bytes - ops.staged_bytes.free();
+    const uint64_t early = unused.early.free() - ops.read_bytes.early.free();
+    const uint64_t in_turn = unused.in_turn.free() - ops.read_bytes.in_turn.free();
+    if (!proxy->is_alive() || staged + early + in_turn == 0) continue;
+    violation(Fault::kStuck,
+              fmt::format("proxy {} is quiet, and keeps {} staged bytes, {} and {} of reads",
+                          proxy->id(), staged, early, in_turn));
+  }
+}
+
 Task<void> World::look_for_leaks() {
   leaks_checked_ = false;
   SimProxy* proxy = decider();

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "proxy/base/check.h"
+#include "tests/sim/streams.h"
 #include "tests/sim/world_internal.h"
-#include "tests/support/whole_object.h"
 
 namespace elastripe::sim {
 
@@ -16,9 +16,8 @@ constexpr double kNumeric = 0.25;
 
 // Bytes that tell which operation they come from.
 std::string fill(std::string identity, size_t index, size_t size) {
-  for (size_t i = identity.size(); i < size; ++i) {
-    identity += static_cast<char>('a' + (index * 7 + i * i) % 26);
-  }
+  SimRandom random(index);
+  while (identity.size() < size) identity += static_cast<char>('a' + random.below(26));
   return identity;
 }
 
@@ -76,6 +75,26 @@ void note_error(Operation& op, const Error& error) {
   op.error = to_string(error);
 }
 
+// What came before an error is a part of the one value that the read had begun with.
+Task<void> execute_streamed_get(Operation& op, OpsContext& ops, Pace pace, TimePoint deadline) {
+  SlowSink sink(ops, std::move(pace));
+  auto read = co_await get_object(ops, op.key, sink, {op.offset, op.length}, deadline);
+  const auto& object = sink.whole.object;
+  if (!read) note_error(op, read.error());
+  ELASTRIPE_CHECK(!read || read->found == object.has_value());
+  if (!object) {
+    if (read) op.answer = Answer::kMiss;
+    co_return;
+  }
+  op.answer = read ? Answer::kHit : Answer::kCutOff;
+  op.read_value = sink.whole.value();
+  op.read_size = object->size;
+  op.read_flags = object->flags;
+  op.cas = object->cas;
+  const bool is_whole = op.read_value.size() == object->range_bytes;
+  if (read && !is_whole) op.read_value += "(size differs)";
+}
+
 Task<void> execute_get(Operation& op, OpsContext& ops, TimePoint deadline) {
   auto read = co_await get_whole(ops, op.key, deadline);
   if (!read) {
@@ -90,20 +109,30 @@ Task<void> execute_get(Operation& op, OpsContext& ops, TimePoint deadline) {
   if (op.read_value.size() != read->object->size) op.read_value += "(size differs)";
 }
 
-Task<void> execute_store(Operation& op, OpsContext& ops, TimePoint deadline) {
+Task<void> execute_store(Operation& op, OpsContext& ops, Pace pace, TimePoint deadline) {
+  SlowSource source(ops, op.value, std::move(pace));
   StoreRequest request;
   request.verb = store_verb(op.verb);
   request.key = op.key;
   request.flags = op.flags;
   request.exptime = op.exptime;
   request.cas = op.cas;
-  request.value = Buffer::copy_of(op.value);
+  if (is_streamed(op)) {
+    request.source = &source;
+  } else {
+    request.value = Buffer::copy_of(op.value);
+  }
   auto outcome = co_await store_object(ops, std::move(request), deadline);
   if (!outcome) {
     note_error(op, outcome.error());
   } else {
     op.answer = answer_of(*outcome);
   }
+  if (!source.was_cut()) co_return;
+  // Nobody knows what the whole value would have been.
+  ELASTRIPE_CHECK(!outcome && outcome.error().code != ErrorCode::kUnknownOutcome,
+                  "what became of a value that never came whole: {}", to_string(op));
+  op.answer = Answer::kNone;
 }
 
 Task<void> execute_counter(Operation& op, OpsContext& ops, TimePoint deadline) {
@@ -123,11 +152,12 @@ Task<void> execute_counter(Operation& op, OpsContext& ops, TimePoint deadline) {
 }
 
 // `op` outlives the task: both belong to World::perform().
-Task<void> execute(Operation& op, OpsContext& ops, TimePoint deadline) {
+Task<void> execute(Operation& op, OpsContext& ops, Pace pace, TimePoint deadline) {
   switch (op.verb) {
     case Verb::kGet:
-      co_await execute_get(op, ops, deadline);
-      co_return;
+      if (is_streamed(op))
+        co_return co_await execute_streamed_get(op, ops, std::move(pace), deadline);
+      co_return co_await execute_get(op, ops, deadline);
     case Verb::kIncrement:
     case Verb::kDecrement:
       co_await execute_counter(op, ops, deadline);
@@ -148,7 +178,7 @@ Task<void> execute(Operation& op, OpsContext& ops, TimePoint deadline) {
       co_await execute_transition(op, ops);
       co_return;
     default:
-      co_await execute_store(op, ops, deadline);
+      co_await execute_store(op, ops, std::move(pace), deadline);
   }
 }
 
@@ -220,11 +250,27 @@ Operation World::choose_operation(SimRandom& random, int client) {
         op.value = std::to_string(1'000'000'000'000'000 + id * 1'000'000'000'000 +
                                   random.below(1'000'000'000'000));
       } else {
-        op.value = unique_value(id, random.below(most));
+        const size_t segment = pools_.pool_of(op.key).segment_bytes;
+        const bool is_rounded = scenario_.whole_segments && most > segment;
+        const size_t bytes = random.below(most);
+        op.value = unique_value(id, is_rounded ? bytes - bytes % segment + segment : bytes);
       }
     }
   }
   return op;
+}
+
+void World::choose_stream(Operation& op, SimRandom& random) {
+  const bool is_read = op.verb == Verb::kGet;
+  const bool is_striped = op.value.size() > pools_.pool_of(op.key).inline_max_bytes;
+  if (!is_read && !is_striped) return;
+  if (scenario_.streams.share == 0 || !random.chance(scenario_.streams.share)) return;
+  op.pace = random.next() | 1;
+  if (!is_read || !random.chance(scenario_.ranges)) return;
+  const uint64_t most =
+      uint64_t{pools_.pool_of(op.key).segment_bytes} * static_cast<uint64_t>(scenario_.segments);
+  op.offset = random.below(most);
+  op.length = random.below(most);
 }
 
 SimProxy* World::choose_proxy(SimRandom& random) {
@@ -265,12 +311,14 @@ Task<void> World::client(int id, int operations, uint64_t seed) {
     co_await clock_.sleep_for(random.between(Duration::zero(), scenario_.think_max));
     SimProxy* proxy = choose_proxy(random);
     if (proxy == nullptr) continue;
-    const size_t index = begin(choose_operation(random, id), *proxy);
+    Operation op = choose_operation(random, id);
+    choose_stream(op, random);
+    const Duration limit = is_streamed(op) ? kStreamLimit : kRequestTimeout + seconds(1);
+    const size_t index = begin(std::move(op), *proxy);
     Pending& pending = *pending_[index];
     flows_.spawn(perform(index, proxy));
     // A paused proxy answers late: its client does not wait for it.
-    clock_.post(clock_.now() + kRequestTimeout + seconds(1),
-                [this, &pending] { give_up(pending); });
+    clock_.post(clock_.now() + limit, [this, &pending] { give_up(pending); });
     co_await pending.over;
   }
   --clients_left_;
@@ -278,16 +326,23 @@ Task<void> World::client(int id, int operations, uint64_t seed) {
 
 Task<void> World::perform(size_t index, SimProxy* proxy) {
   Operation op = history_[index];
-  co_await execute(op, proxy->ops(), clock_.now() + kRequestTimeout);
+  const TimePoint began = clock_.now();
+  co_await execute(op, proxy->ops(), Pace(scenario_.streams, calm_, op.pace),
+                   clock_.now() + kRequestTimeout);
   Pending& pending = *pending_[index];
   if (pending.is_over) co_return;
   if (op.answer != Answer::kUnknown) {
     op.returned = ++order_;
     op.returned_ms = clock_.unix_ms();
   }
-  if (op.answer == Answer::kHit) last_read_[{op.client, op.key}] = {op.cas, op.read_value};
-  const bool lacks_shards = op.error.find("object lost") != std::string::npos;
-  const bool is_expected = lacks_shards ? may_lack_shards(op.key) : is_beyond_promise();
+  if (is_whole_hit(op)) last_read_[{op.client, op.key}] = {op.cas, op.read_value};
+  const auto says = [&](const char* what) { return op.error.find(what) != std::string::npos; };
+  const bool lacks_shards = says("object lost") || says("while the value arrived");
+  // A value whose parts stop coming is taken for abandoned; so is that of a proxy that stops.
+  const bool is_reclaimed =
+      says("while the value arrived") && clock_.now() - began > scenario_.upload_idle;
+  const bool is_expected =
+      is_reclaimed || (lacks_shards ? may_lack_shards(op.key) : is_beyond_promise());
   if (op.error.starts_with("lost") && !is_expected) {
     violation(Fault::kLost, fmt::format("within the promise: {}", to_string(op)));
   }

@@ -12,8 +12,9 @@ const char* name(Verb verb) {
 }
 
 const char* name(Answer answer) {
-  static constexpr const char* kNames[] = {
-      "none", "unknown", "hit", "miss", "done", "not_stored", "exists", "not_found", "not_number"};
+  static constexpr const char* kNames[] = {"none",      "unknown",   "hit",        "cut_off",
+                                           "miss",      "done",      "not_stored", "exists",
+                                           "not_found", "not_number"};
   return kNames[static_cast<size_t>(answer)];
 }
 
@@ -25,8 +26,11 @@ std::string to_string(const Operation& op) {
   if (op.to != 0) text += fmt::format(" to {}{}", op.to, op.at_proxy ? " at the proxy" : "");
   if (op.exptime != 0) text += fmt::format(" exptime {}", op.exptime);
   if (op.verb == Verb::kCas) text += fmt::format(" if {}", op.expected);
+  if (op.length != UINT64_MAX) text += fmt::format(" [{}, +{})", op.offset, op.length);
+  if (is_streamed(op)) text += " in parts";
   text += fmt::format(" -> {}", name(op.answer));
-  if (op.answer == Answer::kHit) text += fmt::format(" {} cas {}", op.read_value, op.cas);
+  if (op.answer == Answer::kHit || op.answer == Answer::kCutOff)
+    text += fmt::format(" {} cas {}", op.read_value, op.cas);
   if (op.answer == Answer::kDone && op.delta != 0) text += fmt::format(" {}", op.number);
   if (!op.error.empty()) text += fmt::format(" ({})", op.error);
   return text;

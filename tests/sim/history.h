@@ -29,6 +29,7 @@ enum class Answer : uint8_t {
   kNone,       // a read that failed, or definitely not executed: no information
   kUnknown,    // may have taken effect, at any time since, or never
   kHit,        // get
+  kCutOff,     // get: it broke off; what came is the beginning of what was asked for
   kMiss,       // get
   kDone,       // stored, deleted, touched, counted; transition: ended, `error` tells how
   kNotStored,  // add, replace, append, prepend
@@ -46,6 +47,9 @@ struct Operation {
   uint32_t flags = 0;
   uint32_t exptime = 0;  // unix seconds; 0 = never
   uint64_t delta = 0;
+  uint64_t pace = 0;    // not 0: its value goes part by part, and this is the seed of its pauses
+  uint64_t offset = 0;  // get: a range
+  uint64_t length = UINT64_MAX;
   int to = 0;             // transition: the k to have
   bool at_proxy = false;  // transition: the proxy computes the parities, not their nodes
   // Of a cas: the value that was read together with the cas unique. Values are unique, so comparing
@@ -53,7 +57,8 @@ struct Operation {
   std::string expected;
   // The answer.
   Answer answer = Answer::kUnknown;
-  std::string read_value;  // kHit
+  std::string read_value;  // kHit, kCutOff
+  uint64_t read_size = 0;  // kCutOff, or kHit of a range: of the whole value
   uint32_t read_flags = 0;
   uint64_t cas = 0;
   uint64_t number = 0;  // counters
@@ -67,6 +72,12 @@ struct Operation {
   int proxy = 0;
 };
 std::string to_string(const Operation& operation);
+
+inline bool is_streamed(const Operation& op) { return op.pace != 0; }
+// A get that was answered with the whole value.
+inline bool is_whole_hit(const Operation& op) {
+  return op.answer == Answer::kHit && op.offset == 0 && op.length == UINT64_MAX;
+}
 
 using History = std::vector<Operation>;
 

@@ -146,6 +146,7 @@ class Search {
       if (!possible(op, state, live)) continue;
       switch (op.answer) {
         case Answer::kHit:
+        case Answer::kCutOff:
           if (live && matches(op, state)) return true;
           break;
         case Answer::kMiss:
@@ -224,7 +225,14 @@ class Search {
   }
   bool matches(const Operation& op, const State& state) const {
     const auto& value = values_[static_cast<size_t>(state.value)];
-    return value.first == op.read_value && value.second == op.read_flags;
+    if (value.second != op.read_flags) return false;
+    if (is_whole_hit(op)) return value.first == op.read_value;
+    const size_t offset = std::min(op.offset, value.first.size());
+    const size_t wanted = std::min(op.length, value.first.size() - offset);
+    const size_t came = op.read_value.size();
+    const bool is_enough = op.answer == Answer::kCutOff ? came <= wanted : came == wanted;
+    return is_enough && value.first.size() == op.read_size &&
+           value.first.compare(offset, came, op.read_value) == 0;
   }
   int intern(std::pair<std::string, uint32_t> value) {
     const auto [it, added] = ids_.try_emplace(value, static_cast<int>(values_.size()));
@@ -251,7 +259,7 @@ Check check_key(const History& history, const std::string& key, uint64_t max_ste
 std::string check_cas_uniques(const History& history, const std::string& key) {
   std::vector<const Operation*> reads;
   for (const Operation& op : history) {
-    if (op.key == key && op.answer == Answer::kHit) reads.push_back(&op);
+    if (op.key == key && is_whole_hit(op)) reads.push_back(&op);
   }
   for (const Operation* a : reads) {
     for (const Operation* b : reads) {

@@ -6,18 +6,17 @@ namespace elastripe::sim {
 
 namespace {
 constexpr size_t kCacheBytes = 64 << 10;
-constexpr uint64_t kStagedBytes = 64 << 10;
-constexpr uint64_t kReadBytes = 64 << 10;
 }  // namespace
 
 SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
-                         const PoolTable& pools, const OpsSettings& settings)
+                         const PoolTable& pools, const OpsSettings& settings,
+                         const ProxyMemory& memory)
     : nodes(network, proxy.clock_, proxy.id_),
       ids(proxy.random_),
       cache(kCacheBytes),
-      staged_bytes(kStagedBytes),
-      rebuild_bytes(kStagedBytes),
-      read_bytes(kReadBytes, kReadBytes),
+      staged_bytes(memory.staged_bytes),
+      rebuild_bytes(memory.staged_bytes),
+      read_bytes(memory.read_bytes, memory.read_bytes),
       ops{.nodes = nodes,
           .clock = proxy.clock_,
           .random = proxy.random_,
@@ -36,12 +35,12 @@ SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
           .head_floors = {}} {}
 
 SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed, const Ring& ring,
-                   const PoolTable& pools, const OpsSettings& settings)
+                   const PoolTable& pools, const OpsSettings& settings, const ProxyMemory& memory)
     : id_(id),
       clock_(events),
       random_(seed),
-      data_(*this, network, ring, pools, settings),
-      control_(*this, network, ring, pools, settings) {}
+      data_(*this, network, ring, pools, settings, memory),
+      control_(*this, network, ring, pools, settings, memory) {}
 
 void SimProxy::start_decider(const DeciderSettings& settings) {
   decider_.emplace(control_.ops, settings);

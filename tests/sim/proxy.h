@@ -11,10 +11,15 @@
 
 namespace elastripe::sim {
 
+struct ProxyMemory {
+  uint64_t staged_bytes = 64 << 10;
+  uint64_t read_bytes = 64 << 10;  // early and in turn, each
+};
+
 class SimProxy {
  public:
   SimProxy(int id, EventQueue& events, Network& network, uint64_t seed, const Ring& ring,
-           const PoolTable& pools, const OpsSettings& settings);
+           const PoolTable& pools, const OpsSettings& settings, const ProxyMemory& memory = {});
 
   int id() const { return id_; }
   OpsContext& ops() { return data_.ops; }
@@ -40,7 +45,7 @@ class SimProxy {
   // What a worker thread owns: one for the clients' operations, one for the decider.
   struct Worker {
     Worker(SimProxy& proxy, Network& network, const Ring& ring, const PoolTable& pools,
-           const OpsSettings& settings);
+           const OpsSettings& settings, const ProxyMemory& memory);
     SimTransport nodes;
     IdSource ids;
     RecordCache cache;

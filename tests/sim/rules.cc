@@ -17,6 +17,7 @@ Scenario based_on(std::string_view base, std::string name) {
   s.about = "for the rule of the same name";
   s.name = std::move(name);
   s.weights[static_cast<size_t>(Verb::kTransition)] = 0;
+  if (base != "streaming") s.streams = {};
   return s;
 }
 
@@ -234,6 +235,69 @@ Scenario dropped_staging() {
   return s;
 }
 
+// Values that come part by part to keys that are hardly written otherwise, and stop coming for
+// longer than reclaim waits: their shards are fenced, and die.
+Scenario idle_uploads(std::string name) {
+  Scenario s = based_on("streaming", std::move(name));
+  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
+  s.streams.stops = 0.4;
+  s.streams.cuts = 0;
+  s.ranges = 0;
+  s.segments = 3;
+  s.upload_idle = milliseconds(400);
+  s.weights = {20, 40, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0};
+  return s;
+}
+
+// Values that come part by part while nodes lose their memory.
+Scenario interrupted_uploads(std::string name) {
+  Scenario s = based_on("streaming", std::move(name));
+  s.network.slow = 0.3;
+  s.network.slow_max = milliseconds(200);
+  s.node_kills = 6;
+  s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
+  s.silent_kills = 0;
+  s.quick_restarts = 0.8;
+  s.streams.share = 1;
+  s.streams.stops = s.streams.cuts = 0;
+  s.keys = 10;
+  s.operations = 6;
+  s.faults_until = seconds(3);
+  s.weights = {10, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  return s;
+}
+
+// Commits whose answers are lost.
+Scenario unknown_outcomes() {
+  Scenario s = based_on("streaming", "abandon");
+  s.network.drop_reply = 0.03;
+  s.network.late = 0.03;
+  s.network.slow = 0.3;
+  s.network.slow_max = milliseconds(280);
+  s.node_kills = 6;
+  s.keys = 6;
+  s.operations = 8;
+  s.weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 4, 2, 0};
+  return s;
+}
+
+// Readers that are slow, of values that are always of one size and overwritten soon.
+Scenario slow_readers() {
+  Scenario s = based_on("streaming", "mixed-versions");
+  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
+  s.keys = 1;
+  s.segments = 3;
+  s.expiring = 0;
+  s.streams.share = 0.7;
+  s.streams.stops = 0.2;
+  s.streams.stop_max = seconds(1);
+  s.streams.cuts = 0;
+  s.read_grace = milliseconds(100);
+  s.ranges = 0;
+  s.weights = {60, 40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  return s;
+}
+
 Scenario plain(std::string name) { return based_on("mixed", std::move(name)); }
 
 }  // namespace
@@ -283,6 +347,18 @@ const std::vector<Rule>& rules() {
            deaths_in_commits("superseded")),
       RULE(kNoReread, "rule 8: a reader that misses shards reads the record again",
            paused_readers()),
+      RULE(kMixVersions, "rule 8: in mid-stream a reader goes on with the same value only",
+           slow_readers()),
+      RULE(kKeepFencedShards, "rule 7: a fenced upload starts again under another data_txid",
+           idle_uploads("fenced-shards")),
+      RULE(kLateBase, "rule 7: the base is known before the first shard is written",
+           idle_uploads("late-base")),
+      RULE(kNoRebuild, "rule 6a: shards that nodes do not confirm are written again",
+           interrupted_uploads("rebuild")),
+      RULE(kRelabelAcks, "rule 6a: acknowledgements keep the epoch they were given in",
+           interrupted_uploads("relabel")),
+      RULE(kAbandonUnknown, "rule 6: the shards of an unknown outcome are kept",
+           unknown_outcomes()),
       RULE(kDeleteForgets, "rule 9: a DELETE leaves a tombstone", plain("delete")),
       RULE(kDropWithoutFloor, "rule 9: tombstones go only after the floor was raised",
            late_commits("floor")),

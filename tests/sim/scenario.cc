@@ -14,6 +14,8 @@ Scenario mixed() {
   s.name = "mixed";
   s.about = "everything at once, at ERS(2,2,3)";
   s.weights[static_cast<size_t>(Verb::kTransition)] = 4;
+  s.streams.share = 0.1;
+  s.ranges = 0.2;
   return s;
 }
 
@@ -192,12 +194,41 @@ Scenario transitions() {
   return s;
 }
 
+// Values of many segments, in and out part by part, while nodes die, maps change, and others write
+// the same keys: clients stop for longer than read_grace, upload_idle and any lease.
+Scenario streaming() {
+  Scenario s;
+  s.name = "streaming";
+  s.about = "values that come and go part by part, for as long as their clients like";
+  s.scheme = "ers:2,2,3";
+  s.nodes = 7;
+  s.proxies = 3;
+  s.keys = 2;
+  s.clients = 5;
+  s.operations = 12;
+  s.large = 0.9;
+  s.segments = 7;
+  s.whole_segments = true;
+  s.streams.share = 0.8;
+  s.ranges = 0.2;
+  s.weights = {34, 34, 3, 3, 6, 4, 6, 0, 0, 6, 3, 8};
+  s.read_grace = milliseconds(250);
+  s.upload_idle = milliseconds(1000);
+  s.node_kills = 4;
+  s.quick_restarts = 0.6;
+  s.proxy_kills = 2;
+  s.proxy_pauses = 2;
+  s.at_decider = 0.3;
+  s.faults_until = seconds(8);
+  return s;
+}
+
 }  // namespace
 
 const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> kAll{
-      mixed(), inline_records(), single_parity(), membership(), calm(),        uploads(),
-      lost(),  pools(),          memory(),        degraded(),   accept_loss(), transitions()};
+      mixed(), inline_records(), single_parity(), membership(),  calm(),        uploads(),  lost(),
+      pools(), memory(),         degraded(),      accept_loss(), transitions(), streaming()};
   return kAll;
 }
 

@@ -9,6 +9,7 @@
 #include "server-patches/node/format/mutant.h"
 #include "tests/sim/history.h"
 #include "tests/sim/network.h"
+#include "tests/sim/proxy.h"
 
 namespace elastripe::sim {
 
@@ -18,6 +19,15 @@ struct ScenarioPool {
   std::string scheme;
   uint32_t inline_max_bytes = 24;
   uint32_t segment_bytes = 64;
+};
+
+// Clients that send and take values part by part, each part (a segment) in its own time.
+struct StreamProfile {
+  double share = 0;  // of reads, and of writes of striped values
+  Duration pause_max = std::chrono::milliseconds(60);
+  double stops = 0.06;  // of parts: the client pauses for up to stop_max
+  Duration stop_max = std::chrono::milliseconds(4000);
+  double cuts = 0.02;  // of parts: the client goes away
 };
 
 struct Scenario {
@@ -33,6 +43,9 @@ struct Scenario {
   bool degraded_writes = false;
   std::vector<ScenarioPool> more_pools;
   uint32_t partitions = 4;
+  Duration read_grace = std::chrono::milliseconds(500);
+  Duration upload_idle = std::chrono::milliseconds(1500);
+  ProxyMemory proxy_memory;
   NodeMemory node_memory;
   NetworkProfile network;
   Duration map_delay_max = std::chrono::milliseconds(200);  // from the decider to the other proxies
@@ -44,9 +57,12 @@ struct Scenario {
   int operations = 12;  // of each client
   Duration think_max = std::chrono::milliseconds(150);
   std::array<int, kVerbs> weights{30, 22, 3, 3, 6, 3, 8, 8, 3, 8, 6, 0};  // by Verb
-  double expiring = 0.1;  // of sets and touches, in seconds
-  double large = 0.5;     // of values: striped
-  int segments = 3;       // of large values, at most
+  double expiring = 0.1;        // of sets and touches, in seconds
+  double large = 0.5;           // of values: striped
+  int segments = 3;             // of large values, at most
+  bool whole_segments = false;  // large values are so many of them exactly
+  double ranges = 0;            // of reads that are streamed: a part of the value
+  StreamProfile streams;
 
   // The faults: at most so many of each, at random times.
   int node_kills = 2;

@@ -51,6 +51,32 @@ bool linearizable(const History& history) {
   return check_key(history, "k").verdict == Verdict::kLinearizable;
 }
 
+TEST_CASE("a read that broke off, or of a range, has a part of one value that was there") {
+  const auto part = [](Answer answer, uint64_t from, uint64_t offset, std::string bytes) {
+    Operation read = op(Verb::kGet, from, from + 1, answer, std::move(bytes));
+    read.read_size = 6;
+    read.offset = offset;
+    read.length = 3;
+    return read;
+  };
+  const History written{set(1, 2, "abcdef"), set(10, 11, "uvwxyz")};
+  const auto explains = [&](Operation read) {
+    History history = written;
+    history.push_back(std::move(read));
+    return linearizable(history);
+  };
+  REQUIRE(explains(part(Answer::kHit, 4, 2, "cde")));
+  REQUIRE(explains(part(Answer::kHit, 12, 4, "yz")));
+  REQUIRE(explains(part(Answer::kHit, 12, 9, "")));
+  REQUIRE_FALSE(explains(part(Answer::kHit, 4, 2, "cd")));
+  REQUIRE_FALSE(explains(part(Answer::kHit, 4, 2, "wxy")));
+  REQUIRE(explains(part(Answer::kCutOff, 4, 2, "cd")));
+  REQUIRE(explains(part(Answer::kCutOff, 12, 2, "")));
+  REQUIRE_FALSE(explains(part(Answer::kCutOff, 12, 2, "cd")));
+  REQUIRE_FALSE(explains(part(Answer::kCutOff, 12, 2, "wy")));
+  REQUIRE_FALSE(explains(part(Answer::kCutOff, 12, 2, "wxyz")));
+}
+
 TEST_CASE("sequential reads and writes are linearizable") {
   REQUIRE(linearizable({miss(1, 2), set(3, 4, "a"), hit(5, 6, "a"), removed(7, 8), miss(9, 10)}));
 }

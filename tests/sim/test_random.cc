@@ -32,6 +32,12 @@ TEST_CASE("random schedules keep every promise", "[random]") {
     if (scenario.fill_nodes) CHECK(totals.refused_for_memory > 5 * totals.schedules);
     if (scenario.degraded_writes) CHECK(totals.ops.degraded_writes > totals.schedules);
     if (has_transitions(scenario)) CHECK(totals.transitions > totals.schedules / 4);
+    if (scenario.streams.share > 0.5) {
+      CHECK(totals.streams > 10 * totals.schedules);
+      CHECK(totals.cut_uploads > totals.schedules / 2);
+      CHECK(totals.cut_reads > totals.schedules / 4);
+      CHECK(totals.ops.reprepares > totals.schedules);
+    }
     if (scenario.accept_loss) CHECK(totals.lost_keys > totals.schedules / 5);
   }
 }

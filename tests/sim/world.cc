@@ -44,12 +44,12 @@ std::vector<std::string> names_of(const Scenario& scenario) {
   return names;
 }
 
-OpsSettings ops_settings() {
+OpsSettings ops_settings(const Scenario& scenario) {
   OpsSettings settings;
   settings.request_timeout = kRequestTimeout;
   settings.node_timeout = milliseconds(300);
-  settings.read_grace = milliseconds(500);
-  settings.upload_idle = milliseconds(1500);
+  settings.read_grace = scenario.read_grace;
+  settings.upload_idle = scenario.upload_idle;
   settings.tombstone_keep = milliseconds(4000);
   return settings;
 }
@@ -91,6 +91,9 @@ void Totals::add(const Totals& o) {
   refused_for_memory += o.refused_for_memory;
   transitions += o.transitions;
   refused_transitions += o.refused_transitions;
+  streams += o.streams;
+  cut_uploads += o.cut_uploads;
+  cut_reads += o.cut_reads;
   lost_keys += o.lost_keys;
   node_kills += o.node_kills;
   node_stalls += o.node_stalls;
@@ -116,7 +119,7 @@ World::World(const Scenario& scenario, uint64_t seed, bool traced)
       node_names_(names_of(scenario)),
       pools_(pools_of(scenario)),
       ring_(node_names_, scenario.partitions),
-      ops_settings_(ops_settings()),
+      ops_settings_(ops_settings(scenario)),
       decider_settings_(decider_settings(scenario, node_names_)),
       network_(events_, trace_, random_.next(), scenario.network, scenario.nodes,
                scenario.node_memory) {
@@ -150,6 +153,7 @@ RunResult World::run() {
   if (goes_on() && has_transitions(scenario_)) transition_everything();
   if (goes_on() && scenario_.fill_nodes) fill_nodes();
   if (goes_on() && scenario_.check_leaks) reclaim();
+  if (goes_on() && scenario_.check_leaks) check_memory();
   if (goes_on() && (!scenario_.beyond_promise || accepted_loss_)) {
     kill_to_the_limit();
     if (goes_on()) audit("after the loss of m nodes");
@@ -254,7 +258,7 @@ void World::shut_down() {
 SimProxy* World::add_proxy() {
   const int id = static_cast<int>(proxies_.size());
   proxies_.push_back(std::make_unique<SimProxy>(id, events_, network_, random_.next(), ring_,
-                                                pools_, ops_settings_));
+                                                pools_, ops_settings_, scenario_.proxy_memory));
   scheduled_epochs_.push_back(0);
   heard_epochs_.push_back(0);
   trace_.add("proxy {} starts", id);
@@ -431,6 +435,9 @@ void World::check_histories() {
     if (op.answer == Answer::kNone) ++totals.errors;
     if (op.answer == Answer::kDone && op.verb != Verb::kLose) ++totals.acknowledged_writes;
     if (op.error.starts_with("no_space")) ++totals.refused_for_memory;
+    totals.streams += is_streamed(op);
+    totals.cut_reads += op.answer == Answer::kCutOff;
+    totals.cut_uploads += !read && op.error.starts_with("cancelled");
   }
   for (int key = 0; key < scenario_.keys; ++key) {
     ++totals.histories;

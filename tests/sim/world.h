@@ -35,7 +35,9 @@ struct Totals {
   uint64_t refused_for_memory = 0;
   uint64_t transitions = 0;          // that changed the state of an object
   uint64_t refused_transitions = 0;  // shards were missing
-  uint64_t lost_keys = 0;            // that the operator was told of, and accepted
+  uint64_t streams = 0;              // operations whose values went part by part
+  uint64_t cut_uploads = 0, cut_reads = 0;
+  uint64_t lost_keys = 0;  // that the operator was told of, and accepted
   uint64_t node_kills = 0, node_stalls = 0, link_cuts = 0, proxy_kills = 0, proxy_pauses = 0;
   // Schedules that ended with LOST partitions after more than m crashes and timeouts together.
   uint64_t beyond_promise = 0;
@@ -70,6 +72,7 @@ class World {
   void accept_loss();
   void transition_everything();
   void reclaim();
+  void check_memory();
   void kill_to_the_limit();
   void check_histories();
   void shut_down();
@@ -99,6 +102,7 @@ class World {
   void give_up(Pending& pending);
   Task<void> perform(size_t index, SimProxy* proxy);
   Operation choose_operation(SimRandom& random, int client);
+  void choose_stream(Operation& op, SimRandom& random);
   SimProxy* choose_proxy(SimRandom& random);
 
   // Faults.

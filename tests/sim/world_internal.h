@@ -8,6 +8,8 @@ namespace elastripe::sim {
 
 inline constexpr int kAuditor = -1;  // the client of the final reads
 inline constexpr Duration kRequestTimeout = std::chrono::seconds(3);
+// How long a client waits whose value goes part by part.
+inline constexpr Duration kStreamLimit = std::chrono::seconds(20);
 inline constexpr Duration kHealLimit = std::chrono::seconds(60);
 
 // Bytes that tell which operation of the history they come from.
