@@ -209,6 +209,7 @@ Scenario streaming() {
   s.large = 0.9;
   s.segments = 7;
   s.whole_segments = true;
+  s.proxy_memory.staged_bytes = 1200;  // of a few segments
   s.streams.share = 0.8;
   s.ranges = 0.2;
   s.weights = {34, 34, 3, 3, 6, 4, 6, 0, 0, 6, 3, 8};
