@@ -16,7 +16,7 @@ struct SessionSettings {
   uint64_t max_object_bytes = 64u << 20;
   // Of one connection:
   size_t commands_in_flight = 64;
-  uint64_t bytes_in_flight = 8u << 20;       // values received whole, not yet answered
+  uint64_t bytes_in_flight = 8u << 20;       // values received and not yet answered
   uint64_t unsent_bytes = 8u << 20;          // replies; above, nothing more is read
   uint64_t read_bytes = 16u << 20;           // of values on their way to it
   Duration idle_timeout = Duration::zero();  // without any command; zero: never

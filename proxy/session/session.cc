@@ -391,6 +391,8 @@ void Session::start(ClientCommand command) {
       request_turn_end();
     });
     command.source = slot.incoming.get();
+    // Until it is committed, it may be in memory, as far as a flow keeps it there.
+    slot.value_bytes = std::min(command.incoming_bytes, context_.settings.bytes_in_flight);
     block_ = memcache::DataBlock(command.incoming_bytes);
     uploading_ = &slot;
   }

@@ -34,6 +34,7 @@ class FakeOps : public ObjectOps {
       for (uint64_t offset = 0; offset == 0 || offset < size; offset += part_bytes) {
         const auto part = as_bytes(entry.value)
                               .subspan(range.offset + offset, std::min(part_bytes, size - offset));
+        if (slow.contains("the parts of " + key)) co_await turnstile.pass();
         MemoryHold hold = sink.try_reserve(part.size());
         if (hold == nullptr) {
           auto reserved = co_await sink.reserve(part.size());
@@ -77,6 +78,7 @@ class FakeOps : public ObjectOps {
       }
       value += part->text();
     }
+    if (slow.contains("the commit of " + request.key)) co_await turnstile.pass();
     entries[request.key] = {value, request.flags, request.exptime, ++last_cas};
     co_return StoreOutcome::kStored;
   }

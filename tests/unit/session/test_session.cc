@@ -425,9 +425,26 @@ TEST_CASE("what is sent behind a value waits until its parts are asked for") {
     client.collect();
     REQUIRE(client.received.empty());
     REQUIRE(f.ops.started == std::vector<std::string>{"store key"});
+    if (part == 2) f.ops.slow.clear();
     f.ops.turnstile.let_through();
   }
   f.expect(client, "STORED\r\nEND\r\nVALUE key 0 300\r\n" + std::string(300, 'v') + "\r\nEND\r\n");
+}
+
+TEST_CASE("values in parts that are not committed yet count as received") {
+  Fixture f(SessionSettings{.bytes_in_flight = 500});
+  f.ops.slow = {"the commit of a", "the commit of b"};
+  Client client(f.sessions);
+  for (const char* key : {"a", "b", "c"}) {
+    client.send("set " + std::string(key) + " 0 0 300\r\n" + std::string(300, 'v') + "\r\n");
+  }
+  f.turns(5);
+  REQUIRE(f.ops.started == std::vector<std::string>{"store a", "store b"});
+  f.ops.turnstile.let_through();
+  f.turns(5);
+  REQUIRE(f.ops.started.size() == 3);
+  f.ops.turnstile.let_through();
+  f.expect(client, "STORED\r\nSTORED\r\nSTORED\r\n");
 }
 
 TEST_CASE("a value that comes in parts waits for the command on its key before it") {
@@ -503,6 +520,51 @@ TEST_CASE("a value of several parts leaves part by part, and is cut if a later o
   const std::string whole = value_reply("a", value) + value_reply("b", value);
   REQUIRE(client.received.starts_with(value_reply("a", value)));
   REQUIRE(whole.starts_with(client.received));
+}
+
+TEST_CASE("a key that fails in mid-value ends the reply there, whatever keys behind it have") {
+  for (const bool has_sent : {false, true}) {
+    Fixture f;
+    f.ops.part_bytes = 100'000;
+    const std::string value(350'000, 'v');
+    f.ops.entries["a"] = {.value = std::string(350'000, 'a')};
+    f.ops.entries["b"] = {.value = value};
+    f.ops.failures[has_sent ? "the rest of a" : "a"] = {ErrorCode::kConflict, "overwritten"};
+    f.ops.slow = {"b", "the parts of b"};
+    Client client(f.sessions);
+    client.send("get a b\r\nversion\r\n");
+    f.turns(3);
+    while (f.ops.turnstile.waiting() > 0) {
+      f.ops.turnstile.let_through();
+      f.turns(2);
+    }
+    if (has_sent) {
+      f.until(client, [&] { return client.closed; });
+      REQUIRE(value_reply("a", std::string(350'000, 'a')).starts_with(client.received));
+    } else {
+      f.expect(client, "SERVER_ERROR conflict: overwritten\r\nVERSION 1.6.18-elastripe-0.1.0\r\n");
+    }
+    REQUIRE(f.ops.live_bytes == 0);
+  }
+}
+
+TEST_CASE("a read goes on for no client that is gone") {
+  Fixture f;
+  f.ops.part_bytes = 100'000;
+  f.ops.slow = {"the parts of large"};
+  f.ops.entries["large"] = {.value = std::string(1'000'000, 'v')};
+  {
+    Client client(f.sessions);
+    client.send("get large\r\n");
+    f.turns(3);
+    f.ops.turnstile.let_through();
+    f.turns(3);
+  }
+  f.turns(3);
+  f.ops.turnstile.let_through();
+  f.turns(3);
+  REQUIRE(f.ops.turnstile.waiting() == 0);
+  REQUIRE(f.sessions.size() == 0);
 }
 
 TEST_CASE("a connection holds no more of its reads than its own budget") {
