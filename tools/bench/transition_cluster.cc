@@ -61,7 +61,9 @@ Result<std::unique_ptr<TransitionCluster>> TransitionCluster::start(const Settin
   cluster_settings.memory_mb = settings.memory_mb;
   cluster_settings.scheme = scheme_text(kLayouts.back(), p);
   // superseded parities leave soon, so that a long run does not fill the nodes
-  cluster_settings.set = {"timing.read_grace_ms=1000"};
+  // Heartbeats are on the network that is counted, for as long as a transition takes.
+  cluster_settings.set = {"timing.read_grace_ms=1000", "timing.heartbeat_ms=500",
+                          "timing.suspect_after_ms=5000", "timing.lease_ms=15000"};
   for (const char* layout : kLayouts) {
     cluster_settings.pools.push_back({prefix_of(layout), scheme_text(layout, p), 0});
   }
