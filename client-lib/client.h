@@ -21,7 +21,7 @@ struct memcached_st;  // NOLINT(readability-identifier-naming): of libmemcached
 namespace elastripe::client {
 
 inline constexpr size_t kMaxKeyBytes = 250;
-inline constexpr size_t kMaxObjectBytes = size_t{64} << 20;
+inline constexpr size_t kMaxObjectBytes = size_t{1} << 30;
 
 enum class ErrorKind : uint8_t {
   kNotFound,        // no object under this key

@@ -58,7 +58,7 @@ Result<std::string> read_all(const std::string& file) {
   std::string chunk(1 << 20, '\0');
   while (in.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || in.gcount() > 0) {
     bytes.append(chunk, 0, static_cast<size_t>(in.gcount()));
-    if (bytes.size() > client::kMaxObjectBytes) return fail("{} is larger than 64 MiB", file);
+    if (bytes.size() > client::kMaxObjectBytes) return fail("{} is larger than 1 GiB", file);
   }
   return bytes;
 }
