@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#ifdef ELASTRIPE_BENCH
 #include "tools/bench/bench.h"
+#endif
 #include "tools/cli/commands.h"
 
 namespace elastripe::cli {
@@ -34,7 +36,9 @@ int main(int argc, char** argv) {
   elastripe::cli::add_object_commands(app, globals);
   elastripe::cli::add_plan_command(app, globals);
   elastripe::cli::add_transition_command(app, globals);
+#ifdef ELASTRIPE_BENCH
   elastripe::bench::add_bench_command(app, globals);
+#endif
 
   try {
     app.parse(argc, argv);
