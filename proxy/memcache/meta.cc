@@ -10,8 +10,9 @@ namespace {
 constexpr size_t kMaxOpaqueBytes = 32;  // as in memcached
 
 bool parse_whole(std::string_view text, uint64_t& number) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
   return error == std::errc{} && stop == end;
 }
 

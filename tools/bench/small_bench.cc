@@ -67,6 +67,7 @@ double per_operation(const std::map<std::string, uint64_t>& calls, uint64_t oper
 // The most frequent ones: "sendmsg 0.51, recvfrom 0.50".
 std::string calls_text(const std::map<std::string, uint64_t>& calls, uint64_t operations) {
   std::vector<std::pair<uint64_t, std::string>> sorted;
+  sorted.reserve(calls.size());
   for (const auto& [name, count] : calls) sorted.emplace_back(count, name);
   std::ranges::sort(sorted, std::greater<>());
   std::string text;
@@ -146,6 +147,7 @@ class SmallBench {
         for (const Operation operation : {Operation::kRead, Operation::kUpdate}) {
           groups_.push_back({bed.threads, depth, operation});
           std::vector<LoadCase> cases;
+          cases.reserve(bed.targets.size());
           for (const Target& target : bed.targets) {
             cases.push_back(
                 {.target = &target,

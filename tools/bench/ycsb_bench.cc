@@ -117,11 +117,13 @@ class YcsbBench {
   }
 
   void make_cases() {
-    const auto sources = static_cast<uint64_t>(arguments_.rounds * arguments_.connections);
+    const auto sources =
+        static_cast<uint64_t>(arguments_.rounds) * static_cast<uint64_t>(arguments_.connections);
     const uint64_t each = std::max<uint64_t>(1, arguments_.operations / sources);
     uint64_t seed = arguments_.seed;
     for (const YcsbWorkload& workload : workloads_) {
       std::vector<LoadCase> cases;
+      cases.reserve(targets_.size());
       for (size_t i = 0; i < targets_.size(); ++i) {
         cases.push_back({.target = &targets_[i],
                          .connections = arguments_.connections,
