@@ -155,6 +155,7 @@ size_t items_value_bytes(const void *it) {
 
 /* Copies between `flat` and the item's bytes from `offset` on. */
 static void copy(item *it, size_t offset, char *flat, size_t bytes, bool into_item) {
+    if (bytes == 0) return; /* `flat` may be null then */
     if ((it->it_flags & ITEM_CHUNKED) == 0) {
         char *data = ITEM_data(it) + offset;
         memcpy(into_item ? data : flat, into_item ? flat : data, bytes);
