@@ -268,11 +268,14 @@ def test_pages_move_without_losing_a_live_item(node):
         kept = small[1::2]
         first = max(small) + 1
         large = []
-        for n in range(first, first + 1000):
+        refused = 0  # in a row: pages take their time to move
+        while refused < BATCH * REFUSED_BATCHES:
+            n = first + len(large)
             status = c.write_shard(nf.shard_name(n), pattern(n, LARGE)).status
-            if status == nf.NO_SPACE:
-                break
-            large.append(n)
+            assert status in (nf.OK, nf.NO_SPACE), status
+            if status == nf.OK:
+                large.append(n)
+            refused = 0 if status == nf.OK else refused + 1
         assert len(large) * LARGE > 0.4 * (64 << 20)
         assert int(node.statistics()["moved_pages"]) > 5
         check_shards(c, kept, 1000)
