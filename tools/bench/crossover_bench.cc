@@ -294,12 +294,7 @@ void add_crossover_bench_command(CLI::App& bench, cli::Globals& globals) {
   command->add_option("--nodes", arguments->nodes, "Nodes of each cluster")
       ->check(CLI::Range(2, 100))
       ->capture_default_str();
-  command->add_option("--rounds", arguments->rounds, "Rounds, in which all take turns")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("--round-ms", arguments->round_ms, "Length of one load")
-      ->check(CLI::Range(10, 60'000))
-      ->capture_default_str();
+  add_round_options(*command, arguments->rounds, arguments->round_ms);
   command->add_flag("--quick", arguments->quick, "A few seconds: to see that it works");
   add_output_options(*command, arguments->output);
   command->callback([arguments, &bench, &globals] {

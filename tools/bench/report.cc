@@ -62,6 +62,15 @@ void add_output_options(CLI::App& command, OutputOptions& options) {
   command.add_option("--svg", options.svg, "Also writes charts into this directory");
 }
 
+void add_round_options(CLI::App& command, int& rounds, int& round_ms) {
+  command.add_option("--rounds", rounds, "Rounds, in which all take turns")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--round-ms", round_ms, "Length of one load")
+      ->check(CLI::Range(10, 60'000))
+      ->capture_default_str();
+}
+
 void refuse_options_of(const CLI::App& bench) {
   for (const CLI::Option* option : bench.get_options()) {
     if (option->count() > 0) throw CLI::ExtrasError({option->get_name()});

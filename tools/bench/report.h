@@ -47,6 +47,8 @@ struct OutputOptions {
 
 // --port, --output and --svg.
 void add_output_options(CLI::App& command, OutputOptions& options);
+// --rounds and --round-ms.
+void add_round_options(CLI::App& command, int& rounds, int& round_ms);
 
 cli::Result<> publish(Report report, const OutputOptions& options, bool as_json);
 

@@ -391,12 +391,7 @@ void add_small_bench_command(CLI::App& bench, cli::Globals& globals) {
   command->add_option("--records", arguments->records, "Objects, all equally likely")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
-  command->add_option("--rounds", arguments->rounds, "Rounds, in which all take turns")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("--round-ms", arguments->round_ms, "Length of one load")
-      ->check(CLI::Range(10, 60'000))
-      ->capture_default_str();
+  add_round_options(*command, arguments->rounds, arguments->round_ms);
   command->add_flag("--no-system-calls", arguments->no_system_calls, "Without strace");
   command->add_flag("--quick", arguments->quick, "A few seconds: to see that it works");
   add_output_options(*command, arguments->output);

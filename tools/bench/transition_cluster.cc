@@ -60,8 +60,8 @@ Result<std::unique_ptr<TransitionCluster>> TransitionCluster::start(const Settin
   cluster_settings.port = settings.port;
   cluster_settings.memory_mb = settings.memory_mb;
   cluster_settings.scheme = scheme_text(kLayouts.back(), p);
-  // superseded parities leave soon, so that a long run does not fill the nodes
-  // Heartbeats are on the network that is counted, for as long as a transition takes.
+  // Superseded parities leave soon, so that a long run does not fill the nodes; and heartbeats,
+  // which are on the network that is counted for as long as a transition takes, are few.
   cluster_settings.set = {"timing.read_grace_ms=1000", "timing.heartbeat_ms=500",
                           "timing.suspect_after_ms=5000", "timing.lease_ms=15000"};
   for (const char* layout : kLayouts) {
