@@ -2,67 +2,114 @@
 // rarely conflict. Not needed for correctness: other workers and proxies do not see it.
 #pragma once
 
-#include <memory>
-#include <string>
+#include <coroutine>
+#include <cstdint>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
-#include "proxy/async/semaphore.h"
+#include "proxy/async/waiters.h"
+#include "proxy/base/check.h"
+#include "proxy/base/hash.h"
 
 namespace elastripe {
 
+// By the hash of the key: two keys that share one would only wait for each other, so a flow holds
+// one lock at most.
 class KeyLocks {
  public:
+  KeyLocks() = default;
+  ~KeyLocks() { ELASTRIPE_CHECK(queues_.empty(), "key locks were destroyed while held"); }
+  KeyLocks(const KeyLocks&) = delete;
+  KeyLocks& operator=(const KeyLocks&) = delete;
+
   // Released when destroyed.
   class Guard {
    public:
     Guard() = default;
-    Guard(KeyLocks* owner, std::string key, Semaphore::Permit permit)
-        : owner_(owner), key_(std::move(key)), permit_(std::move(permit)) {}
+    Guard(KeyLocks* owner, uint64_t hash) : owner_(owner), hash_(hash) {}
     Guard(Guard&& other) noexcept
-        : owner_(std::exchange(other.owner_, nullptr)),
-          key_(std::move(other.key_)),
-          permit_(std::move(other.permit_)) {}
+        : owner_(std::exchange(other.owner_, nullptr)), hash_(other.hash_) {}
     Guard& operator=(Guard&& other) noexcept {
       std::swap(owner_, other.owner_);
-      std::swap(key_, other.key_);
-      std::swap(permit_, other.permit_);
+      std::swap(hash_, other.hash_);
       return *this;
     }
     ~Guard() {
-      if (owner_ == nullptr) return;
-      permit_.release();
-      owner_->forget(key_);
+      if (owner_ != nullptr) owner_->release(hash_);
     }
 
    private:
     KeyLocks* owner_ = nullptr;
-    std::string key_;
-    Semaphore::Permit permit_;
+    uint64_t hash_ = 0;
   };
 
-  Task<Guard> lock(std::string key) {
-    auto& slot = slots_[key];
-    if (slot == nullptr) slot = std::make_unique<Slot>();
-    Slot* own = slot.get();
-    ++own->users;
-    auto permit = co_await own->turn.acquire(1);
-    co_return Guard(this, std::move(key), std::move(permit));
+  // co_await gives the Guard.
+  auto lock(std::string_view key) {
+    struct Wait {
+      KeyLocks& locks;
+      uint64_t hash;
+      Waiter waiter{};
+      bool await_ready() { return locks.take_now(hash); }
+      void await_suspend(std::coroutine_handle<> handle) {
+        waiter.handle = handle;
+        locks.queues_.find(hash)->second.waiters.push_back(waiter);
+      }
+      Guard await_resume() const { return Guard(&locks, hash); }
+    };
+    return Wait{*this, hash64(key)};
   }
 
-  size_t keys() const { return slots_.size(); }
+  size_t keys() const { return queues_.size(); }
 
  private:
-  struct Slot {
-    Semaphore turn{1};
-    size_t users = 0;
+  struct Queue {
+    WaitList waiters;
+    bool is_held = true;
+    bool is_serving = false;
   };
-  void forget(const std::string& key) {
-    auto it = slots_.find(key);
-    if (--it->second->users == 0) slots_.erase(it);
+  using Queues = std::unordered_map<uint64_t, Queue>;
+  static constexpr size_t kSpareQueues = 1024;
+
+  bool take_now(uint64_t hash) {
+    if (const auto found = queues_.find(hash); found != queues_.end()) {
+      Queue& queue = found->second;
+      if (queue.is_held || !queue.waiters.empty()) return false;
+      return queue.is_held = true;
+    }
+    if (spare_.empty()) {
+      queues_.emplace(hash, Queue{});
+      return true;
+    }
+    Queues::node_type node = std::move(spare_.back());
+    spare_.pop_back();
+    node.key() = hash;
+    node.mapped() = {};
+    queues_.insert(std::move(node));
+    return true;
   }
 
-  std::unordered_map<std::string, std::unique_ptr<Slot>> slots_;
+  // Whoever is resumed here may release at once: the outermost call serves all of them, so that a
+  // queue of any length uses no stack.
+  void release(uint64_t hash) {
+    const auto found = queues_.find(hash);
+    Queue& queue = found->second;
+    queue.is_held = false;
+    if (queue.is_serving) return;
+    queue.is_serving = true;
+    while (!queue.is_held && !queue.waiters.empty()) {
+      queue.is_held = true;
+      queue.waiters.pop_front().handle.resume();
+    }
+    queue.is_serving = false;
+    if (queue.is_held) return;
+    auto node = queues_.extract(hash);
+    if (spare_.size() < kSpareQueues) spare_.push_back(std::move(node));
+  }
+
+  Queues queues_;
+  std::vector<Queues::node_type> spare_;  // a lock takes no memory but the first time
 };
 
 }  // namespace elastripe

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <coroutine>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <utility>
 
-#include "proxy/async/task.h"
+#include "proxy/async/waiters.h"
+#include "proxy/base/check.h"
 
 namespace elastripe {
 
@@ -42,40 +43,44 @@ class Semaphore {
     uint64_t weight_ = 0;
   };
 
-  Task<Permit> acquire(uint64_t weight) {
-    weight = weight < budget_ ? weight : budget_;
-    if (!waiters_.empty() || free_ < weight) {
-      co_await Wait{*this, weight};
-    } else {
-      free_ -= weight;
-    }
-    co_return Permit(this, weight);
+  // co_await gives the Permit.
+  auto acquire(uint64_t weight) {
+    struct Wait {
+      Semaphore& semaphore;
+      WeightedWaiter waiter;
+      bool await_ready() const noexcept { return semaphore.take_now(waiter.weight); }
+      void await_suspend(std::coroutine_handle<> handle) noexcept {
+        waiter.handle = handle;
+        semaphore.waiters_.push_back(waiter);
+        ++semaphore.waiting_;
+      }
+      Permit await_resume() const noexcept { return Permit(&semaphore, waiter.weight); }
+    };
+    return Wait{*this, {{}, bounded(weight)}};
   }
 
   // Nothing if it would have to wait.
   std::optional<Permit> try_acquire(uint64_t weight) {
-    weight = weight < budget_ ? weight : budget_;
-    if (!waiters_.empty() || free_ < weight) return std::nullopt;
-    free_ -= weight;
+    weight = bounded(weight);
+    if (!take_now(weight)) return std::nullopt;
     return Permit(this, weight);
   }
 
   uint64_t free() const { return free_; }
   uint64_t taken() const { return budget_ - free_; }
-  size_t waiting() const { return waiters_.size(); }
+  size_t waiting() const { return waiting_; }
 
  private:
-  struct Waiter {
+  struct WeightedWaiter : Waiter {
     uint64_t weight;
-    std::coroutine_handle<> handle;
   };
-  struct Wait {
-    Semaphore& semaphore;
-    uint64_t weight;
-    bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<> h) { semaphore.waiters_.push_back({weight, h}); }
-    void await_resume() const noexcept {}
-  };
+
+  uint64_t bounded(uint64_t weight) const { return weight < budget_ ? weight : budget_; }
+  bool take_now(uint64_t weight) {
+    if (!waiters_.empty() || free_ < weight) return false;
+    free_ -= weight;
+    return true;
+  }
 
   // A waiter that is resumed here may put back at once: the outermost call serves all of them, so
   // that a queue of any length uses no stack.
@@ -83,11 +88,12 @@ class Semaphore {
     free_ += weight;
     if (serving_) return;
     serving_ = true;
-    while (!waiters_.empty() && waiters_.front().weight <= free_) {
-      const Waiter next = waiters_.front();
-      waiters_.pop_front();
-      free_ -= next.weight;
-      next.handle.resume();
+    while (!waiters_.empty()) {
+      const uint64_t needed = static_cast<WeightedWaiter&>(waiters_.front()).weight;
+      if (needed > free_) break;
+      free_ -= needed;
+      --waiting_;
+      waiters_.pop_front().handle.resume();
     }
     serving_ = false;
   }
@@ -95,7 +101,8 @@ class Semaphore {
   const uint64_t budget_;
   uint64_t free_;
   bool serving_ = false;
-  std::deque<Waiter> waiters_;
+  WaitList waiters_;
+  size_t waiting_ = 0;
 };
 
 }  // namespace elastripe

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <coroutine>
-#include <list>
 #include <utility>
 
 #include "proxy/base/check.h"
@@ -10,40 +9,39 @@
 namespace elastripe {
 
 // The first ticket that was not given back has the turn. One thread; must outlive its tickets, and
-// whoever gives one back.
+// whoever gives one back. The order is a list through the tickets, so it takes no memory.
 class Turns {
-  struct Place {
-    bool passed = false;
-    std::coroutine_handle<> waiter;
-  };
-
  public:
   Turns() = default;
-  ~Turns() { ELASTRIPE_CHECK(places_.empty(), "turns were destroyed with tickets out"); }
+  ~Turns() { ELASTRIPE_CHECK(first_ == nullptr, "turns were destroyed with tickets out"); }
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // A place in the order, until destroyed.
+  // A place in the order, until destroyed. Not moved while a flow waits with it.
   class Ticket {
    public:
     Ticket(Ticket&& other) noexcept
-        : owner_(std::exchange(other.owner_, nullptr)), place_(other.place_) {}
+        : owner_(std::exchange(other.owner_, nullptr)),
+          previous_(other.previous_),
+          next_(other.next_) {
+      if (owner_ != nullptr) link(this, this);
+    }
     Ticket& operator=(Ticket&&) = delete;
     ~Ticket() {
       if (owner_ == nullptr) return;
-      place_->passed = true;
+      link(next_, previous_);
       owner_->go_on();
     }
 
-    bool has_turn() const { return &owner_->places_.front() == place_; }
+    bool has_turn() const { return owner_->first_ == this; }
     // Awaited by one flow at a time.
     auto turn() {
       struct Wait {
         Ticket& ticket;
         bool await_ready() const noexcept { return ticket.has_turn(); }
         void await_suspend(std::coroutine_handle<> waiter) const {
-          ELASTRIPE_CHECK(!ticket.place_->waiter, "two flows wait with one ticket");
-          ticket.place_->waiter = waiter;
+          ELASTRIPE_CHECK(!ticket.waiter_, "two flows wait with one ticket");
+          ticket.waiter_ = waiter;
         }
         void await_resume() const noexcept {}
       };
@@ -52,13 +50,21 @@ class Turns {
 
    private:
     friend class Turns;
-    Ticket(Turns* owner, Place* place) : owner_(owner), place_(place) {}
+    explicit Ticket(Turns& owner) : owner_(&owner), previous_(owner.last_) { link(this, this); }
+
+    // What the neighbours, or the ends, now have in this place.
+    void link(Ticket* after_previous, Ticket* before_next) {
+      (previous_ != nullptr ? previous_->next_ : owner_->first_) = after_previous;
+      (next_ != nullptr ? next_->previous_ : owner_->last_) = before_next;
+    }
 
     Turns* owner_;
-    Place* place_;
+    Ticket* previous_;
+    Ticket* next_ = nullptr;
+    std::coroutine_handle<> waiter_;
   };
 
-  Ticket take() { return {this, &places_.emplace_back()}; }
+  Ticket take() { return Ticket(*this); }
 
  private:
   // A flow that is resumed here may give its ticket back at once: the outermost call serves all, so
@@ -66,20 +72,12 @@ class Turns {
   void go_on() {
     if (serving_) return;
     serving_ = true;
-    while (!places_.empty()) {
-      Place& first = places_.front();
-      if (first.passed) {
-        places_.pop_front();
-      } else if (first.waiter) {
-        std::exchange(first.waiter, nullptr).resume();
-      } else {
-        break;
-      }
-    }
+    while (first_ != nullptr && first_->waiter_) std::exchange(first_->waiter_, nullptr).resume();
     serving_ = false;
   }
 
-  std::list<Place> places_;  // tickets point into it
+  Ticket* first_ = nullptr;
+  Ticket* last_ = nullptr;
   bool serving_ = false;
 };
 
