@@ -1,18 +1,32 @@
 #include "proxy/base/buffer.h"
 
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
 #include "proxy/base/check.h"
 
 namespace elastripe {
+namespace {
+// Up to this size a block and its count are one allocation, with bytes to spare for the alignment;
+// of a larger block, whose size is often a power of two, these would waste much.
+constexpr size_t kJoinedBytes = 6 << 10;
+}  // namespace
 
 Buffer Buffer::allocate(size_t size) { return allocate(size, nullptr); }
 
 Buffer Buffer::allocate(size_t size, std::shared_ptr<const void> with) {
   Buffer buffer;
   if (size == 0) return buffer;
+  if (size <= kJoinedBytes && with == nullptr) {
+    buffer.block_ = std::make_shared_for_overwrite<std::byte[]>(size + kAlignment - 1);
+    void* begin = buffer.block_.get();
+    size_t room = size + kAlignment - 1;
+    buffer.data_ = static_cast<std::byte*>(std::align(kAlignment, size, begin, room));
+    buffer.size_ = size;
+    return buffer;
+  }
   constexpr std::align_val_t kAlign{kAlignment};
   auto* bytes = static_cast<std::byte*>(::operator new[](size, kAlign));
   buffer.block_ =

@@ -8,4 +8,14 @@ Stamp stamp_for(const node::ClusterMap& map, NodeId node) {
   return {map.cluster_id, map.epoch, info == nullptr ? 0 : info->incarnation};
 }
 
+void add_payload(NodeRequest& request, std::span<const Buffer> pieces) {
+  request.payload.reserve(pieces.size());
+  request.keep.reserve(pieces.size());
+  for (const Buffer& piece : pieces) {
+    if (piece.empty()) continue;
+    request.payload.push_back(piece.bytes());
+    request.keep.push_back(piece);
+  }
+}
+
 }  // namespace elastripe

@@ -1,6 +1,7 @@
 // NodeClient: how flows reach nodes. proxy/io implements it over TCP, the simulator in memory.
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,9 @@ struct NodeRequest {
   std::vector<Buffer> keep;
 };
 
+// Gives the request a payload of these pieces, which it then keeps.
+void add_payload(NodeRequest& request, std::span<const Buffer> pieces);
+
 struct NodeReply {
   node::ReplyHeader header;
   Buffer body;  // args, then the payload unless it went to `into`
@@ -61,11 +65,15 @@ class NodeClient {
                                        TimePoint deadline) = 0;
 };
 
+// The args of most requests, with their key: written without growing.
+inline constexpr size_t kUsualArgsBytes = 128;
+
 // The request of a message without payload.
 template <class Message>
 NodeRequest make_request(node::Opcode opcode, const Message& message) {
   NodeRequest request;
   request.opcode = opcode;
+  request.args.reserve(kUsualArgsBytes);
   node::encode(message, request.args);
   return request;
 }

@@ -73,13 +73,14 @@ Error refusal(NodeId node, const NodeReply& reply) {
   return {code_of(reply.status()), reason_of(node, reply)};
 }
 
-Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from, node::Role role,
-                                      std::string key, uint64_t if_version, TimePoint deadline) {
+Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,
+                                      node::Role role, const std::string& key, uint64_t if_version,
+                                      TimePoint deadline) {
   node::RecordReadRequest message;
   message.role = role;
   message.m = map->max_parities;
   message.if_version = if_version;
-  message.key = std::move(key);
+  message.key = key;
   auto reply = co_await nodes.call(from, stamp_for(*map, from),
                                    make_request(Opcode::kRecordRead, message), deadline);
   if (!reply) co_return fail(reply.error());
@@ -102,38 +103,46 @@ Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from
   co_return result;
 }
 
-Task<Result<void>> store_record(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, NodeId to,
-                                node::RecordStoreRequest message, EncodedRecord record,
-                                TimePoint deadline) {
+Task<Result<void>> store_record(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
+                                NodeId to, const node::RecordStoreRequest& message,
+                                const EncodedRecord& record, TimePoint deadline) {
   NodeRequest request = make_request(Opcode::kRecordStore, message);
-  request.payload = {record.head.bytes()};
-  request.keep = {std::move(record.head)};
-  if (!record.value.empty()) {
-    request.payload.push_back(record.value.bytes());
-    request.keep.push_back(std::move(record.value));
-  }
+  add_payload(request, record.pieces);
   auto reply = co_await nodes.call(to, stamp_for(*map, to), std::move(request), deadline);
   if (!reply) co_return fail(reply.error());
-  rooms->note_free_bytes(to, reply->header.free_bytes);
+  rooms.note_free_bytes(to, reply->header.free_bytes);
   if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
   co_return Result<void>{};
 }
 
-Task<Result<void>> push_down(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, std::string key,
-                             EncodedRecord record, bool revive, TimePoint deadline) {
+namespace {
+
+Task<Result<void>> store_at_middles(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
+                                    const Chain& chain, const node::RecordStoreRequest& message,
+                                    const EncodedRecord& record, TimePoint deadline) {
+  std::vector<Task<Result<void>>> middles;
+  for (const NodeId middle : chain.middles()) {
+    middles.push_back(store_record(nodes, rooms, map, middle, message, record, deadline));
+  }
+  for (auto& stored : co_await when_all(std::move(middles))) {
+    if (!stored) co_return fail(stored.error());
+  }
+  co_return Result<void>{};
+}
+
+}  // namespace
+
+Task<Result<void>> push_down(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
+                             const std::string& key, const EncodedRecord& record, bool revive,
+                             TimePoint deadline) {
   const Chain chain = chain_of(*map, key);
   node::RecordStoreRequest message;
   message.m = map->max_parities;
   message.revive = revive;
-  message.key = std::move(key);
-  if (chain.nodes.size() > 2) {
-    std::vector<Task<Result<void>>> middles;
-    for (size_t i = 1; i + 1 < chain.nodes.size(); ++i) {
-      middles.push_back(store_record(nodes, rooms, map, chain.nodes[i], message, record, deadline));
-    }
-    for (auto& stored : co_await when_all(std::move(middles))) {
-      if (!stored) co_return fail(stored.error());
-    }
+  message.key = key;
+  if (!chain.middles().empty()) {
+    auto stored = co_await store_at_middles(nodes, rooms, map, chain, message, record, deadline);
+    if (!stored) co_return stored;
   }
   if (chain.nodes.size() > 1) {
     fail_point(FailPoint::kMiddlesStored);

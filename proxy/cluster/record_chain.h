@@ -1,9 +1,12 @@
 // The record chain: a key's homes, and moving records between them. The head decides, the middles
-// follow in parallel, the tail comes last and is what reads see (rule 5).
+// follow in parallel, the tail comes last and is what reads see (rule 5). What these flows take by
+// reference lives until they have ended.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "proxy/cluster/map_view.h"
 #include "proxy/cluster/node_client.h"
@@ -16,10 +19,13 @@ namespace elastripe {
 // and of a single one head and tail are the same node.
 struct Chain {
   size_t partition = 0;
-  std::vector<NodeId> nodes;  // tail first; empty if no home is up
+  std::span<const NodeId> nodes;  // in the map; tail first; empty if no home is up
 
   NodeId tail() const { return nodes.front(); }
   NodeId head() const { return nodes.back(); }
+  std::span<const NodeId> middles() const {
+    return nodes.size() > 2 ? nodes.subspan(1, nodes.size() - 2) : std::span<const NodeId>();
+  }
   // Enough for a record to survive m deaths.
   bool survives(int m) const { return nodes.size() > static_cast<size_t>(m); }
 };
@@ -35,25 +41,26 @@ struct RecordReply {
   uint64_t floor = 0;  // of the partition: what a missing record counts as
 };
 // Other statuses are errors (refusal).
-Task<Result<RecordReply>> read_record(NodeClient& nodes, MapPtr map, NodeId from, node::Role role,
-                                      std::string key, uint64_t if_version, TimePoint deadline);
+Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,
+                                      node::Role role, const std::string& key, uint64_t if_version,
+                                      TimePoint deadline);
 
-// The bytes of a record in up to two pieces, so that a value need not be copied behind what is
-// before it.
+// The bytes of a record in pieces, so that neither what a node told of it nor a value is copied.
 struct EncodedRecord {
-  Buffer head;
-  Buffer value;
+  std::array<Buffer, 3> pieces;  // any may be empty
+  bool empty() const { return std::ranges::all_of(pieces, &Buffer::empty); }
 };
 
 // Stores an encoded record at the middles, then at the tail (store-if-greater, so any proxy may do
 // it, at any time, again). `revive`: see RecordStoreRequest. After an error it is unknown which of
 // them have it.
-Task<Result<void>> push_down(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, std::string key,
-                             EncodedRecord record, bool revive, TimePoint deadline);
+Task<Result<void>> push_down(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
+                             const std::string& key, const EncodedRecord& record, bool revive,
+                             TimePoint deadline);
 
 // RECORD_STORE at one node. `rooms` learns how full it is now.
-Task<Result<void>> store_record(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map, NodeId to,
-                                node::RecordStoreRequest request, EncodedRecord record,
-                                TimePoint deadline);
+Task<Result<void>> store_record(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
+                                NodeId to, const node::RecordStoreRequest& request,
+                                const EncodedRecord& record, TimePoint deadline);
 
 }  // namespace elastripe

@@ -1,7 +1,9 @@
 #include "proxy/ops/commit.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/read_tail.h"
@@ -23,18 +25,25 @@ namespace {
 // been revived, maybe by a proxy that never reached the other homes.
 constexpr bool kRevive = true;
 
-// The encoded content, without its inline_value, which is the end of it.
-std::string content_head(const Commit& commit) {
+// The encoded content, without its inline_value, which is the end of it. Empty if the mutation has
+// no content.
+Buffer content_head(const Commit& commit) {
+  const bool has_content =
+      commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
+      commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch ||
+      commit.mutation == Mutation::kReshape;
+  if (!has_content) return {};
   std::string head;
   if (commit.inline_value.empty()) {
     node::encode(commit.content, head);
   } else {
     node::encode_head(commit.content, commit.inline_value.size(), head);
   }
-  return head;
+  return Buffer::copy_of(head);
 }
 
-NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit) {
+NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit,
+                          const Buffer& content_head) {
   node::RecordApplyRequest message;
   message.m = map.max_parities;
   message.attempt_id = commit.attempt_id;
@@ -47,16 +56,7 @@ NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit) {
   message.blind = commit.blind;
   message.key = commit.key;
   NodeRequest request = make_request(Opcode::kRecordApply, message);
-  const bool has_content =
-      commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
-      commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch ||
-      commit.mutation == Mutation::kReshape;
-  if (has_content) {
-    request.keep = {Buffer::copy_of(content_head(commit)), commit.inline_value};
-    for (const Buffer& part : request.keep) {
-      if (!part.empty()) request.payload.push_back(part.bytes());
-    }
-  }
+  if (!content_head.empty()) add_payload(request, std::array{content_head, commit.inline_value});
   return request;
 }
 
@@ -65,11 +65,11 @@ NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit) {
 // be when all that is on its way there has arrived. A claim counts as on its way while it lives.
 class RoomClaim {
  public:
-  explicit RoomClaim(NodeRoomsPtr rooms) : rooms_(std::move(rooms)) {}
+  explicit RoomClaim(const NodeRooms& rooms) : rooms_(rooms) {}
   RoomClaim(const RoomClaim&) = delete;
   RoomClaim& operator=(const RoomClaim&) = delete;
   ~RoomClaim() {
-    for (const NodeId home : homes_) rooms_->leave(home, bytes_);
+    for (const NodeId home : homes_) rooms_.leave(home, bytes_);
   }
 
   Result<void> make(const Chain& chain, const Commit& commit) {
@@ -79,10 +79,10 @@ class RoomClaim {
     bytes_ = commit.content.value.size() + commit.inline_value.size() + kRecordBytes +
              commit.content.segments.size() * node::kSegmentBytes;
     for (const NodeId home : chain.nodes) {
-      if (!rooms_->enter(home, bytes_)) {
+      if (!rooms_.enter(home, bytes_)) {
         return fail(ErrorCode::kNoSpace, "node {} is full", home);
       }
-      homes_.push_back(home);
+      homes_ = chain.nodes.first(homes_.size() + 1);
     }
     return {};
   }
@@ -90,9 +90,9 @@ class RoomClaim {
  private:
   static constexpr uint64_t kRecordBytes = 512;  // beside the value, about
 
-  NodeRoomsPtr rooms_;
+  const NodeRooms& rooms_;
   uint64_t bytes_ = 0;
-  std::vector<NodeId> homes_;
+  std::span<const NodeId> homes_;
 };
 
 // What an answer of the head means, with the record decoded.
@@ -131,7 +131,7 @@ bool answers_commit(Status status) {
 EncodedRecord encoded(const node::Record& record) {
   std::string bytes;
   node::encode(record, bytes);
-  return {Buffer::copy_of(bytes), {}};
+  return {{Buffer::copy_of(bytes)}};
 }
 
 // Whether the value is still what the attempt made of it: fences and touches that followed leave
@@ -142,7 +142,12 @@ bool has_value_of(const node::Record& record, const node::Id128& attempt_id) {
          (attempt->version == record.meta.version || attempt->version == record.meta.value_version);
 }
 
-Result<Answer> read_answer(const Commit& commit, NodeId head, const NodeReply& reply) {
+Buffer payload_of(const NodeReply& reply) {
+  return reply.body.slice(reply.header.args_bytes, reply.payload().size());
+}
+
+Result<Answer> read_answer(const Commit& commit, const Buffer& content_head, NodeId head,
+                           const NodeReply& reply) {
   const auto args = node::decode<node::RecordApplyReply>(reply.args());
   if (!args) return fail(ErrorCode::kInvalid, "node {}: {}", head, args.error());
   Answer answer;
@@ -155,21 +160,20 @@ Result<Answer> read_answer(const Commit& commit, NodeId head, const NodeReply& r
     if (!decoded) return fail(ErrorCode::kInvalid, "node {}: {}", head, decoded.error());
     record = std::move(*decoded);
     answer.result.is_exact = has_value_of(record, commit.attempt_id);
-    answer.encoded.head = reply.body.slice(reply.header.args_bytes, reply.payload().size());
+    answer.encoded.pieces = {payload_of(reply)};
   } else if (reply.status() == Status::kOk) {
     node::Reader in(reply.payload());
     auto meta = node::decode_meta(in);
     if (!meta) return fail(ErrorCode::kInvalid, "node {}: {}", head, meta.error());
     record.meta = std::move(*meta);
-    std::string bytes(as_string_view(reply.payload()));
     if (commit.mutation == Mutation::kSet) {
       record.content = commit.content;
-      bytes += content_head(commit);
-      answer.encoded.value = commit.inline_value;
+      answer.encoded.pieces = {payload_of(reply), content_head, commit.inline_value};
     } else {
-      node::encode(record.content, bytes);
+      std::string content;
+      node::encode(record.content, content);
+      answer.encoded.pieces = {payload_of(reply), Buffer::copy_of(content)};
     }
-    answer.encoded.head = Buffer::copy_of(bytes);
   } else {
     return answer;  // refused, and there is no record
   }
@@ -222,8 +226,8 @@ struct Look {
   RecordPtr record;
 };
 
-Task<Result<Look>> look_at_head(OpsContext& ops, MapPtr map, bool is_newer, Commit commit,
-                                TimePoint deadline) {
+Task<Result<Look>> look_at_head(OpsContext& ops, const MapPtr& map, bool is_newer,
+                                const Commit& commit, TimePoint deadline) {
   auto head = co_await try_read_head(ops, map, commit.key, deadline);
   if (!head) co_return fail(head.error());
   const RecordPtr record = head->record;
@@ -235,8 +239,10 @@ Task<Result<Look>> look_at_head(OpsContext& ops, MapPtr map, bool is_newer, Comm
     const bool is_covered = !is_lost && covers(record.get(), commit.known_version);
     co_return Look{is_covered ? Verdict::kNeverCommits : Verdict::kForgotten, nullptr};
   }
-  auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, commit.key, encoded(*record),
-                                   kRevive, call_deadline(ops, deadline));
+  const NodeRoomsPtr rooms = ops.map.rooms();
+  const EncodedRecord bytes = encoded(*record);
+  auto pushed = co_await push_down(ops.nodes, *rooms, map, commit.key, bytes, kRevive,
+                                   call_deadline(ops, deadline));
   if (pushed) co_return Look{Verdict::kCommitted, record};
   if (pushed.error().code == ErrorCode::kConflict) {
     co_await lift_above_floor(ops, map, commit.key, record, deadline);
@@ -247,14 +253,15 @@ Task<Result<Look>> look_at_head(OpsContext& ops, MapPtr map, bool is_newer, Comm
 // An answer or a store went missing: finds out whether the attempt has committed, and finishes the
 // chain if so. Nothing is sent again. Under a newer epoch no copy of the old frame can take effect
 // any more, so then a record whose list covers the attempt and lacks it settles that it never will.
-Task<Result<CommitResult>> settle(OpsContext& ops, MapPtr pinned, Commit commit, Error why,
-                                  TimePoint deadline) {
+Task<Result<CommitResult>> settle(OpsContext& ops, const MapPtr& pinned, const Commit& commit,
+                                  Error why, TimePoint deadline) {
   MapPtr map = ops.map.current();
   while (map != nullptr) {
     const bool is_newer = map->epoch.number > pinned->epoch.number;
     if (mutant(Mutant::kResendAlways) && !is_newer) {
       const NodeId head = chain_of(*map, commit.key).head();
-      co_await ops.nodes.call(head, stamp_for(*map, head), apply_request(*map, commit),
+      co_await ops.nodes.call(head, stamp_for(*map, head),
+                              apply_request(*map, commit, content_head(commit)),
                               call_deadline(ops, deadline));
     }
     const auto look = co_await look_at_head(ops, map, is_newer, commit, deadline);
@@ -299,14 +306,16 @@ Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, Record
   fence.attempt_id = ops.ids.next();
   const NodeId head = chain_of(*map, fence.key).head();
   const auto reply = co_await ops.nodes.call(
-      head, stamp_for(*map, head), apply_request(*map, fence), call_deadline(ops, deadline));
+      head, stamp_for(*map, head), apply_request(*map, fence, {}), call_deadline(ops, deadline));
   if (reply && reply->status() == Status::kOk) ++ops.counters.fences;
 }
 
-Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline) {
+Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& commit,
+                                  TimePoint deadline) {
   if (auto homes = check_homes(ops, *map, commit.key); !homes) co_return fail(homes.error());
   const Chain chain = chain_of(*map, commit.key);
-  RoomClaim claim(ops.map.rooms());
+  const NodeRoomsPtr rooms = ops.map.rooms();
+  RoomClaim claim(*rooms);
   if (auto room = claim.make(chain, commit); !room) co_return fail(room.error());
   commit.attempt_id = ops.ids.next();
   if (mutant(Mutant::kAttemptIsTxid) && !commit.content.segments.empty()) {
@@ -316,15 +325,14 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
     commit.attempt_id = commit.content.segments.front().data_txid;
   }
 
+  const Buffer content = content_head(commit);
+  if (content.size() + commit.inline_value.size() > node::kMaxContentBytes) {
+    co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+  }
   for (;;) {
-    NodeRequest request = apply_request(*map, commit);
-    size_t content_bytes = 0;
-    for (const ByteView& part : request.payload) content_bytes += part.size();
-    if (content_bytes > node::kMaxContentBytes) {
-      co_return fail(ErrorCode::kTooLarge, "object too large for cache");
-    }
-    auto reply = co_await ops.nodes.call(chain.head(), stamp_for(*map, chain.head()),
-                                         std::move(request), call_deadline(ops, deadline));
+    auto reply =
+        co_await ops.nodes.call(chain.head(), stamp_for(*map, chain.head()),
+                                apply_request(*map, commit, content), call_deadline(ops, deadline));
     if (!reply) {
       if (reply.error().code == ErrorCode::kUnavailable ||
           reply.error().code == ErrorCode::kNoSpace) {
@@ -335,7 +343,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
       }
       co_return co_await settle(ops, map, commit, reply.error(), deadline);
     }
-    ops.map.rooms()->note_free_bytes(chain.head(), reply->header.free_bytes);
+    rooms->note_free_bytes(chain.head(), reply->header.free_bytes);
     if (reply->status() == Status::kNotSynced) {
       // This copy was refused for good, so the same attempt may go again.
       auto synced = co_await sync_key(ops, map, commit.key, deadline);
@@ -347,11 +355,11 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
     }
     if (!answers_commit(reply->status())) co_return fail(refusal(chain.head(), *reply));
 
-    auto answer = read_answer(commit, chain.head(), *reply);
+    auto answer = read_answer(commit, content, chain.head(), *reply);
     if (!answer) co_return co_await settle(ops, map, commit, answer.error(), deadline);
     CommitResult& result = answer->result;
     const bool committed = result.status == CommitStatus::kCommitted;
-    if (answer->encoded.head.empty() || (committed && mutant(Mutant::kAckBeforeTail))) {
+    if (answer->encoded.empty() || (committed && mutant(Mutant::kAckBeforeTail))) {
       co_return std::move(result);
     }
     if (committed && mutant(Mutant::kDeleteBeforeTail)) {
@@ -359,13 +367,13 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
                              call_deadline(ops, deadline));
     }
     if (committed) fail_point(FailPoint::kHeadCommitted);
-    auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, commit.key, answer->encoded,
-                                     kRevive, call_deadline(ops, deadline));
+    auto pushed = co_await push_down(ops.nodes, *rooms, map, commit.key, answer->encoded, kRevive,
+                                     call_deadline(ops, deadline));
     if (mutant(Mutant::kRestampEpoch)) {
       for (MapPtr tried = map; committed && !pushed; tried = ops.map.current()) {
         auto again = co_await before_retry(ops, tried, pushed.error(), deadline);
         if (!again || ops.map.current() == nullptr) break;
-        pushed = co_await push_down(ops.nodes, ops.map.rooms(), ops.map.current(), commit.key,
+        pushed = co_await push_down(ops.nodes, *rooms, ops.map.current(), commit.key,
                                     answer->encoded, kRevive, call_deadline(ops, deadline));
       }
     }
@@ -384,7 +392,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, Ti
   }
 }
 
-Task<Result<CommitResult>> commit_record(OpsContext& ops, Commit request, TimePoint deadline) {
+Task<Result<CommitResult>> commit_record(OpsContext& ops, Commit& request, TimePoint deadline) {
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());

@@ -60,17 +60,19 @@ Result<void> check_homes(const OpsContext& ops, const node::ClusterMap& map, std
 Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, RecordPtr record,
                             TimePoint deadline);
 
-// One attempt under `map`, with a new attempt_id. A refusal is returned only once the record that
-// it is based on has reached the tail. Errors:
+// One attempt under `map`, with a new attempt_id. `map` and `commit` live until it has ended. A
+// refusal is returned only once the record that it is based on has reached the tail. Errors:
 //   kStaleEpoch, kUnavailable, and kTimeout or kDisconnected of a sync before the commit:
 //   definitely
 //     not committed, and never will be; may be tried again
 //   kUnknownOutcome: may or may not take effect, now or later
 //   kTooFewNodes, kNoSpace, kLost, kInvalid, kCancelled before anything was sent, kTooLarge (the
 //   content does not fit in a frame): definitely not committed
-Task<Result<CommitResult>> commit(OpsContext& ops, MapPtr map, Commit commit, TimePoint deadline);
+Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& commit,
+                                  TimePoint deadline);
 
-// Commits without shards: tries under newer and newer maps until the deadline.
-Task<Result<CommitResult>> commit_record(OpsContext& ops, Commit commit, TimePoint deadline);
+// Commits without shards: tries under newer and newer maps until the deadline. `commit` lives until
+// it has ended.
+Task<Result<CommitResult>> commit_record(OpsContext& ops, Commit& commit, TimePoint deadline);
 
 }  // namespace elastripe

@@ -14,9 +14,9 @@ Task<Result<ReadOutcome>> deliver(ObjectRead& read, ValueSink& sink) {
   co_return ReadOutcome{true, read.path()};
 }
 
-Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, ValueSink& sink,
+Task<Result<ReadOutcome>> get_object(OpsContext& ops, const std::string& key, ValueSink& sink,
                                      ByteRange range, TimePoint deadline) {
-  ObjectRead read(ops, std::move(key), sink, range, deadline);
+  ObjectRead read(ops, key, sink, range, deadline);
   auto opened = co_await read.open();
   if (!opened) co_return fail(opened.error());
   co_return co_await deliver(read, sink);

@@ -45,7 +45,7 @@ Task<Result<ObjectReport>> try_inspect(OpsContext& ops, MapPtr map, std::string 
   if (!tail) co_return fail(tail.error());
   ObjectReport report;
   report.record = tail->record;
-  report.homes = chain_of(*map, key).nodes;
+  report.homes = map->partitions[map->partition_of(key)].homes;
   if (report.record == nullptr) co_return report;
 
   const auto& content = report.record->content;

@@ -117,7 +117,7 @@ Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, Sto
     }
     Put put_request = replacement(request.key, *read.record());
     put_request.source = &value;
-    auto result = co_await put(ops, pool, std::move(put_request), deadline);
+    auto result = co_await put(ops, pool, put_request, deadline);
     const bool is_overwritten = !result && result.error().code == ErrorCode::kConflict;
     if (!result && !is_overwritten) co_return fail(result.error());
     if (result && result->status == CommitStatus::kCommitted) co_return StoreOutcome::kStored;
@@ -144,7 +144,7 @@ Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request,
     commit.content.value = request.value.text();
     commit.content.size = request.value.size();
     commit.content.scheme = pool.scheme;
-    auto result = co_await commit_record(ops, std::move(commit), deadline);
+    auto result = co_await commit_record(ops, commit, deadline);
     if (!result) co_return fail(result.error());
     switch (result->status) {
       case CommitStatus::kCommitted:
@@ -195,7 +195,7 @@ Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool&
     Put put_request = replacement(request.key, *read.record());
     put_request.value = Buffer::copy_of(sum->text);
     put_request.memory = &ops.rebuild_bytes;
-    auto result = co_await put(ops, pool, std::move(put_request), deadline);
+    auto result = co_await put(ops, pool, put_request, deadline);
     if (!result) co_return fail(result.error());
     if (result->status == CommitStatus::kCommitted) {
       co_return CounterOutcome{CounterStatus::kOk, sum->number};
@@ -218,7 +218,7 @@ Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest requ
   commit.condition = Condition::kIfPresent;
   commit.mutation = request.increment ? Mutation::kIncrement : Mutation::kDecrement;
   commit.delta = request.delta;
-  auto result = co_await commit_record(ops, std::move(commit), deadline);
+  auto result = co_await commit_record(ops, commit, deadline);
   if (!result) co_return fail(result.error());
   switch (result->status) {
     case CommitStatus::kCommitted:

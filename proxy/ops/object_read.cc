@@ -46,9 +46,9 @@ bool has_same_value(const RecordPtr& newest, const node::Record& known) {
 
 }  // namespace
 
-ObjectRead::ObjectRead(OpsContext& ops, std::string key, ReadMemory& memory, ByteRange range,
+ObjectRead::ObjectRead(OpsContext& ops, const std::string& key, ReadMemory& memory, ByteRange range,
                        TimePoint deadline)
-    : ops_(ops), key_(std::move(key)), memory_(memory), wanted_(range), deadline_(deadline) {}
+    : ops_(ops), key_(key), memory_(memory), wanted_(range), deadline_(deadline) {}
 
 Task<Result<void>> ObjectRead::open() {
   auto part = co_await read_part();

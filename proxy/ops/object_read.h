@@ -19,8 +19,9 @@ namespace elastripe {
 // Of one flow; outlives its calls, which follow each other.
 class ObjectRead {
  public:
-  // `deadline` moves by the time that the read waits for memory, and every part renews it.
-  ObjectRead(OpsContext& ops, std::string key, ReadMemory& memory, ByteRange range,
+  // `key` outlives it. `deadline` moves by the time that the read waits for memory, and every part
+  // renews it.
+  ObjectRead(OpsContext& ops, const std::string& key, ReadMemory& memory, ByteRange range,
              TimePoint deadline);
 
   // Finds the newest record and, if it is live, reads the first part. Errors: kLost, kUnavailable,
@@ -58,7 +59,7 @@ class ObjectRead {
   bool start(MemoryHold hold);
 
   OpsContext& ops_;
-  const std::string key_;
+  const std::string& key_;
   ReadMemory& memory_;
   const ByteRange wanted_;
   TimePoint deadline_;

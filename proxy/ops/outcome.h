@@ -60,7 +60,8 @@ struct ReadOutcome {
 // shards than have its bytes. The time that the read waits for memory does not count, and every
 // part that was given gives it `request_timeout` more. Errors: kLost, kUnavailable, kTimeout...,
 // never a miss instead; also once the sink has had a part of the value, so that it is never whole.
-Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string key, ValueSink& sink,
+// `key` lives until it has ended.
+Task<Result<ReadOutcome>> get_object(OpsContext& ops, const std::string& key, ValueSink& sink,
                                      ByteRange range, TimePoint deadline);
 // Any storage command. kUnknownOutcome: it may or may not have taken effect, now or later.
 Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline);

@@ -23,9 +23,8 @@ uint64_t known_base(OpsContext& ops, const node::ClusterMap& map, std::string_vi
   return std::max(version, floor == ops.head_floors.end() ? 0 : floor->second);
 }
 
-Task<Result<CommitResult>> put_inline(OpsContext& ops, Put request, TimePoint deadline) {
-  auto& content = request.commit.content;
-  content.kind = RecordKind::kInline;
+Task<Result<CommitResult>> put_inline(OpsContext& ops, Put& request, TimePoint deadline) {
+  request.commit.content.kind = RecordKind::kInline;
   request.commit.inline_value = std::move(request.value);
   for (;;) {
     auto map = current_map(ops);
@@ -38,7 +37,7 @@ Task<Result<CommitResult>> put_inline(OpsContext& ops, Put request, TimePoint de
 }
 
 // One transaction: prepare, commit. The base was known before its first shard write.
-Task<Result<CommitResult>> try_striped(OpsContext& ops, Commit request, StagedPtr staged,
+Task<Result<CommitResult>> try_striped(OpsContext& ops, Commit& request, StagedPtr staged,
                                        TimePoint deadline) {
   uint32_t prepared_epoch = 0;
   for (;;) {
@@ -90,10 +89,12 @@ Task<Result<StagedPtr>> stage_again(OpsContext& ops, const Pool& pool, StagedPtr
   co_return again;
 }
 
-Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put request,
+Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put& request,
                                        TimePoint deadline) {
-  request.commit.content.kind = RecordKind::kStriped;
-  const std::string key = request.commit.key;
+  Commit& attempt = request.commit;
+  attempt.content.kind = RecordKind::kStriped;
+  const std::string& key = attempt.key;
+  const uint64_t known_version = attempt.known_version;
   WholeValue whole(std::move(request.value));
   ValueSource& value = request.source != nullptr ? *request.source : whole;
   auto map = current_map(ops);
@@ -109,10 +110,9 @@ Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put re
   KeyLocks::Guard guard;
   if (request.locks_late) guard = co_await ops.locks.lock(key);
   for (;;) {
-    Commit attempt = request.commit;
     attempt.base_version = base;
-    attempt.known_version = std::max(attempt.known_version, base);
-    auto result = co_await try_striped(ops, std::move(attempt), *staged, deadline);
+    attempt.known_version = std::max(known_version, base);
+    auto result = co_await try_striped(ops, attempt, *staged, deadline);
     if (result && result->status == CommitStatus::kCommitted) co_return result;
     // Anything but an unknown outcome says that nothing will ever refer to these shards.
     const bool is_over = result || result.error().code != ErrorCode::kUnknownOutcome ||
@@ -142,9 +142,10 @@ void after_commit(OpsContext& ops, std::string_view key, const CommitResult& res
     auto& floor = ops.head_floors[map->partition_of(key)];
     floor = std::max(floor, result.floor);
   }
-  if (result.record != nullptr) {
+  if (result.record != nullptr && result.record->is_striped()) {
     ops.cache.put(key, result.record);
-    if (result.record->content.kind != RecordKind::kStriped) ops.cache.erase(key);
+  } else if (result.record != nullptr) {
+    ops.cache.erase(key);
   }
   if (result.status == CommitStatus::kCommitted) {
     auto shards = shards_by_node(result.superseded_scheme, result.superseded);
@@ -152,7 +153,8 @@ void after_commit(OpsContext& ops, std::string_view key, const CommitResult& res
   }
 }
 
-Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put request, TimePoint deadline) {
+Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put& request,
+                               TimePoint deadline) {
   const uint64_t size = request.source != nullptr ? request.source->size() : request.value.size();
   auto& commit = request.commit;
   commit.mutation = node::Mutation::kSet;
@@ -161,16 +163,15 @@ Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put request, T
   commit.content.exptime = request.exptime;
   commit.content.size = size;
   commit.content.scheme = pool.scheme;
-  const std::string key = commit.key;
   const bool is_inline = size == 0 || size <= pool.inline_max_bytes;
   if (is_inline && request.source != nullptr) {
     auto value = co_await request.source->next(size);
     if (!value) co_return fail(value.error());
     request.value = std::move(*value);
   }
-  auto result = is_inline ? co_await put_inline(ops, std::move(request), deadline)
-                          : co_await put_striped(ops, pool, std::move(request), deadline);
-  if (result) after_commit(ops, key, *result);
+  auto result = is_inline ? co_await put_inline(ops, request, deadline)
+                          : co_await put_striped(ops, pool, request, deadline);
+  if (result) after_commit(ops, commit.key, *result);
   co_return result;
 }
 
@@ -205,7 +206,7 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
   const Pool& pool = ops.pools.pool_of(request.key);
   put_request.locks_late = request.size() > pool.inline_max_bytes;
   Commit& commit = put_request.commit;
-  commit.key = request.key;
+  commit.key = std::move(request.key);
   switch (request.verb) {
     case StoreVerb::kAdd:
       commit.condition = Condition::kIfAbsent;
@@ -222,8 +223,8 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
       break;
   }
   KeyLocks::Guard guard;
-  if (!put_request.locks_late) guard = co_await ops.locks.lock(request.key);
-  auto result = co_await put(ops, pool, std::move(put_request), deadline);
+  if (!put_request.locks_late) guard = co_await ops.locks.lock(commit.key);
+  auto result = co_await put(ops, pool, put_request, deadline);
   if (!result) co_return fail(result.error());
   co_return outcome_of(request.verb, *result);
 }

@@ -22,8 +22,8 @@ struct Put {
 // Writes the value the way its pool says and commits it, under newer and newer maps until the
 // deadline, which moves with a value that comes in parts (upload()). Superseded shards are deleted
 // after a grace; those of a refused PUT at once. Errors: kUnknownOutcome: may or may not take
-// effect. All others: definitely not stored.
-Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put request, TimePoint deadline);
+// effect. All others: definitely not stored. `request` lives until it has ended, and is used up.
+Task<Result<CommitResult>> put(OpsContext& ops, const Pool& pool, Put& request, TimePoint deadline);
 
 // Takes note of what a commit replaced and of what it taught: for commits that do not go through
 // put.

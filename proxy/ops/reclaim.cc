@@ -146,8 +146,9 @@ Task<Result<ChainCommit>> commit_down(OpsContext& ops, MapPtr map, std::string k
   } else {
     co_return fail(refusal(chain.head(), *reply));
   }
-  auto pushed = co_await push_down(ops.nodes, ops.map.rooms(), map, key,
-                                   {Buffer::copy_of(encoded), {}}, /*revive=*/false, soon(ops));
+  const NodeRoomsPtr rooms = ops.map.rooms();
+  const EncodedRecord bytes{{Buffer::copy_of(encoded)}};
+  auto pushed = co_await push_down(ops.nodes, *rooms, map, key, bytes, /*revive=*/false, soon(ops));
   if (!pushed) {
     if (pushed.error().code == ErrorCode::kConflict && result.completed_other) {
       auto other = node::decode_record(as_bytes(encoded));

@@ -10,7 +10,7 @@ Task<Result<bool>> remove_object(OpsContext& ops, std::string key, TimePoint dea
   commit.key = key;
   commit.condition = node::Condition::kIfPresent;
   commit.mutation = node::Mutation::kDelete;
-  auto result = co_await commit_record(ops, std::move(commit), deadline);
+  auto result = co_await commit_record(ops, commit, deadline);
   if (!result) co_return fail(result.error());
   after_commit(ops, key, *result);
   co_return result->status == CommitStatus::kCommitted;

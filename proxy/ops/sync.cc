@@ -63,7 +63,7 @@ Task<Result<void>> mark_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> h
 
 // Store-if-greater on each of `homes`; the maximum of all sources is what stays.
 Task<Result<void>> store_all(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map,
-                             std::vector<NodeId> homes, std::string key, Buffer record,
+                             std::vector<NodeId> homes, std::string key, EncodedRecord record,
                              TimePoint deadline) {
   node::RecordStoreRequest message;
   message.m = map->max_parities;
@@ -72,7 +72,7 @@ Task<Result<void>> store_all(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map,
   std::vector<Task<Result<void>>> stores;
   stores.reserve(homes.size());
   for (const NodeId home : homes) {
-    stores.push_back(store_record(nodes, rooms, map, home, message, {record, {}}, deadline));
+    stores.push_back(store_record(nodes, *rooms, map, home, message, record, deadline));
   }
   for (auto& stored : co_await when_all(std::move(stores))) {
     // kConflict: the home is synced already, and has collected a newer tombstone of the key.
@@ -84,15 +84,15 @@ Task<Result<void>> store_all(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map,
 }  // namespace
 
 Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
-  const Chain chain = chain_of(*map, key);
-  const Partition& partition = map->partitions[chain.partition];
+  const size_t number = map->partition_of(key);
+  const Partition& partition = map->partitions[number];
   if (partition.lost && partition.sources.empty()) {
-    co_return fail(ErrorCode::kLost, "partition {} is lost", chain.partition);
+    co_return fail(ErrorCode::kLost, "partition {} is lost", number);
   }
-  const node::MarkSyncedRequest synced{static_cast<uint32_t>(chain.partition), key, 0};
+  const node::MarkSyncedRequest synced{static_cast<uint32_t>(number), key, 0};
   if (mutant(Mutant::kMarkBeforeStored)) {
     auto marked =
-        co_await mark_all(ops.nodes, map, chain.nodes, synced, call_deadline(ops, deadline));
+        co_await mark_all(ops.nodes, map, partition.homes, synced, call_deadline(ops, deadline));
     if (!marked) co_return marked;
   }
 
@@ -117,19 +117,19 @@ Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePo
     }
   }
   if (partition.lost && newest == nullptr) {
-    co_return fail(ErrorCode::kLost, "partition {} is lost", chain.partition);
+    co_return fail(ErrorCode::kLost, "partition {} is lost", number);
   }
   if (newest != nullptr) {
     std::string encoded;
     node::encode(*newest, encoded);
-    auto stored = co_await store_all(ops.nodes, ops.map.rooms(), map, chain.nodes, key,
-                                     Buffer::copy_of(encoded), call_deadline(ops, deadline));
+    auto stored = co_await store_all(ops.nodes, ops.map.rooms(), map, partition.homes, key,
+                                     {{Buffer::copy_of(encoded)}}, call_deadline(ops, deadline));
     if (!stored) co_return stored;
   }
   node::MarkSyncedRequest message = synced;
   message.floor = floor;
   auto marked =
-      co_await mark_all(ops.nodes, map, chain.nodes, message, call_deadline(ops, deadline));
+      co_await mark_all(ops.nodes, map, partition.homes, message, call_deadline(ops, deadline));
   if (marked) ++ops.counters.key_syncs;
   co_return marked;
 }
@@ -142,14 +142,13 @@ using Floors = std::map<uint32_t, uint64_t>;  // by partition
 Task<Result<void>> push_scanned(OpsContext& ops, MapPtr map, NodeId source,
                                 const node::ScannedRecord& record) {
   const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
-  Chain chain = chain_of(*map, record.key);
+  const Partition& partition = map->partitions[map->partition_of(record.key)];
   // Without its bytes: it did not fit in the page.
-  if (map->partitions[chain.partition].lost || record.record.empty()) {
-    return sync_key(ops, map, record.key, deadline);
-  }
-  std::erase(chain.nodes, source);
-  return store_all(ops.nodes, ops.map.rooms(), map, std::move(chain.nodes), record.key,
-                   Buffer::copy_of(record.record), deadline);
+  if (partition.lost || record.record.empty()) return sync_key(ops, map, record.key, deadline);
+  std::vector<NodeId> homes = partition.homes;
+  std::erase(homes, source);
+  return store_all(ops.nodes, ops.map.rooms(), map, std::move(homes), record.key,
+                   {{Buffer::copy_of(record.record)}}, deadline);
 }
 
 // One pass over everything that one source holds of `partitions`, pushed to the homes a few

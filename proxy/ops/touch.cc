@@ -16,7 +16,7 @@ Task<Result<CommitResult>> commit_touch(OpsContext& ops, std::string key, uint32
   commit.condition = node::Condition::kIfPresent;
   commit.mutation = node::Mutation::kTouch;
   commit.content.exptime = exptime;
-  auto result = co_await commit_record(ops, std::move(commit), deadline);
+  auto result = co_await commit_record(ops, commit, deadline);
   if (result) after_commit(ops, key, *result);
   co_return result;
 }
@@ -38,7 +38,7 @@ Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key,
   auto result = co_await commit_touch(ops, key, exptime, deadline);
   if (!result) co_return fail(result.error());
   if (result->status != CommitStatus::kCommitted) co_return ReadOutcome{};
-  ObjectRead read(ops, std::move(key), sink, ByteRange{}, deadline);
+  ObjectRead read(ops, key, sink, ByteRange{}, deadline);
   auto opened = result->is_exact ? co_await read.open(result->record) : co_await read.open();
   auto outcome = opened ? co_await deliver(read, sink) : fail(opened.error());
   if (outcome) co_return outcome;

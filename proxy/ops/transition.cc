@@ -479,7 +479,8 @@ Task<Result<WindowEnd>> commit_window(OpsContext& ops, MapPtr map, WindowPtr win
                                       TimePoint deadline) {
   RecordPtr current = window->record;
   for (;;) {
-    auto result = co_await commit(ops, map, reshape(*window, *current), deadline);
+    Commit reshaped = reshape(*window, *current);
+    auto result = co_await commit(ops, map, reshaped, deadline);
     if (!result) co_return fail(result.error());
     switch (result->status) {
       case CommitStatus::kCommitted:

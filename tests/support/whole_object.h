@@ -54,7 +54,7 @@ class WholeSink : public ValueSink {
 inline Task<Result<WholeObject>> get_whole(OpsContext& ops, std::string key, TimePoint deadline,
                                            ByteRange range = {}) {
   WholeSink sink(ops);
-  const auto outcome = co_await get_object(ops, std::move(key), sink, range, deadline);
+  const auto outcome = co_await get_object(ops, key, sink, range, deadline);
   if (!outcome) co_return fail(outcome.error());
   sink.whole.path = outcome->path;
   co_return std::move(sink.whole);

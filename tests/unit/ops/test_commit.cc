@@ -68,7 +68,7 @@ Task<void> fence(OpsContext& ops, std::string key, TimePoint deadline, bool* don
   Commit commit;
   commit.key = std::move(key);
   commit.mutation = node::Mutation::kFence;
-  const auto result = co_await commit_record(ops, std::move(commit), deadline);
+  const auto result = co_await commit_record(ops, commit, deadline);
   *done = result.has_value() && result->status == CommitStatus::kCommitted;
 }
 

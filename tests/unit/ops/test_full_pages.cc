@@ -23,8 +23,7 @@ std::vector<std::string> keys_of_one_partition(const node::ClusterMap& map, size
 }
 
 bool commits(ClusterFixture& cluster, sim::SimProxy& proxy, Commit commit) {
-  const auto result =
-      cluster.run(commit_record(proxy.ops(), std::move(commit), cluster.deadline()));
+  const auto result = cluster.run(commit_record(proxy.ops(), commit, cluster.deadline()));
   return result.has_value() && result->status == CommitStatus::kCommitted;
 }
 

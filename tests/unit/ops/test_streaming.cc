@@ -10,6 +10,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
+const std::string kKey = "k";
+
 constexpr size_t kSegment = 4096;  // of the fixture's pools
 
 std::string value_of(size_t size, unsigned salt = 0) {
@@ -84,7 +86,7 @@ struct Streaming : ClusterFixture {
     return {proxy->clock(), std::move(value), std::move(before)};
   }
   Result<ReadOutcome> read(ValueSink& sink) {
-    return run(get_object(proxy->ops(), "k", sink, {}, deadline()));
+    return run(get_object(proxy->ops(), kKey, sink, {}, deadline()));
   }
   RecordPtr record() { return report().record; }
   size_t missing() {
@@ -219,7 +221,7 @@ TEST_CASE("a read goes on when the object transitions and the map changes beneat
   ScriptedSink sink(s.proxy->ops(),
                     [](size_t part) { return std::optional<Duration>(part == 2 ? 20s : 1ms); });
   Scope scope;
-  scope.spawn(keep_in(get_object(s.proxy->ops(), "k", sink, {}, s.deadline()), &outcome));
+  scope.spawn(keep_in(get_object(s.proxy->ops(), kKey, sink, {}, s.deadline()), &outcome));
   REQUIRE(s.run_until([&] { return sink.whole.parts.size() == 2; }));
   scope.spawn(keep_in(transition_object(s.proxy->ops(), {.key = "k", .to = 3}), &transitioned));
   REQUIRE(s.run_until([&] { return transitioned.has_value(); }));
@@ -246,7 +248,7 @@ TEST_CASE("a read of an object that is overwritten goes on within the grace, and
     return std::optional<Duration>(part == 2 && is_over ? 5s : 100ms);
   });
   Scope scope;
-  scope.spawn(keep_in(get_object(s.proxy->ops(), "k", sink, {}, s.deadline()), &outcome));
+  scope.spawn(keep_in(get_object(s.proxy->ops(), kKey, sink, {}, s.deadline()), &outcome));
   REQUIRE(s.run_until([&] { return sink.whole.parts.size() == 2; }));
   StoreRequest request;
   request.key = "k";
