@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -18,6 +20,14 @@ void print(Output& output, fmt::format_string<Args...> format, Args&&... args) {
   fmt::basic_memory_buffer<char, 512> text;
   fmt::vformat_to(std::back_inserter(text), format, fmt::make_format_args(args...));
   output.append(std::string_view(text.data(), text.size()));
+}
+
+// " 123": of every value, so without a format.
+void append_number(Output& output, uint64_t number) {
+  std::array<char, 21> text;
+  text[0] = ' ';
+  const auto end = std::to_chars(text.data() + 1, text.data() + text.size(), number).ptr;
+  output.append(std::string_view(text.data(), end));
 }
 
 std::string one_line(std::string_view text) {
@@ -44,8 +54,11 @@ void compose_value(Output& output, std::string_view key, uint32_t flags, Buffer 
 
 void compose_value_header(Output& output, std::string_view key, uint32_t flags,
                           uint64_t value_bytes, std::optional<uint64_t> cas_unique) {
-  print(output, "VALUE {} {} {}", key, flags, value_bytes);
-  if (cas_unique) print(output, " {}", *cas_unique);
+  output.append("VALUE ");
+  output.append(key);
+  append_number(output, flags);
+  append_number(output, value_bytes);
+  if (cas_unique) append_number(output, *cas_unique);
   output.append(kLineEnd);
 }
 

@@ -3,53 +3,45 @@
 #include <utility>
 
 namespace elastripe::memcache {
+namespace {
+constexpr size_t kKeptBytes = 4 << 10;  // more than this goes with what was in it
+}  // namespace
 
 void Output::append(std::string_view text) {
-  if (text.empty()) return;
   bytes_ += text.size();
-  if (!slices_.empty()) {
-    if (auto* last = std::get_if<std::string>(&slices_.back())) {
-      last->append(text);
-      return;
-    }
-  }
-  slices_.emplace_back(std::in_place_type<std::string>, text);
+  text_ += text;
 }
 
 void Output::append(Buffer value) {
-  if (value.size() < kReferenceBytes) {
-    append(value.text());
-    return;
-  }
+  if (value.size() < kReferenceBytes) return append(value.text());
   bytes_ += value.size();
-  slices_.emplace_back(std::move(value));
+  values_.push_back({text_.size(), std::move(value)});
 }
 
 void Output::append(Output other) {
-  if (empty()) {
+  if (empty() && text_.capacity() <= other.text_.capacity()) {
     *this = std::move(other);
     return;
   }
-  for (Slice& slice : other.take()) {
-    std::visit([this](auto& bytes) { append(std::move(bytes)); }, slice);
-  }
+  other.drain([this](std::string_view text) { append(text); },
+              [this](Buffer value) { append(std::move(value)); });
 }
 
-std::vector<Output::Slice> Output::take() {
+void Output::clear() {
+  if (text_.capacity() > kKeptBytes) text_ = {};
+  text_.clear();
+  if (values_.capacity() * sizeof(Value) > kKeptBytes) values_ = {};
+  values_.clear();
   bytes_ = 0;
-  return std::exchange(slices_, {});
 }
 
 std::string Output::flatten() const {
+  Output copy = *this;
   std::string all;
   all.reserve(bytes_);
-  for (const Slice& slice : slices_) all += text_of(slice);
+  copy.drain([&](std::string_view text) { all += text; },
+             [&](const Buffer& value) { all += value.text(); });
   return all;
-}
-
-std::string_view text_of(const Output::Slice& slice) {
-  if (const auto* text = std::get_if<std::string>(&slice)) return *text;
-  return std::get<Buffer>(slice).text();
 }
 
 }  // namespace elastripe::memcache

@@ -1,11 +1,10 @@
-// What is to be sent to a client: an ordered list of slices, text by copy and large values by
-// reference. Owned by one session.
+// What is to be sent to a client, in order: text by copy and large values by reference. Owned by
+// one session.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "proxy/base/buffer.h"
@@ -14,9 +13,7 @@ namespace elastripe::memcache {
 
 class Output {
  public:
-  using Slice = std::variant<std::string, Buffer>;
-
-  // Values below are copied into the text around them: a slice of its own costs more.
+  // Values below are copied into the text around them: a piece of its own costs more.
   static constexpr size_t kReferenceBytes = 1024;
 
   void append(std::string_view text);
@@ -25,20 +22,35 @@ class Output {
 
   size_t bytes() const { return bytes_; }
   bool empty() const { return bytes_ == 0; }
-  const std::vector<Slice>& slices() const { return slices_; }
 
-  // Hands the slices over and leaves the output empty.
-  std::vector<Slice> take();
+  // Gives all pieces in their order to take_text(std::string_view), whose text is gone after the
+  // call, and take_value(Buffer). Leaves the output empty, with its memory if that is small.
+  template <class TakeText, class TakeValue>
+  void drain(TakeText take_text, TakeValue take_value) {
+    const std::string_view text = text_;
+    size_t begin = 0;
+    for (Value& value : values_) {
+      if (value.place > begin) take_text(text.substr(begin, value.place - begin));
+      begin = value.place;
+      take_value(std::move(value.bytes));
+    }
+    if (begin < text.size()) take_text(text.substr(begin));
+    clear();
+  }
+  void clear();
 
   // All bytes in one piece.
   std::string flatten() const;
 
  private:
-  std::vector<Slice> slices_;  // none of them empty
+  struct Value {
+    size_t place;  // in text_, before which it stands
+    Buffer bytes;  // not empty
+  };
+
+  std::string text_;
+  std::vector<Value> values_;
   size_t bytes_ = 0;
 };
-
-// The bytes of a slice, as long as it lives.
-std::string_view text_of(const Output::Slice& slice);
 
 }  // namespace elastripe::memcache

@@ -185,7 +185,7 @@ class KeyReply : public ValueSink {
     co_return held_in_both(own(), std::move(of_own), std::move(of_all));
   }
 
-  const std::string& key() const { return retrieval_.command.keys[index_]; }
+  const std::string& key() const { return retrieval_.command.key_at(index_); }
   Output take() { return std::exchange(output_, {}); }
 
  protected:
@@ -258,15 +258,15 @@ void take_answer(Retrieval& retrieval, KeyAnswer answer) {
 }
 
 Task<void> run_retrieval(Execution& run, ClientCommand& command) {
-  Retrieval retrieval{
-      .run = run,
-      .command = command,
-      .touching = command.command == Command::kGat || command.command == Command::kGats,
-      .exptime = run.expiry(command.exptime),
-      .place = run.client.reads().take()};
-  const auto& keys = command.keys;
+  const bool touching = command.command == Command::kGat || command.command == Command::kGats;
+  Retrieval retrieval{.run = run,
+                      .command = command,
+                      .touching = touching,
+                      .exptime = touching ? run.expiry(command.exptime) : 0,
+                      .place = run.client.reads().take()};
+  const size_t keys = command.key_count();
   run.status = CommandStatus::kMiss;
-  if (keys.size() == 1) {
+  if (keys == 1) {
     KeyReply reply(retrieval, 0);
     Result<ReadOutcome> outcome = co_await read_value(retrieval, reply);
     take_answer(retrieval, {std::move(outcome), reply.take()});
@@ -276,8 +276,8 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
   std::deque<KeyResult> results;  // of the keys that are being read
   Scope reads;
   size_t asked = 0;
-  for (size_t i = 0; i < keys.size() && !retrieval.failed; ++i) {
-    for (; asked < std::min(i + kKeysAtOnce, keys.size()); ++asked) {
+  for (size_t i = 0; i < keys && !retrieval.failed; ++i) {
+    for (; asked < std::min(i + kKeysAtOnce, keys); ++asked) {
       reads.spawn(read_key(retrieval, asked, results.emplace_back()));
     }
     take_answer(retrieval, co_await results.front());
@@ -318,7 +318,6 @@ Task<void> run_meta_get(Execution& run, ClientCommand& command) {
     run.line(get.error(), CommandStatus::kClientError);
     co_return;
   }
-  command.keys = {command.key};
   Retrieval retrieval{.run = run,
                       .command = command,
                       .touching = false,
@@ -412,18 +411,20 @@ void run_administrative(Execution& run, const ClientCommand& command) {
 
 }  // namespace
 
-ClientCommand to_command(const memcache::Request& request) {
-  ClientCommand command;
-  command.command = request.command;
-  command.noreply = request.noreply;
-  command.key = request.key;
-  command.keys.assign(request.keys.begin(), request.keys.end());
-  command.flags = request.flags;
-  command.exptime = request.exptime;
-  command.cas_unique = request.cas_unique;
-  command.delta = request.delta;
-  command.argument = request.argument;
-  return command;
+void ClientCommand::assign(const memcache::Request& request) {
+  command = request.command;
+  noreply = request.noreply;
+  key = request.keys.size() == 1 ? request.keys.front() : request.key;
+  keys.clear();
+  if (request.keys.size() > 1) keys.assign(request.keys.begin(), request.keys.end());
+  flags = request.flags;
+  exptime = request.exptime;
+  cas_unique = request.cas_unique;
+  delta = request.delta;
+  argument = request.argument;
+  value = {};
+  incoming_bytes = 0;
+  source = nullptr;
 }
 
 void compose_error(Output& output, const Error& error, const std::string& not_serving) {
@@ -439,7 +440,7 @@ void compose_error(Output& output, const Error& error, const std::string& not_se
   memcache::compose_server_error(output, to_string(error));
 }
 
-Task<Output> execute(SessionContext& context, CommandClient& client, ClientCommand command) {
+Task<Output> execute(SessionContext& context, CommandClient& client, ClientCommand& command) {
   Execution run{context, client};
   const Command which = command.command;
   const TimePoint started = context.clock.now();

@@ -39,10 +39,16 @@ struct SessionContext {
 
 // A command that owns what it refers to.
 struct ClientCommand {
+  // Takes over the request, into the memory that this has.
+  void assign(const memcache::Request& request);
+  // Of retrievals: `key` if there is one, else `keys`.
+  size_t key_count() const { return keys.empty() ? size_t{!key.empty()} : keys.size(); }
+  const std::string& key_at(size_t index) const { return keys.empty() ? key : keys[index]; }
+
   memcache::Command command = memcache::Command::kQuit;
   bool noreply = false;
   std::string key;
-  std::vector<std::string> keys;
+  std::vector<std::string> keys;  // of retrievals of more than one
   uint32_t flags = 0;
   int32_t exptime = 0;
   uint64_t cas_unique = 0;
@@ -53,7 +59,6 @@ struct ClientCommand {
   uint64_t incoming_bytes = 0;
   ValueSource* source = nullptr;
 };
-ClientCommand to_command(const memcache::Request& request);
 
 // The client as a command sees it. Outlives the command.
 class CommandClient {
@@ -70,7 +75,8 @@ class CommandClient {
   virtual const std::shared_ptr<ReadBudget>& read_budget() = 0;
 };
 
-// Runs the command and composes its reply (also for noreply: the session drops it).
+// Runs the command and composes its reply (also for noreply: the session drops it). `command` lives
+// until it has ended, and is used up.
 //
 // A retrieval asks for many keys at once and answers in the order of the request. memcached's
 // protocol has no error for a part, and a miss must not be confused with an object that can not be
@@ -78,7 +84,7 @@ class CommandClient {
 // of several segments, and values that do not fit into memory together (ReadBudget), leave part
 // by part; if a key fails then, the connection is closed.
 Task<memcache::Output> execute(SessionContext& context, CommandClient& client,
-                               ClientCommand command);
+                               ClientCommand& command);
 
 // The SERVER_ERROR line of an error; `not_serving` is the proxy's reason, if it serves nothing.
 void compose_error(memcache::Output& output, const Error& error, const std::string& not_serving);

@@ -2,8 +2,8 @@
 
 namespace elastripe {
 
-Task<Result<ReadOutcome>> FlowOps::get(std::string key, ValueSink& sink, ByteRange range) {
-  return get_object(context_, std::move(key), sink, range, deadline());
+Task<Result<ReadOutcome>> FlowOps::get(const std::string& key, ValueSink& sink, ByteRange range) {
+  return get_object(context_, key, sink, range, deadline());
 }
 Task<Result<StoreOutcome>> FlowOps::store(StoreRequest request) {
   return store_object(context_, std::move(request), deadline());

@@ -10,7 +10,8 @@ namespace elastripe {
 class ObjectOps {
  public:
   virtual ~ObjectOps() = default;
-  virtual Task<Result<ReadOutcome>> get(std::string key, ValueSink& sink, ByteRange range) = 0;
+  virtual Task<Result<ReadOutcome>> get(const std::string& key, ValueSink& sink,
+                                        ByteRange range) = 0;
   virtual Task<Result<StoreOutcome>> store(StoreRequest request) = 0;
   virtual Task<Result<CounterOutcome>> change_counter(CounterRequest request) = 0;
   virtual Task<Result<bool>> remove(std::string key) = 0;
@@ -29,7 +30,7 @@ class FlowOps : public ObjectOps {
  public:
   explicit FlowOps(OpsContext& context) : context_(context) {}
 
-  Task<Result<ReadOutcome>> get(std::string key, ValueSink& sink, ByteRange range) override;
+  Task<Result<ReadOutcome>> get(const std::string& key, ValueSink& sink, ByteRange range) override;
   Task<Result<StoreOutcome>> store(StoreRequest request) override;
   Task<Result<CounterOutcome>> change_counter(CounterRequest request) override;
   Task<Result<bool>> remove(std::string key) override;

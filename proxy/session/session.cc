@@ -34,13 +34,16 @@ bool is_write(Command command) {
   }
 }
 
-std::vector<uint64_t> hashes_of(const ClientCommand& command) {
-  std::vector<uint64_t> hashes;
-  hashes.reserve(command.keys.size() + 1);
+// Of retrievals and of commands with one key.
+void find_hashes(const ClientCommand& command, std::vector<uint64_t>& hashes) {
+  hashes.clear();
   if (!command.key.empty()) hashes.push_back(hash64(command.key));
   for (const auto& key : command.keys) hashes.push_back(hash64(key));
-  return hashes;
 }
+
+// Kept for the next commands: most connections have few at once.
+constexpr size_t kSpareSlots = 16;
+constexpr size_t kKeptKeys = 16;
 
 }  // namespace
 
@@ -81,7 +84,7 @@ void Session::break_off_upload(const char* why) {
 }
 
 void Session::drop_replies() {
-  for (auto& slot : slots_) slot->output = {};
+  for (auto& slot : slots_) slot->output.clear();
   reply_bytes_ = 0;
 }
 
@@ -222,7 +225,7 @@ size_t Session::read_once() {
 
 void Session::resume_input() {
   // What was taken before the end was known is still answered.
-  if (held_ != nullptr && may_start(*held_)) start(std::move(*std::exchange(held_, nullptr)));
+  if (held_ != nullptr && may_start(*held_)) start(std::move(held_));
   if (finishing_) return break_off_upload("the proxy is shutting down");
   if (held_ == nullptr && left_over_waits_) left_over_.erase(0, process(left_over_));
   if (!end_of_input_ || held_ != nullptr || left_over_waits_) return;
@@ -286,19 +289,19 @@ void Session::begin_command() {
     finishing_ = true;
     return;
   }
-  if (!memcache::is_storage(request_.command)) return start_or_hold(to_command(request_));
+  if (!memcache::is_storage(request_.command)) return start_or_hold(new_slot());
   if (request_.value_bytes > context_.settings.max_object_bytes) {
     answer_line(memcache::replies::kTooLarge, request_.noreply);
     swallow_left_ = uint64_t{request_.value_bytes} + memcache::DataBlock::kTerminatorBytes;
     return;
   }
-  ClientCommand command = to_command(request_);
-  if (context_.ops.stripes(command.key, request_.value_bytes)) {
-    command.incoming_bytes = request_.value_bytes;
-    return start_or_hold(std::move(command));
+  SlotPtr slot = new_slot();
+  if (context_.ops.stripes(slot->command.key, request_.value_bytes)) {
+    slot->command.incoming_bytes = request_.value_bytes;
+    return start_or_hold(std::move(slot));
   }
-  storing_ = std::move(command);
-  storing_.value = Buffer::allocate(request_.value_bytes);
+  storing_ = std::move(slot);
+  storing_->command.value = Buffer::allocate(request_.value_bytes);
   received_ = 0;
   block_ = memcache::DataBlock(request_.value_bytes);
 }
@@ -306,7 +309,8 @@ void Session::begin_command() {
 // Where the next bytes of the value go.
 MutableByteView Session::value_room() {
   if (uploading_ != nullptr) return uploading_->incoming->room();
-  return storing_.value.mutable_bytes().subspan(received_);
+  if (storing_ == nullptr) return {};
+  return storing_->command.value.mutable_bytes().subspan(received_);
 }
 
 void Session::value_received(size_t bytes) {
@@ -345,11 +349,11 @@ void Session::end_value() {
     return slot->incoming->break_off({ErrorCode::kCancelled, "the value has no line end"});
   }
   received_ = 0;
-  ClientCommand command = std::exchange(storing_, {});
+  SlotPtr slot = std::exchange(storing_, nullptr);
   if (block_.valid()) {
-    start_or_hold(std::move(command));
+    start_or_hold(std::move(slot));
   } else {
-    answer_line(memcache::replies::kBadDataChunk, command.noreply);
+    answer_line(memcache::replies::kBadDataChunk, slot->command.noreply);
   }
 }
 
@@ -361,30 +365,51 @@ void Session::swallow_rest(Slot& slot) {
   block_ = {};
 }
 
-void Session::start_or_hold(ClientCommand command) {
-  if (may_start(command)) {
-    start(std::move(command));
+// Of the request that was parsed.
+Session::SlotPtr Session::new_slot() {
+  SlotPtr slot;
+  if (spare_slots_.empty()) {
+    slot = std::make_unique<Slot>(*this);
   } else {
-    held_ = std::make_unique<ClientCommand>(std::move(command));
+    slot = std::move(spare_slots_.back());
+    spare_slots_.pop_back();
+  }
+  slot->command.assign(request_);
+  slot->writes = is_write(request_.command);
+  find_hashes(slot->command, slot->key_hashes);
+  return slot;
+}
+
+void Session::Slot::clear() {
+  if (command.keys.size() > kKeptKeys) command.keys = {};
+  if (key_hashes.size() > kKeptKeys) key_hashes = {};
+  command.value = {};
+  incoming.reset();
+  is_malformed = done = is_cut = false;
+  value_bytes = 0;
+  output.clear();
+}
+
+void Session::start_or_hold(SlotPtr slot) {
+  if (may_start(*slot)) {
+    start(std::move(slot));
+  } else {
+    held_ = std::move(slot);
   }
 }
 
-bool Session::may_start(const ClientCommand& command) const {
-  const bool writes = is_write(command.command);
-  if (running_ == 0 || (!writes && running_writes_ == 0)) return true;
-  const std::vector<uint64_t> hashes = hashes_of(command);
-  return std::ranges::none_of(slots_, [&](const auto& slot) {
-    return !slot->done && (writes || slot->writes) &&
-           std::ranges::find_first_of(slot->key_hashes, hashes) != slot->key_hashes.end();
+bool Session::may_start(const Slot& next) const {
+  if (running_ == 0 || (!next.writes && running_writes_ == 0)) return true;
+  return std::ranges::none_of(slots_, [&](const SlotPtr& slot) {
+    return !slot->done && (next.writes || slot->writes) &&
+           std::ranges::find_first_of(slot->key_hashes, next.key_hashes) != slot->key_hashes.end();
   });
 }
 
-void Session::start(ClientCommand command) {
-  auto& slot = *slots_.emplace_back(std::make_unique<Slot>(*this));
-  slot.noreply = command.noreply;
-  slot.writes = is_write(command.command);
+void Session::start(SlotPtr next) {
+  Slot& slot = *slots_.emplace_back(std::move(next));
+  ClientCommand& command = slot.command;
   slot.value_bytes = command.value.size();
-  slot.key_hashes = hashes_of(command);
   if (command.incoming_bytes > 0) {
     slot.incoming = std::make_unique<IncomingValue>(command.incoming_bytes, [this] {
       sending_.restart();
@@ -399,11 +424,11 @@ void Session::start(ClientCommand command) {
   bytes_in_flight_ += slot.value_bytes;
   ++running_;
   if (slot.writes) ++running_writes_;
-  scope_.spawn(run(&slot, std::move(command)));
+  scope_.spawn(run(&slot));
 }
 
-Task<void> Session::run(Slot* slot, ClientCommand command) {
-  memcache::Output reply = co_await execute(context_, *slot, std::move(command));
+Task<void> Session::run(Slot* slot) {
+  memcache::Output reply = co_await execute(context_, *slot, slot->command);
   swallow_rest(*slot);
   if (slot->is_malformed) {
     reply = {};
@@ -419,7 +444,7 @@ Task<void> Session::run(Slot* slot, ClientCommand command) {
 
 void Session::answer_line(std::string_view line, bool noreply) {
   if (noreply) return;
-  auto& slot = *slots_.emplace_back(std::make_unique<Slot>(*this));
+  Slot& slot = *slots_.emplace_back(std::make_unique<Slot>(*this));
   slot.done = true;
   memcache::Output output;
   memcache::compose_line(output, line);
@@ -427,7 +452,7 @@ void Session::answer_line(std::string_view line, bool noreply) {
 }
 
 void Session::add_reply(Slot& slot, memcache::Output part) {
-  if (!open() || cut_ || slot.noreply || slot.is_cut) return;
+  if (!open() || cut_ || slot.command.noreply || slot.is_cut) return;
   reply_bytes_ += part.bytes();
   slot.output.append(std::move(part));
   request_turn_end();
@@ -435,15 +460,11 @@ void Session::add_reply(Slot& slot, memcache::Output part) {
 
 void Session::send_output(Slot& slot) {
   reply_bytes_ -= slot.output.bytes();
-  for (auto& slice : slot.output.take()) {
-    if (auto* text = std::get_if<std::string>(&slice)) {
-      out_.copy(*text);
-    } else {
-      Buffer& value = std::get<Buffer>(slice);
-      const ByteView bytes = value.bytes();
-      out_.reference(bytes, std::move(value));
-    }
-  }
+  slot.output.drain([this](std::string_view text) { out_.copy(as_bytes(text)); },
+                    [this](Buffer value) {
+                      const ByteView bytes = value.bytes();
+                      out_.reference(bytes, std::move(value));
+                    });
 }
 
 // The client learns from the end of the connection that the last reply is not whole. What was
@@ -461,6 +482,10 @@ void Session::send_finished() {
     send_output(slot);
     if (!slot.done) return;
     if (slot.is_cut) return cut_off();
+    if (spare_slots_.size() < kSpareSlots) {
+      slot.clear();
+      spare_slots_.push_back(std::move(slots_.front()));
+    }
     slots_.pop_front();
   }
 }

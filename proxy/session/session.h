@@ -52,9 +52,11 @@ class Session : private TurnEnd, private Timer {
   void abort();
 
  private:
-  // A command in the pipeline; its reply leaves when it is the first, as far as there is one.
+  // A command from its line to its reply, which leaves when the command is the first in the
+  // pipeline, as far as there is one. Slots are used again, with their memory.
   struct Slot : CommandClient {
     explicit Slot(Session& owner) : session(owner) {}
+    void clear();
     void send(memcache::Output part) override { session.add_reply(*this, std::move(part)); }
     void cut() override { is_cut = true; }
     bool is_gone() const override { return !session.open() || session.cut_; }
@@ -62,16 +64,17 @@ class Session : private TurnEnd, private Timer {
     const std::shared_ptr<ReadBudget>& read_budget() override { return session.read_budget_; }
 
     Session& session;
+    ClientCommand command;
+    std::vector<uint64_t> key_hashes;
     std::unique_ptr<IncomingValue> incoming;  // of a command whose value comes in parts
     bool is_malformed = false;                // the incoming value was
+    bool writes = false;
     bool done = false;
     bool is_cut = false;  // the connection ends behind its output
-    bool noreply = false;
-    bool writes = false;
     uint64_t value_bytes = 0;
-    std::vector<uint64_t> key_hashes;  // of retrievals and of commands with one key
-    memcache::Output output;           // as far as it did not leave
+    memcache::Output output;  // as far as it did not leave
   };
+  using SlotPtr = std::unique_ptr<Slot>;
 
   static void on_readable(int fd, short what, void* self);
   static void on_writable(int fd, short what, void* self);
@@ -97,10 +100,11 @@ class Session : private TurnEnd, private Timer {
   bool can_take_input();
   bool may_go_on();
   void watch_client();
-  bool may_start(const ClientCommand& command) const;
-  void start_or_hold(ClientCommand command);
-  void start(ClientCommand command);
-  Task<void> run(Slot* slot, ClientCommand command);
+  SlotPtr new_slot();
+  bool may_start(const Slot& next) const;
+  void start_or_hold(SlotPtr slot);
+  void start(SlotPtr next);
+  Task<void> run(Slot* slot);
   void answer_line(std::string_view line, bool noreply);
   void add_reply(Slot& slot, memcache::Output part);
   void send_output(Slot& slot);
@@ -131,13 +135,14 @@ class Session : private TurnEnd, private Timer {
   uint64_t swallow_left_ = 0;     // of a refused value
   // The value that is being received: whole, or by the slot of its command.
   memcache::DataBlock block_;
-  ClientCommand storing_;
+  SlotPtr storing_;
   size_t received_ = 0;
   Slot* uploading_ = nullptr;
   // Parsed, but must wait for a command before it.
-  std::unique_ptr<ClientCommand> held_;
+  SlotPtr held_;
 
-  std::deque<std::unique_ptr<Slot>> slots_;
+  std::deque<SlotPtr> slots_;
+  std::vector<SlotPtr> spare_slots_;
   size_t running_ = 0;
   size_t running_writes_ = 0;
   uint64_t bytes_in_flight_ = 0;

@@ -61,13 +61,41 @@ TEST_CASE("large values are passed by reference and small ones copied", "[compos
   const Buffer small = Buffer::copy_of(std::string(Output::kReferenceBytes - 1, 's'));
   compose_value(output, "k", 0, large, {});
   compose_value(output, "k", 0, small, {});
-  REQUIRE(output.slices().size() == 3);
-  CHECK(std::get<Buffer>(output.slices()[1]).data() == large.data());
   const std::string all = output.flatten();
-  const std::vector<Output::Slice> slices = output.take();
+  std::vector<std::string> pieces;
+  std::vector<const std::byte*> values;
+  const auto drain = [&] {
+    output.drain([&](std::string_view text) { pieces.emplace_back(text); },
+                 [&](const Buffer& value) {
+                   pieces.emplace_back(value.text());
+                   values.push_back(value.data());
+                 });
+  };
+  drain();
+  REQUIRE(pieces.size() == 3);
+  REQUIRE(values == std::vector{large.data()});
   CHECK(output.empty());
-  CHECK(output.slices().empty());
+  CHECK(output.flatten().empty());
   std::string joined;
-  for (const Output::Slice& slice : slices) joined += text_of(slice);
+  for (const auto& piece : pieces) joined += piece;
   CHECK(joined == all);
+  drain();
+  CHECK(pieces.size() == 3);
+}
+
+TEST_CASE("an output that is appended to another keeps its order", "[compose]") {
+  const Buffer large = Buffer::copy_of(std::string(Output::kReferenceBytes, 'l'));
+  Output first;
+  first.append("a");
+  first.append(large);
+  Output second;
+  second.append("b");
+  second.append(large);
+  second.append("c");
+  Output both;
+  both.append(std::move(first));
+  both.append(std::move(second));
+  const std::string value(large.text());
+  CHECK(both.flatten() == "a" + value + "b" + value + "c");
+  CHECK(both.bytes() == 3 + 2 * value.size());
 }

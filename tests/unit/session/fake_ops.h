@@ -23,7 +23,8 @@ class FakeOps : public ObjectOps {
     uint64_t cas = 0;
   };
 
-  Task<Result<ReadOutcome>> get(std::string key, ValueSink& sink, ByteRange wanted) override {
+  Task<Result<ReadOutcome>> get(const std::string& key, ValueSink& sink,
+                                ByteRange wanted) override {
     co_await begin("get " + key, key);
     if (failures.contains(key)) co_return fail(failures.at(key));
     ReadOutcome outcome;

@@ -38,7 +38,7 @@ struct TestClient : CommandClient {
 
 Task<void> run_command(SessionContext* context, CommandClient* client, ClientCommand command,
                        std::string* reply) {
-  auto output = co_await execute(*context, *client, std::move(command));
+  auto output = co_await execute(*context, *client, command);
   *reply = output.flatten();
 }
 
@@ -47,7 +47,8 @@ struct Fixture {
     memcache::RequestParser parser;
     memcache::Request request;
     REQUIRE(parser.parse(line, request).status == memcache::ParseStatus::kRequest);
-    ClientCommand command = to_command(request);
+    ClientCommand command;
+    command.assign(request);
     WholeValue in_parts(Buffer::copy_of(value));
     if (ops.stripes(command.key, value.size())) {
       command.source = &in_parts;
@@ -144,7 +145,9 @@ TEST_CASE("a retrieval that does not fit into memory leaves in parts, and ends w
   memcache::Request request;
   REQUIRE(parser.parse("get a b c\r\n", request).status == memcache::ParseStatus::kRequest);
   std::string rest;
-  f.scope.spawn(run_command(&f.context, &f.client, to_command(request), &rest));
+  ClientCommand command;
+  command.assign(request);
+  f.scope.spawn(run_command(&f.context, &f.client, std::move(command), &rest));
   REQUIRE(f.client.received() == "VALUE a 0 2000\r\n" + value + "\r\n");
   REQUIRE(f.scope.live() == 1);
   // Its memory comes back when it has left.
