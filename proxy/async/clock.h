@@ -14,7 +14,10 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual TimePoint now() const = 0;     // monotonic; of the loop's turn
+  virtual TimePoint now() const = 0;  // monotonic
+  // A time of this turn of the loop, not after now(), without looking at a clock again: for
+  // measurements and for limits that a turn can not matter to.
+  virtual TimePoint turn_time() const { return now(); }
   virtual uint64_t unix_ms() const = 0;  // for expiry only
   // True when the time has come, false if the wait was cancelled (shutdown).
   virtual Task<bool> sleep_until(TimePoint when) = 0;

@@ -52,8 +52,8 @@ class FramePool {
 
  private:
   static constexpr size_t kGrain = 64;
-  static constexpr size_t kClasses = 32;       // frames of up to 2 KiB
-  static constexpr size_t kKeptOfClass = 256;  // a burst gives its memory back
+  static constexpr size_t kClasses = 32;        // frames of up to 2 KiB
+  static constexpr size_t kKeptOfClass = 1024;  // a burst gives its memory back
   struct Free {
     Free* next;
   };

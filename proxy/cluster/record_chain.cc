@@ -73,42 +73,61 @@ Error refusal(NodeId node, const NodeReply& reply) {
   return {code_of(reply.status()), reason_of(node, reply)};
 }
 
+namespace {
+
+// Outside of the coroutines, so that what only these need lies in no frame.
+[[gnu::noinline]] NodeRequest read_request(const node::ClusterMap& map, node::Role role,
+                                           const std::string& key, uint64_t if_version) {
+  node::RecordReadRequest message;
+  message.role = role;
+  message.m = map.max_parities;
+  message.if_version = if_version;
+  message.key = key;
+  return make_request(Opcode::kRecordRead, message);
+}
+
+[[gnu::noinline]] Result<RecordReply> read_reply(NodeId from, const NodeReply& reply) {
+  RecordReply result;
+  result.status = reply.status();
+  if (result.status == Status::kNotSynced) return result;
+  if (result.status != Status::kOk && result.status != Status::kSame &&
+      result.status != Status::kNotFound) {
+    return fail(refusal(from, reply));
+  }
+  const auto floor = node::decode<node::FloorReply>(reply.args());
+  if (!floor) return fail(ErrorCode::kInvalid, "node {}: {}", from, floor.error());
+  result.floor = floor->floor;
+  if (result.status == Status::kOk) {
+    auto record = node::decode_record(reply.payload());
+    if (!record) return fail(ErrorCode::kInvalid, "node {}: {}", from, record.error());
+    result.record = std::make_shared<const node::Record>(std::move(*record));
+  }
+  return result;
+}
+
+[[gnu::noinline]] NodeRequest store_request(const node::RecordStoreRequest& message,
+                                            const EncodedRecord& record) {
+  NodeRequest request = make_request(Opcode::kRecordStore, message);
+  add_payload(request, record.pieces);
+  return request;
+}
+
+}  // namespace
+
 Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,
                                       node::Role role, const std::string& key, uint64_t if_version,
                                       TimePoint deadline) {
-  node::RecordReadRequest message;
-  message.role = role;
-  message.m = map->max_parities;
-  message.if_version = if_version;
-  message.key = key;
   auto reply = co_await nodes.call(from, stamp_for(*map, from),
-                                   make_request(Opcode::kRecordRead, message), deadline);
+                                   read_request(*map, role, key, if_version), deadline);
   if (!reply) co_return fail(reply.error());
-
-  RecordReply result;
-  result.status = reply->status();
-  if (result.status == Status::kNotSynced) co_return result;
-  if (result.status != Status::kOk && result.status != Status::kSame &&
-      result.status != Status::kNotFound) {
-    co_return fail(refusal(from, *reply));
-  }
-  const auto floor = node::decode<node::FloorReply>(reply->args());
-  if (!floor) co_return fail(ErrorCode::kInvalid, "node {}: {}", from, floor.error());
-  result.floor = floor->floor;
-  if (result.status == Status::kOk) {
-    auto record = node::decode_record(reply->payload());
-    if (!record) co_return fail(ErrorCode::kInvalid, "node {}: {}", from, record.error());
-    result.record = std::make_shared<const node::Record>(std::move(*record));
-  }
-  co_return result;
+  co_return read_reply(from, *reply);
 }
 
 Task<Result<void>> store_record(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
                                 NodeId to, const node::RecordStoreRequest& message,
                                 const EncodedRecord& record, TimePoint deadline) {
-  NodeRequest request = make_request(Opcode::kRecordStore, message);
-  add_payload(request, record.pieces);
-  auto reply = co_await nodes.call(to, stamp_for(*map, to), std::move(request), deadline);
+  auto reply =
+      co_await nodes.call(to, stamp_for(*map, to), store_request(message, record), deadline);
   if (!reply) co_return fail(reply.error());
   rooms.note_free_bytes(to, reply->header.free_bytes);
   if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));

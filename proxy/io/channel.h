@@ -44,14 +44,15 @@ class Channel;
 
 // One call, in the frame of TcpNodeClient::call. Its timer is the deadline.
 struct NodeCall : Timer {
-  explicit NodeCall(Channel& owner) : channel(owner) {}
+  NodeCall(Channel& owner, Stamp by, NodeRequest& what)
+      : channel(owner), stamp(by), request(what) {}
   void on_timer() override;
 
   enum class Place { kNone, kWaiting, kSlot, kReading };
 
   Channel& channel;
-  Stamp stamp;
-  NodeRequest request;
+  const Stamp stamp;
+  NodeRequest& request;
   TimePoint started;
   Place place = Place::kNone;
   uint64_t index = 0;  // in waiting_ (its number) or in slots_

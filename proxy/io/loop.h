@@ -53,7 +53,7 @@ class Loop {
   void post(std::function<void()> job);  // any thread; runs on the loop's thread, in order
 
   TimePoint now() const { return std::chrono::steady_clock::now(); }
-  // When somebody first asked for it in this turn: for measurements, not for deadlines or leases.
+  // When somebody first asked for it in this turn (Clock::turn_time).
   TimePoint turn_time() {
     if (!turn_time_.has_value()) turn_time_ = now();
     return *turn_time_;

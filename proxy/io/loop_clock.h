@@ -12,6 +12,7 @@ class LoopClock : public Clock {
   ~LoopClock() override;
 
   TimePoint now() const override { return loop_.now(); }
+  TimePoint turn_time() const override { return loop_.turn_time(); }
   uint64_t unix_ms() const override;
   Task<bool> sleep_until(TimePoint when) override;
 

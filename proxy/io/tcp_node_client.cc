@@ -25,9 +25,7 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest 
   if (cancelled_) co_return fail(ErrorCode::kCancelled, "shutting down");
   if (to >= channels_.size()) co_return fail(ErrorCode::kInvalid, "no node {}", to);
   Channel& channel = *channels_[to];
-  NodeCall call(channel);
-  call.stamp = stamp;
-  call.request = std::move(request);
+  NodeCall call(channel, stamp, request);
   if (!channel.submit(call, deadline)) {
     co_return fail(ErrorCode::kNoSpace, "the queue to node {} is full", channel.name());
   }

@@ -57,7 +57,13 @@ TimePoint fresh_deadline(const OpsContext& ops) {
 }
 
 TimePoint call_deadline(const OpsContext& ops, TimePoint deadline) {
-  return std::min(deadline, ops.clock.now() + ops.settings.node_timeout);
+  return std::min(deadline, ops.clock.turn_time() + ops.settings.node_timeout);
+}
+
+bool is_live_now(const OpsContext& ops, const node::Record& record) {
+  // Most records never expire: no clock is looked at for them.
+  return !record.is_tombstone() &&
+         (record.content.exptime == 0 || record.is_live(ops.clock.unix_ms()));
 }
 
 }  // namespace elastripe

@@ -27,4 +27,7 @@ TimePoint fresh_deadline(const OpsContext& ops);
 // The deadline of one call: the node's share of what is left.
 TimePoint call_deadline(const OpsContext& ops, TimePoint deadline);
 
+// Neither a tombstone nor expired.
+bool is_live_now(const OpsContext& ops, const node::Record& record);
+
 }  // namespace elastripe

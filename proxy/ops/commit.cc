@@ -27,7 +27,7 @@ constexpr bool kRevive = true;
 
 // The encoded content, without its inline_value, which is the end of it. Empty if the mutation has
 // no content.
-Buffer content_head(const Commit& commit) {
+[[gnu::noinline]] Buffer content_head(const Commit& commit) {
   const bool has_content =
       commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
       commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch ||
@@ -42,8 +42,9 @@ Buffer content_head(const Commit& commit) {
   return Buffer::copy_of(head);
 }
 
-NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit,
-                          const Buffer& content_head) {
+// This and read_answer: outside of commit(), so that what only they need is not in its frame.
+[[gnu::noinline]] NodeRequest apply_request(const node::ClusterMap& map, const Commit& commit,
+                                            const Buffer& content_head) {
   node::RecordApplyRequest message;
   message.m = map.max_parities;
   message.attempt_id = commit.attempt_id;
@@ -146,8 +147,8 @@ Buffer payload_of(const NodeReply& reply) {
   return reply.body.slice(reply.header.args_bytes, reply.payload().size());
 }
 
-Result<Answer> read_answer(const Commit& commit, const Buffer& content_head, NodeId head,
-                           const NodeReply& reply) {
+[[gnu::noinline]] Result<Answer> read_answer(const Commit& commit, const Buffer& content_head,
+                                             NodeId head, const NodeReply& reply) {
   const auto args = node::decode<node::RecordApplyReply>(reply.args());
   if (!args) return fail(ErrorCode::kInvalid, "node {}: {}", head, args.error());
   Answer answer;

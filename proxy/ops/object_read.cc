@@ -91,6 +91,7 @@ Task<Result<Buffer>> ObjectRead::read_part() {
     if (found && !is_live_) co_return Buffer{};
     Result<Buffer> part = fail(ErrorCode::kUnavailable, "not read");
     if (found) {
+      if (auto bytes = take_inline_now()) co_return std::move(*bytes);
       part = co_await take_part();
       if (part) co_return part;
     } else {
@@ -114,9 +115,9 @@ Task<Result<Buffer>> ObjectRead::read_part() {
 }
 
 // Asks the tail, and beside that, should the record known here still be the newest, for its shards.
-Task<Result<void>> ObjectRead::find_record(MapPtr map) {
+Task<Result<void>> ObjectRead::find_record(const MapPtr& map) {
   RecordPtr known = is_open_ ? record_ : ops_.cache.find(key_);
-  if (!is_open_ && known != nullptr && !known->is_live(ops_.clock.unix_ms())) known = nullptr;
+  if (!is_open_ && known != nullptr && !is_live_now(ops_, *known)) known = nullptr;
   if (known != nullptr) {
     begin_reading(map, known);
     read_ahead();
@@ -128,7 +129,7 @@ Task<Result<void>> ObjectRead::find_record(MapPtr map) {
   if (is_open_ && !has_same_value(newest, *record_)) {
     co_return fail(ErrorCode::kConflict, "the object was overwritten while it was read");
   }
-  if (!is_open_) is_live_ = newest != nullptr && newest->is_live(ops_.clock.unix_ms());
+  if (!is_open_) is_live_ = newest != nullptr && is_live_now(ops_, *newest);
   record_ = newest;
   is_current_ = true;
   if (!is_live_) {
@@ -192,7 +193,11 @@ bool ObjectRead::start(MemoryHold hold) {
 }
 
 Task<Result<Buffer>> ObjectRead::take_part() {
-  if (!record_->is_striped()) co_return co_await take_inline();
+  if (!record_->is_striped()) {
+    auto hold = co_await wait_for_memory(range_.length);
+    if (!hold) co_return fail(hold.error());
+    co_return inline_bytes(std::move(*hold));
+  }
   if (!is_open_) ops_.cache.put(key_, record_);
   if (given_ == range_.length) co_return Buffer{};
   read_ahead();
@@ -216,22 +221,24 @@ Task<Result<Buffer>> ObjectRead::take_part() {
   co_return std::move(segment->bytes);
 }
 
-Task<Result<Buffer>> ObjectRead::take_inline() {
-  if (range_.length == 0) co_return Buffer{};
+// Nothing if it is no inline value, or must wait for memory.
+std::optional<Buffer> ObjectRead::take_inline_now() {
+  if (record_->is_striped()) return std::nullopt;
+  if (range_.length == 0) return Buffer{};
   MemoryHold hold = memory_.try_reserve(range_.length);
-  if (hold == nullptr) {
-    auto reserved = co_await wait_for_memory(range_.length);
-    if (!reserved) co_return fail(reserved.error());
-    hold = std::move(*reserved);
-  }
+  if (hold == nullptr) return std::nullopt;
+  return inline_bytes(std::move(hold));
+}
+
+Buffer ObjectRead::inline_bytes(MemoryHold hold) {
   given_ = range_.length;
   const auto bytes = as_bytes(record_->content.value).subspan(range_.offset, range_.length);
   struct InlineBytes {
     RecordPtr record;
     MemoryHold hold;
   };
-  co_return Buffer::sharing(
-      std::make_shared<const InlineBytes>(InlineBytes{record_, std::move(hold)}), bytes);
+  return Buffer::sharing(std::make_shared<const InlineBytes>(InlineBytes{record_, std::move(hold)}),
+                         bytes);
 }
 
 Task<Result<MemoryHold>> ObjectRead::wait_for_memory(uint64_t bytes) {

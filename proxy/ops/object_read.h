@@ -46,11 +46,11 @@ class ObjectRead {
   using Arriving = std::shared_ptr<OneShot<Result<SegmentBytes>>>;
 
   Task<Result<Buffer>> read_part();
-  Task<Result<void>> find_record(MapPtr map);
-  Result<void> adopt(RecordPtr newest);
+  Task<Result<void>> find_record(const MapPtr& map);
   Task<Result<Buffer>> take_part();
   Task<Result<MemoryHold>> wait_for_memory(uint64_t bytes);
-  Task<Result<Buffer>> take_inline();
+  std::optional<Buffer> take_inline_now();
+  Buffer inline_bytes(MemoryHold hold);
 
   void begin_reading(MapPtr map, RecordPtr record);
   ByteRange range_in_segment(size_t index) const;

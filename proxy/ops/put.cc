@@ -69,7 +69,7 @@ Task<uint64_t> find_base(OpsContext& ops, MapPtr map, std::string key, bool is_l
                          TimePoint deadline) {
   const uint64_t known = known_base(ops, *map, key);
   if (!is_large) co_return known;
-  auto head = co_await try_read_head(ops, map, std::move(key), deadline);
+  auto head = co_await try_read_head(ops, map, key, deadline);
   if (!head) co_return known;
   const uint64_t version = head->record == nullptr ? 0 : head->record->meta.version;
   co_return std::max({known, version, head->floor});

@@ -11,8 +11,8 @@ using node::Status;
 
 namespace {
 
-Task<Result<TailRead>> try_read(OpsContext& ops, MapPtr map, Role role, std::string key,
-                                uint64_t if_version, TimePoint deadline) {
+Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role,
+                                const std::string& key, uint64_t if_version, TimePoint deadline) {
   const Chain chain = chain_of(*map, key);
   if (chain.nodes.empty()) {
     co_return fail(ErrorCode::kUnavailable, "no home of the key's partition is up");
@@ -23,8 +23,7 @@ Task<Result<TailRead>> try_read(OpsContext& ops, MapPtr map, Role role, std::str
                                       call_deadline(ops, deadline));
     if (!reply) co_return fail(reply.error());
     if (reply->status != Status::kNotSynced) {
-      co_return TailRead{std::move(map), reply->status == Status::kSame, std::move(reply->record),
-                         reply->floor};
+      co_return TailRead{reply->status == Status::kSame, std::move(reply->record), reply->floor};
     }
     if (ops.clock.now() >= deadline) {
       co_return fail(ErrorCode::kTimeout, "the key could not be synced in time");
@@ -36,23 +35,26 @@ Task<Result<TailRead>> try_read(OpsContext& ops, MapPtr map, Role role, std::str
 
 }  // namespace
 
-Task<Result<TailRead>> try_read_tail(OpsContext& ops, MapPtr map, std::string key,
+Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, const std::string& key,
                                      uint64_t if_version, TimePoint deadline) {
   const Role role = mutant(Mutant::kReadHead) ? Role::kHead : Role::kTail;
-  return try_read(ops, std::move(map), role, std::move(key), if_version, deadline);
+  return try_read(ops, map, role, key, if_version, deadline);
 }
 
-Task<Result<TailRead>> try_read_head(OpsContext& ops, MapPtr map, std::string key,
+Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, const std::string& key,
                                      TimePoint deadline) {
-  return try_read(ops, std::move(map), Role::kHead, std::move(key), 0, deadline);
+  return try_read(ops, map, Role::kHead, key, 0, deadline);
 }
 
-Task<Result<TailRead>> read_tail(OpsContext& ops, std::string key, TimePoint deadline) {
+Task<Result<TailRead>> read_tail(OpsContext& ops, const std::string& key, TimePoint deadline) {
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());
     auto read = co_await try_read_tail(ops, *map, key, 0, deadline);
-    if (read) co_return read;
+    if (read) {
+      read->map = std::move(*map);
+      co_return read;
+    }
     auto again = co_await before_retry(ops, *map, read.error(), deadline);
     if (!again) co_return fail(again.error());
   }

@@ -7,21 +7,22 @@
 namespace elastripe {
 
 struct TailRead {
-  MapPtr map;          // the one that it was read under
   bool same = false;   // the tail still has if_version; no record is sent
   RecordPtr record;    // null if there is none
   uint64_t floor = 0;  // of the partition: what a missing record counts as
+  MapPtr map = {};     // of read_tail(): the one that it was read under
 };
 
 // One try under `map`: syncs the key if the homes have not got it yet. `if_version` 0 always reads.
-Task<Result<TailRead>> try_read_tail(OpsContext& ops, MapPtr map, std::string key,
+// Here and below: map and key live until it has ended.
+Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, const std::string& key,
                                      uint64_t if_version, TimePoint deadline);
 
 // Tries under newer and newer maps until the deadline.
-Task<Result<TailRead>> read_tail(OpsContext& ops, std::string key, TimePoint deadline);
+Task<Result<TailRead>> read_tail(OpsContext& ops, const std::string& key, TimePoint deadline);
 
 // The role's node in `map`, for reads that are not the tail's: the head, to settle an attempt.
-Task<Result<TailRead>> try_read_head(OpsContext& ops, MapPtr map, std::string key,
+Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, const std::string& key,
                                      TimePoint deadline);
 
 }  // namespace elastripe

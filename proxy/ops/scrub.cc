@@ -155,7 +155,7 @@ Task<Result<MaybeReport>> try_scrub(OpsContext& ops, MapPtr map, std::string key
   auto tail = co_await try_read_tail(ops, map, key, /*if_version=*/0, deadline);
   if (!tail) co_return fail(tail.error());
   ScrubReport report;
-  if (tail->record == nullptr || !tail->record->is_live(ops.clock.unix_ms())) {
+  if (tail->record == nullptr || !is_live_now(ops, *tail->record)) {
     co_return MaybeReport(report);
   }
   report.record = tail->record;

@@ -492,7 +492,7 @@ Task<Result<WindowEnd>> commit_window(OpsContext& ops, MapPtr map, WindowPtr win
         break;
     }
     current = result->record;
-    if (current == nullptr || !current->is_live(ops.clock.unix_ms())) co_return WindowEnd::kAgain;
+    if (current == nullptr || !is_live_now(ops, *current)) co_return WindowEnd::kAgain;
     if (current->meta.value_version != window->record->meta.value_version) {
       co_return WindowEnd::kOverwritten;
     }
@@ -537,7 +537,7 @@ Task<Result<TransitionOutcome>> transition_object(OpsContext& ops, TransitionReq
     auto tail = co_await read_tail(ops, request.key, deadline);
     if (!tail) co_return fail(tail.error());
     const RecordPtr record = tail->record;
-    if (record == nullptr || !record->is_live(ops.clock.unix_ms())) {
+    if (record == nullptr || !is_live_now(ops, *record)) {
       outcome.status = TransitionStatus::kNoObject;
       co_return outcome;
     }

@@ -115,7 +115,7 @@ Task<Result<void>> TransitionJob::walk_key() {
     count_failed(progress_.counts, spec_.key, tail.error());
     co_return Result<void>{};
   }
-  if (tail->record == nullptr || !tail->record->is_live(ops_.clock.unix_ms())) {
+  if (tail->record == nullptr || !is_live_now(ops_, *tail->record)) {
     ++progress_.counts.seen;
     ++progress_.counts.no_object;
     co_return Result<void>{};
@@ -219,7 +219,7 @@ Task<Result<void>> TransitionJob::meet_scanned(size_t partition, node::ScannedRe
     }
     record = std::make_shared<const node::Record>(std::move(*decoded));
   }
-  if (record == nullptr || !record->is_live(ops_.clock.unix_ms())) co_return Result<void>{};
+  if (record == nullptr || !is_live_now(ops_, *record)) co_return Result<void>{};
   co_return co_await meet(partition, std::move(scanned.key), std::move(record));
 }
 

@@ -50,6 +50,7 @@ struct Execution {
   }
   void count(Stat stat) { context.stats.add(stat); }
   uint32_t expiry(int32_t exptime) const {
+    if (exptime == 0) return 0;  // never
     return memcache::absolute_exptime(exptime,
                                       static_cast<int64_t>(context.clock.unix_ms() / 1000));
   }
@@ -443,7 +444,7 @@ void compose_error(Output& output, const Error& error, const std::string& not_se
 Task<Output> execute(SessionContext& context, CommandClient& client, ClientCommand& command) {
   Execution run{context, client};
   const Command which = command.command;
-  const TimePoint started = context.clock.now();
+  const TimePoint started = context.clock.turn_time();
   if (memcache::is_storage(which)) {
     co_await run_store(run, command);
   } else if (memcache::is_retrieval(which)) {
@@ -459,7 +460,7 @@ Task<Output> execute(SessionContext& context, CommandClient& client, ClientComma
   } else {
     run_administrative(run, command);
   }
-  const std::chrono::duration<double> took = context.clock.now() - started;
+  const std::chrono::duration<double> took = context.clock.turn_time() - started;
   context.stats.command(which, run.status, run.path, took.count());
   co_return std::move(run.output);
 }

@@ -42,7 +42,9 @@ class FlowOps : public ObjectOps {
   std::string not_serving() const override;
 
  private:
-  TimePoint deadline() const { return context_.clock.now() + context_.settings.request_timeout; }
+  TimePoint deadline() const {
+    return context_.clock.turn_time() + context_.settings.request_timeout;
+  }
 
   OpsContext& context_;
 };

@@ -122,7 +122,7 @@ void Session::on_turn_end() {
     const uint64_t sent = out_.written_bytes() - before;
     if (sent > 0) {
       context_.stats.sent(sent);
-      last_activity_ = loop_.now();
+      last_activity_ = loop_.turn_time();
     }
     if (flushed == WriteQueue::Flush::kBroken) close_socket();
     if (flushed == WriteQueue::Flush::kBlocked) CHECK(event_add(write_event_, nullptr) == 0);
@@ -155,7 +155,7 @@ void Session::watch() {
 }
 
 void Session::watch_client() {
-  const TimePoint now = loop_.now();
+  const TimePoint now = loop_.turn_time();
   // A segment has to come whole: between two of them others must see that the upload lives.
   const bool in_parts = uploading_ != nullptr;
   const uint64_t enough = context_.settings.progress_bytes;
@@ -209,7 +209,7 @@ size_t Session::read_once() {
   }
   const auto bytes = static_cast<size_t>(got);
   context_.stats.received(bytes);
-  last_activity_ = loop_.now();
+  last_activity_ = loop_.turn_time();
   const size_t to_value = std::min(bytes, room.size());
   if (to_value > 0) value_received(to_value);
   const std::string_view input(reinterpret_cast<const char*>(scratch_.bytes.get()),
