@@ -199,8 +199,7 @@ Task<Result<void>> add_orphans(OpsContext& ops, MapPtr map, NodeId on,
       });
 }
 
-// Keys with shards older than the upload's idle limit that nothing refers to; at most
-// kMaxKeysPerRound.
+// Keys with shards of that age that nothing refers to; at most kMaxKeysPerRound.
 Task<Result<Orphans>> find_old_orphans(OpsContext& ops, MapPtr map, std::vector<bool> synced,
                                        uint32_t min_age_ms) {
   Orphans orphans;
@@ -266,10 +265,12 @@ Task<Result<ChainCommit>> fence_key(OpsContext& ops, MapPtr map, std::string key
 
 Task<Result<void>> Reclaimer::reclaim_shards(MapPtr map, const std::vector<bool>& synced,
                                              ReclaimReport& report) {
-  const auto idle_ms = static_cast<uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(ops_.settings.upload_idle).count());
+  const auto abandoned_ms = static_cast<uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(kAbandonedAfter *
+                                                            ops_.settings.upload_idle)
+          .count());
   const bool by_timer = mutant(Mutant::kReclaimByTimer) || mutant(Mutant::kDropStaged);
-  const uint32_t min_age_ms = by_timer ? 0 : idle_ms;
+  const uint32_t min_age_ms = by_timer ? 0 : abandoned_ms;
   auto orphans = co_await find_old_orphans(ops_, map, synced, min_age_ms);
   if (!orphans) co_return fail(orphans.error());
   if (orphans->empty()) co_return Result<void>{};

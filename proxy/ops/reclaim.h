@@ -11,6 +11,12 @@
 
 namespace elastripe {
 
+// An upload counts as abandoned when none of its shards is younger than so many of its idle limits.
+// A session closes a client only when one segment takes it the whole limit; beside that an upload
+// may wait as long for memory that other clients hold until they are closed, and write a segment
+// again when the map changes. None of that is its client's fault.
+inline constexpr int kAbandonedAfter = 3;
+
 // What one round did.
 struct ReclaimReport {
   uint64_t shards_deleted = 0;

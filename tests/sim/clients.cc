@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "proxy/base/check.h"
+#include "proxy/ops/reclaim.h"
 #include "tests/sim/streams.h"
 #include "tests/sim/world_internal.h"
 
@@ -339,8 +340,8 @@ Task<void> World::perform(size_t index, SimProxy* proxy) {
   const auto says = [&](const char* what) { return op.error.find(what) != std::string::npos; };
   const bool lacks_shards = says("object lost") || says("while the value arrived");
   // A value whose parts stop coming is taken for abandoned; so is that of a proxy that stops.
-  const bool is_reclaimed =
-      says("while the value arrived") && clock_.now() - began > scenario_.upload_idle;
+  const bool is_reclaimed = says("while the value arrived") &&
+                            clock_.now() - began > kAbandonedAfter * scenario_.upload_idle;
   const bool is_expected =
       is_reclaimed || (lacks_shards ? may_lack_shards(op.key) : is_beyond_promise());
   if (op.error.starts_with("lost") && !is_expected) {

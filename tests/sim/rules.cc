@@ -244,7 +244,7 @@ Scenario idle_uploads(std::string name) {
   s.streams.cuts = 0;
   s.ranges = 0;
   s.segments = 3;
-  s.upload_idle = milliseconds(400);
+  s.upload_idle = milliseconds(140);
   s.weights = {20, 40, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0};
   return s;
 }

@@ -195,7 +195,7 @@ Scenario transitions() {
 }
 
 // Values of many segments, in and out part by part, while nodes die, maps change, and others write
-// the same keys: clients stop for longer than read_grace, upload_idle and any lease.
+// the same keys: clients stop for longer than read_grace, reclaim waits and any lease lasts.
 Scenario streaming() {
   Scenario s;
   s.name = "streaming";
@@ -214,7 +214,7 @@ Scenario streaming() {
   s.ranges = 0.2;
   s.weights = {34, 34, 3, 3, 6, 4, 6, 0, 0, 6, 3, 8};
   s.read_grace = milliseconds(250);
-  s.upload_idle = milliseconds(1000);
+  s.upload_idle = milliseconds(340);
   s.node_kills = 4;
   s.quick_restarts = 0.6;
   s.proxy_kills = 2;

@@ -44,7 +44,7 @@ struct Scenario {
   std::vector<ScenarioPool> more_pools;
   uint32_t partitions = 4;
   Duration read_grace = std::chrono::milliseconds(500);
-  Duration upload_idle = std::chrono::milliseconds(1500);
+  Duration upload_idle = std::chrono::milliseconds(500);  // reclaim waits kAbandonedAfter of them
   ProxyMemory proxy_memory;
   NodeMemory node_memory;
   NetworkProfile network;

@@ -179,12 +179,24 @@ TEST_CASE("an upload that is cut leaves no shard behind and gives its memory bac
   CHECK(s.get(*s.proxy, "k") == "<miss>");
 }
 
+TEST_CASE("an upload whose client takes its time, and then waits for memory, is not fenced") {
+  Streaming s("ers-2:2,1,3", 7);
+  const std::string value = value_of(3 * kSegment + 7);
+  const Duration idle = s.settings.upload_idle;
+  auto source = s.source(
+      value, [&](size_t part) { return std::optional<Duration>(part == 2 ? 2 * idle : 1ms); });
+  REQUIRE(s.store(source) == StoreOutcome::kStored);
+  CHECK(s.proxy->counters().commit_conflicts == 0);
+  CHECK(s.proxy->counters().fences == 0);
+  CHECK(s.get(*s.proxy, "k") == value);
+}
+
 TEST_CASE("an upload that was fenced commits once its value is staged again") {
   Streaming s("ers-2:2,1,3", 7, {}, /*read_grace=*/60s);  // its old shards are there for so long
   const std::string value = value_of(3 * kSegment + 7);
   auto source = s.source(value, [&](size_t part) {
     if (part == 2) REQUIRE(s.shards() > 0);
-    return std::optional<Duration>(part == 2 ? 10s : 1ms);
+    return std::optional<Duration>(part == 2 ? 25s : 1ms);
   });
   const auto stored = s.store(source);
   REQUIRE(stored == StoreOutcome::kStored);
