@@ -50,6 +50,7 @@ Json node_json(const NodeStatus& status) {
           {"partitions_home", status.partitions_home},
           {"partitions_synced", status.partitions_synced},
           {"free_bytes", status.free_bytes},
+          {"has_room", status.has_room},
           {"statistics", statistics_json(status.statistics)}};
 }
 
@@ -130,7 +131,8 @@ std::string status_json(const ClusterStatus& status, const std::string& version)
                   {"partitions",
                    {{"total", status.partitions},
                     {"synced", status.partitions_synced},
-                    {"lost", status.partitions_lost}}},
+                    {"lost", status.partitions_lost},
+                    {"short", status.partitions_short}}},
                   {"memory", {{"used_bytes", used_bytes}, {"limit_bytes", limit_bytes}}}});
 }
 

@@ -12,7 +12,8 @@ ClusterMetrics::ClusterMetrics(MetricRegistry& registry, const std::vector<std::
       shard_bytes_(registry.gauge(names::kStoredBytes, {{"kind", "shard"}})),
       partitions_synced_(registry.gauge(names::kPartitions, {{"state", "synced"}})),
       partitions_unsynced_(registry.gauge(names::kPartitions, {{"state", "unsynced"}})),
-      partitions_lost_(registry.gauge(names::kPartitions, {{"state", "lost"}})) {
+      partitions_lost_(registry.gauge(names::kPartitions, {{"state", "lost"}})),
+      partitions_short_(registry.gauge(names::kPartitionsShort)) {
   for (const std::string& node : nodes) {
     nodes_.push_back({&registry.gauge(names::kNodeUp, {{"node", node}}),
                       &registry.gauge(names::kNodeFreeBytes, {{"node", node}})});
@@ -23,6 +24,7 @@ void ClusterMetrics::refresh(const ClusterStatus& status) {
   epoch_.set(status.epoch.number);
   partitions_synced_.set(status.partitions_synced);
   partitions_lost_.set(status.partitions_lost);
+  partitions_short_.set(status.partitions_short);
   partitions_unsynced_.set(int64_t{status.partitions} - status.partitions_synced -
                            status.partitions_lost);
   uint64_t record_bytes = 0;

@@ -29,6 +29,7 @@ class ClusterMetrics {
   Gauge& partitions_synced_;
   Gauge& partitions_unsynced_;
   Gauge& partitions_lost_;
+  Gauge& partitions_short_;
   std::vector<NodeGauges> nodes_;  // by node id
 };
 

@@ -53,6 +53,9 @@ inline constexpr MetricName kNodeFreeBytes{
     "elastripe_node_free_bytes", "What new data can still take on the node; 0 while it is not up."};
 // {state}; state is synced, unsynced or lost
 inline constexpr MetricName kPartitions{"elastripe_partitions", "Partitions of the cluster map."};
+inline constexpr MetricName kPartitionsShort{
+    "elastripe_partitions_short",
+    "Partitions with fewer homes than they should have, because nodes lack room."};
 
 // What flows count (OpsCounters).
 inline constexpr MetricName kDegradedReads{"elastripe_degraded_reads_total",

@@ -47,10 +47,24 @@ class NodeRooms {
     }
   }
 
+  // This incarnation of the node had no room for a record that sync brought; `as_source`: of a
+  // partition that it is a source of. The decider asks once a turn: 0 if that was not so since.
+  void note_refused_sync(node::NodeId id, uint64_t incarnation, bool as_source) const {
+    if (id < rooms_.size()) rooms_[id].refused(as_source) = incarnation;
+  }
+  uint64_t take_refused_sync(node::NodeId id, bool as_source) const {
+    return id < rooms_.size() ? rooms_[id].refused(as_source).exchange(0) : 0;
+  }
+
  private:
   struct alignas(64) Room {
     std::atomic<uint64_t> free_bytes = UINT64_MAX;
     std::atomic<uint64_t> coming_bytes = 0;
+    // The incarnation that did.
+    std::atomic<uint64_t> refused_more = 0, refused_own = 0;
+    std::atomic<uint64_t>& refused(bool as_source) {
+      return as_source ? refused_own : refused_more;
+    }
   };
   mutable std::vector<Room> rooms_;
 };

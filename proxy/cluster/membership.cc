@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string_view>
 
 #include "proxy/base/check.h"
 #include "proxy/cluster/placement.h"
@@ -23,8 +25,9 @@ using Group = std::vector<NodeId>;
 // What the groups of the new map are made from.
 struct Succession {
   const ClusterMap& last;
-  const ClusterMap& next;
+  const ClusterMap& next;  // its nodes
   const MapRequest& request;
+  const Ring& ring;
 
   // The same process, with a role before and after: it has what it had. A node that was suspect has
   // missed what happened since, so it is no source.
@@ -84,10 +87,44 @@ std::vector<Group> inherited_groups(const Succession& s, const Partition& before
   return groups;
 }
 
-Partition next_partition(const Succession& s, size_t number, std::vector<NodeId> homes) {
+// A partition of the next map, and who can not be a home of it.
+struct Choice {
+  Partition partition;
+  Group left_out;
+};
+
+// Nodes without the room to become whole from `sources`, of which `old` are those of the last map:
+// who is in none of these has been brought what it has since, if anything. A node with room for its
+// own only is left out where it would have to be brought more, and one without any unless it has
+// everything, being in all groups.
+Group without_room(const Succession& s, const std::vector<Group>& sources,
+                   const std::vector<Group>& old) {
+  Group left_out;
+  if (sources.empty()) return left_out;  // there is nothing to bring
+  for (const NodeInfo& node : s.next.nodes) {
+    const Room room = s.request.reports[node.id].room;
+    const auto has = [&](const Group& group) { return contains_all(group, {node.id}); };
+    const bool fits = room == Room::kForMore || std::ranges::all_of(sources, has) ||
+                      (room == Room::kForOwn && std::ranges::any_of(old, has));
+    if (!fits) left_out.push_back(node.id);
+  }
+  return left_out;
+}
+
+void choose_homes(const Succession& s, size_t number, Choice& choice) {
+  const size_t count = s.next.max_parities + size_t{1};
+  auto& [partition, left_out] = choice;
+  partition.homes = homes_of(s.next, s.ring, number, count, left_out);
+  if (!partition.homes.empty()) return;
+  // Whoever has anything must do: what nobody is home of can not even be deleted.
+  std::erase_if(left_out, [&](NodeId id) { return is_source(partition, id); });
+  partition.homes = homes_of(s.next, s.ring, number, count, left_out);
+}
+
+Choice next_partition(const Succession& s, size_t number) {
   const Partition& before = s.last.partitions[number];
-  Partition after;
-  after.homes = std::move(homes);
+  Choice choice;
+  Partition& after = choice.partition;
   const Group live_homes = s.live_of(before.homes);
   const bool was_synced = !before.lost && !live_homes.empty() &&
                           (before.synced || std::ranges::any_of(live_homes, [&](NodeId id) {
@@ -95,14 +132,17 @@ Partition next_partition(const Succession& s, size_t number, std::vector<NodeId>
                            }));
   if (was_synced) {
     // Each live home holds all of it. The same incarnations on the same places: nothing to do.
+    after.sources = {live_homes};
+    choice.left_out = without_room(s, after.sources, after.sources);
+    choose_homes(s, number, choice);
     after.synced = after.homes == before.homes && live_homes == before.homes;
     if (mutant(Mutant::kSuspectIsSource)) {
       after.synced |= std::ranges::all_of(after.homes, [&](NodeId id) {
         return s.is_returned_suspect(id) || contains_all(live_homes, {id});
       });
     }
-    if (!after.synced) after.sources = {live_homes};
-    return after;
+    if (after.synced) after.sources.clear();
+    return choice;
   }
   std::vector<Group> groups = inherited_groups(s, before);
   const bool has_gap = std::ranges::any_of(groups, &Group::empty);
@@ -115,10 +155,20 @@ Partition next_partition(const Succession& s, size_t number, std::vector<NodeId>
     const bool starts_again = s.request.accept_loss && before.lost && !has_gap;
     after.lost = !starts_again;
     if (before.lost && !has_gap) after.sources = std::move(groups);
-    return after;
+  } else {
+    after.sources = std::move(groups);
   }
-  after.sources = std::move(groups);
-  return after;
+  if (!after.lost) {  // else its homes take what revives its keys
+    std::vector<Group> old;
+    old.reserve(before.sources.size());
+    for (const Group& group : before.sources) old.push_back(s.live_of(group));
+    std::erase_if(old, [&](const Group& group) {
+      return std::ranges::find(after.sources, group) == after.sources.end();
+    });
+    choice.left_out = without_room(s, after.sources, old);
+  }
+  choose_homes(s, number, choice);
+  return choice;
 }
 
 // Identity and M come from the configuration, which may have grown at its end.
@@ -304,6 +354,42 @@ bool needs_map(const ClusterMap& last, const MembershipSettings& settings,
   return request.accept_loss && std::ranges::any_of(last.partitions, &Partition::lost);
 }
 
+namespace {
+
+// How many homes a partition can have: M+1, or as many as there are domains with a node that is up.
+size_t possible_homes(const ClusterMap& map) {
+  std::set<std::string_view> domains;
+  for (const NodeInfo& node : map.nodes) {
+    if (node.state == NodeState::kUp) domains.insert(node.domain);
+  }
+  return std::min(domains.size(), map.max_parities + size_t{1});
+}
+
+}  // namespace
+
+bool needs_homes(const ClusterMap& last, const Ring& ring, const MapRequest& request) {
+  const Succession same_nodes{last, last, request, ring};
+  const size_t possible = possible_homes(last);
+  const auto lacks_room = [&](NodeId id) { return request.reports[id].room != Room::kForMore; };
+  const bool any_has_room = std::ranges::any_of(last.nodes, [&](const NodeInfo& node) {
+    return node.state == NodeState::kUp && !lacks_room(node.id);
+  });
+  for (size_t p = 0; p < last.partitions.size(); ++p) {
+    const Partition& before = last.partitions[p];
+    const bool may_grow = any_has_room && before.homes.size() < possible;
+    const bool may_refuse = !before.synced && std::ranges::any_of(before.homes, lacks_room);
+    if (before.lost || (!may_grow && !may_refuse)) continue;
+    const auto& [after, left_out] = next_partition(same_nodes, p);
+    const bool drops_one =
+        std::ranges::any_of(left_out, [&](NodeId id) { return contains_all(before.homes, {id}); });
+    const bool adds_one = std::ranges::any_of(after.homes, [&](NodeId id) {
+      return !lacks_room(id) && !contains_all(before.homes, {id});
+    });
+    if (drops_one || (adds_one && after.homes.size() > before.homes.size())) return true;
+  }
+  return false;
+}
+
 Result<ClusterMap> first_map(const MembershipSettings& settings, const Ring& ring,
                              const MapRequest& request, uint64_t cluster_id) {
   CHECK(request.reports.size() == settings.nodes.size());
@@ -382,11 +468,10 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
     known.nodes.back().state = NodeState::kLost;
     known.nodes.back().incarnation = 0;
   }
-  const Succession succession{known, map, request};
+  const Succession succession{known, map, request, ring};
   map.partitions.reserve(settings.partitions);
   for (size_t p = 0; p < settings.partitions; ++p) {
-    map.partitions.push_back(
-        next_partition(succession, p, homes_of(map, ring, p, settings.max_parities + size_t{1})));
+    map.partitions.push_back(next_partition(succession, p).partition);
   }
   if (!request.give_up_silent && !mutant(Mutant::kTimeoutIsLoss)) {
     if (const auto silent = silent_last_copy(known, map)) {

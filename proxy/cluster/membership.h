@@ -28,6 +28,13 @@ enum class Verdict : uint8_t {
   kRefuses,  // its address refuses connections: the process is gone
 };
 
+// For the records of partitions that a node has to be synced for.
+enum class Room : uint8_t {
+  kForMore,  // as far as is known
+  kForOwn,   // it has refused what sync brought it of a partition that it had nothing of
+  kNone,     // it has refused even what it had missed of one that it is a source of
+};
+
 // What the decider knows of one node.
 struct NodeReport {
   Verdict verdict = Verdict::kSilent;
@@ -36,6 +43,7 @@ struct NodeReport {
   uint64_t max_version = 0;
   node::Epoch epoch;            // of the map that it has installed
   std::vector<uint8_t> synced;  // one bit a partition, under that map
+  Room room = Room::kForMore;
 };
 
 struct MapRequest {
@@ -52,9 +60,11 @@ struct MapRequest {
 Result<node::ClusterMap> first_map(const MembershipSettings& settings, const Ring& ring,
                                    const MapRequest& request, uint64_t cluster_id);
 
-// The map after `last`. kUnavailable: it has to wait, and why (more than M nodes are suspect at
-// once, or nobody answers). kLost: it has to wait, as a silent node may have the last copy of
-// something. kInvalid: `last` belongs to another configuration.
+// The map after `last`. A partition's homes are the first M+1 nodes of its ring order that are up,
+// in distinct domains; of those that lack room only the ones that have all of it already, so that
+// it has fewer homes instead of one that can not be synced. kUnavailable: it has to wait, and why
+// (more than M nodes are suspect at once, or nobody answers). kLost: it has to wait, as a silent
+// node may have the last copy of something. kInvalid: `last` belongs to another configuration.
 Result<node::ClusterMap> next_map(const node::ClusterMap& last, const MembershipSettings& settings,
                                   const Ring& ring, const MapRequest& request);
 
@@ -66,9 +76,14 @@ struct Standing {
 };
 Standing standing_of(const node::NodeInfo* last, const NodeReport& report);
 
-// True if the reports ask for another map.
+// True if the reports ask for another map, as the nodes' standing has changed or the operator
+// accepts a loss.
 bool needs_map(const node::ClusterMap& last, const MembershipSettings& settings,
                const MapRequest& request);
+
+// True if the nodes' standing is as in `last`, yet the next map would have better homes: without
+// one that lacks the room to be synced, or with one more, which has room.
+bool needs_homes(const node::ClusterMap& last, const Ring& ring, const MapRequest& request);
 
 // The map that a starting decider builds upon, out of those that the nodes have (null: none), by
 // node id. A map was served only if all its members installed it. So if one of them that answers

@@ -17,8 +17,9 @@ Result<std::vector<node::NodeId>> choose_nodes(const node::ClusterMap& map, cons
                                                size_t partition, size_t count,
                                                const std::vector<node::NodeId>& exclude);
 
-// The first count up nodes of the ring's order in distinct domains; fewer if there are no more.
+// The first count up nodes of the ring's order in distinct domains, none of `left_out` (whose
+// domains others may use); fewer if there are no more.
 std::vector<node::NodeId> homes_of(const node::ClusterMap& map, const Ring& ring, size_t partition,
-                                   size_t count);
+                                   size_t count, const std::vector<node::NodeId>& left_out = {});
 
 }  // namespace elastripe

@@ -2,6 +2,7 @@
 
 #include "proxy/async/when_all.h"
 #include "server-patches/node/format/fail_point.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
 
@@ -105,6 +106,12 @@ namespace {
   return result;
 }
 
+void note_refused_sync(const NodeRooms& rooms, const node::ClusterMap& map, NodeId node,
+                       std::string_view key) {
+  const bool as_source = node::is_source(map.partitions[map.partition_of(key)], node);
+  rooms.note_refused_sync(node, map.nodes[node].incarnation, as_source);
+}
+
 [[gnu::noinline]] NodeRequest store_request(const node::RecordStoreRequest& message,
                                             const EncodedRecord& record) {
   NodeRequest request = make_request(Opcode::kRecordStore, message);
@@ -130,6 +137,10 @@ Task<Result<void>> store_record(NodeClient& nodes, const NodeRooms& rooms, const
       co_await nodes.call(to, stamp_for(*map, to), store_request(message, record), deadline);
   if (!reply) co_return fail(reply.error());
   rooms.note_free_bytes(to, reply->header.free_bytes);
+  if (message.sync && reply->status() == Status::kNoSpace) {
+    if (mutant(Mutant::kFullIsStored)) co_return Result<void>{};
+    note_refused_sync(rooms, *map, to, message.key);
+  }
   if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
   co_return Result<void>{};
 }

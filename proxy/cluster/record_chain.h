@@ -58,7 +58,7 @@ Task<Result<void>> push_down(NodeClient& nodes, const NodeRooms& rooms, const Ma
                              const std::string& key, const EncodedRecord& record, bool revive,
                              TimePoint deadline);
 
-// RECORD_STORE at one node. `rooms` learns how full it is now.
+// RECORD_STORE at one node. `rooms` learns how full it is now, and whether it refused a sync.
 Task<Result<void>> store_record(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
                                 NodeId to, const node::RecordStoreRequest& request,
                                 const EncodedRecord& record, TimePoint deadline);

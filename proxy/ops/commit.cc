@@ -284,14 +284,16 @@ Task<Result<CommitResult>> settle(OpsContext& ops, const MapPtr& pinned, const C
 
 }  // namespace
 
-Result<void> check_homes(const OpsContext& ops, const node::ClusterMap& map, std::string_view key) {
+Result<void> check_homes(const OpsContext& ops, const node::ClusterMap& map, std::string_view key,
+                         bool deletes) {
   const Chain chain = chain_of(map, key);
   const Pool& pool = ops.pools.pool_of(key);
   if (chain.nodes.empty()) {
     return fail(ErrorCode::kTooFewNodes, "no home of the key's partition is up");
   }
-  if (!chain.survives(pool.scheme.m) && !pool.degraded_writes) {
-    return fail(ErrorCode::kTooFewNodes, "{} of {} homes are up and degraded_writes is off",
+  if (!chain.survives(pool.scheme.m) && !pool.degraded_writes && !deletes) {
+    return fail(ErrorCode::kTooFewNodes,
+                "{} of {} homes are up and have room, and degraded_writes is off",
                 chain.nodes.size(), pool.scheme.m + 1);
   }
   return {};
@@ -313,7 +315,10 @@ Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, Record
 
 Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& commit,
                                   TimePoint deadline) {
-  if (auto homes = check_homes(ops, *map, commit.key); !homes) co_return fail(homes.error());
+  const bool deletes = commit.mutation == Mutation::kDelete;
+  if (auto homes = check_homes(ops, *map, commit.key, deletes); !homes) {
+    co_return fail(homes.error());
+  }
   const Chain chain = chain_of(*map, commit.key);
   const NodeRoomsPtr rooms = ops.map.rooms();
   RoomClaim claim(*rooms);

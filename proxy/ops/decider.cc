@@ -72,6 +72,7 @@ void Decider::Impl::turn() {
   for (Peer& peer : peers_) {
     peer.judge(is_late ? Duration::zero() : since_last, settings_.suspect_after);
   }
+  watch_rooms();
   if (map_ == nullptr) {
     start();
   } else {
@@ -98,12 +99,43 @@ void Decider::Impl::note_free_bytes() {
   }
 }
 
+// Who has no room for what it should take is no home of it for a while.
+void Decider::Impl::watch_rooms() {
+  const NodeRoomsPtr rooms = ops_.map.rooms();
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    Peer& peer = peers_[id];
+    const uint64_t more = rooms->take_refused_sync(static_cast<NodeId>(id), /*as_source=*/false);
+    const uint64_t own = rooms->take_refused_sync(static_cast<NodeId>(id), /*as_source=*/true);
+    if (peer.report.verdict != Verdict::kAnswers) continue;
+    const auto refuses = [&](uint64_t incarnation, Room room) {
+      return incarnation != 0 && incarnation == peer.report.incarnation &&
+             peer.room.refused(room, now());
+    };
+    if (refuses(own, Room::kNone) || refuses(more, Room::kForOwn)) {
+      log_warning("node {} has no room for records of {}partitions", settings_.nodes[id].name,
+                  peer.room.room() == Room::kNone ? "" : "further ");
+      if (!refused_at_) refused_at_ = now();
+    } else if (peer.room.told(peer.free_bytes, peer.statistics.limit_bytes, now())) {
+      log_info("node {} may have room again", settings_.nodes[id].name);
+    }
+  }
+}
+
+// A sync that is under way completes what has room, and finds who else has not; then one map does
+// for all. Keys of the partitions that wait are waiting, so it does not get long.
+bool Decider::Impl::wants_homes(const MapRequest& known) const {
+  const bool has_waited = refused_at_ && now() >= *refused_at_ + settings_.suspect_after;
+  if (!serving_ || (sync_running_ && !has_waited)) return false;
+  return needs_homes(*map_, ops_.ring, known);
+}
+
 MapRequest Decider::Impl::request() const {
   MapRequest request;
   request.decider = decider_id_;
   request.above_number = above_number_;
   for (const Peer& peer : peers_) {
     request.reports.push_back(peer.report);
+    request.reports.back().room = peer.room.room();
     // The operator vouches for the death of who was silent at the start.
     if (peer.vouched_dead) request.reports.back().verdict = Verdict::kRefuses;
   }
@@ -180,7 +212,7 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
 void Decider::Impl::decide() {
   awaits_last_copy_ = false;
   const MapRequest now_known = request();
-  if (!needs_map(*map_, membership_, now_known)) {
+  if (!needs_map(*map_, membership_, now_known) && !wants_homes(now_known)) {
     wait_because(peers_quorum() ? "" : "a majority of the nodes that may be alive does not answer");
     return;
   }
@@ -275,6 +307,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   map_ = std::make_shared<const ClusterMap>(std::move(map));
   installed_ = granting_ = serving_ = false;
   awaits_last_copy_ = false;
+  refused_at_.reset();
   reason_.clear();
   for (const node::NodeInfo& info : map_->nodes) {
     log_info("epoch {}: node {} is {}", map_->epoch.number, info.name, node::name(info.state));

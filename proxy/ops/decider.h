@@ -34,6 +34,7 @@ struct NodeStatus {
   uint32_t partitions_home = 0;
   uint32_t partitions_synced = 0;
   uint64_t free_bytes = 0;
+  bool has_room = true;  // for further partitions
   node::NodeStatistics statistics;
 };
 struct ClusterStatus {
@@ -46,6 +47,7 @@ struct ClusterStatus {
   uint32_t partitions = 0;
   uint32_t partitions_synced = 0;
   uint32_t partitions_lost = 0;
+  uint32_t partitions_short = 0;  // have fewer homes than nodes allow, as these lack room
 };
 
 // What an acceptance did, in the map that it made.

@@ -35,6 +35,8 @@ class Decider::Impl {
   void adopt(node::ClusterMap map);
   void send_frames();
   void note_free_bytes();
+  void watch_rooms();
+  bool wants_homes(const MapRequest& known) const;
   bool is_blocked_by_lease(const MapRequest& request) const;
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
@@ -61,6 +63,7 @@ class Decider::Impl {
 
   // Work that follows from maps.
   bool is_synced(uint32_t partition) const;
+  bool is_short(uint32_t partition) const;
   bool all_synced() const;
   void start_work();
   Task<void> run_sync(MapPtr map);
@@ -92,6 +95,8 @@ class Decider::Impl {
   bool ever_served_ = false;
   TimePoint grants_began_;
   std::optional<TimePoint> took_over_;  // when all survivors first had a map of this decider
+
+  std::optional<TimePoint> refused_at_;  // the first refusal for lack of room under map_
 
   bool sync_running_ = false;
   bool sync_stop_ = false;

@@ -5,6 +5,7 @@
 
 #include "proxy/cluster/membership.h"
 #include "proxy/ops/decider.h"
+#include "proxy/ops/room_watch.h"
 
 namespace elastripe {
 
@@ -13,6 +14,7 @@ struct Peer {
   node::MapPtr found;  // the map that the node told, if any
   uint64_t free_bytes = 0;
   bool told_free_bytes = false;  // since the workers were told
+  RoomWatch room;
   node::NodeStatistics statistics;
 
   // Answers. Times are of this process.
@@ -119,6 +121,7 @@ struct Peer {
   NodeStatus status(TimePoint now) const {
     NodeStatus status;
     status.free_bytes = free_bytes;
+    status.has_room = room.room() == Room::kForMore;
     status.statistics = statistics;
     status.last_answer_age_ms = static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::milliseconds>(now - answered_at).count());
@@ -129,6 +132,7 @@ struct Peer {
   void begin_incarnation(TimePoint now) {
     changed = now;
     report = {};
+    room = {};
     found = nullptr;
     clock_ms = 0;
     lease_until = {};

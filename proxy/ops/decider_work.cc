@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "proxy/base/log.h"
+#include "proxy/cluster/placement.h"
 #include "proxy/ops/decider_impl.h"
 #include "proxy/ops/sync.h"
 
@@ -16,6 +17,13 @@ bool Decider::Impl::is_synced(uint32_t partition) const {
   });
 }
 
+// There are nodes for more homes, but they lack room.
+bool Decider::Impl::is_short(uint32_t partition) const {
+  const size_t homes = map_->partitions[partition].homes.size();
+  const size_t wanted = map_->max_parities + size_t{1};
+  return homes < wanted && homes < homes_of(*map_, ops_.ring, partition, wanted).size();
+}
+
 bool Decider::Impl::all_synced() const {
   for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
     const node::Partition& partition = map_->partitions[p];
@@ -28,12 +36,15 @@ bool Decider::Impl::all_synced() const {
 void Decider::Impl::start_work() {
   if (!serving_) return;
   if (!all_synced()) {
-    if (sync_running_ || now() < sync_after_ || needs_map(*map_, membership_, request())) return;
+    if (sync_running_ || now() < sync_after_) return;
+    const MapRequest known = request();
+    if (needs_map(*map_, membership_, known) || wants_homes(known)) return;
     sync_running_ = true;
     sync_stop_ = false;
     scope_.spawn(run_sync(map_));
     return;
   }
+  for (Peer& peer : peers_) peer.room.succeeded();
   if (reclaim_running_ || now() < reclaim_after_) return;
   std::vector<bool> synced(map_->partitions.size());
   for (uint32_t p = 0; p < synced.size(); ++p) synced[p] = is_synced(p);
@@ -91,6 +102,7 @@ ClusterStatus Decider::Impl::status() const {
   for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
     const node::Partition& partition = map_->partitions[p];
     status.partitions_lost += partition.lost;
+    status.partitions_short += is_short(p);
     status.partitions_synced += !partition.lost && is_synced(p);
     for (const NodeId home : partition.homes) {
       ++status.nodes[home].partitions_home;

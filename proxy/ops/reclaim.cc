@@ -265,10 +265,10 @@ Task<Result<ChainCommit>> fence_key(OpsContext& ops, MapPtr map, std::string key
 
 Task<Result<void>> Reclaimer::reclaim_shards(MapPtr map, const std::vector<bool>& synced,
                                              ReclaimReport& report) {
-  const auto abandoned_ms = static_cast<uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(kAbandonedAfter *
-                                                            ops_.settings.upload_idle)
-          .count());
+  const auto abandoned_ms =
+      static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                kAbandonedAfter * ops_.settings.upload_idle)
+                                .count());
   const bool by_timer = mutant(Mutant::kReclaimByTimer) || mutant(Mutant::kDropStaged);
   const uint32_t min_age_ms = by_timer ? 0 : abandoned_ms;
   auto orphans = co_await find_old_orphans(ops_, map, synced, min_age_ms);

@@ -61,10 +61,11 @@ Task<Result<void>> mark_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> h
   co_return Result<void>{};
 }
 
-// Store-if-greater on each of `homes`; the maximum of all sources is what stays.
+// Store-if-greater on each of `homes`; the maximum of all sources is what stays. Who has no room
+// for it is added to `full`; then, unless there is another error, kNoSpace.
 Task<Result<void>> store_all(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map,
                              std::vector<NodeId> homes, std::string key, EncodedRecord record,
-                             TimePoint deadline) {
+                             TimePoint deadline, std::set<NodeId>* full = nullptr) {
   node::RecordStoreRequest message;
   message.m = map->max_parities;
   message.sync = true;
@@ -74,16 +75,20 @@ Task<Result<void>> store_all(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map,
   for (const NodeId home : homes) {
     stores.push_back(store_record(nodes, *rooms, map, home, message, record, deadline));
   }
-  for (auto& stored : co_await when_all(std::move(stores))) {
+  const auto all = co_await when_all(std::move(stores));
+  Result<void> result;
+  for (size_t i = 0; i < all.size(); ++i) {
     // kConflict: the home is synced already, and has collected a newer tombstone of the key.
-    if (!stored && stored.error().code != ErrorCode::kConflict) co_return fail(stored.error());
+    if (all[i] || all[i].error().code == ErrorCode::kConflict) continue;
+    const bool is_full = all[i].error().code == ErrorCode::kNoSpace;
+    if (is_full && full != nullptr) full->insert(homes[i]);
+    if (result || !is_full) result = all[i];
   }
-  co_return Result<void>{};
+  co_return result;
 }
 
-}  // namespace
-
-Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
+// sync_key(), but for kNoSpace.
+Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
   const size_t number = map->partition_of(key);
   const Partition& partition = map->partitions[number];
   if (partition.lost && partition.sources.empty()) {
@@ -134,27 +139,55 @@ Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePo
   co_return marked;
 }
 
+}  // namespace
+
+Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
+  auto synced = co_await sync_one(ops, std::move(map), std::move(key), deadline);
+  if (synced || synced.error().code != ErrorCode::kNoSpace) co_return synced;
+  co_return fail(ErrorCode::kUnavailable, "{}, and shall be a home of the key",
+                 synced.error().message);
+}
+
 namespace {
 
 using Floors = std::map<uint32_t, uint64_t>;  // by partition
 
+// What one sweep has met of homes without room: it asks them no more, and goes on with the others.
+struct Refusals {
+  std::set<NodeId> homes;
+  std::set<uint32_t> partitions;
+};
+
 // One record of a source's scan, to the homes that may lack it.
 Task<Result<void>> push_scanned(OpsContext& ops, MapPtr map, NodeId source,
-                                const node::ScannedRecord& record) {
+                                const node::ScannedRecord& record, Refusals& refusals) {
   const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
   const Partition& partition = map->partitions[map->partition_of(record.key)];
-  // Without its bytes: it did not fit in the page.
-  if (partition.lost || record.record.empty()) return sync_key(ops, map, record.key, deadline);
-  std::vector<NodeId> homes = partition.homes;
-  std::erase(homes, source);
-  return store_all(ops.nodes, ops.map.rooms(), map, std::move(homes), record.key,
-                   {{Buffer::copy_of(record.record)}}, deadline);
+  const auto number = static_cast<uint32_t>(map->partition_of(record.key));
+  Result<void> stored;
+  // Of a LOST partition every copy counts; a record without its bytes did not fit in the page.
+  if (partition.lost || record.record.empty()) {
+    stored = co_await sync_one(ops, map, record.key, deadline);
+  } else {
+    std::vector<NodeId> homes = partition.homes;
+    std::erase(homes, source);
+    const size_t refused =
+        std::erase_if(homes, [&](NodeId home) { return refusals.homes.contains(home); });
+    if (refused > 0) refusals.partitions.insert(number);
+    stored = co_await store_all(ops.nodes, ops.map.rooms(), map, std::move(homes), record.key,
+                                {{Buffer::copy_of(record.record)}}, deadline, &refusals.homes);
+  }
+  if (!stored && stored.error().code == ErrorCode::kNoSpace) {
+    refusals.partitions.insert(number);
+    co_return Result<void>{};
+  }
+  co_return stored;
 }
 
 // One pass over everything that one source holds of `partitions`, pushed to the homes a few
 // records at a time.
 Task<Result<Floors>> scan_source(OpsContext& ops, MapPtr map, NodeId source,
-                                 std::vector<uint8_t> partitions) {
+                                 std::vector<uint8_t> partitions, Refusals& refusals) {
   node::RecordScanRequest message;
   message.max_bytes = kPageBytes;
   message.partitions = std::move(partitions);
@@ -173,7 +206,7 @@ Task<Result<Floors>> scan_source(OpsContext& ops, MapPtr map, NodeId source,
 
     auto pushed = co_await in_batches(
         page->records.size(), kKeysAtOnce,
-        [&](size_t i) { return push_scanned(ops, map, source, page->records[i]); },
+        [&](size_t i) { return push_scanned(ops, map, source, page->records[i], refusals); },
         [](size_t, Result<void> stored) { return stored; });
     if (!pushed) co_return fail(pushed.error());
     message.cursor = page->cursor;
@@ -276,7 +309,10 @@ Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop
 
   std::vector<Task<Result<Floors>>> scans;
   scans.reserve(wanted.size());
-  for (const auto& [source, bits] : wanted) scans.push_back(scan_source(ops, map, source, bits));
+  Refusals refusals;
+  for (const auto& [source, bits] : wanted) {
+    scans.push_back(scan_source(ops, map, source, bits, refusals));
+  }
   const auto scanned = co_await when_all(std::move(scans));
   Result<void> result;
   size_t next = 0;
@@ -293,9 +329,14 @@ Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop
     if (result) result = fail(scan.error());
     std::erase_if(floors, [&](const auto& entry) { return has_bit(bits, entry.first); });
   }
+  for (const uint32_t p : refusals.partitions) floors.erase(p);
   if (!mutant(Mutant::kMarkBeforeStored)) {
     auto marked = co_await mark_partitions(ops, map, std::move(floors), stop);
     if (!marked) co_return marked;
+  }
+  if (result && !refusals.partitions.empty()) {
+    co_return fail(ErrorCode::kNoSpace, "{} partitions wait, as {} of their homes lack room",
+                   refusals.partitions.size(), refusals.homes.size());
   }
   co_return result;
 }

@@ -24,22 +24,64 @@ void World::fill_nodes() {
     }
   }
   audit("with full nodes");
-
-  trace_.add("-- delete everything");
-  const auto remove = [&](int key) {
-    Operation op = ask(Verb::kDelete, key, proxy);
-    if (op.answer == Answer::kNone) op = ask(Verb::kDelete, key, proxy);  // the map had changed
-    if (op.answer == Answer::kDone || op.answer == Answer::kNotFound) return;
-    violation(Fault::kRefused, "a full node does not delete: " + to_string(op));
+  const bool one_dies = result_.ok() && random_.chance(0.7) && kill_one_of_full_nodes();
+  const bool returns_first = random_.chance(0.3);
+  const auto restart = [this] {
+    network_.node(doomed_.front()).start();
+    if (run_until(kHealLimit, [this] { return is_settled(); })) return;
+    unsettled("a full cluster does not take a node back");
   };
-  for (int key = 0; key < scenario_.keys && result_.ok(); ++key) remove(key);
+  if (result_.ok() && one_dies && returns_first) restart();
+  if (result_.ok() && one_dies && returns_first) audit("with a node back among full ones");
+  if (result_.ok()) delete_everything();
+  if (result_.ok() && one_dies && !returns_first) restart();
   if (result_.ok() && !run_until(kHealLimit, [this] { return what_is_kept().empty(); })) {
     violation(Fault::kLeak, "all is deleted, and " + what_is_kept());
+  }
+  // Nodes that had no room are tried again, sooner or later.
+  const auto has_all_homes = [this] {
+    return is_settled() && decider()->decider()->status().partitions_short == 0;
+  };
+  if (result_.ok() && !run_until(kRoomLimit, has_all_homes)) {
+    violation(Fault::kStuck, "there is room, and partitions lack homes: " + why_unsettled());
   }
   for (int key = 0; key < std::min(scenario_.keys, 3) && result_.ok(); ++key) {
     const Operation op = ask(Verb::kSet, key, proxy, unique_value(history_.size(), large));
     if (op.answer == Answer::kDone) continue;
     violation(Fault::kRefused, "empty nodes refuse: " + to_string(op));
+  }
+}
+
+// Its records have nowhere to go: all of them can be read, and then deleted, all the same. False if
+// it can not be just now.
+bool World::kill_one_of_full_nodes() {
+  const node::NodeId victim = doomed_.front();
+  // Everything is at all its homes: one death is within the promise.
+  if (!is_settled() || decider()->decider()->status().partitions_short > 0) return false;
+  trace_.add("-- node {} dies while all are full", victim);
+  last_kill_[victim] = newest_epoch();
+  killed_.insert(victim);
+  failed_ = {victim};
+  if (followed_ != nullptr) failed_in_epoch_ = std::max(failed_in_epoch_, followed_->epoch.number);
+  network_.node(victim).kill(/*silent=*/false);
+  ++result_.totals.node_kills;
+  // Some look before it is known who has no room.
+  const bool at_once = random_.chance(0.3);
+  if (!at_once && !run_until(kHealLimit, [&] { return is_settled_without(victim); })) {
+    unsettled("a full cluster does not come to rest when a node dies");
+  }
+  if (result_.ok()) audit("with full nodes and a dead one");
+  return true;
+}
+
+void World::delete_everything() {
+  trace_.add("-- delete everything");
+  for (int key = 0; key < scenario_.keys && result_.ok(); ++key) {
+    Operation op = ask(Verb::kDelete, key, *decider());
+    if (op.answer == Answer::kNone)
+      op = ask(Verb::kDelete, key, *decider());  // the map had changed
+    if (op.answer == Answer::kDone || op.answer == Answer::kNotFound) continue;
+    violation(Fault::kRefused, "a full node does not delete: " + to_string(op));
   }
 }
 

@@ -298,6 +298,14 @@ Scenario slow_readers() {
   return s;
 }
 
+// Nodes that die while all are full of records.
+Scenario full_homes() {
+  Scenario s = based_on("full", "full-home");
+  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
+  s.operations = 8;
+  return s;
+}
+
 Scenario plain(std::string name) { return based_on("mixed", std::move(name)); }
 
 }  // namespace
@@ -324,6 +332,7 @@ const std::vector<Rule>& rules() {
       RULE(kSyncOneSource, "rule 3: sync takes the maximum of all sources", sync_sources()),
       RULE(kMarkBeforeStored, "rule 3: synced means that every home has stored",
            based_on("mixed", "mark")),
+      RULE(kFullIsStored, "rule 3: a home that has no room has not stored", full_homes()),
       RULE(kBlindHead, "rule 5: the head compares the expected version", plain("blind-head")),
       RULE(kStoreAnyVersion, "rule 5: a store never lowers a version", plain("store")),
       RULE(kAckBeforeTail, "rule 5: a write is acknowledged after the tail has it", plain("ack")),

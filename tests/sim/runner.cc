@@ -45,12 +45,14 @@ std::string report(const Campaign& campaign) {
                       t.dropped, t.duplicated, t.late, t.events);
   text += fmt::format(
       "streamed {}  uploads cut {}  reads cut {}\n"
-      "degraded reads {}  writes {}  refused for memory {}  keys given up {}  conflicts {}  "
+      "degraded reads {}  writes {}  refused for memory {}  short of room {}  keys given up {}  "
+      "conflicts {}  "
       "re-prepares {}  key syncs {}  partition syncs {}  fences {}"
       "  reclaimed shards {}  records {}\n",
       t.streams, t.cut_uploads, t.cut_reads, t.ops.degraded_reads, t.ops.degraded_writes,
-      t.refused_for_memory, t.lost_keys, t.ops.commit_conflicts, t.ops.reprepares, t.ops.key_syncs,
-      t.ops.partition_syncs, t.ops.fences, t.ops.reclaimed_shards, t.ops.reclaimed_records);
+      t.refused_for_memory, t.short_of_room, t.lost_keys, t.ops.commit_conflicts, t.ops.reprepares,
+      t.ops.key_syncs, t.ops.partition_syncs, t.ops.fences, t.ops.reclaimed_shards,
+      t.ops.reclaimed_records);
   text += fmt::format(
       "lost {}  stale {}  torn {}  parity {}  versions {}  leaks {}  stuck {}  refused {}  "
       "undecided {}  LOST "

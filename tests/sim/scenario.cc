@@ -121,7 +121,7 @@ Scenario pools() {
 Scenario memory() {
   Scenario s;
   s.name = "memory";
-  s.about = "nodes that are full in mid-upload, and are filled in the end";
+  s.about = "nodes that are full in mid-upload, and are filled, and die, in the end";
   s.scheme = "ers:2,1,3";
   s.nodes = 5;
   s.node_memory = {.limit_bytes = 16 << 10, .reserve_bytes = 8 << 10};
@@ -134,6 +134,28 @@ Scenario memory() {
   s.weights = {20, 50, 5, 2, 5, 2, 2, 1, 1, 5, 2, 6};
   s.think_max = milliseconds(100);
   s.node_kills = 1;
+  s.fill_nodes = true;
+  s.share = 0.5;  // slow
+  return s;
+}
+
+// Records, and nothing else, at all the room that there is.
+Scenario full() {
+  Scenario s;
+  s.name = "full";
+  s.about = "nodes that die while no other has room for their records";
+  s.scheme = "rep:2";
+  s.nodes = 4;
+  s.node_memory = {.limit_bytes = 16 << 10, .reserve_bytes = 8 << 10};
+  s.inline_max_bytes = 1024;
+  s.segment_bytes = 300;  // a third of what fills the nodes
+  s.partitions = 16;
+  s.keys = 24;
+  s.clients = 3;
+  s.operations = 30;
+  s.large = 0.7;
+  s.weights = {20, 50, 5, 2, 5, 2, 2, 1, 1, 5, 2};
+  s.think_max = milliseconds(60);
   s.fill_nodes = true;
   s.share = 0.5;  // slow
   return s;
@@ -228,8 +250,9 @@ Scenario streaming() {
 
 const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> kAll{
-      mixed(), inline_records(), single_parity(), membership(),  calm(),        uploads(),  lost(),
-      pools(), memory(),         degraded(),      accept_loss(), transitions(), streaming()};
+      mixed(),    inline_records(), single_parity(), membership(), calm(),
+      uploads(),  lost(),           pools(),         memory(),     full(),
+      degraded(), accept_loss(),    transitions(),   streaming()};
   return kAll;
 }
 

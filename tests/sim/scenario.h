@@ -93,7 +93,8 @@ struct Scenario {
   bool scrub = true;
   // A schedule without the phase in which reclaim is waited for and leaks are looked for.
   bool check_leaks = true;
-  // Fills the nodes when all has healed: nothing is lost, and deletes give the memory back.
+  // Fills the nodes when all has healed: nothing is lost, also if one dies then, and deletes give
+  // the memory back.
   bool fill_nodes = false;
   // The operator accepts the loss when all has healed; from then on all promises count again.
   bool accept_loss = false;

@@ -30,6 +30,7 @@ TEST_CASE("random schedules keep every promise", "[random]") {
     const Totals& totals = campaign.totals;
     CHECK(totals.acknowledged_writes > 5 * totals.schedules);
     if (scenario.fill_nodes) CHECK(totals.refused_for_memory > 5 * totals.schedules);
+    if (scenario.name == "full") CHECK(totals.short_of_room > totals.schedules / 5);
     if (scenario.degraded_writes) CHECK(totals.ops.degraded_writes > totals.schedules);
     if (has_transitions(scenario)) CHECK(totals.transitions > totals.schedules / 4);
     if (scenario.streams.share > 0.5) {

@@ -95,6 +95,7 @@ void Totals::add(const Totals& o) {
   cut_uploads += o.cut_uploads;
   cut_reads += o.cut_reads;
   lost_keys += o.lost_keys;
+  short_of_room += o.short_of_room;
   node_kills += o.node_kills;
   node_stalls += o.node_stalls;
   link_cuts += o.link_cuts;
@@ -250,6 +251,7 @@ void World::shut_down() {
   result_.totals.late = net.late;
   result_.totals.events = events_.events_run();
   result_.totals.schedules = 1;
+  result_.totals.short_of_room = had_too_little_room_;
   if (followed_ != nullptr) result_.totals.epochs = followed_->epoch.number;
 }
 
@@ -319,7 +321,8 @@ void World::count_failures() {
   const ClusterStatus status = source->decider()->status();
   std::set<node::NodeId> suspects;
   bool whole = status.state == "serving" && status.partitions > 0 &&
-               status.partitions_synced == status.partitions;
+               status.partitions_synced == status.partitions && status.partitions_short == 0;
+  had_too_little_room_ |= status.partitions_short > 0;
   for (const NodeStatus& node : status.nodes) {
     if (node.info.state != node::NodeState::kUp && !scenario_.records_only) whole = false;
   }
@@ -401,6 +404,15 @@ bool World::is_settled() {
     const node::MapPtr own = other->map().current();
     return own != nullptr && own->epoch == map->epoch;
   });
+}
+
+// The map has dealt with the death of the node.
+bool World::is_settled_without(node::NodeId id) {
+  SimProxy* proxy = decider();
+  if (proxy == nullptr || proxy->map().current() == nullptr) return false;
+  const ClusterStatus status = proxy->decider()->status();
+  return status.state == "serving" && status.nodes[id].info.state == node::NodeState::kLost &&
+         status.partitions_synced == status.partitions;
 }
 
 // Verdicts.

@@ -38,6 +38,8 @@ struct Totals {
   uint64_t streams = 0;              // operations whose values went part by part
   uint64_t cut_uploads = 0, cut_reads = 0;
   uint64_t lost_keys = 0;  // that the operator was told of, and accepted
+  // Schedules in which partitions had too few homes, as nodes had no room.
+  uint64_t short_of_room = 0;
   uint64_t node_kills = 0, node_stalls = 0, link_cuts = 0, proxy_kills = 0, proxy_pauses = 0;
   // Schedules that ended with LOST partitions after more than m crashes and timeouts together.
   uint64_t beyond_promise = 0;
@@ -69,6 +71,8 @@ class World {
   void work();
   void heal();
   void fill_nodes();
+  bool kill_one_of_full_nodes();
+  void delete_everything();
   void accept_loss();
   void transition_everything();
   void reclaim();
@@ -88,6 +92,7 @@ class World {
   bool is_beyond_promise() const;
   bool may_lack_shards(const std::string& key) const;
   bool is_settled();
+  bool is_settled_without(node::NodeId id);
   std::string why_unsettled();
   void unsettled(const char* what);
   template <class Condition>
@@ -175,6 +180,7 @@ class World {
   std::vector<uint32_t> scheduled_epochs_;       // by proxy: the newest map on its way
   std::vector<uint32_t> heard_epochs_;
   bool accepted_loss_ = false;
+  bool had_too_little_room_ = false;
   bool over_ = false;  // nothing more can be asked of this schedule
   bool leaks_checked_ = false;
   std::string leak_;  // the last one found

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "proxy/async/one_shot.h"
+#include "proxy/ops/room_watch.h"
 #include "tests/sim/world.h"
 
 namespace elastripe::sim {
@@ -11,6 +12,8 @@ inline constexpr Duration kRequestTimeout = std::chrono::seconds(3);
 // How long a client waits whose value goes part by part.
 inline constexpr Duration kStreamLimit = std::chrono::seconds(20);
 inline constexpr Duration kHealLimit = std::chrono::seconds(60);
+// Beyond the longest wait until a node that had no room is tried again.
+inline constexpr Duration kRoomLimit = RoomWatch::kLongestWait + kHealLimit;
 
 // Bytes that tell which operation of the history they come from.
 std::string unique_value(size_t operation, size_t bytes);

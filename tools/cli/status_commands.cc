@@ -48,8 +48,12 @@ void print_status(const Json& status) {
   fmt::print("nodes       {} of {} up, {} suspect, {} lost\n", text(count, "up"),
              text(count, "configured"), text(count, "suspect"), text(count, "lost"));
   const Json& partitions = part(status, "partitions");
-  fmt::print("partitions  {} of {} synced, {} lost\n", text(partitions, "synced"),
-             text(partitions, "total"), text(partitions, "lost"));
+  fmt::print(
+      "partitions  {} of {} synced, {} lost{}\n", text(partitions, "synced"),
+      text(partitions, "total"), text(partitions, "lost"),
+      number(partitions, "short") > 0
+          ? fmt::format(", {} with too few homes: nodes lack room", text(partitions, "short"))
+          : "");
   const Json& memory = part(status, "memory");
   fmt::print("memory      {} of {} used\n", mebibytes(number(memory, "used_bytes")),
              mebibytes(number(memory, "limit_bytes")));

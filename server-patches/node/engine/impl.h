@@ -198,6 +198,5 @@ class Engine::Impl {
 
 // Whether `self` is among the first `count` homes of the partition.
 bool is_home(const Partition& partition, NodeId self, size_t count);
-bool is_source(const Partition& partition, NodeId self);
 
 }  // namespace elastripe::node

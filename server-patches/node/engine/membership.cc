@@ -12,12 +12,6 @@ bool is_home(const Partition& partition, NodeId self, size_t count) {
   return std::find(partition.homes.begin(), end, self) != end;
 }
 
-bool is_source(const Partition& partition, NodeId self) {
-  return std::ranges::any_of(partition.sources, [&](const std::vector<NodeId>& group) {
-    return std::ranges::find(group, self) != group.end();
-  });
-}
-
 std::optional<NodeId> Engine::Impl::find_self(const ClusterMap& map, uint64_t incarnation) const {
   for (const NodeInfo& node : map.nodes) {
     if (node.incarnation == incarnation && node.state == NodeState::kUp) return node.id;

@@ -96,6 +96,11 @@ Urgency urgency_of(Mutation mutation) {
   }
 }
 
+Urgency urgency_of_store(const Record& record, bool moves_in) {
+  if (moves_in) return Urgency::kNewData;
+  return record.is_tombstone() ? Urgency::kMayUseReserve : Urgency::kCommitted;
+}
+
 }  // namespace
 
 Engine::Impl::Found Engine::Impl::find_record(size_t partition, std::string_view item_key) {
@@ -305,6 +310,8 @@ Answer Engine::Impl::record_store(const Context& c) {
   const Found found = find_record(partition, item_key);
   const Knowledge known = knowledge(partition, request->key);
   const uint64_t floor = partitions_[partition].floor;
+  // Sync brings a new home whole partitions: these must leave the reserve to commits.
+  const bool moves_in = request->sync && !is_source(homes, c.self);
   const bool keeps =
       found.visible() && found.version >= version && !mutant(Mutant::kStoreAnyVersion);
   if (!keeps) {
@@ -315,8 +322,8 @@ Answer Engine::Impl::record_store(const Context& c) {
       fenced.payload = OwnedBytes("the version is not above the partition's floor");
       return fenced;
     }
-    const Urgency urgency = record->is_tombstone() ? Urgency::kMayUseReserve : Urgency::kCommitted;
-    if (!link_record(partition, item_key, *record, {}, c.frame.payload, urgency, found)) {
+    if (!link_record(partition, item_key, *record, {}, c.frame.payload,
+                     urgency_of_store(*record, moves_in), found)) {
       return refuse(Status::kNoSpace, "no memory for the record");
     }
     raise(max_version_, version);

@@ -2,6 +2,8 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "coding/scheme.h"
 
 namespace elastripe::node {
@@ -101,6 +103,12 @@ const char* name(NodeState state) {
 }
 
 uint64_t hash_key(std::string_view key) { return XXH3_64bits(key.data(), key.size()); }
+
+bool is_source(const Partition& partition, NodeId id) {
+  return std::ranges::any_of(partition.sources, [&](const std::vector<NodeId>& group) {
+    return std::ranges::find(group, id) != group.end();
+  });
+}
 
 size_t ClusterMap::partition_of(std::string_view key) const {
   return partitions.empty() ? 0 : hash_key(key) % partitions.size();

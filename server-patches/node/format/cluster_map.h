@@ -31,8 +31,8 @@ struct NodeInfo {
 };
 
 struct Partition {
-  // The first M+1 live nodes, in ring order, in distinct domains. A key of a pool with m parities
-  // uses the first m+1: the first is its tail, the last its head.
+  // The first M+1 live nodes with room, in ring order, in distinct domains. A key of a pool with m
+  // parities uses the first m+1: the first is its tail, the last its head.
   std::vector<NodeId> homes;
   // True: every home holds all of it (carried over from the epoch before, or a new cluster).
   bool synced = false;
@@ -42,6 +42,8 @@ struct Partition {
   bool lost = false;
   friend bool operator==(const Partition&, const Partition&) = default;
 };
+
+bool is_source(const Partition& partition, NodeId id);
 
 struct ClusterMap {
   uint64_t cluster_id = 0;

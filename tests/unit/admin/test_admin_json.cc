@@ -17,6 +17,7 @@ ClusterStatus three_nodes() {
   status.partitions = 8;
   status.partitions_synced = 7;
   status.partitions_lost = 1;
+  status.partitions_short = 4;
   const node::NodeState states[] = {node::NodeState::kUp, node::NodeState::kSuspect,
                                     node::NodeState::kLost};
   for (uint16_t id = 0; id < 3; ++id) {
@@ -49,6 +50,7 @@ TEST_CASE("status tells the state, the epoch and the numbers of nodes and partit
   REQUIRE(status["nodes"]["suspect"] == 1);
   REQUIRE(status["nodes"]["lost"] == 1);
   REQUIRE(status["partitions"]["lost"] == 1);
+  REQUIRE(status["partitions"]["short"] == 4);
   // Of the one that is up and the one that is suspect.
   REQUIRE(status["memory"] == json({{"used_bytes", 6}, {"limit_bytes", 200}}));
 }

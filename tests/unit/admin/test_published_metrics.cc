@@ -64,6 +64,7 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   status.partitions = 16;
   status.partitions_synced = 9;
   status.partitions_lost = 2;
+  status.partitions_short = 3;
   metrics.refresh(status);
   CHECK(registry.value("elastripe_epoch") == 7);
   CHECK(registry.value("elastripe_node_up", {{"node", "n0"}}) == 1);
@@ -75,6 +76,7 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   CHECK(registry.value("elastripe_partitions", {{"state", "synced"}}) == 9);
   CHECK(registry.value("elastripe_partitions", {{"state", "unsynced"}}) == 5);
   CHECK(registry.value("elastripe_partitions", {{"state", "lost"}}) == 2);
+  CHECK(registry.value("elastripe_partitions_short") == 3);
 }
 
 }  // namespace

@@ -415,3 +415,115 @@ TEST_CASE("a starting decider builds upon the map that may be in use") {
     CHECK(!choose_base(c.request.reports, maps));
   }
 }
+
+TEST_CASE("a node that lacks room is no home of what it would have to be synced for") {
+  Cluster c(5, 1, 64);
+  const ClusterMap before = c.map;
+  c.kill(3);
+  c.step();
+  const ClusterMap first = c.map;
+  // Whoever took the most of the dead node's partitions refuses.
+  c.request.reports[1].room = Room::kForOwn;
+  CHECK(!needs_map(c.map, c.settings, c.request));
+  CHECK(needs_homes(c.map, c.ring, c.request));
+  c.step();
+  CHECK(!needs_homes(c.map, c.ring, c.request));
+  size_t replaced = 0;
+  for (size_t p = 0; p < first.partitions.size(); ++p) {
+    const Homes& old = before.partitions[p].homes;
+    const auto& partition = c.map.partitions[p];
+    CHECK(partition.homes.size() == 2);
+    const bool had_it = std::ranges::find(old, 1) != old.end();
+    const bool has_it = std::ranges::find(partition.homes, 1) != partition.homes.end();
+    CHECK(has_it == had_it);
+    if (partition.homes == first.partitions[p].homes) continue;
+    ++replaced;
+    CHECK(partition.sources == Groups{without(old, 3)});
+  }
+  CHECK(replaced > 0);
+}
+
+TEST_CASE(
+    "where nobody has room a partition has the homes that have it, and more when there is room") {
+  Cluster c(5, 2, 64);
+  const ClusterMap before = c.map;
+  c.kill(3);
+  c.step();
+  for (auto& report : c.request.reports) report.room = Room::kForOwn;
+  REQUIRE(needs_homes(c.map, c.ring, c.request));
+  c.step();
+  for (size_t p = 0; p < before.partitions.size(); ++p) {
+    CHECK(without(c.map.partitions[p].homes, 3) == without(before.partitions[p].homes, 3));
+  }
+  CHECK(!needs_homes(c.map, c.ring, c.request));
+  c.sync_all();
+  CHECK(!needs_homes(c.map, c.ring, c.request));
+
+  c.request.reports[0].room = Room::kForMore;
+  REQUIRE(needs_homes(c.map, c.ring, c.request));
+  c.step();
+  for (size_t p = 0; p < before.partitions.size(); ++p) {
+    const Homes& homes = c.map.partitions[p].homes;
+    const bool is_home = std::ranges::find(homes, 0) != homes.end();
+    CHECK((homes.size() == 3 || is_home));
+    CHECK(c.map.partitions[p].lost == false);
+  }
+  // Synced or not, this is all that there is to have.
+  CHECK(!needs_homes(c.map, c.ring, c.request));
+  c.sync_all();
+  CHECK(!needs_homes(c.map, c.ring, c.request));
+}
+
+TEST_CASE("with too few nodes for M+1 homes it is not room that is missing") {
+  Cluster c(3, 2);
+  c.kill(1);
+  c.step();
+  CHECK(!needs_homes(c.map, c.ring, c.request));
+}
+
+TEST_CASE("a partition that is moved by a returning node goes back if that has no room") {
+  Cluster c(4, 1, 64);
+  const ClusterMap before = c.map;
+  c.kill(2);
+  c.step();
+  c.sync_all();
+  c.restart(2);
+  c.step();
+  const ClusterMap moved = c.map;
+  c.request.reports[2].room = Room::kForOwn;
+  REQUIRE(needs_homes(c.map, c.ring, c.request));
+  c.step();
+  for (size_t p = 0; p < before.partitions.size(); ++p) {
+    const auto& partition = c.map.partitions[p];
+    CHECK(partition.homes.size() == 2);
+    CHECK(without(partition.homes, 2).size() == 2);
+    // Those that had it before, and what was written since on the homes of that time.
+    if (!moved.partitions[p].synced) CHECK(!partition.sources.empty());
+  }
+}
+
+TEST_CASE("where nobody has everything and nobody has room, who has something is home") {
+  Cluster c(4, 1);
+  node::Partition& partition = c.map.partitions[0];
+  partition.synced = false;
+  partition.homes = {0, 1};
+  partition.sources = {{2}, {3}};
+  node::seal(c.map);
+  c.install();
+  for (auto& report : c.request.reports) report.room = Room::kForOwn;
+  c.kill(0);
+  c.step();
+  CHECK(c.map.partitions[0].homes.size() == 2);
+  CHECK(sorted(c.map.partitions[0].sources) == Groups{{1}, {2}, {3}});
+}
+
+TEST_CASE("a LOST partition has homes, whether they have room or not") {
+  Cluster c(4, 1);
+  const Homes homes = c.map.partitions[0].homes;
+  for (const NodeId home : homes) c.kill(home);
+  for (auto& report : c.request.reports) report.room = Room::kForOwn;
+  c.step();
+  CHECK(c.map.partitions[0].lost);
+  CHECK(c.map.partitions[0].homes.size() == 2);
+  CHECK(!needs_homes(c.map, c.ring, c.request));
+}

@@ -1,8 +1,9 @@
 // Random histories of a cluster against the rules that make maps: nodes crash, restart, fall silent
-// and return; maps are installed on some nodes, or all; deciders are replaced; keys are written and
-// partitions synced, completely or half-way. A model of what each node holds tells whether an
-// acknowledged record was forgotten.
+// and return; they lack room and have it again; maps are installed on some nodes, or all; deciders
+// are replaced; keys are written and partitions synced, completely or half-way. A model of what
+// each node holds tells whether an acknowledged record was forgotten.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <map>
@@ -64,7 +65,7 @@ struct Process {
 class History {
  public:
   History(uint64_t seed, size_t nodes, uint8_t max_parities)
-      : random_(seed), silent_(nodes), ring_(names(nodes), kPartitions) {
+      : random_(seed), silent_(nodes), rooms_(nodes), ring_(names(nodes), kPartitions) {
     settings_.partitions = kPartitions;
     settings_.max_parities = max_parities;
     for (const std::string& name : names(nodes)) {
@@ -78,7 +79,7 @@ class History {
   }
 
   void step() {
-    switch (below(14)) {
+    switch (below(15)) {
       case 0:
         if (below(3) == 0) crash(pick());
         break;
@@ -105,8 +106,11 @@ class History {
         if (below(4) == 0) take_over();
         break;
       case 9:
+        change_room(pick());
+        break;
       case 10:
       case 11:
+      case 12:
         write(below(kPartitions), static_cast<int>(below(kKeysPerPartition)));
         break;
       default:
@@ -122,6 +126,7 @@ class History {
   size_t acknowledged() const { return writes_; }
   size_t losses() const { return losses_; }
   size_t maps() const { return maps_; }
+  size_t moves() const { return moves_; }
 
  private:
   static std::vector<std::string> names(size_t count) {
@@ -141,6 +146,11 @@ class History {
     processes_[id] = nullptr;
     ++failures_;
   }
+  void change_room(NodeId id) {
+    rooms_[id] = std::array{Room::kForMore, Room::kForOwn, Room::kForOwn, Room::kNone}[below(4)];
+    // Not to have room for what it has missed costs a node its records, as a crash does.
+    failures_ += rooms_[id] == Room::kNone;
+  }
   bool reachable(NodeId id) const { return processes_[id] && !silent_[id]; }
   // The process that the map names as up.
   bool is_member(const ClusterMap& map, NodeId id) const {
@@ -153,6 +163,7 @@ class History {
     request.decider = decider_;
     for (NodeId id = 0; id < processes_.size(); ++id) {
       NodeReport report;
+      report.room = rooms_[id];
       report.verdict = silent_[id]      ? Verdict::kSilent
                        : processes_[id] ? Verdict::kAnswers
                                         : Verdict::kRefuses;
@@ -185,8 +196,13 @@ class History {
 
   void make_map() {
     const MapRequest known = request();
-    if (!has_quorum(known) || !needs_map(*last_, settings_, known)) return;
+    if (!has_quorum(known)) return;
+    if (needs_map(*last_, settings_, known)) return adopt(*last_, known);
+    if (!needs_homes(*last_, ring_, known)) return;
+    const auto before = last_;
     adopt(*last_, known);
+    CHECK(last_ != before);
+    ++moves_;
   }
   // A new decider knows only what the nodes tell.
   void take_over() {
@@ -221,6 +237,8 @@ class History {
       }
       for (int key = 0; key < kKeysPerPartition; ++key) acknowledged_.erase({p, key});
     }
+    for (const Partition& partition : next->partitions) CHECK(!partition.homes.empty());
+    CHECK(!needs_homes(*next, ring_, known));  // it is what the reports ask for
     last_ = std::make_shared<const ClusterMap>(std::move(*next));
     served_ = nullptr;
     ++maps_;
@@ -327,7 +345,7 @@ class History {
         if (!is_member(*served_, id) || !processes_[id]->held[p].synced) return;
       }
     }
-    failures_ = 0;
+    failures_ = static_cast<size_t>(std::ranges::count(rooms_, Room::kNone));
   }
 
   // What a node will hold of the partition once it has the newest map.
@@ -364,6 +382,7 @@ class History {
   std::mt19937_64 random_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<bool> silent_;
+  std::vector<Room> rooms_;
   MembershipSettings settings_;
   Ring ring_;
   MapPtr last_;
@@ -377,6 +396,7 @@ class History {
   size_t writes_ = 0;
   size_t losses_ = 0;
   size_t maps_ = 0;
+  size_t moves_ = 0;  // maps that only change homes
 };
 
 uint64_t first_seed() {
@@ -387,7 +407,7 @@ uint64_t first_seed() {
 }  // namespace
 
 TEST_CASE("no acknowledged record is forgotten, and M failures between syncs lose nothing") {
-  size_t writes = 0, losses = 0, maps = 0;
+  size_t writes = 0, losses = 0, maps = 0, moves = 0;
   const uint64_t first = first_seed();
   for (uint64_t seed = first; seed < first + 300; ++seed) {
     const auto max_parities = static_cast<uint8_t>(1 + seed % 2);
@@ -397,9 +417,11 @@ TEST_CASE("no acknowledged record is forgotten, and M failures between syncs los
     writes += history.acknowledged();
     losses += history.losses();
     maps += history.maps();
+    moves += history.moves();
   }
   // The histories reach what they are about.
   CHECK(writes > 1000);
   CHECK(losses > 10);
   CHECK(maps > 1000);
+  CHECK(moves > 100);
 }

@@ -352,6 +352,35 @@ TEST_CASE("without memory a commit is refused and what is stored is intact") {
   }
 }
 
+TEST_CASE(
+    "what sync brings a new home leaves the reserve to commits and to what a source has missed") {
+  const size_t cost = ArenaStore::cost(4, 8 + 2000);
+  TestNode node({1, 2, 0}, {.limit_bytes = 6 * cost, .reserve_bytes = 4 * cost, .buckets = 16});
+  const auto unsynced = [&](uint32_t number, std::vector<NodeId> sources) {
+    ClusterMap next = make_map(number, {1, 2, 0});
+    for (Partition& partition : next.partitions) {
+      partition.synced = false;
+      partition.sources = {sources};
+    }
+    node.install(std::move(next));
+    node.grant();
+  };
+  const std::string value(1500, 'v');
+  const auto sync = [&](const std::string& key) {
+    return status(node.store_record(key, make_record(10, value), /*sync=*/true));
+  };
+  unsynced(2, {1, 2});
+  REQUIRE(sync("one") == "OK");
+  REQUIRE(sync("two") == "OK");
+  REQUIRE(sync("six") == "NO_SPACE");
+  REQUIRE(sync("two") == "OK");  // it has that
+  REQUIRE(status(node.store_record("six", make_record(10, value))) == "OK");
+  SECTION("a source may use it") {
+    unsynced(3, {0, 1});
+    REQUIRE(sync("ten") == "OK");
+  }
+}
+
 TEST_CASE("a tombstone fits in place of the smallest record when all memory is gone") {
   TestNode node({1, 2, 0}, {.limit_bytes = 20'000, .reserve_bytes = 0, .buckets = 16});
   int stored = 0;

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include "proxy/ops/commit.h"
+#include "proxy/ops/outcome.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 using namespace elastripe;
@@ -263,4 +265,107 @@ TEST_CASE("a proxy that takes over gives a silent node up only when the operator
   CHECK(given_up->lost > 0);
   REQUIRE(cluster.run_until([&] { return second.decider()->status().state == "serving"; }, 20s));
   CHECK(second.decider()->status().partitions_lost == given_up->lost);
+}
+
+namespace {
+
+// Small nodes, and records that fill them.
+struct FullCluster : ClusterFixture {
+  FullCluster()
+      : ClusterFixture(5, "rs:2,1", 1, {.limit_bytes = 256 << 10, .reserve_bytes = 48 << 10}) {
+    decider = &add_decider();
+    REQUIRE(run_until([&] { return serves_whole(*decider); }));
+  }
+
+  bool set(const std::string& key, size_t bytes) {
+    Commit set;
+    set.key = key;
+    set.content.kind = node::RecordKind::kInline;
+    set.content.value = std::string(bytes, 'v');
+    set.content.size = bytes;
+    const auto result = run(commit_record(decider->ops(), set, deadline()));
+    return result.has_value() && result->status == CommitStatus::kCommitted;
+  }
+  bool remove(const std::string& key) {
+    const auto removed = run(remove_object(decider->ops(), key, deadline()));
+    return removed.has_value() && *removed;
+  }
+  // Of all keys that would be, those which every home had room for.
+  std::vector<std::string> fill() {
+    std::vector<std::string> keys;
+    for (int i = 0; i < 400; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      if (set(key, 6000)) keys.push_back(key);
+    }
+    return keys;
+  }
+  uint32_t partitions_short() { return decider->decider()->status().partitions_short; }
+  // What a death leads to has happened.
+  bool is_settled_without(size_t id) {
+    return state_of(*decider, id) == NodeState::kLost && serves_whole(*decider);
+  }
+
+  sim::SimProxy* decider = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("when a node dies and all others are full, every key can be read and deleted") {
+  FullCluster cluster;
+  sim::SimProxy& proxy = *cluster.decider;
+  const auto keys = cluster.fill();
+  REQUIRE(keys.size() > 50);
+  cluster.node(1).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return state_of(proxy, 1) == NodeState::kLost; }, 2s));
+  // Whoever asks before it is known who has no room waits until it is.
+  for (const std::string& key : keys) REQUIRE(cluster.get(proxy, key) == std::string(6000, 'v'));
+  REQUIRE(cluster.run_until([&] { return cluster.is_settled_without(1); }, 10s));
+  CHECK(cluster.partitions_short() > 0);
+  CHECK(proxy.decider()->status().partitions_lost == 0);
+  const auto status = proxy.decider()->status();
+  CHECK(std::ranges::count(status.nodes, false, &NodeStatus::has_room) > 0);
+
+  // Trials of nodes with a little room change nothing.
+  cluster.run_for(2min);
+  CHECK(cluster.partitions_short() > 0);
+  CHECK(!cluster.set("new", 6000));
+  for (const std::string& key : keys) REQUIRE(cluster.get(proxy, key) == std::string(6000, 'v'));
+  for (const std::string& key : keys) REQUIRE(cluster.remove(key));
+  for (const std::string& key : keys) CHECK(cluster.get(proxy, key) == "<miss>");
+
+  // The room that deletes have made is found, and the partitions get their homes.
+  REQUIRE(cluster.run_until([&] { return cluster.partitions_short() == 0; }, 2min));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  for (const auto& partition : proxy.map().current()->partitions) {
+    CHECK(partition.homes.size() == 2);
+  }
+  CHECK(cluster.set("new", 6000));
+}
+
+TEST_CASE("a node that returns empty is a home of what the full ones had no room for") {
+  FullCluster cluster;
+  sim::SimProxy& proxy = *cluster.decider;
+  const auto keys = cluster.fill();
+  cluster.node(1).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return cluster.is_settled_without(1); }, 10s));
+  REQUIRE(cluster.partitions_short() > 0);
+  cluster.node(1).start();
+  REQUIRE(cluster.run_until([&] { return state_of(proxy, 1) == NodeState::kUp; }, 5s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  CHECK(cluster.partitions_short() == 0);
+  for (const std::string& key : keys) CHECK(cluster.get(proxy, key) == std::string(6000, 'v'));
+}
+
+TEST_CASE("a proxy that takes over a full cluster learns who has no room") {
+  FullCluster cluster;
+  const auto keys = cluster.fill();
+  cluster.node(1).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return cluster.is_settled_without(1); }, 10s));
+  cluster.decider->kill();
+  cluster.decider = &cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.is_settled_without(1); }, 20s));
+  CHECK(cluster.partitions_short() > 0);
+  for (const std::string& key : keys) {
+    CHECK(cluster.get(*cluster.decider, key) == std::string(6000, 'v'));
+  }
 }

@@ -131,7 +131,8 @@ TEST_CASE(
   REQUIRE(cluster.get(proxy, "weak:k") == "value");
 }
 
-TEST_CASE("without enough homes no command is acknowledged that a crash could undo") {
+TEST_CASE(
+    "without enough homes no command is acknowledged that a crash could undo, and deletes are") {
   ClusterFixture cluster(4, "rs:2,2");
   sim::SimProxy& proxy = cluster.add_decider();
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
@@ -147,8 +148,20 @@ TEST_CASE("without enough homes no command is acknowledged that a crash could un
   REQUIRE_FALSE(changed.has_value());
   REQUIRE(changed.error().code == ErrorCode::kTooFewNodes);
   const auto removed = cluster.run(remove_object(proxy.ops(), "n", cluster.deadline()));
-  REQUIRE_FALSE(removed.has_value());
-  REQUIRE(cluster.get(proxy, "n") == "1");
+  REQUIRE(removed.has_value());
+  REQUIRE(*removed);
+  REQUIRE(cluster.get(proxy, "n") == "<miss>");
+
+  // Node 0 has the value still: it does not count, whatever dies now.
+  cluster.node(2).kill(/*silent=*/false);
+  cluster.node(3).kill(/*silent=*/false);
+  for (const size_t id : {1u, 2u, 3u}) cluster.node(id).start();
+  cluster.node(0).resume();
+  REQUIRE(cluster.run_until([&] {
+    const MapPtr next = proxy.map().current();
+    return next != nullptr && next->is_up(0) && next->is_up(1) && next->is_up(2) && next->is_up(3);
+  }));
+  REQUIRE(cluster.get(proxy, "n").starts_with("lost"));
 }
 
 TEST_CASE("a stalled node is read around, and what was written meanwhile is not forgotten by it") {
