@@ -171,6 +171,7 @@ Scenario orphans_of_missing() {
 // Machines that fall silent, more than a map may exclude, and come back with all they had.
 Scenario silences() {
   Scenario s = based_on("m1", "last-copy");
+  s.upload_idle = milliseconds(1500);  // with rarer reclaim, clients meet more of what is LOST
   s.node_stalls = 8;
   s.node_kills = 2;
   s.link_cuts = 4;
