@@ -63,6 +63,12 @@ def test_large_objects_of_every_server_and_scheme(tmp_path):
         check_turns(case["put"])
         check_turns(case["get"])
     assert charts == ["large-get", "large-put"]
+    if "system_calls" in results:  # strace can
+        assert {(row["request"], row["server"]) for row in results["system_calls"]} == {
+            (request, server) for request in ("PUT", "GET") for server in servers}
+        assert all(row["front_calls_per_operation"] > 0 for row in results["system_calls"])
+    else:
+        assert any(note.startswith("Without system calls") for note in results["notes"])
     assert "1 MiB PUT, p50: ers:4,1,5 / rep:2" in [goal["ratio"] for goal in results["goals"]]
     assert "5 MiB, one request at a time" in text
 

@@ -11,6 +11,7 @@
 #include "tools/bench/processor_time.h"
 #include "tools/bench/redis_client.h"
 #include "tools/bench/report.h"
+#include "tools/bench/request_calls.h"
 #include "tools/bench/statistics.h"
 #include "tools/bench/turns.h"
 #include "tools/bench/units.h"
@@ -138,8 +139,52 @@ class LargeBench {
         .least = arguments_.quick ? 2 : 10};
     if (auto done = measure_turns(cases, settings); !done) return done;
     add_table(bytes, cases);
-    if (bytes == kMiB) add_goals(cases);
+    if (bytes == kMiB) {
+      add_goals(cases);
+      if (auto done = add_calls(bytes, cases); !done) return done;
+    }
     measured_.emplace_back(bytes, std::move(cases));
+    return {};
+  }
+
+  // What one request makes the servers ask of the kernel.
+  Result<> add_calls(size_t bytes, const std::vector<TurnCase>& cases) {
+    Table table{
+        .text = fmt::format("System calls per request of {}, counted by strace, which slows "
+                            "the servers down.",
+                            size_text(bytes)),
+        .header = {"request", "server"},
+        .rows = {}};
+    std::ranges::copy(kCallsHeader, std::back_inserter(table.header));
+    Json rows = Json::array();
+    std::string got;
+    for (const bool put : {true, false}) {
+      for (const TurnCase& c : cases) {
+        if (was_interrupted()) return cli::fail("interrupted");
+        const uint64_t requests = arguments_.quick ? 2 : 50;
+        auto calls = count_calls(*c.target, [&]() -> Result<uint64_t> {
+          for (uint64_t i = 0; i < requests; ++i) {
+            const std::string& key = c.keys[i % c.keys.size()];
+            auto done = put ? c.client->put(key, turn_value(bytes, i)) : c.client->get(key, got);
+            if (!done) return std::unexpected(done.error());
+          }
+          return requests;
+        });
+        if (!calls) {
+          report_.notes.push_back("Without system calls: " + calls.error() + ".");
+          return {};
+        }
+        std::vector<std::string> cells{put ? "PUT" : "GET", c.name};
+        std::ranges::move(call_cells(*calls), std::back_inserter(cells));
+        table.rows.push_back(std::move(cells));
+        Json json = json_of(*calls);
+        json.update(
+            {{"object_bytes", bytes}, {"request", put ? "PUT" : "GET"}, {"server", c.name}});
+        rows.push_back(std::move(json));
+      }
+    }
+    report_.tables.push_back(std::move(table));
+    report_.json["system_calls"] = std::move(rows);
     return {};
   }
 

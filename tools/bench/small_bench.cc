@@ -9,9 +9,9 @@
 #include "tools/bench/interrupt.h"
 #include "tools/bench/load_rounds.h"
 #include "tools/bench/report.h"
+#include "tools/bench/request_calls.h"
 #include "tools/bench/socket.h"
 #include "tools/bench/statistics.h"
-#include "tools/bench/system_calls.h"
 #include "tools/bench/units.h"
 
 namespace elastripe::bench {
@@ -29,7 +29,7 @@ struct Arguments {
   std::vector<int> threads{1, 2};
   std::vector<int> copies{2, 3};
   std::string size = "1KiB";
-  int nodes = 7;
+  int nodes = 3;  // as many as three copies need
   int records = 10'000;
   int rounds = 9;
   int round_ms = 700;
@@ -53,31 +53,8 @@ struct Group {
 struct CallRow {
   std::string target;
   Group group;
-  uint64_t operations = 0;
-  std::map<std::string, uint64_t> front;
-  std::map<std::string, uint64_t> back;
+  RequestCalls calls;
 };
-
-double per_operation(const std::map<std::string, uint64_t>& calls, uint64_t operations) {
-  uint64_t sum = 0;
-  for (const auto& [name, count] : calls) sum += count;
-  return static_cast<double>(sum) / static_cast<double>(std::max<uint64_t>(operations, 1));
-}
-
-// The most frequent ones: "sendmsg 0.51, recvfrom 0.50".
-std::string calls_text(const std::map<std::string, uint64_t>& calls, uint64_t operations) {
-  std::vector<std::pair<uint64_t, std::string>> sorted;
-  sorted.reserve(calls.size());
-  for (const auto& [name, count] : calls) sorted.emplace_back(count, name);
-  std::ranges::sort(sorted, std::greater<>());
-  std::string text;
-  for (size_t i = 0; i < std::min<size_t>(sorted.size(), 4); ++i) {
-    const double share = static_cast<double>(sorted[i].first) / static_cast<double>(operations);
-    if (share < 0.01) break;
-    text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", sorted[i].second, share);
-  }
-  return text;
-}
 
 class SmallBench {
  public:
@@ -172,39 +149,20 @@ class SmallBench {
       if (groups_[g].threads != groups_.front().threads) continue;
       for (const LoadCase& c : cases_[g]) {
         if (was_interrupted()) return cli::fail("interrupted");
-        auto row = count_system_calls(groups_[g], c);
-        if (!row) {
-          report_.notes.push_back("Without system calls: " + row.error() + ".");
+        LoadCase counted = c;
+        counted.sum = {};
+        auto calls = count_calls(*c.target, [&]() -> Result<uint64_t> {
+          if (auto done = measure_round(counted); !done) return std::unexpected(done.error());
+          return counted.sum.operations;
+        });
+        if (!calls) {
+          report_.notes.push_back("Without system calls: " + calls.error() + ".");
           return {};
         }
-        calls_.push_back(std::move(*row));
+        calls_.push_back({c.target->name, groups_[g], std::move(*calls)});
       }
     }
     return {};
-  }
-
-  Result<CallRow> count_system_calls(const Group& group, LoadCase c) const {
-    CallRow row{.target = c.target->name, .group = group, .front = {}, .back = {}};
-    auto front = SystemCallCount::start(c.target->front);
-    if (!front) return std::unexpected(front.error());
-    std::optional<SystemCallCount> back;
-    if (!c.target->back.empty()) {
-      auto started = SystemCallCount::start(c.target->back);
-      if (!started) return std::unexpected(started.error());
-      back.emplace(std::move(*started));
-    }
-    c.sum = {};
-    if (auto done = measure_round(c); !done) return std::unexpected(done.error());
-    row.operations = c.sum.operations;
-    auto calls = front->stop();
-    if (!calls) return std::unexpected(calls.error());
-    row.front = std::move(*calls);
-    if (back) {
-      calls = back->stop();
-      if (!calls) return std::unexpected(calls.error());
-      row.back = std::move(*calls);
-    }
-    return row;
   }
 
   Report report() {
@@ -287,23 +245,18 @@ class SmallBench {
   void report_calls() {
     Table table{
         .text = "System calls per request, counted by strace, which slows the servers down.",
-        .header = {"request", "depth", "server", "calls", "", "nodes' calls", ""},
+        .header = {"request", "depth", "server"},
         .rows = {}};
+    std::ranges::copy(kCallsHeader, std::back_inserter(table.header));
     Json rows = Json::array();
     for (const CallRow& row : calls_) {
-      const double front = per_operation(row.front, row.operations);
-      const double back = per_operation(row.back, row.operations);
-      table.rows.push_back({row.group.verb(), std::to_string(row.group.depth), row.target,
-                            fmt::format("{:.2f}", front), calls_text(row.front, row.operations),
-                            fmt::format("{:.2f}", back), calls_text(row.back, row.operations)});
-      rows.push_back({{"request", row.group.verb()},
-                      {"depth", row.group.depth},
-                      {"server", row.target},
-                      {"operations", row.operations},
-                      {"front_calls", row.front},
-                      {"back_calls", row.back},
-                      {"front_calls_per_operation", front},
-                      {"back_calls_per_operation", back}});
+      std::vector<std::string> cells{row.group.verb(), std::to_string(row.group.depth), row.target};
+      std::ranges::move(call_cells(row.calls), std::back_inserter(cells));
+      table.rows.push_back(std::move(cells));
+      Json json = json_of(row.calls);
+      json.update(
+          {{"request", row.group.verb()}, {"depth", row.group.depth}, {"server", row.target}});
+      rows.push_back(std::move(json));
     }
     report_.tables.push_back(std::move(table));
     report_.json["system_calls"] = std::move(rows);
