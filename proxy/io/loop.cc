@@ -25,7 +25,6 @@ Loop::Loop() {
   event_config* config = event_config_new();
   CHECK(config != nullptr);
   event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-  event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
   base_ = event_base_new_with_config(config);
   event_config_free(config);
   CHECK(base_ != nullptr, "no event base");
