@@ -137,8 +137,7 @@ Task<Result<void>> write_data_shards(OpsContext& ops, MapPtr map, StagedPtr stag
 
 Task<bool> next_turn(OpsContext& ops) { return ops.clock.sleep_until(ops.clock.now()); }
 
-// Computes checksum and parities once, in slices: the data shards that were queued before leave
-// meanwhile.
+// Computes the parities once, in slices: the data shards that were queued before leave meanwhile.
 Task<Result<void>> encode_segment(OpsContext& ops, StagedPtr staged, size_t segment_index,
                                   coding::SegmentGeometry geometry) {
   StagedSegment& segment = staged->segments[segment_index];
@@ -159,21 +158,39 @@ Task<Result<void>> encode_segment(OpsContext& ops, StagedPtr staged, size_t segm
     if (!co_await next_turn(ops)) co_return fail(ErrorCode::kCancelled, "shutting down");
   }
   segment.parities = std::move(parities);
+  co_return Result<void>{};
+}
+
+// While the parities that were queued before leave: only the commit needs it.
+Task<Result<void>> find_checksum(OpsContext& ops, StagedPtr staged, size_t segment_index) {
+  if (!co_await next_turn(ops)) co_return fail(ErrorCode::kCancelled, "shutting down");
+  StagedSegment& segment = staged->segments[segment_index];
   segment.segment.crc32c = crc32c(segment.data.bytes());
   co_return Result<void>{};
 }
 
-Task<Result<void>> encode_and_write_parities(OpsContext& ops, MapPtr map, StagedPtr staged,
-                                             size_t segment_index, coding::SegmentGeometry geometry,
-                                             TimePoint deadline) {
-  auto encoded = co_await encode_segment(ops, staged, segment_index, geometry);
-  if (!encoded) co_return encoded;
+Task<Result<void>> write_parities(OpsContext& ops, MapPtr map, StagedPtr staged,
+                                  size_t segment_index, coding::SegmentGeometry geometry,
+                                  TimePoint deadline) {
   std::vector<Task<Result<void>>> writes;
   for (size_t i = staged->scheme.k_prime; i < static_cast<size_t>(staged->scheme.shards()); ++i) {
     writes.push_back(write_shard(ops, map, staged, segment_index, geometry, i, deadline));
   }
   const auto results = co_await when_all(std::move(writes));
   co_return first_error(results);
+}
+
+Task<Result<void>> encode_and_write_parities(OpsContext& ops, MapPtr map, StagedPtr staged,
+                                             size_t segment_index, coding::SegmentGeometry geometry,
+                                             TimePoint deadline) {
+  const bool is_first = staged->segments[segment_index].parities.empty();
+  auto encoded = co_await encode_segment(ops, staged, segment_index, geometry);
+  if (!encoded) co_return encoded;
+  auto writing = write_parities(ops, map, staged, segment_index, geometry, deadline);
+  if (!is_first) co_return co_await std::move(writing);
+  auto [written, summed] =
+      co_await when_both(std::move(writing), find_checksum(ops, staged, segment_index));
+  co_return first_error({written, summed});
 }
 
 Task<Result<void>> write_segment(OpsContext& ops, MapPtr map, StagedPtr staged,
