@@ -15,8 +15,8 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual TimePoint now() const = 0;  // monotonic
-  // A time of this turn of the loop, not after now(), without looking at a clock again: for
-  // measurements and for limits that a turn can not matter to.
+  // A time of this turn of the loop, not after now(), without looking at a clock again. For
+  // measurements, and for limits so long that one turn makes no difference; not for leases.
   virtual TimePoint turn_time() const { return now(); }
   virtual uint64_t unix_ms() const = 0;  // for expiry only
   // True when the time has come, false if the wait was cancelled (shutdown).

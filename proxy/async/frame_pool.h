@@ -6,18 +6,9 @@
 #include <cstddef>
 #include <new>
 
-namespace elastripe {
+#include "proxy/base/reuse.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ELASTRIPE_POOLED_FRAMES 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ELASTRIPE_POOLED_FRAMES 0  // they are to see every use of a frame that is gone
-#endif
-#endif
-#ifndef ELASTRIPE_POOLED_FRAMES
-#define ELASTRIPE_POOLED_FRAMES 1
-#endif
+namespace elastripe {
 
 // One a thread: a frame is destroyed on the thread that made it, as tasks never change it.
 class FramePool {
@@ -45,19 +36,23 @@ class FramePool {
   static void release(void* memory, size_t bytes) {
     FramePool& pool = of_thread();
     const size_t index = class_of(bytes);
-    if (index >= kClasses || pool.kept_[index] == kKeptOfClass) return ::operator delete(memory);
+    if (index >= kClasses || pool.kept_[index] >= kept_frames(index)) {
+      return ::operator delete(memory);
+    }
     pool.free_[index] = new (memory) Free{pool.free_[index]};
     ++pool.kept_[index];
   }
 
  private:
   static constexpr size_t kGrain = 64;
-  static constexpr size_t kClasses = 32;        // frames of up to 2 KiB
-  static constexpr size_t kKeptOfClass = 1024;  // a burst gives its memory back
+  static constexpr size_t kClasses = 32;  // frames of up to 2 KiB
+  // Of a class: what about a thousand requests use. A greater burst gives its memory back.
+  static constexpr size_t kKeptBytes = 512 << 10;
   struct Free {
     Free* next;
   };
 
+  static size_t kept_frames(size_t index) { return kKeptBytes / kGrain / (index + 1); }
   static size_t class_of(size_t bytes) { return (bytes - 1) / kGrain; }
   static FramePool& of_thread() {
     static thread_local FramePool pool;
@@ -70,10 +65,12 @@ class FramePool {
 
 // Base of promises: their frames come from the pool.
 struct PooledFrame {
-#if ELASTRIPE_POOLED_FRAMES
-  static void* operator new(size_t bytes) { return FramePool::allocate(bytes); }
-  static void operator delete(void* memory, size_t bytes) { FramePool::release(memory, bytes); }
-#endif
+  static void* operator new(size_t bytes) {
+    return kReusesMemory ? FramePool::allocate(bytes) : ::operator new(bytes);
+  }
+  static void operator delete(void* memory, size_t bytes) {
+    kReusesMemory ? FramePool::release(memory, bytes) : ::operator delete(memory);
+  }
 };
 
 }  // namespace elastripe

@@ -12,11 +12,12 @@
 #include "proxy/async/waiters.h"
 #include "proxy/base/check.h"
 #include "proxy/base/hash.h"
+#include "proxy/base/reuse.h"
 
 namespace elastripe {
 
-// By the hash of the key: two keys that share one would only wait for each other, so a flow holds
-// one lock at most.
+// By the hash of the key. A flow must hold one lock at most: two keys may share a hash, and the
+// second lock would then wait for the first.
 class KeyLocks {
  public:
   KeyLocks() = default;
@@ -25,7 +26,7 @@ class KeyLocks {
   KeyLocks& operator=(const KeyLocks&) = delete;
 
   // Released when destroyed.
-  class Guard {
+  class [[nodiscard]] Guard {
    public:
     Guard() = default;
     Guard(KeyLocks* owner, uint64_t hash) : owner_(owner), hash_(hash) {}
@@ -47,7 +48,7 @@ class KeyLocks {
 
   // co_await gives the Guard.
   auto lock(std::string_view key) {
-    struct Wait {
+    struct [[nodiscard]] Wait {
       KeyLocks& locks;
       uint64_t hash;
       Waiter waiter{};
@@ -70,7 +71,7 @@ class KeyLocks {
     bool is_serving = false;
   };
   using Queues = std::unordered_map<uint64_t, Queue>;
-  static constexpr size_t kSpareQueues = 1024;
+  static constexpr size_t kSpareQueues = kReusesMemory ? 1024 : 0;
 
   bool take_now(uint64_t hash) {
     if (const auto found = queues_.find(hash); found != queues_.end()) {

@@ -22,7 +22,7 @@ class Semaphore {
   Semaphore& operator=(const Semaphore&) = delete;
 
   // Holds its share until destroyed or released.
-  class Permit {
+  class [[nodiscard]] Permit {
    public:
     Permit() = default;
     Permit(Semaphore* owner, uint64_t weight) : owner_(owner), weight_(weight) {}
@@ -45,7 +45,7 @@ class Semaphore {
 
   // co_await gives the Permit.
   auto acquire(uint64_t weight) {
-    struct Wait {
+    struct [[nodiscard]] Wait {
       Semaphore& semaphore;
       WeightedWaiter waiter;
       bool await_ready() const noexcept { return semaphore.take_now(waiter.weight); }

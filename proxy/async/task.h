@@ -1,9 +1,10 @@
 // Task<T>: a lazy coroutine. It starts when awaited, resumes its awaiter when done (by symmetric
 // transfer, so chains of any length use no stack), and is awaited exactly once.
 //
-// Rules of use (docs/decisions.md, "Coroutines"): parameters by value; no capturing lambda
-// coroutines; never destroy a suspended frame: complete its wait as cancelled and let it unwind.
-// Threads: a task lives on the thread that started it. No exception leaves a task.
+// Rules of use (docs/decisions.md, "Coroutines"): parameters by value, or of what the awaiting flow
+// owns; no capturing lambda coroutines; never destroy a suspended frame: complete its wait as
+// cancelled and let it unwind. Threads: a task lives on the thread that started it. No exception
+// leaves a task.
 #pragma once
 
 #include <coroutine>

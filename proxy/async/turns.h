@@ -24,6 +24,7 @@ class Turns {
         : owner_(std::exchange(other.owner_, nullptr)),
           previous_(other.previous_),
           next_(other.next_) {
+      ELASTRIPE_CHECK(!other.waiter_, "a ticket was moved while a flow waits with it");
       if (owner_ != nullptr) link(this, this);
     }
     Ticket& operator=(Ticket&&) = delete;
@@ -36,7 +37,7 @@ class Turns {
     bool has_turn() const { return owner_->first_ == this; }
     // Awaited by one flow at a time.
     auto turn() {
-      struct Wait {
+      struct [[nodiscard]] Wait {
         Ticket& ticket;
         bool await_ready() const noexcept { return ticket.has_turn(); }
         void await_suspend(std::coroutine_handle<> waiter) const {

@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "proxy/base/check.h"
+#include "proxy/base/reuse.h"
 
 namespace elastripe {
 namespace {
 // Up to this size a block and its count are one allocation, with bytes to spare for the alignment;
 // of a larger block, whose size is often a power of two, these would waste much.
-constexpr size_t kJoinedBytes = 6 << 10;
+constexpr size_t kJoinedBytes = kReusesMemory ? 6 << 10 : 0;
 }  // namespace
 
 Buffer Buffer::allocate(size_t size) { return allocate(size, nullptr); }

@@ -3,10 +3,6 @@
 #include <utility>
 
 namespace elastripe::memcache {
-namespace {
-constexpr size_t kKeptBytes = 4 << 10;  // more than this goes with what was in it
-}  // namespace
-
 void Output::append(std::string_view text) {
   bytes_ += text.size();
   text_ += text;
@@ -19,20 +15,12 @@ void Output::append(Buffer value) {
 }
 
 void Output::append(Output other) {
-  if (empty() && text_.capacity() <= other.text_.capacity()) {
+  if (empty()) {
     *this = std::move(other);
     return;
   }
   other.drain([this](std::string_view text) { append(text); },
               [this](Buffer value) { append(std::move(value)); });
-}
-
-void Output::clear() {
-  if (text_.capacity() > kKeptBytes) text_ = {};
-  text_.clear();
-  if (values_.capacity() * sizeof(Value) > kKeptBytes) values_ = {};
-  values_.clear();
-  bytes_ = 0;
 }
 
 std::string Output::flatten() const {

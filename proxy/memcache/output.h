@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "proxy/base/buffer.h"
@@ -24,20 +25,19 @@ class Output {
   bool empty() const { return bytes_ == 0; }
 
   // Gives all pieces in their order to take_text(std::string_view), whose text is gone after the
-  // call, and take_value(Buffer). Leaves the output empty, with its memory if that is small.
+  // call, and take_value(Buffer). Leaves the output empty.
   template <class TakeText, class TakeValue>
   void drain(TakeText take_text, TakeValue take_value) {
-    const std::string_view text = text_;
+    Output taken = std::exchange(*this, {});
+    const std::string_view text = taken.text_;
     size_t begin = 0;
-    for (Value& value : values_) {
+    for (Value& value : taken.values_) {
       if (value.place > begin) take_text(text.substr(begin, value.place - begin));
       begin = value.place;
       take_value(std::move(value.bytes));
     }
     if (begin < text.size()) take_text(text.substr(begin));
-    clear();
   }
-  void clear();
 
   // All bytes in one piece.
   std::string flatten() const;

@@ -7,7 +7,7 @@
 namespace elastripe {
 
 struct Put {
-  Commit commit;  // key, m, condition; the content and the base are filled in
+  Commit commit;  // key and condition; the content and the base are filled in
   uint32_t flags = 0;
   uint32_t exptime = 0;
   Buffer value;

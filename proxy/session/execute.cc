@@ -416,8 +416,11 @@ void ClientCommand::assign(const memcache::Request& request) {
   command = request.command;
   noreply = request.noreply;
   key = request.keys.size() == 1 ? request.keys.front() : request.key;
-  keys.clear();
-  if (request.keys.size() > 1) keys.assign(request.keys.begin(), request.keys.end());
+  if (request.keys.size() > 1) {
+    keys.assign(request.keys.begin(), request.keys.end());
+  } else {
+    keys.clear();
+  }
   flags = request.flags;
   exptime = request.exptime;
   cas_unique = request.cas_unique;

@@ -41,7 +41,7 @@ struct SessionContext {
 struct ClientCommand {
   // Takes over the request, into the memory that this has.
   void assign(const memcache::Request& request);
-  // Of retrievals: `key` if there is one, else `keys`.
+  // Of retrievals, which use either `key` or `keys`.
   size_t key_count() const { return keys.empty() ? size_t{!key.empty()} : keys.size(); }
   const std::string& key_at(size_t index) const { return keys.empty() ? key : keys[index]; }
 

@@ -9,6 +9,7 @@
 
 #include "proxy/base/check.h"
 #include "proxy/base/hash.h"
+#include "proxy/base/reuse.h"
 #include "proxy/memcache/compose.h"
 #include "proxy/memcache/replies.h"
 
@@ -37,13 +38,15 @@ bool is_write(Command command) {
 // Of retrievals and of commands with one key.
 void find_hashes(const ClientCommand& command, std::vector<uint64_t>& hashes) {
   hashes.clear();
+  hashes.reserve(command.keys.size() + 1);
   if (!command.key.empty()) hashes.push_back(hash64(command.key));
   for (const auto& key : command.keys) hashes.push_back(hash64(key));
 }
 
 // Kept for the next commands: most connections have few at once.
-constexpr size_t kSpareSlots = 16;
-constexpr size_t kKeptKeys = 16;
+constexpr size_t kSpareSlots = kReusesMemory ? 16 : 0;
+constexpr size_t kSmallKeys = 16;
+constexpr size_t kSmallText = 1024;
 
 }  // namespace
 
@@ -84,7 +87,7 @@ void Session::break_off_upload(const char* why) {
 }
 
 void Session::drop_replies() {
-  for (auto& slot : slots_) slot->output.clear();
+  for (auto& slot : slots_) slot->output = {};
   reply_bytes_ = 0;
 }
 
@@ -380,14 +383,16 @@ Session::SlotPtr Session::new_slot() {
   return slot;
 }
 
+bool Session::Slot::is_small() const {
+  return command.keys.capacity() <= kSmallKeys && key_hashes.capacity() <= kSmallKeys &&
+         command.argument.capacity() <= kSmallText;
+}
+
 void Session::Slot::clear() {
-  if (command.keys.size() > kKeptKeys) command.keys = {};
-  if (key_hashes.size() > kKeptKeys) key_hashes = {};
   command.value = {};
   incoming.reset();
   is_malformed = done = is_cut = false;
   value_bytes = 0;
-  output.clear();
 }
 
 void Session::start_or_hold(SlotPtr slot) {
@@ -435,6 +440,8 @@ Task<void> Session::run(Slot* slot) {
     memcache::compose_line(reply, memcache::replies::kBadDataChunk);
   }
   add_reply(*slot, std::move(reply));
+  // The slot may wait long behind others.
+  if (!slot->is_small()) std::vector<std::string>().swap(slot->command.keys);
   slot->done = true;
   --running_;
   if (slot->writes) --running_writes_;
@@ -482,7 +489,7 @@ void Session::send_finished() {
     send_output(slot);
     if (!slot.done) return;
     if (slot.is_cut) return cut_off();
-    if (spare_slots_.size() < kSpareSlots) {
+    if (spare_slots_.size() < kSpareSlots && slot.is_small()) {
       slot.clear();
       spare_slots_.push_back(std::move(slots_.front()));
     }

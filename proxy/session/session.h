@@ -56,7 +56,8 @@ class Session : private TurnEnd, private Timer {
   // pipeline, as far as there is one. Slots are used again, with their memory.
   struct Slot : CommandClient {
     explicit Slot(Session& owner) : session(owner) {}
-    void clear();
+    bool is_small() const;  // enough to be kept for another command
+    void clear();           // what the next command does not set
     void send(memcache::Output part) override { session.add_reply(*this, std::move(part)); }
     void cut() override { is_cut = true; }
     bool is_gone() const override { return !session.open() || session.cut_; }

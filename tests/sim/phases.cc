@@ -127,6 +127,14 @@ std::set<int> World::find_lost_keys(SimProxy& proxy) {
   return lost;
 }
 
+// A blind SET of unknown outcome may have revived the key, at its head only: then reads say that it
+// is lost, and what the head decides takes effect.
+bool World::may_be_revived(int key) const {
+  return std::ranges::any_of(history_, [&](const Operation& op) {
+    return op.verb == Verb::kSet && op.key == key_name(key) && op.answer == Answer::kUnknown;
+  });
+}
+
 // Whatever depends on what a lost key was is an error that says so.
 void World::check_refusals(int key, SimProxy& proxy) {
   for (const Verb verb : {Verb::kGet, Verb::kAdd, Verb::kReplace, Verb::kAppend, Verb::kPrepend,
@@ -146,7 +154,9 @@ void World::accept_loss() {
   SimProxy& proxy = *decider();
   const bool has_loss = proxy.decider()->status().partitions_lost > 0;
   std::set<int> lost = find_lost_keys(proxy);
-  for (const int key : lost) check_refusals(key, proxy);
+  for (const int key : lost) {
+    if (!may_be_revived(key)) check_refusals(key, proxy);
+  }
   if (!lost.empty() && random_.chance(0.5)) {
     // A blind SET revives its key, which then has to survive.
     const int key = *lost.begin();

@@ -141,6 +141,7 @@ class World {
   bool is_accounted_for(const std::string& key, uint64_t epoch, NodeId holder) const;
   std::string what_is_kept();
   std::set<int> find_lost_keys(SimProxy& proxy);
+  bool may_be_revived(int key) const;
   void check_refusals(int key, SimProxy& proxy);
   Task<void> look_for_leaks();
 

@@ -43,5 +43,47 @@ TEST_CASE("operations of different keys run at the same time") {
   REQUIRE(locks.keys() == 0);
 }
 
+Task<void> count(KeyLocks* locks, int* counter) {
+  const auto guard = co_await locks->lock("a");
+  ++*counter;
+}
+
+TEST_CASE("a hundred thousand operations that wait for one key use no stack") {
+  KeyLocks locks;
+  Turnstile turnstile;
+  std::vector<int> order;
+  int counter = 0;
+  Scope scope;
+  scope.spawn(hold(&locks, "a", &turnstile, 1, &order));
+  for (int i = 0; i < 100'000; ++i) scope.spawn(count(&locks, &counter));
+  REQUIRE(counter == 0);
+  turnstile.let_through();
+  REQUIRE(counter == 100'000);
+  REQUIRE(locks.keys() == 0);
+}
+
+Task<void> lock_twice(KeyLocks* locks, int name, std::vector<int>* order) {
+  for (int i = 0; i < 2; ++i) {
+    const auto guard = co_await locks->lock("a");
+    order->push_back(name);
+  }
+}
+
+TEST_CASE("who asks for a key again goes behind those that wait for it") {
+  KeyLocks locks;
+  Turnstile turnstile;
+  std::vector<int> order;
+  Scope scope;
+  scope.spawn(hold(&locks, "a", &turnstile, 1, &order));
+  scope.spawn(lock_twice(&locks, 2, &order));
+  scope.spawn(lock_twice(&locks, 3, &order));
+  turnstile.let_through();
+  REQUIRE(order == std::vector<int>{1, 2, 3, 2, 3});
+  scope.spawn(hold(&locks, "b", &turnstile, 4, &order));
+  REQUIRE(locks.keys() == 1);
+  turnstile.let_through();
+  REQUIRE(locks.keys() == 0);
+}
+
 }  // namespace
 }  // namespace elastripe

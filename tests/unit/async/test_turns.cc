@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <optional>
 #include <vector>
 
 #include "proxy/async/scope.h"
@@ -33,9 +34,9 @@ TEST_CASE("a ticket that is given back before its turn holds nobody up") {
   std::vector<int> order;
   Scope scope;
   {
-    const auto first = turns.take();
+    auto first = turns.take();
     {
-      const auto second = turns.take();
+      auto second = turns.take();
       REQUIRE(first.has_turn());
       REQUIRE_FALSE(second.has_turn());
     }
@@ -45,12 +46,29 @@ TEST_CASE("a ticket that is given back before its turn holds nobody up") {
   REQUIRE(order == std::vector<int>{3});
 }
 
+TEST_CASE("tickets that are moved keep their places") {
+  Turns turns;
+  auto first = std::make_optional(turns.take());
+  auto second = std::make_optional(turns.take());
+  auto third = std::make_optional(turns.take());
+  auto moved_second = std::make_optional(std::move(*second));
+  second.reset();
+  auto moved_first = std::make_optional(std::move(*first));
+  first.reset();
+  REQUIRE(moved_first->has_turn());
+  moved_first.reset();
+  REQUIRE(moved_second->has_turn());
+  REQUIRE_FALSE(third->has_turn());
+  moved_second.reset();
+  REQUIRE(third->has_turn());
+}
+
 TEST_CASE("a long queue of turns uses no stack") {
   Turns turns;
   std::vector<int> order;
   Scope scope;
   {
-    const auto first = turns.take();
+    auto first = turns.take();
     for (int i = 0; i < 100'000; ++i) scope.spawn(work(turns.take(), nullptr, i, &order));
     REQUIRE(order.empty());
   }

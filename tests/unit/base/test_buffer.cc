@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <utility>
@@ -19,6 +20,17 @@ TEST_CASE("blocks start at a multiple of 64 bytes", "[buffer]") {
     const Buffer buffer = Buffer::allocate(size);
     CHECK(buffer.size() == size);
     CHECK(reinterpret_cast<uintptr_t>(buffer.data()) % Buffer::kAlignment == 0);
+  }
+}
+
+TEST_CASE("blocks of all sizes have room for their bytes", "[buffer]") {
+  for (const size_t size : std::initializer_list<size_t>{1, 64, 65, 6143, 6144, 6145, 1 << 20}) {
+    Buffer buffer = Buffer::allocate(size);
+    REQUIRE(buffer.size() == size);
+    std::ranges::fill(buffer.mutable_bytes(), std::byte{7});
+    const Buffer copy = Buffer::copy_of(buffer.bytes());
+    REQUIRE(copy.text() == buffer.text());
+    REQUIRE(buffer.is_unique());
   }
 }
 

@@ -21,6 +21,37 @@ TEST_CASE("a command that is split at any byte is answered the same") {
   }
 }
 
+TEST_CASE("nothing of a command is left to the next one") {
+  Fixture f;
+  f.ops.inline_max_bytes = 10;
+  Client client(f.sessions);
+  const std::string large(20, 'l');
+  const std::vector<std::pair<std::string, std::string>> commands = {
+      {"set a 1 0 1 noreply\r\nx\r\n", ""},
+      {"set b 0 0 1\r\ny\r\n", "STORED\r\n"},
+      {"set c 0 0 20\r\n" + large + "\r\n", "STORED\r\n"},
+      {"set c 0 0 20\r\n" + large + "!!", "CLIENT_ERROR bad data chunk\r\n"},
+      {"set d 2 0 2\r\nzz\r\n", "STORED\r\n"},
+      {"get a b none c d\r\n", "VALUE a 1 1\r\nx\r\nVALUE b 0 1\r\ny\r\nVALUE c 0 20\r\n" + large +
+                                   "\r\nVALUE d 2 2\r\nzz\r\nEND\r\n"},
+      {"get d\r\n", "VALUE d 2 2\r\nzz\r\nEND\r\n"},
+      {"mg c s\r\n", "HD s20\r\n"},
+      {"get none\r\n", "END\r\n"},
+      {"mg none v q\r\n", ""},
+      {"incr d 1\r\n", "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"},
+      {"delete d noreply\r\n", ""},
+      {"get d\r\n", "END\r\n"},
+  };
+  for (const auto& [command, reply] : commands) {
+    INFO(command);
+    client.send(command);
+    f.turns(5);
+    if (!reply.empty()) f.expect(client, reply);
+    client.collect();
+    REQUIRE(client.received.empty());
+  }
+}
+
 TEST_CASE("replies leave in the order of the commands, though keys are served at once") {
   Fixture f;
   Client client(f.sessions);
