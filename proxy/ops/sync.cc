@@ -162,8 +162,8 @@ struct Refusals {
 Task<Result<void>> push_scanned(OpsContext& ops, MapPtr map, NodeId source,
                                 const node::ScannedRecord& record, Refusals& refusals) {
   const TimePoint deadline = ops.clock.now() + ops.settings.node_timeout;
-  const Partition& partition = map->partitions[map->partition_of(record.key)];
   const auto number = static_cast<uint32_t>(map->partition_of(record.key));
+  const Partition& partition = map->partitions[number];
   Result<void> stored;
   // Of a LOST partition every copy counts; a record without its bytes did not fit in the page.
   if (partition.lost || record.record.empty()) {
