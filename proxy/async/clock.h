@@ -22,6 +22,8 @@ class Clock {
   // True when the time has come, false if the wait was cancelled (shutdown).
   virtual Task<bool> sleep_until(TimePoint when) = 0;
 
+  // Between slices of work: after whatever else is ready now.
+  Task<bool> next_turn() { return sleep_until(now()); }
   Task<bool> sleep_for(Duration duration) { return sleep_until(now() + duration); }
 };
 

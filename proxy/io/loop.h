@@ -64,19 +64,22 @@ class Loop {
  private:
   friend class TurnEnd;
   static void on_wake(int fd, short what, void* self);
-  static void on_time(int fd, short what, void* self);
+  static void on_alarm(int fd, short what, void* self);
+  void wake_at(TimePoint when);
+  void fire_timers();
   void end_turn();
-  void arm_event();
 
   event_base* base_;
   event* wake_event_;
-  event* time_event_;
+  event* alarm_event_;
   int wake_fd_;
+  int alarm_fd_;
   bool stopping_ = false;
   Timers timers_;
+  bool timers_are_due_ = false;            // they fire in this turn, behind the sockets
+  TimePoint alarm_at_ = TimePoint::max();  // of alarm_fd_
   std::optional<TimePoint> turn_time_;
-  TimePoint event_armed_for_ = TimePoint::max();  // of time_event_
-  std::vector<TurnEnd*> turn_ends_;               // null: forgotten
+  std::vector<TurnEnd*> turn_ends_;  // null: forgotten
   std::mutex mutex_;
   std::vector<std::function<void()>> posted_;  // guarded by mutex_
 };

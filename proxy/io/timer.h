@@ -1,6 +1,6 @@
 // Timers: a heap of deadlines, cheap to arm and to cancel, since nearly all are cancelled. The loop
-// drives it with one event of its own, apart from all socket events: a socket that turns readable
-// in the turn in which a deadline passes is served first.
+// fires it behind all socket events: a socket that turns readable in the turn in which a deadline
+// passes is served first.
 #pragma once
 
 #include <optional>

@@ -135,14 +135,12 @@ Task<Result<void>> write_data_shards(OpsContext& ops, MapPtr map, StagedPtr stag
   co_return first_error(results);
 }
 
-Task<bool> next_turn(OpsContext& ops) { return ops.clock.sleep_until(ops.clock.now()); }
-
 // Computes the parities once, in slices: the data shards that were queued before leave meanwhile.
 Task<Result<void>> encode_segment(OpsContext& ops, StagedPtr staged, size_t segment_index,
                                   coding::SegmentGeometry geometry) {
   StagedSegment& segment = staged->segments[segment_index];
   if (!segment.parities.empty()) co_return Result<void>{};
-  if (!co_await next_turn(ops)) co_return fail(ErrorCode::kCancelled, "shutting down");
+  if (!co_await ops.clock.next_turn()) co_return fail(ErrorCode::kCancelled, "shutting down");
 
   const size_t bytes = geometry.parity_shard_bytes(segment.segment.state);
   Buffer parities = Buffer::allocate(bytes * staged->scheme.m);
@@ -155,7 +153,7 @@ Task<Result<void>> encode_segment(OpsContext& ops, StagedPtr staged, size_t segm
       coding::Coder::encoder(geometry, segment.segment.state, segment.data.bytes(), outputs);
   if (!coder) co_return fail(ErrorCode::kInvalid, "{}", coder.error());
   while (coder->step(coding::kStepBytes)) {
-    if (!co_await next_turn(ops)) co_return fail(ErrorCode::kCancelled, "shutting down");
+    if (!co_await ops.clock.next_turn()) co_return fail(ErrorCode::kCancelled, "shutting down");
   }
   segment.parities = std::move(parities);
   co_return Result<void>{};
@@ -163,7 +161,7 @@ Task<Result<void>> encode_segment(OpsContext& ops, StagedPtr staged, size_t segm
 
 // While the parities that were queued before leave: only the commit needs it.
 Task<Result<void>> find_checksum(OpsContext& ops, StagedPtr staged, size_t segment_index) {
-  if (!co_await next_turn(ops)) co_return fail(ErrorCode::kCancelled, "shutting down");
+  if (!co_await ops.clock.next_turn()) co_return fail(ErrorCode::kCancelled, "shutting down");
   StagedSegment& segment = staged->segments[segment_index];
   segment.segment.crc32c = crc32c(segment.data.bytes());
   co_return Result<void>{};

@@ -53,7 +53,7 @@ class StagedRead : public ReadMemory {
   Task<Result<MemoryHold>> reserve(uint64_t bytes) override {
     if (bytes > max_bytes_) co_return fail(ErrorCode::kTooLarge, "object too large for cache");
     auto permit = co_await budget_->acquire(bytes);
-    if (!co_await clock_.sleep_until(clock_.now())) {
+    if (!co_await clock_.next_turn()) {
       co_return fail(ErrorCode::kCancelled, "shutting down");
     }
     co_return held(std::move(permit));

@@ -154,7 +154,7 @@ Task<Result<void>> decode_missing(OpsContext& ops, MapPtr map, SegmentReadPtr re
         coding::Coder::decoder(read->geometry, *plan, read->data.mutable_bytes(), parities);
     if (!coder) co_return fail(ErrorCode::kInvalid, "{}", coder.error());
     while (coder->step(coding::kStepBytes)) {
-      if (!co_await ops.clock.sleep_until(ops.clock.now())) {
+      if (!co_await ops.clock.next_turn()) {
         co_return fail(ErrorCode::kCancelled, "shutting down");
       }
     }

@@ -64,7 +64,7 @@ Task<ShardsRead> read_shards(OpsContext& ops, MapPtr map, const coding::Scheme& 
 }
 
 Task<Result<void>> next_turn(OpsContext& ops) {
-  if (co_await ops.clock.sleep_until(ops.clock.now())) co_return Result<void>{};
+  if (co_await ops.clock.next_turn()) co_return Result<void>{};
   co_return fail(ErrorCode::kCancelled, "shutting down");
 }
 

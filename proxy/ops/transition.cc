@@ -99,8 +99,6 @@ Result<TransitionTraffic> expected_traffic(const RecordContent& content,
 
 namespace {
 
-Task<bool> next_turn(OpsContext& ops) { return ops.clock.sleep_until(ops.clock.now()); }
-
 // Where the plan's i-th data block is read to.
 MutableByteView block_buffer(StagedSegment& segment, size_t i) {
   const size_t bytes = segment.before.block_bytes;
@@ -298,7 +296,7 @@ Task<Result<void>> compute(OpsContext& ops, WindowPtr window, StagedSegment& seg
                                               segment.before.block_bytes, data, old, outputs);
   if (!coder) co_return fail(ErrorCode::kInvalid, "{}", coder.error());
   while (coder->step(coding::kStepBytes)) {
-    if (!co_await next_turn(ops)) co_return fail(ErrorCode::kCancelled, "shutting down");
+    if (!co_await ops.clock.next_turn()) co_return fail(ErrorCode::kCancelled, "shutting down");
   }
   co_return Result<void>{};
 }

@@ -182,7 +182,7 @@ class KeyReply : public ValueSink {
     auto of_all = co_await all().in_turn.acquire(bytes);
     // In a later turn of the loop: whoever lets a buffer go is not the place to run a flow.
     Clock& clock = retrieval_.run.context.clock;
-    if (!co_await clock.sleep_until(clock.now()) || is_unwanted()) co_return unwanted();
+    if (!co_await clock.next_turn() || is_unwanted()) co_return unwanted();
     co_return held_in_both(own(), std::move(of_own), std::move(of_all));
   }
 

@@ -17,4 +17,7 @@ inline size_t page_count(size_t payload_bytes) {
 // One a page; the last page may be short.
 std::vector<uint32_t> page_checksums(ByteView payload);
 
+// crc32c() of the payload of so many bytes that has these page checksums, without its bytes.
+uint32_t crc32c_of_pages(const std::vector<uint32_t>& checksums, size_t payload_bytes);
+
 }  // namespace elastripe::node

@@ -43,8 +43,9 @@ bool Engine::Impl::is_intact(const FoundShard& found, uint32_t* crc) const {
   const uint32_t payload_bytes = found.layout.header.payload_bytes;
   OwnedBytes payload(payload_bytes);
   store_.read(found.item, found.layout.payload_at, payload.bytes());
-  if (crc != nullptr) *crc = crc32c(payload.bytes());
-  return page_checksums(payload.bytes()) ==
+  const std::vector<uint32_t> checksums = page_checksums(payload.bytes());
+  if (crc != nullptr) *crc = crc32c_of_pages(checksums, payload_bytes);
+  return checksums ==
          read_checksums(store_, found.item, found.layout, 0, page_count(payload_bytes));
 }
 
@@ -61,7 +62,7 @@ Answer Engine::Impl::shard_write(const Context& c) {
 
 Answer Engine::Impl::store_shard(const ShardHeader& header, ByteView payload) {
   const std::vector<uint32_t> checksums = page_checksums(payload);
-  const ShardWriteReply reply{crc32c(payload)};
+  const ShardWriteReply reply{crc32c_of_pages(checksums, payload.size())};
   const std::string head = shard_item_head(clock_.boottime_ms(), header);
   const std::string item_key = shard_item_key(header.name);
   const size_t payload_at = head.size() + checksums.size() * sizeof(uint32_t);

@@ -36,6 +36,15 @@ Task<void> sleep_long(LoopClock* clock, int* woken) {
   if (!in_time) ++*woken;
 }
 
+Task<void> take_turns(Loop* loop, LoopClock* clock, char name, int turns, std::string* log) {
+  for (int i = 0; i < turns; ++i) {
+    log->push_back(name);
+    ELASTRIPE_CHECK(co_await clock->next_turn());
+    loop->post([log] { log->push_back('.'); });
+  }
+  if (name == 'b') loop->stop();
+}
+
 TEST_CASE("timers fire in the order of their deadlines, whatever order they were armed in") {
   Timers timers;
   std::vector<int> order;
@@ -124,6 +133,23 @@ TEST_CASE("a sleep ends when its time has come") {
   loop.run();
   REQUIRE(in_time);
   REQUIRE(clock.now() - start >= milliseconds(2));
+}
+
+TEST_CASE("flows that wait for the next turn take turns with each other and with what is ready") {
+  Loop loop;
+  LoopClock clock(loop);
+  Scope scope;
+  std::string log;
+  // Other deadlines do not make a turn longer.
+  int woken = 0;
+  for (int i = 0; i < 100; ++i) scope.spawn(sleep_long(&clock, &woken));
+  scope.spawn(take_turns(&loop, &clock, 'a', 3, &log));
+  scope.spawn(take_turns(&loop, &clock, 'b', 3, &log));
+  loop.run();
+  // What was posted in a turn runs in the next one, before the flows.
+  REQUIRE(log == "abab..ab....");
+  clock.cancel_all();
+  REQUIRE(woken == 100);
 }
 
 TEST_CASE("cancelling a clock ends its sleeps, and later ones at once") {
