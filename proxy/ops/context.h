@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 
 #include "proxy/async/clock.h"
@@ -56,6 +57,8 @@ struct OpsCounters {
   uint64_t reclaimed_records = 0;  // expired ones, and tombstones
 };
 
+struct DeferredDeletion;  // proxy/ops/shards.cc
+
 struct OpsContext {
   NodeClient& nodes;
   Clock& clock;
@@ -80,6 +83,8 @@ struct OpsContext {
   // above, so they are a safe base (rule 7) for a key without a record. A tail's floor would not
   // be.
   std::unordered_map<size_t, uint64_t> head_floors{};
+  // What the next superseded shards join; null or expired: they start another.
+  std::weak_ptr<DeferredDeletion> next_deletion{};
 };
 
 }  // namespace elastripe

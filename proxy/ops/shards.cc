@@ -1,5 +1,6 @@
 #include "proxy/ops/shards.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -107,12 +108,6 @@ Task<bool> delete_on_node(OpsContext& ops, MapPtr map, ShardsOnNode shards, Time
   co_return reply.has_value();
 }
 
-Task<void> wait_and_delete(OpsContext& ops, std::vector<ShardsOnNode> shards) {
-  if (!co_await ops.clock.sleep_for(ops.settings.read_grace)) co_return;
-  fail_point(FailPoint::kGraceOver);
-  co_await delete_shards(ops, std::move(shards), ops.clock.now() + ops.settings.node_timeout);
-}
-
 }  // namespace
 
 Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, TimePoint deadline) {
@@ -127,10 +122,53 @@ Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, Time
   co_await when_all(std::move(deletions));
 }
 
+// Superseded shards that wait together, as long as the flow does that deletes them.
+struct DeferredDeletion {
+  std::vector<ShardsOnNode> shards;
+  size_t names = 0;
+  bool is_open = true;
+
+  void add(std::vector<ShardsOnNode> more);
+};
+
+void DeferredDeletion::add(std::vector<ShardsOnNode> more) {
+  for (ShardsOnNode& added : more) {
+    names += added.names.size();
+    const auto place = std::ranges::find_if(shards, [&](const ShardsOnNode& there) {
+      return there.node == added.node && there.names.size() + added.names.size() <= kShardsPerFrame;
+    });
+    if (place == shards.end()) {
+      shards.push_back(std::move(added));
+    } else {
+      place->names.insert(place->names.end(), added.names.begin(), added.names.end());
+    }
+  }
+}
+
+namespace {
+
+Task<void> wait_and_delete(OpsContext& ops, std::shared_ptr<DeferredDeletion> deletion) {
+  const bool may_go_on = co_await ops.clock.sleep_for(kDeletionBatch);
+  deletion->is_open = false;
+  if (!may_go_on || !co_await ops.clock.sleep_for(ops.settings.read_grace)) co_return;
+  fail_point(FailPoint::kGraceOver);
+  co_await delete_shards(ops, std::move(deletion->shards),
+                         ops.clock.now() + ops.settings.node_timeout);
+}
+
+}  // namespace
+
 void delete_after_grace(OpsContext& ops, std::vector<ShardsOnNode> shards) {
   if (shards.empty()) return;
+  auto deletion = ops.next_deletion.lock();
+  if (deletion != nullptr && deletion->is_open && deletion->names < kShardsPerFrame) {
+    return deletion->add(std::move(shards));
+  }
+  deletion = std::make_shared<DeferredDeletion>();
+  deletion->add(std::move(shards));
+  ops.next_deletion = deletion;
   // A full scope only delays the deletion: reclaim finds what nothing refers to.
-  (void)ops.background.try_spawn(wait_and_delete(ops, std::move(shards)));
+  (void)ops.background.try_spawn(wait_and_delete(ops, std::move(deletion)));
 }
 
 }  // namespace elastripe

@@ -58,6 +58,8 @@ std::vector<ShardsOnNode> shards_by_node(const coding::Scheme& scheme,
 Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, TimePoint deadline);
 
 // After read_grace, in the background: shards that a committed record has superseded (rule 8).
+// Those of objects that are overwritten within kDeletionBatch leave together.
+inline constexpr Duration kDeletionBatch = std::chrono::milliseconds(50);
 void delete_after_grace(OpsContext& ops, std::vector<ShardsOnNode> shards);
 
 }  // namespace elastripe
