@@ -54,6 +54,7 @@ class FlowEnvironment {
   KeyLocks locks_;
   Semaphore staged_bytes_;
   Semaphore rebuild_bytes_;
+  Semaphore decode_bytes_;
   Scope background_;
   OpsContext ops_;
 };

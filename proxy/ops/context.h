@@ -75,6 +75,9 @@ struct OpsContext {
   // The same for who may hold these: segments that are rebuilt or written again, and values derived
   // from others. Who has some of it waits for nodes only.
   Semaphore& rebuild_bytes;
+  // Parities, and of a part all of its segment, while a degraded read decodes. Who has some of it
+  // waits for nodes only, and for no other memory.
+  Semaphore& decode_bytes;
   ReadBudget& read_bytes;  // object bytes on their way to clients
   Scope& background;       // deletions after a grace, and the like
   OpsSettings settings;

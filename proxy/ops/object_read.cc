@@ -163,11 +163,6 @@ ByteRange ObjectRead::range_in_segment(size_t index) const {
   return {begin - offsets_[index], end - begin};
 }
 
-uint64_t ObjectRead::bytes_to_read(size_t index) const {
-  return segment_read_bytes(*map_, reading_->content.scheme, reading_->content.segments[index],
-                            range_in_segment(index));
-}
-
 // As far as there is memory now.
 void ObjectRead::read_ahead() {
   if (given_ == range_.length) return;
@@ -175,7 +170,7 @@ void ObjectRead::read_ahead() {
   while (ahead_.size() < kSegmentsAhead) {
     const size_t next = segment_ + ahead_.size();
     if (!reading_->is_striped() || offsets_[next] >= end) return;
-    MemoryHold hold = memory_.try_reserve(bytes_to_read(next));
+    MemoryHold hold = memory_.try_reserve(range_in_segment(next).length);
     if (hold == nullptr || !start(std::move(hold))) return;
   }
 }
@@ -202,7 +197,7 @@ Task<Result<Buffer>> ObjectRead::take_part() {
   if (given_ == range_.length) co_return Buffer{};
   read_ahead();
   if (ahead_.empty()) {
-    auto hold = co_await wait_for_memory(bytes_to_read(segment_));
+    auto hold = co_await wait_for_memory(range_in_segment(segment_).length);
     if (!hold) co_return fail(hold.error());
     if (!start(std::move(*hold))) co_return fail(ErrorCode::kCancelled, "shutting down");
   }

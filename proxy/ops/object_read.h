@@ -54,7 +54,6 @@ class ObjectRead {
 
   void begin_reading(MapPtr map, RecordPtr record);
   ByteRange range_in_segment(size_t index) const;
-  uint64_t bytes_to_read(size_t index) const;
   void read_ahead();
   bool start(MemoryHold hold);
 

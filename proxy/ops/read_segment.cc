@@ -162,49 +162,71 @@ Task<Result<void>> decode_missing(OpsContext& ops, MapPtr map, SegmentReadPtr re
   }
 }
 
-bool has_down_node(const node::ClusterMap& map, const node::Segment& segment) {
-  return std::ranges::any_of(segment.placement, [&](NodeId node) { return !map.is_up(node); });
+Result<void> verify(const SegmentRead& read) {
+  if (read.segment->crc32c == 0 || crc32c(read.data.bytes()) == read.segment->crc32c) return {};
+  return fail(ErrorCode::kLost, "segment {} does not match its checksum", read.segment->number);
+}
+
+Task<Semaphore::Permit> decode_memory(OpsContext& ops, uint64_t bytes, TimePoint* deadline) {
+  const TimePoint asked = ops.clock.now();
+  auto permit = co_await ops.decode_bytes.acquire(bytes);
+  *deadline += ops.clock.now() - asked;
+  co_return permit;
+}
+
+uint64_t parity_bytes(const SegmentRead& read) {
+  return uint64_t{read.scheme.m} * read.geometry.parity_shard_bytes(read.segment->state);
+}
+
+// A part of a segment whose shards are missing: decoding takes all of what was coded together.
+Task<Result<void>> decode_range(OpsContext& ops, MapPtr map, SegmentReadPtr part,
+                                TimePoint deadline) {
+  const size_t length = part->segment->length;
+  const auto memory = co_await decode_memory(ops, length + parity_bytes(*part), &deadline);
+  auto whole = std::make_shared<SegmentRead>(*part);
+  whole->range = {0, length};
+  whole->data = Buffer::allocate(length);
+  whole->have.reset();
+  note_down_nodes(*map, *whole);
+  auto decoded = co_await decode_missing(ops, map, whole, deadline);
+  if (decoded) decoded = verify(*whole);
+  if (!decoded) co_return decoded;
+  std::ranges::copy(whole->data.bytes().subspan(part->range.offset, part->range.length),
+                    part->data.mutable_data());
+  co_return decoded;
 }
 
 }  // namespace
-
-uint64_t segment_read_bytes(const node::ClusterMap& map, const coding::Scheme& scheme,
-                            const node::Segment& segment, ByteRange range) {
-  if (!has_down_node(map, segment)) return range.length;
-  const auto geometry = geometry_of(scheme, segment);
-  const size_t parity = geometry ? geometry->parity_shard_bytes(segment.state) : 0;
-  return segment.length + uint64_t{scheme.m} * parity;
-}
 
 Task<Result<SegmentBytes>> read_segment(OpsContext& ops, MapPtr map, coding::Scheme scheme,
                                         SegmentPtr segment, ByteRange range, MemoryHold hold,
                                         TimePoint deadline) {
   auto geometry = geometry_of(scheme, *segment);
   if (!geometry) co_return fail(geometry.error());
-  auto read = std::make_shared<SegmentRead>(SegmentRead{
-      scheme, segment, *geometry, range, Buffer::allocate(range.length, hold), {}, {}, {}});
-  const coding::ShardSet data_shards = geometry->codec().data_shards();
+  auto read =
+      std::make_shared<SegmentRead>(SegmentRead{scheme,
+                                                segment,
+                                                *geometry,
+                                                range,
+                                                Buffer::allocate(range.length, std::move(hold)),
+                                                {},
+                                                {},
+                                                {}});
   if (read->is_whole()) note_down_nodes(*map, *read);
+  Result<void> done;
   if (!read->missing.any()) {
-    auto fetched = co_await read_shards(ops, map, read, data_shards, deadline);
-    if (!fetched) co_return fail(fetched.error());
+    done = co_await read_shards(ops, map, read, geometry->codec().data_shards(), deadline);
   }
   const bool is_degraded = read->missing.any();
-  if (is_degraded && !read->is_whole()) {
-    // Decoding takes all of what was coded together.
-    auto whole = co_await read_segment(ops, map, scheme, segment, {0, segment->length},
-                                       std::move(hold), deadline);
-    if (!whole) co_return whole;
-    co_return SegmentBytes{whole->bytes.slice(range.offset, range.length), true};
+  if (done && is_degraded && !read->is_whole()) {
+    done = co_await decode_range(ops, map, read, deadline);
+  } else if (done && is_degraded) {
+    const auto memory = co_await decode_memory(ops, parity_bytes(*read), &deadline);
+    done = co_await decode_missing(ops, map, read, deadline);
+    read->parities.clear();
   }
-  if (is_degraded) {
-    auto decoded = co_await decode_missing(ops, map, read, deadline);
-    if (!decoded) co_return fail(decoded.error());
-  }
-  const bool has_checksum = read->is_whole() && segment->crc32c != 0;
-  if (has_checksum && crc32c(read->data.bytes()) != segment->crc32c) {
-    co_return fail(ErrorCode::kLost, "segment {} does not match its checksum", segment->number);
-  }
+  if (done && read->is_whole()) done = verify(*read);
+  if (!done) co_return fail(done.error());
   co_return SegmentBytes{std::move(read->data), is_degraded};
 }
 

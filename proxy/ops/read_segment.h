@@ -17,17 +17,12 @@ struct SegmentBytes {
   bool is_degraded = false;
 };
 
-// What reading a part of the segment takes of memory: with its parities, if nodes that hold its
-// shards are not up.
-uint64_t segment_read_bytes(const node::ClusterMap& map, const coding::Scheme& scheme,
-                            const node::Segment& segment, ByteRange range);
-
-// The bytes of `range` (within the segment, not empty). `hold` stays with their buffer. Only the
-// shards that have some of them are asked; a whole segment is verified against its checksum, the
-// pages of a part are verified by the nodes.
-// Errors: kStaleEpoch: the map is over. kNotFound: more shards are missing than the code makes up
-// for, and for good; the record may be superseded: read it again. kUnavailable: the same, but some
-// of them only do not answer. kLost: a checksum does not match.
+// The bytes of `range` (within the segment, not empty). `hold` stays with their buffer; what a
+// degraded read takes beyond them is ops.decode_bytes'. Only the shards that have some of them are
+// asked; a whole segment is verified against its checksum, the pages of a part are verified by the
+// nodes. Errors: kStaleEpoch: the map is over. kNotFound: more shards are missing than the code
+// makes up for, and for good; the record may be superseded: read it again. kUnavailable: the same,
+// but some of them only do not answer. kLost: a checksum does not match.
 Task<Result<SegmentBytes>> read_segment(OpsContext& ops, MapPtr map, coding::Scheme scheme,
                                         SegmentPtr segment, ByteRange range, MemoryHold hold,
                                         TimePoint deadline);

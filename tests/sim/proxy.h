@@ -14,6 +14,7 @@ namespace elastripe::sim {
 struct ProxyMemory {
   uint64_t staged_bytes = 64 << 10;
   uint64_t read_bytes = 64 << 10;  // early and in turn, each
+  uint64_t decode_bytes = 8 << 10;
 };
 
 class SimProxy {
@@ -52,6 +53,7 @@ class SimProxy {
     KeyLocks locks;
     Semaphore staged_bytes;
     Semaphore rebuild_bytes;
+    Semaphore decode_bytes;
     ReadBudget read_bytes;
     Scope background;
     OpsContext ops;

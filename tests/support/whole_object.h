@@ -33,7 +33,7 @@ class WholeSink : public ValueSink {
   }
   Task<Result<MemoryHold>> reserve(uint64_t bytes) override {
     auto permit = co_await ops_.read_bytes.in_turn.acquire(bytes);
-    if (!co_await ops_.clock.sleep_until(ops_.clock.now())) {
+    if (!co_await ops_.clock.next_turn()) {
       co_return fail(ErrorCode::kCancelled, "shutting down");
     }
     co_return held(std::move(permit));

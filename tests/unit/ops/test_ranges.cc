@@ -156,3 +156,42 @@ TEST_CASE("a range asks just the nodes that have bytes of it") {
     }
   }
 }
+
+namespace {
+
+Task<void> read_range(OpsContext& ops, ByteRange range, TimePoint deadline,
+                      std::optional<Result<WholeObject>>* done) {
+  *done = co_await get_whole(ops, "k", deadline, range);
+}
+
+}  // namespace
+
+TEST_CASE("degraded reads take turns at the memory that decoding takes, however many they are") {
+  const bool is_known = GENERATE(false, true);
+  CAPTURE(is_known);
+  Ranges ranges("ers-2:2,1,3");
+  ranges.put_large(kSegment);
+  ranges.node(ranges.record->content.segments[0].placement[0]).kill(/*silent=*/true);
+  if (is_known) ranges.run_for(5s);
+  OpsContext& ops = ranges.proxy->ops();
+  REQUIRE(ops.decode_bytes.taken() == 0);
+  constexpr size_t kReads = 16;
+  std::vector<std::optional<Result<WholeObject>>> reads(kReads);
+  Scope scope;
+  for (size_t i = 0; i < kReads; ++i) {
+    const ByteRange range = i % 2 == 0 ? ByteRange{} : ByteRange{i, 100};
+    scope.spawn(read_range(ops, range, ranges.deadline() + 60s, &reads[i]));
+  }
+  size_t waiting = 0;
+  REQUIRE(ranges.run_until([&] {
+    waiting = std::max(waiting, ops.decode_bytes.waiting());
+    return std::ranges::all_of(reads, [](const auto& read) { return read.has_value(); });
+  }));
+  CHECK(waiting > 0);
+  // Those that were given up, too, let it go.
+  CHECK(ranges.run_until([&] { return ops.decode_bytes.taken() == 0; }));
+  for (size_t i = 0; i < kReads; ++i) {
+    REQUIRE(reads[i]->has_value());
+    CHECK((*reads[i])->value() == (i % 2 == 0 ? ranges.value : ranges.expected(i, 100)));
+  }
+}
