@@ -29,7 +29,7 @@ inline constexpr MetricName kStagedBytes{"elastripe_staged_bytes",
                                          "Bytes of values held in the proxy's memory."};
 inline constexpr MetricName kReadBytes{"elastripe_read_bytes",
                                        "Bytes of values that are read, in the proxy's memory."};
-// {for}; write or read
+// {for}; write, read or decode
 inline constexpr MetricName kMemoryWaiters{"elastripe_memory_waiters",
                                            "Operations that wait for memory for a value."};
 // {node}

@@ -28,7 +28,8 @@ class Worker::Publisher : private Timer {
         staged_(shared.registry.gauge(metric_names::kStagedBytes)),
         read_(shared.registry.gauge(metric_names::kReadBytes)),
         writes_waiting_(shared.registry.gauge(metric_names::kMemoryWaiters, {{"for", "write"}})),
-        reads_waiting_(shared.registry.gauge(metric_names::kMemoryWaiters, {{"for", "read"}})) {
+        reads_waiting_(shared.registry.gauge(metric_names::kMemoryWaiters, {{"for", "read"}})),
+        decodes_waiting_(shared.registry.gauge(metric_names::kMemoryWaiters, {{"for", "decode"}})) {
     on_timer();
   }
 
@@ -40,6 +41,7 @@ class Worker::Publisher : private Timer {
     read_.set(static_cast<int64_t>(ops.read_bytes.early.taken() + ops.read_bytes.in_turn.taken()));
     writes_waiting_.set(static_cast<int64_t>(ops.staged_bytes.waiting()));
     reads_waiting_.set(static_cast<int64_t>(ops.read_bytes.in_turn.waiting()));
+    decodes_waiting_.set(static_cast<int64_t>(ops.decode_bytes.waiting()));
     environment_.loop().arm(*this, environment_.loop().now() + kPublishEvery);
   }
 
@@ -49,6 +51,7 @@ class Worker::Publisher : private Timer {
   Gauge& read_;
   Gauge& writes_waiting_;
   Gauge& reads_waiting_;
+  Gauge& decodes_waiting_;
 };
 
 Worker::Worker(ProxyShared& shared, size_t index)
