@@ -168,7 +168,7 @@ void Decider::Impl::wait_because(const Error& error) {
 void Decider::Impl::start() {
   awaits_last_copy_ = false;
   if (now() < start_after_) return;
-  if (!std::ranges::all_of(peers_, &Peer::is_judged)) return;
+  if (!std::ranges::all_of(peers_, &Peer::is_judged) || !knows_all_maps()) return;
   if (settings_.force_epoch) {
     for (Peer& peer : peers_) {
       if (peer.report.verdict == Verdict::kSilent) peer.vouch_dead();
@@ -219,7 +219,7 @@ void Decider::Impl::decide() {
   if (!peers_quorum()) {
     return wait_because("a majority of the nodes that may be alive does not answer");
   }
-  if (is_blocked_by_lease(now_known)) return;
+  if (!knows_all_maps() || is_blocked_by_lease(now_known)) return;
   auto next = next_map(*map_, membership_, ops_.ring, now_known);
   if (!next) return wait_because(next.error());
   if (is_false_loss(*next)) {
@@ -252,6 +252,9 @@ Result<ClusterMap> Decider::Impl::accepting_map() {
   const bool any_lost =
       map_ != nullptr && std::ranges::any_of(map_->partitions, &node::Partition::lost);
   if (!any_lost && !awaits_last_copy_) return fail(ErrorCode::kConflict, "nothing is lost");
+  if (!knows_all_maps()) {
+    return fail(ErrorCode::kUnavailable, "a node has just come with another map; try again");
+  }
   MapRequest known = request();
   known.give_up_silent = awaits_last_copy_;
   if (map_ == nullptr) return first_choice(std::move(known));
@@ -323,7 +326,7 @@ bool Decider::Impl::is_member(size_t id) const {
 void Decider::Impl::send_frames() {
   for (size_t id = 0; id < peers_.size() && !over_; ++id) {
     Peer& peer = peers_[id];
-    if (!is_member(id)) {
+    if (!is_member(id) || !peer.is_known(decider_id_)) {
       if (!peer.greeting && now() >= peer.greet_after) scope_.spawn(hello(id));
     } else if (peer.report.epoch != map_->epoch) {
       if (!peer.installing) scope_.spawn(install(id, map_));

@@ -1,4 +1,6 @@
 // The decider's frames: HELLO, INSTALL_MAP and HEARTBEAT, and what their replies teach.
+#include <algorithm>
+
 #include "proxy/base/log.h"
 #include "proxy/ops/decider_impl.h"
 
@@ -17,6 +19,19 @@ void Decider::Impl::heard(size_t id, TimePoint sent, const Result<NodeReply>& re
     return;
   }
   if (sent >= peer.changed) peer.answered(reply->header, sent, now());
+}
+
+// Asks at once for the map of a node whose reply has named an epoch that nobody here has seen:
+// there is another decider, or its node has become another process, which may have a map of that
+// decider already. No map is made before it is seen, as it would replace what it does not know.
+void Decider::Impl::meet(size_t id) {
+  if (!peers_[id].is_known(decider_id_) && !peers_[id].greeting) scope_.spawn(hello(id));
+}
+
+bool Decider::Impl::knows_all_maps() const {
+  return std::ranges::all_of(peers_, [&](const Peer& peer) {
+    return peer.report.verdict != Verdict::kAnswers || peer.is_known(decider_id_);
+  });
 }
 
 Task<void> Decider::Impl::hello(size_t id) {
@@ -42,10 +57,14 @@ Task<void> Decider::Impl::hello(size_t id) {
   heard(id, sent, reply);
   if (!reply || reply->status() != Status::kOk) co_return;
   peer.told(reply->header, reply->args(), now());
-  peer.found = found;
+  const bool is_news = peer.shows(reply->header, found, decider_id_);
   if (map_ != nullptr && found != nullptr) {
     if (found->cluster_id == map_->cluster_id) {
-      check_foreign(found->epoch);
+      if (is_news) {
+        yield_to(found->epoch);
+      } else {
+        check_foreign(found->epoch);
+      }
     } else {
       // Another cluster's process took the address: ours is gone, and this one is none of ours.
       log_warning("node {} belongs to another cluster", settings_.nodes[id].name);
@@ -64,7 +83,8 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   peer.installing = true;
   const TimePoint sent = now();
   // Accepted in place of the map that we know the node has, and of no other: a map that another
-  // decider has had installed meanwhile is not overlooked.
+  // decider has had installed meanwhile is not overlooked (send_frames asks first where it is not
+  // known).
   const node::Epoch replaced = peer.report.epoch;
   const Stamp stamp{map->cluster_id, replaced, 0};
   const Buffer bytes = Buffer::copy_of(*encoded_map_);
@@ -77,6 +97,7 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   peer.installing = false;
   if (over_) co_return;
   heard(id, sent, reply);
+  meet(id);
   if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
   if (reply->status() == Status::kOk) {
     peer.installed(map->epoch);
@@ -113,6 +134,7 @@ Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, bool grant) {
   --peer.heartbeats;
   if (over_) co_return;
   heard(id, sent, reply);
+  meet(id);
   if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
   if (reply->status() == Status::kOk) {
     peer.acknowledged = map->epoch;

@@ -48,6 +48,7 @@ class Decider::Impl {
   bool enough_leases() const;
   bool may_grant() const;
   bool peers_quorum() const;
+  bool knows_all_maps() const;
   bool is_member(size_t id) const;
   void check_foreign(const node::Epoch& epoch);
   void yield_to(const node::Epoch& epoch);
@@ -59,6 +60,7 @@ class Decider::Impl {
   Task<void> install(size_t id, MapPtr map);
   Task<void> heartbeat(size_t id, MapPtr map, bool grant);
   void heard(size_t id, TimePoint sent, const Result<NodeReply>& reply);
+  void meet(size_t id);
   void send_heartbeat(size_t id);
 
   // Work that follows from maps.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "proxy/cluster/membership.h"
 #include "proxy/ops/decider.h"
@@ -12,6 +13,9 @@ namespace elastripe {
 struct Peer {
   NodeReport report;
   node::MapPtr found;  // the map that the node told, if any
+  // Of the map of this process that the decider has seen, number 0 for none. `report.epoch` may be
+  // ahead of it: every reply names an epoch, but only HELLO's has the map, and says whose it is.
+  std::optional<node::Epoch> known;
   uint64_t free_bytes = 0;
   bool told_free_bytes = false;  // since the workers were told
   RoomWatch room;
@@ -42,6 +46,10 @@ struct Peer {
   TimePoint greet_after;
 
   bool is_judged() const { return judged; }
+  // Whether the decider knows what it would replace by installing a map of its own.
+  bool is_known(uint32_t decider) const {
+    return report.epoch.number == 0 || report.epoch.decider == decider || report.epoch == known;
+  }
   bool is_silent(Duration limit) const { return silent_for >= limit; }
 
   // Once a turn.
@@ -69,7 +77,19 @@ struct Peer {
       report.epoch = header.epoch;
       report.synced.clear();
     }
-    if (report.epoch.number == 0) may_hold_foreign_lease = false;
+    if (report.epoch.number != 0) return;
+    may_hold_foreign_lease = false;
+    known = node::Epoch{};
+  }
+
+  // The map that a HelloReply brought is the one that the node has. True if it replaced one that
+  // this decider knew, and is none of its own.
+  bool shows(const node::ReplyHeader& header, node::MapPtr map, uint32_t decider) {
+    found = std::move(map);
+    if (header.incarnation != report.incarnation || header.epoch != report.epoch) return false;
+    const bool is_news = known && *known != header.epoch && header.epoch.decider != decider;
+    known = header.epoch;
+    return is_news;
   }
 
   // Its address refuses connections: that process is gone, and its lease with it.
@@ -114,6 +134,7 @@ struct Peer {
     judged = false;
     silent_for = {};
     found = nullptr;
+    known.reset();
     greet_after = {};
     may_hold_foreign_lease = true;
   }
@@ -134,6 +155,7 @@ struct Peer {
     report = {};
     room = {};
     found = nullptr;
+    known.reset();
     clock_ms = 0;
     lease_until = {};
     may_hold_foreign_lease = true;

@@ -98,6 +98,26 @@ TEST_CASE("a second decider deposes the first and keeps what was stored") {
   CHECK(cluster.get(second, "key") == "value");
 }
 
+TEST_CASE("a decider that was stalled overlooks no map of another one") {
+  ClusterFixture cluster;
+  auto& first = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+  first.pause();
+  // Whomever it can reach is a new process when it goes on.
+  cluster.network().cut(0, 3);
+  for (const size_t id : {0u, 1u, 2u, 4u}) cluster.node(id).kill(/*silent=*/false);
+  for (const size_t id : {0u, 1u, 2u, 4u}) cluster.node(id).start();
+  auto& second = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return second.map().current() != nullptr; }, 10s));
+  const auto epoch = second.map().current()->epoch;
+  CHECK(second.decider()->status().partitions_lost > 0);
+  first.resume();
+  cluster.run_for(10s);
+  CHECK(first.decider()->status().state == "deposed");
+  CHECK(second.decider()->status().state == "serving");
+  CHECK(second.decider()->status().epoch == epoch);
+}
+
 TEST_CASE("a decider that takes over waits two leases for a node that it can not reach") {
   ClusterFixture cluster;
   auto& first = cluster.add_decider();
