@@ -28,10 +28,13 @@ void World::plan_faults() {
   plan(scenario_.link_cuts, &World::cut_a_link);
   plan(scenario_.proxy_kills, &World::kill_a_proxy);
   plan(scenario_.proxy_pauses, &World::pause_a_proxy);
-  network_.watch_commits([this](int proxy, node::NodeId head, const node::Record* record) {
-    if (record != nullptr) note_reshapes(*record);
-    if (scenario_.head_kills > 0 || scenario_.committer_kills > 0) fault_after_commit(proxy, head);
-  });
+  network_.watch_commits(
+      [this](int proxy, node::NodeId head, uint32_t epoch, const node::Record* record) {
+        newest_epoch_ = std::max(newest_epoch_, epoch);
+        if (record != nullptr) note_reshapes(*record);
+        if (scenario_.head_kills > 0 || scenario_.committer_kills > 0)
+          fault_after_commit(proxy, head);
+      });
   if (scenario_.stager_pauses > 0) {
     network_.watch_staging([this](int proxy) {
       if (calm_ || !random_.chance(scenario_.stager_pauses)) return;
@@ -175,13 +178,15 @@ void World::pause_proxy(SimProxy& paused) {
   });
 }
 
-uint32_t World::newest_epoch() const {
-  uint32_t newest = 0;
+// Of all that were ever served. A decider that has been deposed has no map any more, and whoever
+// follows it may serve none yet; but what was committed under its last one is as whole as ever, and
+// a node that dies in between takes shards of that epoch along.
+uint32_t World::newest_epoch() {
   for (const auto& proxy : proxies_) {
     const node::MapPtr map = proxy->map().current();
-    if (map != nullptr) newest = std::max(newest, map->epoch.number);
+    if (map != nullptr) newest_epoch_ = std::max(newest_epoch_, map->epoch.number);
   }
-  return newest;
+  return newest_epoch_;
 }
 
 }  // namespace elastripe::sim

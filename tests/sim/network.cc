@@ -154,7 +154,7 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, Answer answ
     if (stage_watch_ != nullptr && header->opcode == node::Opcode::kShardBuild) stage_watch_(proxy);
     if (commit_watch_ != nullptr && header->opcode == node::Opcode::kRecordApply) {
       const auto record = committed_record(*header, bytes);
-      commit_watch_(proxy, from, record ? &*record : nullptr);
+      commit_watch_(proxy, from, header->epoch.number, record ? &*record : nullptr);
     }
   }
   if (random_.chance(profile_.drop_reply)) {

@@ -56,8 +56,9 @@ class Network {
   void set_delay_rule(DelayRule rule) { delay_rule_ = std::move(rule); }
 
   // Called when a node has answered an APPLY with kOk, before its answer leaves. `record` is what
-  // was committed; null if the answer does not tell.
-  using CommitWatch = std::function<void(int proxy, node::NodeId head, const node::Record* record)>;
+  // was committed in `epoch`; null if the answer does not tell.
+  using CommitWatch =
+      std::function<void(int proxy, node::NodeId head, uint32_t epoch, const node::Record* record)>;
   void watch_commits(CommitWatch watch) { commit_watch_ = std::move(watch); }
   // Called when a node has acknowledged a parity shard that it has built.
   using StageWatch = std::function<void(int proxy)>;

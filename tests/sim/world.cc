@@ -289,6 +289,7 @@ void World::follow_maps() {
     if (const auto held = proxy->map().current()) {
       up_in_epoch_[held->epoch.number] = static_cast<size_t>(
           std::ranges::count(held->nodes, node::NodeState::kUp, &node::NodeInfo::state));
+      newest_epoch_ = std::max(newest_epoch_, held->epoch.number);
     }
     if (source != nullptr && proxy != source) share_rooms(source->map(), proxy->map());
     const uint32_t number = followed_->epoch.number;

@@ -124,7 +124,7 @@ class World {
   void pause_a_proxy();
   void pause_proxy(SimProxy& paused);
   SimProxy* victim_proxy();
-  uint32_t newest_epoch() const;
+  uint32_t newest_epoch();
 
   // Looking, when all is quiet.
   void audit(const char* when);
@@ -174,7 +174,8 @@ class World {
   std::set<node::NodeId> failed_;     // killed or excluded since the last complete sync
   uint32_t failed_in_epoch_ = 0;
   std::set<node::NodeId> suspected_;             // ever
-  std::map<node::NodeId, uint64_t> last_kill_;   // and the newest epoch served then
+  uint32_t newest_epoch_ = 0;                    // that was noticed
+  std::map<node::NodeId, uint64_t> last_kill_;   // and the newest epoch served until then
   std::map<node::Id128, uint64_t> reshaped_in_;  // parity_txid -> epoch of its transition's commit
   std::map<uint64_t, size_t> up_in_epoch_;       // nodes, of the epochs that were noticed
   node::MapPtr followed_;                        // the newest map that a decider served
