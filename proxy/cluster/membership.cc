@@ -42,9 +42,21 @@ struct Succession {
     return before.state == NodeState::kSuspect && next.nodes[id].state == NodeState::kUp &&
            before.incarnation == next.nodes[id].incarnation;
   }
-  Group live_of(const Group& group) const {
+  // Of two deciders at once, each may have some nodes install its map: whoever has another one than
+  // `last`, and no earlier one, has forgotten what that one does not let it keep.
+  bool has_forgotten(NodeId id, size_t partition) const {
+    if (id >= request.maps.size() || request.maps[id] == nullptr) return false;
+    const ClusterMap& map = *request.maps[id];
+    if (map.epoch == last.epoch || map.epoch.number < last.epoch.number) return false;
+    const Partition& kept = map.partitions[partition];
+    const bool is_whole = kept.synced && std::ranges::find(kept.homes, id) != kept.homes.end();
+    return !is_whole && !is_source(kept, id);
+  }
+  // Those that have what the last map says of the partition.
+  Group live_of(const Group& group, size_t partition) const {
     Group live;
-    std::ranges::copy_if(group, std::back_inserter(live), [&](NodeId id) { return is_live(id); });
+    std::ranges::copy_if(group, std::back_inserter(live),
+                         [&](NodeId id) { return is_live(id) && !has_forgotten(id, partition); });
     return live;
   }
   bool has_last_map(NodeId id) const { return request.reports[id].epoch == last.epoch; }
@@ -74,11 +86,12 @@ void drop_supersets(std::vector<Group>& groups) {
 
 // The groups of a partition that nobody has as synced: those of the last map, and its homes, which
 // hold what was committed under it.
-std::vector<Group> inherited_groups(const Succession& s, const Partition& before) {
+std::vector<Group> inherited_groups(const Succession& s, size_t number) {
+  const Partition& before = s.last.partitions[number];
   std::vector<Group> groups;
   groups.reserve(before.sources.size() + 1);
-  for (const Group& group : before.sources) groups.push_back(s.live_of(group));
-  const Group homes = s.live_of(before.homes);
+  for (const Group& group : before.sources) groups.push_back(s.live_of(group, number));
+  const Group homes = s.live_of(before.homes, number);
   // A map is served only once every survivor has it. If a live home has not, nothing was committed
   // under it, and what that home holds may be older than all sources: it never forgot it.
   const bool may_have_served =
@@ -125,7 +138,7 @@ Choice next_partition(const Succession& s, size_t number) {
   const Partition& before = s.last.partitions[number];
   Choice choice;
   Partition& after = choice.partition;
-  const Group live_homes = s.live_of(before.homes);
+  const Group live_homes = s.live_of(before.homes, number);
   const bool was_synced = !before.lost && !live_homes.empty() &&
                           (before.synced || std::ranges::any_of(live_homes, [&](NodeId id) {
                              return s.reported_synced(id, number);
@@ -144,7 +157,7 @@ Choice next_partition(const Succession& s, size_t number) {
     if (after.synced) after.sources.clear();
     return choice;
   }
-  std::vector<Group> groups = inherited_groups(s, before);
+  std::vector<Group> groups = inherited_groups(s, number);
   const bool has_gap = std::ranges::any_of(groups, &Group::empty);
   std::erase_if(groups, [](const Group& group) { return group.empty(); });
   drop_supersets(groups);
@@ -161,7 +174,7 @@ Choice next_partition(const Succession& s, size_t number) {
   if (!after.lost) {  // else its homes take what revives its keys
     std::vector<Group> old;
     old.reserve(before.sources.size());
-    for (const Group& group : before.sources) old.push_back(s.live_of(group));
+    for (const Group& group : before.sources) old.push_back(s.live_of(group, number));
     std::erase_if(old, [&](const Group& group) {
       return std::ranges::find(after.sources, group) == after.sources.end();
     });

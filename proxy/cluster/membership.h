@@ -48,6 +48,8 @@ struct NodeReport {
 
 struct MapRequest {
   std::vector<NodeReport> reports;  // by node id
+  // By node id, of a decider that takes over: the maps that the nodes have (null: none).
+  std::vector<node::MapPtr> maps;
   uint32_t decider = 0;
   uint32_t above_number = 0;  // the new map's number is above this one, and above the last map's
   // What the operator accepts, of this one map:

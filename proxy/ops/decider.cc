@@ -193,6 +193,7 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
     above_number_ = std::max(above_number_, peer.report.epoch.number);
   }
   known.above_number = above_number_;
+  known.maps = std::move(maps);
   const MapPtr& base = *found;
   const bool forms = base == nullptr;
   if (!forms && !peers_quorum()) {
@@ -201,12 +202,31 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   }
   auto next = forms ? first_map(membership_, ops_.ring, known, cluster_id_of(peers_))
                     : next_map(*base, membership_, ops_.ring, known);
+  behind_.clear();
+  if (next && !forms) note_behind(*base, *next, known);
   if (next) {
     log_info("{} at epoch {}", forms ? "forms a new cluster" : "takes the cluster over",
              next->epoch.number);
   }
   return next;
 }
+
+// A map that not all its members had when they were asked was never in use, and what was made of it
+// relies on that. But its decider may be alive, and just then have had it installed on the others.
+// So those who were behind get our map first, in place of what they told: once one of them has
+// taken it, the map before is past. If that is refused, nobody else has forgotten anything for
+// ours.
+void Decider::Impl::note_behind(const ClusterMap& base, const ClusterMap& next,
+                                const MapRequest& known) {
+  for (size_t id = 0; id < base.nodes.size(); ++id) {
+    const bool is_live = base.nodes[id].state == node::NodeState::kUp &&
+                         next.nodes[id].state == node::NodeState::kUp &&
+                         base.nodes[id].incarnation == next.nodes[id].incarnation;
+    if (is_live && known.reports[id].epoch.number < base.epoch.number) behind_.insert(id);
+  }
+}
+
+bool Decider::Impl::may_install(size_t id) const { return behind_.empty() || behind_.contains(id); }
 
 // With a map: does it still say what is so?
 void Decider::Impl::decide() {
@@ -220,6 +240,7 @@ void Decider::Impl::decide() {
     return wait_because("a majority of the nodes that may be alive does not answer");
   }
   if (!knows_all_maps() || is_blocked_by_lease(now_known)) return;
+  if (!behind_.empty()) return look_again();
   auto next = next_map(*map_, membership_, ops_.ring, now_known);
   if (!next) return wait_because(next.error());
   if (is_false_loss(*next)) {
@@ -252,8 +273,8 @@ Result<ClusterMap> Decider::Impl::accepting_map() {
   const bool any_lost =
       map_ != nullptr && std::ranges::any_of(map_->partitions, &node::Partition::lost);
   if (!any_lost && !awaits_last_copy_) return fail(ErrorCode::kConflict, "nothing is lost");
-  if (!knows_all_maps()) {
-    return fail(ErrorCode::kUnavailable, "a node has just come with another map; try again");
+  if (!knows_all_maps() || !behind_.empty()) {
+    return fail(ErrorCode::kUnavailable, "some nodes have another map yet; try again");
   }
   MapRequest known = request();
   known.give_up_silent = awaits_last_copy_;
@@ -329,7 +350,7 @@ void Decider::Impl::send_frames() {
     if (!is_member(id) || !peer.is_known(decider_id_)) {
       if (!peer.greeting && now() >= peer.greet_after) scope_.spawn(hello(id));
     } else if (peer.report.epoch != map_->epoch) {
-      if (!peer.installing) scope_.spawn(install(id, map_));
+      if (!peer.installing && may_install(id)) scope_.spawn(install(id, map_));
     } else {
       send_heartbeat(id);
     }
@@ -439,9 +460,15 @@ void Decider::Impl::yield_to(const node::Epoch& epoch) {
     ops_.map.stop_serving(reason_);
     return;
   }
-  // Both were starting: look again, and build upon what the other has done.
+  // Both were starting.
   log_info("lost the race for epoch {}, looks again", map_->epoch.number);
+  look_again();
+}
+
+// Builds upon what others have done meanwhile.
+void Decider::Impl::look_again() {
   map_ = nullptr;
+  behind_.clear();
   awaits_last_copy_ = false;
   installed_ = granting_ = serving_ = false;
   took_over_.reset();

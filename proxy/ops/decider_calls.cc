@@ -101,6 +101,10 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
   if (reply->status() == Status::kOk) {
     peer.installed(map->epoch);
+    if (behind_.contains(id)) {
+      behind_.clear();
+      send_frames();
+    }
   } else if (reply->status() == Status::kStaleEpoch) {
     const node::Epoch& other = reply->header.epoch;
     if (other != replaced && other.decider != decider_id_) yield_to(other);

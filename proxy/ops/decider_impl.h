@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,10 @@ class Decider::Impl {
   bool is_member(size_t id) const;
   void check_foreign(const node::Epoch& epoch);
   void yield_to(const node::Epoch& epoch);
+  void look_again();
+  bool may_install(size_t id) const;
+  void note_behind(const node::ClusterMap& base, const node::ClusterMap& next,
+                   const MapRequest& known);
   void wait_because(std::string reason);
   void wait_because(const Error& error);
 
@@ -91,6 +96,9 @@ class Decider::Impl {
   // The newest map that this decider made; null until it has made one.
   MapPtr map_;
   std::shared_ptr<const std::string> encoded_map_;
+  // Nodes of which the first map says that they never had the one before it. Empty: none, or one of
+  // them has proved it by taking ours in place of what it had.
+  std::set<size_t> behind_;
   bool installed_ = false;  // on every survivor
   bool granting_ = false;   // leases under map_
   bool serving_ = false;

@@ -308,6 +308,35 @@ TEST_CASE("homes that never had the last map prove nothing about it") {
   CHECK(sorted(after.partitions[p].sources) == sorted(sources));
 }
 
+TEST_CASE("who has taken another map meanwhile is no source of what that let it forget") {
+  // Two deciders make the next map at once, and each has some nodes install its own.
+  Cluster c(5, 1);
+  const size_t p = c.partition_with(1);
+  const NodeId other = c.map.partitions[p].homes[c.map.partitions[p].homes[0] == 1 ? 1 : 0];
+  c.kill(1);
+  const ClusterMap made = next_map(c.map, c.settings, c.ring, c.request).value();
+  REQUIRE(made.partitions[p].sources == Groups{{other}});
+  auto rival = std::make_shared<ClusterMap>(made);
+  rival->epoch.decider = 8;
+  SECTION("which is everything, where that takes the partition for LOST") {
+    rival->partitions[p] = {.homes = made.partitions[p].homes, .sources = {}, .lost = true};
+  }
+  SECTION("which is nothing, where that knows it as a source") {}
+  node::seal(*rival);
+  const bool keeps = !rival->partitions[p].lost;
+
+  c.request.maps.assign(5, std::make_shared<const ClusterMap>(made));
+  for (NodeReport& report : c.request.reports) {
+    report.epoch = made.epoch;
+    report.synced.clear();
+  }
+  c.request.maps[other] = rival;
+  c.request.reports[other].epoch = rival->epoch;
+  const ClusterMap next = next_map(made, c.settings, c.ring, c.request).value();
+  CHECK(next.partitions[p].lost == !keeps);
+  CHECK(next.partitions[p].sources == (keeps ? Groups{{other}} : Groups{}));
+}
+
 TEST_CASE("the version floor rises above the epoch and above every version that was seen") {
   Cluster c(3, 1);
   CHECK(c.map.version_floor == uint64_t{1} << node::kCounterBits);

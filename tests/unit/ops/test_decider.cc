@@ -118,6 +118,61 @@ TEST_CASE("a decider that was stalled overlooks no map of another one") {
   CHECK(second.decider()->status().epoch == epoch);
 }
 
+namespace {
+
+// One decider puts a map into use while another one, which has learned of that map from one node
+// when the others did not have it yet, makes the next.
+struct Rivals : ClusterFixture {
+  void start_race() {
+    first = &add_decider();
+    REQUIRE(run_until([&] { return serves_whole(*first); }));
+    homes = homes_of(*first, "key");
+    // The partition moves away from both homes, one after the other, and comes back to both at
+    // once.
+    for (const auto home : homes) {
+      node(home).kill(/*silent=*/false);
+      REQUIRE(run_until([&] { return state_of(*first, home) == NodeState::kLost; }, 5s));
+      REQUIRE(run_until([&] { return serves_whole(*first); }, 10s));
+    }
+    REQUIRE(put(*first, "key", "old"));
+    while (std::ranges::find(homes, told) != homes.end()) ++told;
+    const TimePoint meeting = events().now() + decider_settings.suspect_after;
+    network().set_delay_rule(
+        [=, this](int proxy, node::NodeId to, const node::RequestHeader& header) {
+          const bool installs = header.opcode == node::Opcode::kInstallMap;
+          const Duration until_meeting = meeting - events().now();
+          std::optional<Duration> delay;
+          if (header.opcode == node::Opcode::kHello && until_meeting > 0s) delay = until_meeting;
+          if (installs && proxy == 0 && to != told) delay = 60ms;
+          if (installs && proxy != 0) delay = to == told ? 400ms : 401ms;
+          return delay;
+        });
+    for (const auto home : homes) node(home).start();
+    const uint32_t number = first->decider()->status().epoch.number;
+    REQUIRE(run_until([&] { return first->decider()->status().epoch.number > number; }, 5s));
+    CHECK(std::ranges::all_of(homes,
+                              [&](auto id) { return state_of(*first, id) == NodeState::kUp; }));
+  }
+  bool is_back() { return first->map().current() != nullptr && homes_of(*first, "key") == homes; }
+
+  sim::SimProxy* first = nullptr;
+  std::vector<node::NodeId> homes;
+  node::NodeId told = 0;  // has the first one's map at once
+};
+
+}  // namespace
+
+TEST_CASE("a map that is coming into use is not taken for one that never was") {
+  Rivals cluster;
+  cluster.start_race();
+  cluster.run_for(10ms);
+  auto& second = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.is_back(); }, 300ms));
+  REQUIRE(cluster.put(*cluster.first, "key", "new"));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 20s));
+  CHECK(cluster.get(second, "key") == "new");
+}
+
 TEST_CASE("a decider that takes over waits two leases for a node that it can not reach") {
   ClusterFixture cluster;
   auto& first = cluster.add_decider();
