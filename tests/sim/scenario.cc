@@ -191,6 +191,7 @@ Scenario accept_loss() {
   s.large = 0.3;
   s.beyond_promise = true;
   s.accept_loss = true;
+  s.weights[static_cast<size_t>(Verb::kTransition)] = 8;
   return s;
 }
 
