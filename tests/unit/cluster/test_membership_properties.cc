@@ -207,13 +207,12 @@ class History {
   // A new decider knows only what the nodes tell.
   void take_over() {
     ++decider_;
-    const MapRequest known = request();
-    std::vector<MapPtr> maps;
+    MapRequest known = request();
     for (NodeId id = 0; id < processes_.size(); ++id) {
-      maps.push_back(reachable(id) ? processes_[id]->installed : nullptr);
+      known.maps.push_back(reachable(id) ? processes_[id]->installed : nullptr);
     }
     if (!has_quorum(known)) return;
-    const auto base = choose_base(known.reports, maps);
+    const auto base = choose_base(known.reports, known.maps);
     if (!base || *base == nullptr) return;
     adopt(**base, known);
   }
