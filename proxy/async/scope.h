@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "proxy/async/task.h"
+#include "proxy/base/memory_pool.h"
 
 namespace elastripe {
 
@@ -75,7 +76,7 @@ class Scope {
   const size_t max_live_;
   size_t live_ = 0;
   bool closed_ = false;
-  std::vector<std::coroutine_handle<>> joiners_;
+  std::vector<std::coroutine_handle<>, Pooled<std::coroutine_handle<>>> joiners_;
 };
 
 }  // namespace elastripe

@@ -2,16 +2,16 @@
 
 #include <cstring>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "proxy/base/check.h"
-#include "proxy/base/reuse.h"
+#include "proxy/base/memory_pool.h"
 
 namespace elastripe {
 namespace {
-// Up to this size a block and its count are one allocation, with bytes to spare for the alignment;
-// of a larger block, whose size is often a power of two, these would waste much.
+static_assert(Buffer::kAlignment == MemoryPool::kAlignment);
+// Up to this size a block and its count lie together, with bytes to spare for the alignment; of a
+// larger block, whose size is often a power of two, these would waste much.
 constexpr size_t kJoinedBytes = kReusesMemory ? 6 << 10 : 0;
 }  // namespace
 
@@ -21,20 +21,20 @@ Buffer Buffer::allocate(size_t size, std::shared_ptr<const void> with) {
   Buffer buffer;
   if (size == 0) return buffer;
   if (size <= kJoinedBytes && with == nullptr) {
-    buffer.block_ = std::make_shared_for_overwrite<std::byte[]>(size + kAlignment - 1);
+    buffer.block_ =
+        std::allocate_shared_for_overwrite<std::byte[]>(Pooled<std::byte>(), size + kAlignment - 1);
     void* begin = buffer.block_.get();
     size_t room = size + kAlignment - 1;
     buffer.data_ = static_cast<std::byte*>(std::align(kAlignment, size, begin, room));
     buffer.size_ = size;
     return buffer;
   }
-  constexpr std::align_val_t kAlign{kAlignment};
-  auto* bytes = static_cast<std::byte*>(::operator new[](size, kAlign));
-  buffer.block_ =
-      std::shared_ptr<std::byte[]>(bytes, [with = std::move(with)](std::byte* block) mutable {
-        ::operator delete[](block, std::align_val_t{kAlignment});
-        with.reset();
-      });
+  auto free = [size, with = std::move(with)](std::byte* block) mutable {
+    MemoryPool::release(block, size);
+    with.reset();
+  };
+  auto* bytes = static_cast<std::byte*>(MemoryPool::allocate(size));
+  buffer.block_ = std::shared_ptr<std::byte[]>(bytes, std::move(free), Pooled<std::byte>());
   buffer.data_ = buffer.block_.get();
   buffer.size_ = size;
   return buffer;

@@ -1,4 +1,4 @@
-// A reference-counted heap block of fixed size, filled once and then shared without copying.
+// A reference-counted block of fixed size, filled once and then shared without copying.
 //
 // Copies and slices share the block and keep it alive. The reference count is thread-safe, the
 // bytes are not: who fills a buffer does so before handing it to another thread. The block is not
