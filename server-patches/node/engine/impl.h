@@ -6,9 +6,12 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <string>
+#include <string_view>
 #include <unordered_set>
 
 #include "server-patches/node/engine/engine.h"
@@ -43,6 +46,12 @@ class Gate {
   std::shared_mutex mutex_;
 };
 
+// For sets of keys in which views are looked up.
+struct KeyHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
+};
+
 // "Synced": what the node knows of one partition. Changes under the exclusive gate, but for what is
 // atomic or under the mutex.
 struct PartitionState {
@@ -51,7 +60,8 @@ struct PartitionState {
   std::atomic<uint32_t> tenure = 0;  // older records are forgotten
   std::atomic<uint64_t> floor = 0;
   std::mutex mutex;
-  std::unordered_set<std::string> synced_keys;  // guarded by mutex; while not synced as a whole
+  // Guarded by mutex; while not synced as a whole.
+  std::unordered_set<std::string, KeyHash, std::equal_to<>> synced_keys;
 };
 
 enum class Knowledge { kSynced, kNotSynced, kLost };
@@ -110,8 +120,8 @@ class Engine::Impl {
   HelloReply describe() const;  // under the gate
   bool has_lease() const { return clock_.boottime_ms() < lease_until_ms_; }
   // All but kSynced is a refusal, unless the request says otherwise.
-  Knowledge knowledge(size_t partition, const std::string& key);
-  void mark_key(size_t partition, const std::string& key);
+  Knowledge knowledge(size_t partition, std::string_view key);
+  void mark_key(size_t partition, std::string_view key);
 
   // records.cc
   struct Found {  // a record's item, found under its latch

@@ -137,7 +137,7 @@ Answer Engine::Impl::install_map(const Frame& frame) {
   return finish({});
 }
 
-Knowledge Engine::Impl::knowledge(size_t partition, const std::string& key) {
+Knowledge Engine::Impl::knowledge(size_t partition, std::string_view key) {
   PartitionState& state = partitions_[partition];
   if (state.synced) return Knowledge::kSynced;
   std::lock_guard lock(state.mutex);
@@ -145,10 +145,10 @@ Knowledge Engine::Impl::knowledge(size_t partition, const std::string& key) {
   return state.lost ? Knowledge::kLost : Knowledge::kNotSynced;
 }
 
-void Engine::Impl::mark_key(size_t partition, const std::string& key) {
+void Engine::Impl::mark_key(size_t partition, std::string_view key) {
   PartitionState& state = partitions_[partition];
   std::lock_guard lock(state.mutex);
-  if (!state.synced) state.synced_keys.insert(key);
+  if (!state.synced) state.synced_keys.emplace(key);
 }
 
 Answer Engine::Impl::mark_synced(const Context& c) {

@@ -33,10 +33,10 @@ Enum read_enum(Reader& in, Enum last) {
   return static_cast<Enum>(value);
 }
 
-std::string read_key(Reader& in, bool may_be_empty = false) {
+std::string_view read_key(Reader& in, bool may_be_empty = false) {
   const std::string_view key = in.short_string();
   if (key.size() > kMaxKeyBytes || (key.empty() && !may_be_empty)) in.fail();
-  return std::string(in.ok() ? key : std::string_view{});
+  return in.ok() ? key : std::string_view{};
 }
 
 // The first element that is cut off or malformed ends it.

@@ -1,10 +1,12 @@
 // The args of every request and reply. docs/node-protocol.md, one section an opcode.
 //
 // Each message has encode(message, out) and decode(ByteView) -> Decoded<message>; a decoder refuses
-// left-over bytes, and takes memory for what it has read, not for what a count promises. "Payload"
-// says what follows the args in the frame.
+// left-over bytes, and takes memory for what it has read, not for what a count promises. A view in
+// a message lies in what it was decoded from. "Payload" says what follows the args in the frame.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "server-patches/node/format/cluster_map.h"
@@ -65,7 +67,7 @@ struct RecordReadRequest {
   Role role = Role::kTail;
   uint8_t m = 1;            // of the key's pool: the role is among the first m+1 homes
   uint64_t if_version = 0;  // kSame if the record has it; 0: always send
-  std::string key;
+  std::string_view key;
 };
 // kOk: payload is the record (tombstones and expired records too).
 struct FloorReply {    // args of kOk, kSame and kNotFound of RECORD_READ
@@ -106,7 +108,7 @@ struct RecordApplyRequest {
   uint64_t delta = 0;
   uint32_t inline_max_bytes = 0;  // kAppend/kPrepend answer kTooLarge above it
   bool blind = false;  // revives a key of a LOST partition: an unconditional SET of a client
-  std::string key;
+  std::string_view key;
 };
 // Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch; else empty).
 // Answered with a RecordApplyReply by every status that says what the record is (kOk, kNotFound,
@@ -130,7 +132,7 @@ struct RecordStoreRequest {
   uint8_t m = 1;
   bool sync = false;    // by sync, not by a commit: any home of the partition takes it
   bool revive = false;  // by a commit: its head knows the key, so in a LOST partition it is synced
-  std::string key;
+  std::string_view key;
 };
 struct RecordStoreReply {
   uint64_t version = 0;  // what the node holds now: >= the record's

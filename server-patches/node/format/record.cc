@@ -128,32 +128,36 @@ void encode(const Record& record, std::string& out) {
   encode(record.content, out);
 }
 
-Decoded<RecordMeta> decode_meta(Reader& in) {
-  RecordMeta meta;
+Decoded<void> decode_meta(Reader& in, RecordMeta& meta) {
   meta.version = in.u64();
   meta.value_version = in.u64();
   meta.fence = in.u64();
   const size_t attempts = in.count<uint8_t>(kAttemptBytes);
   if (!in.ok()) return std::unexpected("record is cut off");
   if (attempts > kRecentAttempts) return std::unexpected("record lists too many attempts");
+  meta.recent.clear();
   meta.recent.reserve(attempts + 1);  // a commit adds its own
   for (size_t i = 0; i < attempts; ++i) {
     const uint64_t version = in.u64();
     meta.recent.push_back({version, in.id()});
   }
+  return {};
+}
+
+Decoded<RecordMeta> decode_meta(Reader& in) {
+  RecordMeta meta;
+  if (auto decoded = decode_meta(in, meta); !decoded) {
+    return std::unexpected(std::move(decoded.error()));
+  }
   return meta;
 }
 
-Decoded<RecordContent> decode_content(Reader& in) {
-  std::string_view value;
-  auto content = decode_content(in, value);
-  if (content) content->value = value;
-  return content;
-}
-
-Decoded<RecordContent> decode_content(Reader& in, std::string_view& value) {
-  RecordContent content;
+namespace {
+// `value` points to an inline value, and content.value stays empty.
+Decoded<void> decode_content(Reader& in, RecordContent& content, std::string_view& value) {
   value = {};
+  content.value.clear();
+  content.segments.clear();
   const uint8_t kind = in.u8();
   if (kind > static_cast<uint8_t>(RecordKind::kTombstone)) {
     return std::unexpected("unknown record kind " + std::to_string(kind));
@@ -179,7 +183,38 @@ Decoded<RecordContent> decode_content(Reader& in, std::string_view& value) {
   }
   if (!in.ok()) return std::unexpected("record is cut off or has a malformed segment");
   if (size != content.size) return std::unexpected("record size does not match its contents");
+  return {};
+}
+
+Decoded<void> decode_record(ByteView bytes, Record& record, std::string_view& value) {
+  Reader in(bytes);
+  if (auto meta = decode_meta(in, record.meta); !meta) return meta;
+  if (auto content = decode_content(in, record.content, value); !content) return content;
+  if (!in.complete()) return std::unexpected("record has left-over bytes");
+  return {};
+}
+}  // namespace
+
+Decoded<RecordContent> decode_content(Reader& in) {
+  std::string_view value;
+  auto content = decode_content(in, value);
+  if (content) content->value = value;
   return content;
+}
+
+Decoded<RecordContent> decode_content(Reader& in, std::string_view& value) {
+  RecordContent content;
+  if (auto decoded = decode_content(in, content, value); !decoded) {
+    return std::unexpected(std::move(decoded.error()));
+  }
+  return content;
+}
+
+Decoded<void> decode_record(ByteView bytes, Record& record) {
+  std::string_view value;
+  auto decoded = decode_record(bytes, record, value);
+  if (decoded) record.content.value = value;
+  return decoded;
 }
 
 Decoded<Record> decode_record(ByteView bytes) {
@@ -190,13 +225,11 @@ Decoded<Record> decode_record(ByteView bytes) {
 }
 
 Decoded<Record> decode_record(ByteView bytes, std::string_view& value) {
-  Reader in(bytes);
-  auto meta = decode_meta(in);
-  if (!meta) return std::unexpected(std::move(meta.error()));
-  auto content = decode_content(in, value);
-  if (!content) return std::unexpected(std::move(content.error()));
-  if (!in.complete()) return std::unexpected("record has left-over bytes");
-  return Record{std::move(*meta), std::move(*content)};
+  Record record;
+  if (auto decoded = decode_record(bytes, record, value); !decoded) {
+    return std::unexpected(std::move(decoded.error()));
+  }
+  return record;
 }
 
 }  // namespace elastripe::node

@@ -88,11 +88,15 @@ void encode(const RecordContent& content, std::string& out);
 void encode_head(const RecordContent& content, size_t value_bytes, std::string& out);
 void encode(const Record& record, std::string& out);
 Decoded<RecordMeta> decode_meta(Reader& in);
+// Into a meta that was used before, with its memory; after an error it means nothing.
+Decoded<void> decode_meta(Reader& in, RecordMeta& meta);
 Decoded<RecordContent> decode_content(Reader& in);
 // Leaves an inline value where it is: `value` points to it, and content.value stays empty.
 Decoded<RecordContent> decode_content(Reader& in, std::string_view& value);
 // Checks the scheme, the kinds, that segment lengths add up to `size`, and placement sizes.
 Decoded<Record> decode_record(ByteView in);
 Decoded<Record> decode_record(ByteView in, std::string_view& value);
+// Into a record that was used before, with its memory; after an error it means nothing.
+Decoded<void> decode_record(ByteView in, Record& record);
 
 }  // namespace elastripe::node

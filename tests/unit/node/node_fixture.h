@@ -164,7 +164,7 @@ class TestNode {
         encoded(RecordReadRequest{.role = role, .m = 2, .if_version = if_version, .key = key}));
   }
   // A request that nothing speaks against, under an attempt of its own.
-  RecordApplyRequest request(const std::string& key, Mutation mutation) {
+  RecordApplyRequest request(std::string_view key, Mutation mutation) {
     RecordApplyRequest r;
     r.m = 2;
     r.attempt_id = {1, ++attempts};
