@@ -2,6 +2,12 @@
 
 namespace elastripe {
 
+namespace {
+// Of what is kept: larger ones were made for one request.
+constexpr size_t kSmallArgsBytes = 4 * kUsualArgsBytes;
+constexpr size_t kSmallPieces = 8;
+}  // namespace
+
 Stamp stamp_for(const node::ClusterMap& map, NodeId node) {
   const node::NodeInfo* info = map.find_node(node);
   // An id outside of the map matches no incarnation: the node, whoever it is, answers kStaleEpoch.
@@ -16,6 +22,18 @@ void add_payload(NodeRequest& request, std::span<const Buffer> pieces) {
     request.payload.push_back(piece.bytes());
     request.keep.push_back(piece);
   }
+}
+
+void keep_memory(NodeRequest request) {
+  const bool is_small =
+      request.args.capacity() <= kSmallArgsBytes && request.payload.capacity() <= kSmallPieces &&
+      request.into.capacity() <= kSmallPieces && request.keep.capacity() <= kSmallPieces;
+  if (!is_small) return;
+  request.args.clear();
+  request.payload.clear();
+  request.into.clear();
+  request.keep.clear();
+  Spares<NodeRequest>::keep(std::move(request));
 }
 
 }  // namespace elastripe

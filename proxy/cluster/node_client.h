@@ -9,6 +9,7 @@
 #include "proxy/async/clock.h"
 #include "proxy/base/buffer.h"
 #include "proxy/base/error.h"
+#include "proxy/base/memory_pool.h"
 #include "server-patches/node/format/messages.h"
 
 namespace elastripe {
@@ -41,6 +42,9 @@ struct NodeRequest {
 // Gives the request a payload of these pieces, which it then keeps.
 void add_payload(NodeRequest& request, std::span<const Buffer> pieces);
 
+// For make_request(): the memory of a request that nobody refers to any more.
+void keep_memory(NodeRequest request);
+
 struct NodeReply {
   node::ReplyHeader header;
   Buffer body;  // args, then the payload unless it went to `into`
@@ -71,7 +75,7 @@ inline constexpr size_t kUsualArgsBytes = 128;
 // The request of a message without payload.
 template <class Message>
 NodeRequest make_request(node::Opcode opcode, const Message& message) {
-  NodeRequest request;
+  NodeRequest request = Spares<NodeRequest>::take();
   request.opcode = opcode;
   request.args.reserve(kUsualArgsBytes);
   node::encode(message, request.args);

@@ -4,16 +4,13 @@
 
 #include <cstdint>
 #include <list>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
-#include "server-patches/node/format/record.h"
+#include "proxy/cluster/record_ptr.h"
 
 namespace elastripe {
-
-using RecordPtr = std::shared_ptr<const node::Record>;
 
 // Bounded by bytes, least recently used first out. One per worker; not thread-safe.
 // Holds striped records only: an inline one is its own value, so a cached copy saves no round.

@@ -78,7 +78,7 @@ namespace {
 
 // Outside of the coroutines, so that what only these need lies in no frame.
 [[gnu::noinline]] NodeRequest read_request(const node::ClusterMap& map, node::Role role,
-                                           const std::string& key, uint64_t if_version) {
+                                           std::string_view key, uint64_t if_version) {
   node::RecordReadRequest message;
   message.role = role;
   message.m = map.max_parities;
@@ -99,9 +99,10 @@ namespace {
   if (!floor) return fail(ErrorCode::kInvalid, "node {}: {}", from, floor.error());
   result.floor = floor->floor;
   if (result.status == Status::kOk) {
-    auto record = node::decode_record(reply.payload());
-    if (!record) return fail(ErrorCode::kInvalid, "node {}: {}", from, record.error());
-    result.record = std::make_shared<const node::Record>(std::move(*record));
+    const auto record = new_record();
+    auto decoded = node::decode_record(reply.payload(), *record);
+    if (!decoded) return fail(ErrorCode::kInvalid, "node {}: {}", from, decoded.error());
+    result.record = record;
   }
   return result;
 }
@@ -122,7 +123,7 @@ void note_refused_sync(const NodeRooms& rooms, const node::ClusterMap& map, Node
 }  // namespace
 
 Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,
-                                      node::Role role, const std::string& key, uint64_t if_version,
+                                      node::Role role, std::string_view key, uint64_t if_version,
                                       TimePoint deadline) {
   auto reply = co_await nodes.call(from, stamp_for(*map, from),
                                    read_request(*map, role, key, if_version), deadline);
@@ -163,7 +164,7 @@ Task<Result<void>> store_at_middles(NodeClient& nodes, const NodeRooms& rooms, c
 }  // namespace
 
 Task<Result<void>> push_down(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
-                             const std::string& key, const EncodedRecord& record, bool revive,
+                             std::string_view key, const EncodedRecord& record, bool revive,
                              TimePoint deadline) {
   const Chain chain = chain_of(*map, key);
   node::RecordStoreRequest message;

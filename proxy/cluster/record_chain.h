@@ -1,12 +1,12 @@
 // The record chain: a key's homes, and moving records between them. The head decides, the middles
 // follow in parallel, the tail comes last and is what reads see (rule 5). What these flows take by
-// reference lives until they have ended.
+// reference or as a view lives until they have ended.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <span>
-#include <string>
+#include <string_view>
 
 #include "proxy/cluster/map_view.h"
 #include "proxy/cluster/node_client.h"
@@ -42,7 +42,7 @@ struct RecordReply {
 };
 // Other statuses are errors (refusal).
 Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,
-                                      node::Role role, const std::string& key, uint64_t if_version,
+                                      node::Role role, std::string_view key, uint64_t if_version,
                                       TimePoint deadline);
 
 // The bytes of a record in pieces, so that neither what a node told of it nor a value is copied.
@@ -55,7 +55,7 @@ struct EncodedRecord {
 // it, at any time, again). `revive`: see RecordStoreRequest. After an error it is unknown which of
 // them have it.
 Task<Result<void>> push_down(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
-                             const std::string& key, const EncodedRecord& record, bool revive,
+                             std::string_view key, const EncodedRecord& record, bool revive,
                              TimePoint deadline);
 
 // RECORD_STORE at one node. `rooms` learns how full it is now, and whether it refused a sync.

@@ -30,6 +30,7 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest 
     co_return fail(ErrorCode::kNoSpace, "the queue to node {} is full", channel.name());
   }
   co_await Completion{call};
+  keep_memory(std::move(request));
   co_return std::move(*call.result);
 }
 

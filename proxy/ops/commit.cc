@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "proxy/base/memory_pool.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/read_tail.h"
 #include "proxy/ops/shards.h"
@@ -25,6 +26,20 @@ namespace {
 // been revived, maybe by a proxy that never reached the other homes.
 constexpr bool kRevive = true;
 
+// Of a string that is kept for the next text, and of what is copied out of a reply.
+constexpr size_t kSmallTextBytes = 1024;
+
+// What `encode` writes to the string that it is given.
+template <class Encode>
+Buffer bytes_of(Encode encode) {
+  std::string text = Spares<std::string>::take();
+  encode(text);
+  Buffer bytes = Buffer::copy_of(text);
+  text.clear();
+  if (text.capacity() <= kSmallTextBytes) Spares<std::string>::keep(std::move(text));
+  return bytes;
+}
+
 // The encoded content, without its inline_value, which is the end of it. Empty if the mutation has
 // no content.
 [[gnu::noinline]] Buffer content_head(const Commit& commit) {
@@ -33,13 +48,13 @@ constexpr bool kRevive = true;
       commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch ||
       commit.mutation == Mutation::kReshape;
   if (!has_content) return {};
-  std::string head;
-  if (commit.inline_value.empty()) {
-    node::encode(commit.content, head);
-  } else {
-    node::encode_head(commit.content, commit.inline_value.size(), head);
-  }
-  return Buffer::copy_of(head);
+  return bytes_of([&](std::string& head) {
+    if (commit.inline_value.empty()) {
+      node::encode(commit.content, head);
+    } else {
+      node::encode_head(commit.content, commit.inline_value.size(), head);
+    }
+  });
 }
 
 // This and read_answer: outside of commit(), so that what only they need is not in its frame.
@@ -130,9 +145,7 @@ bool answers_commit(Status status) {
 }
 
 EncodedRecord encoded(const node::Record& record) {
-  std::string bytes;
-  node::encode(record, bytes);
-  return {{Buffer::copy_of(bytes)}};
+  return {{bytes_of([&](std::string& text) { node::encode(record, text); })}};
 }
 
 // Whether the value is still what the attempt made of it: fences and touches that followed leave
@@ -143,7 +156,10 @@ bool has_value_of(const node::Record& record, const node::Id128& attempt_id) {
          (attempt->version == record.meta.version || attempt->version == record.meta.value_version);
 }
 
+// A copy of what is small: a part of the reply would keep the whole block that the channel reads
+// to from being used again.
 Buffer payload_of(const NodeReply& reply) {
+  if (reply.payload().size() <= kSmallTextBytes) return Buffer::copy_of(reply.payload());
   return reply.body.slice(reply.header.args_bytes, reply.payload().size());
 }
 
@@ -155,25 +171,22 @@ Buffer payload_of(const NodeReply& reply) {
   answer.result.status = status_of(reply.status());
   answer.result.floor = args->floor;
 
-  node::Record record;
+  const auto record = new_record();
   if (args->whole_record) {
-    auto decoded = node::decode_record(reply.payload());
+    auto decoded = node::decode_record(reply.payload(), *record);
     if (!decoded) return fail(ErrorCode::kInvalid, "node {}: {}", head, decoded.error());
-    record = std::move(*decoded);
-    answer.result.is_exact = has_value_of(record, commit.attempt_id);
+    answer.result.is_exact = has_value_of(*record, commit.attempt_id);
     answer.encoded.pieces = {payload_of(reply)};
   } else if (reply.status() == Status::kOk) {
     node::Reader in(reply.payload());
-    auto meta = node::decode_meta(in);
+    auto meta = node::decode_meta(in, record->meta);
     if (!meta) return fail(ErrorCode::kInvalid, "node {}: {}", head, meta.error());
-    record.meta = std::move(*meta);
     if (commit.mutation == Mutation::kSet) {
-      record.content = commit.content;
+      record->content = commit.content;
       answer.encoded.pieces = {payload_of(reply), content_head, commit.inline_value};
     } else {
-      std::string content;
-      node::encode(record.content, content);
-      answer.encoded.pieces = {payload_of(reply), Buffer::copy_of(content)};
+      const auto encode = [&](std::string& text) { node::encode(record->content, text); };
+      answer.encoded.pieces = {payload_of(reply), bytes_of(encode)};
     }
   } else {
     return answer;  // refused, and there is no record
@@ -185,7 +198,7 @@ Buffer payload_of(const NodeReply& reply) {
     answer.result.superseded = std::move(content->segments);
     answer.result.superseded_scheme = content->scheme;
   }
-  answer.result.record = std::make_shared<const node::Record>(std::move(record));
+  answer.result.record = record;
   return answer;
 }
 
@@ -246,7 +259,7 @@ Task<Result<Look>> look_at_head(OpsContext& ops, const MapPtr& map, bool is_newe
                                    call_deadline(ops, deadline));
   if (pushed) co_return Look{Verdict::kCommitted, record};
   if (pushed.error().code == ErrorCode::kConflict) {
-    co_await lift_above_floor(ops, map, commit.key, record, deadline);
+    co_await lift_above_floor(ops, map, std::string(commit.key), record, deadline);
   }
   co_return Look{};
 }
@@ -302,7 +315,7 @@ Result<void> check_homes(const OpsContext& ops, const node::ClusterMap& map, std
 Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, RecordPtr record,
                             TimePoint deadline) {
   Commit fence;
-  fence.key = std::move(key);
+  fence.key = key;
   fence.condition = Condition::kIfVersion;
   fence.condition_argument = record->meta.version;
   fence.mutation = Mutation::kFence;
@@ -352,7 +365,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
     rooms->note_free_bytes(chain.head(), reply->header.free_bytes);
     if (reply->status() == Status::kNotSynced) {
       // This copy was refused for good, so the same attempt may go again.
-      auto synced = co_await sync_key(ops, map, commit.key, deadline);
+      auto synced = co_await sync_key(ops, map, std::string(commit.key), deadline);
       if (!synced) co_return fail(synced.error());
       if (ops.clock.now() >= deadline) {
         co_return fail(ErrorCode::kUnavailable, "the key could not be synced in time");
@@ -363,6 +376,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
 
     auto answer = read_answer(commit, content, chain.head(), *reply);
     if (!answer) co_return co_await settle(ops, map, commit, answer.error(), deadline);
+    reply->body = {};  // a part of what the channel reads to
     CommitResult& result = answer->result;
     const bool committed = result.status == CommitStatus::kCommitted;
     if (answer->encoded.empty() || (committed && mutant(Mutant::kAckBeforeTail))) {
@@ -390,7 +404,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
     if (!committed) {
       // A refusal that could not be made visible may be tried again: nothing was committed.
       if (pushed.error().code == ErrorCode::kConflict) {
-        co_await lift_above_floor(ops, map, commit.key, result.record, deadline);
+        co_await lift_above_floor(ops, map, std::string(commit.key), result.record, deadline);
       }
       co_return fail(ErrorCode::kUnavailable, "{}", pushed.error().message);
     }

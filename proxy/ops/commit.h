@@ -7,7 +7,7 @@
 namespace elastripe {
 
 struct Commit {
-  std::string key;
+  std::string_view key;  // outlives the commit
   node::Condition condition = node::Condition::kAlways;
   uint64_t condition_argument = 0;
   node::Mutation mutation = node::Mutation::kSet;

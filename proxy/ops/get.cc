@@ -14,7 +14,7 @@ Task<Result<ReadOutcome>> deliver(ObjectRead& read, ValueSink& sink) {
   co_return ReadOutcome{true, read.path()};
 }
 
-Task<Result<ReadOutcome>> get_object(OpsContext& ops, const std::string& key, ValueSink& sink,
+Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string_view key, ValueSink& sink,
                                      ByteRange range, TimePoint deadline) {
   ObjectRead read(ops, key, sink, range, deadline);
   auto opened = co_await read.open();

@@ -18,9 +18,9 @@ namespace {
 
 // Writes another value in the place of the record that it was made from; kConditionFailed if that
 // is no longer the newest.
-Put replacement(std::string key, const node::Record& record) {
+Put replacement(std::string_view key, const node::Record& record) {
   Put request;
-  request.commit.key = std::move(key);
+  request.commit.key = key;
   request.commit.condition = Condition::kIfVersion;
   request.commit.condition_argument = record.meta.version;
   request.commit.known_version = record.meta.version;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "proxy/base/memory_pool.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/read_tail.h"
 #include "server-patches/node/format/mutant.h"
@@ -46,7 +47,7 @@ bool has_same_value(const RecordPtr& newest, const node::Record& known) {
 
 }  // namespace
 
-ObjectRead::ObjectRead(OpsContext& ops, const std::string& key, ReadMemory& memory, ByteRange range,
+ObjectRead::ObjectRead(OpsContext& ops, std::string_view key, ReadMemory& memory, ByteRange range,
                        TimePoint deadline)
     : ops_(ops), key_(key), memory_(memory), wanted_(range), deadline_(deadline) {}
 
@@ -232,8 +233,9 @@ Buffer ObjectRead::inline_bytes(MemoryHold hold) {
     RecordPtr record;
     MemoryHold hold;
   };
-  return Buffer::sharing(std::make_shared<const InlineBytes>(InlineBytes{record_, std::move(hold)}),
-                         bytes);
+  auto owner = std::allocate_shared<const InlineBytes>(Pooled<InlineBytes>(),
+                                                       InlineBytes{record_, std::move(hold)});
+  return Buffer::sharing(std::move(owner), bytes);
 }
 
 Task<Result<MemoryHold>> ObjectRead::wait_for_memory(uint64_t bytes) {

@@ -21,7 +21,7 @@ class ObjectRead {
  public:
   // `key` outlives it. `deadline` moves by the time that the read waits for memory, and every part
   // renews it.
-  ObjectRead(OpsContext& ops, const std::string& key, ReadMemory& memory, ByteRange range,
+  ObjectRead(OpsContext& ops, std::string_view key, ReadMemory& memory, ByteRange range,
              TimePoint deadline);
 
   // Finds the newest record and, if it is live, reads the first part. Errors: kLost, kUnavailable,
@@ -58,7 +58,7 @@ class ObjectRead {
   bool start(MemoryHold hold);
 
   OpsContext& ops_;
-  const std::string& key_;
+  const std::string_view key_;
   ReadMemory& memory_;
   const ByteRange wanted_;
   TimePoint deadline_;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "proxy/base/buffer.h"
@@ -25,7 +25,7 @@ inline uint64_t value_version_of_cas(uint64_t cas) { return cas; }
 enum class StoreVerb { kSet, kAdd, kReplace, kAppend, kPrepend, kCas };
 struct StoreRequest {
   StoreVerb verb = StoreVerb::kSet;
-  std::string key;
+  std::string_view key;  // of all requests: outlives the operation
   uint32_t flags = 0;
   uint32_t exptime = 0;  // absolute unix seconds, 0 = never (memcached's rules are already applied)
   uint64_t cas = 0;      // kCas
@@ -39,7 +39,7 @@ struct StoreRequest {
 enum class StoreOutcome { kStored, kNotStored, kExists, kNotFound };
 
 struct CounterRequest {
-  std::string key;
+  std::string_view key;
   uint64_t delta = 0;
   bool increment = true;
 };
@@ -60,21 +60,22 @@ struct ReadOutcome {
 // shards than have its bytes. The time that the read waits for memory does not count, and every
 // part that was given gives it `request_timeout` more. Errors: kLost, kUnavailable, kTimeout...,
 // never a miss instead; also once the sink has had a part of the value, so that it is never whole.
-// `key` lives until it has ended.
-Task<Result<ReadOutcome>> get_object(OpsContext& ops, const std::string& key, ValueSink& sink,
+// Here and below: `key` lives until it has ended.
+Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string_view key, ValueSink& sink,
                                      ByteRange range, TimePoint deadline);
 // Any storage command. kUnknownOutcome: it may or may not have taken effect, now or later.
 Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline);
 Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
                                             TimePoint deadline);
 // True if there was something to delete or touch.
-Task<Result<bool>> remove_object(OpsContext& ops, std::string key, TimePoint deadline);
-Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t exptime,
+Task<Result<bool>> remove_object(OpsContext& ops, std::string_view key, TimePoint deadline);
+Task<Result<bool>> touch_object(OpsContext& ops, std::string_view key, uint32_t exptime,
                                 TimePoint deadline);
 
 // gat: the value, with the new expiry committed.
-Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
-                                               ValueSink& sink, TimePoint deadline);
+Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string_view key,
+                                               uint32_t exptime, ValueSink& sink,
+                                               TimePoint deadline);
 
 // The record as the tail has it, and which shards of each segment are missing: `object KEY`.
 struct SegmentHealth {

@@ -65,7 +65,7 @@ Task<Result<CommitResult>> try_striped(OpsContext& ops, Commit& request, StagedP
 
 // Of a value that comes in parts the bytes are gone when a fence is met at the end, so what the
 // head knows is asked for first: a fence of before is then no obstacle.
-Task<uint64_t> find_base(OpsContext& ops, MapPtr map, std::string key, bool is_large,
+Task<uint64_t> find_base(OpsContext& ops, MapPtr map, std::string_view key, bool is_large,
                          TimePoint deadline) {
   const uint64_t known = known_base(ops, *map, key);
   if (!is_large) co_return known;
@@ -93,7 +93,7 @@ Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put& r
                                        TimePoint deadline) {
   Commit& attempt = request.commit;
   attempt.content.kind = RecordKind::kStriped;
-  const std::string& key = attempt.key;
+  const std::string_view key = attempt.key;
   const uint64_t known_version = attempt.known_version;
   WholeValue whole(std::move(request.value));
   ValueSource& value = request.source != nullptr ? *request.source : whole;
@@ -104,7 +104,7 @@ Task<Result<CommitResult>> put_striped(OpsContext& ops, const Pool& pool, Put& r
   if (!homes) co_return fail(homes.error());
   const bool is_large = value.size() > pool.segment_bytes;
   uint64_t base = co_await find_base(ops, *map, key, is_large, deadline);
-  auto staged = co_await upload(ops, pool, key, value, request.memory, &deadline);
+  auto staged = co_await upload(ops, pool, std::string(key), value, request.memory, &deadline);
   if (!staged) co_return fail(staged.error());
   if (mutant(Mutant::kLateBase)) base = co_await find_base(ops, *map, key, true, deadline);
   KeyLocks::Guard guard;
@@ -206,7 +206,7 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
   const Pool& pool = ops.pools.pool_of(request.key);
   put_request.locks_late = request.size() > pool.inline_max_bytes;
   Commit& commit = put_request.commit;
-  commit.key = std::move(request.key);
+  commit.key = request.key;
   switch (request.verb) {
     case StoreVerb::kAdd:
       commit.condition = Condition::kIfAbsent;

@@ -11,8 +11,8 @@ using node::Status;
 
 namespace {
 
-Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role,
-                                const std::string& key, uint64_t if_version, TimePoint deadline) {
+Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role, std::string_view key,
+                                uint64_t if_version, TimePoint deadline) {
   const Chain chain = chain_of(*map, key);
   if (chain.nodes.empty()) {
     co_return fail(ErrorCode::kUnavailable, "no home of the key's partition is up");
@@ -28,25 +28,25 @@ Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role,
     if (ops.clock.now() >= deadline) {
       co_return fail(ErrorCode::kTimeout, "the key could not be synced in time");
     }
-    auto synced = co_await sync_key(ops, map, key, deadline);
+    auto synced = co_await sync_key(ops, map, std::string(key), deadline);
     if (!synced) co_return fail(synced.error());
   }
 }
 
 }  // namespace
 
-Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, const std::string& key,
+Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, std::string_view key,
                                      uint64_t if_version, TimePoint deadline) {
   const Role role = mutant(Mutant::kReadHead) ? Role::kHead : Role::kTail;
   return try_read(ops, map, role, key, if_version, deadline);
 }
 
-Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, const std::string& key,
+Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, std::string_view key,
                                      TimePoint deadline) {
   return try_read(ops, map, Role::kHead, key, 0, deadline);
 }
 
-Task<Result<TailRead>> read_tail(OpsContext& ops, const std::string& key, TimePoint deadline) {
+Task<Result<TailRead>> read_tail(OpsContext& ops, std::string_view key, TimePoint deadline) {
   for (;;) {
     auto map = current_map(ops);
     if (!map) co_return fail(map.error());

@@ -15,14 +15,14 @@ struct TailRead {
 
 // One try under `map`: syncs the key if the homes have not got it yet. `if_version` 0 always reads.
 // Here and below: map and key live until it has ended.
-Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, const std::string& key,
+Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, std::string_view key,
                                      uint64_t if_version, TimePoint deadline);
 
 // Tries under newer and newer maps until the deadline.
-Task<Result<TailRead>> read_tail(OpsContext& ops, const std::string& key, TimePoint deadline);
+Task<Result<TailRead>> read_tail(OpsContext& ops, std::string_view key, TimePoint deadline);
 
 // The role's node in `map`, for reads that are not the tail's: the head, to settle an attempt.
-Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, const std::string& key,
+Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, std::string_view key,
                                      TimePoint deadline);
 
 }  // namespace elastripe

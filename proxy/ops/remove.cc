@@ -4,7 +4,7 @@
 
 namespace elastripe {
 
-Task<Result<bool>> remove_object(OpsContext& ops, std::string key, TimePoint deadline) {
+Task<Result<bool>> remove_object(OpsContext& ops, std::string_view key, TimePoint deadline) {
   const auto guard = co_await ops.locks.lock(key);
   Commit commit;
   commit.key = key;

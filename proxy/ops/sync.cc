@@ -69,7 +69,7 @@ Task<Result<void>> store_all(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map,
   node::RecordStoreRequest message;
   message.m = map->max_parities;
   message.sync = true;
-  message.key = std::move(key);
+  message.key = key;
   std::vector<Task<Result<void>>> stores;
   stores.reserve(homes.size());
   for (const NodeId home : homes) {

@@ -8,7 +8,7 @@ namespace elastripe {
 
 namespace {
 
-Task<Result<CommitResult>> commit_touch(OpsContext& ops, std::string key, uint32_t exptime,
+Task<Result<CommitResult>> commit_touch(OpsContext& ops, std::string_view key, uint32_t exptime,
                                         TimePoint deadline) {
   const auto guard = co_await ops.locks.lock(key);
   Commit commit;
@@ -23,9 +23,9 @@ Task<Result<CommitResult>> commit_touch(OpsContext& ops, std::string key, uint32
 
 }  // namespace
 
-Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t exptime,
+Task<Result<bool>> touch_object(OpsContext& ops, std::string_view key, uint32_t exptime,
                                 TimePoint deadline) {
-  auto result = co_await commit_touch(ops, std::move(key), exptime, deadline);
+  auto result = co_await commit_touch(ops, key, exptime, deadline);
   if (!result) co_return fail(result.error());
   co_return result->status == CommitStatus::kCommitted;
 }
@@ -33,8 +33,9 @@ Task<Result<bool>> touch_object(OpsContext& ops, std::string key, uint32_t expti
 // The touched record is the answer, even if its new expiry is already over, as in memcached. Only
 // if it was replaced since is it read again. The touch has taken effect by then, so a value that
 // can not be read is no definite failure.
-Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string key, uint32_t exptime,
-                                               ValueSink& sink, TimePoint deadline) {
+Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string_view key,
+                                               uint32_t exptime, ValueSink& sink,
+                                               TimePoint deadline) {
   auto result = co_await commit_touch(ops, key, exptime, deadline);
   if (!result) co_return fail(result.error());
   if (result->status != CommitStatus::kCommitted) co_return ReadOutcome{};

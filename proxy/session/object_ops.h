@@ -10,18 +10,18 @@ namespace elastripe {
 class ObjectOps {
  public:
   virtual ~ObjectOps() = default;
-  virtual Task<Result<ReadOutcome>> get(const std::string& key, ValueSink& sink,
-                                        ByteRange range) = 0;
+  // Here and below: `key` lives until it has ended.
+  virtual Task<Result<ReadOutcome>> get(std::string_view key, ValueSink& sink, ByteRange range) = 0;
   virtual Task<Result<StoreOutcome>> store(StoreRequest request) = 0;
   virtual Task<Result<CounterOutcome>> change_counter(CounterRequest request) = 0;
-  virtual Task<Result<bool>> remove(std::string key) = 0;
-  virtual Task<Result<bool>> touch(std::string key, uint32_t exptime) = 0;
-  virtual Task<Result<ReadOutcome>> touch_and_get(std::string key, uint32_t exptime,
+  virtual Task<Result<bool>> remove(std::string_view key) = 0;
+  virtual Task<Result<bool>> touch(std::string_view key, uint32_t exptime) = 0;
+  virtual Task<Result<ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
                                                   ValueSink& sink) = 0;
   // Where the memory of the two comes from.
   virtual ReadBudget& read_budget() = 0;
   // Whether a value of that size is stored in shards under that key.
-  virtual bool stripes(const std::string& key, uint64_t bytes) const = 0;
+  virtual bool stripes(std::string_view key, uint64_t bytes) const = 0;
   // Why the proxy serves nothing now; empty while it serves.
   virtual std::string not_serving() const = 0;
 };
@@ -30,15 +30,15 @@ class FlowOps : public ObjectOps {
  public:
   explicit FlowOps(OpsContext& context) : context_(context) {}
 
-  Task<Result<ReadOutcome>> get(const std::string& key, ValueSink& sink, ByteRange range) override;
+  Task<Result<ReadOutcome>> get(std::string_view key, ValueSink& sink, ByteRange range) override;
   Task<Result<StoreOutcome>> store(StoreRequest request) override;
   Task<Result<CounterOutcome>> change_counter(CounterRequest request) override;
-  Task<Result<bool>> remove(std::string key) override;
-  Task<Result<bool>> touch(std::string key, uint32_t exptime) override;
-  Task<Result<ReadOutcome>> touch_and_get(std::string key, uint32_t exptime,
+  Task<Result<bool>> remove(std::string_view key) override;
+  Task<Result<bool>> touch(std::string_view key, uint32_t exptime) override;
+  Task<Result<ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
                                           ValueSink& sink) override;
   ReadBudget& read_budget() override { return context_.read_bytes; }
-  bool stripes(const std::string& key, uint64_t bytes) const override;
+  bool stripes(std::string_view key, uint64_t bytes) const override;
   std::string not_serving() const override;
 
  private:

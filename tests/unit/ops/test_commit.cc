@@ -66,7 +66,7 @@ TEST_CASE("a lost key that was revived at its head only is revived by the next c
 
 Task<void> fence(OpsContext& ops, std::string key, TimePoint deadline, bool* done) {
   Commit commit;
-  commit.key = std::move(key);
+  commit.key = key;
   commit.mutation = node::Mutation::kFence;
   const auto result = co_await commit_record(ops, commit, deadline);
   *done = result.has_value() && result->status == CommitStatus::kCommitted;

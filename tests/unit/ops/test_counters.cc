@@ -37,7 +37,7 @@ struct Serving : ClusterFixture {
     return run(store_object(proxy.ops(), std::move(request), deadline()));
   }
   // The PUT of another proxy, beside what runs.
-  void put_beside(sim::SimProxy& other, const std::string& key, const std::string& value) {
+  void put_beside(sim::SimProxy& other, std::string_view key, const std::string& value) {
     StoreRequest request;
     request.key = key;
     request.value = Buffer::copy_of(value);

@@ -23,8 +23,8 @@ class FakeOps : public ObjectOps {
     uint64_t cas = 0;
   };
 
-  Task<Result<ReadOutcome>> get(const std::string& key, ValueSink& sink,
-                                ByteRange wanted) override {
+  Task<Result<ReadOutcome>> get(std::string_view name, ValueSink& sink, ByteRange wanted) override {
+    const std::string key(name);
     co_await begin("get " + key, key);
     if (failures.contains(key)) co_return fail(failures.at(key));
     ReadOutcome outcome;
@@ -57,9 +57,10 @@ class FakeOps : public ObjectOps {
     co_return outcome;
   }
   Task<Result<StoreOutcome>> store(StoreRequest request) override {
-    co_await begin("store " + request.key, request.key);
-    if (failures.contains(request.key)) co_return fail(failures.at(request.key));
-    auto it = entries.find(request.key);
+    const std::string key(request.key);
+    co_await begin("store " + key, key);
+    if (failures.contains(key)) co_return fail(failures.at(key));
+    auto it = entries.find(key);
     if (request.verb == StoreVerb::kAdd && it != entries.end()) co_return StoreOutcome::kNotStored;
     if (request.verb == StoreVerb::kCas) {
       if (it == entries.end()) co_return StoreOutcome::kNotFound;
@@ -67,25 +68,26 @@ class FakeOps : public ObjectOps {
     }
     std::string value(request.value.text());
     while (request.source != nullptr && value.size() < request.size()) {
-      if (failures.contains("the rest of " + request.key)) {
-        co_return fail(failures.at("the rest of " + request.key));
+      if (failures.contains("the rest of " + key)) {
+        co_return fail(failures.at("the rest of " + key));
       }
-      if (slow.contains("the parts of " + request.key)) co_await turnstile.pass();
+      if (slow.contains("the parts of " + key)) co_await turnstile.pass();
       const uint64_t left = request.size() - value.size();
       auto part = co_await request.source->next(std::min(part_bytes, left));
       if (!part) {
-        broken.push_back(request.key);
+        broken.push_back(key);
         co_return fail(part.error());
       }
       value += part->text();
     }
-    if (slow.contains("the commit of " + request.key)) co_await turnstile.pass();
-    entries[request.key] = {value, request.flags, request.exptime, ++last_cas};
+    if (slow.contains("the commit of " + key)) co_await turnstile.pass();
+    entries[key] = {value, request.flags, request.exptime, ++last_cas};
     co_return StoreOutcome::kStored;
   }
   Task<Result<CounterOutcome>> change_counter(CounterRequest request) override {
-    co_await begin("counter " + request.key, request.key);
-    auto it = entries.find(request.key);
+    const std::string key(request.key);
+    co_await begin("counter " + key, key);
+    auto it = entries.find(key);
     if (it == entries.end()) co_return CounterOutcome{CounterStatus::kNotFound, 0};
     if (it->second.value.find_first_not_of("0123456789") != std::string::npos) {
       co_return CounterOutcome{CounterStatus::kNotNumber, 0};
@@ -94,27 +96,27 @@ class FakeOps : public ObjectOps {
     it->second.value = std::to_string(now);
     co_return CounterOutcome{CounterStatus::kOk, now};
   }
-  Task<Result<bool>> remove(std::string key) override {
+  Task<Result<bool>> remove(std::string_view name) override {
+    const std::string key(name);
     co_await begin("remove " + key, key);
     co_return entries.erase(key) > 0;
   }
-  Task<Result<bool>> touch(std::string key, uint32_t exptime) override {
+  Task<Result<bool>> touch(std::string_view name, uint32_t exptime) override {
+    const std::string key(name);
     co_await begin("touch " + key, key);
     auto it = entries.find(key);
     if (it == entries.end()) co_return false;
     it->second.exptime = exptime;
     co_return true;
   }
-  Task<Result<ReadOutcome>> touch_and_get(std::string key, uint32_t exptime,
+  Task<Result<ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
                                           ValueSink& sink) override {
     const auto touched = co_await touch(key, exptime);
     if (!*touched) co_return ReadOutcome{};
     co_return co_await get(key, sink, {});
   }
   ReadBudget& read_budget() override { return *budget; }
-  bool stripes(const std::string&, uint64_t bytes) const override {
-    return bytes > inline_max_bytes;
-  }
+  bool stripes(std::string_view, uint64_t bytes) const override { return bytes > inline_max_bytes; }
   std::string not_serving() const override { return reason; }
 
   std::map<std::string, Entry> entries;

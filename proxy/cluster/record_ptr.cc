@@ -1,0 +1,31 @@
+#include "proxy/cluster/record_ptr.h"
+
+#include "proxy/base/memory_pool.h"
+
+namespace elastripe {
+namespace {
+
+// Of a value whose record is kept; with a table of segments none is.
+constexpr size_t kSmallValueBytes = 4 << 10;
+using SpareRecords = Spares<std::unique_ptr<node::Record>, 512>;
+
+struct KeepRecord {
+  void operator()(node::Record* gone) const {
+    std::unique_ptr<node::Record> record(gone);
+    if (record->content.value.capacity() > kSmallValueBytes) return;
+    if (record->content.segments.capacity() > 0) return;
+    static const node::Record kEmpty;
+    *record = kEmpty;  // by copy: what it has allocated stays
+    SpareRecords::keep(std::move(record));
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<node::Record> new_record() {
+  auto record = SpareRecords::take();
+  if (record == nullptr) record = std::make_unique<node::Record>();
+  return {record.release(), KeepRecord(), Pooled<node::Record>()};
+}
+
+}  // namespace elastripe
