@@ -91,8 +91,7 @@ void Channel::expire(NodeCall& call) {
 }
 
 void Channel::cancel_all() {
-  std::deque<NodeCall*> waiting;
-  waiting.swap(waiting_);
+  const auto waiting = std::exchange(waiting_, {});
   waiting_first_ += waiting.size();
   for (NodeCall* call : waiting) {
     if (call != nullptr) finish(*call, fail(ErrorCode::kCancelled, "shutting down"));
@@ -138,8 +137,7 @@ void Channel::connected() {
 void Channel::connect_failed(int error) {
   close_socket();
   const ErrorCode code = error == ECONNREFUSED ? ErrorCode::kUnavailable : ErrorCode::kDisconnected;
-  std::deque<NodeCall*> waiting;
-  waiting.swap(waiting_);
+  const auto waiting = std::exchange(waiting_, {});
   waiting_first_ += waiting.size();
   for (NodeCall* call : waiting) {
     if (call != nullptr) {

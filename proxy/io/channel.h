@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/base/memory_pool.h"
 #include "proxy/base/metrics.h"
 #include "proxy/cluster/node_client.h"
 #include "proxy/io/loop.h"
@@ -140,8 +141,8 @@ class Channel : private TurnEnd {
   event* write_event_ = nullptr;
   ConnectTimer connect_timer_{*this};
 
-  std::deque<NodeCall*> waiting_;  // null: expired
-  uint64_t waiting_first_ = 0;     // number of waiting_.front()
+  std::deque<NodeCall*, Pooled<NodeCall*>> waiting_;  // null: expired
+  uint64_t waiting_first_ = 0;                        // number of waiting_.front()
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;
   size_t tombstones_ = 0;

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "proxy/base/buffer.h"
+#include "proxy/base/memory_pool.h"
 
 namespace elastripe {
 
@@ -33,7 +34,7 @@ class WriteQueue {
   };
   void consume(size_t bytes);
 
-  std::deque<Slice> slices_;
+  std::deque<Slice, Pooled<Slice>> slices_;
   size_t bytes_ = 0;
   uint64_t written_bytes_ = 0;
   Buffer chunk_;  // where copies go

@@ -1,10 +1,17 @@
 #include "proxy/memcache/output.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace elastripe::memcache {
+namespace {
+constexpr size_t kUsualTextBytes = 127;  // what is around a value, written without growing
+}  // namespace
+
 void Output::append(std::string_view text) {
   bytes_ += text.size();
+  const size_t whole = text_.size() + text.size();
+  if (whole > text_.capacity()) text_.reserve(std::max(whole, kUsualTextBytes));
   text_ += text;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proxy/base/buffer.h"
+#include "proxy/base/memory_pool.h"
 
 namespace elastripe::memcache {
 
@@ -48,8 +49,8 @@ class Output {
     Buffer bytes;  // not empty
   };
 
-  std::string text_;
-  std::vector<Value> values_;
+  std::basic_string<char, std::char_traits<char>, Pooled<char>> text_;
+  std::vector<Value, Pooled<Value>> values_;
   size_t bytes_ = 0;
 };
 

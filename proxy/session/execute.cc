@@ -7,6 +7,7 @@
 
 #include "proxy/async/one_shot.h"
 #include "proxy/async/scope.h"
+#include "proxy/base/memory_pool.h"
 #include "proxy/memcache/compose.h"
 #include "proxy/memcache/exptime.h"
 #include "proxy/memcache/meta.h"
@@ -78,7 +79,7 @@ Task<void> run_store(Execution& run, ClientCommand& command) {
   if (command.source != nullptr) run.path = ReadPath::kStriped;
   StoreRequest request;
   request.verb = verb_of(command.command);
-  request.key = std::move(command.key);
+  request.key = command.key;
   request.flags = command.flags;
   request.exptime = run.expiry(command.exptime);
   request.cas = command.cas_unique;
@@ -139,7 +140,8 @@ MemoryHold held_in_both(std::shared_ptr<ReadBudget> own, Semaphore::Permit of_ow
     Semaphore::Permit of_own;
     Semaphore::Permit of_all;
   };
-  return std::make_shared<const Hold>(std::move(own), std::move(of_own), std::move(of_all));
+  return std::allocate_shared<const Hold>(Pooled<Hold>(), std::move(own), std::move(of_own),
+                                          std::move(of_all));
 }
 
 // Where one key's value goes: into the reply, part by part if there are several.
@@ -274,7 +276,7 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
     if (!retrieval.failed) memcache::compose_line(run.output, replies::kEnd);
     co_return;
   }
-  std::deque<KeyResult> results;  // of the keys that are being read
+  std::deque<KeyResult, Pooled<KeyResult>> results;  // of the keys that are being read
   Scope reads;
   size_t asked = 0;
   for (size_t i = 0; i < keys && !retrieval.failed; ++i) {
@@ -338,7 +340,7 @@ Task<void> run_meta_get(Execution& run, ClientCommand& command) {
 Task<void> run_counter(Execution& run, ClientCommand& command) {
   const bool increment = command.command == Command::kIncr;
   const auto outcome = co_await run.context.ops.change_counter(
-      {.key = std::move(command.key), .delta = command.delta, .increment = increment});
+      {.key = command.key, .delta = command.delta, .increment = increment});
   if (!outcome.has_value()) {
     run.error(outcome.error());
     co_return;
@@ -359,7 +361,7 @@ Task<void> run_counter(Execution& run, ClientCommand& command) {
 }
 
 Task<void> run_delete(Execution& run, ClientCommand& command) {
-  const auto found = co_await run.context.ops.remove(std::move(command.key));
+  const auto found = co_await run.context.ops.remove(command.key);
   if (!found.has_value()) {
     run.error(found.error());
     co_return;
@@ -371,8 +373,7 @@ Task<void> run_delete(Execution& run, ClientCommand& command) {
 
 Task<void> run_touch(Execution& run, ClientCommand& command) {
   run.count(Stat::kCmdTouch);
-  const auto found =
-      co_await run.context.ops.touch(std::move(command.key), run.expiry(command.exptime));
+  const auto found = co_await run.context.ops.touch(command.key, run.expiry(command.exptime));
   if (!found.has_value()) {
     run.error(found.error());
     co_return;

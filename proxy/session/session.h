@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "proxy/async/scope.h"
+#include "proxy/base/memory_pool.h"
 #include "proxy/io/loop.h"
 #include "proxy/io/socket.h"
 #include "proxy/io/write_queue.h"
@@ -142,7 +143,7 @@ class Session : private TurnEnd, private Timer {
   // Parsed, but must wait for a command before it.
   SlotPtr held_;
 
-  std::deque<SlotPtr> slots_;
+  std::deque<SlotPtr, Pooled<SlotPtr>> slots_;
   std::vector<SlotPtr> spare_slots_;
   size_t running_ = 0;
   size_t running_writes_ = 0;
