@@ -148,17 +148,29 @@ Task<Result<void>> store_record(NodeClient& nodes, const NodeRooms& rooms, const
 
 namespace {
 
-Task<Result<void>> store_at_middles(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
-                                    const Chain& chain, const node::RecordStoreRequest& message,
-                                    const EncodedRecord& record, TimePoint deadline) {
-  std::vector<Task<Result<void>>> middles;
-  for (const NodeId middle : chain.middles()) {
-    middles.push_back(store_record(nodes, rooms, map, middle, message, record, deadline));
+Task<Result<void>> store_at_all(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
+                                std::span<const NodeId> homes,
+                                const node::RecordStoreRequest& message,
+                                const EncodedRecord& record, TimePoint deadline) {
+  std::vector<Task<Result<void>>> stores;
+  for (const NodeId home : homes) {
+    stores.push_back(store_record(nodes, rooms, map, home, message, record, deadline));
   }
-  for (auto& stored : co_await when_all(std::move(middles))) {
+  for (auto& stored : co_await when_all(std::move(stores))) {
     if (!stored) co_return fail(stored.error());
   }
   co_return Result<void>{};
+}
+
+// A single one, which most chains with middles have, needs no lists of stores.
+Task<Result<void>> store_at_middles(NodeClient& nodes, const NodeRooms& rooms, const MapPtr& map,
+                                    const Chain& chain, const node::RecordStoreRequest& message,
+                                    const EncodedRecord& record, TimePoint deadline) {
+  const auto middles = chain.middles();
+  if (middles.size() > 1) {
+    return store_at_all(nodes, rooms, map, middles, message, record, deadline);
+  }
+  return store_record(nodes, rooms, map, middles.front(), message, record, deadline);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ struct KeepRecord {
     std::unique_ptr<node::Record> record(gone);
     if (record->content.value.capacity() > kSmallValueBytes) return;
     if (record->content.segments.capacity() > 0) return;
-    static const node::Record kEmpty;
-    *record = kEmpty;  // by copy: what it has allocated stays
+    static const node::Record empty;
+    *record = empty;  // by copy: what it has allocated stays
     SpareRecords::keep(std::move(record));
   }
 };
