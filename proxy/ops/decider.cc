@@ -392,6 +392,14 @@ bool Decider::Impl::is_installed() const {
 // What follows from the replies so far: installed -> leases -> served (rule 2).
 void Decider::Impl::advance() {
   if (over_ || map_ == nullptr) return;
+  const bool is_past = std::ranges::any_of(behind_, [&](size_t id) {
+    const NodeReport& report = peers_[id].report;
+    return report.epoch == map_->epoch && report.incarnation == map_->nodes[id].incarnation;
+  });
+  if (is_past) {  // the map before: whoever was behind has taken ours in place of it
+    behind_.clear();
+    send_frames();
+  }
   if (!installed_) {
     if (!is_installed()) return;
     installed_ = true;

@@ -29,8 +29,10 @@ void Decider::Impl::meet(size_t id) {
 }
 
 bool Decider::Impl::knows_all_maps() const {
+  // A map of our own that we have given up is one to be seen, as any other.
+  const uint32_t own = map_ == nullptr ? 0 : decider_id_;
   return std::ranges::all_of(peers_, [&](const Peer& peer) {
-    return peer.report.verdict != Verdict::kAnswers || peer.is_known(decider_id_);
+    return peer.report.verdict != Verdict::kAnswers || peer.is_known(own);
   });
 }
 
@@ -60,7 +62,10 @@ Task<void> Decider::Impl::hello(size_t id) {
   const bool is_news = peer.shows(reply->header, found, decider_id_);
   if (map_ != nullptr && found != nullptr) {
     if (found->cluster_id == map_->cluster_id) {
-      if (is_news) {
+      // What a process has that our map leaves out, nothing of ours relies on.
+      const bool is_left_out = !map_->is_up(static_cast<NodeId>(id)) &&
+                               map_->nodes[id].incarnation == peer.report.incarnation;
+      if (is_news && !is_left_out) {
         yield_to(found->epoch);
       } else {
         check_foreign(found->epoch);
@@ -101,10 +106,6 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
   if (reply->status() == Status::kOk) {
     peer.installed(map->epoch);
-    if (behind_.contains(id)) {
-      behind_.clear();
-      send_frames();
-    }
   } else if (reply->status() == Status::kStaleEpoch) {
     const node::Epoch& other = reply->header.epoch;
     if (other != replaced && other.decider != decider_id_) yield_to(other);

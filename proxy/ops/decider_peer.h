@@ -85,8 +85,8 @@ struct Peer {
   // The map that a HelloReply brought is the one that the node has. True if it replaced one that
   // this decider knew, and is none of its own.
   bool shows(const node::ReplyHeader& header, node::MapPtr map, uint32_t decider) {
-    found = std::move(map);
     if (header.incarnation != report.incarnation || header.epoch != report.epoch) return false;
+    found = std::move(map);
     const bool is_news = known && *known != header.epoch && header.epoch.decider != decider;
     known = header.epoch;
     return is_news;

@@ -16,13 +16,13 @@ namespace {
 // Segments that are read at the same time: one leaves while others arrive.
 constexpr size_t kSegmentsAhead = 3;
 
-// Shared by the read and by who waits for it; it goes on by itself when nobody does any more.
+// It goes on by itself when nobody waits for it any more.
 Task<void> read_into(OpsContext& ops, MapPtr map, coding::Scheme scheme, SegmentPtr segment,
                      ByteRange range, MemoryHold hold, TimePoint deadline,
-                     std::shared_ptr<OneShot<Result<SegmentBytes>>> arriving) {
+                     std::shared_ptr<ArrivingSegment> arriving) {
   auto bytes = co_await read_segment(ops, std::move(map), scheme, std::move(segment), range,
-                                     std::move(hold), deadline);
-  arriving->set(std::move(bytes));
+                                     std::move(hold), deadline, &arriving->waited);
+  arriving->bytes.set(std::move(bytes));
 }
 
 // What a reader that only looks at data_txids makes of a newer record (rule 26).
@@ -180,7 +180,7 @@ void ObjectRead::read_ahead() {
 bool ObjectRead::start(MemoryHold hold) {
   const size_t index = segment_ + ahead_.size();
   const auto& content = reading_->content;
-  auto arriving = std::make_shared<OneShot<Result<SegmentBytes>>>();
+  auto arriving = std::make_shared<ArrivingSegment>();
   const bool started = ops_.background.try_spawn(
       read_into(ops_, map_, content.scheme, SegmentPtr(reading_, &content.segments[index]),
                 range_in_segment(index), std::move(hold), deadline_, arriving));
@@ -203,7 +203,8 @@ Task<Result<Buffer>> ObjectRead::take_part() {
     if (!start(std::move(*hold))) co_return fail(ErrorCode::kCancelled, "shutting down");
   }
   const Arriving arriving = ahead_.front();
-  auto segment = co_await *arriving;
+  auto segment = co_await arriving->bytes;
+  deadline_ += arriving->waited;
   if (!segment) co_return fail(segment.error());
   ahead_.erase(ahead_.begin());
   ++segment_;

@@ -16,6 +16,12 @@
 
 namespace elastripe {
 
+// Shared by a read and by who waits for it.
+struct ArrivingSegment {
+  OneShot<Result<SegmentBytes>> bytes;
+  Duration waited{};  // for memory
+};
+
 // Of one flow; outlives its calls, which follow each other.
 class ObjectRead {
  public:
@@ -43,7 +49,7 @@ class ObjectRead {
   Task<Result<Buffer>> next();
 
  private:
-  using Arriving = std::shared_ptr<OneShot<Result<SegmentBytes>>>;
+  using Arriving = std::shared_ptr<ArrivingSegment>;
 
   Task<Result<Buffer>> read_part();
   Task<Result<void>> find_record(const MapPtr& map);

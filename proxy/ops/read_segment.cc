@@ -167,10 +167,10 @@ Result<void> verify(const SegmentRead& read) {
   return fail(ErrorCode::kLost, "segment {} does not match its checksum", read.segment->number);
 }
 
-Task<Semaphore::Permit> decode_memory(OpsContext& ops, uint64_t bytes, TimePoint* deadline) {
+Task<Semaphore::Permit> decode_memory(OpsContext& ops, uint64_t bytes, Duration* waited) {
   const TimePoint asked = ops.clock.now();
   auto permit = co_await ops.decode_bytes.acquire(bytes);
-  *deadline += ops.clock.now() - asked;
+  *waited = ops.clock.now() - asked;
   co_return permit;
 }
 
@@ -180,15 +180,15 @@ uint64_t parity_bytes(const SegmentRead& read) {
 
 // A part of a segment whose shards are missing: decoding takes all of what was coded together.
 Task<Result<void>> decode_range(OpsContext& ops, MapPtr map, SegmentReadPtr part,
-                                TimePoint deadline) {
+                                TimePoint deadline, Duration* waited) {
   const size_t length = part->segment->length;
-  const auto memory = co_await decode_memory(ops, length + parity_bytes(*part), &deadline);
+  const auto memory = co_await decode_memory(ops, length + parity_bytes(*part), waited);
   auto whole = std::make_shared<SegmentRead>(*part);
   whole->range = {0, length};
   whole->data = Buffer::allocate(length);
   whole->have.reset();
   note_down_nodes(*map, *whole);
-  auto decoded = co_await decode_missing(ops, map, whole, deadline);
+  auto decoded = co_await decode_missing(ops, map, whole, deadline + *waited);
   if (decoded) decoded = verify(*whole);
   if (!decoded) co_return decoded;
   std::ranges::copy(whole->data.bytes().subspan(part->range.offset, part->range.length),
@@ -200,7 +200,9 @@ Task<Result<void>> decode_range(OpsContext& ops, MapPtr map, SegmentReadPtr part
 
 Task<Result<SegmentBytes>> read_segment(OpsContext& ops, MapPtr map, coding::Scheme scheme,
                                         SegmentPtr segment, ByteRange range, MemoryHold hold,
-                                        TimePoint deadline) {
+                                        TimePoint deadline, Duration* waited) {
+  Duration of_memory{};
+  if (waited == nullptr) waited = &of_memory;
   auto geometry = geometry_of(scheme, *segment);
   if (!geometry) co_return fail(geometry.error());
   auto read =
@@ -219,10 +221,10 @@ Task<Result<SegmentBytes>> read_segment(OpsContext& ops, MapPtr map, coding::Sch
   }
   const bool is_degraded = read->missing.any();
   if (done && is_degraded && !read->is_whole()) {
-    done = co_await decode_range(ops, map, read, deadline);
+    done = co_await decode_range(ops, map, read, deadline, waited);
   } else if (done && is_degraded) {
-    const auto memory = co_await decode_memory(ops, parity_bytes(*read), &deadline);
-    done = co_await decode_missing(ops, map, read, deadline);
+    const auto memory = co_await decode_memory(ops, parity_bytes(*read), waited);
+    done = co_await decode_missing(ops, map, read, deadline + *waited);
     read->parities.clear();
   }
   if (done && read->is_whole()) done = verify(*read);

@@ -25,6 +25,6 @@ struct SegmentBytes {
 // but some of them only do not answer. kLost: a checksum does not match.
 Task<Result<SegmentBytes>> read_segment(OpsContext& ops, MapPtr map, coding::Scheme scheme,
                                         SegmentPtr segment, ByteRange range, MemoryHold hold,
-                                        TimePoint deadline);
+                                        TimePoint deadline, Duration* waited = nullptr);
 
 }  // namespace elastripe

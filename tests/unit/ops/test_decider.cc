@@ -173,6 +173,35 @@ TEST_CASE("a map that is coming into use is not taken for one that never was") {
   CHECK(cluster.get(second, "key") == "new");
 }
 
+TEST_CASE("an older map on a node that was left out deposes no decider") {
+  ClusterFixture cluster;
+  auto& first = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+  cluster.node(0).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return state_of(first, 0) == NodeState::kLost; }, 5s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }, 10s));
+  // The first decider's next map reaches node 4 alone, and that after the second has met it.
+  cluster.network().set_delay_rule(
+      [](int proxy, node::NodeId to, const node::RequestHeader& header) -> std::optional<Duration> {
+        if (header.opcode != node::Opcode::kInstallMap) return std::nullopt;
+        if (proxy == 0) return to == 4 ? Duration(300ms) : Duration(1000s);
+        return to == 4 ? std::optional(Duration(1000s)) : std::nullopt;
+      });
+  const uint32_t number = first.decider()->status().epoch.number;
+  cluster.node(0).start();
+  REQUIRE(cluster.run_until([&] { return first.decider()->status().epoch.number > number; }, 5s));
+  auto& second = cluster.add_decider();
+  REQUIRE(
+      cluster.run_until([&] { return second.decider()->status().epoch.number > number; }, 250ms));
+  cluster.network().cut(1, 4);
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 60s));
+  first.kill();
+  cluster.network().set_delay_rule(nullptr);
+  cluster.network().mend(1, 4);
+  REQUIRE(cluster.run_until([&] { return state_of(second, 4) == NodeState::kUp; }, 20s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 20s));
+}
+
 TEST_CASE("a decider that takes over waits two leases for a node that it can not reach") {
   ClusterFixture cluster;
   auto& first = cluster.add_decider();
