@@ -22,11 +22,15 @@
 namespace elastripe::cli {
 namespace {
 
-// State and start time of a process from /proc; an error if there is none.
+// Of a process, from /proc.
 struct ProcStat {
   char state = '?';
+  int threads = 0;
   uint64_t start_ticks = 0;
+  // A zombie may have threads yet, which are on their way out and hold its files: its ports, too.
+  bool has_ended() const { return state == 'X' || (state == 'Z' && threads <= 1); }
 };
+// An error if there is none.
 Result<ProcStat> read_stat(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -37,8 +41,8 @@ Result<ProcStat> read_stat(pid_t pid) {
   ProcStat stat;
   std::string skipped;
   rest >> stat.state;
-  for (int field = 4; field <= 21; ++field) rest >> skipped;
-  rest >> stat.start_ticks;
+  for (int field = 4; field <= 19; ++field) rest >> skipped;
+  rest >> stat.threads >> skipped >> stat.start_ticks;
   if (!rest) return fail("cannot parse /proc/{}/stat", pid);
   return stat;
 }
@@ -120,8 +124,7 @@ FinishedCommand run_to_end(const std::vector<std::string>& argv) {
 bool is_running(const ProcessId& process) {
   ::waitpid(process.pid, nullptr, WNOHANG);  // reaps our own child; no effect on others
   const auto stat = read_stat(process.pid);
-  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' &&
-         stat->state != 'X';
+  return stat && stat->start_ticks == process.start_ticks && !stat->has_ended();
 }
 
 bool send_signal(const ProcessId& process, int signal) {

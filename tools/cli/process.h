@@ -32,7 +32,7 @@ struct FinishedCommand {
 };
 FinishedCommand run_to_end(const std::vector<std::string>& argv);
 
-// True while that very process runs (a zombie does not).
+// True while that very process runs, with any of its threads: what is left to reap does not.
 bool is_running(const ProcessId& process);
 
 // Sends a signal to that very process; false if it is gone.
