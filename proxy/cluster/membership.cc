@@ -43,8 +43,8 @@ struct Succession {
            before.incarnation == next.nodes[id].incarnation;
   }
   // Of two deciders at once, each may have some nodes install its map: whoever has another one than
-  // `last` has forgotten what that one does not let it keep. An earlier one is taken for an ancestor
-  // of `last`, which accounts for it.
+  // `last` has forgotten what that one does not let it keep. An earlier one is taken for an
+  // ancestor of `last`, which accounts for it.
   bool has_forgotten(NodeId id, size_t partition) const {
     if (id >= request.maps.size() || request.maps[id] == nullptr) return false;
     const ClusterMap& map = *request.maps[id];

@@ -227,7 +227,7 @@ Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest requ
     case CommitStatus::kNotNumber:
       co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     case CommitStatus::kNotInline:
-      co_return co_await change_striped_counter(ops, pool, std::move(request), deadline);
+      co_return co_await change_striped_counter(ops, pool, request, deadline);
     default:
       co_return CounterOutcome{CounterStatus::kNotFound, 0};
   }

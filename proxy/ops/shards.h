@@ -57,8 +57,8 @@ std::vector<ShardsOnNode> shards_by_node(const coding::Scheme& scheme,
 // Deletes, as far as nodes answer: what is left over is found by reclaim.
 Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, TimePoint deadline);
 
-// At least read_grace later, in the background: shards that a committed record has superseded (rule 8).
-// Those of objects that are overwritten within kDeletionBatch leave together.
+// At least read_grace later, in the background: shards that a committed record has superseded (rule
+// 8). Those of objects that are overwritten within kDeletionBatch leave together.
 inline constexpr Duration kDeletionBatch = std::chrono::milliseconds(50);
 void delete_after_grace(OpsContext& ops, std::vector<ShardsOnNode> shards);
 

@@ -9,7 +9,7 @@ Task<Result<StoreOutcome>> FlowOps::store(StoreRequest request) {
   return store_object(context_, std::move(request), deadline());
 }
 Task<Result<CounterOutcome>> FlowOps::change_counter(CounterRequest request) {
-  return elastripe::change_counter(context_, std::move(request), deadline());
+  return elastripe::change_counter(context_, request, deadline());
 }
 Task<Result<bool>> FlowOps::remove(std::string_view key) {
   return remove_object(context_, key, deadline());

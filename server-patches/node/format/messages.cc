@@ -149,7 +149,7 @@ Decoded<RecordReadRequest> decode<RecordReadRequest>(ByteView bytes) {
   m.m = in.u8();
   m.if_version = in.u64();
   m.key = read_key(in);
-  return finish(in, std::move(m), "RECORD_READ");
+  return finish(in, m, "RECORD_READ");
 }
 
 void encode(const FloorReply& m, std::string& out) { Writer(out).u64(m.floor); }
@@ -189,7 +189,7 @@ Decoded<RecordApplyRequest> decode<RecordApplyRequest>(ByteView bytes) {
   m.inline_max_bytes = in.u32();
   m.blind = read_flag(in);
   m.key = read_key(in);
-  return finish(in, std::move(m), "RECORD_APPLY");
+  return finish(in, m, "RECORD_APPLY");
 }
 
 void encode(const RecordApplyReply& m, std::string& out) {
@@ -225,7 +225,7 @@ Decoded<RecordStoreRequest> decode<RecordStoreRequest>(ByteView bytes) {
   m.sync = read_flag(in);
   m.revive = read_flag(in);
   m.key = read_key(in);
-  return finish(in, std::move(m), "RECORD_STORE");
+  return finish(in, m, "RECORD_STORE");
 }
 
 void encode(const RecordStoreReply& m, std::string& out) { Writer(out).u64(m.version); }
