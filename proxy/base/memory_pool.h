@@ -134,7 +134,8 @@ struct Pooled {
 };
 
 // Objects that were used, kept for the memory that they have allocated. Whoever keeps one has
-// emptied it, and made sure that a huge use did not leave it huge.
+// emptied it, and made sure that a huge use did not leave it huge. Not for destructors of
+// thread-local or static objects: the list may be gone by then.
 template <class T, size_t kMost = 1024>
 class Spares {
  public:

@@ -39,8 +39,9 @@ OpsSettings settings_of(const Config& config) {
 // What each thread has at least: a segment with parities.
 uint64_t segments_at_least(const Config& config) { return uint64_t{2} * config.segment_bytes; }
 
-// Decoding at the same time: as many as keep a thread busy while their shards come.
-constexpr uint64_t kSegmentsDecoded = 8;
+// What degraded reads of a thread may decode at the same time, in segments: enough to keep it busy
+// while their shards come.
+constexpr uint64_t kDecodedSegments = 8;
 
 }  // namespace
 
@@ -63,7 +64,7 @@ FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uin
       cache_(cache_bytes),
       staged_bytes_(std::max(staged_bytes, segments_at_least(shared.config))),
       rebuild_bytes_(segments_at_least(shared.config)),
-      decode_bytes_(kSegmentsDecoded * shared.config.segment_bytes),
+      decode_bytes_(kDecodedSegments * shared.config.segment_bytes),
       ops_{.nodes = nodes_,
            .clock = clock_,
            .random = random_,

@@ -125,8 +125,8 @@ Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, Time
 // Superseded shards that wait together, as long as the flow does that deletes them.
 struct DeferredDeletion {
   std::vector<ShardsOnNode> shards;
-  size_t names = 0;
-  bool is_open = true;
+  size_t names = 0;     // of all nodes
+  bool is_open = true;  // for more, until the grace begins
 
   void add(std::vector<ShardsOnNode> more);
 };
