@@ -5,6 +5,7 @@
 
 #include "proxy/base/hash.h"
 #include "proxy/base/log.h"
+#include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider_impl.h"
 #include "server-patches/node/format/mutant.h"
 

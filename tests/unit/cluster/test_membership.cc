@@ -1,92 +1,16 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "proxy/cluster/membership.h"
 #include "server-patches/node/format/record.h"
+#include "tests/unit/cluster/membership_fixture.h"
 
 using namespace elastripe;
 using node::ClusterMap;
 using node::NodeId;
 using node::NodeState;
-using Homes = std::vector<NodeId>;
 using Groups = std::vector<std::vector<NodeId>>;
 
 namespace {
-
-// A cluster whose nodes say what a test tells them to.
-struct Cluster {
-  explicit Cluster(size_t nodes, uint8_t max_parities, uint32_t partitions = 16)
-      : settings{.nodes = {}, .partitions = partitions, .max_parities = max_parities},
-        ring(names(nodes), partitions) {
-    for (size_t i = 0; i < nodes; ++i) {
-      node::NodeInfo info;
-      info.name = names(nodes)[i];
-      info.domain = info.name;
-      settings.nodes.push_back(info);
-      request.reports.push_back({Verdict::kAnswers, 100 + i, 0, {}, {}});
-    }
-    request.decider = 7;
-    map = first_map(settings, ring, request, 42).value();
-    install();
-  }
-  static std::vector<std::string> names(size_t count) {
-    std::vector<std::string> result;
-    for (size_t i = 0; i < count; ++i) result.push_back("node-" + std::to_string(i));
-    return result;
-  }
-
-  // Every node that answers installs the map: its bits are what the map says.
-  void install() {
-    for (size_t id = 0; id < request.reports.size(); ++id) {
-      NodeReport& report = request.reports[id];
-      if (report.verdict != Verdict::kAnswers || !map.is_up(static_cast<NodeId>(id))) continue;
-      report.epoch = map.epoch;
-      report.synced.assign((settings.partitions + 7) / 8, 0);
-      for (size_t p = 0; p < map.partitions.size(); ++p) {
-        if (map.partitions[p].synced) set_synced(static_cast<NodeId>(id), p);
-      }
-    }
-  }
-  void set_synced(NodeId id, size_t p) {
-    auto& bits = request.reports[id].synced;
-    bits[p / 8] = static_cast<uint8_t>(bits[p / 8] | 1u << (p % 8));
-  }
-  void sync_all() {
-    for (size_t p = 0; p < map.partitions.size(); ++p) {
-      for (const NodeId home : map.partitions[p].homes) set_synced(home, p);
-    }
-  }
-  void kill(NodeId id) {
-    request.reports[id] = {};
-    request.reports[id].verdict = Verdict::kRefuses;
-  }
-  void restart(NodeId id) {
-    request.reports[id] = {
-        Verdict::kAnswers, request.reports[id].incarnation + 1000 + ++restarts, 0, {}, {}};
-  }
-  void silence(NodeId id) { request.reports[id].verdict = Verdict::kSilent; }
-  void wake(NodeId id) { request.reports[id].verdict = Verdict::kAnswers; }
-  void step() {
-    map = next_map(map, settings, ring, request).value();
-    install();
-  }
-  // A partition whose homes are these, in any order; for tests that need one.
-  size_t partition_with(NodeId home) const {
-    for (size_t p = 0; p < map.partitions.size(); ++p) {
-      if (std::ranges::find(map.partitions[p].homes, home) != map.partitions[p].homes.end()) {
-        return p;
-      }
-    }
-    FAIL("no such partition");
-    return 0;
-  }
-
-  MembershipSettings settings;
-  Ring ring;
-  MapRequest request;
-  ClusterMap map;
-  uint64_t restarts = 0;
-};
 
 Homes without(Homes homes, NodeId id) {
   std::erase(homes, id);
@@ -386,63 +310,6 @@ TEST_CASE("a quorum is more than half of the nodes that may be alive") {
   CHECK(is_quorum(2, 1, 1));
   CHECK(!is_quorum(4, 0, 2));
   CHECK(!is_quorum(2, 2, 0));
-}
-
-TEST_CASE("a starting decider builds upon the map that may be in use") {
-  Cluster c(5, 2);
-  std::vector<node::MapPtr> maps(5);
-  const auto older = std::make_shared<const ClusterMap>(c.map);
-  std::ranges::fill(maps, older);
-  CHECK(choose_base(c.request.reports, maps).value()->epoch == older->epoch);
-
-  c.silence(4);
-  const auto newer =
-      std::make_shared<const ClusterMap>(next_map(c.map, c.settings, c.ring, c.request).value());
-  const auto install = [&](NodeId id) {
-    maps[id] = newer;
-    c.request.reports[id].epoch = newer->epoch;
-  };
-  SECTION("all members have the newer one; an excluded node with the older one says nothing") {
-    for (const NodeId id : Homes{0, 1, 2, 3}) install(id);
-    c.wake(4);
-    CHECK(choose_base(c.request.reports, maps).value()->epoch == newer->epoch);
-  }
-  SECTION("only some have it: it was never served, and knows the older one") {
-    install(0);
-    CHECK(choose_base(c.request.reports, maps).value()->epoch == newer->epoch);
-  }
-  SECTION("no node has a map") {
-    std::ranges::fill(maps, nullptr);
-    CHECK(choose_base(c.request.reports, maps).value() == nullptr);
-  }
-  SECTION("nodes of two clusters") {
-    auto other = std::make_shared<ClusterMap>(*older);
-    other->cluster_id = 43;
-    maps[2] = other;
-    CHECK(!choose_base(c.request.reports, maps));
-  }
-  SECTION("two maps of which either may be in use") {
-    // Made from the older one by two deciders that saw different nodes; a common member is silent.
-    auto left = std::make_shared<ClusterMap>(*newer);
-    auto right = std::make_shared<ClusterMap>(*newer);
-    right->epoch.decider = 8;
-    left->nodes[3].state = left->nodes[4].state = NodeState::kSuspect;
-    right->nodes[0].state = right->nodes[1].state = NodeState::kSuspect;
-    right->nodes[4].state = NodeState::kUp;
-    node::seal(*left);
-    node::seal(*right);
-    c.wake(4);
-    c.silence(2);
-    for (const NodeId id : Homes{0, 1}) {
-      maps[id] = left;
-      c.request.reports[id].epoch = left->epoch;
-    }
-    for (const NodeId id : Homes{3, 4}) {
-      maps[id] = right;
-      c.request.reports[id].epoch = right->epoch;
-    }
-    CHECK(!choose_base(c.request.reports, maps));
-  }
 }
 
 TEST_CASE("a node that lacks room is no home of what it would have to be synced for") {

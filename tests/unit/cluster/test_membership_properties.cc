@@ -12,7 +12,7 @@
 #include <random>
 #include <set>
 
-#include "proxy/cluster/membership.h"
+#include "proxy/cluster/takeover.h"
 
 using namespace elastripe;
 using node::ClusterMap;

@@ -1,0 +1,114 @@
+#include "proxy/cluster/takeover.h"
+
+#include <algorithm>
+
+namespace elastripe {
+
+using node::ClusterMap;
+using node::NodeId;
+using node::NodeInfo;
+using node::NodeState;
+using node::Partition;
+
+namespace {
+
+// Nodes that can not say whether there is a later map than `map`.
+size_t nodes_not_telling(const ClusterMap& map, const std::vector<NodeReport>& reports) {
+  return static_cast<size_t>(std::ranges::count_if(reports, [&](const NodeReport& report) {
+    return report.verdict != Verdict::kAnswers || report.epoch.number == 0 ||
+           report.epoch.number > map.epoch.number;
+  }));
+}
+
+// Whether a later map may have been served by nodes that do not tell: silent, dead or empty by now,
+// or with a later map already. Those that tell an older one were no part of it; of them, the
+// members of `map` must have been excluded by timeouts, M at most, and its nodes were a quorum
+// beside them.
+bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& reports) {
+  size_t still_have_it = 0;
+  for (size_t id = 0; id < reports.size(); ++id) {
+    still_have_it += reports[id].verdict == Verdict::kAnswers && reports[id].epoch == map.epoch &&
+                     map.is_up(static_cast<NodeId>(id));
+  }
+  const size_t not_telling = nodes_not_telling(map, reports);
+  return still_have_it <= map.max_parities && not_telling > reports.size() - not_telling;
+}
+
+// `map` for a decider that must assume that all records of it are old.
+node::MapPtr with_all_lost(const ClusterMap& map) {
+  ClusterMap known = map;
+  for (Partition& partition : known.partitions) {
+    partition = {};
+    partition.lost = true;
+  }
+  return std::make_shared<const ClusterMap>(std::move(known));
+}
+
+}  // namespace
+
+Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
+                                 const std::vector<node::MapPtr>& maps) {
+  const auto answers = [&](size_t id) { return reports[id].verdict == Verdict::kAnswers; };
+  // The numbers of the maps that the answering members of `map` have.
+  const auto numbers_of_members = [&](const ClusterMap& map) {
+    std::vector<uint32_t> numbers;
+    for (const NodeInfo& member : map.nodes) {
+      if (member.state != NodeState::kUp || member.id >= reports.size() || !answers(member.id) ||
+          reports[member.id].incarnation != member.incarnation) {
+        continue;
+      }
+      // Of one number, a node accepts one map: the other one never.
+      const node::Epoch& epoch = reports[member.id].epoch;
+      const bool is_rival = epoch.number == map.epoch.number && epoch != map.epoch;
+      numbers.push_back(is_rival ? 0 : epoch.number);
+    }
+    return numbers;
+  };
+
+  std::vector<node::MapPtr> found;  // one of each epoch
+  for (size_t id = 0; id < maps.size(); ++id) {
+    if (maps[id] == nullptr || !answers(id)) continue;
+    const auto same = [&](const node::MapPtr& map) {
+      return map->epoch == maps[id]->epoch && map->cluster_id == maps[id]->cluster_id;
+    };
+    if (std::ranges::none_of(found, same)) found.push_back(maps[id]);
+  }
+  node::MapPtr newest;
+  node::MapPtr base;
+  bool is_ambiguous = false;
+  for (const node::MapPtr& map : found) {
+    if (map->cluster_id != found.front()->cluster_id) {
+      return fail(ErrorCode::kUnavailable, "the nodes belong to different clusters");
+    }
+    if (newest == nullptr || map->epoch.number > newest->epoch.number) newest = map;
+    const auto members = numbers_of_members(*map);
+    const auto is_later = [&](uint32_t number) { return number > map->epoch.number; };
+    const auto is_earlier = [&](uint32_t number) { return number < map->epoch.number; };
+    if (std::ranges::any_of(members, is_later)) continue;  // superseded
+    const bool was_served = std::ranges::none_of(members, is_earlier);
+    const bool supersedes = std::ranges::any_of(found, [&](const node::MapPtr& older) {
+      return older->epoch.number < map->epoch.number &&
+             std::ranges::count(numbers_of_members(*older), map->epoch.number) > 0;
+    });
+    if (!was_served && !supersedes) continue;
+    is_ambiguous |= base != nullptr;
+    if (base == nullptr || map->epoch.number > base->epoch.number) base = map;
+  }
+  if (base == nullptr) base = newest;
+  if (base == nullptr || (!is_ambiguous && !may_be_superseded(*base, reports))) return base;
+  const bool any_silent = std::ranges::any_of(
+      reports, [](const NodeReport& report) { return report.verdict == Verdict::kSilent; });
+  if (any_silent) {
+    return fail(ErrorCode::kUnavailable,
+                "nodes that do not answer may have another map in use than epoch {}",
+                base->epoch.number);
+  }
+  // Nobody is left who could tell: the newest knows the most. If so many memories are gone that
+  // what a later map stored may be gone with them, what is left of the newest's is no answer (rule
+  // 3).
+  const bool may_be_old = may_be_superseded(*newest, reports) &&
+                          nodes_not_telling(*newest, reports) > newest->max_parities;
+  return may_be_old ? with_all_lost(*newest) : newest;
+}
+
+}  // namespace elastripe
