@@ -39,7 +39,8 @@ struct Succession {
   }
   bool is_returned_suspect(NodeId id) const {
     const NodeInfo& before = last.nodes[id];
-    return before.state == NodeState::kSuspect && next.nodes[id].state == NodeState::kUp &&
+    const bool was_out = before.state == NodeState::kSuspect || before.state == NodeState::kAway;
+    return was_out && next.nodes[id].state == NodeState::kUp &&
            before.incarnation == next.nodes[id].incarnation;
   }
   // Of two deciders at once, each may have some nodes install its map: whoever has another one than
@@ -48,6 +49,7 @@ struct Succession {
   bool has_forgotten(NodeId id, size_t partition) const {
     if (id >= request.maps.size() || request.maps[id] == nullptr) return false;
     const ClusterMap& map = *request.maps[id];
+    if (map.cluster_id != last.cluster_id || partition >= map.partitions.size()) return true;
     if (map.epoch == last.epoch || map.epoch.number < last.epoch.number) return false;
     const Partition& kept = map.partitions[partition];
     const bool is_whole = kept.synced && std::ranges::find(kept.homes, id) != kept.homes.end();
@@ -185,7 +187,8 @@ Choice next_partition(const Succession& s, size_t number) {
   return choice;
 }
 
-// Identity and M come from the configuration, which may have grown at its end.
+}  // namespace
+
 Result<void> check_configuration(const ClusterMap& last, const MembershipSettings& settings) {
   if (last.partitions.size() != settings.partitions) {
     return fail(ErrorCode::kInvalid, "the cluster has {} partitions, the configuration {}",
@@ -203,13 +206,38 @@ Result<void> check_configuration(const ClusterMap& last, const MembershipSetting
   return {};
 }
 
-// `last` is null for the first map.
+namespace {
+
+// Whether every home of every partition had all of it under `last`. A home is marked as synced only
+// when all of them have stored, so one that tells so is enough. What is LOST waits for nobody.
+bool is_all_synced(const ClusterMap& last, const MapRequest& request) {
+  const auto tells = [&](NodeId id, size_t p) {
+    const NodeReport& report = request.reports[id];
+    return report.verdict == Verdict::kAnswers && report.epoch == last.epoch &&
+           has_bit(report.synced, p);
+  };
+  for (size_t p = 0; p < last.partitions.size(); ++p) {
+    const Partition& partition = last.partitions[p];
+    const bool is_synced =
+        partition.synced || partition.lost ||
+        std::ranges::any_of(partition.homes, [&](NodeId id) { return tells(id, p); });
+    if (!is_synced) return false;
+  }
+  return true;
+}
+
+// `last` is null for the first map. A suspect that nothing has to be synced from any more is away:
+// it is no longer one of the M that may be silent together.
 std::vector<NodeInfo> next_nodes(const ClusterMap* last, const MembershipSettings& settings,
                                  const MapRequest& request) {
   std::vector<NodeInfo> nodes = settings.nodes;
+  const bool is_whole = last != nullptr && is_all_synced(*last, request);
   for (size_t id = 0; id < nodes.size(); ++id) {
     const NodeInfo* before = last == nullptr ? nullptr : last->find_node(static_cast<NodeId>(id));
-    const Standing standing = standing_of(before, request.reports[id]);
+    Standing standing = standing_of(before, request.reports[id]);
+    const bool stays_out = before != nullptr && before->state == NodeState::kSuspect &&
+                           standing.state == NodeState::kSuspect;
+    if (stays_out && is_whole) standing.state = NodeState::kAway;
     nodes[id].id = static_cast<NodeId>(id);
     nodes[id].state = standing.state;
     nodes[id].incarnation = standing.incarnation;
@@ -248,7 +276,7 @@ Standing standing_of(const NodeInfo* last, const NodeReport& report) {
       return {NodeState::kLost, before.incarnation};
     case Verdict::kSilent:
       // A timeout proves no death (rule 4), and nothing about one who is already out.
-      return {before.state == NodeState::kLost ? NodeState::kLost : NodeState::kSuspect,
+      return {before.state == NodeState::kUp ? NodeState::kSuspect : before.state,
               before.incarnation};
   }
   return before;
@@ -368,7 +396,8 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
   };
   if (count(NodeState::kSuspect) > settings.max_parities) {
     return fail(ErrorCode::kUnavailable,
-                "{} nodes are silent; at most {} may be excluded without proof of their death",
+                "{} nodes have fallen silent since all was synced last; at most {} may be excluded "
+                "without proof of their death",
                 count(NodeState::kSuspect), settings.max_parities);
   }
   if (count(NodeState::kUp) == 0) return fail(ErrorCode::kUnavailable, "no node answers");

@@ -57,6 +57,10 @@ struct MapRequest {
   bool give_up_silent = false;  // partitions may become LOST with nodes that are only silent
 };
 
+// kInvalid, with the reason, if `map` belongs to another configuration. Identity comes from the
+// configuration, which may have grown at its end.
+Result<void> check_configuration(const node::ClusterMap& map, const MembershipSettings& settings);
+
 // The first map of a new cluster: every node up, every partition synced and empty. Every configured
 // node must answer, and none may have a map.
 Result<node::ClusterMap> first_map(const MembershipSettings& settings, const Ring& ring,
@@ -65,8 +69,9 @@ Result<node::ClusterMap> first_map(const MembershipSettings& settings, const Rin
 // The map after `last`. A partition's homes are the first M+1 nodes of its ring order that are up,
 // in distinct domains; of those that lack room only the ones that have all of it already, so that
 // it has fewer homes instead of one that can not be synced. kUnavailable: it has to wait, and why
-// (more than M nodes are suspect at once, or nobody answers). kLost: it has to wait, as a silent
-// node may have the last copy of something. kInvalid: `last` belongs to another configuration.
+// (more than M nodes have fallen silent since all was synced last, or nobody answers). kLost: it
+// has to wait, as a silent node may have the last copy of something. kInvalid: `last` belongs to
+// another configuration.
 Result<node::ClusterMap> next_map(const node::ClusterMap& last, const MembershipSettings& settings,
                                   const Ring& ring, const MapRequest& request);
 

@@ -1,6 +1,8 @@
 #include "proxy/cluster/takeover.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace elastripe {
 
@@ -20,10 +22,26 @@ size_t nodes_not_telling(const ClusterMap& map, const std::vector<NodeReport>& r
   }));
 }
 
+// Of these, the members of `map`. Whatever a later map served came from members of this one: nodes
+// that it had left out, or that joined the configuration since, can not have had it without them.
+std::vector<NodeId> members_not_telling(const ClusterMap& map,
+                                        const std::vector<NodeReport>& reports) {
+  std::vector<NodeId> members;
+  for (const NodeInfo& member : map.nodes) {
+    if (member.state != NodeState::kUp || member.id >= reports.size()) continue;
+    const NodeReport& report = reports[member.id];
+    const bool tells = report.verdict == Verdict::kAnswers &&
+                       report.incarnation == member.incarnation && report.epoch.number != 0 &&
+                       report.epoch.number <= map.epoch.number;
+    if (!tells) members.push_back(member.id);
+  }
+  return members;
+}
+
 // Whether a later map may have been served by nodes that do not tell: silent, dead or empty by now,
 // or with a later map already. Those that tell an older one were no part of it; of them, the
 // members of `map` must have been excluded by timeouts, M at most, and its nodes were a quorum
-// beside them.
+// beside them, some of which had `map`.
 bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& reports) {
   size_t still_have_it = 0;
   for (size_t id = 0; id < reports.size(); ++id) {
@@ -31,7 +49,14 @@ bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& rep
                      map.is_up(static_cast<NodeId>(id));
   }
   const size_t not_telling = nodes_not_telling(map, reports);
-  return still_have_it <= map.max_parities && not_telling > reports.size() - not_telling;
+  return still_have_it <= map.max_parities && not_telling > reports.size() - not_telling &&
+         !members_not_telling(map, reports).empty();
+}
+
+std::string names_of(const std::vector<NodeInfo>& infos, const std::vector<NodeId>& nodes) {
+  std::string names;
+  for (const NodeId id : nodes) names += (names.empty() ? "" : ", ") + infos[id].name;
+  return names;
 }
 
 // `map` for a decider that must assume that all records of it are old.
@@ -46,8 +71,42 @@ node::MapPtr with_all_lost(const ClusterMap& map) {
 
 }  // namespace
 
+Result<std::vector<NodeId>> find_strays(const MembershipSettings& settings,
+                                        const std::vector<NodeReport>& reports,
+                                        const std::vector<node::MapPtr>& maps) {
+  // By cluster: the nodes that belong to it.
+  std::map<uint64_t, std::vector<NodeId>> ours, others;
+  for (size_t id = 0; id < maps.size(); ++id) {
+    if (maps[id] == nullptr || reports[id].verdict != Verdict::kAnswers) continue;
+    auto& clusters = check_configuration(*maps[id], settings) ? ours : others;
+    clusters[maps[id]->cluster_id].push_back(static_cast<NodeId>(id));
+  }
+  std::vector<NodeId> strays;
+  if (ours.empty()) return strays;  // a changed configuration, rather: next_map() says so
+  const auto by_size = [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  };
+  const auto largest = std::ranges::max_element(ours, by_size);
+  for (const auto& [cluster, nodes] : ours) {
+    if (cluster == largest->first) continue;
+    if (nodes.size() == largest->second.size()) {
+      const auto names = [&](const std::vector<NodeId>& ids) {
+        return names_of(settings.nodes, ids);
+      };
+      return fail(ErrorCode::kUnavailable, "nodes belong to different clusters: {} and {}",
+                  names(largest->second), names(nodes));
+    }
+    strays.insert(strays.end(), nodes.begin(), nodes.end());
+  }
+  for (const auto& [cluster, nodes] : others) {
+    if (cluster != largest->first) strays.insert(strays.end(), nodes.begin(), nodes.end());
+  }
+  std::ranges::sort(strays);
+  return strays;
+}
+
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
-                                 const std::vector<node::MapPtr>& maps) {
+                                 const std::vector<node::MapPtr>& maps, bool accept_loss) {
   const auto answers = [&](size_t id) { return reports[id].verdict == Verdict::kAnswers; };
   // The numbers of the maps that the answering members of `map` have.
   const auto numbers_of_members = [&](const ClusterMap& map) {
@@ -105,10 +164,12 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
   }
   // Nobody is left who could tell: the newest knows the most. If so many memories are gone that
   // what a later map stored may be gone with them, what is left of the newest's is no answer (rule
-  // 3).
-  const bool may_be_old = may_be_superseded(*newest, reports) &&
-                          nodes_not_telling(*newest, reports) > newest->max_parities;
-  return may_be_old ? with_all_lost(*newest) : newest;
+  // 3). That is for the operator to say: once it is, the survivors forget what they have.
+  const auto gone = members_not_telling(*newest, reports);
+  if (!may_be_superseded(*newest, reports) || gone.size() <= newest->max_parities) return newest;
+  if (accept_loss) return with_all_lost(*newest);
+  return fail(ErrorCode::kLost, "nodes {} are gone, and may have had a later map than epoch {}",
+              names_of(newest->nodes, gone), newest->epoch.number);
 }
 
 }  // namespace elastripe

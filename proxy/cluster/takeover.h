@@ -12,10 +12,20 @@ namespace elastripe {
 // has a later map, this one is superseded: the later map's decider, whose INSTALL_MAP named the map
 // that it replaces, knew it. And if one has an earlier map, this one was never served, and counts
 // only if it supersedes another. What is left is the map that may be in use, or knows the one that
-// is. If more than M nodes are gone that may have had a later one, all its partitions are LOST.
+// is.
+//
 // Null: no node has a map. kUnavailable: nodes of different clusters; or there is a silent node,
-// which may have a later map, or tell which of several is the one.
+// which may have a later map, or tell which of several is the one. kLost: more than M members of
+// the newest map are gone, which may have served a later one with the survivors left out, so that
+// what these have may be old. They keep it while the decider waits: for the others, should they
+// live after all, or for the operator, who accepts the loss: then all partitions are LOST.
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
-                                 const std::vector<node::MapPtr>& maps);
+                                 const std::vector<node::MapPtr>& maps, bool accept_loss = false);
+
+// The nodes, by id, whose process belongs to another cluster than ours. Of the maps that fit the
+// configuration, ours is the one that most nodes have. kUnavailable if as many have another one.
+Result<std::vector<node::NodeId>> find_strays(const MembershipSettings& settings,
+                                              const std::vector<NodeReport>& reports,
+                                              const std::vector<node::MapPtr>& maps);
 
 }  // namespace elastripe

@@ -67,7 +67,7 @@ NodeInfo decode_node(Reader& in) {
   node.domain = in.short_string();
   node.incarnation = in.u64();
   const uint8_t state = in.u8();
-  if (state > static_cast<uint8_t>(NodeState::kLost)) in.fail();
+  if (state > static_cast<uint8_t>(NodeState::kAway)) in.fail();
   node.state = static_cast<NodeState>(state);
   return node;
 }
@@ -98,6 +98,8 @@ const char* name(NodeState state) {
       return "suspect";
     case NodeState::kLost:
       return "lost";
+    case NodeState::kAway:
+      return "away";
   }
   return "unknown";
 }

@@ -16,6 +16,7 @@ enum class NodeState : uint8_t {
   kUp = 0,       // has roles
   kSuspect = 1,  // timed out: no roles, its memory is kept
   kLost = 2,     // its process is gone, its memory with it
+  kAway = 3,     // a suspect that all partitions have been synced without
 };
 const char* name(NodeState state);
 

@@ -38,7 +38,8 @@ struct Cluster {
   void install() {
     for (size_t id = 0; id < request.reports.size(); ++id) {
       NodeReport& report = request.reports[id];
-      if (report.verdict != Verdict::kAnswers || !map.is_up(static_cast<node::NodeId>(id))) continue;
+      if (report.verdict != Verdict::kAnswers || !map.is_up(static_cast<node::NodeId>(id)))
+        continue;
       report.epoch = map.epoch;
       report.synced.assign((settings.partitions + 7) / 8, 0);
       for (size_t p = 0; p < map.partitions.size(); ++p) {

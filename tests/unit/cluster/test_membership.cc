@@ -111,7 +111,12 @@ TEST_CASE("timeouts never exclude more than M nodes together") {
   c.silence(0);
   c.silence(1);
   c.step();
-  c.sync_all();
+  // All is synced but what node 2 has nothing to do with.
+  for (size_t p = 0; p < c.map.partitions.size(); ++p) {
+    const auto& partition = c.map.partitions[p];
+    if (without(partition.homes, 2).size() == partition.homes.size()) continue;
+    for (const NodeId home : partition.homes) c.set_synced(home, p);
+  }
   c.silence(2);
   const auto waits = next_map(c.map, c.settings, c.ring, c.request);
   REQUIRE(!waits);
