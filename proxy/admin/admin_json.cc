@@ -118,22 +118,25 @@ std::string status_json(const ClusterStatus& status, const std::string& version)
     used_bytes += node.statistics.used_bytes;
     limit_bytes += node.statistics.limit_bytes;
   }
-  return text_of({{"version", version},
-                  {"state", status.state},
-                  {"reason", status.reason},
-                  {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
-                  {"epoch", epoch_json(status.epoch)},
-                  {"nodes",
-                   {{"configured", status.nodes.size()},
-                    {"up", in_state(node::NodeState::kUp)},
-                    {"suspect", in_state(node::NodeState::kSuspect)},
-                    {"lost", in_state(node::NodeState::kLost)}}},
-                  {"partitions",
-                   {{"total", status.partitions},
-                    {"synced", status.partitions_synced},
-                    {"lost", status.partitions_lost},
-                    {"short", status.partitions_short}}},
-                  {"memory", {{"used_bytes", used_bytes}, {"limit_bytes", limit_bytes}}}});
+  return text_of(
+      {{"version", version},
+       {"state", status.state},
+       {"reason", status.reason},
+       {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
+       {"epoch", epoch_json(status.epoch)},
+       {"nodes",
+        {{"configured", status.nodes.size()},
+         {"up", in_state(node::NodeState::kUp)},
+         {"suspect", in_state(node::NodeState::kSuspect)},
+         {"away", in_state(node::NodeState::kAway)},
+         {"lost", in_state(node::NodeState::kLost)}}},
+       {"partitions",
+        {{"total", status.partitions},
+         {"synced", status.partitions_synced},
+         {"lost", status.partitions_lost},
+         {"short", status.partitions_short}}},
+       {"objects", {{"lacking_shards", status.objects_lacking}, {"lost", status.objects_lost}}},
+       {"memory", {{"used_bytes", used_bytes}, {"limit_bytes", limit_bytes}}}});
 }
 
 std::string nodes_json(const ClusterStatus& status) {
@@ -207,7 +210,8 @@ std::string scrub_json(const std::string& key, const ScrubReport& report, const 
 std::string accepted_json(const AcceptedLoss& accepted) {
   return text_of({{"accepted", true},
                   {"partitions_start_empty", accepted.start_empty},
-                  {"partitions_lost", accepted.lost}});
+                  {"partitions_lost", accepted.lost},
+                  {"objects_lost", accepted.objects}});
 }
 
 std::string error_json(const Error& error) {

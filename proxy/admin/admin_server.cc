@@ -28,6 +28,8 @@ constexpr std::string_view kAcceptLoss = "/v1/accept-loss";
 constexpr std::string_view kTransitions = "/v1/transitions";
 constexpr std::string_view kOneTransition = "/v1/transitions/";
 constexpr std::string_view kCancel = "/cancel";
+constexpr std::string_view kNode = "/v1/nodes/";
+constexpr std::string_view kDeclareDead = "/declare-dead";
 // All that libevent knows: a method that no path has is refused here, like any other wrong one.
 constexpr uint16_t kAllMethods = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
                                  EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
@@ -93,6 +95,11 @@ bool names_action(evhttp_request* request, const std::string& action) {
   return false;
 }
 
+bool names_dead_node(std::string_view path) {
+  return path.starts_with(kNode) && path.ends_with(kDeclareDead) &&
+         path.size() > kNode.size() + kDeclareDead.size();
+}
+
 struct Methods {
   uint32_t bits;
   const char* text;
@@ -100,7 +107,7 @@ struct Methods {
 Methods methods_of(std::string_view path) {
   constexpr Methods kReads = {EVHTTP_REQ_GET | EVHTTP_REQ_HEAD, "GET, HEAD"};
   constexpr Methods kActs = {EVHTTP_REQ_POST, "POST"};
-  if (path == kAcceptLoss) return kActs;
+  if (path == kAcceptLoss || names_dead_node(path)) return kActs;
   if (path == kTransitions) return {kReads.bits | kActs.bits, "GET, HEAD, POST"};
   return path.starts_with(kOneTransition) && path.ends_with(kCancel) ? kActs : kReads;
 }
@@ -180,6 +187,9 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
                &AdminServer::scrub_and_answer);
   } else if (path == kAcceptLoss) {
     accept_loss(request);
+  } else if (names_dead_node(path)) {
+    const std::string_view name = std::string_view(path).substr(kNode.size());
+    declare_dead(request, name.substr(0, name.size() - kDeclareDead.size()));
   } else if (path == kTransitions || path.starts_with(kOneTransition)) {
     answer_transitions(request, std::string_view(path).substr(kTransitions.size()));
   } else if (path == "/metrics") {
@@ -209,6 +219,13 @@ void AdminServer::accept_loss(evhttp_request* request) {
   const auto accepted = sources_.accept_loss();
   if (!accepted) return reply_failure(request, accepted.error());
   reply_json(request, 202, accepted_json(*accepted));
+}
+
+void AdminServer::declare_dead(evhttp_request* request, std::string_view encoded_name) {
+  if (!names_action(request, "declare-dead")) return;
+  const auto declared = sources_.declare_dead(decode(encoded_name));
+  if (!declared) return reply_failure(request, declared.error());
+  reply_json(request, 202, "{}");
 }
 
 void AdminServer::answer_transitions(evhttp_request* request, std::string_view rest) {

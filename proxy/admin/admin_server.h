@@ -27,6 +27,7 @@ struct AdminSources {
   std::function<Task<Result<ObjectReport>>(std::string key)> inspect;
   std::function<Task<Result<ScrubReport>>(std::string key)> scrub;
   std::function<Result<AcceptedLoss>()> accept_loss;
+  std::function<Result<void>(const std::string& node)> declare_dead;
   std::function<Result<TransitionReport>(TransitionJobSpec)> start_transition;
   std::function<TransitionReports()> transitions;
   std::function<Result<TransitionReport>(uint64_t id)> cancel_transition;
@@ -51,6 +52,7 @@ class AdminServer {
   using KeyAnswer = Task<void> (AdminServer::*)(evhttp_request*, std::string key);
   void answer_key(evhttp_request* request, std::string_view encoded_key, KeyAnswer answer);
   void accept_loss(evhttp_request* request);
+  void declare_dead(evhttp_request* request, std::string_view encoded_name);
   // `rest` of the path, behind /v1/transitions.
   void answer_transitions(evhttp_request* request, std::string_view rest);
   void answer_ready(evhttp_request* request);

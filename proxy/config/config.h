@@ -68,6 +68,7 @@ struct Config {
   Endpoint listen{"127.0.0.1", 11211};
   Endpoint admin{"127.0.0.1", 9211};
   bool insecure = false;
+  bool refused_is_dead = true;
   uint32_t threads = 0;  // 0: one per CPU
   std::string log_level = "info";
   uint32_t partitions = 1024;

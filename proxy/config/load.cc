@@ -77,6 +77,7 @@ Config read_config(const YAML::Node& tree, Problems& problems) {
   map.map("listen", [&](MapReader& under) { read_endpoint(under, config.listen, 0); });
   map.map("admin", [&](MapReader& under) { read_endpoint(under, config.admin, 0); });
   map.boolean("insecure", config.insecure);
+  map.boolean("refused_is_dead", config.refused_is_dead);
   map.number("threads", config.threads, 0, 256);
   map.text("log_level", config.log_level);
   map.number("partitions", config.partitions, 1, 65536);

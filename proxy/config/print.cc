@@ -28,6 +28,7 @@ std::string print_config(const Config& config) {
   print("listen: {{host: {}, port: {}}}\n", quoted(config.listen.host), config.listen.port);
   print("admin: {{host: {}, port: {}}}\n", quoted(config.admin.host), config.admin.port);
   print("insecure: {}\n", config.insecure);
+  print("refused_is_dead: {}\n", config.refused_is_dead);
   print("threads: {}\n", config.threads);
   print("log_level: {}\n", quoted(config.log_level));
   print("partitions: {}\n", config.partitions);

@@ -23,6 +23,7 @@ DeciderSettings decider_settings(const Config& config) {
   settings.suspect_after = milliseconds(config.timing.suspect_after_ms);
   settings.lease = milliseconds(config.timing.lease_ms);
   settings.force_epoch = config.force_epoch;
+  settings.refused_is_dead = config.refused_is_dead;
   return settings;
 }
 
@@ -85,6 +86,7 @@ AdminSources ControlThread::admin_sources() {
           },
       .scrub = [this](std::string key) { return scrub(std::move(key)); },
       .accept_loss = [this] { return decider_.accept_loss(); },
+      .declare_dead = [this](const std::string& node) { return decider_.declare_dead(node); },
       .start_transition =
           [this](TransitionJobSpec spec) { return maintenance_.start_transition(std::move(spec)); },
       .transitions = [this] { return maintenance_.transitions(); },

@@ -42,6 +42,20 @@ MembershipSettings membership_of(const DeciderSettings& settings, const PoolTabl
   return membership;
 }
 
+// Of all nodes in one line: how many are up, and who is not.
+std::string standing_text(const ClusterMap& map) {
+  size_t up = 0;
+  std::string others;
+  for (const node::NodeInfo& info : map.nodes) {
+    if (info.state == node::NodeState::kUp) {
+      ++up;
+    } else {
+      others += fmt::format(", {} {}", info.name, node::name(info.state));
+    }
+  }
+  return fmt::format("{} of {} nodes are up{}", up, map.nodes.size(), others);
+}
+
 }  // namespace
 
 Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
@@ -137,7 +151,6 @@ MapRequest Decider::Impl::request() const {
   for (const Peer& peer : peers_) {
     request.reports.push_back(peer.report);
     request.reports.back().room = peer.room.room();
-    // The operator vouches for the death of who was silent at the start.
     if (peer.vouched_dead) request.reports.back().verdict = Verdict::kRefuses;
   }
   return request;
@@ -172,7 +185,7 @@ void Decider::Impl::start() {
   if (!std::ranges::all_of(peers_, &Peer::is_judged) || !knows_all_maps()) return;
   if (settings_.force_epoch) {
     for (Peer& peer : peers_) {
-      if (peer.report.verdict == Verdict::kSilent) peer.vouch_dead();
+      if (peer.report.verdict == Verdict::kSilent) peer.vouch_gone();
     }
   }
   auto next = first_choice(request());
@@ -182,19 +195,20 @@ void Decider::Impl::start() {
 
 // The first map of this decider, out of what the nodes have.
 Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
-  std::vector<NodeReport> reports;
-  std::vector<MapPtr> maps;
-  for (const Peer& peer : peers_) {
-    reports.push_back(peer.report);
-    maps.push_back(peer.found);
+  for (const Peer& peer : peers_) known.maps.push_back(peer.found);
+  const auto strays = find_strays(membership_, known.reports, known.maps);
+  if (!strays) return fail(strays.error());
+  for (const NodeId id : *strays) {
+    set_aside(id);
+    known.reports[id] = peers_[id].report;
+    known.maps[id] = nullptr;
   }
-  auto found = choose_base(reports, maps);
+  auto found = choose_base(known.reports, known.maps, known.give_up_silent);
   if (!found) return fail(found.error());
   for (const Peer& peer : peers_) {
     above_number_ = std::max(above_number_, peer.report.epoch.number);
   }
   known.above_number = above_number_;
-  known.maps = std::move(maps);
   const MapPtr& base = *found;
   const bool forms = base == nullptr;
   if (!forms && !peers_quorum()) {
@@ -240,7 +254,7 @@ void Decider::Impl::decide() {
   if (!peers_quorum()) {
     return wait_because("a majority of the nodes that may be alive does not answer");
   }
-  if (!knows_all_maps() || is_blocked_by_lease(now_known)) return;
+  if (!knows_all_maps() || is_blocked_by_lease()) return;
   if (!behind_.empty()) return look_again();
   auto next = next_map(*map_, membership_, ops_.ring, now_known);
   if (!next) return wait_because(next.error());
@@ -254,9 +268,15 @@ void Decider::Impl::decide() {
 // At once, or not at all: an acceptance that waited could meet a loss that nobody has seen.
 Result<AcceptedLoss> Decider::Impl::accept_loss() {
   if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
+  AcceptedLoss accepted;
+  accepted.objects = surveyed_.lost;
+  if (map_ != nullptr && serving_ && !has_lost_partitions() && surveyed_.lost > 0) {
+    log_warning("the operator accepts the loss of {} objects", surveyed_.lost);
+    forget_lost_objects();
+    return accepted;
+  }
   auto next = accepting_map();
   if (!next) return fail(next.error());
-  AcceptedLoss accepted;
   for (size_t p = 0; p < next->partitions.size(); ++p) {
     const bool is_lost = next->partitions[p].lost;
     accepted.lost += is_lost;
@@ -265,15 +285,24 @@ Result<AcceptedLoss> Decider::Impl::accept_loss() {
   log_warning("the operator accepts the loss: {} partitions start empty, {} are lost",
               accepted.start_empty, accepted.lost);
   adopt(std::move(*next));
+  if (accepted.objects > 0) forget_lost_objects();
   advance();
   if (!over_) send_frames();
   return accepted;
 }
 
+bool Decider::Impl::has_lost_partitions() const {
+  return map_ != nullptr && std::ranges::any_of(map_->partitions, &node::Partition::lost);
+}
+
+void Decider::Impl::forget_lost_objects() {
+  survey_wanted_ = true;
+  forgets_in_ = map_->epoch;
+}
+
 Result<ClusterMap> Decider::Impl::accepting_map() {
-  const bool any_lost =
-      map_ != nullptr && std::ranges::any_of(map_->partitions, &node::Partition::lost);
-  if (!any_lost && !awaits_last_copy_) return fail(ErrorCode::kConflict, "nothing is lost");
+  if (!has_lost_partitions() && !awaits_last_copy_)
+    return fail(ErrorCode::kConflict, "nothing is lost");
   if (!knows_all_maps() || !behind_.empty()) {
     return fail(ErrorCode::kUnavailable, "some nodes have another map yet; try again");
   }
@@ -285,7 +314,7 @@ Result<ClusterMap> Decider::Impl::accepting_map() {
     return fail(ErrorCode::kUnavailable,
                 "a majority of the nodes that may be alive does not answer");
   }
-  if (is_blocked_by_lease(known)) {
+  if (is_blocked_by_lease()) {
     return fail(ErrorCode::kUnavailable,
                 "the lease of a node that does not answer has to run out; try again");
   }
@@ -297,12 +326,12 @@ Result<ClusterMap> Decider::Impl::accepting_map() {
   return next;
 }
 
-// A silent node may serve until its lease is over. Meanwhile the old map goes on being served: it
-// is true until then, and the node may come back.
-bool Decider::Impl::is_blocked_by_lease(const MapRequest& known) const {
+// A silent node may serve until its lease is over, declared dead or not. Meanwhile the old map goes
+// on being served: it is true until then, and the node may come back.
+bool Decider::Impl::is_blocked_by_lease() const {
   if (mutant(Mutant::kSkipLeaseWait)) return false;
   for (size_t id = 0; id < peers_.size(); ++id) {
-    if (map_->is_up(static_cast<NodeId>(id)) && known.reports[id].verdict == Verdict::kSilent &&
+    if (map_->is_up(static_cast<NodeId>(id)) && peers_[id].report.verdict == Verdict::kSilent &&
         now() < peers_[id].lease_until) {
       return true;
     }
@@ -332,11 +361,37 @@ void Decider::Impl::adopt(ClusterMap map) {
   map_ = std::make_shared<const ClusterMap>(std::move(map));
   installed_ = granting_ = serving_ = false;
   awaits_last_copy_ = false;
+  survey_wanted_ = true;
   refused_at_.reset();
   reason_.clear();
-  for (const node::NodeInfo& info : map_->nodes) {
-    log_info("epoch {}: node {} is {}", map_->epoch.number, info.name, node::name(info.state));
+  log_info("epoch {}: {}", map_->epoch.number, standing_text(*map_));
+}
+
+// Who took the address of one of our nodes: that node is gone, and this one is none of ours.
+void Decider::Impl::set_aside(size_t id) {
+  Peer& peer = peers_[id];
+  if (!peer.is_stray) {
+    log_warning("node {} belongs to another cluster: it is left alone", settings_.nodes[id].name);
   }
+  peer.belongs_elsewhere(now());
+}
+
+Result<void> Decider::Impl::declare_dead(std::string_view name) {
+  if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
+  const auto named = std::ranges::find(settings_.nodes, name, &ConfiguredNode::name);
+  if (named == settings_.nodes.end()) {
+    return fail(ErrorCode::kNotFound, "no node is named {}", name);
+  }
+  Peer& peer = peers_[static_cast<size_t>(named - settings_.nodes.begin())];
+  if (!peer.is_judged()) {
+    return fail(ErrorCode::kUnavailable, "node {} was not asked yet; try again", name);
+  }
+  if (peer.report.verdict == Verdict::kAnswers) {
+    return fail(ErrorCode::kConflict, "node {} answers: stop its process first", name);
+  }
+  log_warning("the operator declares node {} dead", name);
+  peer.vouched_dead = true;
+  return {};
 }
 
 // A node that has to have the map: the very process that the map names as up.
@@ -409,8 +464,8 @@ void Decider::Impl::advance() {
   if (!granting_) {
     // A predecessor grants as long as a majority answers it, which ended when ours got the map; so
     // whoever it alone can reach serves two leases longer at most.
-    const bool foreign_leases = std::ranges::any_of(
-        peers_, [](const Peer& peer) { return peer.may_hold_foreign_lease && !peer.vouched_dead; });
+    const bool foreign_leases =
+        std::ranges::any_of(peers_, [](const Peer& peer) { return peer.may_hold_foreign_lease; });
     if (foreign_leases && now() < *took_over_ + 2 * settings_.lease &&
         !mutant(Mutant::kSkipLeaseWait)) {
       return wait_because("the leases of nodes that do not answer run out");
@@ -492,5 +547,6 @@ Decider::~Decider() = default;
 Task<void> Decider::run() { return impl_->run(); }
 ClusterStatus Decider::status() const { return impl_->status(); }
 Result<AcceptedLoss> Decider::accept_loss() { return impl_->accept_loss(); }
+Result<void> Decider::declare_dead(std::string_view name) { return impl_->declare_dead(name); }
 
 }  // namespace elastripe

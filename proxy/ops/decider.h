@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proxy/ops/context.h"
@@ -24,6 +25,9 @@ struct DeciderSettings {
   Duration suspect_after = std::chrono::seconds(1);
   Duration lease = std::chrono::seconds(3);
   bool force_epoch = false;  // start without a majority: the operator vouches for the rest
+  // A refused connection proves that the node's process is gone. Not where firewalls refuse: then
+  // only silence and new incarnations tell.
+  bool refused_is_dead = true;
 };
 
 // What `status` and /v1/nodes show; a snapshot by value.
@@ -48,12 +52,18 @@ struct ClusterStatus {
   uint32_t partitions_synced = 0;
   uint32_t partitions_lost = 0;
   uint32_t partitions_short = 0;  // have fewer homes than nodes allow, as these lack room
+  // As the last survey found them (proxy/ops/survey.h): objects that lack shards and can be read,
+  // and that lack too many.
+  uint64_t objects_lacking = 0;
+  uint64_t objects_lost = 0;
+  bool can_accept_loss = false;  // there is a loss for the operator to accept
 };
 
 // What an acceptance did, in the map that it made.
 struct AcceptedLoss {
   uint32_t start_empty = 0;  // partitions that were LOST: they hold what was written since
   uint32_t lost = 0;         // partitions that are LOST now
+  uint64_t objects = 0;      // that lack too many shards: they are deleted, in the background
 };
 
 // Runs on the control thread, with a NodeClient that clients' commands do not use. Its own sync and
@@ -68,10 +78,14 @@ class Decider {
 
   ClusterStatus status() const;  // control thread
   // The operator accepts the loss that there is at this moment, and no later one: LOST partitions
-  // start again, empty; a silent node whose last copies the decider waits for is given up, and
-  // those partitions become LOST. kConflict: nothing is lost. kUnavailable: no map can be made just
-  // now, and why.
+  // start again, empty; objects that lack too many shards are deleted; a silent node whose last
+  // copies the decider waits for is given up, and those partitions become LOST. kConflict: nothing
+  // is lost. kUnavailable: no map can be made just now, and why.
   Result<AcceptedLoss> accept_loss();
+  // The operator vouches that this node's process is gone, with its memory: it counts as refusing
+  // connections until it answers. kNotFound: no such node. kConflict: it answers. kUnavailable: not
+  // now, and why.
+  Result<void> declare_dead(std::string_view name);
 
  private:
   class Impl;

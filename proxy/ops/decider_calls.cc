@@ -13,9 +13,8 @@ using node::Status;
 void Decider::Impl::heard(size_t id, TimePoint sent, const Result<NodeReply>& reply) {
   Peer& peer = peers_[id];
   if (!reply) {
-    if (reply.error().code == ErrorCode::kUnavailable && sent >= peer.changed) {
-      peer.refused(now());
-    }
+    const bool is_refused = reply.error().code == ErrorCode::kUnavailable;
+    if (is_refused && settings_.refused_is_dead && sent >= peer.changed) peer.refused(now());
     return;
   }
   if (sent >= peer.changed) peer.answered(reply->header, sent, now());
@@ -71,9 +70,7 @@ Task<void> Decider::Impl::hello(size_t id) {
         check_foreign(found->epoch);
       }
     } else {
-      // Another cluster's process took the address: ours is gone, and this one is none of ours.
-      log_warning("node {} belongs to another cluster", settings_.nodes[id].name);
-      peer.refused(now());
+      set_aside(id);
     }
   }
   if (map_ == nullptr) {

@@ -12,6 +12,7 @@
 #include "proxy/ops/decider.h"
 #include "proxy/ops/decider_peer.h"
 #include "proxy/ops/reclaim.h"
+#include "proxy/ops/survey.h"
 
 namespace elastripe {
 
@@ -25,6 +26,7 @@ class Decider::Impl {
   Task<void> run();
   ClusterStatus status() const;
   Result<AcceptedLoss> accept_loss();
+  Result<void> declare_dead(std::string_view name);
 
  private:
   // Turns.
@@ -33,12 +35,15 @@ class Decider::Impl {
   void decide();
   Result<node::ClusterMap> first_choice(MapRequest known);
   Result<node::ClusterMap> accepting_map();
+  bool has_lost_partitions() const;
+  void forget_lost_objects();
   void adopt(node::ClusterMap map);
+  void set_aside(size_t id);
   void send_frames();
   void note_free_bytes();
   void watch_rooms();
   bool wants_homes(const MapRequest& known) const;
-  bool is_blocked_by_lease(const MapRequest& request) const;
+  bool is_blocked_by_lease() const;
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
 
@@ -74,6 +79,8 @@ class Decider::Impl {
   bool all_synced() const;
   void start_work();
   Task<void> run_sync(MapPtr map);
+  void start_survey();
+  Task<void> run_survey(MapPtr map, bool forgets);
   Task<void> run_reclaim(MapPtr map, std::vector<bool> synced);
 
   TimePoint now() const { return ops_.clock.now(); }
@@ -113,6 +120,11 @@ class Decider::Impl {
   node::Epoch sync_done_;
   TimePoint sync_after_;
   TimePoint sync_ended_;
+  bool survey_wanted_ = true;  // shards may have been lost since the last one
+  bool survey_running_ = false;
+  TimePoint survey_after_;
+  node::Epoch forgets_in_;  // the operator has accepted the loss of objects as it is in this epoch
+  SurveyReport surveyed_;
   bool reclaim_running_ = false;
   TimePoint reclaim_after_;
   Reclaimer reclaimer_;

@@ -37,7 +37,8 @@ struct Peer {
   TimePoint clock_at;
   TimePoint lease_until;
   bool may_hold_foreign_lease = true;  // of a decider before this one
-  bool vouched_dead = false;           // by the operator (force_epoch)
+  bool vouched_dead = false;           // by the operator, until it answers
+  bool is_stray = false;               // this process belongs to another cluster
 
   // Calls under way.
   bool greeting = false;
@@ -124,9 +125,20 @@ struct Peer {
     may_hold_foreign_lease = false;
   }
 
-  void vouch_dead() {
+  // The operator vouches for its death, and for leases being over (force_epoch).
+  void vouch_gone() {
     vouched_dead = true;
     may_hold_foreign_lease = false;
+  }
+
+  // A process of another cluster answers in its place, which says that ours is gone.
+  void belongs_elsewhere(TimePoint now) {
+    refused(now);
+    report.epoch = {};
+    report.synced.clear();
+    found = nullptr;
+    known.reset();
+    is_stray = true;
   }
 
   // Forgets the verdict, so that the node is asked again.
@@ -160,6 +172,7 @@ struct Peer {
     lease_until = {};
     may_hold_foreign_lease = true;
     acknowledged = leased = {};
+    is_stray = false;
   }
 };
 

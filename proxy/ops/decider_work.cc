@@ -8,6 +8,10 @@
 
 namespace elastripe {
 
+namespace {
+constexpr Duration kSurveyPause = std::chrono::seconds(1);
+}  // namespace
+
 // Every home has it: only then is it safe to collect in it, and is the promise of m crashes whole.
 bool Decider::Impl::is_synced(uint32_t partition) const {
   const node::Partition& homes = map_->partitions[partition];
@@ -45,6 +49,7 @@ void Decider::Impl::start_work() {
     return;
   }
   for (Peer& peer : peers_) peer.room.succeeded();
+  start_survey();
   if (reclaim_running_ || now() < reclaim_after_) return;
   std::vector<bool> synced(map_->partitions.size());
   for (uint32_t p = 0; p < synced.size(); ++p) synced[p] = is_synced(p);
@@ -63,6 +68,32 @@ Task<void> Decider::Impl::run_sync(MapPtr map) {
     log_info("epoch {}: partitions are synced", map->epoch.number);
   } else if (!over_) {
     log_info("epoch {}: sync: {}", map->epoch.number, to_string(done.error()));
+  }
+}
+
+void Decider::Impl::start_survey() {
+  if (!survey_wanted_ || survey_running_ || now() < survey_after_) return;
+  survey_running_ = true;
+  survey_wanted_ = false;
+  scope_.spawn(run_survey(map_, forgets_in_ == map_->epoch));
+}
+
+Task<void> Decider::Impl::run_survey(MapPtr map, bool forgets) {
+  const auto report = co_await survey_objects(ops_, map, forgets);
+  survey_running_ = false;
+  survey_after_ = now() + kSurveyPause;
+  if (over_) co_return;
+  if (!report) {  // it is wanted as before
+    survey_wanted_ = true;
+    log_info("survey: {}", to_string(report.error()));
+    co_return;
+  }
+  surveyed_ = *report;
+  surveyed_.lost -= report->forgotten;
+  if (forgets) forgets_in_ = {};
+  if (report->forgotten > 0) log_warning("{} lost objects are forgotten", report->forgotten);
+  if (surveyed_.lost > 0) {
+    log_warning("{} objects lack too many shards, {} lack some", surveyed_.lost, surveyed_.lacking);
   }
 }
 
@@ -95,6 +126,9 @@ ClusterStatus Decider::Impl::status() const {
     node.has_lease = map_ != nullptr && peers_[id].leased == map_->epoch;
     status.nodes.push_back(std::move(node));
   }
+  status.can_accept_loss = awaits_last_copy_ || surveyed_.lost > 0;
+  status.objects_lacking = surveyed_.lacking;
+  status.objects_lost = surveyed_.lost;
   if (map_ == nullptr) return status;
   status.epoch = map_->epoch;
   status.cluster_id = map_->cluster_id;
@@ -102,6 +136,7 @@ ClusterStatus Decider::Impl::status() const {
   for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
     const node::Partition& partition = map_->partitions[p];
     status.partitions_lost += partition.lost;
+    status.can_accept_loss |= partition.lost;
     status.partitions_short += is_short(p);
     status.partitions_synced += !partition.lost && is_synced(p);
     for (const NodeId home : partition.homes) {

@@ -1,8 +1,10 @@
 // elastripe status, node, object, scrub, accept-loss: what the admin interface tells
 // (docs/admin-api.md).
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -45,8 +47,9 @@ void print_status(const Json& status) {
              text(status, "reason").size() > 1 ? ": " + text(status, "reason") : "");
   fmt::print("epoch       {}\n", text(part(status, "epoch"), "number"));
   const Json& count = part(status, "nodes");
-  fmt::print("nodes       {} of {} up, {} suspect, {} lost\n", text(count, "up"),
-             text(count, "configured"), text(count, "suspect"), text(count, "lost"));
+  fmt::print("nodes       {} of {} up, {} suspect, {} away, {} lost\n", text(count, "up"),
+             text(count, "configured"), text(count, "suspect"), text(count, "away"),
+             text(count, "lost"));
   const Json& partitions = part(status, "partitions");
   fmt::print(
       "partitions  {} of {} synced, {} lost{}\n", text(partitions, "synced"),
@@ -54,6 +57,11 @@ void print_status(const Json& status) {
       number(partitions, "short") > 0
           ? fmt::format(", {} with too few homes: nodes lack room", text(partitions, "short"))
           : "");
+  const Json& objects = part(status, "objects");
+  if (number(objects, "lacking_shards") + number(objects, "lost") > 0) {
+    fmt::print("objects     {} lack shards, {} more are lost\n", text(objects, "lacking_shards"),
+               text(objects, "lost"));
+  }
   const Json& memory = part(status, "memory");
   fmt::print("memory      {} of {} used\n", mebibytes(number(memory, "used_bytes")),
              mebibytes(number(memory, "limit_bytes")));
@@ -201,10 +209,40 @@ Result<> accept_loss(const Globals& globals) {
     print_json(*answer);
     return {};
   }
-  fmt::print("accepted: {} partitions start empty\n", text(*answer, "partitions_start_empty"));
+  fmt::print("accepted: {} partitions start empty, {} lost objects are deleted\n",
+             text(*answer, "partitions_start_empty"), text(*answer, "objects_lost"));
   if (number(*answer, "partitions_lost") > 0) {
     fmt::print("{} partitions are lost now; accept-loss again lets them start empty\n",
                text(*answer, "partitions_lost"));
+  }
+  return {};
+}
+
+// True if the person at the terminal says yes.
+bool confirms(const std::string& question) {
+  fmt::print(stderr, "{} [y/N] ", question);
+  std::string answer;
+  return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
+}
+
+Result<> declare_dead(const Globals& globals, const std::string& name, bool yes) {
+  if (!yes) {
+    if (isatty(STDIN_FILENO) == 0) return fail("say --yes: there is no terminal to ask at");
+    const auto question = fmt::format(
+        "What only node {} has is given up, and must never be served by it again.\n"
+        "Is its process gone?",
+        name);
+    if (!confirms(question)) return fail("nothing was done");
+  }
+  const auto admin = AdminClient::of_server(globals.server);
+  if (!admin) return std::unexpected(admin.error());
+  const auto answer =
+      admin->post("/v1/nodes/" + url_escape(name) + "/declare-dead", "declare-dead");
+  if (!answer) return std::unexpected(answer.error());
+  if (globals.json) {
+    print_json(*answer);
+  } else {
+    fmt::print("node {} counts as dead until it answers\n", name);
   }
   return {};
 }
@@ -218,7 +256,17 @@ void add_status_commands(CLI::App& app, Globals& globals) {
   auto name = std::make_shared<std::string>();
   command = app.add_subcommand("node", "Shows the nodes: state, memory, partitions");
   command->add_option("NAME", *name, "One node instead of all");
-  command->callback([&globals, name] { report(globals, node(globals, *name)); });
+  auto* const dead = command->add_subcommand(
+      "declare-dead", "Vouches that a silent node's process is gone, with its memory");
+  auto dead_name = std::make_shared<std::string>();
+  auto yes = std::make_shared<bool>(false);
+  dead->add_option("NAME", *dead_name)->required();
+  dead->add_flag("--yes", *yes, "Do not ask");
+  dead->callback(
+      [&globals, dead_name, yes] { report(globals, declare_dead(globals, *dead_name, *yes)); });
+  command->callback([&globals, name, dead] {
+    if (!dead->parsed()) report(globals, node(globals, *name));
+  });
 
   auto key = std::make_shared<std::string>();
   command = app.add_subcommand(

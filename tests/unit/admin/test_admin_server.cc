@@ -53,6 +53,11 @@ struct Fixture {
       ++accepted;
       return AcceptedLoss{.start_empty = 5, .lost = 2};
     };
+    sources.declare_dead = [this](const std::string& node) -> Result<void> {
+      if (node == "n 1") return fail(ErrorCode::kConflict, "node n 1 answers");
+      declared_dead.push_back(node);
+      return {};
+    };
     sources.start_transition = [this](TransitionJobSpec spec) { return start(std::move(spec)); };
     sources.transitions = [this] { return reports.load(); };
     sources.cancel_transition = [this](uint64_t id) -> Result<TransitionReport> {
@@ -110,6 +115,7 @@ struct Fixture {
   std::atomic<bool> ready = true;
   std::atomic<bool> has_loss = true;
   std::atomic<int> accepted = 0;
+  std::vector<std::string> declared_dead;
   std::atomic<int> cancelled = 0;
   Published<std::vector<TransitionReport>> reports;
   uint16_t port = 0;
@@ -179,6 +185,21 @@ TEST_CASE("accepting a loss needs a POST") {
   const std::string refused = f.ask("POST", "/v1/accept-loss", header);
   REQUIRE(refused.find(" 409 ") != std::string::npos);
   REQUIRE(refused.find("\"message\": \"nothing is lost\"") != std::string::npos);
+}
+
+TEST_CASE("declaring a node dead needs a POST that says so, and its name") {
+  Fixture f;
+  const std::string path = "/v1/nodes/n2/declare-dead";
+  const std::string header = "X-Elastripe: declare-dead\r\n";
+  REQUIRE(f.ask("GET", path).find(" 405 ") != std::string::npos);
+  REQUIRE(f.ask("POST", path, "X-Elastripe: accept-loss\r\n").find(" 400 ") != std::string::npos);
+  REQUIRE(f.declared_dead.empty());
+  REQUIRE(f.ask("POST", path, header).find(" 202 ") != std::string::npos);
+  REQUIRE(f.declared_dead == std::vector<std::string>{"n2"});
+  const std::string refused = f.ask("POST", "/v1/nodes/n%201/declare-dead", header);
+  REQUIRE(refused.find(" 409 ") != std::string::npos);
+  REQUIRE(refused.find("node n 1 answers") != std::string::npos);
+  REQUIRE(f.ask("POST", "/v1/nodes//declare-dead", header).find(" 202 ") == std::string::npos);
 }
 
 TEST_CASE("what a web page can send accepts no loss") {

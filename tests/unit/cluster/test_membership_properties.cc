@@ -25,6 +25,7 @@ namespace {
 
 constexpr uint32_t kPartitions = 6;
 constexpr int kKeysPerPartition = 2;
+constexpr size_t kMostNodes = 8;
 
 bool contains(const std::vector<NodeId>& nodes, NodeId id) {
   return std::ranges::find(nodes, id) != nodes.end();
@@ -64,8 +65,14 @@ struct Process {
 
 class History {
  public:
+  // In a third of the histories nodes that died stay dead, in another the configuration grows.
   History(uint64_t seed, size_t nodes, uint8_t max_parities)
-      : random_(seed), silent_(nodes), rooms_(nodes), ring_(names(nodes), kPartitions) {
+      : random_(seed),
+        silent_(nodes),
+        rooms_(nodes),
+        ring_(names(nodes), kPartitions),
+        stay_dead_(seed / 3 % 3 == 1),
+        grows_(seed / 3 % 3 == 2) {
     settings_.partitions = kPartitions;
     settings_.max_parities = max_parities;
     for (const std::string& name : names(nodes)) {
@@ -85,6 +92,7 @@ class History {
         break;
       case 1:
       case 2:
+        if (stay_dead_) break;
         if (auto& process = processes_[pick()]; !process) process = new_process();
         break;
       case 3:
@@ -104,6 +112,7 @@ class History {
         break;
       case 8:
         if (below(4) == 0) take_over();
+        if (grows_ && below(8) == 0) grow();
         break;
       case 9:
         change_room(pick());
@@ -125,6 +134,7 @@ class History {
 
   size_t acknowledged() const { return writes_; }
   size_t losses() const { return losses_; }
+  size_t doubts() const { return doubts_; }
   size_t maps() const { return maps_; }
   size_t moves() const { return moves_; }
 
@@ -142,7 +152,9 @@ class History {
     return process;
   }
   void crash(NodeId id) {
-    if (!processes_[id]) return;
+    const auto alive =
+        std::ranges::count_if(processes_, [](const auto& p) { return p != nullptr; });
+    if (!processes_[id] || (stay_dead_ && alive == 1)) return;
     processes_[id] = nullptr;
     ++failures_;
   }
@@ -212,9 +224,29 @@ class History {
       known.maps.push_back(reachable(id) ? processes_[id]->installed : nullptr);
     }
     if (!has_quorum(known)) return;
-    const auto base = choose_base(known.reports, known.maps);
+    auto base = choose_base(known.reports, known.maps);
+    if (!base && base.error().code == ErrorCode::kLost) {
+      // The operator is asked, and sometimes says that the survivors have nothing new.
+      INFO(base.error().message << ", failures " << failures_);
+      CHECK(failures_ > settings_.max_parities);
+      ++doubts_;
+      if (below(3) != 0) return;
+      base = choose_base(known.reports, known.maps, /*accept_loss=*/true);
+    }
     if (!base || *base == nullptr) return;
     adopt(**base, known);
+  }
+  // The next decider's configuration has one more node, which is empty.
+  void grow() {
+    if (processes_.size() >= kMostNodes) return;
+    processes_.push_back(new_process());
+    silent_.push_back(false);
+    rooms_.push_back(Room::kForMore);
+    node::NodeInfo info;
+    info.name = info.domain = names(processes_.size()).back();
+    settings_.nodes.push_back(info);
+    ring_ = Ring(names(processes_.size()), kPartitions);
+    take_over();
   }
   void adopt(const ClusterMap& base, const MapRequest& known) {
     auto next = next_map(base, settings_, ring_, known);
@@ -229,7 +261,8 @@ class History {
     CHECK(suspects <= settings_.max_parities);
     for (size_t p = 0; p < kPartitions; ++p) {
       if (!next->partitions[p].lost) continue;
-      if (!base.partitions[p].lost) {
+      // Compared with the last map that was made, whatever this one is built upon.
+      if (!last_->partitions[p].lost) {
         ++losses_;
         INFO("partition " << p << ", failures " << failures_);
         CHECK(failures_ > settings_.max_parities);
@@ -384,6 +417,8 @@ class History {
   std::vector<Room> rooms_;
   MembershipSettings settings_;
   Ring ring_;
+  const bool stay_dead_;
+  const bool grows_;
   MapPtr last_;
   MapPtr served_;
   MapPtr newest_served_;
@@ -394,6 +429,7 @@ class History {
   size_t failures_ = 0;
   size_t writes_ = 0;
   size_t losses_ = 0;
+  size_t doubts_ = 0;  // takeovers that the operator had to be asked about
   size_t maps_ = 0;
   size_t moves_ = 0;  // maps that only change homes
 };
@@ -406,7 +442,7 @@ uint64_t first_seed() {
 }  // namespace
 
 TEST_CASE("no acknowledged record is forgotten, and M failures between syncs lose nothing") {
-  size_t writes = 0, losses = 0, maps = 0, moves = 0;
+  size_t writes = 0, losses = 0, maps = 0, moves = 0, doubts = 0;
   const uint64_t first = first_seed();
   for (uint64_t seed = first; seed < first + 300; ++seed) {
     const auto max_parities = static_cast<uint8_t>(1 + seed % 2);
@@ -417,10 +453,12 @@ TEST_CASE("no acknowledged record is forgotten, and M failures between syncs los
     losses += history.losses();
     maps += history.maps();
     moves += history.moves();
+    doubts += history.doubts();
   }
   // The histories reach what they are about.
   CHECK(writes > 1000);
   CHECK(losses > 10);
   CHECK(maps > 1000);
   CHECK(moves > 100);
+  CHECK(doubts > 0);
 }

@@ -66,6 +66,7 @@ TEST_CASE("every setting is read", "[config]") {
       "listen: {host: '::1', port: 0}\n"
       "admin: {host: localhost, port: 81}\n"
       "insecure: true\n"
+      "refused_is_dead: false\n"
       "threads: 3\n"
       "log_level: debug\n"
       "partitions: 64\n"
@@ -93,6 +94,7 @@ TEST_CASE("every setting is read", "[config]") {
   expected.listen = {"::1", 0};
   expected.admin = {"localhost", 81};
   expected.insecure = true;
+  expected.refused_is_dead = false;
   expected.threads = 3;
   expected.log_level = "debug";
   expected.partitions = 64;

@@ -65,6 +65,7 @@ TEST_CASE("a shard is missing if its node died, and unreachable if it is only si
 
 TEST_CASE("an object is inspected again if the map changes meanwhile") {
   Inspection s;
+  s.run_for(3s);  // until the decider has looked for shards that are missing
   const node::Epoch epoch = s.proxy.map().current()->epoch;
   NodeId other = 0;
   while (std::ranges::count(s.placement, other) > 0) ++other;

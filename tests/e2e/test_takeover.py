@@ -1,0 +1,95 @@
+"""Proxies that start among survivors: nothing that was kept is given up."""
+
+import contextlib
+import os
+import signal
+import subprocess
+
+from cluster import BIN, payload, wait_for
+
+
+def fill(cluster, count=100):
+    client = cluster.client()
+    values = {f"key{i}": payload(300, i) for i in range(count)}
+    for key, value in values.items():
+        assert client.set(key, value, noreply=False)
+    return values
+
+
+def check(cluster, values):
+    client = cluster.client()
+    lost = [key for key, value in values.items() if client.get(key) != value]
+    assert not lost, f"{len(lost)} of {len(values)} keys are not what they were"
+
+
+def kill_one_by_one(cluster, names):
+    for left, name in enumerate(names):
+        cluster.kill(name)
+        wait_for(lambda: cluster.node_states()[name] == "lost", f"{name} is lost")
+        cluster.wait_serving(up=cluster.nodes - 1 - left)
+
+
+@contextlib.contextmanager
+def forced_proxy(cluster):
+    """A proxy of the cluster's configuration whose operator vouches for all silent nodes."""
+    with open(cluster.dir / "forced.log", "w") as log:
+        proxy = subprocess.Popen(
+            [BIN / "elastripe-proxy", "--config", cluster.dir / "elastripe.yaml", "--force-epoch"],
+            stdout=log, stderr=subprocess.STDOUT)
+        try:
+            yield
+        finally:
+            proxy.terminate()
+            assert proxy.wait(30) == 0
+
+
+def test_a_restarted_proxy_keeps_what_is_left_after_synced_deaths(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rep:2")
+    values = fill(cluster)
+    kill_one_by_one(cluster, ["n2", "n1"])
+    check(cluster, values)
+    cluster.kill("proxy")
+    cluster.restart("proxy")
+    cluster.wait_serving(up=1)
+    assert cluster.status()["partitions"]["lost"] == 0
+    check(cluster, values)
+
+
+def test_three_synced_deaths_of_five_nodes_with_three_copies(make_cluster):
+    cluster = make_cluster(nodes=5, scheme="rep:3")
+    values = fill(cluster)
+    kill_one_by_one(cluster, ["n0", "n3", "n4"])
+    cluster.kill("proxy")
+    cluster.restart("proxy")
+    cluster.wait_serving(up=2)
+    check(cluster, values)
+
+
+def test_silent_machines_are_declared_dead_by_the_operator(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rep:2", settings=["timing.request_timeout_ms=20000"])
+    values = fill(cluster)
+    silent = {name: cluster.pid(name) for name in ("n1", "n2")}
+    refused = cluster.cli("node", "declare-dead", "n2", "--yes", check=False)
+    assert refused.returncode == 1 and "answers" in refused.stderr
+    os.kill(silent["n2"], signal.SIGSTOP)
+    try:
+        wait_for(lambda: cluster.node_states()["n2"] == "suspect", "n2 is suspect")
+        cluster.wait_serving(up=2)
+        os.kill(silent["n1"], signal.SIGSTOP)
+        wait_for(lambda: cluster.status()["state"] == "waiting", "the decider waits")
+        # without a terminal nobody can be asked
+        asked = cluster.cli("node", "declare-dead", "n2", check=False)
+        assert asked.returncode == 1 and "--yes" in asked.stderr
+        cluster.cli("node", "declare-dead", "n2", "--yes")
+        cluster.cli("node", "declare-dead", "n1", "--yes")
+        cluster.wait_serving(up=1)
+        assert cluster.node_states() == {"n0": "up", "n1": "lost", "n2": "lost"}
+        check(cluster, values)
+        # a proxy that starts now is vouched for once
+        cluster.kill("proxy")
+        with forced_proxy(cluster):
+            wait_for(lambda: cluster.is_serving(up=1), "the proxy serves on the rest")
+            check(cluster, values)
+    finally:
+        for pid in silent.values():
+            os.kill(pid, signal.SIGCONT)
