@@ -8,11 +8,6 @@
 #include "server-patches/node/format/cluster_map.h"
 
 namespace elastripe::node {
-namespace {
-
-constexpr size_t kBucketsPerWalk = 1000;
-
-}  // namespace
 
 // The key and the value follow the item in memory.
 struct ArenaStore::Item {
@@ -128,7 +123,7 @@ void ArenaStore::write(const ItemRef& item, size_t offset, ByteView in) {
 uint64_t ArenaStore::walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) {
   std::lock_guard lock(mutex_);
   size_t bucket = std::min<uint64_t>(cursor, buckets_.size());
-  const size_t end = std::min(bucket + kBucketsPerWalk, buckets_.size());
+  const size_t end = std::min(bucket + options_.buckets_per_walk, buckets_.size());
   bool go_on = true;
   for (; bucket < end && go_on; ++bucket) {
     for (Item* item = buckets_[bucket]; item != nullptr; item = item->next) {

@@ -18,6 +18,7 @@ class ArenaStore final : public ItemStore {
     size_t buckets = 4096;
     // Longer values have no view, as if they were in chunks.
     size_t view_max_bytes = 64u << 10;
+    size_t buckets_per_walk = 1000;
   };
 
   explicit ArenaStore(Options options);

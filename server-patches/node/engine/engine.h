@@ -70,9 +70,17 @@ class NodeClock {
   virtual uint64_t cpu_us() const { return 0; }  // used by the process; for statistics only
 };
 
+// Bounds of one frame of a scan; the reply's cursor goes on where they end. Tests make them small.
+struct ScanLimits {
+  size_t walks_per_frame = 8;     // of ItemStore::walk()
+  size_t record_bytes = 4 << 20;  // of keys and records, whatever the request asks for
+  size_t shards = 8192;
+};
+
 struct EngineOptions {
   uint64_t incarnation = 0;  // random, of this process
   size_t latches = 1024;     // power of two
+  ScanLimits scan = {};
 };
 
 class Engine {

@@ -7,12 +7,8 @@
 namespace elastripe::node {
 namespace {
 
-// Bounds of the work and the reply of one frame; the cursor goes on where they end.
-constexpr int kWalksPerFrame = 8;
-constexpr size_t kMaxScanBytes = 4u << 20;
 // With room for the floors of all partitions, and to name all as unsynced.
 constexpr size_t kMaxSliceBytes = kMaxBodyBytes - (2u << 20);
-constexpr size_t kMaxScanEntries = 8192;
 
 bool has_bit(const std::vector<uint8_t>& bits, size_t index) {
   return index / 8 < bits.size() && (bits[index / 8] >> (index % 8) & 1) != 0;
@@ -52,8 +48,9 @@ Answer Engine::Impl::record_scan(const Context& c) {
       return refuse(Status::kNotHome, "the node is neither home nor source of a partition");
     }
   }
+  const ScanLimits& limits = options_.scan;
   const bool selective = request->tombstones_only || request->expired_only;
-  const size_t budget = std::clamp<size_t>(request->max_bytes, 1, kMaxScanBytes);
+  const size_t budget = std::clamp<size_t>(request->max_bytes, 1, limits.record_bytes);
   RecordScanReply reply;
   // Told before the first record is read: what becomes synced later may have been missed.
   for (size_t p = 0; request->cursor == 0 && p < chosen_bits; ++p) {
@@ -97,7 +94,7 @@ Answer Engine::Impl::record_scan(const Context& c) {
     return bytes < budget;
   };
   reply.cursor = request->cursor;
-  for (int walk = 0; walk < kWalksPerFrame && bytes < budget; ++walk) {
+  for (size_t walk = 0; walk < limits.walks_per_frame && bytes < budget; ++walk) {
     reply.cursor = store_.walk(reply.cursor, visit);
     if (reply.cursor == 0) break;
   }
@@ -115,7 +112,8 @@ Answer Engine::Impl::record_scan(const Context& c) {
 Answer Engine::Impl::shard_scan(const Context& c) {
   const auto request = decode<ShardScanRequest>(c.frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
-  const size_t budget = std::clamp<size_t>(request->max_entries, 1, kMaxScanEntries);
+  const ScanLimits& limits = options_.scan;
+  const size_t budget = std::clamp<size_t>(request->max_entries, 1, limits.shards);
   const uint64_t now_ms = clock_.boottime_ms();
   ShardScanReply reply;
   const auto visit = [&](const ItemRef& item) {
@@ -132,7 +130,7 @@ Answer Engine::Impl::shard_scan(const Context& c) {
     return reply.shards.size() < budget;
   };
   reply.cursor = request->cursor;
-  for (int walk = 0; walk < kWalksPerFrame && reply.shards.size() < budget; ++walk) {
+  for (size_t walk = 0; walk < limits.walks_per_frame && reply.shards.size() < budget; ++walk) {
     reply.cursor = store_.walk(reply.cursor, visit);
     if (reply.cursor == 0) break;
   }

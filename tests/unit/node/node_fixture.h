@@ -112,9 +112,9 @@ inline RecordContent striped_content() {
 class TestNode {
  public:
   // Node 0 is the head of pools with m = 2, or what `homes` makes of it; it has a lease.
-  explicit TestNode(std::vector<NodeId> homes = {1, 2, 0}, ArenaStore::Options memory = {})
-      : store(memory),
-        engine({.incarnation = kOwnIncarnation, .latches = 16}, store, clock, outbox) {
+  explicit TestNode(std::vector<NodeId> homes = {1, 2, 0}, ArenaStore::Options memory = {},
+                    EngineOptions options = {})
+      : store(memory), engine(own(options), store, clock, outbox) {
     install(make_map(1, std::move(homes)));
     grant();
   }
@@ -203,6 +203,12 @@ class TestNode {
     }
     FAIL("no statistic " << which);
     return 0;
+  }
+
+  static EngineOptions own(EngineOptions options) {
+    options.incarnation = kOwnIncarnation;
+    options.latches = 16;
+    return options;
   }
 
   FakeClock clock;

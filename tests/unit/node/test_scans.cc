@@ -71,6 +71,17 @@ TEST_CASE("a bucket that does not fit in a frame is scanned all the same") {
   REQUIRE(tombstones.records.at("tombstone") == encoded(make_tombstone(20)));
 }
 
+TEST_CASE("the limits of a frame's scan are options") {
+  TestNode node({0, 1, 2}, {.buckets = 64, .buckets_per_walk = 2},
+                {.scan = {.walks_per_frame = 3, .record_bytes = 200}});
+  for (uint64_t i = 1; i <= 100; ++i) {
+    node.store_record("key" + std::to_string(i), make_record(i, std::string(20, 'v')));
+  }
+  const Scan whole = scan(node, {.max_bytes = UINT32_MAX, .partitions = all_partitions()});
+  REQUIRE(whole.records.size() == 100);
+  REQUIRE(whole.frames >= 64 / (2 * 3));
+}
+
 TEST_CASE("a scan may ask for keys with a prefix, and for records without their values") {
   TestNode node({0, 1, 2});
   node.store_record("a/1", make_record(1, "value"));
