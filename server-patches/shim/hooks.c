@@ -218,6 +218,9 @@ void elastripe_stats(ADD_STAT add_stats, void *c) {
 
 void elastripe_start(void) {
     node_start();
+    /* Before the first item. */
+    hash = node_hash;
+    settings.hash_algorithm = "xxh3 with a secret";
 }
 
 void elastripe_stop(void) {

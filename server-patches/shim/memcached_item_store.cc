@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "server-patches/node/engine/walk.h"
 #include "server-patches/shim/items.h"
 
 namespace elastripe::node {
@@ -78,20 +79,28 @@ void MemcachedItemStore::write(const ItemRef& item, size_t offset, ByteView in) 
 
 uint64_t MemcachedItemStore::walk(uint64_t cursor,
                                   const std::function<bool(const ItemRef&)>& visit) {
-  const uint64_t end = items_buckets();
-  std::vector<void*> items;
-  uint64_t bucket = cursor;
+  struct Collector {
+    MemcachedItemStore* store;
+    std::vector<ItemRef> items;
+  };
+  const uint64_t count = items_buckets();
   bool go_on = true;
-  for (uint64_t n = 0; bucket < end && n < kBucketsAtOnce && go_on; ++n, ++bucket) {
+  const auto watched = [&](const ItemRef& item) { return go_on = visit(item) && go_on; };
+  Collector bucket{this, {}};
+  for (uint64_t n = 0; n < kBucketsAtOnce && go_on; ++n) {
+    if (bucket_of_cursor(cursor) >= count) break;
     // visited after the bucket is unlocked: a visitor's last reference takes the item lock again
     items_visit_bucket(
-        bucket,
-        [](void* item, void* out) { static_cast<std::vector<void*>*>(out)->push_back(item); },
-        &items);
-    for (void* item : items) go_on = visit(ItemRef(this, item)) && go_on;
-    items.clear();
+        bucket_of_cursor(cursor),
+        [](void* item, void* into) {
+          auto& collector = *static_cast<Collector*>(into);
+          collector.items.emplace_back(collector.store, item);
+        },
+        &bucket);
+    cursor = visit_bucket(*this, bucket.items, cursor, watched);
+    bucket.items.clear();
   }
-  return bucket < end ? bucket : 0;
+  return bucket_of_cursor(cursor) < count ? cursor : 0;
 }
 
 void MemcachedItemStore::release(void* item) { items_release(item); }

@@ -3,7 +3,9 @@
 
 #include <sys/random.h>
 #include <time.h>
+#include <xxhash.h>
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -42,13 +44,17 @@ class NoOutbox final : public Outbox {
   void send(NodeId, RequestHeader, std::string, OwnedBytes) override { std::abort(); }
 };
 
+void fill_randomly(void* memory, size_t bytes) {
+  if (getrandom(memory, bytes, 0) != static_cast<ssize_t>(bytes)) std::abort();
+}
+
 uint64_t random_incarnation() {
   uint64_t value = 0;
-  while (value == 0) {
-    if (getrandom(&value, sizeof value, 0) != sizeof value) std::abort();
-  }
+  while (value == 0) fill_randomly(&value, sizeof value);
   return value;
 }
+
+std::array<std::byte, 192> hash_secret;
 
 class Node {
  public:
@@ -107,7 +113,15 @@ std::span<const std::byte, kHeaderBytes> header_view(const char* header) {
 
 using namespace elastripe::node;
 
-void node_start() { the_node = new Node; }
+uint32_t node_hash(const void* key, size_t bytes) {
+  return static_cast<uint32_t>(
+      XXH3_64bits_withSecret(key, bytes, hash_secret.data(), hash_secret.size()));
+}
+
+void node_start() {
+  fill_randomly(hash_secret.data(), hash_secret.size());
+  the_node = new Node;
+}
 void node_stop() { the_node->stop(); }
 void node_pause() { the_node->pause(); }
 void node_resume() { the_node->resume(); }

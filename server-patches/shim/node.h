@@ -15,6 +15,10 @@ extern "C" {
 #define NODE_REASON_BYTES 200
 #define NODE_REPLY_PARTS 3
 
+/* Of a key, for the hash table: under a secret of this process, so that nobody can choose keys that
+ * share a bucket. After node_start. */
+uint32_t node_hash(const void* key, size_t bytes);
+
 /* Main thread, once each, in this order; frames are served in between. */
 void node_start(void);
 void node_stop(void);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "server-patches/node/engine/walk.h"
 #include "server-patches/node/format/cluster_map.h"
 
 namespace elastripe::node {
@@ -121,18 +122,24 @@ void ArenaStore::write(const ItemRef& item, size_t offset, ByteView in) {
 }
 
 uint64_t ArenaStore::walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) {
-  std::lock_guard lock(mutex_);
-  size_t bucket = std::min<uint64_t>(cursor, buckets_.size());
-  const size_t end = std::min(bucket + options_.buckets_per_walk, buckets_.size());
+  const size_t count = buckets_.size();
   bool go_on = true;
-  for (; bucket < end && go_on; ++bucket) {
-    for (Item* item = buckets_[bucket]; item != nullptr; item = item->next) {
-      item->references.fetch_add(1, std::memory_order_relaxed);
-      const ItemRef ref(this, item);
-      go_on = visit(ref) && go_on;
+  const auto watched = [&](const ItemRef& item) { return go_on = visit(item) && go_on; };
+  std::vector<ItemRef> items;
+  for (size_t n = 0; n < options_.buckets_per_walk && go_on; ++n) {
+    const uint64_t bucket = bucket_of_cursor(cursor);
+    if (bucket >= count) break;
+    {
+      std::lock_guard lock(mutex_);
+      for (Item* item = buckets_[bucket]; item != nullptr; item = item->next) {
+        item->references.fetch_add(1, std::memory_order_relaxed);
+        items.emplace_back(this, item);
+      }
     }
+    cursor = visit_bucket(*this, items, cursor, watched);
+    items.clear();
   }
-  return bucket < buckets_.size() ? bucket : 0;
+  return bucket_of_cursor(cursor) < count ? cursor : 0;
 }
 
 ItemStore::Memory ArenaStore::memory() const {

@@ -77,11 +77,11 @@ class ItemStore {
   virtual ByteView view(const ItemRef& item, size_t offset, size_t bytes) const = 0;
   virtual void write(const ItemRef& item, size_t offset, ByteView in) = 0;
 
-  // Visits linked items, whole hash buckets at a time, until about 1,000 buckets were visited or
-  // `visit` returned false (the rest of that bucket is visited all the same); returns the cursor to
-  // go on from, 0 at the end. A key that has an item during the whole walk, be it replaced
-  // meanwhile, is visited at least once. `visit` may call key(), value_bytes() and read() of the
-  // item that it is given, nothing else of the store. No latch is held.
+  // Visits linked items until about 1,000 hash buckets were visited or `visit` returned false;
+  // returns the cursor to go on from, 0 at the end (walk.h). A key that has an item during the
+  // whole walk, be it replaced meanwhile, is visited at least once. `visit` may call key(),
+  // value_bytes() and read() of the item that it is given, nothing else of the store. No latch is
+  // held.
   virtual uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) = 0;
 
   // Memory: what is used (waste included), what there is, and what new data can still take.

@@ -69,7 +69,7 @@ Answer Engine::Impl::record_scan(const Context& c) {
     if (!key->starts_with(request->prefix)) return true;
     const RecordItemPrefix prefix = read_record_prefix(store_, item);
     if (prefix.tenure < partitions_[partition].tenure) return true;
-    // Of a bucket that is visited to its end, what does not fit is named only.
+    // What is too large to come with what was found before is named only.
     bool fits = has_room(prefix.record_bytes);
     std::string encoded;
     if (fits || selective || request->without_values) {

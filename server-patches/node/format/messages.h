@@ -138,8 +138,8 @@ struct RecordStoreReply {
   uint64_t version = 0;  // what the node holds now: >= the record's
 };
 
-// RECORD_SCAN: all records of the chosen partitions, whole hash buckets at a time; answered by
-// sources and homes, synced or not.
+// RECORD_SCAN: all records of the chosen partitions, a slice a frame; answered by sources and
+// homes, synced or not.
 struct RecordScanRequest {
   uint64_t cursor = 0;  // 0 starts; the reply's cursor goes on
   uint32_t max_bytes = 0;
