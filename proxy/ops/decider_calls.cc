@@ -12,6 +12,8 @@ using node::Status;
 
 void Decider::Impl::heard(size_t id, TimePoint sent, const Result<NodeReply>& reply) {
   Peer& peer = peers_[id];
+  // A node that says that a thread of its own is stuck serves as little as a silent one.
+  if (reply && reply->status() == Status::kNoLease) return;
   if (!reply) {
     const bool is_refused = reply.error().code == ErrorCode::kUnavailable;
     if (is_refused && settings_.refused_is_dead && sent >= peer.changed) peer.refused(now());

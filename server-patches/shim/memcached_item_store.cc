@@ -8,7 +8,6 @@
 namespace elastripe::node {
 namespace {
 
-constexpr int kAllocationAttempts = 5;
 constexpr uint64_t kBucketsAtOnce = 1000;
 
 }  // namespace
@@ -18,20 +17,14 @@ ItemRef MemcachedItemStore::find(std::string_view key) {
 }
 
 ItemRef MemcachedItemStore::allocate(std::string_view key, size_t value_bytes, Urgency urgency) {
-  for (int attempt = 0; attempt < kAllocationAttempts; ++attempt) {
-    size_t pages = 0;
-    {
-      // one at a time: what is admitted must not be taken by another before it is allocated
-      const std::lock_guard lock(admission_);
-      pages = pages_needed(key.size(), value_bytes);
-      if (!pages_.admits(pages, urgency)) break;
-      if (void* item = items_allocate(key.data(), key.size(), value_bytes, ITEMS_FROM_PAGES)) {
-        return {this, item};
-      }
-    }
-    if (!pages_.wait_for_pages(pages)) break;
-  }
-  return urgency == Urgency::kNewData ? ItemRef() : allocate_in_place(key, value_bytes);
+  // one at a time: what is admitted must not be taken by another before it is allocated
+  const std::lock_guard lock(admission_);
+  if (!pages_.admits(pages_needed(key.size(), value_bytes), urgency)) return {};
+  return {this, items_allocate(key.data(), key.size(), value_bytes, ITEMS_FROM_PAGES)};
+}
+
+bool MemcachedItemStore::wait_for_room(size_t key_bytes, size_t value_bytes, Urgency urgency) {
+  return pages_.wait_for_pages(pages_needed(key_bytes, value_bytes), urgency);
 }
 
 // What is replaced gives its memory back as soon as no reader holds it, so this takes more than

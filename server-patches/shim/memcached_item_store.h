@@ -14,6 +14,8 @@ class MemcachedItemStore final : public ItemStore {
  public:
   ItemRef find(std::string_view key) override;
   ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) override;
+  ItemRef allocate_in_place(std::string_view key, size_t value_bytes) override;
+  bool wait_for_room(size_t key_bytes, size_t value_bytes, Urgency urgency) override;
   void link(const ItemRef& item) override;
   bool remove(std::string_view key) override;
 
@@ -23,7 +25,7 @@ class MemcachedItemStore final : public ItemStore {
   ByteView view(const ItemRef& item, size_t offset, size_t bytes) const override;
   void write(const ItemRef& item, size_t offset, ByteView in) override;
 
-  // The cursor is the number of the next bucket: the table never grows.
+  // The table never grows, so that cursors stay right.
   uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override;
 
   Memory memory() const override { return pages_.memory(); }
@@ -31,7 +33,6 @@ class MemcachedItemStore final : public ItemStore {
 
  private:
   void release(void* item) override;
-  ItemRef allocate_in_place(std::string_view key, size_t value_bytes);
 
   PageKeeper pages_;
   std::mutex admission_;

@@ -66,17 +66,21 @@ bool PageKeeper::admits(size_t pages, Urgency urgency) {
   return true;
 }
 
-bool PageKeeper::wait_for_pages(size_t pages) {
+bool PageKeeper::wait_for_pages(size_t pages, Urgency urgency) {
+  const auto until = std::chrono::steady_clock::now() + 100ms;
+  const uint64_t moved_before = moved_pages();
   for (;;) {
+    const uint64_t moved = moved_pages();
     const Census census = take_census();
+    if (census.available() < kept_of_reserve(urgency, reserve_pages_) + pages) return false;
     if (census.unassigned >= pages) return true;
-    if (census.available() < pages) return false;
     std::unique_lock lock(mutex_);
-    const uint64_t before = moved_;
     wanted_ = std::max<uint64_t>(wanted_, pages);
     wake_.notify_all();
-    page_moved_.wait_for(lock, 100ms, [&] { return moved_ != before || stopping_; });
-    if (moved_ == before) return false;
+    if (!page_moved_.wait_until(lock, until, [&] { return moved_ != moved || stopping_; }) ||
+        stopping_) {
+      return moved_ != moved_before && !stopping_;
+    }
   }
 }
 

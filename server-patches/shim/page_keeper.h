@@ -26,8 +26,9 @@ class PageKeeper {
   // Any thread. True if the classes may grow by that many pages for something of that urgency.
   bool admits(size_t pages, Urgency urgency);
   // Any thread. Waits until that many pages are unassigned, of those that are locked to other
-  // sizes; false if there are not so many, or none has moved for 100 ms.
-  bool wait_for_pages(size_t pages);
+  // sizes, for 100 ms at most; false if something of that urgency may not take so many, or if none
+  // has moved meanwhile.
+  bool wait_for_pages(size_t pages, Urgency urgency);
   // Any thread; at most 100 ms old.
   ItemStore::Memory memory() const;
   uint64_t moved_pages() const;

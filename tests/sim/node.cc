@@ -64,6 +64,7 @@ void SimNode::kill(bool silent) {
   trace_.add("node {} is killed{}", id_, silent ? ", its machine with it" : "");
   silent_ = silent;
   stalled_ = false;
+  stuck_.reset();
   engine_.reset();
   store_.reset();
   for (auto& [frame, reply] : std::exchange(inbox_, {})) reply("");
@@ -74,16 +75,23 @@ void SimNode::stall() {
   stalled_ = true;
 }
 
+void SimNode::stick() {
+  trace_.add("node {} has a thread that is stuck", id_);
+  stuck_.emplace(engine_->progress(), boottime_ms());
+}
+
 void SimNode::resume() {
-  if (!stalled_) return;
+  if (!stalled_ && !stuck_) return;
   trace_.add("node {} goes on, {} frames wait", id_, inbox_.size());
   stalled_ = false;
+  stuck_.reset();
   for (auto& [frame, reply] : std::exchange(inbox_, {})) handle(frame, std::move(reply));
 }
 
 void SimNode::deliver(std::string frame, ReplyFunction reply) {
   if (!is_up()) return reply("");
-  if (stalled_) {
+  const auto opcode = static_cast<node::Opcode>(node::as_view(frame)[2]);
+  if (stalled_ || (stuck_ && !node::is_control(opcode))) {
     inbox_.emplace_back(std::move(frame), std::move(reply));
     return;
   }

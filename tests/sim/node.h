@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,8 @@ class SimNode final : public node::NodeClock, public node::Outbox {
   void start();  // empty, with a new incarnation
   void kill(bool silent);
   void stall();
+  // As if a thread never came back from its frame: data frames wait, control frames are answered.
+  void stick();
   void resume();  // what arrived meanwhile is handled now, by the clock of now
 
   // Handles a whole request frame, at once or when the node goes on. `reply` gets the reply's
@@ -62,6 +65,7 @@ class SimNode final : public node::NodeClock, public node::Outbox {
   std::vector<std::pair<std::string, ReplyFunction>> inbox_;
   std::unique_ptr<node::ArenaStore> store_;
   std::unique_ptr<node::Engine> engine_;
+  std::optional<node::Progress::Stay> stuck_;
 };
 
 // For traces: what a request asks, and how it was answered.

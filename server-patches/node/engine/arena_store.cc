@@ -53,15 +53,24 @@ ItemRef ArenaStore::allocate(std::string_view key, size_t value_bytes, Urgency u
   const size_t limit = options_.limit_bytes - kept_of_reserve(urgency, options_.reserve_bytes);
   {
     std::lock_guard lock(mutex_);
-    if (used_bytes_ + bytes > limit) {
-      Item* replaced = *place_of(key);
-      const bool in_place = urgency != Urgency::kNewData && replaced != nullptr &&
-                            replaced->value_bytes >= value_bytes;
-      if (!in_place) return {};
-    }
+    if (used_bytes_ + bytes > limit) return {};
     used_bytes_ += bytes;
   }
-  Item* item = new (::operator new(bytes)) Item;
+  return make(key, value_bytes);
+}
+
+ItemRef ArenaStore::allocate_in_place(std::string_view key, size_t value_bytes) {
+  {
+    std::lock_guard lock(mutex_);
+    const Item* replaced = *place_of(key);
+    if (replaced == nullptr || replaced->value_bytes < value_bytes) return {};
+    used_bytes_ += cost(key.size(), value_bytes);
+  }
+  return make(key, value_bytes);
+}
+
+ItemRef ArenaStore::make(std::string_view key, size_t value_bytes) {
+  Item* item = new (::operator new(cost(key.size(), value_bytes))) Item;
   item->key_bytes = key.size();
   item->value_bytes = value_bytes;
   std::memcpy(item->data(), key.data(), key.size());

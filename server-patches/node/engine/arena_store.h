@@ -28,6 +28,8 @@ class ArenaStore final : public ItemStore {
 
   ItemRef find(std::string_view key) override;
   ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) override;
+  ItemRef allocate_in_place(std::string_view key, size_t value_bytes) override;
+  bool wait_for_room(size_t, size_t, Urgency) override { return false; }
   void link(const ItemRef& item) override;
   bool remove(std::string_view key) override;
 
@@ -47,6 +49,7 @@ class ArenaStore final : public ItemStore {
   struct Item;
 
   void release(void* item) override;
+  ItemRef make(std::string_view key, size_t value_bytes);  // its bytes are counted already
   // The place that points to the item of `key`, or to null at the end of its bucket.
   Item** place_of(std::string_view key);
 

@@ -21,6 +21,9 @@ void raise(std::atomic<uint64_t>& number, uint64_t to) {
 
 namespace {
 
+// Of 100 ms at most each.
+constexpr int kMaxRoomWaits = 10;
+
 // A read changes nothing, so it has one only.
 struct FailPoints {
   std::optional<FailPoint> received;
@@ -58,6 +61,7 @@ void Engine::handle(const Frame& frame, ReplyToken token) {
 }
 Reply Engine::serve(const Frame& frame) { return impl_->serve(frame); }
 void Engine::tick() { impl_->tick(); }
+Progress& Engine::progress() { return impl_->progress(); }
 std::vector<std::pair<std::string, std::string>> Engine::statistics() const {
   return impl_->statistics();
 }
@@ -105,14 +109,42 @@ Answer Engine::Impl::dispatch(const Frame& frame) {
     default:
       break;
   }
+  for (int waits = 0;; ++waits) {
+    Room room{.may_wait = waits < kMaxRoomWaits};
+    Answer result = pass_gate(frame, room);
+    if (!room.is_awaited) return result;
+    // Nothing is locked here, so neither INSTALL_MAP nor other frames of the key wait too.
+    if (!store_.wait_for_room(room.key_bytes, room.value_bytes, room.urgency)) {
+      waits = kMaxRoomWaits - 1;
+    }
+  }
+}
+
+Answer Engine::Impl::pass_gate(const Frame& frame, Room& room) {
+  const Progress::Stay stay(progress_, clock_.boottime_ms());
   // Held until the frame has taken effect: once INSTALL_MAP is answered, no frame of the epoch
   // before can (rule 2).
   std::shared_lock shared(gate_);
   std::optional<NodeId> self;
   std::optional<Answer> refusal = check_gate(frame, self);
-  Answer result = refusal ? std::move(*refusal) : dispatch_data({frame, *map_, *self});
+  Answer result = refusal ? std::move(*refusal) : dispatch_data({frame, *map_, *self, room});
   if (map_) result.epoch = map_->epoch;
   return result;
+}
+
+ItemRef Engine::Impl::allocate(const Context& c, std::string_view key, size_t value_bytes,
+                               Urgency urgency) {
+  ItemRef item = store_.allocate(key, value_bytes, urgency);
+  if (!item && c.room.may_wait) {
+    c.room.is_awaited = true;
+    c.room.key_bytes = key.size();
+    c.room.value_bytes = value_bytes;
+    c.room.urgency = urgency;
+    return item;
+  }
+  if (!item && urgency != Urgency::kNewData) item = store_.allocate_in_place(key, value_bytes);
+  if (!item) ++counters_.out_of_memory;
+  return item;
 }
 
 Answer Engine::Impl::dispatch_data(const Context& c) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server-patches/node/engine/item_store.h"
+#include "server-patches/node/engine/progress.h"
 #include "server-patches/node/format/messages.h"
 
 namespace elastripe::node {
@@ -81,6 +82,8 @@ struct EngineOptions {
   uint64_t incarnation = 0;  // random, of this process
   size_t latches = 1024;     // power of two
   ScanLimits scan = {};
+  // A thread that has been inside one frame for longer is stuck, and the node gets no lease.
+  uint64_t stuck_after_ms = 3000;
 };
 
 class Engine {
@@ -99,6 +102,10 @@ class Engine {
   // One thread, about every 100 ms: forgets, a slice at a time, what the node is no longer a home
   // or a source of.
   void tick();
+
+  // What heartbeats look at. Whoever is inside keeps the node from a lease in the end: for threads
+  // that serve frames in other ways than serve(), and for tests of threads that are stuck.
+  Progress& progress();
 
   // Name and value pairs, for `stats elastripe`.
   std::vector<std::pair<std::string, std::string>> statistics() const;

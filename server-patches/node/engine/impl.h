@@ -82,11 +82,21 @@ Answer answer(Status status, const Message& message, OwnedBytes payload = {}) {
   return result;
 }
 
+// Memory that a frame lacked and that may be had by waiting: outside of the gate and of latches, so
+// the frame is begun again.
+struct Room {
+  bool may_wait = false;  // not for ever: the last time it has to do with what there is
+  bool is_awaited = false;
+  size_t key_bytes = 0, value_bytes = 0;
+  Urgency urgency = Urgency::kNewData;
+};
+
 // A data frame that has passed the gate: valid while the gate is held.
 struct Context {
   const Frame& frame;
   const ClusterMap& map;
   NodeId self;
+  Room& room;
 };
 
 void raise(std::atomic<uint64_t>& number, uint64_t to);
@@ -97,6 +107,7 @@ class Engine::Impl {
 
   Reply serve(const Frame& frame);
   void tick();
+  Progress& progress() { return progress_; }
   std::vector<std::pair<std::string, std::string>> statistics() const;
 
  private:
@@ -106,8 +117,11 @@ class Engine::Impl {
 
   // engine.cc
   Answer dispatch(const Frame& frame);
+  Answer pass_gate(const Frame& frame, Room& room);
   Answer dispatch_data(const Context& c);
   Answer handle_data(const Context& c);
+  // Null if there is no room: the frame changes nothing, and answers kNoSpace.
+  ItemRef allocate(const Context& c, std::string_view key, size_t value_bytes, Urgency urgency);
 
   // membership.cc
   std::optional<Answer> check_gate(const Frame& frame, std::optional<NodeId>& self) const;
@@ -118,6 +132,8 @@ class Engine::Impl {
   Answer mark_synced(const Context& c);
   Answer raise_floor(const Context& c);
   HelloReply describe() const;  // under the gate
+  // Why the node should get no lease although it answers.
+  std::optional<Answer> check_progress() const;
   bool has_lease() const { return clock_.boottime_ms() < lease_until_ms_; }
   // All but kSynced is a refusal, unless the request says otherwise.
   Knowledge knowledge(size_t partition, std::string_view key);
@@ -140,8 +156,9 @@ class Engine::Impl {
   OwnedBytes record_bytes(const Found& found) const;
   Decoded<Loaded> load_record(const Found& found) const;
   // The bytes of the record are those of `meta` and `content`, one after the other.
-  bool link_record(size_t partition, std::string_view item_key, const Record& record, ByteView meta,
-                   ByteView content, Urgency urgency, const Found& replaced);
+  bool link_record(const Context& c, size_t partition, std::string_view item_key,
+                   const Record& record, ByteView meta, ByteView content, Urgency urgency,
+                   const Found& replaced);
   void remove_record(std::string_view item_key, const Found& found);
   Answer record_read(const Context& c);
   Answer record_apply(const Context& c);
@@ -164,7 +181,7 @@ class Engine::Impl {
   bool is_intact(const FoundShard& found, uint32_t* crc) const;
   Answer shard_write(const Context& c);
   // Links the shard unless its name is taken; ShardWriteReply, for SHARD_BUILD too.
-  Answer store_shard(const ShardHeader& header, ByteView payload);
+  Answer store_shard(const Context& c, const ShardHeader& header, ByteView payload);
   Answer shard_read(const Context& c);
   Answer shard_confirm(const Context& c);
   Answer shard_delete(const Context& c);
@@ -193,6 +210,7 @@ class Engine::Impl {
   [[maybe_unused]] Outbox& outbox_;
   const std::unique_ptr<std::mutex[]> latches_;
 
+  Progress progress_;
   mutable Gate gate_;
   // Written under the exclusive gate, read under the shared one.
   MapPtr map_;

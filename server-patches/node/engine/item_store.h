@@ -44,9 +44,8 @@ class ItemRef {
 
 // Who may use the last bytes of memory (docs/node-protocol.md, "Memory"): new data stops at the
 // soft limit; live records that the head has committed, and touches, may use the reserve but for
-// its last quarter; tombstones and fences may use all of it. Where even that is gone, both still
-// succeed for a key whose linked item has a value at least as long: what is smaller fits in place
-// of what it replaces.
+// its last quarter; tombstones and fences may use all of it. Where even that is gone, both are
+// allocated in place of what they replace.
 enum class Urgency { kNewData, kCommitted, kMayUseReserve };
 
 // The part of a reserve of that size (in any unit) which `urgency` must leave.
@@ -61,8 +60,15 @@ class ItemStore {
 
   // Null if there is no such item.
   virtual ItemRef find(std::string_view key) = 0;
-  // Null if there is no room; nothing that is stored changes.
+  // Null if there is no room; nothing that is stored changes. Does not wait.
   virtual ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) = 0;
+  // The last resort, beyond every limit: null unless the linked item of the key has a value at
+  // least as long, which this one is to replace.
+  virtual ItemRef allocate_in_place(std::string_view key, size_t value_bytes) = 0;
+  // Where allocate() had no room: waits, for 100 ms at most, for memory that is free but not for
+  // items of that size yet. False if none is to be had so. Nothing is locked meanwhile: no latch is
+  // held.
+  virtual bool wait_for_room(size_t key_bytes, size_t value_bytes, Urgency urgency) = 0;
   // Makes `item` the item of its key, in place of an older one.
   virtual void link(const ItemRef& item) = 0;
   // True if there was one.

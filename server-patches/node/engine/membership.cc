@@ -59,7 +59,15 @@ HelloReply Engine::Impl::describe() const {
   return reply;
 }
 
+std::optional<Answer> Engine::Impl::check_progress() const {
+  const uint64_t longest_ms = progress_.longest_ms(clock_.boottime_ms());
+  if (longest_ms <= options_.stuck_after_ms) return std::nullopt;
+  return refuse(Status::kNoLease,
+                "a thread has been inside one frame for " + std::to_string(longest_ms) + " ms");
+}
+
 Answer Engine::Impl::hello(const Frame&) {
+  if (auto stuck = check_progress()) return std::move(*stuck);
   std::shared_lock shared(gate_);
   Answer result = answer(Status::kOk, describe(), OwnedBytes(encoded_map_));
   if (map_) result.epoch = map_->epoch;
@@ -69,6 +77,7 @@ Answer Engine::Impl::hello(const Frame&) {
 Answer Engine::Impl::heartbeat(const Frame& frame) {
   const auto request = decode<HeartbeatRequest>(frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
+  if (auto stuck = check_progress()) return std::move(*stuck);
   std::shared_lock shared(gate_);
   const RequestHeader& header = frame.header;
   const bool meant = header.incarnation == 0 || header.incarnation == options_.incarnation;
@@ -90,6 +99,7 @@ Answer Engine::Impl::heartbeat(const Frame& frame) {
 Answer Engine::Impl::install_map(const Frame& frame) {
   auto decoded = decode_map(frame.payload);
   if (!frame.args.empty()) decoded = std::unexpected("INSTALL_MAP has no args");
+  if (auto stuck = check_progress()) return std::move(*stuck);
   std::unique_lock exclusive(gate_);
   const auto finish = [&](Answer result) {
     if (map_) result.epoch = map_->epoch;

@@ -130,16 +130,13 @@ Decoded<Engine::Impl::Loaded> Engine::Impl::load_record(const Found& found) cons
   return loaded;
 }
 
-bool Engine::Impl::link_record(size_t partition, std::string_view item_key, const Record& record,
-                               ByteView meta, ByteView content, Urgency urgency,
-                               const Found& replaced) {
+bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_view item_key,
+                               const Record& record, ByteView meta, ByteView content,
+                               Urgency urgency, const Found& replaced) {
   const size_t record_bytes = meta.size() + content.size();
   const size_t item_bytes = record_item_bytes(record, record_bytes);
-  const ItemRef item = store_.allocate(item_key, item_bytes, urgency);
-  if (!item) {
-    ++counters_.out_of_memory;
-    return false;
-  }
+  const ItemRef item = allocate(c, item_key, item_bytes, urgency);
+  if (!item) return false;
   std::string prefix;
   encode(RecordItemPrefix{partitions_[partition].tenure, static_cast<uint32_t>(record_bytes)},
          prefix);
@@ -278,7 +275,7 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
   const RecordItemKey item_key = record_item_key(request.key);
   if (mutant(Mutant::kDeleteForgets) && request.mutation == Mutation::kDelete) {
     remove_record(item_key, replaced);
-  } else if (!link_record(partition, item_key, next, as_view(encoded_meta), content_bytes,
+  } else if (!link_record(c, partition, item_key, next, as_view(encoded_meta), content_bytes,
                           urgency_of(request.mutation), replaced)) {
     return refuse(Status::kNoSpace, "no memory for the record");
   }
@@ -322,7 +319,7 @@ Answer Engine::Impl::record_store(const Context& c) {
       fenced.payload = OwnedBytes("the version is not above the partition's floor");
       return fenced;
     }
-    if (!link_record(partition, item_key, *record, {}, c.frame.payload,
+    if (!link_record(c, partition, item_key, *record, {}, c.frame.payload,
                      urgency_of_store(*record, moves_in), found)) {
       return refuse(Status::kNoSpace, "no memory for the record");
     }

@@ -84,7 +84,7 @@ Answer Engine::Impl::shard_build(const Context& c) {
     }
     add_up(built.bytes().subspan(b * block_bytes, block_bytes), terms);
   }
-  return store_shard(request->header, built.bytes());
+  return store_shard(c, request->header, built.bytes());
 }
 
 }  // namespace elastripe::node

@@ -57,10 +57,10 @@ Answer Engine::Impl::shard_write(const Context& c) {
   if (header.payload_bytes != payload.size()) {
     return refuse(Status::kInvalid, "the shard's length does not match its header");
   }
-  return store_shard(header, payload);
+  return store_shard(c, header, payload);
 }
 
-Answer Engine::Impl::store_shard(const ShardHeader& header, ByteView payload) {
+Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, ByteView payload) {
   const std::vector<uint32_t> checksums = page_checksums(payload);
   const ShardWriteReply reply{crc32c_of_pages(checksums, payload.size())};
   const std::string head = shard_item_head(clock_.boottime_ms(), header);
@@ -82,11 +82,8 @@ Answer Engine::Impl::store_shard(const ShardHeader& header, ByteView payload) {
       if (std::ranges::equal(stored.bytes(), payload)) return answer(Status::kOk, reply);
     }
   }
-  const ItemRef item = store_.allocate(item_key, payload_at + payload.size(), Urgency::kNewData);
-  if (!item) {
-    ++counters_.out_of_memory;
-    return refuse(Status::kNoSpace, "no memory for the shard");
-  }
+  const ItemRef item = allocate(c, item_key, payload_at + payload.size(), Urgency::kNewData);
+  if (!item) return refuse(Status::kNoSpace, "no memory for the shard");
   store_.write(item, 0, as_view(head));
   store_.write(item, head.size(), as_bytes_of(checksums));
   store_.write(item, payload_at, payload);

@@ -2,8 +2,8 @@
 //
 // A cursor is a bucket and a place in it. Within a bucket, items are visited in the order of a hash
 // of their keys, not in that of the store's lists: so a key keeps its place although others of its
-// bucket come, go and are replaced between two slices of a walk, and a walk can stop after any item,
-// whatever the bucket holds.
+// bucket come, go and are replaced between two slices of a walk, and a walk can stop after any
+// item, whatever the bucket holds.
 #pragma once
 
 #include <functional>

@@ -30,6 +30,54 @@ struct KeepReply : ReplySink {
   Reply& reply;
 };
 
+// The arena, and what a test does first in calls of it.
+class HookedStore final : public ItemStore {
+ public:
+  explicit HookedStore(ArenaStore& arena) : arena_(arena) {}
+
+  std::function<void(std::string_view key)> before_find;
+  std::function<bool(std::string_view key)> has_room;  // for an item of that key
+  std::function<bool()> waits_for_room;
+
+  ItemRef find(std::string_view key) override {
+    if (before_find) before_find(key);
+    return arena_.find(key);
+  }
+  ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) override {
+    if (has_room && !has_room(key)) return {};
+    return arena_.allocate(key, value_bytes, urgency);
+  }
+  bool wait_for_room(size_t, size_t, Urgency) override {
+    return waits_for_room && waits_for_room();
+  }
+
+  ItemRef allocate_in_place(std::string_view key, size_t value_bytes) override {
+    return arena_.allocate_in_place(key, value_bytes);
+  }
+  void link(const ItemRef& item) override { arena_.link(item); }
+  bool remove(std::string_view key) override { return arena_.remove(key); }
+  std::string_view key(const ItemRef& item) const override { return arena_.key(item); }
+  size_t value_bytes(const ItemRef& item) const override { return arena_.value_bytes(item); }
+  void read(const ItemRef& item, size_t offset, MutableByteView out) const override {
+    arena_.read(item, offset, out);
+  }
+  ByteView view(const ItemRef& item, size_t offset, size_t bytes) const override {
+    return arena_.view(item, offset, bytes);
+  }
+  void write(const ItemRef& item, size_t offset, ByteView in) override {
+    arena_.write(item, offset, in);
+  }
+  uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override {
+    return arena_.walk(cursor, visit);
+  }
+  Memory memory() const override { return arena_.memory(); }
+
+ private:
+  void release(void*) override {}  // items are the arena's
+
+  ArenaStore& arena_;
+};
+
 // All partitions have the same homes; synced, as in a new cluster.
 inline ClusterMap make_map(uint32_t number, std::vector<NodeId> homes) {
   ClusterMap map;
@@ -114,7 +162,7 @@ class TestNode {
   // Node 0 is the head of pools with m = 2, or what `homes` makes of it; it has a lease.
   explicit TestNode(std::vector<NodeId> homes = {1, 2, 0}, ArenaStore::Options memory = {},
                     EngineOptions options = {})
-      : store(memory), engine(own(options), store, clock, outbox) {
+      : store(memory), hooked(store), engine(own(options), hooked, clock, outbox) {
     install(make_map(1, std::move(homes)));
     grant();
   }
@@ -214,6 +262,7 @@ class TestNode {
   FakeClock clock;
   NoOutbox outbox;
   ArenaStore store;
+  HookedStore hooked;
   Engine engine;
   ClusterMap map;
   uint64_t now_ms = kNowMs;

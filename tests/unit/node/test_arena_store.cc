@@ -67,10 +67,10 @@ TEST_CASE("new data stops at the soft limit and the reserve goes on to the limit
   REQUIRE(reserved);
   REQUIRE_FALSE(store.allocate("d", 1, Urgency::kMayUseReserve));
   SECTION("what is no longer fits in place of what it replaces") {
-    REQUIRE(store.allocate("a", 100, Urgency::kMayUseReserve));
-    REQUIRE(store.allocate("a", 100, Urgency::kCommitted));
-    REQUIRE_FALSE(store.allocate("a", 101, Urgency::kMayUseReserve));
-    REQUIRE_FALSE(store.allocate("a", 100, Urgency::kNewData));
+    REQUIRE_FALSE(store.allocate("a", 100, Urgency::kMayUseReserve));
+    REQUIRE(store.allocate_in_place("a", 100));
+    REQUIRE_FALSE(store.allocate_in_place("a", 101));
+    REQUIRE_FALSE(store.allocate_in_place("c", 1));
   }
 }
 

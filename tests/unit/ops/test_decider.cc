@@ -69,6 +69,24 @@ TEST_CASE("a stalled node is suspect only after its lease, and returns as itself
   CHECK(cluster.get(proxy, "key") == "after");
 }
 
+TEST_CASE("a node with a thread that is stuck is excluded although it answers, and returns") {
+  ClusterFixture cluster;
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.put(proxy, "key", "before"));
+  cluster.node(2).stick();
+  REQUIRE(cluster.run_until([&] { return state_of(proxy, 2) == NodeState::kSuspect; }, 15s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  REQUIRE(cluster.put(proxy, "key", "after"));
+  const uint32_t number = proxy.decider()->status().epoch.number;
+  cluster.run_for(20s);
+  CHECK(proxy.decider()->status().epoch.number == number);  // it is not taken back meanwhile
+  cluster.node(2).resume();
+  REQUIRE(cluster.run_until([&] { return state_of(proxy, 2) == NodeState::kUp; }, 10s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }, 10s));
+  CHECK(cluster.get(proxy, "key") == "after");
+}
+
 TEST_CASE("with more than M silent nodes the decider waits instead of excluding them") {
   ClusterFixture cluster(7, "rs:2,1");
   auto& proxy = cluster.add_decider();
