@@ -209,23 +209,17 @@ struct Confirmed {
 // Asks one node which of the shards that it had acknowledged it still has.
 Task<Result<void>> confirm_on_node(OpsContext& ops, MapPtr map, StagedPtr staged, NodeId to,
                                    std::vector<Confirmed> shards, TimePoint deadline) {
-  node::ShardConfirmRequest message;
+  std::vector<node::ShardName> names;
   for (const auto& shard : shards) {
-    message.names.push_back(
+    names.push_back(
         shard_name(staged->segments[shard.segment].segment, staged->scheme, shard.index));
   }
-  auto reply =
-      co_await ops.nodes.call(to, stamp_for(*map, to), make_request(Opcode::kShardConfirm, message),
-                              call_deadline(ops, deadline));
-  if (!reply) co_return fail(reply.error());
-  if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
-  const auto confirmed = node::decode<node::ShardConfirmReply>(reply->args());
-  if (!confirmed || confirmed->entries.size() != shards.size()) {
-    co_return fail(ErrorCode::kInvalid, "node {}: bad confirmation", to);
-  }
+  const auto confirmed =
+      co_await confirm_shards(ops, map, to, std::move(names), /*check_pages=*/true, deadline);
+  if (!confirmed) co_return fail(confirmed.error());
   for (size_t n = 0; n < shards.size(); ++n) {
     StagedSegment& segment = staged->segments[shards[n].segment];
-    const auto& entry = confirmed->entries[n];
+    const auto& entry = (*confirmed)[n];
     if (!entry.present || entry.crc32c != segment.checksum[shards[n].index]) {
       segment.written[shards[n].index] = false;
     }

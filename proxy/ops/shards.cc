@@ -76,6 +76,30 @@ Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::Shard
   }
 }
 
+Task<Result<std::vector<node::ShardConfirmReply::Entry>>> confirm_shards(
+    OpsContext& ops, MapPtr map, NodeId on, std::vector<node::ShardName> names, bool check_pages,
+    TimePoint deadline) {
+  std::vector<node::ShardConfirmReply::Entry> entries;
+  while (entries.size() < names.size()) {
+    const auto asked = static_cast<ptrdiff_t>(entries.size());
+    node::ShardConfirmRequest message;
+    message.names.assign(names.begin() + asked, names.end());
+    message.check_pages = check_pages;
+    auto reply = co_await ops.nodes.call(on, stamp_for(*map, on),
+                                         make_request(Opcode::kShardConfirm, message),
+                                         call_deadline(ops, deadline));
+    if (!reply) co_return fail(reply.error());
+    if (reply->status() != Status::kOk) co_return fail(refusal(on, *reply));
+    const auto confirmed = node::decode<node::ShardConfirmReply>(reply->args());
+    if (!confirmed || confirmed->entries.empty() ||
+        confirmed->entries.size() > message.names.size()) {
+      co_return fail(ErrorCode::kInvalid, "node {}: bad confirmation", on);
+    }
+    entries.insert(entries.end(), confirmed->entries.begin(), confirmed->entries.end());
+  }
+  co_return entries;
+}
+
 std::vector<ShardsOnNode> shards_by_node(const coding::Scheme& scheme,
                                          const std::vector<node::Segment>& segments) {
   std::map<NodeId, ShardsOnNode> by_node;

@@ -42,6 +42,11 @@ Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::Shard
                            std::vector<MutableByteView> into, std::vector<Buffer> keep,
                            TimePoint deadline, ShardRange range = {});
 
+// Which of these shards the node has; one entry a name. Fails as the node's refusal does.
+Task<Result<std::vector<node::ShardConfirmReply::Entry>>> confirm_shards(
+    OpsContext& ops, MapPtr map, NodeId on, std::vector<node::ShardName> names, bool check_pages,
+    TimePoint deadline);
+
 // Names in one frame, well below what a node takes.
 inline constexpr size_t kShardsPerFrame = 1024;
 

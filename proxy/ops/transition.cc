@@ -217,22 +217,15 @@ using Untouched = std::map<NodeId, std::vector<std::pair<size_t, size_t>>>;  // 
 Task<Result<void>> check_present(OpsContext& ops, MapPtr map, WindowPtr window, NodeId on,
                                  std::vector<std::pair<size_t, size_t>> shards,
                                  TimePoint deadline) {
-  node::ShardConfirmRequest message;
-  message.check_pages = false;
+  std::vector<node::ShardName> names;
   for (const auto& [s, shard] : shards) {
-    message.names.push_back(shard_name(window->segments[s].before, window->scheme(), shard));
+    names.push_back(shard_name(window->segments[s].before, window->scheme(), shard));
   }
-  auto reply =
-      co_await ops.nodes.call(on, stamp_for(*map, on), make_request(Opcode::kShardConfirm, message),
-                              call_deadline(ops, deadline));
-  if (!reply) co_return fail(reply.error());
-  if (reply->status() != Status::kOk) co_return fail(refusal(on, *reply));
-  const auto confirmed = node::decode<node::ShardConfirmReply>(reply->args());
-  if (!confirmed || confirmed->entries.size() != shards.size()) {
-    co_return fail(ErrorCode::kInvalid, "node {}: bad confirmation", on);
-  }
+  const auto confirmed =
+      co_await confirm_shards(ops, map, on, std::move(names), /*check_pages=*/false, deadline);
+  if (!confirmed) co_return fail(confirmed.error());
   for (size_t n = 0; n < shards.size(); ++n) {
-    if (!confirmed->entries[n].present) {
+    if (!(*confirmed)[n].present) {
       const auto& [s, shard] = shards[n];
       co_return fail(missing_shard(*map, *window, window->segments[s], shard));
     }

@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kArenaBuckets = 64;
 constexpr size_t kLatches = 16;
+constexpr size_t kConfirmBytes = 2048;  // so that some frames of SHARD_CONFIRM are asked again
 
 std::span<const std::byte, node::kHeaderBytes> header_of(std::string_view frame) {
   return node::as_view(frame).first<node::kHeaderBytes>();
@@ -54,8 +55,9 @@ void SimNode::start() {
   store_ = std::make_unique<node::ArenaStore>(
       node::ArenaStore::Options{memory_.limit_bytes, memory_.reserve_bytes, kArenaBuckets});
   engine_ = std::make_unique<node::Engine>(
-      node::EngineOptions{.incarnation = random_.next() | 1, .latches = kLatches}, *store_, *this,
-      *this);
+      node::EngineOptions{
+          .incarnation = random_.next() | 1, .latches = kLatches, .confirm_bytes = kConfirmBytes},
+      *store_, *this, *this);
   trace_.add("node {} starts", id_);
 }
 

@@ -76,12 +76,15 @@ struct ScanLimits {
   size_t walks_per_frame = 8;     // of ItemStore::walk()
   size_t record_bytes = 4 << 20;  // of keys and records, whatever the request asks for
   size_t shards = 8192;
+  size_t walks_per_tick = 64;  // of forgetting
 };
 
 struct EngineOptions {
   uint64_t incarnation = 0;  // random, of this process
   size_t latches = 1024;     // power of two
   ScanLimits scan = {};
+  // Of shards that one SHARD_CONFIRM reads; the caller asks for the rest again.
+  size_t confirm_bytes = 32 << 20;
   // A thread that has been inside one frame for longer is stuck, and the node gets no lease.
   uint64_t stuck_after_ms = 3000;
 };
@@ -99,8 +102,8 @@ class Engine {
   // for another node yet.
   Reply serve(const Frame& frame);
 
-  // One thread, about every 100 ms: forgets, a slice at a time, what the node is no longer a home
-  // or a source of.
+  // One thread, about every 100 ms: forgets what the node is no longer a home or a source of, while
+  // there is any, some slices a tick.
   void tick();
 
   // What heartbeats look at. Whoever is inside keeps the node from a lease in the end: for threads

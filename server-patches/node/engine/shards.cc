@@ -136,10 +136,13 @@ Answer Engine::Impl::shard_confirm(const Context& c) {
   if (request->names.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many names");
   ShardConfirmReply reply;
   reply.entries.reserve(request->names.size());
+  size_t bytes = 0;
   for (const ShardName& name : request->names) {
     ShardConfirmReply::Entry entry;
     const FoundShard found = find_shard(name);
     if (found.item) {
+      if (request->check_pages) bytes += found.layout.header.payload_bytes;
+      if (bytes > options_.confirm_bytes && !reply.entries.empty()) break;
       entry.present = !request->check_pages || is_intact(found, &entry.crc32c);
       entry.payload_bytes = found.layout.header.payload_bytes;
       if (!entry.present) ++counters_.bad_pages;

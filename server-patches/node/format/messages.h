@@ -230,7 +230,8 @@ struct ShardConfirmReply {
     uint32_t crc32c = 0;  // of the payload
     uint32_t payload_bytes = 0;
   };
-  std::vector<Entry> entries;  // in the order asked
+  // In the order asked: of the first names, at least one, until enough bytes were checked.
+  std::vector<Entry> entries;
 };
 
 struct ShardDeleteRequest {

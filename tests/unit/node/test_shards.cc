@@ -63,6 +63,26 @@ TEST_CASE("a shard is read back whole and in any range") {
   REQUIRE(status(read(node, kShard, UINT32_MAX, UINT32_MAX)) == "INVALID");
 }
 
+TEST_CASE("SHARD_CONFIRM checks a bounded number of bytes, and at least one shard") {
+  TestNode node({1, 2, 0}, {}, {.confirm_bytes = 1000});
+  std::vector<ShardName> names;
+  for (uint8_t i = 0; i < 5; ++i) names.push_back({{1, 2}, 0, 0, i});
+  for (const size_t n : {0u, 1u, 3u, 4u}) write(node, names[n], pattern(n == 4 ? 5000 : 400));
+  const auto confirmed = [&](std::vector<ShardName> asked, bool check_pages) {
+    const ShardConfirmRequest request{std::move(asked), check_pages};
+    return args_of<ShardConfirmReply>(node.send(Opcode::kShardConfirm, encoded(request))).entries;
+  };
+  const auto first = confirmed(names, true);
+  REQUIRE(first.size() == 3);
+  REQUIRE(first[1].present);
+  REQUIRE_FALSE(first[2].present);
+  const auto rest = confirmed({names[3], names[4]}, true);
+  REQUIRE(rest.size() == 1);
+  REQUIRE(rest[0].present);
+  REQUIRE(confirmed({names[4]}, true).at(0).present);
+  REQUIRE(confirmed(names, false).size() == 5);
+}
+
 TEST_CASE("a shard that is not there is an erasure") {
   TestNode node;
   write(node, kShard, "bytes");
