@@ -101,6 +101,16 @@ struct Context {
 
 void raise(std::atomic<uint64_t>& number, uint64_t to);
 
+// Versions above the map's floor are those of commits since that map, one by one. What lies beyond
+// any such number comes from a sender that is confused, and would count for good: it is refused.
+// Floors keep well below, so that there are versions above them.
+constexpr uint64_t max_version(const ClusterMap& map) {
+  return map.version_floor + (uint64_t{1} << 48);
+}
+constexpr uint64_t max_floor(const ClusterMap& map) {
+  return map.version_floor + (uint64_t{1} << 47);
+}
+
 class Engine::Impl {
  public:
   Impl(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox);
@@ -192,6 +202,7 @@ class Engine::Impl {
   // scans.cc
   Answer record_scan(const Context& c);
   Answer shard_scan(const Context& c);
+  void forget_slice();
 
   // statistics.cc
   struct Counters {
@@ -220,7 +231,13 @@ class Engine::Impl {
 
   std::atomic<uint64_t> lease_until_ms_ = 0;  // on clock_; 0: none
   std::atomic<uint64_t> max_version_ = 0;
-  uint64_t forget_cursor_ = 0;  // tick()'s own
+  // Counts changes of tenures: what was stored before is to be forgotten.
+  std::atomic<uint64_t> tenures_changed_ = 0;
+  // Of forgetting, tick()'s own: where the walk stands, what it began with, and what the last whole
+  // one had begun with.
+  uint64_t forget_cursor_ = 0;
+  uint64_t forgets_ = 0;
+  uint64_t forgotten_ = 0;
   Counters counters_;
 };
 

@@ -5,6 +5,15 @@
 #include "server-patches/node/engine/impl.h"
 
 namespace elastripe::node {
+namespace {
+
+// A decider's map is one above the last: a node that was away misses as many as were made
+// meanwhile. So that one stray map does not use up all numbers.
+constexpr uint64_t kMaxEpochStep = uint64_t{1} << 28;
+constexpr uint64_t kMaxVersionFloor = uint64_t{1} << 62;
+constexpr const char* kNoSuchVersion = "no epoch so far can have assigned such a version";
+
+}  // namespace
 
 bool is_home(const Partition& partition, NodeId self, size_t count) {
   const size_t homes = std::min(count, partition.homes.size());
@@ -108,6 +117,13 @@ Answer Engine::Impl::install_map(const Frame& frame) {
   if (!decoded) return finish(refuse(Status::kInvalid, decoded.error()));
   const uint32_t number = decoded->epoch.number;
   if (number == 0) return finish(refuse(Status::kInvalid, "epoch 0 is no map"));
+  const uint64_t installed = map_ ? map_->epoch.number : 0;
+  if (number > installed + kMaxEpochStep) {
+    return finish(refuse(Status::kInvalid, "no decider gets so far ahead"));
+  }
+  if (decoded->version_floor > kMaxVersionFloor) {
+    return finish(refuse(Status::kInvalid, "no decider gets to such versions"));
+  }
   if (map_) {
     if (decoded->cluster_id != map_->cluster_id) {
       return finish(refuse(Status::kStaleEpoch, "the node belongs to another cluster"));
@@ -144,6 +160,7 @@ Answer Engine::Impl::install_map(const Frame& frame) {
     state.lost = partition.lost;
     state.synced_keys.clear();
   }
+  ++tenures_changed_;
   return finish({});
 }
 
@@ -168,6 +185,7 @@ Answer Engine::Impl::mark_synced(const Context& c) {
       (!request->key.empty() && c.map.partition_of(request->key) != request->partition)) {
     return refuse(Status::kInvalid, "no such partition, or not the key's");
   }
+  if (request->floor > max_floor(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
   const Partition& partition = c.map.partitions[request->partition];
   PartitionState& state = partitions_[request->partition];
   const bool home = is_home(partition, c.self, partition.homes.size());
@@ -183,7 +201,8 @@ Answer Engine::Impl::mark_synced(const Context& c) {
     state.synced_keys.clear();
   } else {
     state.floor = 0;
-    state.tenure = c.map.epoch.number;
+    const uint32_t number = c.map.epoch.number;
+    if (state.tenure.exchange(number) != number) ++tenures_changed_;
   }
   raise(max_version_, request->floor);
   return {};
@@ -195,6 +214,7 @@ Answer Engine::Impl::raise_floor(const Context& c) {
   if (request->partition >= c.map.partitions.size()) {
     return refuse(Status::kInvalid, "no such partition");
   }
+  if (request->floor > max_floor(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
   const Partition& partition = c.map.partitions[request->partition];
   if (!is_home(partition, c.self, partition.homes.size())) {
     return refuse(Status::kNotHome, "the node is no home of the partition");

@@ -84,6 +84,14 @@ Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView 
   return content;
 }
 
+bool has_possible_versions(const RecordMeta& meta, const ClusterMap& map) {
+  return meta.version <= max_version(map) && meta.value_version <= meta.version &&
+         meta.fence <= meta.version &&
+         std::ranges::all_of(meta.recent, [&](const RecentAttempt& attempt) {
+           return attempt.version <= meta.version;
+         });
+}
+
 Urgency urgency_of(Mutation mutation) {
   switch (mutation) {
     case Mutation::kDelete:
@@ -296,6 +304,9 @@ Answer Engine::Impl::record_store(const Context& c) {
   std::string_view value;  // stays in the payload
   const auto record = decode_record(c.frame.payload, value);
   if (!record) return refuse(Status::kInvalid, record.error());
+  if (!has_possible_versions(record->meta, c.map)) {
+    return refuse(Status::kInvalid, "no epoch so far can have assigned the record's versions");
+  }
   const size_t partition = c.map.partition_of(request->key);
   const Partition& homes = c.map.partitions[partition];
   if (!is_home(homes, c.self, request->sync ? homes.homes.size() : request->m + size_t{1})) {

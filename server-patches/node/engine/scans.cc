@@ -138,13 +138,23 @@ Answer Engine::Impl::shard_scan(const Context& c) {
 }
 
 void Engine::Impl::tick() {
+  for (size_t walk = 0; walk < options_.scan.walks_per_tick; ++walk) {
+    if (forget_cursor_ == 0) forgets_ = tenures_changed_;
+    if (forgets_ == forgotten_) return;
+    forget_slice();
+    if (forget_cursor_ == 0) forgotten_ = forgets_;
+  }
+}
+
+// The gate is free between slices: INSTALL_MAP waits for one at most.
+void Engine::Impl::forget_slice() {
+  const Progress::Stay stay(progress_, clock_.boottime_ms());
   std::shared_lock shared(gate_);
-  if (!map_) return;
   const auto is_forgotten = [&](const ItemRef& item, std::string_view key) {
     return read_record_prefix(store_, item).tenure < partitions_[map_->partition_of(key)].tenure;
   };
   std::vector<std::string> keys;
-  forget_cursor_ = store_.walk(forget_cursor_, [&](const ItemRef& item) {
+  const uint64_t next = store_.walk(forget_cursor_, [&](const ItemRef& item) {
     const auto key = record_key(store_, item);
     if (key && is_forgotten(item, *key)) keys.emplace_back(*key);
     return true;
@@ -156,6 +166,7 @@ void Engine::Impl::tick() {
     remove_record(record_item_key(key), found);
     ++counters_.forgotten;
   }
+  forget_cursor_ = next;
 }
 
 }  // namespace elastripe::node

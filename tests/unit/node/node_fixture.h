@@ -38,6 +38,7 @@ class HookedStore final : public ItemStore {
   std::function<void(std::string_view key)> before_find;
   std::function<bool(std::string_view key)> has_room;  // for an item of that key
   std::function<bool()> waits_for_room;
+  std::function<void()> before_walk;
 
   ItemRef find(std::string_view key) override {
     if (before_find) before_find(key);
@@ -68,6 +69,7 @@ class HookedStore final : public ItemStore {
     arena_.write(item, offset, in);
   }
   uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override {
+    if (before_walk) before_walk();
     return arena_.walk(cursor, visit);
   }
   Memory memory() const override { return arena_.memory(); }

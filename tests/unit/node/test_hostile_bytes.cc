@@ -186,6 +186,51 @@ TEST_CASE("frames of random bytes leave the engine answering") {
   REQUIRE(node.stat("frames") > 5000);
 }
 
+TEST_CASE("versions that no epoch can have assigned are refused, and poison nothing") {
+  TestNode node;
+  REQUIRE(status(node.set("key", "value")) == "OK");
+  const uint64_t highest = node.hello().max_version;
+  const uint64_t floor = node.map.version_floor;
+  for (const uint64_t version : {UINT64_MAX, floor + (uint64_t{1} << 50)}) {
+    REQUIRE(status(node.store_record("other", make_record(version, "v"), true)) == "INVALID");
+    REQUIRE(status(node.raise_floor("key", version)) == "INVALID");
+    REQUIRE(status(node.mark_synced("key", true, version)) == "INVALID");
+    REQUIRE(status(node.mark_synced("key", false, version)) == "INVALID");
+    Record record = make_record(highest + 1, "v");
+    record.meta.fence = version;
+    REQUIRE(status(node.store_record("key", record, true)) == "INVALID");
+    record = make_record(highest + 1, "v");
+    record.meta.value_version = version;
+    REQUIRE(status(node.store_record("key", record, true)) == "INVALID");
+    record = make_record(highest + 1, "v");
+    record.meta.recent.push_back({version, {1, 2}});
+    REQUIRE(status(node.store_record("key", record, true)) == "INVALID");
+  }
+  REQUIRE(node.hello().max_version == highest);
+  REQUIRE(status(node.set("key", "value")) == "OK");
+  REQUIRE(record_of(node.read("key")).meta.version == highest + 1);
+  SECTION("a counter that has carried far is none of them, and leaves room for more") {
+    const uint64_t carried = floor + (uint64_t{1} << 40);
+    REQUIRE(status(node.store_record("other", make_record(carried, "v"), true)) == "OK");
+    REQUIRE(status(node.raise_floor("key", carried)) == "OK");
+    REQUIRE(status(node.set("key", "value")) == "OK");
+    REQUIRE(status(node.set("other", "value")) == "OK");
+  }
+}
+
+TEST_CASE("maps whose numbers would leave none for others are refused") {
+  TestNode node;
+  const auto tried = [&](uint32_t number, uint64_t version_floor) {
+    ClusterMap map = make_map(number, {1, 2, 0});
+    map.version_floor = version_floor;
+    return status(node.try_install(std::move(map)));
+  };
+  const auto floor_of = [](uint32_t number) { return uint64_t{number} << kCounterBits; };
+  REQUIRE(tried(UINT32_MAX, floor_of(UINT32_MAX)) == "INVALID");
+  REQUIRE(tried(2, UINT64_MAX) == "INVALID");
+  REQUIRE(tried(1'000'000, floor_of(1'000'000) + 1000) == "OK");
+}
+
 TEST_CASE("a frame whose sizes contradict its header is refused") {
   TestNode node;
   const auto refused = [&](const std::function<void(RequestHeader&)>& change) {

@@ -189,6 +189,37 @@ TEST_CASE("a source that is no home forgets once the homes are synced") {
   REQUIRE(status(node.mark_synced("key", true)) == "OK");
 }
 
+TEST_CASE("forgetting keeps up with a large table, and rests when all is forgotten") {
+  TestNode node({1, 2, 0}, {.buckets = 500'000});
+  for (int i = 0; i < 100; ++i) node.set("key" + std::to_string(i), "value");
+  node.install(make_map(2, {1, 2, 3}));
+  for (int i = 0; i < 10; ++i) node.engine.tick();
+  REQUIRE(node.stat("records_forgotten") == 100);
+  int walks = 0;
+  node.hooked.before_walk = [&] { ++walks; };
+  for (int i = 0; i < 10; ++i) node.engine.tick();
+  REQUIRE(walks == 0);
+  SECTION("until there is more") {
+    node.install(make_map(3, {0, 1, 2}));
+    node.grant();
+    REQUIRE(status(node.read("key1")) == "NOT_FOUND");
+    for (int i = 0; i < 10; ++i) node.engine.tick();
+    REQUIRE(walks > 0);
+  }
+  SECTION("a tick may be made as short as a slice") {
+    TestNode slow({1, 2, 0}, {.buckets = 10, .buckets_per_walk = 1},
+                  {.scan = {.walks_per_tick = 1}});
+    for (int i = 0; i < 100; ++i) slow.set("key" + std::to_string(i), "value");
+    slow.install(make_map(2, {1, 2, 3}));
+    slow.engine.tick();
+    REQUIRE(slow.stat("records_forgotten") < 100);
+    // What becomes forgotten while it walks is found by another walk.
+    slow.install(make_map(3, {1, 2, 3}));
+    for (int i = 0; i < 20; ++i) slow.engine.tick();
+    REQUIRE(slow.stat("records_forgotten") == 100);
+  }
+}
+
 TEST_CASE("a node without a map has nothing to forget") {
   ArenaStore store({});
   FakeClock clock;
