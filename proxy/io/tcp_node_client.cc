@@ -15,8 +15,10 @@ struct Completion {
 TcpNodeClient::TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAddress>& addresses,
                              MetricRegistry& registry, ChannelLimits limits) {
   for (const NodeAddress& node : addresses) {
-    channels_.push_back(
-        std::make_unique<Channel>(loop, clock, node.name, node.address, limits, registry));
+    for (Channels* channels : {&channels_, &control_channels_}) {
+      channels->push_back(
+          std::make_unique<Channel>(loop, clock, node.name, node.address, limits, registry));
+    }
   }
 }
 
@@ -24,7 +26,7 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest 
                                             TimePoint deadline) {
   if (cancelled_) co_return fail(ErrorCode::kCancelled, "shutting down");
   if (to >= channels_.size()) co_return fail(ErrorCode::kInvalid, "no node {}", to);
-  Channel& channel = *channels_[to];
+  Channel& channel = *(node::is_control(request.opcode) ? control_channels_ : channels_)[to];
   NodeCall call(channel, stamp, request);
   if (!channel.submit(call, deadline)) {
     co_return fail(ErrorCode::kNoSpace, "the queue to node {} is full", channel.name());
@@ -37,6 +39,7 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest 
 void TcpNodeClient::cancel_all() {
   cancelled_ = true;
   for (auto& channel : channels_) channel->cancel_all();
+  for (auto& channel : control_channels_) channel->cancel_all();
 }
 
 }  // namespace elastripe

@@ -1,4 +1,5 @@
-// TcpNodeClient: the NodeClient of a worker: one channel to each node.
+// TcpNodeClient: the NodeClient of a worker: one channel to each node, and one of its own for
+// control frames, which nodes serve on a thread of its own: none waits behind data on its way.
 #pragma once
 
 #include <memory>
@@ -30,7 +31,9 @@ class TcpNodeClient : public NodeClient {
   void cancel_all();
 
  private:
-  std::vector<std::unique_ptr<Channel>> channels_;
+  using Channels = std::vector<std::unique_ptr<Channel>>;
+  Channels channels_;
+  Channels control_channels_;
   bool cancelled_ = false;
 };
 

@@ -5,6 +5,7 @@
 
 #include "proto_bin.h"
 #include "server-patches/shim/node.h"
+#include "server-patches/shim/partial_frames.h"
 
 static const char kRefusal[] = "SERVER_ERROR elastripe node: clients read and write through the proxy";
 
@@ -61,6 +62,11 @@ static void serve(conn *c, const char *header, const char *body, size_t body_byt
     }
     size_t total =
         node_serve(header, body, body_bytes, c->resp->wbuf, WRITE_BUFFER_SIZE, &large);
+    if (total == NODE_OUT_OF_MEMORY) {
+        c->resp->skip = true;
+        refuse_frame(c, "out of memory for a reply");
+        return;
+    }
     if (total > 0) {
         resp_add_iov(c->resp, c->resp->wbuf, total);
     } else {
@@ -75,6 +81,32 @@ static void serve(conn *c, const char *header, const char *body, size_t body_byt
         }
     }
     conn_set_state(c, total > FLUSH_BYTES ? conn_mwrite : conn_new_cmd);
+}
+
+bool elastripe_leaves(conn *c, bool *stop) {
+    if (c->thread != elastripe_control_thread())
+        return false;
+    if (elastripe_is_frame(*c->rcurr) &&
+        (c->rbytes < NODE_HEADER_BYTES || node_is_control(c->rcurr)))
+        return false;
+    if (c->resp_head) {
+        /* Replies are this thread's: they leave first. */
+        conn_set_state(c, conn_mwrite);
+        return true;
+    }
+    /* So is the read buffer. */
+    if (!c->rbuf_malloced && !rbuf_switch_to_malloc(c)) {
+        conn_set_state(c, conn_closing);
+        return true;
+    }
+    /* From here as if a side thread gave it back (conn_worker_readd). */
+    event_del(&c->event);
+    c->thread = elastripe_next_worker();
+    c->io_queues_submitted = 1;
+    conn_set_state(c, conn_io_queue);
+    redispatch_conn(c);
+    *stop = true;
+    return true;
 }
 
 /* Returns 0 if more bytes are needed, as memcached's own readers do. */
@@ -105,28 +137,42 @@ int elastripe_try_read_frame(conn *c) {
         conn_set_state(c, conn_mwrite);
         return 1;
     }
-    char *frame = malloc(NODE_HEADER_BYTES + body_bytes);
-    if (frame == NULL) {
+    partial_frame *begun;
+    switch (partial_frame_begin(c, NODE_HEADER_BYTES + body_bytes, node_is_control(c->rcurr), &begun)) {
+    case PARTIAL_BEGUN:
+        break;
+    case PARTIAL_WAITS:
+        return 1;
+    case PARTIAL_NO_MEMORY:
         refuse_frame(c, "out of memory for a frame");
         return 1;
     }
-    memcpy(frame, c->rcurr, NODE_HEADER_BYTES);
+    memcpy(begun->frame, c->rcurr, NODE_HEADER_BYTES);
     c->rcurr += NODE_HEADER_BYTES;
     c->rbytes -= NODE_HEADER_BYTES;
-    c->item = frame;
+    c->item = begun;
     c->item_malloced = true;
-    c->ritem = frame + NODE_HEADER_BYTES;
+    c->ritem = begun->frame + NODE_HEADER_BYTES;
     c->rlbytes = body_bytes;
     conn_set_state(c, conn_nread);
     return 1;
 }
 
 void elastripe_complete_frame(conn *c) {
-    char *frame = c->item;
+    partial_frame *whole = c->item;
+    const char *body = whole->frame + NODE_HEADER_BYTES;
     c->item = NULL;
     c->item_malloced = false;
-    serve(c, frame, frame + NODE_HEADER_BYTES, c->ritem - frame - NODE_HEADER_BYTES);
-    free(frame);
+    serve(c, whole->frame, body, c->ritem - body);
+    partial_frame_end(whole);
+}
+
+void elastripe_drop_frame(conn *c) {
+    if (c->item == NULL || c->try_read_command != elastripe_try_read_frame)
+        return;
+    partial_frame_end(c->item);
+    c->item = NULL;
+    c->item_malloced = false;
 }
 
 /* Never submitted to: it only owns the replies' memory. */
@@ -217,7 +263,7 @@ void elastripe_stats(ADD_STAT add_stats, void *c) {
 }
 
 void elastripe_start(void) {
-    node_start();
+    node_start(partial_frames_cut_slow);
     /* Before the first item. */
     hash = node_hash;
     settings.hash_algorithm = "xxh3 with a secret";

@@ -15,7 +15,16 @@ extern unsigned elastripe_page_bytes;
 static inline bool elastripe_is_frame(char first_byte) { return (unsigned char)first_byte == 0xE5; }
 int elastripe_try_read_frame(conn* c);
 void elastripe_complete_frame(conn* c);
+/* Whatever of a frame the connection has read, it will not read the rest. */
+void elastripe_drop_frame(conn* c);
 void elastripe_add_io_queue(LIBEVENT_THREAD* me);
+
+/* The first thread serves control frames only (HELLO, HEARTBEAT, INSTALL_MAP), so that none of them
+ * waits for a long data frame. Every connection begins there and leaves, for good, with its first
+ * other bytes. True: nothing else is to be done here; *stop: another thread has the connection. */
+bool elastripe_leaves(conn* c, bool* stop);
+LIBEVENT_THREAD* elastripe_control_thread(void);
+LIBEVENT_THREAD* elastripe_next_worker(void);
 
 /* Stock commands: true if the command was refused, its value is being skipped, and nothing else is
  * to be done. `set_size` and `ms_size` are the tokens where set and ms have their length, or NULL.

@@ -193,13 +193,19 @@ uint64_t items_buckets(void) {
     return (uint64_t)1 << hashpower;
 }
 
-void items_visit_bucket(uint64_t bucket, void (*add)(void *item, void *context), void *context) {
+size_t items_of_bucket(uint64_t bucket, void **items, size_t room) {
+    size_t count = 0;
     item_lock((uint32_t)bucket);
-    for (item *it = assoc_bucket(bucket); it != NULL; it = it->h_next) {
-        refcount_incr(it);
-        add(it, context);
+    for (item *it = assoc_bucket(bucket); it != NULL; it = it->h_next)
+        count++;
+    if (count <= room) {
+        for (item *it = assoc_bucket(bucket); it != NULL; it = it->h_next) {
+            refcount_incr(it);
+            *items++ = it;
+        }
     }
     item_unlock((uint32_t)bucket);
+    return count;
 }
 
 void pages_classes(pages_class classes[PAGES_CLASSES]) {

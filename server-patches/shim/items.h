@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* A reference is counted for the caller by items_find, items_allocate and items_visit_bucket. */
+/* A reference is counted for the caller by items_find, items_allocate and items_of_bucket. */
 void* items_find(const char* key, size_t key_bytes);
 typedef enum {
   ITEMS_FROM_PAGES,  /* chunks of the right sizes, from new pages within the limit if need be */
@@ -33,8 +33,9 @@ const char* items_value(const void* item);
 void items_write(void* item, size_t offset, const void* in, size_t bytes);
 
 uint64_t items_buckets(void);
-/* Calls `add` under the item lock: it must not call back. */
-void items_visit_bucket(uint64_t bucket, void (*add)(void* item, void* context), void* context);
+/* How many items the bucket has. If `items` has room for so many, they are there, each with a
+ * reference; if not, none is. */
+size_t items_of_bucket(uint64_t bucket, void** items, size_t room);
 
 /* Slab pages. */
 typedef struct {

@@ -68,7 +68,7 @@ std::vector<std::string> memcached_arguments(const Options& options) {
       {"-U", "0"},
       {"-l", options.listen},
       {"-m", std::to_string(options.memory_mb)},
-      {"-t", std::to_string(options.threads)},
+      {"-t", std::to_string(options.threads + 1)},  // the first one for control frames
       {"-c", "4096"},
       {"-M", ""},    // nothing is evicted
       {"-F", ""},    // no flush_all
@@ -128,7 +128,9 @@ int main(int argc, char** argv) {
   app.add_option("--listen", options.listen, "address to listen on")->check(check_listen);
   app.add_option("--memory-mb", options.memory_mb, "memory for records and shards")
       ->check(CLI::Range(16, 16 * 1024 * 1024));
-  app.add_option("--threads", options.threads, "worker threads")->check(CLI::Range(1, 64));
+  app.add_option("--threads", options.threads,
+                 "threads for records and shards, beside the one for control frames")
+      ->check(CLI::Range(1, 63));
   app.add_option("--name", options.name, "name in logs");
   app.add_option("--port-file", options.port_file, "write the port here once listening");
   app.add_option("--user", options.user, "user to become when started as root");

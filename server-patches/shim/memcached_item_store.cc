@@ -72,26 +72,25 @@ void MemcachedItemStore::write(const ItemRef& item, size_t offset, ByteView in) 
 
 uint64_t MemcachedItemStore::walk(uint64_t cursor,
                                   const std::function<bool(const ItemRef&)>& visit) {
-  struct Collector {
-    MemcachedItemStore* store;
-    std::vector<ItemRef> items;
-  };
   const uint64_t count = items_buckets();
   bool go_on = true;
   const auto watched = [&](const ItemRef& item) { return go_on = visit(item) && go_on; };
-  Collector bucket{this, {}};
+  std::vector<void*> found(16);
+  std::vector<ItemRef> items;
   for (uint64_t n = 0; n < kBucketsAtOnce && go_on; ++n) {
-    if (bucket_of_cursor(cursor) >= count) break;
-    // visited after the bucket is unlocked: a visitor's last reference takes the item lock again
-    items_visit_bucket(
-        bucket_of_cursor(cursor),
-        [](void* item, void* into) {
-          auto& collector = *static_cast<Collector*>(into);
-          collector.items.emplace_back(collector.store, item);
-        },
-        &bucket);
-    cursor = visit_bucket(*this, bucket.items, cursor, watched);
-    bucket.items.clear();
+    const uint64_t bucket = bucket_of_cursor(cursor);
+    if (bucket >= count) break;
+    size_t in_bucket = 0;
+    for (;;) {
+      items.reserve(found.size());
+      in_bucket = items_of_bucket(bucket, found.data(), found.size());
+      if (in_bucket <= found.size()) break;
+      found.resize(in_bucket);
+    }
+    for (size_t i = 0; i < in_bucket; ++i) items.emplace_back(this, found[i]);
+    // Here the bucket is not locked: a visitor's last reference takes the item lock again.
+    cursor = visit_bucket(*this, items, cursor, watched);
+    items.clear();
   }
   return bucket_of_cursor(cursor) < count ? cursor : 0;
 }

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "server-patches/node/engine/engine.h"
@@ -58,7 +59,8 @@ std::array<std::byte, 192> hash_secret;
 
 class Node {
  public:
-  Node() : engine_({.incarnation = random_incarnation()}, store_, clock_, outbox_) {
+  explicit Node(void (*on_tick)())
+      : on_tick_(on_tick), engine_({.incarnation = random_incarnation()}, store_, clock_, outbox_) {
     thread_ = std::thread([this] { tick_until_stopped(); });
   }
 
@@ -84,12 +86,18 @@ class Node {
       lock.unlock();
       {
         const std::lock_guard working(at_rest_);
-        engine_.tick();
+        on_tick_();
+        tick();
       }
       lock.lock();
     }
   }
 
+  void tick() try { engine_.tick(); } catch (const std::bad_alloc&) {
+    // The next tick goes on where this one began.
+  }
+
+  void (*const on_tick_)();
   BoottimeClock clock_;
   NoOutbox outbox_;
   MemcachedItemStore store_;
@@ -118,9 +126,9 @@ uint32_t node_hash(const void* key, size_t bytes) {
       XXH3_64bits_withSecret(key, bytes, hash_secret.data(), hash_secret.size()));
 }
 
-void node_start() {
+void node_start(void (*on_tick)()) {
   fill_randomly(hash_secret.data(), hash_secret.size());
-  the_node = new Node;
+  the_node = new Node(on_tick);
 }
 void node_stop() { the_node->stop(); }
 void node_pause() { the_node->pause(); }
@@ -135,8 +143,13 @@ int64_t node_body_bytes(const char* header, char reason[NODE_REASON_BYTES]) {
   return decoded->body_bytes;
 }
 
+bool node_is_control(const char* header) {
+  const auto decoded = decode_request_header(header_view(header));
+  return decoded && is_control(decoded->opcode);
+}
+
 size_t node_serve(const char* header, const char* body, size_t body_bytes, char* small,
-                  size_t small_bytes, node_reply** large) {
+                  size_t small_bytes, node_reply** large) try {
   const auto decoded = decode_request_header(header_view(header));
   if (!decoded || decoded->body_bytes != body_bytes) std::abort();  // node_body_bytes accepted it
   const auto bytes = ByteView(reinterpret_cast<const std::byte*>(body), body_bytes);
@@ -157,6 +170,8 @@ size_t node_serve(const char* header, const char* body, size_t body_bytes, char*
     small += parts[i].bytes;
   }
   return total;
+} catch (const std::bad_alloc&) {
+  return NODE_OUT_OF_MEMORY;  // C frames are no place for exceptions
 }
 
 size_t node_reply_parts(const node_reply* reply, node_part parts[NODE_REPLY_PARTS]) {
@@ -170,10 +185,12 @@ size_t node_reply_parts(const node_reply* reply, node_part parts[NODE_REPLY_PART
 
 void node_free_reply(node_reply* reply) { delete reply; }
 
-void node_statistics(node_add_stat add, void* context) {
+void node_statistics(node_add_stat add, void* context) try {
   auto statistics = the_node->engine().statistics();
   statistics.emplace_back("moved_pages", std::to_string(the_node->store().moved_pages()));
   for (const auto& [name, value] : statistics) {
     add(name.data(), name.size(), value.data(), value.size(), context);
   }
+} catch (const std::bad_alloc&) {
+  // There are none, then.
 }

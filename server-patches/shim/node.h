@@ -4,6 +4,7 @@
 #ifndef ELASTRIPE_SHIM_NODE_H
 #define ELASTRIPE_SHIM_NODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,8 +20,9 @@ extern "C" {
  * share a bucket. After node_start. */
 uint32_t node_hash(const void* key, size_t bytes);
 
-/* Main thread, once each, in this order; frames are served in between. */
-void node_start(void);
+/* Main thread, once each, in this order; frames are served in between. `on_tick` is called every
+ * 100 ms, by the tick thread. */
+void node_start(void (*on_tick)(void));
 void node_stop(void);
 /* The tick thread rests in between. Not nested. */
 void node_pause(void);
@@ -30,10 +32,14 @@ void node_resume(void);
  * to be trusted: the connection has to be closed. */
 int64_t node_body_bytes(const char* header, char reason[NODE_REASON_BYTES]);
 
+/* Whether a whole header is of a control frame. */
+bool node_is_control(const char* header);
+
 /* Worker threads: serves a frame whose header node_body_bytes accepted. A reply that fits into
  * `small` is written there and its size returned; any other is left in *large, to be freed, and 0
- * returned. */
+ * returned. NODE_OUT_OF_MEMORY: there is no reply, and whether the frame took effect is open. */
 typedef struct node_reply node_reply;
+#define NODE_OUT_OF_MEMORY ((size_t)-1)
 size_t node_serve(const char* header, const char* body, size_t body_bytes, char* small,
                   size_t small_bytes, node_reply** large);
 

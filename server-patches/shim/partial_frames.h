@@ -1,0 +1,30 @@
+/* Frames that are being read. What they take, beside --memory-mb, is bounded over all connections:
+ * where there is no room, a connection is not read until there is. */
+#ifndef ELASTRIPE_SHIM_PARTIAL_FRAMES_H
+#define ELASTRIPE_SHIM_PARTIAL_FRAMES_H
+
+/* Included after memcached.h. */
+#include <stddef.h>
+
+typedef struct partial_frame {
+  struct partial_frame *prev, *next;
+  conn* c;
+  size_t bytes;
+  bool is_control;
+  rel_time_t since;
+  char frame[];
+} partial_frame;
+
+typedef enum { PARTIAL_BEGUN, PARTIAL_WAITS, PARTIAL_NO_MEMORY } partial_begin;
+
+/* Worker threads. Begins a frame of that size, which *frame then is until partial_frame_end frees
+ * it. PARTIAL_WAITS: the connection is redispatched when there is room, and has to try again.
+ * Control frames have room of their own and do not wait. */
+partial_begin partial_frame_begin(conn* c, size_t bytes, bool is_control, partial_frame** frame);
+void partial_frame_end(partial_frame* frame);
+
+/* Any thread, now and then: while others wait for room, whoever has begun a frame and not sent the
+ * rest for long loses its connection. */
+void partial_frames_cut_slow(void);
+
+#endif

@@ -1,0 +1,151 @@
+"""A node whose data threads make no progress, or whose memory beside the items is gone."""
+
+import ctypes
+import os
+import resource
+import struct
+import threading
+
+import node_frames as nf
+import pytest
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
+WAIT_ALL = 0x40000000  # __WALL: threads too
+
+
+def worker_threads(pid):
+    """The ids of memcached's worker threads, the one for control frames first."""
+    found = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as f:
+            if f.read().strip() == "mc-worker":
+                found.append(int(tid))
+    return sorted(found)
+
+
+class Stopped:
+    """One thread of another process, stopped while the others run on."""
+
+    def __init__(self, tid):
+        self.tid = tid
+
+    def ptrace(self, request):
+        if LIBC.ptrace(request, self.tid, None, None) != 0:
+            raise OSError(ctypes.get_errno(), f"ptrace {request:#x} of thread {self.tid}")
+
+    def __enter__(self):
+        self.ptrace(PTRACE_SEIZE)
+        self.ptrace(PTRACE_INTERRUPT)
+        os.waitpid(self.tid, WAIT_ALL)
+        return self
+
+    def __exit__(self, *_):
+        self.ptrace(PTRACE_DETACH)
+
+
+def test_control_frames_are_answered_while_the_data_thread_stands_still(binary):
+    with nf.NodeProcess(binary, threads=1) as node, node.connect() as control:
+        control.join_cluster()
+        with node.connect() as data:
+            data.adopt(control)
+            assert data.write_shard(nf.shard_name(1), b"x").status == nf.OK
+            _, data_thread = worker_threads(node.process.pid)
+            with Stopped(data_thread):
+                data.send(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 0))
+                assert control.hello().status == nf.OK
+                with node.connect() as late:  # connections that begin now, too
+                    late.adopt(control)
+                    stamp = struct.unpack_from("<Q", late.hello().args)[0]
+                    beat = late.call(nf.HEARTBEAT, struct.pack("<QI", stamp, nf.LEASE_MS))
+                    assert beat.status == nf.OK
+                data.socket.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    data.socket.recv(1)
+                data.socket.setblocking(True)
+            assert data.receive().payload == b"x"
+        assert node.terminate() == 0, node.log()
+
+
+def test_a_connection_may_change_from_control_to_data_in_any_piece(node):
+    with node.connect() as control:
+        control.join_cluster()
+        with node.connect() as c:
+            c.adopt(control)
+            payload = bytes(range(256)) * 1000
+            frames = [c.frame(nf.HELLO), c.shard_frame(nf.shard_name(2), payload),
+                      c.frame(nf.HELLO),
+                      c.frame(nf.SHARD_READ, nf.shard_name(2) + struct.pack("<II", 0, 0))]
+            c.socket.sendall(b"".join(frames))
+            replies = [c.receive() for _ in frames]
+            assert [r.status for r in replies] == [nf.OK] * 4
+            assert replies[3].payload == payload
+        for cut in (1, 2, 63, 64, 65, 100):
+            with node.connect() as c:
+                c.adopt(control)
+                stream = c.frame(nf.HELLO) + c.shard_frame(nf.shard_name(3), b"payload")
+                c.socket.sendall(stream[:cut])
+                if cut >= nf.HEADER_BYTES:
+                    assert c.receive().status == nf.OK
+                c.socket.sendall(stream[cut:])
+                if cut < nf.HEADER_BYTES:
+                    assert c.receive().status == nf.OK
+                assert c.receive().status == nf.OK
+
+
+def has_sanitizer(binary):
+    with open(binary, "rb") as f:
+        content = f.read()
+    return b"__asan_init" in content or b"__tsan_init" in content
+
+
+def test_a_node_without_memory_for_replies_closes_connections_and_lives_on(binary):
+    if has_sanitizer(binary):
+        pytest.skip("sanitizers end the process where memory ends")
+    with nf.NodeProcess(binary) as node, node.connect() as control:
+        control.join_cluster()
+        assert control.write_shard(nf.shard_name(1), bytes(4 << 20)).status == nf.OK
+        with open(f"/proc/{node.process.pid}/statm", encoding="ascii") as f:
+            size = int(f.read().split()[0]) * resource.getpagesize()
+        resource.prlimit(node.process.pid, resource.RLIMIT_AS, (size, size))
+        # Replies that nobody reads, each in memory of its own.
+        connections = [node.connect() for _ in range(200)]
+        closed = 0
+        for c in connections:
+            c.adopt(control)
+            c.send(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 0))
+        for c in connections:
+            try:
+                assert c.receive().status == nf.OK
+            except ConnectionError:
+                closed += 1
+            c.socket.close()
+        assert closed > 0
+        assert "out of memory" in node.log()
+        assert node.is_running(), node.log()
+        assert control.read_shard(nf.shard_name(1)).status == nf.OK
+        assert node.terminate() == 0, node.log()
+
+
+def test_frames_that_are_never_finished_hold_up_others_for_a_while_only(binary):
+    with nf.NodeProcess(binary) as node, node.connect() as control:
+        control.join_cluster()
+        payload = bytes(nf.MAX_BODY_BYTES - 1024)
+        holders = []
+        for number in range(32):  # all the memory for frames
+            c = node.connect().adopt(control)
+            c.socket.sendall(c.shard_frame(nf.shard_name(number), payload)[:100_000])
+            holders.append(c)
+        with node.connect() as late:
+            late.adopt(control)
+            frame = late.shard_frame(nf.shard_name(100), bytes(nf.MAX_BODY_BYTES - 1024))
+            sender = threading.Thread(target=late.socket.sendall, args=(frame,))
+            sender.start()
+            assert control.hello().status == nf.OK
+            assert late.receive().status == nf.OK  # once the others were cut
+            sender.join()
+        for c in holders:
+            assert c.is_closed_by_node()
+            c.socket.close()
+        assert node.terminate() == 0, node.log()
