@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "server-patches/node/engine/item_formats.h"
 #include "server-patches/node/engine/walk.h"
 #include "server-patches/node/format/cluster_map.h"
 
@@ -157,6 +158,24 @@ ItemStore::Memory ArenaStore::memory() const {
   return {.used_bytes = used,
           .limit_bytes = options_.limit_bytes,
           .free_bytes = soft_limit > used ? soft_limit - used : 0};
+}
+
+std::string ArenaStore::corrupt(uint64_t seed) {
+  std::lock_guard lock(mutex_);
+  std::vector<Item*> records;
+  for (Item* first : buckets_) {
+    for (Item* item = first; item != nullptr; item = item->next) {
+      const std::string_view key = item->key();
+      if (!key.empty() && key.front() == kRecordTag && item->value_bytes > 0) {
+        records.push_back(item);
+      }
+    }
+  }
+  if (records.empty()) return {};
+  Item* item = records[seed % records.size()];
+  const uint64_t bit = seed / records.size() % (8 * item->value_bytes);
+  item->value()[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
+  return std::string(item->key().substr(1));
 }
 
 void ArenaStore::release(void* pointer) {

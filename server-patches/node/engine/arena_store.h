@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "server-patches/node/engine/item_store.h"
@@ -41,6 +42,10 @@ class ArenaStore final : public ItemStore {
 
   uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override;
   Memory memory() const override;
+
+  // For tests, as memory that fails: flips one bit of the value of a linked record item. `seed`
+  // chooses the item and the bit. Returns the object's key; empty if there is no such item.
+  std::string corrupt(uint64_t seed);
 
   // What an item takes of the limit.
   static size_t cost(size_t key_bytes, size_t value_bytes);

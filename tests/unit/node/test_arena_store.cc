@@ -117,4 +117,23 @@ TEST_CASE("a walk can stop after any item of a bucket, and what stays is visited
   }
 }
 
+TEST_CASE("memory that fails changes one bit of one record, as its seed says") {
+  ArenaStore store({});
+  put(store, "\x02shard", "shard");
+  REQUIRE(store.corrupt(1).empty());
+  put(store, "\x01one", "value");
+  put(store, "\x01two", "value");
+  std::set<std::string> changed;
+  for (uint64_t seed = 0; seed < 80; ++seed) {
+    const std::string key = store.corrupt(seed);
+    const std::string value = get(store, store.find("\x01" + key));
+    REQUIRE(value != "value");
+    REQUIRE(store.corrupt(seed) == key);  // changes it back
+    REQUIRE(get(store, store.find("\x01" + key)) == "value");
+    changed.insert(key + value);
+  }
+  REQUIRE(changed.size() == 80);
+  REQUIRE(get(store, store.find("\x02shard")) == "shard");
+}
+
 }  // namespace elastripe::node
