@@ -17,6 +17,7 @@ constexpr std::array kPublished{
     Published{metric_names::kCommitConflicts, &OpsCounters::commit_conflicts},
     Published{metric_names::kReprepares, &OpsCounters::reprepares},
     Published{metric_names::kKeySyncs, &OpsCounters::key_syncs},
+    Published{metric_names::kRecordsMended, &OpsCounters::records_mended},
     Published{metric_names::kPartitionSyncs, &OpsCounters::partition_syncs},
     Published{metric_names::kFences, &OpsCounters::fences},
     Published{metric_names::kReclaimedShards, &OpsCounters::reclaimed_shards},

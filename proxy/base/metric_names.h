@@ -72,6 +72,9 @@ inline constexpr MetricName kReprepares{
     "elastripe_reprepares_total",
     "Striped values prepared again because the cluster map changed before their commit."};
 inline constexpr MetricName kKeySyncs{"elastripe_key_syncs_total", "Keys synced by themselves."};
+inline constexpr MetricName kRecordsMended{
+    "elastripe_records_mended_total",
+    "Records whose copy on a node was damaged and is replaced from other homes."};
 inline constexpr MetricName kPartitionSyncs{"elastripe_partition_syncs_total",
                                             "Partitions synced."};
 inline constexpr MetricName kFences{"elastripe_fences_total", "Records fenced."};

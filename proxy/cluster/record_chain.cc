@@ -92,16 +92,17 @@ namespace {
   result.status = reply.status();
   if (result.status == Status::kNotSynced) return result;
   if (result.status != Status::kOk && result.status != Status::kSame &&
-      result.status != Status::kNotFound) {
+      result.status != Status::kNotFound && result.status != Status::kBadPage) {
     return fail(refusal(from, reply));
   }
   const auto floor = node::decode<node::FloorReply>(reply.args());
   if (!floor) return fail(ErrorCode::kInvalid, "node {}: {}", from, floor.error());
   result.floor = floor->floor;
-  if (result.status == Status::kOk) {
+  if (result.status == Status::kOk || !reply.payload().empty()) {
     const auto record = new_record();
+    // The node looked at the bytes before it sent them: the next reading may bring them intact.
     auto decoded = node::decode_record(reply.payload(), *record);
-    if (!decoded) return fail(ErrorCode::kInvalid, "node {}: {}", from, decoded.error());
+    if (!decoded) return fail(ErrorCode::kUnavailable, "node {}: {}", from, decoded.error());
     result.record = record;
   }
   return result;

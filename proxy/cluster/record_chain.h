@@ -36,8 +36,9 @@ Chain chain_of(const node::ClusterMap& map, std::string_view key);
 Error refusal(NodeId node, const NodeReply& reply);
 
 struct RecordReply {
-  node::Status status = node::Status::kNotFound;  // kOk, kSame, kNotFound or kNotSynced
-  RecordPtr record;                               // kOk
+  // kOk, kSame, kNotFound, kNotSynced, or in role any kBadPage: the node's copy was damaged.
+  node::Status status = node::Status::kNotFound;
+  RecordPtr record;    // kOk; kBadPage: what was stored there since, if anything
   uint64_t floor = 0;  // of the partition: what a missing record counts as
 };
 // Other statuses are errors (refusal).

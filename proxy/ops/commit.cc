@@ -52,7 +52,7 @@ Buffer bytes_of(Encode encode) {
     if (commit.inline_value.empty()) {
       node::encode(commit.content, head);
     } else {
-      node::encode_head(commit.content, commit.inline_value.size(), head);
+      node::encode_head(commit.content, commit.inline_value.bytes(), head);
     }
   });
 }

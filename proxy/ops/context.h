@@ -52,6 +52,7 @@ struct OpsCounters {
   uint64_t reprepares = 0;  // values prepared again, since the map changed before the commit
   uint64_t key_syncs = 0;   // keys that were synced by themselves
   uint64_t partition_syncs = 0;
+  uint64_t records_mended = 0;  // of which a copy was damaged
   uint64_t fences = 0;
   uint64_t reclaimed_shards = 0;   // by reclaim; deletions after a grace are not counted
   uint64_t reclaimed_records = 0;  // expired ones, and tombstones

@@ -12,6 +12,7 @@
 #include "proxy/ops/commit.h"
 #include "proxy/ops/record_scan.h"
 #include "proxy/ops/shards.h"
+#include "proxy/ops/sync.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
@@ -80,18 +81,26 @@ Task<Result<node::ShardScanReply>> scan_shards(OpsContext& ops, MapPtr map, Node
 Task<Result<RecordReply>> read_at_tail(OpsContext& ops, MapPtr map, std::string key) {
   const Chain chain = chain_of(*map, key);
   if (chain.nodes.empty()) co_return fail(ErrorCode::kUnavailable, "no home is up");
-  auto reply = co_await read_record(ops.nodes, map, chain.tail(), Role::kTail, key,
-                                    /*if_version=*/0, soon(ops));
-  if (reply && reply->status == Status::kNotSynced) {
-    co_return fail(ErrorCode::kUnavailable, "the key is not synced");
+  for (bool synced = false;; synced = true) {
+    auto reply = co_await read_record(ops.nodes, map, chain.tail(), Role::kTail, key,
+                                      /*if_version=*/0, soon(ops));
+    if (!reply || reply->status != Status::kNotSynced) co_return reply;
+    if (synced) co_return fail(ErrorCode::kUnavailable, "the key is not synced");
+    // Of a synced partition: the copy was damaged.
+    auto mended = co_await sync_key(ops, map, key, soon(ops));
+    if (!mended) co_return fail(mended.error());
   }
-  co_return reply;
 }
 
 Task<Result<NodeReply>> apply_at(OpsContext& ops, MapPtr map, NodeId head,
                                  node::RecordApplyRequest message) {
-  return ops.nodes.call(head, stamp_for(*map, head), make_request(Opcode::kRecordApply, message),
-                        soon(ops));
+  for (bool synced = false;; synced = true) {
+    auto reply = co_await ops.nodes.call(head, stamp_for(*map, head),
+                                         make_request(Opcode::kRecordApply, message), soon(ops));
+    if (!reply || reply->status() != Status::kNotSynced || synced) co_return reply;
+    auto mended = co_await sync_key(ops, map, std::string(message.key), soon(ops));
+    if (!mended) co_return fail(mended.error());
+  }
 }
 
 // The floor of a head that has no record either, if it is above the `expected` one of the tail: a

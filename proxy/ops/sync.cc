@@ -10,13 +10,13 @@
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/batches.h"
+#include "proxy/ops/sync_copies.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
 
 using node::Opcode;
 using node::Partition;
-using node::Role;
 using node::Status;
 
 namespace {
@@ -91,9 +91,6 @@ Task<Result<void>> store_all(NodeClient& nodes, NodeRoomsPtr rooms, MapPtr map,
 Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
   const size_t number = map->partition_of(key);
   const Partition& partition = map->partitions[number];
-  if (partition.lost && partition.sources.empty()) {
-    co_return fail(ErrorCode::kLost, "partition {} is lost", number);
-  }
   const node::MarkSyncedRequest synced{static_cast<uint32_t>(number), key, 0};
   if (mutant(Mutant::kMarkBeforeStored)) {
     auto marked =
@@ -103,24 +100,9 @@ Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePo
 
   std::vector<NodeId> nodes = sources_of(partition);
   if (!mutant(Mutant::kSyncOneSource) || nodes.empty()) add_missing(nodes, partition.homes);
-  std::vector<Task<Result<RecordReply>>> reads;
-  reads.reserve(nodes.size());
-  for (const NodeId id : nodes) {
-    reads.push_back(read_record(ops.nodes, map, id, Role::kAny, key, /*if_version=*/0,
-                                call_deadline(ops, deadline)));
-  }
-  const auto replies = co_await when_all(std::move(reads));
-  RecordPtr newest;
-  uint64_t floor = 0;
-  for (const auto& reply : replies) {
-    // All of them count: any may be the only one that holds the newest copy.
-    if (!reply) co_return fail(reply.error());
-    floor = std::max(floor, reply->floor);
-    if (reply->record == nullptr) continue;
-    if (newest == nullptr || reply->record->meta.version > newest->meta.version) {
-      newest = reply->record;
-    }
-  }
+  const auto copies = co_await read_copies(ops, map, key, std::move(nodes), deadline);
+  if (!copies) co_return fail(copies.error());
+  const RecordPtr newest = copies->newest;
   if (partition.lost && newest == nullptr) {
     co_return fail(ErrorCode::kLost, "partition {} is lost", number);
   }
@@ -132,7 +114,7 @@ Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePo
     if (!stored) co_return stored;
   }
   node::MarkSyncedRequest message = synced;
-  message.floor = floor;
+  message.floor = copies->floor;
   auto marked =
       co_await mark_all(ops.nodes, map, partition.homes, message, call_deadline(ops, deadline));
   if (marked) ++ops.counters.key_syncs;
@@ -156,6 +138,7 @@ using Floors = std::map<uint32_t, uint64_t>;  // by partition
 struct Refusals {
   std::set<NodeId> homes;
   std::set<uint32_t> partitions;
+  std::set<uint32_t> damaged;  // partitions with a record that no node has intact
 };
 
 // One record of a source's scan, to the homes that may lack it.
@@ -179,6 +162,11 @@ Task<Result<void>> push_scanned(OpsContext& ops, MapPtr map, NodeId source,
   }
   if (!stored && stored.error().code == ErrorCode::kNoSpace) {
     refusals.partitions.insert(number);
+    co_return Result<void>{};
+  }
+  // One record must not hold up all others. (In a LOST partition its key stays lost.)
+  if (!stored && stored.error().code == ErrorCode::kLost) {
+    if (!partition.lost) refusals.damaged.insert(number);
     co_return Result<void>{};
   }
   co_return stored;
@@ -330,6 +318,7 @@ Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop
     std::erase_if(floors, [&](const auto& entry) { return has_bit(bits, entry.first); });
   }
   for (const uint32_t p : refusals.partitions) floors.erase(p);
+  for (const uint32_t p : refusals.damaged) floors.erase(p);
   if (!mutant(Mutant::kMarkBeforeStored)) {
     auto marked = co_await mark_partitions(ops, map, std::move(floors), stop);
     if (!marked) co_return marked;
@@ -337,6 +326,10 @@ Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop
   if (result && !refusals.partitions.empty()) {
     co_return fail(ErrorCode::kNoSpace, "{} partitions wait, as {} of their homes lack room",
                    refusals.partitions.size(), refusals.homes.size());
+  }
+  if (result && !refusals.damaged.empty()) {
+    co_return fail(ErrorCode::kLost, "{} partitions have a record of which every copy is damaged",
+                   refusals.damaged.size());
   }
   co_return result;
 }

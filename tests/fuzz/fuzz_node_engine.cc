@@ -1,11 +1,12 @@
 // The engine under frames of any content that pass its gate. The input is a list of frames:
 // opcode (1 byte), length of the args (1 byte), length of the payload (2 bytes, little-endian),
-// args, payload. Every frame must be answered once, with sizes that fit, and memory must stay
-// bounded.
+// args, payload, in which contents and records are without checksums. Every frame must be answered
+// once, with sizes that fit, and memory must stay bounded.
 #include <cstdlib>
 
 #include "server-patches/node/engine/arena_store.h"
 #include "server-patches/node/engine/engine.h"
+#include "tests/fuzz/seal.h"
 
 using namespace elastripe::node;
 
@@ -120,7 +121,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view args = in.raw(args_bytes);
     const std::string_view payload = in.raw(payload_bytes);
     if (!in.ok()) break;
-    if (is_known(opcode)) driver.send(static_cast<Opcode>(opcode), as_view(args), as_view(payload));
+    if (!is_known(opcode)) continue;
+    std::string sealed(payload);
+    if (!payload.empty() && static_cast<Opcode>(opcode) == Opcode::kRecordApply) {
+      sealed = sealed_content(as_view(payload));
+    } else if (static_cast<Opcode>(opcode) == Opcode::kRecordStore) {
+      sealed = sealed_record(as_view(payload));
+    }
+    driver.send(static_cast<Opcode>(opcode), as_view(args), as_view(sealed));
   }
   driver.tick();
   return 0;

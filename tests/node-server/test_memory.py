@@ -230,7 +230,8 @@ def test_deletes_fit_where_nothing_else_does(node):
         fill_shards(c, LARGE)
         spare, gone = exhaust(c)
         assert spare and gone
-        assert c.store_record(b"key0/0", pattern(7, 100), 11).status == nf.NO_SPACE
+        # as long as a record of exhaust(), so that no chunk of other sizes can be left for it
+        assert c.store_record(b"key0/0", pattern(7, 300), 11).status == nf.NO_SPACE
         for key, size in keys:
             assert c.read_record(key).payload.endswith(pattern(7, size)), key
             assert c.store_tombstone(key, 11).status == nf.OK, key

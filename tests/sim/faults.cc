@@ -24,6 +24,12 @@ void World::plan_faults() {
       if (!calm_) kill_many();
     });
   }
+  for (int i = 0; i < scenario_.bit_flips; ++i) {
+    const Duration after = scenario_.faults_until * i / scenario_.bit_flips;
+    events_.after(after + random_.between(Duration::zero(), milliseconds(50)), [this] {
+      if (!calm_) flip_a_bit();
+    });
+  }
   plan(scenario_.node_stalls, &World::stall_a_node);
   plan(scenario_.link_cuts, &World::cut_a_link);
   plan(scenario_.proxy_kills, &World::kill_a_proxy);
@@ -58,6 +64,14 @@ void World::fault_after_commit(int proxy, node::NodeId head) {
       if (!calm_ && victim.is_alive()) kill_proxy(victim);
     });
   }
+}
+
+// Always of the same node, so that other copies are intact.
+void World::flip_a_bit() {
+  SimNode& victim = network_.node(doomed_.front());
+  if (!victim.is_up()) return;
+  const std::string key = victim.store().corrupt(random_.next());
+  if (!key.empty()) trace_.add("a bit of {} changes in node {}", key, victim.id());
 }
 
 void World::kill_a_node() {

@@ -307,6 +307,17 @@ Scenario full_homes() {
   return s;
 }
 
+// Memory of one node that fails every now and then.
+Scenario damaged_records() {
+  Scenario s = based_on("inline", "damage");
+  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
+  s.inline_max_bytes = 200;
+  s.keys = 6;
+  s.operations = 40;
+  s.bit_flips = 12;
+  return s;
+}
+
 Scenario plain(std::string name) { return based_on("mixed", std::move(name)); }
 
 }  // namespace
@@ -347,6 +358,7 @@ const std::vector<Rule>& rules() {
            deaths_of_heads("restamp")),
       RULE(kNoReprepare, "rule 6a: shards are confirmed in the epoch of their commit",
            slow_uploads("reprepare")),
+      RULE(kTrustBytes, "a damaged copy is no copy", damaged_records()),
       RULE(kIgnoreFence, "rule 7: a fenced transaction does not commit",
            based_on("uploads", "fence")),
       RULE(kReclaimWithoutFence, "rule 7: deleting orphans without a fence loses data",

@@ -75,6 +75,7 @@ struct Scenario {
   double restart_cuts = 0;      // just then the decider loses sight of another node for a second
   double silent_kills = 0.3;    // machines that vanish instead of refusing
   int catastrophes = 0;         // more nodes than the scheme survives die together
+  int bit_flips = 0;            // of records in the memory of one node, one after the other
   // After a commit at a head, before its proxy hears of it: the head dies; the proxy does, a moment
   // later.
   double head_kills = 0;

@@ -112,6 +112,7 @@ class World {
 
   // Faults.
   void plan_faults();
+  void flip_a_bit();
   void kill_a_node();
   void kill_many();
   void kill_node(SimNode& victim);

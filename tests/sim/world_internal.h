@@ -34,6 +34,7 @@ inline void add_counters(OpsCounters& sum, const OpsCounters& more) {
   sum.commit_conflicts += more.commit_conflicts;
   sum.reprepares += more.reprepares;
   sum.key_syncs += more.key_syncs;
+  sum.records_mended += more.records_mended;
   sum.partition_syncs += more.partition_syncs;
   sum.fences += more.fences;
   sum.reclaimed_shards += more.reclaimed_shards;

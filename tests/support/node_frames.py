@@ -51,6 +51,15 @@ def xxh3(data):
     return _xxhash.XXH3_64bits(data, len(data))
 
 
+_isal = ctypes.CDLL(ctypes.util.find_library("isal") or "libisal.so.2")
+_isal.crc32_iscsi.restype = ctypes.c_uint32
+_isal.crc32_iscsi.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_uint32]
+
+
+def crc32c(data):
+    return _isal.crc32_iscsi(data, len(data), 0xFFFFFFFF) ^ 0xFFFFFFFF
+
+
 def short(data):
     return struct.pack("<H", len(data)) + data
 
@@ -61,16 +70,19 @@ def shard_name(number, index=0):
 
 
 def record_meta(version):
-    return struct.pack("<QQQB", version, version, 0, 0)
+    meta = struct.pack("<QQQB", version, version, 0, 0)
+    return meta + struct.pack("<I", crc32c(meta))
 
 
 def inline_content(value, flags=0, exptime=0):
     # kind, flags, exptime, size, scheme {layout, k, m, k'} = rep(2), value
-    return struct.pack("<BIIQBBBBI", 0, flags, exptime, len(value), 0, 1, 1, 1, len(value)) + value
+    content = struct.pack("<BIIQBBBBI", 0, flags, exptime, len(value), 0, 1, 1, 1, len(value)) + value
+    return struct.pack("<I", crc32c(content)) + content
 
 
 def tombstone_content():
-    return struct.pack("<BIIQBBBB", 2, 0, 0, 0, 0, 1, 1, 1)
+    content = struct.pack("<BIIQBBBB", 2, 0, 0, 0, 0, 1, 1, 1)
+    return struct.pack("<I", crc32c(content)) + content
 
 
 def make_map(incarnation, number=1):

@@ -1,7 +1,5 @@
 #include "server-patches/node/engine/checksum.h"
 
-#include <isa-l/crc.h>
-
 #include <algorithm>
 
 namespace elastripe::node {
@@ -34,12 +32,6 @@ constexpr uint32_t power_of_x(uint64_t exponent) {
 constexpr uint32_t kPageShift = power_of_x(uint64_t{8} * kPageBytes);
 
 }  // namespace
-
-uint32_t crc32c(ByteView bytes) {
-  // ISA-L leaves the inversions before and after to the caller, and only reads the buffer.
-  auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
-  return ~crc32_iscsi(data, static_cast<int>(bytes.size()), ~0u);
-}
 
 std::vector<uint32_t> page_checksums(ByteView payload) {
   std::vector<uint32_t> checksums;

@@ -1,14 +1,12 @@
-// CRC32C of shard pages and shards (docs/node-protocol.md, "Shards").
+// Checksums of shard pages and shards (docs/node-protocol.md, "Shards").
 #pragma once
 
 #include <vector>
 
+#include "server-patches/node/format/crc32c.h"
 #include "server-patches/node/format/shard.h"
 
 namespace elastripe::node {
-
-// Castagnoli, as in RFC 3720: "123456789" gives 0xe3069283.
-uint32_t crc32c(ByteView bytes);
 
 inline size_t page_count(size_t payload_bytes) {
   return (payload_bytes + kPageBytes - 1) / kPageBytes;

@@ -60,11 +60,17 @@ struct PartitionState {
   std::atomic<uint32_t> tenure = 0;  // older records are forgotten
   std::atomic<uint64_t> floor = 0;
   std::mutex mutex;
+  using Keys = std::unordered_set<std::string, KeyHash, std::equal_to<>>;
   // Guarded by mutex; while not synced as a whole.
-  std::unordered_set<std::string, KeyHash, std::equal_to<>> synced_keys;
+  Keys synced_keys;
+  // Whose copy here was found damaged, until sync has marked them: what was stored meanwhile may
+  // not be the newest. Guarded by mutex; has_damaged: there are any.
+  Keys damaged_keys;
+  std::atomic<bool> has_damaged = false;
 };
 
-enum class Knowledge { kSynced, kNotSynced, kLost };
+// kDamaged: synced, but for this copy.
+enum class Knowledge { kSynced, kDamaged, kNotSynced, kLost };
 
 // What a handler answers; handle() makes the header.
 struct Answer {
@@ -148,6 +154,9 @@ class Engine::Impl {
   // All but kSynced is a refusal, unless the request says otherwise.
   Knowledge knowledge(size_t partition, std::string_view key);
   void mark_key(size_t partition, std::string_view key);
+  // The copy is damaged: the key is no longer synced here.
+  void note_damaged(size_t partition, std::string_view key);
+  bool is_damaged(size_t partition, std::string_view key);
 
   // records.cc
   struct Found {  // a record's item, found under its latch
@@ -155,16 +164,22 @@ class Engine::Impl {
     RecordItemPrefix prefix;
     uint64_t version = 0;
     bool forgotten = false;  // of an older tenure: counts as missing, is overwritten
-    bool visible() const { return item && !forgotten; }
+    bool damaged = false;    // so does this, but others may know it
+    OwnedBytes copy;         // of the record, while nobody has taken it; of an item in chunks
+    bool visible() const { return item && !forgotten && !damaged; }
   };
+  // Checks all of it, and notes damage.
   Found find_record(size_t partition, std::string_view item_key);
+  bool is_intact(Found& found) const;
   struct Loaded {
     Record record;           // without the inline value
     std::string_view value;  // in the item, or in `copy`
     OwnedBytes copy;         // of an item in several chunks
   };
-  OwnedBytes record_bytes(const Found& found) const;
-  Decoded<Loaded> load_record(const Found& found) const;
+  OwnedBytes record_bytes(Found& found) const;
+  Decoded<Loaded> load_record(Found& found) const;
+  // Whether the record is, or certainly comes of, what was committed as `version`.
+  bool has_commit(Found& found, uint64_t version) const;
   // The bytes of the record are those of `meta` and `content`, one after the other.
   bool link_record(const Context& c, size_t partition, std::string_view item_key,
                    const Record& record, ByteView meta, ByteView content, Urgency urgency,
@@ -210,7 +225,7 @@ class Engine::Impl {
     std::array<std::atomic<uint64_t>, 32> answers_by_status = {};
     std::atomic<uint64_t> frames = 0, bytes_in = 0, bytes_out = 0;
     std::atomic<uint64_t> records = 0, record_bytes = 0, shards = 0, shard_bytes = 0;
-    std::atomic<uint64_t> bad_pages = 0, out_of_memory = 0, forgotten = 0;
+    std::atomic<uint64_t> bad_pages = 0, bad_records = 0, out_of_memory = 0, forgotten = 0;
   };
   void count(const Frame& frame, const Answer& answer);
   NodeStatistics node_statistics() const;

@@ -5,14 +5,22 @@
 #include <cstdlib>
 
 #include "server-patches/node/engine/checksum.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::node {
 namespace {
 
-constexpr size_t kMetaBytes = 25;     // without attempts
-constexpr size_t kAttemptBytes = 24;  // each
-constexpr size_t kTombstoneContentBytes = 21;
 constexpr size_t kShardPrefixBytes = 12;
+
+// In the prefix of a record's item, which is 0 while its checksum is computed.
+constexpr size_t kChecksumAt = 8;
+
+uint32_t prefix_checksum(std::string_view item_key, ByteView prefix) {
+  constexpr std::array<std::byte, sizeof(uint32_t)> kNone = {};
+  uint32_t crc = crc32c(prefix.first(kChecksumAt), crc32c(as_view(item_key)));
+  crc = crc32c(kNone, crc);
+  return crc32c(prefix.subspan(kChecksumAt + kNone.size()), crc);
+}
 
 }  // namespace
 
@@ -29,22 +37,32 @@ size_t record_item_bytes(const Record& record, size_t record_bytes) {
   return kRecordPrefixBytes + std::max(record_bytes, tombstone_bytes);
 }
 
-void encode(const RecordItemPrefix& prefix, std::string& out) {
+void encode(const RecordItemPrefix& prefix, std::string_view item_key, std::string& out) {
+  const size_t begin = out.size();
   Writer w(out);
   w.u32(prefix.tenure);
   w.u32(prefix.record_bytes);
+  w.u32(0);
+  const uint32_t crc = little_endian(prefix_checksum(item_key, as_view(out).subspan(begin)));
+  std::memcpy(out.data() + begin + kChecksumAt, &crc, sizeof(crc));
 }
 
 RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
                                     uint64_t* version) {
   std::array<std::byte, kRecordPrefixBytes + sizeof(uint64_t)> raw;
+  RecordItemPrefix prefix{.is_intact = false};
+  const size_t value_bytes = store.value_bytes(item);
+  if (value_bytes < raw.size()) return prefix;
   store.read(item, 0, raw);
   Reader in(raw);
-  RecordItemPrefix prefix;
   prefix.tenure = in.u32();
-  // Where memory was overwritten, a decoder finds out; what lies behind the item is never read.
-  prefix.record_bytes = static_cast<uint32_t>(
-      std::min<size_t>(in.u32(), store.value_bytes(item) - kRecordPrefixBytes));
+  const uint32_t record_bytes = in.u32();
+  const ByteView bytes = ByteView(raw).first(kRecordPrefixBytes);
+  const bool matches = prefix_checksum(store.key(item), bytes) == in.u32();
+  // What lies behind the item is never read, whatever was overwritten.
+  prefix.is_intact =
+      (matches || mutant(Mutant::kTrustBytes)) && record_bytes <= value_bytes - kRecordPrefixBytes;
+  if (prefix.is_intact) prefix.record_bytes = record_bytes;
   if (version != nullptr) *version = in.u64();
   return prefix;
 }

@@ -1,6 +1,6 @@
 // How records and shards lie in items. docs/node-protocol.md, "Items".
 //
-//   record item: key '\x01' + object key;  value  prefix (8) | record | padding
+//   record item: key '\x01' + object key;  value  prefix (12) | record | padding
 //   shard item:  key '\x02' + shard name;  value  prefix (12) | ShardHeader | page checksums |
 //   bytes
 //
@@ -21,8 +21,11 @@ inline constexpr char kShardTag = '\x02';
 struct RecordItemPrefix {
   uint32_t tenure = 0;  // "Synced": under which tenure of the partition it was stored
   uint32_t record_bytes = 0;
+  // Of what was read: the item's key and the other fields match the checksum. Else they mean
+  // nothing, and record_bytes is 0.
+  bool is_intact = true;
 };
-inline constexpr size_t kRecordPrefixBytes = 8;
+inline constexpr size_t kRecordPrefixBytes = 12;
 
 // The item's key of a record: of an object key of at most kMaxKeyBytes.
 class RecordItemKey {
@@ -38,7 +41,8 @@ inline RecordItemKey record_item_key(std::string_view key) { return RecordItemKe
 // Bytes of the item's value: for a live record never less than a tombstone with one more attempt
 // takes, so that a DELETE fits in place of what it replaces ("Memory").
 size_t record_item_bytes(const Record& record, size_t record_bytes);
-void encode(const RecordItemPrefix& prefix, std::string& out);
+// With the checksum of the prefix and of the key that its item has. The record has its own.
+void encode(const RecordItemPrefix& prefix, std::string_view item_key, std::string& out);
 // Reads the prefix and the version that the record starts with.
 RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
                                     uint64_t* version = nullptr);

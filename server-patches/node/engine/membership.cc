@@ -155,6 +155,8 @@ Answer Engine::Impl::install_map(const Frame& frame) {
     if (!keeps) {
       state.tenure = number;
       state.floor = 0;
+      state.damaged_keys.clear();
+      state.has_damaged = false;
     }
     state.synced = partition.synced && !partition.lost;
     state.lost = partition.lost;
@@ -166,16 +168,47 @@ Answer Engine::Impl::install_map(const Frame& frame) {
 
 Knowledge Engine::Impl::knowledge(size_t partition, std::string_view key) {
   PartitionState& state = partitions_[partition];
-  if (state.synced) return Knowledge::kSynced;
+  if (state.synced && !state.has_damaged) return Knowledge::kSynced;
   std::lock_guard lock(state.mutex);
-  if (state.synced || state.synced_keys.contains(key)) return Knowledge::kSynced;
-  return state.lost ? Knowledge::kLost : Knowledge::kNotSynced;
+  if (!state.synced && !state.synced_keys.contains(key)) {
+    return state.lost ? Knowledge::kLost : Knowledge::kNotSynced;
+  }
+  return state.damaged_keys.contains(key) ? Knowledge::kDamaged : Knowledge::kSynced;
 }
 
 void Engine::Impl::mark_key(size_t partition, std::string_view key) {
   PartitionState& state = partitions_[partition];
   std::lock_guard lock(state.mutex);
   if (!state.synced) state.synced_keys.emplace(key);
+  if (!state.has_damaged) return;
+  if (const auto damaged = state.damaged_keys.find(key); damaged != state.damaged_keys.end()) {
+    state.damaged_keys.erase(damaged);
+  }
+  state.has_damaged = !state.damaged_keys.empty();
+}
+
+bool Engine::Impl::is_damaged(size_t partition, std::string_view key) {
+  PartitionState& state = partitions_[partition];
+  if (!state.has_damaged) return false;
+  std::lock_guard lock(state.mutex);
+  return state.damaged_keys.contains(key);
+}
+
+void Engine::Impl::note_damaged(size_t partition, std::string_view key) {
+  PartitionState& state = partitions_[partition];
+  {
+    std::lock_guard lock(state.mutex);
+    if (!state.damaged_keys.emplace(key).second) return;
+    state.has_damaged = true;
+  }
+  ++counters_.bad_records;
+  // A head may have assigned a version that no other home has yet, and forgets it with this copy.
+  // No later commit may take it, and sync takes the floor to the other homes, so that they refuse
+  // what is still on its way to them ("Records", "Damage").
+  const std::vector<NodeId>& homes = map_->partitions[partition].homes;
+  if (self_ && !homes.empty() && homes.back() == *self_) {
+    raise(state.floor, max_version_);
+  }
 }
 
 Answer Engine::Impl::mark_synced(const Context& c) {
@@ -203,6 +236,9 @@ Answer Engine::Impl::mark_synced(const Context& c) {
     state.floor = 0;
     const uint32_t number = c.map.epoch.number;
     if (state.tenure.exchange(number) != number) ++tenures_changed_;
+    std::lock_guard lock(state.mutex);
+    state.damaged_keys.clear();
+    state.has_damaged = false;
   }
   raise(max_version_, request->floor);
   return {};

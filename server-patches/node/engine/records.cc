@@ -28,6 +28,9 @@ std::optional<Answer> check_role(const Context& c, size_t partition_number, Role
 }
 
 std::optional<Answer> check_knowledge(Knowledge knowledge) {
+  if (knowledge == Knowledge::kDamaged) {
+    return refuse(Status::kNotSynced, "the key's copy here was damaged");
+  }
   if (knowledge == Knowledge::kNotSynced && !mutant(Mutant::kAnswerUnsynced)) {
     return refuse(Status::kNotSynced, "neither the key nor its partition is synced");
   }
@@ -112,20 +115,32 @@ Urgency urgency_of_store(const Record& record, bool moves_in) {
 }  // namespace
 
 Engine::Impl::Found Engine::Impl::find_record(size_t partition, std::string_view item_key) {
-  Found found{.item = store_.find(item_key), .prefix = {}};
+  Found found;
+  found.item = store_.find(item_key);
   if (!found.item) return found;
   found.prefix = read_record_prefix(store_, found.item, &found.version);
-  found.forgotten = found.prefix.tenure < partitions_[partition].tenure;
+  found.forgotten = found.prefix.is_intact && found.prefix.tenure < partitions_[partition].tenure;
+  found.damaged = !found.forgotten && !is_intact(found);
+  if (found.damaged) note_damaged(partition, item_key.substr(1));
   return found;
 }
 
-OwnedBytes Engine::Impl::record_bytes(const Found& found) const {
+bool Engine::Impl::is_intact(Found& found) const {
+  if (!found.prefix.is_intact) return false;
+  const ByteView bytes = store_.view(found.item, kRecordPrefixBytes, found.prefix.record_bytes);
+  if (!bytes.empty()) return node::is_intact(bytes);
+  found.copy = record_bytes(found);
+  return node::is_intact(found.copy.bytes());
+}
+
+OwnedBytes Engine::Impl::record_bytes(Found& found) const {
+  if (found.copy.size() > 0) return std::exchange(found.copy, {});
   OwnedBytes bytes(found.prefix.record_bytes);
   store_.read(found.item, kRecordPrefixBytes, bytes.bytes());
   return bytes;
 }
 
-Decoded<Engine::Impl::Loaded> Engine::Impl::load_record(const Found& found) const {
+Decoded<Engine::Impl::Loaded> Engine::Impl::load_record(Found& found) const {
   Loaded loaded;
   ByteView bytes = store_.view(found.item, kRecordPrefixBytes, found.prefix.record_bytes);
   if (bytes.empty()) {
@@ -138,6 +153,14 @@ Decoded<Engine::Impl::Loaded> Engine::Impl::load_record(const Found& found) cons
   return loaded;
 }
 
+bool Engine::Impl::has_commit(Found& found, uint64_t version) const {
+  if (found.version == version) return true;
+  const auto loaded = load_record(found);
+  if (!loaded) return false;
+  const auto& recent = loaded->record.meta.recent;
+  return std::ranges::find(recent, version, &RecentAttempt::version) != recent.end();
+}
+
 bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_view item_key,
                                const Record& record, ByteView meta, ByteView content,
                                Urgency urgency, const Found& replaced) {
@@ -147,7 +170,7 @@ bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_v
   if (!item) return false;
   std::string prefix;
   encode(RecordItemPrefix{partitions_[partition].tenure, static_cast<uint32_t>(record_bytes)},
-         prefix);
+         item_key, prefix);
   store_.write(item, 0, as_view(prefix));
   store_.write(item, kRecordPrefixBytes, meta);
   store_.write(item, kRecordPrefixBytes + meta.size(), content);
@@ -176,16 +199,21 @@ Answer Engine::Impl::record_read(const Context& c) {
     return std::move(*refusal);
   }
   Found found;
+  Knowledge known{};
+  bool damaged = false;
   {
     const Latch held = latch(hash);
-    if (request->role != Role::kAny) {
-      if (auto refusal = check_knowledge(knowledge(partition, request->key))) {
-        return std::move(*refusal);
-      }
-    }
     found = find_record(partition, record_item_key(request->key));
+    known = knowledge(partition, request->key);
+    damaged = is_damaged(partition, request->key);
+  }
+  if (request->role != Role::kAny) {
+    if (auto refusal = check_knowledge(known)) return std::move(*refusal);
   }
   const FloorReply floor{partitions_[partition].floor};
+  if (damaged) {
+    return answer(Status::kBadPage, floor, found.visible() ? record_bytes(found) : OwnedBytes());
+  }
   if (!found.visible()) return answer(Status::kNotFound, floor);
   if (request->if_version != 0 && found.version == request->if_version) {
     return answer(Status::kSame, floor);
@@ -209,15 +237,18 @@ Answer Engine::Impl::record_apply(const Context& c) {
 
 Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& request,
                                    size_t partition, RecordContent given) {
+  Found found = find_record(partition, record_item_key(request.key));
   const Knowledge known = knowledge(partition, request.key);
-  // The one thing that a LOST partition takes: what was lost can not matter to it.
-  const bool revives = known == Knowledge::kLost && request.blind &&
-                       request.mutation == Mutation::kSet &&
+  // The one thing that a LOST partition takes, and that is put in the place of a damaged copy: what
+  // was lost can not matter to it.
+  const bool revives = (known == Knowledge::kLost || known == Knowledge::kDamaged) &&
+                       request.blind && request.mutation == Mutation::kSet &&
                        request.condition == Condition::kAlways;
   if (!revives) {
     if (auto refusal = check_knowledge(known)) return std::move(*refusal);
   }
-  const Found found = find_record(partition, record_item_key(request.key));
+  // Versions and fences that the damaged copy may have had stay below what comes.
+  if (revives && known == Knowledge::kDamaged) raise(partitions_[partition].floor, max_version_);
   std::optional<Loaded> current;
   if (found.visible() && !revives) {
     auto loaded = load_record(found);
@@ -269,6 +300,10 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
   // A revived key's old record counts as missing, yet its version stays below the new one.
   const uint64_t before = replaced.visible() ? replaced.version : 0;
   meta.version = std::max({before, floor, c.map.version_floor}) + 1;
+  // In the place of a damaged copy: the list of attempts is to tell nothing of those before.
+  const bool forgets =
+      current == nullptr && knowledge(partition, request.key) == Knowledge::kDamaged;
+  if (forgets) meta.recent.assign(kRecentAttempts, {meta.version - 1, {}});
   if (changes_value(request.mutation) || current == nullptr) meta.value_version = meta.version;
   if (request.mutation == Mutation::kFence) meta.fence = meta.version;
   meta.recent.push_back({meta.version, request.attempt_id});
@@ -315,21 +350,28 @@ Answer Engine::Impl::record_store(const Context& c) {
   const uint64_t version = record->meta.version;
   const RecordItemKey item_key = record_item_key(request->key);
   const Latch held = latch(hash_key(request->key));
-  const Found found = find_record(partition, item_key);
+  Found found = find_record(partition, item_key);
   const Knowledge known = knowledge(partition, request->key);
   const uint64_t floor = partitions_[partition].floor;
   // Sync brings a new home whole partitions: these must leave the reserve to commits.
   const bool moves_in = request->sync && !is_source(homes, c.self);
   const bool keeps =
       found.visible() && found.version >= version && !mutant(Mutant::kStoreAnyVersion);
+  // Sync brings live records that are older than the floor, unless the key is synced: then the
+  // floor stands for what is missing. A commit always has a version above the floor that its head
+  // had, so the floor has risen since: a tombstone of the key was collected meanwhile, or the
+  // head's copy was damaged, and what it committed last is no part of the record any more.
+  const auto is_late = [&] {
+    if (version > floor) return false;
+    if (request->sync) return !found.visible() && known == Knowledge::kSynced;
+    return known != Knowledge::kLost && !(keeps && has_commit(found, version));
+  };
+  if (is_late()) {
+    Answer fenced = answer(Status::kFenced, FloorReply{floor});
+    fenced.payload = OwnedBytes("the version is not above the partition's floor");
+    return fenced;
+  }
   if (!keeps) {
-    // Where the key is not synced, the floor says nothing about it: sync brings live records that
-    // are older than the floor.
-    if (!found.visible() && known == Knowledge::kSynced && version <= floor) {
-      Answer fenced = answer(Status::kFenced, FloorReply{floor});
-      fenced.payload = OwnedBytes("the version is not above the partition's floor");
-      return fenced;
-    }
     if (!link_record(c, partition, item_key, *record, {}, c.frame.payload,
                      urgency_of_store(*record, moves_in), found)) {
       return refuse(Status::kNoSpace, "no memory for the record");
@@ -364,7 +406,7 @@ Answer Engine::Impl::drop_tombstones(const Context& c) {
   for (const auto& [key, version] : request->tombstones) {
     const RecordItemKey item_key = record_item_key(key);
     const Latch held = latch(hash_key(key));
-    const Found found = find_record(partition, item_key);
+    Found found = find_record(partition, item_key);
     if (!found.visible() || found.version != version) continue;
     // The floor is what stands for it from now on.
     if (version > partitions_[partition].floor && !mutant(Mutant::kDropWithoutFloor)) continue;

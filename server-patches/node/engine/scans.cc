@@ -68,15 +68,22 @@ Answer Engine::Impl::record_scan(const Context& c) {
     if (!has_bit(request->partitions, partition)) return true;
     if (!key->starts_with(request->prefix)) return true;
     const RecordItemPrefix prefix = read_record_prefix(store_, item);
-    if (prefix.tenure < partitions_[partition].tenure) return true;
+    if (prefix.is_intact && prefix.tenure < partitions_[partition].tenure) return true;
     // What is too large to come with what was found before is named only.
     bool fits = has_room(prefix.record_bytes);
+    bool damaged = !prefix.is_intact;
     std::string encoded;
-    if (fits || selective || request->without_values) {
+    if (!damaged && (fits || selective || request->without_values)) {
       encoded.resize(prefix.record_bytes);
       store_.read(item, kRecordPrefixBytes, std::as_writable_bytes(std::span(encoded)));
+      damaged = !node::is_intact(as_view(encoded));
     }
-    if (selective) {
+    // Nobody knows what it is: RECORD_READ gets it from other homes.
+    if (damaged) {
+      note_damaged(partition, *key);
+      fits = false;
+    }
+    if (selective && !damaged) {
       const auto record = decode_record(as_view(encoded));
       const bool wanted =
           record && (record->is_tombstone()
@@ -84,7 +91,7 @@ Answer Engine::Impl::record_scan(const Context& c) {
                          : request->expired_only && record->is_expired(c.frame.header.now_ms));
       if (!wanted) return true;
     }
-    if (request->without_values) {
+    if (request->without_values && !damaged) {
       strip_value(encoded);
       fits = has_room(encoded.size());
     }
@@ -151,7 +158,8 @@ void Engine::Impl::forget_slice() {
   const Progress::Stay stay(progress_, clock_.boottime_ms());
   std::shared_lock shared(gate_);
   const auto is_forgotten = [&](const ItemRef& item, std::string_view key) {
-    return read_record_prefix(store_, item).tenure < partitions_[map_->partition_of(key)].tenure;
+    const RecordItemPrefix prefix = read_record_prefix(store_, item);
+    return prefix.is_intact && prefix.tenure < partitions_[map_->partition_of(key)].tenure;
   };
   std::vector<std::string> keys;
   const uint64_t next = store_.walk(forget_cursor_, [&](const ItemRef& item) {

@@ -63,6 +63,7 @@ std::vector<std::pair<std::string, std::string>> Engine::Impl::statistics() cons
   add("bytes_in", s.bytes_in);
   add("bytes_out", s.bytes_out);
   add("bad_pages", counters_.bad_pages);
+  add("bad_records", counters_.bad_records);
   add("out_of_memory", counters_.out_of_memory);
   add("records_forgotten", counters_.forgotten);
   for (uint8_t opcode = 0; opcode < 32; ++opcode) {

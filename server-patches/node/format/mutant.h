@@ -30,6 +30,8 @@ enum class Mutant {
   kResendAlways,       // proxy: resends an unconditional commit
   kRestampEpoch,       // proxy: goes on with an operation in flight under a new epoch
   kNoReprepare,        // proxy: commits shards of an older epoch without confirming them
+  // Damaged copies.
+  kTrustBytes,  // node, proxy: does not compare the checksums of records
   // Rules 7-9, reclaim and versions.
   kIgnoreFence,          // node: the head does not compare base and fence
   kReclaimWithoutFence,  // reclaim: deletes unreferenced shards without a fence

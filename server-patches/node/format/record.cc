@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <numeric>
 
+#include "server-patches/node/format/crc32c.h"
+#include "server-patches/node/format/mutant.h"
+
 namespace elastripe::node {
 namespace {
 
-// Fixed part of a segment entry, and of each member of a list: what a hostile count is held
-// against.
-constexpr size_t kAttemptBytes = 24;
-constexpr size_t kMetaBytes = 25;  // without attempts
+constexpr size_t kAttemptsAt = 24;  // their number, in a meta
+
+bool matches(uint32_t crc, uint32_t stored) { return crc == stored || mutant(Mutant::kTrustBytes); }
+
+void put_u32(uint32_t value, size_t at, std::string& out) {
+  value = little_endian(value);
+  std::memcpy(out.data() + at, &value, sizeof(value));
+}
 
 void encode(const Segment& segment, Writer& w) {
   w.id(segment.data_txid);
@@ -41,6 +48,7 @@ Segment decode_segment(Reader& in, const coding::Scheme& scheme) {
   // A segment is l = lcm(k, k') blocks: bytes beyond them would have no shard.
   const uint64_t blocks = std::lcm<uint64_t>(scheme.k, scheme.k_prime);
   if (segment.length > blocks * segment.block_bytes) in.fail();
+  if (segment.length > kMaxSegmentBytes) in.fail();
   if (!in.ok()) return segment;
   segment.placement.reserve(placed);
   for (size_t i = 0; i < placed; ++i) segment.placement.push_back(in.u16());
@@ -79,7 +87,8 @@ const RecentAttempt* Record::find_attempt(const Id128& attempt_id) const {
 }
 
 void encode(const RecordMeta& meta, std::string& out) {
-  out.reserve(out.size() + kMetaBytes + kAttemptBytes * meta.recent.size());
+  const size_t begin = out.size();
+  out.reserve(begin + kMetaBytes + kAttemptBytes * meta.recent.size());
   Writer w(out);
   w.u64(meta.version);
   w.u64(meta.value_version);
@@ -89,25 +98,38 @@ void encode(const RecordMeta& meta, std::string& out) {
     w.u64(attempt.version);
     w.id(attempt.attempt_id);
   }
+  w.u32(crc32c(as_view(out).subspan(begin)));
 }
 
 namespace {
+// Up to the value or the segments. The checksum comes first, so that it is known of a record's head
+// before a value that lies elsewhere; finish() computes it.
 void encode_start(const RecordContent& content, Writer& w) {
+  w.u32(0);
   w.u8(static_cast<uint8_t>(content.kind));
   w.u32(content.flags);
   w.u32(content.exptime);
   w.u64(content.size);
   encode(content.scheme, w);
 }
+
+// `begin`: where the content does in `out`; `value` follows it.
+void finish(size_t begin, ByteView value, std::string& out) {
+  const ByteView covered = as_view(out).subspan(begin + sizeof(uint32_t));
+  put_u32(crc32c(value, crc32c(covered)), begin, out);
+}
 }  // namespace
 
-void encode_head(const RecordContent& content, size_t value_bytes, std::string& out) {
+void encode_head(const RecordContent& content, ByteView value, std::string& out) {
+  const size_t begin = out.size();
   Writer w(out);
   encode_start(content, w);
-  w.u32(static_cast<uint32_t>(value_bytes));
+  w.u32(static_cast<uint32_t>(value.size()));
+  finish(begin, value, out);
 }
 
 void encode(const RecordContent& content, std::string& out) {
+  const size_t begin = out.size();
   Writer w(out);
   encode_start(content, w);
   switch (content.kind) {
@@ -121,6 +143,7 @@ void encode(const RecordContent& content, std::string& out) {
     case RecordKind::kTombstone:
       break;
   }
+  finish(begin, {}, out);
 }
 
 void encode(const Record& record, std::string& out) {
@@ -128,7 +151,20 @@ void encode(const Record& record, std::string& out) {
   encode(record.content, out);
 }
 
+bool is_intact(ByteView record) {
+  if (record.size() <= kAttemptsAt) return false;
+  const auto attempts = static_cast<size_t>(record[kAttemptsAt]);
+  const size_t covered = kMetaBytes - sizeof(uint32_t) + kAttemptBytes * attempts;
+  if (attempts > kRecentAttempts || record.size() < covered + 2 * sizeof(uint32_t)) return false;
+  Reader checksums(record.subspan(covered));
+  const uint32_t of_meta = checksums.u32();
+  const uint32_t of_content = checksums.u32();
+  return matches(crc32c(record.first(covered)), of_meta) &&
+         matches(crc32c(checksums.left()), of_content);
+}
+
 Decoded<void> decode_meta(Reader& in, RecordMeta& meta) {
+  const ByteView bytes = in.left();
   meta.version = in.u64();
   meta.value_version = in.u64();
   meta.fence = in.u64();
@@ -140,6 +176,12 @@ Decoded<void> decode_meta(Reader& in, RecordMeta& meta) {
   for (size_t i = 0; i < attempts; ++i) {
     const uint64_t version = in.u64();
     meta.recent.push_back({version, in.id()});
+  }
+  const size_t covered = bytes.size() - in.left().size();
+  const uint32_t crc = in.u32();
+  if (!in.ok()) return std::unexpected("record is cut off");
+  if (!matches(crc32c(bytes.first(covered)), crc)) {
+    return std::unexpected("record does not match its checksum");
   }
   return {};
 }
@@ -158,6 +200,11 @@ Decoded<void> decode_content(Reader& in, RecordContent& content, std::string_vie
   value = {};
   content.value.clear();
   content.segments.clear();
+  const uint32_t crc = in.u32();
+  if (!in.ok()) return std::unexpected("record is cut off");
+  if (!matches(crc32c(in.left()), crc)) {
+    return std::unexpected("record does not match its checksum");
+  }
   const uint8_t kind = in.u8();
   if (kind > static_cast<uint8_t>(RecordKind::kTombstone)) {
     return std::unexpected("unknown record kind " + std::to_string(kind));

@@ -5,6 +5,11 @@
 // The meta is what the head assigns (rule 5 of docs/consistency.md), the content what a commit
 // brings. They are encoded one after the other, so that a proxy appends the content that it already
 // holds to the meta that the head answers.
+//
+// Each carries a CRC32C of its own from where it was made to where it is used: the meta that of the
+// head, the content that of the proxy which encoded it (the head's, where it changed a content that
+// it had). Decoders refuse what does not match, so bytes that changed anywhere never become a
+// value.
 #pragma once
 
 #include <vector>
@@ -55,6 +60,13 @@ struct Segment {
 
 // Of an encoded segment, without its placement.
 inline constexpr size_t kSegmentBytes = 54;
+// More than any configuration has (segment_bytes): what would make a reader take more memory is no
+// record.
+inline constexpr uint32_t kMaxSegmentBytes = 64u << 20;
+// Of an encoded meta without attempts, of each attempt, and of a tombstone's content.
+inline constexpr size_t kMetaBytes = 29;
+inline constexpr size_t kAttemptBytes = 24;
+inline constexpr size_t kTombstoneContentBytes = 25;
 
 struct RecordContent {
   RecordKind kind = RecordKind::kTombstone;
@@ -85,15 +97,19 @@ struct Record {
 void encode(const RecordMeta& meta, std::string& out);
 void encode(const RecordContent& content, std::string& out);
 // The same of an inline content whose value (not in `content`) follows: all that is before it.
-void encode_head(const RecordContent& content, size_t value_bytes, std::string& out);
+void encode_head(const RecordContent& content, ByteView value, std::string& out);
 void encode(const Record& record, std::string& out);
+// Whether the checksums of an encoded record match: decode_record() refuses any other.
+bool is_intact(ByteView record);
 Decoded<RecordMeta> decode_meta(Reader& in);
 // Into a meta that was used before, with its memory; after an error it means nothing.
 Decoded<void> decode_meta(Reader& in, RecordMeta& meta);
+// A content is all that is left of `in`.
 Decoded<RecordContent> decode_content(Reader& in);
 // Leaves an inline value where it is: `value` points to it, and content.value stays empty.
 Decoded<RecordContent> decode_content(Reader& in, std::string_view& value);
-// Checks the scheme, the kinds, that segment lengths add up to `size`, and placement sizes.
+// Checks the checksums, the scheme, the kinds, that segment lengths add up to `size`, and placement
+// sizes.
 Decoded<Record> decode_record(ByteView in);
 Decoded<Record> decode_record(ByteView in, std::string_view& value);
 // Into a record that was used before, with its memory; after an error it means nothing.

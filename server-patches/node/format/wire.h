@@ -108,6 +108,7 @@ class Reader {
   std::string_view short_string() { return raw(u16()); }
   std::string_view long_string() { return raw(u32()); }
   std::string_view rest() { return raw(in_.size()); }
+  ByteView left() const { return in_; }  // what was not read yet
 
   // Reads a count whose elements take at least `element_bytes` each, so that a hostile count can
   // never make the caller reserve more than the input's own size.

@@ -23,6 +23,7 @@ TEST_CASE("every counter of the flows is a metric, summed over the threads") {
   OpsCounters of_control;
   of_control.degraded_reads = 100;
   of_control.key_syncs = 6;
+  of_control.records_mended = 13;
   of_control.partition_syncs = 7;
   of_control.fences = 8;
   of_control.reclaimed_shards = 9;
@@ -35,6 +36,7 @@ TEST_CASE("every counter of the flows is a metric, summed over the threads") {
   CHECK(registry.value("elastripe_commit_conflicts_total") == 4);
   CHECK(registry.value("elastripe_reprepares_total") == 5);
   CHECK(registry.value("elastripe_key_syncs_total") == 6);
+  CHECK(registry.value("elastripe_records_mended_total") == 13);
   CHECK(registry.value("elastripe_partition_syncs_total") == 7);
   CHECK(registry.value("elastripe_fences_total") == 8);
   CHECK(registry.value("elastripe_reclaimed_shards_total") == 9);

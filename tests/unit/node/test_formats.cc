@@ -104,6 +104,31 @@ TEST_CASE("records of every kind come back from their bytes") {
   REQUIRE(back);
   REQUIRE(*back == record);
   REQUIRE(encoded(record) == encoded(record.meta) + encoded(record.content));
+  REQUIRE(is_intact(as_view(encoded(record))));
+}
+
+TEST_CASE("a record of which any bit has changed is refused") {
+  Record record = make_record(10, "value");
+  SECTION("inline") {}
+  SECTION("striped") { record.content = striped_content(); }
+  SECTION("tombstone") { record.content = {}; }
+  const std::string bytes = encoded(record);
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    std::string changed = bytes;
+    changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ 1 << bit % 8);
+    INFO("bit " << bit);
+    REQUIRE_FALSE(decode_record(as_view(changed)));
+    REQUIRE_FALSE(is_intact(as_view(changed)));
+  }
+}
+
+TEST_CASE("the head of a content and its value are the content") {
+  const RecordContent content = inline_content("value");
+  RecordContent bare = content;
+  bare.value.clear();
+  std::string head;
+  encode_head(bare, as_view("value"), head);
+  REQUIRE(head + "value" == encoded(content));
 }
 
 TEST_CASE("records that contradict themselves are refused") {
@@ -118,6 +143,12 @@ TEST_CASE("records that contradict themselves are refused") {
   SECTION("segment lengths") {
     record.content = striped_content();
     record.content.segments[0].length = 99;
+  }
+  SECTION("a segment larger than any configuration has") {
+    record.content = striped_content();
+    record.content.segments[0].block_bytes = kMaxSegmentBytes;
+    record.content.segments[0].length = kMaxSegmentBytes + 1;
+    record.content.size = kMaxSegmentBytes + 1;
   }
   SECTION("blocks too small for the segment") {
     record.content = striped_content();

@@ -1,0 +1,155 @@
+#include "proxy/ops/sync_copies.h"
+
+#include <algorithm>
+#include <set>
+
+#include "proxy/async/when_all.h"
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/attempt.h"
+
+namespace elastripe {
+
+using node::Opcode;
+using node::Partition;
+using node::Role;
+using node::Status;
+
+namespace {
+
+// A floor rises between two looks only if yet another copy of the partition is found damaged.
+constexpr int kLooks = 4;
+
+struct Look {
+  Copies copies;
+  std::set<NodeId> damaged;    // who can not tell
+  std::vector<NodeId> behind;  // homes whose floor is below that of others
+
+  void add(const RecordReply& reply) {
+    copies.floor = std::max(copies.floor, reply.floor);
+    const RecordPtr& newest = copies.newest;
+    if (reply.record == nullptr) return;
+    if (newest == nullptr || reply.record->meta.version > newest->meta.version) {
+      copies.newest = reply.record;
+    }
+  }
+};
+
+Task<Result<Look>> look_at(OpsContext& ops, MapPtr map, const std::string& key,
+                           const std::vector<NodeId>& nodes, TimePoint deadline) {
+  std::vector<Task<Result<RecordReply>>> reads;
+  reads.reserve(nodes.size());
+  for (const NodeId id : nodes) {
+    reads.push_back(read_record(ops.nodes, map, id, Role::kAny, key, /*if_version=*/0,
+                                call_deadline(ops, deadline)));
+  }
+  const auto replies = co_await when_all(std::move(reads));
+  Look look;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    // All of them count: any may be the only one that holds the newest copy.
+    if (!replies[i]) co_return fail(replies[i].error());
+    look.add(*replies[i]);
+    if (replies[i]->status == Status::kBadPage) look.damaged.insert(nodes[i]);
+  }
+  const std::vector<NodeId>& homes = map->partitions[map->partition_of(key)].homes;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool is_home = std::ranges::find(homes, nodes[i]) != homes.end();
+    if (is_home && replies[i]->floor < look.copies.floor) look.behind.push_back(nodes[i]);
+  }
+  co_return look;
+}
+
+Task<Result<void>> raise_floor(OpsContext& ops, MapPtr map, NodeId at, uint32_t partition,
+                               uint64_t floor, TimePoint deadline) {
+  auto reply = co_await ops.nodes.call(
+      at, stamp_for(*map, at),
+      make_request(Opcode::kRaiseFloor, node::RaiseFloorRequest{partition, floor}), deadline);
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != Status::kOk) co_return fail(refusal(at, *reply));
+  co_return Result<void>{};
+}
+
+Task<Result<void>> raise_floors(OpsContext& ops, MapPtr map, std::vector<NodeId> homes,
+                                uint32_t partition, uint64_t floor, TimePoint deadline) {
+  std::vector<Task<Result<void>>> raises;
+  raises.reserve(homes.size());
+  for (const NodeId home : homes) {
+    raises.push_back(raise_floor(ops, map, home, partition, floor, deadline));
+  }
+  for (auto& raised : co_await when_all(std::move(raises))) {
+    if (!raised) co_return raised;
+  }
+  co_return Result<void>{};
+}
+
+// Every acknowledged record is on each node of at least one group of sources, or of a synced
+// partition on each home. So the newest is known if some node of each group can tell.
+bool is_certain(const Partition& partition, const Look& look) {
+  const auto is_damaged = [&](NodeId id) { return look.damaged.contains(id); };
+  const auto tells = [&](const std::vector<NodeId>& group) {
+    return group.empty() || !std::ranges::all_of(group, is_damaged);
+  };
+  return partition.sources.empty() ? tells(partition.homes)
+                                   : std::ranges::all_of(partition.sources, tells);
+}
+
+// Head and tail answer only if the key is synced there: then they have the newest, whatever the
+// sources of the partition had.
+Task<Result<bool>> ask_synced(OpsContext& ops, MapPtr map, const std::string& key, Look& look,
+                              TimePoint deadline) {
+  const Chain chain = chain_of(*map, key);
+  for (const Role role : {Role::kTail, Role::kHead}) {
+    const NodeId from = role == Role::kHead ? chain.head() : chain.tail();
+    if (look.damaged.contains(from)) continue;
+    auto reply = co_await read_record(ops.nodes, map, from, role, key, /*if_version=*/0,
+                                      call_deadline(ops, deadline));
+    if (!reply && reply.error().code == ErrorCode::kLost) continue;
+    if (!reply) co_return fail(reply.error());
+    if (reply->status == Status::kNotSynced) continue;
+    look.add(*reply);
+    co_return true;
+  }
+  co_return false;
+}
+
+// A missing record counts as a tombstone of the floor's version: what is put in place of a damaged
+// copy that no other home knows anything of.
+RecordPtr tombstone_of(uint64_t floor) {
+  const auto record = new_record();
+  record->meta.version = record->meta.fence = std::max<uint64_t>(floor, 1);
+  return record;
+}
+
+}  // namespace
+
+Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
+                                 std::vector<NodeId> nodes, TimePoint deadline) {
+  const auto number = static_cast<uint32_t>(map->partition_of(key));
+  const Partition& partition = map->partitions[number];
+  for (int looks = 0; looks < kLooks; ++looks) {
+    auto look = co_await look_at(ops, map, key, nodes, deadline);
+    if (!look) co_return fail(look.error());
+    if (look->damaged.empty()) co_return std::move(look->copies);
+    if (!look->behind.empty()) {
+      // What the others have may change until they have it.
+      auto raised = co_await raise_floors(ops, map, look->behind, number, look->copies.floor,
+                                          call_deadline(ops, deadline));
+      if (!raised) co_return fail(raised.error());
+      continue;
+    }
+    if (!is_certain(partition, *look)) {
+      auto known = co_await ask_synced(ops, map, key, *look, deadline);
+      if (!known) co_return fail(known.error());
+      if (!*known) {
+        co_return fail(ErrorCode::kLost, "every copy of the key's record was damaged in memory");
+      }
+    }
+    if (look->copies.newest == nullptr && !partition.lost) {
+      look->copies.newest = tombstone_of(look->copies.floor);
+    }
+    ++ops.counters.records_mended;
+    co_return std::move(look->copies);
+  }
+  co_return fail(ErrorCode::kUnavailable, "copies of the partition's records keep being damaged");
+}
+
+}  // namespace elastripe

@@ -1,0 +1,247 @@
+// Memory that fails: whatever changes in a stored record or on the way to it, no node answers with
+// other bytes, takes the key for missing, or assigns a version twice. docs/node-protocol.md,
+// "Damage".
+#include <array>
+
+#include "server-patches/node/engine/item_formats.h"
+#include "tests/unit/node/node_fixture.h"
+
+namespace elastripe::node::test {
+namespace {
+
+const std::string kKey = "key";
+
+size_t item_bytes(TestNode& node) {
+  return node.store.value_bytes(node.store.find(record_item_key(kKey)));
+}
+
+void change_bit(TestNode& node, size_t byte, unsigned bit) {
+  const ItemRef item = node.store.find(record_item_key(kKey));
+  std::array<std::byte, 1> changed;
+  node.store.read(item, byte, changed);
+  changed[0] ^= static_cast<std::byte>(1u << bit);
+  node.store.write(item, byte, changed);
+}
+// Of the record's own bytes.
+void damage(TestNode& node) { change_bit(node, kRecordPrefixBytes, 1); }
+
+Record striped_record(uint64_t version) {
+  Record record = make_record(version, "");
+  record.content = striped_content();
+  return record;
+}
+
+std::vector<Record> one_of_each_kind() {
+  return {make_record(40, std::string(300, 'v')), striped_record(40), make_tombstone(40)};
+}
+
+const std::string kPadding = "padding";
+
+// "NOT_SYNCED", or, where only padding has changed, kPadding: what it must be everywhere else too.
+std::string read_tail(TestNode& node, const Record& record) {
+  const Reply reply = node.read(kKey, Role::kTail);
+  if (status(reply) != "OK") return status(reply);
+  return record_of(reply) == record ? kPadding : "wrong bytes";
+}
+
+RecordScanReply scan(TestNode& node, RecordScanRequest request) {
+  request.max_bytes = 4096;
+  request.partitions = {0xff, 0xff};
+  return args_of<RecordScanReply>(node.send(Opcode::kRecordScan, encoded(request)));
+}
+
+}  // namespace
+
+TEST_CASE("no changed bit of a stored record becomes a value or a miss") {
+  for (const Record& record : one_of_each_kind()) {
+    size_t bytes = 1;
+    size_t padding = 0;
+    for (size_t byte = 0; byte < bytes; ++byte) {
+      TestNode node({0, 1, 2});
+      REQUIRE(status(node.store_record(kKey, record)) == "OK");
+      bytes = item_bytes(node);
+      INFO("byte " << byte << " of " << bytes);
+      change_bit(node, byte, static_cast<unsigned>(byte % 8));
+
+      const std::string tail = read_tail(node, record);
+      if (tail == kPadding) {
+        ++padding;
+        continue;
+      }
+      REQUIRE(tail == "NOT_SYNCED");
+      const Reply any = node.read(kKey);
+      REQUIRE(status(any) == "BAD_PAGE");
+      REQUIRE(any.payload.size() == 0);
+      REQUIRE(status(node.read(kKey, Role::kTail, record.meta.version)) == "NOT_SYNCED");
+      for (const int kind : {0, 1, 2}) {
+        RecordScanRequest request;
+        request.without_values = kind == 1;
+        request.tombstones_only = request.expired_only = kind == 2;
+        const RecordScanReply page = scan(node, request);
+        REQUIRE(page.records.size() == 1);
+        REQUIRE(page.records[0].key == kKey);
+        REQUIRE(page.records[0].record.empty());
+      }
+      const DropTombstonesRequest drop{node.partition(kKey), {{kKey, record.meta.version}}};
+      node.raise_floor(kKey, record.meta.version);
+      REQUIRE(status(node.send(Opcode::kDropTombstones, encoded(drop))) == "OK");
+      node.engine.tick();
+      REQUIRE(read_tail(node, record) == "NOT_SYNCED");
+      REQUIRE(node.stat("bad_records") == 1);
+
+      // What sync brings takes its place, of whatever version the damaged bytes seem to be.
+      REQUIRE(status(node.store_record(kKey, record, /*sync=*/true)) == "OK");
+      REQUIRE(status(node.mark_synced(kKey, false)) == "OK");
+      REQUIRE(read_tail(node, record) == kPadding);
+    }
+    REQUIRE(padding < 10);
+  }
+}
+
+TEST_CASE("a scan that meets a damaged record first tells its key, and all others") {
+  TestNode node({0, 1, 2});
+  for (int i = 0; i < 20; ++i) {
+    node.store_record("other" + std::to_string(i), make_record(5, "value"));
+  }
+  node.store_record(kKey, make_record(40, "value"));
+  damage(node);
+  size_t whole = 0;
+  for (const ScannedRecord& scanned : scan(node, {}).records) {
+    whole += decode_record(as_view(scanned.record)).has_value();
+    REQUIRE(scanned.record.empty() == (scanned.key == kKey));
+  }
+  REQUIRE(whole == 20);
+  REQUIRE(node.stat("bad_records") == 1);
+  REQUIRE(status(node.read(kKey, Role::kTail)) == "NOT_SYNCED");
+}
+
+TEST_CASE("no changed bit of a record or content that arrives is stored") {
+  TestNode tail({0, 1, 2});
+  TestNode head;
+  const auto try_changed = [](TestNode& node, Opcode opcode, const std::string& args,
+                              std::string payload) {
+    for (size_t byte = 0; byte < payload.size(); ++byte) {
+      std::string changed = payload;
+      changed[byte] = static_cast<char>(changed[byte] ^ 1 << byte % 8);
+      INFO("byte " << byte << " of " << payload.size());
+      REQUIRE(status(node.send(opcode, args, changed)) == "INVALID");
+    }
+    REQUIRE(status(node.send(opcode, args, payload)) == "OK");
+  };
+  for (const Record& record : one_of_each_kind()) {
+    const std::string key = "key" + std::to_string(static_cast<int>(record.content.kind));
+    try_changed(tail, Opcode::kRecordStore, encoded(RecordStoreRequest{.m = 2, .key = key}),
+                encoded(record));
+  }
+  try_changed(head, Opcode::kRecordApply, encoded(head.request(kKey, Mutation::kSet)),
+              encoded(inline_content("value")));
+  try_changed(head, Opcode::kRecordApply, encoded(head.request(kKey, Mutation::kAppend)),
+              encoded(inline_content("more")));
+  REQUIRE(record_of(head.read(kKey)).content.value == "valuemore");
+}
+
+TEST_CASE("a head changes nothing that is damaged") {
+  for (const Mutation mutation : {Mutation::kAppend, Mutation::kPrepend, Mutation::kIncrement,
+                                  Mutation::kTouch, Mutation::kDelete, Mutation::kFence}) {
+    TestNode node;
+    REQUIRE(status(node.set(kKey, "1234")) == "OK");
+    damage(node);
+    const RecordApplyRequest request = node.request(kKey, mutation);
+    const bool has_content = mutation == Mutation::kAppend || mutation == Mutation::kPrepend ||
+                             mutation == Mutation::kTouch;
+    const Reply reply =
+        has_content ? node.apply(request, inline_content("5")) : node.apply(request);
+    CHECK(status(reply) == "NOT_SYNCED");
+  }
+}
+
+TEST_CASE("what a store brings to a damaged copy is not read before sync has marked the key") {
+  TestNode node({0, 1, 2});
+  REQUIRE(status(node.store_record(kKey, make_record(40, "newest"))) == "OK");
+  damage(node);
+  REQUIRE(status(node.read(kKey, Role::kTail)) == "NOT_SYNCED");
+  // The late store of a commit that others have followed.
+  REQUIRE(status(node.store_record(kKey, make_record(39, "older"))) == "OK");
+  REQUIRE(status(node.read(kKey, Role::kTail)) == "NOT_SYNCED");
+  const Reply any = node.read(kKey);
+  REQUIRE(status(any) == "BAD_PAGE");
+  REQUIRE(record_of(any).content.value == "older");
+  ClusterMap next = make_map(2, {0, 1, 2});
+  node.install(next);
+  node.grant();
+  REQUIRE(status(node.read(kKey, Role::kTail)) == "NOT_SYNCED");
+
+  REQUIRE(status(node.store_record(kKey, make_record(40, "newest"), /*sync=*/true)) == "OK");
+  REQUIRE(status(node.mark_synced(kKey, false)) == "OK");
+  REQUIRE(record_of(node.read(kKey, Role::kTail)).content.value == "newest");
+}
+
+TEST_CASE("a node that forgets a partition forgets what was damaged there") {
+  TestNode node({0, 1, 2});
+  REQUIRE(status(node.store_record(kKey, make_record(40, "value"))) == "OK");
+  damage(node);
+  REQUIRE(status(node.read(kKey)) == "BAD_PAGE");
+  node.install(make_map(2, {1, 2, 3}));
+  node.grant();
+  ClusterMap back = make_map(3, {0, 1, 2});
+  for (Partition& partition : back.partitions) {
+    partition.synced = false;
+    partition.sources = {{1, 2}};
+  }
+  node.install(back);
+  node.grant();
+  REQUIRE(status(node.mark_synced(kKey, true)) == "OK");
+  REQUIRE(status(node.read(kKey, Role::kTail)) == "NOT_FOUND");
+}
+
+TEST_CASE("a head whose copy was damaged assigns no version twice") {
+  TestNode node;
+  REQUIRE(status(node.set(kKey, "one")) == "OK");
+  const Record one = record_of(node.read(kKey));
+  REQUIRE(status(node.set(kKey, "two")) == "OK");
+  const Record two = record_of(node.read(kKey));
+  damage(node);
+  // The other homes know nothing of the second commit yet.
+  const Reply any = node.read(kKey);
+  REQUIRE(status(any) == "BAD_PAGE");
+  const uint64_t floor = args_of<FloorReply>(any).floor;
+  REQUIRE(floor >= two.meta.version);
+  REQUIRE(status(node.store_record(kKey, one, /*sync=*/true)) == "OK");
+  REQUIRE(status(node.mark_synced(kKey, false, floor)) == "OK");
+  REQUIRE(status(node.apply(node.request(kKey, Mutation::kAppend), inline_content("+"))) == "OK");
+  const Record three = record_of(node.read(kKey));
+  REQUIRE(three.content.value == "one+");
+  REQUIRE(three.meta.version > two.meta.version);
+
+  // Where the floor has come, the second commit is no longer taken; the third is.
+  TestNode tail({0, 1, 2});
+  REQUIRE(status(tail.store_record(kKey, one)) == "OK");
+  REQUIRE(status(tail.raise_floor(kKey, floor)) == "OK");
+  REQUIRE(status(tail.store_record(kKey, one)) == "OK");
+  REQUIRE(status(tail.store_record(kKey, two)) == "FENCED");
+  REQUIRE(status(tail.store_record(kKey, three)) == "OK");
+  REQUIRE(status(tail.store_record(kKey, one)) == "OK");  // the third comes of it
+  REQUIRE(status(tail.store_record(kKey, two)) == "FENCED");
+}
+
+TEST_CASE("a blind SET takes the place of a damaged record, and tells nothing of what was before") {
+  TestNode node;
+  REQUIRE(status(node.set(kKey, "one")) == "OK");
+  const uint64_t before = record_of(node.read(kKey)).meta.version;
+  damage(node);
+  REQUIRE(status(node.set(kKey, "two")) == "NOT_SYNCED");  // maybe a copy is intact elsewhere
+  RecordApplyRequest blind = node.request(kKey, Mutation::kSet);
+  blind.blind = true;
+  blind.base_version = before - 1;
+  REQUIRE(status(node.apply(blind, inline_content("two"))) == "FENCED");
+  blind.base_version = UINT64_MAX;
+  REQUIRE(status(node.apply(blind, inline_content("two"))) == "OK");
+  const Record record = record_of(node.read(kKey, Role::kHead));
+  REQUIRE(record.content.value == "two");
+  REQUIRE(record.meta.version > before);
+  REQUIRE(record.meta.recent.size() == kRecentAttempts);
+  REQUIRE(record.meta.recent.front().version > before - 1);
+  REQUIRE(record.meta.fence >= before);
+}
+
+}  // namespace elastripe::node::test
