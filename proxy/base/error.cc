@@ -14,6 +14,8 @@ std::string_view name(ErrorCode code) {
       return "disconnected";
     case ErrorCode::kUnavailable:
       return "unavailable";
+    case ErrorCode::kNotSent:
+      return "not_sent";
     case ErrorCode::kTooFewNodes:
       return "too_few_nodes";
     case ErrorCode::kCancelled:

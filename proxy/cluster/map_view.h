@@ -14,8 +14,8 @@
 
 namespace elastripe {
 
-// Room for new records at the nodes, by node id: what each told last, in a heartbeat or in any
-// reply to a commit, and what is on its way there from this proxy. Any thread.
+// Room for new records and shards at the nodes, by node id: what each told last, in a heartbeat or
+// in any reply to a write, and what is on its way there from this proxy. Any thread.
 class NodeRooms {
  public:
   explicit NodeRooms(size_t nodes) : rooms_(nodes) {}
@@ -32,6 +32,14 @@ class NodeRooms {
     }
   }
 
+  // Beside what is on its way. Nothing is known: no limit.
+  uint64_t left_bytes(node::NodeId id) const {
+    const uint64_t free = free_bytes(id);
+    if (free == UINT64_MAX) return free;
+    const uint64_t coming = rooms_[id].coming_bytes.load(std::memory_order_relaxed);
+    return free > coming ? free - coming : 0;
+  }
+
   // False if there is no room beside what is on its way. Else, until leave(), it counts.
   bool enter(node::NodeId id, uint64_t bytes) const {
     if (id >= rooms_.size()) return true;
@@ -40,6 +48,12 @@ class NodeRooms {
     if (free > others && free - others > bytes) return true;
     leave(id, bytes);
     return false;
+  }
+  // Whether there is room or not.
+  void enter_anyway(node::NodeId id, uint64_t bytes) const {
+    if (id < rooms_.size()) {
+      rooms_[id].coming_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    }
   }
   void leave(node::NodeId id, uint64_t bytes) const {
     if (id < rooms_.size()) {
@@ -69,6 +83,32 @@ class NodeRooms {
   mutable std::vector<Room> rooms_;
 };
 using NodeRoomsPtr = std::shared_ptr<const NodeRooms>;
+
+// Bytes on their way to a node, for as long as it lives.
+class ComingBytes {
+ public:
+  ComingBytes() = default;
+  ComingBytes(NodeRoomsPtr rooms, node::NodeId to, uint64_t bytes)
+      : rooms_(std::move(rooms)), to_(to), bytes_(bytes) {
+    rooms_->enter_anyway(to_, bytes_);
+  }
+  ComingBytes(ComingBytes&& other) noexcept
+      : rooms_(std::move(other.rooms_)), to_(other.to_), bytes_(other.bytes_) {}
+  ComingBytes& operator=(ComingBytes&& other) noexcept {
+    std::swap(rooms_, other.rooms_);
+    std::swap(to_, other.to_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~ComingBytes() {
+    if (rooms_ != nullptr) rooms_->leave(to_, bytes_);
+  }
+
+ private:
+  NodeRoomsPtr rooms_;
+  node::NodeId to_ = 0;
+  uint64_t bytes_ = 0;
+};
 
 // Set by the decider's thread, read by all. Empty until the first map is served, and again while
 // the proxy may not serve: between maps, or once it is deposed.

@@ -33,6 +33,7 @@ void keep_memory(NodeRequest request) {
   request.payload.clear();
   request.into.clear();
   request.keep.clear();
+  request.stop = nullptr;
   Spares<NodeRequest>::keep(std::move(request));
 }
 

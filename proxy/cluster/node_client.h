@@ -27,6 +27,33 @@ struct Stamp {
 };
 Stamp stamp_for(const node::ClusterMap& map, NodeId node);
 
+// A call under way, to its NodeClient.
+class StoppableCall {
+ public:
+  virtual void stop() = 0;
+
+ protected:
+  ~StoppableCall() = default;
+};
+
+// Ends a call before its deadline, for who can do without its answer. Lives until the call has
+// ended; for one call at a time.
+class CallStop {
+ public:
+  // The call returns kTimeout inside of this, and nothing is written to its `into` any more. If it
+  // has ended or has not begun, nothing happens.
+  void stop() {
+    if (call_ != nullptr) std::exchange(call_, nullptr)->stop();
+  }
+
+  // For NodeClients.
+  void begin(StoppableCall& call) { call_ = &call; }
+  void end() { call_ = nullptr; }
+
+ private:
+  StoppableCall* call_ = nullptr;
+};
+
 struct NodeRequest {
   node::Opcode opcode = node::Opcode::kHello;
   std::string args;
@@ -37,6 +64,7 @@ struct NodeRequest {
   std::vector<MutableByteView> into;
   // Keeps the memory of `payload` and `into` alive for as long as the transport uses it.
   std::vector<Buffer> keep;
+  CallStop* stop = nullptr;
 };
 
 // Gives the request a payload of these pieces, which it then keeps.
@@ -54,6 +82,12 @@ struct NodeReply {
   ByteView payload() const { return body.bytes().subspan(header.args_bytes); }
 };
 
+// What a call ended with: no node has seen it, or will.
+inline bool was_never_sent(const Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kNoSpace ||
+         error.code == ErrorCode::kNotSent;
+}
+
 // One per worker thread. Calls of one turn of the loop leave together.
 class NodeClient {
  public:
@@ -61,10 +95,10 @@ class NodeClient {
 
   // Sends one request and waits for its reply, which may have any status.
   // Errors: kUnavailable: it was never sent, as the node refuses connections (so its process is
-  // gone). kNoSpace: never sent either, too many calls wait. kTimeout, kDisconnected: it may have
-  // been executed, or may yet be. kInvalid: no such node, or it sent nonsense: like kDisconnected.
-  // kCancelled: shutdown. Connecting counts towards the deadline; a refused connection answers
-  // kUnavailable at once.
+  // gone). kNoSpace, kNotSent: never sent either: too many calls wait, or the deadline came or the
+  // connection broke while it waited. kTimeout, kDisconnected: it may have been executed, or may
+  // yet be. kInvalid: no such node, or it sent nonsense: like kDisconnected. kCancelled: shutdown.
+  // Connecting counts towards the deadline; a refused connection answers kUnavailable at once.
   virtual Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
                                        TimePoint deadline) = 0;
 };

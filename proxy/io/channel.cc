@@ -28,7 +28,7 @@ ChannelMetrics::ChannelMetrics(MetricRegistry& registry, const std::string& node
         {{"node", node}, {"request", node::name(static_cast<node::Opcode>(opcode))}});
   }
   for (const ErrorCode code :
-       {ErrorCode::kTimeout, ErrorCode::kDisconnected, ErrorCode::kUnavailable,
+       {ErrorCode::kTimeout, ErrorCode::kDisconnected, ErrorCode::kUnavailable, ErrorCode::kNotSent,
         ErrorCode::kCancelled, ErrorCode::kInvalid}) {
     errors[static_cast<size_t>(code)] = &registry.counter(
         metric_names::kNodeErrors, {{"node", node}, {"code", std::string(elastripe::name(code))}});
@@ -70,7 +70,9 @@ void Channel::expire(NodeCall& call) {
       return;
     case NodeCall::Place::kWaiting:
       waiting_[call.index - waiting_first_] = nullptr;
-      break;
+      finish(call, fail(ErrorCode::kNotSent, "{} could not be sent to node {} in time",
+                        node::name(call.request.opcode), name_));
+      return resume_finished();
     case NodeCall::Place::kSlot:
       slots_[call.index].call = nullptr;
       ++tombstones_;
@@ -132,11 +134,11 @@ void Channel::connected() {
   request_turn_end();
 }
 
-// Only a refusal says that nothing was sent and that nobody is there. A host that can not be
-// reached may well hold a living node.
+// Only a refusal says that nobody is there. A host that can not be reached may well hold a living
+// node.
 void Channel::connect_failed(int error) {
   close_socket();
-  const ErrorCode code = error == ECONNREFUSED ? ErrorCode::kUnavailable : ErrorCode::kDisconnected;
+  const ErrorCode code = error == ECONNREFUSED ? ErrorCode::kUnavailable : ErrorCode::kNotSent;
   const auto waiting = std::exchange(waiting_, {});
   waiting_first_ += waiting.size();
   for (NodeCall* call : waiting) {
@@ -180,7 +182,10 @@ void Channel::break_off(ErrorCode code, const std::string& reason) {
   }
   close_socket();
   for (const Slot& slot : slots_) {
-    if (slot.call != nullptr) finish(*slot.call, fail(code, "node {}: {}", name_, reason));
+    if (slot.call == nullptr) continue;
+    // What has not begun to leave is dropped with the queue.
+    const bool is_unsent = slot.begin >= out_.written_bytes() && code != ErrorCode::kCancelled;
+    finish(*slot.call, fail(is_unsent ? ErrorCode::kNotSent : code, "node {}: {}", name_, reason));
   }
   if (body_.call != nullptr) finish(*body_.call, fail(code, "node {}: {}", name_, reason));
   body_ = {};
@@ -227,6 +232,7 @@ void Channel::write_frame(NodeCall& call, uint64_t now_ms) {
   slot.taken = true;
   slot.opcode = call.request.opcode;
   slot.call = &call;
+  slot.begin = out_.written_bytes() + out_.bytes();
   call.place = NodeCall::Place::kSlot;
   call.index = index;
 

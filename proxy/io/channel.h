@@ -1,6 +1,6 @@
 // Channel: one pipelined TCP connection to one node, made on demand.
 //
-//   waiting_ (never sent) -> written frames, in slots_ until their replies come -> completed
+//   waiting_ (never sent) -> frames in out_, in slots_ until their replies come -> completed
 //
 // Replies are matched by `opaque` = (generation of the slot, index of the slot). A call that times
 // out leaves its slot taken, as a tombstone, so that the late reply is known and swallowed.
@@ -44,10 +44,11 @@ struct ChannelMetrics {
 class Channel;
 
 // One call, in the frame of TcpNodeClient::call. Its timer is the deadline.
-struct NodeCall : Timer {
+struct NodeCall final : Timer, StoppableCall {
   NodeCall(Channel& owner, Stamp by, NodeRequest& what)
       : channel(owner), stamp(by), request(what) {}
   void on_timer() override;
+  void stop() override { on_timer(); }
 
   enum class Place { kNone, kWaiting, kSlot, kReading };
 
@@ -70,7 +71,7 @@ class Channel : private TurnEnd {
 
   // Queues; completes later, never inside. False: the queue is full.
   bool submit(NodeCall& call, TimePoint deadline);
-  // The deadline of a call has passed.
+  // The deadline of a call has passed, or it is stopped.
   void expire(NodeCall& call);
   // Completes every call with kCancelled and closes the connection.
   void cancel_all();
@@ -86,6 +87,7 @@ class Channel : private TurnEnd {
     bool taken = false;
     node::Opcode opcode = node::Opcode::kHello;
     NodeCall* call = nullptr;  // null while taken: a tombstone
+    uint64_t begin = 0;        // of its frame, in all that was ever queued in out_
   };
   // A body that is being read past the input buffer.
   struct Body {
@@ -109,7 +111,8 @@ class Channel : private TurnEnd {
   void start_connecting();
   void connected();
   void connect_failed(int error);
-  // Loses the connection: calls that have left fail, waiting ones connect again.
+  // Loses the connection: calls whose frames have left, or have begun to, fail with `code`, those
+  // behind with kNotSent; waiting ones connect again.
   void break_off(ErrorCode code, const std::string& reason);
   void close_socket();
 

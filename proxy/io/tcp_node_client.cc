@@ -31,7 +31,10 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest 
   if (!channel.submit(call, deadline)) {
     co_return fail(ErrorCode::kNoSpace, "the queue to node {} is full", channel.name());
   }
+  CallStop* const stop = request.stop;
+  if (stop != nullptr) stop->begin(call);
   co_await Completion{call};
+  if (stop != nullptr) stop->end();
   keep_memory(std::move(request));
   co_return std::move(*call.result);
 }

@@ -19,6 +19,7 @@ bool is_worth_retrying(const Error& error) {
   switch (error.code) {
     case ErrorCode::kStaleEpoch:
     case ErrorCode::kUnavailable:
+    case ErrorCode::kNotSent:
     case ErrorCode::kTimeout:
     case ErrorCode::kDisconnected:
       return true;

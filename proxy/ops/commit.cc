@@ -78,7 +78,8 @@ Buffer bytes_of(Encode encode) {
 
 // The head answers for its own memory only. A record that it commits and another home has no room
 // for would be stuck half-way, so new data is refused while any home is at its soft limit, or will
-// be when all that is on its way there has arrived. A claim counts as on its way while it lives.
+// be when all that is on its way there has arrived. A claim counts as on its way while it lives. It
+// is of the whole record, which every home allocates beside the one that it replaces.
 class RoomClaim {
  public:
   explicit RoomClaim(const NodeRooms& rooms) : rooms_(rooms) {}
@@ -88,14 +89,16 @@ class RoomClaim {
     for (const NodeId home : homes_) rooms_.leave(home, bytes_);
   }
 
-  Result<void> make(const Chain& chain, const Commit& commit) {
-    const bool adds = commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
-                      commit.mutation == Mutation::kPrepend;
-    if (!adds) return {};
-    bytes_ = commit.content.value.size() + commit.inline_value.size() + kRecordBytes +
-             commit.content.segments.size() * node::kSegmentBytes;
+  Result<void> make(const OpsContext& ops, const Chain& chain, const Commit& commit) {
+    const bool forgets =
+        commit.mutation == Mutation::kDelete || commit.mutation == Mutation::kFence;
+    if (forgets) return {};
+    bytes_ = record_bytes(ops, commit);
     for (const NodeId home : chain.nodes) {
-      if (!rooms_.enter(home, bytes_)) {
+      // What is hardly longer than what it replaces is not refused; what follows sees it.
+      if (commit.mutation == Mutation::kTouch || commit.mutation == Mutation::kReshape) {
+        rooms_.enter_anyway(home, bytes_);
+      } else if (!rooms_.enter(home, bytes_)) {
         return fail(ErrorCode::kNoSpace, "node {} is full", home);
       }
       homes_ = chain.nodes.first(homes_.size() + 1);
@@ -105,6 +108,30 @@ class RoomClaim {
 
  private:
   static constexpr uint64_t kRecordBytes = 512;  // beside the value, about
+
+  static uint64_t bytes_of_table(const node::RecordContent& content) {
+    const auto shards = static_cast<uint64_t>(content.scheme.shards());
+    return content.segments.size() * (node::kSegmentBytes + shards * sizeof(NodeId));
+  }
+  // What the record has at most: only the head knows what a mutation makes of it.
+  static uint64_t record_bytes(const OpsContext& ops, const Commit& commit) {
+    switch (commit.mutation) {
+      case Mutation::kIncrement:
+      case Mutation::kDecrement:
+        return kRecordBytes;
+      case Mutation::kAppend:
+      case Mutation::kPrepend:
+        return kRecordBytes + commit.inline_max_bytes;
+      case Mutation::kTouch: {
+        const RecordPtr known = ops.cache.find(commit.key);
+        if (known != nullptr) return kRecordBytes + bytes_of_table(known->content);
+        return kRecordBytes + ops.pools.pool_of(commit.key).inline_max_bytes;
+      }
+      default:
+        return kRecordBytes + bytes_of_table(commit.content) + commit.content.value.size() +
+               commit.inline_value.size();
+    }
+  }
 
   const NodeRooms& rooms_;
   uint64_t bytes_ = 0;
@@ -202,8 +229,8 @@ Buffer payload_of(const NodeReply& reply) {
   return answer;
 }
 
-// True if the record's list of attempts reaches back to what was known before the attempt, so that
-// an attempt that is not in it did not commit (rule 6).
+// True if the record's list of attempts reaches back to a version that is below any that the
+// attempt could have been given, so that an attempt that is not in it did not commit (rule 6).
 bool covers(const node::Record* record, uint64_t known_version) {
   if (record == nullptr) return true;
   const auto& recent = record->meta.recent;
@@ -241,7 +268,7 @@ struct Look {
 };
 
 Task<Result<Look>> look_at_head(OpsContext& ops, const MapPtr& map, bool is_newer,
-                                const Commit& commit, TimePoint deadline) {
+                                const Commit& commit, uint64_t known_version, TimePoint deadline) {
   auto head = co_await try_read_head(ops, map, commit.key, deadline);
   if (!head) co_return fail(head.error());
   const RecordPtr record = head->record;
@@ -250,7 +277,7 @@ Task<Result<Look>> look_at_head(OpsContext& ops, const MapPtr& map, bool is_newe
     if (!is_newer) co_return Look{};
     // A LOST partition has forgotten its history.
     const bool is_lost = map->partitions[map->partition_of(commit.key)].lost;
-    const bool is_covered = !is_lost && covers(record.get(), commit.known_version);
+    const bool is_covered = !is_lost && covers(record.get(), known_version);
     co_return Look{is_covered ? Verdict::kNeverCommits : Verdict::kForgotten, nullptr};
   }
   const NodeRoomsPtr rooms = ops.map.rooms();
@@ -269,6 +296,8 @@ Task<Result<Look>> look_at_head(OpsContext& ops, const MapPtr& map, bool is_newe
 // any more, so then a record whose list covers the attempt and lacks it settles that it never will.
 Task<Result<CommitResult>> settle(OpsContext& ops, const MapPtr& pinned, const Commit& commit,
                                   Error why, TimePoint deadline) {
+  // Whatever is committed under a map is above its floor.
+  const uint64_t known_version = std::max(commit.known_version, pinned->version_floor);
   MapPtr map = ops.map.current();
   while (map != nullptr) {
     const bool is_newer = map->epoch.number > pinned->epoch.number;
@@ -278,7 +307,7 @@ Task<Result<CommitResult>> settle(OpsContext& ops, const MapPtr& pinned, const C
                               apply_request(*map, commit, content_head(commit)),
                               call_deadline(ops, deadline));
     }
-    const auto look = co_await look_at_head(ops, map, is_newer, commit, deadline);
+    const auto look = co_await look_at_head(ops, map, is_newer, commit, known_version, deadline);
     const Verdict verdict = look ? look->verdict : Verdict::kCannotTell;
     if (verdict == Verdict::kCommitted) {
       count_degraded(ops, *map, commit);
@@ -332,10 +361,15 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
   if (auto homes = check_homes(ops, *map, commit.key, deletes); !homes) {
     co_return fail(homes.error());
   }
+  // The lock of the key, or what came before, may have taken all the time that there was: what is
+  // sent now could only end as unknown.
+  if (ops.clock.turn_time() >= deadline) {
+    co_return fail(ErrorCode::kNotSent, "the commit could not begin in time");
+  }
   const Chain chain = chain_of(*map, commit.key);
   const NodeRoomsPtr rooms = ops.map.rooms();
   RoomClaim claim(*rooms);
-  if (auto room = claim.make(chain, commit); !room) co_return fail(room.error());
+  if (auto room = claim.make(ops, chain, commit); !room) co_return fail(room.error());
   commit.attempt_id = ops.ids.next();
   if (mutant(Mutant::kAttemptIsTxid) && !commit.content.segments.empty()) {
     commit.attempt_id = commit.content.segments.front().data_txid;
@@ -353,10 +387,7 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
         co_await ops.nodes.call(chain.head(), stamp_for(*map, chain.head()),
                                 apply_request(*map, commit, content), call_deadline(ops, deadline));
     if (!reply) {
-      if (reply.error().code == ErrorCode::kUnavailable ||
-          reply.error().code == ErrorCode::kNoSpace) {
-        co_return fail(reply.error());  // never sent
-      }
+      if (was_never_sent(reply.error())) co_return fail(reply.error());
       if (reply.error().code == ErrorCode::kCancelled) {
         co_return unknown_outcome(ops, "shutting down");
       }

@@ -28,6 +28,7 @@ Answer answer_of(const Error& error, bool read) {
   if (read) return Answer::kNone;
   switch (error.code) {
     case ErrorCode::kUnavailable:
+    case ErrorCode::kNotSent:
     case ErrorCode::kTooFewNodes:
     case ErrorCode::kStaleEpoch:
     case ErrorCode::kNoSpace:

@@ -223,6 +223,16 @@ Task<Result<NodeReply>> SimTransport::call(NodeId to, Stamp stamp, NodeRequest r
   const uint64_t id = next_call_++;
   OneShot<Result<NodeReply>> done;
   calls_[id] = &done;
+  struct Stoppable final : StoppableCall {
+    Stoppable(SimTransport& owner, uint64_t call) : transport(owner), id(call) {}
+    void stop() override {
+      transport.finish(id, fail(ErrorCode::kTimeout, "its answer is not wanted any more"));
+    }
+    SimTransport& transport;
+    const uint64_t id;
+  } stoppable(*this, id);
+  CallStop* const stop = request.stop;
+  if (stop != nullptr) stop->begin(stoppable);
   const auto& into = request.into;
   network_.send(proxy_, to, encode_frame(stamp, request, id, clock_.unix_ms()),
                 [this, id, &into](Result<std::string> answer) {
@@ -235,7 +245,9 @@ Task<Result<NodeReply>> SimTransport::call(NodeId to, Stamp stamp, NodeRequest r
   clock_.post(deadline, [this, id] {
     finish(id, fail(ErrorCode::kTimeout, "no answer within the deadline"));
   });
-  co_return co_await done;
+  auto result = co_await done;
+  if (stop != nullptr) stop->end();
+  co_return result;
 }
 
 void SimTransport::finish(uint64_t call, Result<NodeReply> result) {

@@ -450,6 +450,95 @@ TEST_CASE("a full queue refuses further calls as never sent") {
   REQUIRE(outs[0].done());
 }
 
+TEST_CASE(
+    "what could not leave before its deadline, or before the connection broke, was never sent") {
+  Fixture f;
+  const Buffer payload = Buffer::allocate(100 << 10);
+  const auto large = [&] {
+    NodeRequest request = request_with("x");
+    request.payload = {payload};
+    request.keep = {payload};
+    return request;
+  };
+  // More than the sockets take of a node that reads nothing.
+  std::vector<Outcome> outs(400);
+  for (auto& out : outs) f.start(out, large());
+  f.turns();
+  f.stub.accept();
+  f.turns();
+  Outcome late;
+  f.start(late, large(), milliseconds(1));
+  f.until([&] { return late.done(); });
+  REQUIRE(late.result->error().code == ErrorCode::kNotSent);
+  CHECK(was_never_sent(late.result->error()));
+
+  f.stub.stop_listening();
+  f.stub.hang_up();
+  f.until([&] { return std::ranges::all_of(outs, &Outcome::done); });
+  const auto code = [](const Outcome& out) { return out.result->error().code; };
+  // First what had left or had begun to, then what was in the proxy still, then what connected
+  // again.
+  const std::vector<ErrorCode> order = {ErrorCode::kDisconnected, ErrorCode::kNotSent,
+                                        ErrorCode::kUnavailable};
+  const auto rank = [&](const Outcome& out) { return std::ranges::find(order, code(out)); };
+  CHECK(std::ranges::is_sorted(outs, {}, rank));
+  for (const ErrorCode expected : order) {
+    CHECK(std::ranges::count(outs, expected, code) > 0);
+  }
+}
+
+Task<void> stop_others(Outcome* first, CallStop* stop, NodeClient* client, NodeRequest request,
+                       TimePoint deadline) {
+  co_await do_call(client, 0, std::move(request), deadline, first);
+  stop->stop();
+}
+
+TEST_CASE("a call that is stopped ends at once, and its late reply is written nowhere") {
+  Fixture f;
+  Buffer into = Buffer::copy_of(std::string(1000, '-'));
+  CallStop stop;
+  Outcome stopped;
+  NodeRequest request = read_into(into, 500);
+  request.stop = &stop;
+  f.start(stopped, std::move(request));
+  const auto got = f.first_request();
+  const std::string late = NodeStub::reply_to(got, "", std::string(1000, 'x'));
+  size_t sent = 0;
+  std::string seen(into.text());
+  SECTION("before its reply has begun") {
+    stop.stop();
+    REQUIRE(stopped.done());
+  }
+  SECTION("in the middle of its reply") {
+    sent = node::kHeaderBytes + 300;
+    f.stub.send(std::string_view(late).substr(0, sent));
+    f.until([&] { return into.text().front() == 'x'; });
+    seen = into.text();
+    stop.stop();
+    REQUIRE(stopped.done());
+  }
+  SECTION("by a flow that another reply has resumed") {
+    Outcome first;
+    f.scope.spawn(
+        stop_others(&first, &stop, &f.client, request_with("first"), f.clock.now() + seconds(10)));
+    f.turns(1);
+    f.stub.send(NodeStub::reply_to(f.stub.receive(), "", ""));
+    f.until([&] { return first.done(); });
+    REQUIRE(stopped.done());
+  }
+  CHECK(stopped.result->error().code == ErrorCode::kTimeout);
+  CHECK(into.is_unique());
+  stop.stop();  // again: nothing
+  f.stub.send(std::string_view(late).substr(sent));
+  Outcome next;
+  f.start(next, request_with("next"));
+  f.turns(1);
+  f.stub.send(NodeStub::reply_to(f.stub.receive(), "ok", ""));
+  f.until([&] { return next.done(); });
+  REQUIRE(next.result->has_value());
+  CHECK(into.text() == seen);
+}
+
 TEST_CASE("too many unanswered requests close the connection") {
   Fixture f(ChannelLimits{.tombstones = 2});
   std::vector<Outcome> timed(3);

@@ -120,5 +120,74 @@ TEST_CASE("a segment table that does not fit in a frame is refused, and nothing 
   CHECK(cluster.get(proxy, "k") == "<miss>");
 }
 
+Task<void> increment(OpsContext& ops, TimePoint deadline,
+                     std::optional<Result<CounterOutcome>>* out) {
+  *out = co_await change_counter(ops, CounterRequest{"n", 1, true}, deadline);
+}
+
+TEST_CASE("a command whose time is over when it gets the key is refused, and not sent") {
+  ClusterFixture cluster(5, "rs:2,1");
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  REQUIRE(cluster.put(proxy, "n", "1"));
+  uint64_t applied = 0;
+  cluster.network().set_delay_rule([&](int, NodeId, const node::RequestHeader& header) {
+    if (header.opcode != node::Opcode::kRecordApply) return std::optional<Duration>();
+    ++applied;
+    return std::optional<Duration>(std::chrono::hours(1));
+  });
+  Scope scope;
+  std::optional<Result<CounterOutcome>> first, second;
+  scope.spawn(increment(proxy.ops(), cluster.deadline(), &first));
+  scope.spawn(increment(proxy.ops(), cluster.events().now() + std::chrono::seconds(3), &second));
+  REQUIRE(cluster.run_until([&] { return first && second; }));
+  cluster.network().set_delay_rule(nullptr);
+  REQUIRE(!*first);
+  CHECK(first->error().code == ErrorCode::kUnknownOutcome);
+  REQUIRE(!*second);
+  CHECK(second->error().code == ErrorCode::kNotSent);
+  CHECK(applied == 1);
+}
+
+TEST_CASE("a commit that was lost is done again although the key had many commits before") {
+  ClusterFixture cluster(6, "rs:2,1");
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  const auto count = [&] {
+    return cluster.run(
+        change_counter(proxy.ops(), CounterRequest{"n", 1, true}, cluster.deadline()));
+  };
+  REQUIRE(cluster.put(proxy, "n", "0"));
+  for (int i = 0; i < 12; ++i) REQUIRE(count().has_value());
+  const auto homes = cluster.homes_of(proxy, "n");
+  std::vector<NodeId> others;
+  for (NodeId id = 0; id < 6; ++id) {
+    if (std::ranges::find(homes, id) == homes.end()) others.push_back(id);
+  }
+  const auto dies = [&](NodeId id) {
+    const uint32_t before = proxy.map().current()->epoch.number;
+    cluster.node(id).kill(/*silent=*/false);
+    return cluster.run_until([&] {
+      const MapPtr map = proxy.map().current();
+      return map != nullptr && map->epoch.number > before && cluster.serves_whole(proxy);
+    });
+  };
+  REQUIRE(dies(others[0]));
+  // The frame never arrives, and another map says so.
+  bool is_lost = false;
+  cluster.network().set_delay_rule([&](int, NodeId, const node::RequestHeader& header) {
+    if (header.opcode != node::Opcode::kRecordApply || is_lost) return std::optional<Duration>();
+    is_lost = true;
+    cluster.events().after(std::chrono::seconds(1),
+                           [&, id = others[1]] { cluster.node(id).kill(/*silent=*/false); });
+    return std::optional<Duration>(std::chrono::hours(1));
+  });
+  const auto last = count();
+  cluster.network().set_delay_rule(nullptr);
+  REQUIRE(is_lost);
+  REQUIRE(last.has_value());
+  CHECK(last->value == 13);
+}
+
 }  // namespace
 }  // namespace elastripe
