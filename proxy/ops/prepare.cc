@@ -55,8 +55,14 @@ size_t placement_partition(const node::ClusterMap& map, std::string_view key, ui
   return (map.partition_of(key) + number * kStride) % map.partitions.size();
 }
 
+// What a shard takes of a node, about: a checksum for each page, the header and the item's own.
+uint64_t room_of_shard(uint64_t payload_bytes) {
+  constexpr uint64_t kHeaderBytes = 512;
+  return payload_bytes + payload_bytes / 512 + kHeaderBytes;
+}
+
 // Chooses nodes for the shards that have none in `map`. With degraded_writes, up to m shards may go
-// without, parities first: any k' of the k'+m shards decode.
+// without where nodes are down, parities first: any k' of the k'+m shards decode.
 Result<void> place(OpsContext& ops, const node::ClusterMap& map, const StagedObject& staged,
                    StagedSegment& segment) {
   auto& placement = segment.segment.placement;
@@ -72,16 +78,31 @@ Result<void> place(OpsContext& ops, const node::ClusterMap& map, const StagedObj
     }
   }
   if (open.empty()) return {};
+  auto geometry = geometry_of(staged.scheme, segment.segment);
+  if (!geometry) return fail(geometry.error());
+  std::vector<uint64_t> bytes(shards);
+  for (size_t i = 0; i < shards; ++i) {
+    bytes[i] = room_of_shard(geometry->shard_bytes(segment.segment.state, static_cast<int>(i)));
+  }
+  const NodeRoomsPtr rooms = ops.map.rooms();
+  const ShardRoom room{*rooms, std::ranges::max(bytes), staged.refused};
   const size_t partition = placement_partition(map, staged.key, segment.segment.number);
   const size_t may_miss = staged.degraded_writes ? staged.scheme.m : 0;
-  auto chosen = choose_nodes(map, ops.ring, partition, open.size(), kept);
-  for (size_t missing = 1; !chosen && missing <= std::min(may_miss, open.size()); ++missing) {
-    chosen = choose_nodes(map, ops.ring, partition, open.size() - missing, kept);
+  auto chosen = choose_nodes(map, ops.ring, partition, open.size(), kept, room);
+  for (size_t missing = 1; !chosen && chosen.error().code == ErrorCode::kUnavailable &&
+                           missing <= std::min(may_miss, open.size());
+       ++missing) {
+    chosen = choose_nodes(map, ops.ring, partition, open.size() - missing, kept, room);
   }
+  if (!chosen && chosen.error().code == ErrorCode::kNoSpace) return fail(chosen.error());
   if (!chosen) return fail(ErrorCode::kTooFewNodes, "{}", chosen.error().message);
   for (size_t n = 0; n < open.size(); ++n) {
-    placement[open[n]] = n < chosen->size() ? (*chosen)[n] : kNoNode;
-    segment.written[open[n]] = false;
+    const size_t i = open[n];
+    placement[i] = n < chosen->size() ? (*chosen)[n] : kNoNode;
+    segment.written[i] = false;
+    // Until it has been written: what is placed meanwhile sees less room.
+    segment.coming[i] =
+        placement[i] == kNoNode ? ComingBytes() : ComingBytes(rooms, placement[i], bytes[i]);
   }
   return {};
 }
@@ -103,7 +124,13 @@ Task<Result<void>> write_shard(OpsContext& ops, MapPtr map, StagedPtr staged, si
   request.keep = {segment.data, segment.parities};
   auto reply = co_await ops.nodes.call(to, stamp_for(*map, to), std::move(request),
                                        call_deadline(ops, deadline));
+  if (reply) ops.map.rooms()->note_free_bytes(to, reply->header.free_bytes);
+  segment.coming[index] = {};
   if (!reply) co_return fail(reply.error());
+  if (reply->status() == Status::kNoSpace) {
+    staged->refused.push_back(to);
+    segment.segment.placement[index] = kNoNode;
+  }
   if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
   const auto written = node::decode<node::ShardWriteReply>(reply->args());
   if (!written) co_return fail(ErrorCode::kInvalid, "node {}: {}", to, written.error());
@@ -191,8 +218,8 @@ Task<Result<void>> encode_and_write_parities(OpsContext& ops, MapPtr map, Staged
   co_return first_error({written, summed});
 }
 
-Task<Result<void>> write_segment(OpsContext& ops, MapPtr map, StagedPtr staged,
-                                 size_t segment_index, TimePoint deadline) {
+Task<Result<void>> write_placed(OpsContext& ops, MapPtr map, StagedPtr staged, size_t segment_index,
+                                TimePoint deadline) {
   auto geometry = geometry_of(staged->scheme, staged->segments[segment_index].segment);
   if (!geometry) co_return fail(geometry.error());
   auto [data, parity] = co_await when_both(
@@ -201,55 +228,97 @@ Task<Result<void>> write_segment(OpsContext& ops, MapPtr map, StagedPtr staged,
   co_return first_error({data, parity});
 }
 
+// What is told of the nodes' room is never of now. A shard that is refused goes to another node, if
+// one tells that it has room; and so on, not often: then all of them are full.
+constexpr int kPlacedAgain = 3;
+
+Task<Result<void>> write_segment(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                 TimePoint deadline) {
+  for (int again = 0;; ++again) {
+    const size_t refused_before = staged->refused.size();
+    auto written = co_await write_placed(ops, map, staged, index, deadline);
+    const bool is_refused = !written && written.error().code == ErrorCode::kNoSpace &&
+                            staged->refused.size() > refused_before;
+    if (!is_refused || again == kPlacedAgain) co_return written;
+    auto placed = place(ops, *map, *staged, staged->segments[index]);
+    if (!placed) co_return placed;
+  }
+}
+
 struct Confirmed {
   size_t segment;
   size_t index;
 };
 
+bool is_old(const StagedSegment& segment, TimePoint now) {
+  return now - segment.acknowledged >= kAcknowledgedLately;
+}
+
+bool some_are_old(const StagedObject& staged, TimePoint now) {
+  return std::ranges::any_of(staged.segments,
+                             [&](const StagedSegment& segment) { return is_old(segment, now); });
+}
+
 // Asks one node which of the shards that it had acknowledged it still has.
 Task<Result<void>> confirm_on_node(OpsContext& ops, MapPtr map, StagedPtr staged, NodeId to,
-                                   std::vector<Confirmed> shards, TimePoint deadline) {
+                                   std::vector<Confirmed> shards, bool check_pages,
+                                   TimePoint deadline) {
   std::vector<node::ShardName> names;
   for (const auto& shard : shards) {
     names.push_back(
         shard_name(staged->segments[shard.segment].segment, staged->scheme, shard.index));
   }
   const auto confirmed =
-      co_await confirm_shards(ops, map, to, std::move(names), /*check_pages=*/true, deadline);
+      co_await confirm_shards(ops, map, to, std::move(names), check_pages, deadline);
   if (!confirmed) co_return fail(confirmed.error());
   for (size_t n = 0; n < shards.size(); ++n) {
     StagedSegment& segment = staged->segments[shards[n].segment];
     const auto& entry = (*confirmed)[n];
-    if (!entry.present || entry.crc32c != segment.checksum[shards[n].index]) {
+    const bool is_intact = !check_pages || entry.crc32c == segment.checksum[shards[n].index];
+    if (!entry.present || !is_intact) {
       segment.written[shards[n].index] = false;
     }
   }
   co_return Result<void>{};
 }
 
-// Of the segments whose acknowledgements are of an older epoch.
+// Of the segments whose acknowledgements are of an older epoch, or old: a node that has lost its
+// memory since may not have been missed yet, and no frame of the commit goes to it.
 Task<Result<void>> confirm(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {
-  std::map<NodeId, std::vector<Confirmed>> by_node;
+  struct Asked {
+    NodeId node;
+    bool check_pages;
+    auto operator<=>(const Asked&) const = default;
+  };
+  const TimePoint asked_at = ops.clock.now();
+  std::map<Asked, std::vector<Confirmed>> asked;
   for (size_t s = 0; s < staged->segments.size(); ++s) {
-    const StagedSegment& segment = staged->segments[s];
-    if (segment.epoch_number == map->epoch.number) continue;
+    StagedSegment& segment = staged->segments[s];
+    const bool is_of_now = segment.epoch_number == map->epoch.number;
+    if (is_of_now && !is_old(segment, asked_at)) continue;
     for (size_t i = 0; i < segment.written.size(); ++i) {
-      if (segment.written[i]) by_node[segment.segment.placement[i]].push_back({s, i});
+      if (segment.written[i]) asked[{segment.segment.placement[i], !is_of_now}].push_back({s, i});
     }
   }
   std::vector<Task<Result<void>>> calls;
-  calls.reserve(by_node.size());
-  for (const auto& [node, shards] : by_node) {
+  calls.reserve(asked.size());
+  for (const auto& [from, shards] : asked) {
     for (size_t first = 0; first < shards.size(); first += kShardsPerFrame) {
       const auto begin = shards.begin() + static_cast<ptrdiff_t>(first);
       const auto count = std::min(kShardsPerFrame, shards.size() - first);
-      calls.push_back(confirm_on_node(
-          ops, map, staged, node,
-          std::vector<Confirmed>(begin, begin + static_cast<ptrdiff_t>(count)), deadline));
+      calls.push_back(
+          confirm_on_node(ops, map, staged, from.node,
+                          std::vector<Confirmed>(begin, begin + static_cast<ptrdiff_t>(count)),
+                          from.check_pages, deadline));
     }
   }
   const auto results = co_await when_all(std::move(calls));
-  co_return first_error(results);
+  auto confirmed = first_error(results);
+  if (!confirmed) co_return confirmed;
+  for (StagedSegment& segment : staged->segments) {
+    if (is_old(segment, asked_at)) segment.acknowledged = asked_at;
+  }
+  co_return confirmed;
 }
 
 bool is_written(const StagedSegment& segment) {
@@ -284,6 +353,13 @@ Task<Result<void>> complete_segment(OpsContext& ops, MapPtr map, StagedPtr stage
   co_return written;
 }
 
+Task<Result<void>> complete(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {
+  co_return co_await in_batches(
+      staged->segments.size(), kSegmentsAtOnce,
+      [&](size_t i) { return complete_segment(ops, map, staged, i, deadline); },
+      [](size_t, const Result<void>& completed) { return completed; });
+}
+
 }  // namespace
 
 Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string key, uint64_t size) {
@@ -312,6 +388,7 @@ Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, std::string ke
     segment.segment.block_bytes = static_cast<uint32_t>(geometry->block_bytes());
     segment.written.assign(shards, false);
     segment.checksum.assign(shards, 0);
+    segment.coming.resize(shards);
     staged->segments.push_back(std::move(segment));
   }
   return staged;
@@ -344,7 +421,10 @@ Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged
   auto placed = place(ops, *map, *staged, segment);
   if (!placed) co_return placed;
   const bool is_first = segment.epoch_number == 0 || mutant(Mutant::kRelabelAcks);
-  if (is_first) segment.epoch_number = map->epoch.number;
+  if (is_first) {
+    segment.epoch_number = map->epoch.number;
+    segment.acknowledged = ops.clock.now();
+  }
   co_return co_await write_segment(ops, map, staged, index, deadline);
 }
 
@@ -358,16 +438,18 @@ Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePo
     auto placed = place(ops, *map, *staged, segment);
     if (!placed) co_return placed;
   }
-  if (is_again) {
+  for (bool must_confirm = is_again || some_are_old(*staged, ops.clock.now()); must_confirm;) {
     auto confirmed = co_await confirm(ops, map, staged, deadline);
     if (!confirmed) co_return confirmed;
+    for (auto& segment : staged->segments) segment.epoch_number = map->epoch.number;
+    if (std::ranges::all_of(staged->segments, is_written)) co_return Result<void>{};
+    auto completed = co_await complete(ops, map, staged, deadline);
+    if (!completed) co_return completed;
+    // Rebuilding the shards of many segments takes its time.
+    must_confirm = some_are_old(*staged, ops.clock.now());
   }
   for (auto& segment : staged->segments) segment.epoch_number = map->epoch.number;
-
-  co_return co_await in_batches(
-      staged->segments.size(), kSegmentsAtOnce,
-      [&](size_t i) { return complete_segment(ops, map, staged, i, deadline); },
-      [](size_t, const Result<void>& completed) { return completed; });
+  co_return co_await complete(ops, map, staged, deadline);
 }
 
 Task<void> abandon(OpsContext& ops, StagedPtr staged) {

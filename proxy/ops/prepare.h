@@ -17,8 +17,10 @@ struct StagedSegment {
   Buffer data;                // of the object; empty before it has come, and once it was let go
   Buffer parities;            // m parity shards, one after the other; empty until encoded
   uint32_t epoch_number = 0;  // under which the nodes have acknowledged; 0: none yet
+  TimePoint acknowledged;     // no acknowledgement is older
   std::vector<bool> written;  // by shard, in that epoch
-  std::vector<uint32_t> checksum;  // by shard, as the node told it
+  std::vector<uint32_t> checksum;   // by shard, as the node told it
+  std::vector<ComingBytes> coming;  // by shard, to its node
 
   void let_go() {
     data = parities = {};
@@ -30,6 +32,7 @@ struct StagedObject {
   coding::Scheme scheme;
   bool degraded_writes = false;
   std::vector<StagedSegment> segments;
+  std::vector<NodeId> refused;  // nodes that had no room for one of its shards
 };
 using StagedPtr = std::shared_ptr<StagedObject>;
 
@@ -49,15 +52,17 @@ Task<Result<Buffer>> staged_data(OpsContext& ops, MapPtr map, StagedPtr staged, 
                                  TimePoint deadline);
 
 // Writes every shard of one segment, whose bytes are here, that `map`'s nodes do not have yet. Data
-// shards leave before the parities are computed (ECFS partition encoding). Errors: kNoSpace;
-// kUnavailable if there are too few nodes; kStaleEpoch, kTimeout, ...: try again under a newer map.
+// shards leave before the parities are computed (ECFS partition encoding). What a node has no room
+// for goes to another one that has. Errors: kNoSpace; kUnavailable if there are too few nodes;
+// kStaleEpoch, kTimeout, ...: try again under a newer map.
 Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
                                    TimePoint deadline);
 
-// The same of all segments: what `map`'s nodes acknowledged under an older map they confirm first,
-// and what is missing goes to spare nodes, rebuilt from the other shards where the segment's bytes
-// were let go (rule 6a): after a success every acknowledgement is of this epoch. Errors: also
-// kLost: too many shards are gone.
+// The same of all segments: what `map`'s nodes acknowledged under an older map, or longer than
+// kAcknowledgedLately ago, they confirm first, and what is missing goes to spare nodes, rebuilt
+// from the other shards where the segment's bytes were let go (rule 6a): after a success every
+// acknowledgement is of this epoch, and recent. Errors: also kLost: too many shards are gone.
+inline constexpr Duration kAcknowledgedLately = std::chrono::seconds(1);
 Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline);
 
 // Deletes what was written. Only for transactions that definitely did not and never will commit.

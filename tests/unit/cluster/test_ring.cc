@@ -29,6 +29,9 @@ node::ClusterMap map_of(const std::vector<std::string>& domains) {
   return map;
 }
 
+const NodeRooms no_rooms(0);
+const ShardRoom anywhere{no_rooms, 0, {}};
+
 }  // namespace
 
 TEST_CASE("every partition meets every node once") {
@@ -92,8 +95,8 @@ TEST_CASE("homes are fewer when there are not enough domains, and chosen nodes a
   const Ring ring(names(4), 8);
   const auto map = map_of({"r0", "r0", "r1", "r1"});
   CHECK(homes_of(map, ring, 0, 3).size() == 2);
-  CHECK(choose_nodes(map, ring, 0, 2, {}).has_value());
-  const auto refused = choose_nodes(map, ring, 0, 3, {});
+  CHECK(choose_nodes(map, ring, 0, 2, {}, anywhere).has_value());
+  const auto refused = choose_nodes(map, ring, 0, 3, {}, anywhere);
   REQUIRE(!refused);
   CHECK(refused.error().code == ErrorCode::kUnavailable);
   CHECK(refused.error().message == "3 nodes in distinct domains are needed, 2 are up");
@@ -103,10 +106,10 @@ TEST_CASE("chosen nodes avoid the excluded ones and their domains") {
   const Ring ring(names(6), 32);
   const auto map = map_of({"r0", "r0", "r1", "r1", "r2", "r2"});
   for (size_t p = 0; p < 32; ++p) {
-    const auto chosen = choose_nodes(map, ring, p, 2, {0});
+    const auto chosen = choose_nodes(map, ring, p, 2, {0}, anywhere);
     REQUIRE(chosen);
     for (const node::NodeId id : *chosen) CHECK(map.nodes[id].domain != "r0");
-    CHECK(!choose_nodes(map, ring, p, 3, {0}));
+    CHECK(!choose_nodes(map, ring, p, 3, {0}, anywhere));
   }
 }
 

@@ -32,7 +32,11 @@ class ClusterFixture {
                      .scheme = coding::parse_scheme("rs:2,1").value(),
                      .inline_max_bytes = 64,
                      .segment_bytes = 4096,
-                     .degraded_writes = true}}),
+                     .degraded_writes = true},
+                Pool{.prefix = "inline:",
+                     .scheme = coding::parse_scheme("rs:2,1").value(),
+                     .inline_max_bytes = 64 << 10,
+                     .segment_bytes = 4096}}),
         ring_(names(nodes), kPartitions) {
     for (const std::string& name : names(nodes)) {
       decider_settings.nodes.push_back({.name = name, .host = name, .port = 1, .domain = name});

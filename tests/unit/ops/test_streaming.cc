@@ -136,6 +136,42 @@ Task<void> keep_in(Task<T> flow, std::optional<T>* result) {
   result->emplace(co_await std::move(flow));
 }
 
+TEST_CASE("a node that came back empty before the commit has no shards that count") {
+  Streaming s("rs:2,1", 8);
+  const std::string value = value_of(3 * kSegment, 1);
+  // A node of the first segment that neither its last segment nor its record goes to.
+  std::string key;
+  RecordPtr record;
+  std::optional<NodeId> victim;
+  for (int i = 0; !victim; ++i) {
+    key = "k" + std::to_string(i);
+    auto quick = s.source(value, [](size_t) { return 0s; });
+    REQUIRE(s.store(quick, StoreVerb::kSet, key).has_value());
+    record = s.proxy->ops().cache.find(key);
+    const auto homes = s.homes_of(*s.proxy, key);
+    const auto& last = record->content.segments.back().placement;
+    for (const NodeId id : record->content.segments.front().placement) {
+      const bool is_elsewhere =
+          std::ranges::find(homes, id) == homes.end() && std::ranges::find(last, id) == last.end();
+      if (is_elsewhere) victim = id;
+    }
+  }
+  auto slow = s.source(value, [&](size_t part) -> Duration {
+    if (part < 2) return 0s;
+    // Too late for the decider to make a map before the commit.
+    s.events().after(2s - 200us, [&] {
+      s.node(*victim).kill(/*silent=*/false);
+      s.node(*victim).start();
+    });
+    return 2s;
+  });
+  REQUIRE(s.store(slow, StoreVerb::kSet, key).has_value());
+  record = s.proxy->ops().cache.find(key);
+  const auto& first = record->content.segments.front().placement;
+  s.kill_and_wait(first[0] == *victim ? first[1] : first[0]);
+  CHECK(s.get(*s.proxy, key) == value);
+}
+
 }  // namespace
 
 TEST_CASE("an upload that a node's death interrupts rebuilds the lost shards onto spare nodes") {
