@@ -36,6 +36,9 @@ struct OpsSettings {
   Duration request_timeout = std::chrono::seconds(8);
   // One call to one node; shorter than the request, so that a flow can go on after a node's death.
   Duration node_timeout = std::chrono::seconds(2);
+  // A shard that has not come for so long, and for much longer than the others took, is done
+  // without if parities make up for it.
+  Duration hedge_after = std::chrono::milliseconds(100);
   Duration read_grace = std::chrono::seconds(10);
   Duration upload_idle = std::chrono::seconds(30);
   Duration tombstone_keep = std::chrono::seconds(60);

@@ -3,31 +3,71 @@
 #include <algorithm>
 
 #include "coding/coder.h"
-#include "proxy/async/when_all.h"
+#include "proxy/async/scope.h"
+#include "proxy/async/signal.h"
 #include "proxy/base/crc32c.h"
+#include "proxy/base/memory_pool.h"
 #include "proxy/ops/attempt.h"
 
 namespace elastripe {
 
 namespace {
 
-// One segment being read. Shared by the reads of its shards.
+using coding::ShardSet;
+
+// One segment being read: in the frame of its reader, which ends after all calls.
 struct SegmentRead {
-  coding::Scheme scheme;
-  SegmentPtr segment;
-  coding::SegmentGeometry geometry;
-  ByteRange range;  // of the segment; `data` is its bytes
+  SegmentRead(OpsContext& by, MapPtr under, coding::Scheme stored, const node::Segment& what,
+              const coding::SegmentGeometry& layout, ByteRange wanted, Buffer into, TimePoint until)
+      : ops(by),
+        map(std::move(under)),
+        scheme(stored),
+        segment(what),
+        geometry(layout),
+        range(wanted),
+        data(std::move(into)),
+        deadline(until),
+        parities(scheme.m),
+        stops(shards()) {}
+
+  OpsContext& ops;
+  const MapPtr map;
+  const coding::Scheme scheme;
+  const node::Segment& segment;
+  const coding::SegmentGeometry geometry;
+  const ByteRange range;  // of the segment; `data` is its bytes
   Buffer data;
-  std::vector<Buffer> parities;  // by parity; empty until read
-  coding::ShardSet have;
-  coding::ShardSet missing;  // erasures, for good or for now
-  bool some_unreachable = false;
+  TimePoint deadline;
+  std::vector<Buffer> parities;  // by parity; empty until asked for
+  ShardSet asked;
+  ShardSet have;
+  ShardSet missing;      // erasures, for good or for now
+  ShardSet silent;       // of these: their nodes are silent or down
+  ShardSet passed_over;  // parities are read for them, whether they come or not
   bool is_stale = false;
+  bool may_hedge = true;
+  bool is_decoded = false;
+
+  std::vector<CallStop> stops;  // by shard
+  Scope calls;
+  // Something has come, or it is time to look; of timers too, which may outlive the read.
+  std::shared_ptr<Signal> changed = std::allocate_shared<Signal>(Pooled<Signal>());
+  TimePoint asked_at;  // the last time that some were
+  TimePoint came_at;   // the last shard
+  TimePoint timer_at;  // of the timer that was started last
 
   size_t shards() const { return static_cast<size_t>(scheme.shards()); }
-  bool is_whole() const { return range.length == segment->length; }
+  bool is_whole() const { return range.length == segment.length; }
+  const ShardSet& data_shards() const { return geometry.codec().data_shards(); }
+  bool has_all_data() const { return (data_shards() & ~have).none(); }
+  ShardSet under_way() const { return asked & ~have & ~missing; }
+  ShardSet absent() const { return missing | passed_over; }
+  void stop_calls() {
+    for (size_t i = 0; i < shards(); ++i) {
+      if (under_way()[i]) stops[i].stop();
+    }
+  }
 };
-using SegmentReadPtr = std::shared_ptr<SegmentRead>;
 
 // Which bytes of a shard are read, and where to.
 struct ShardTarget {
@@ -77,122 +117,184 @@ ShardTarget data_target(SegmentRead& read, size_t index) {
 
 ShardTarget parity_target(SegmentRead& read, size_t index) {
   Buffer& parity = read.parities[index - read.scheme.k_prime];
-  parity = Buffer::allocate(read.geometry.parity_shard_bytes(read.segment->state));
+  parity = Buffer::allocate(read.geometry.parity_shard_bytes(read.segment.state));
   return {{}, {parity.mutable_bytes()}, {parity}};
 }
 
-Task<bool> read_one(OpsContext& ops, MapPtr map, SegmentReadPtr read, size_t shard,
-                    TimePoint deadline) {
+// `read` lives until this has ended.
+Task<void> read_one(SegmentRead& read, size_t shard) {
   ShardTarget target =
-      shard < read->scheme.k_prime ? data_target(*read, shard) : parity_target(*read, shard);
-  if (target.into.empty()) co_return true;  // no byte of the range
-  const auto outcome = co_await read_shard(ops, map, read->segment->placement[shard],
-                                           shard_name(*read->segment, read->scheme, shard),
-                                           std::move(target.into), std::move(target.keep), deadline,
-                                           read->is_whole() ? ShardRange{} : target.range);
-  if (outcome == ShardRead::kRead) {
-    read->have.set(shard);
-  } else {
-    read->missing.set(shard);
-    read->some_unreachable |= outcome == ShardRead::kUnreachable;
-    read->is_stale |= outcome == ShardRead::kStaleEpoch;
+      shard < read.scheme.k_prime ? data_target(read, shard) : parity_target(read, shard);
+  auto outcome = ShardRead::kRead;  // if it has no byte of the range
+  if (!target.into.empty()) {
+    outcome =
+        co_await read_shard(read.ops, read.map, read.segment.placement[shard],
+                            shard_name(read.segment, read.scheme, shard), std::move(target.into),
+                            std::move(target.keep), read.deadline,
+                            read.is_whole() ? ShardRange{} : target.range, &read.stops[shard]);
   }
-  co_return outcome == ShardRead::kRead;
+  if (outcome == ShardRead::kRead) {
+    read.have.set(shard);
+    read.came_at = read.ops.clock.turn_time();
+  } else {
+    read.missing.set(shard);
+    read.silent[shard] = outcome == ShardRead::kUnreachable;
+    read.is_stale |= outcome == ShardRead::kStaleEpoch;
+  }
+  read.changed->set();
 }
 
-// Reads those of `wanted` that were not tried yet.
-Task<Result<void>> read_shards(OpsContext& ops, MapPtr map, SegmentReadPtr read,
-                               coding::ShardSet wanted, TimePoint deadline) {
-  std::vector<Task<bool>> reads;
-  reads.reserve(wanted.count());
-  for (size_t i = 0; i < read->shards(); ++i) {
-    if (wanted[i] && !read->have[i] && !read->missing[i]) {
-      reads.push_back(read_one(ops, map, read, i, deadline));
-    }
+Task<void> wake_at(Clock& clock, TimePoint when, std::shared_ptr<Signal> signal) {
+  if (co_await clock.sleep_until(when)) signal->set();
+}
+
+// When what is under way is late: not while all are slow, and early enough to ask others instead.
+TimePoint late_at(const SegmentRead& read) {
+  constexpr int kTimesOthers = 3;
+  const Duration others = std::max(read.came_at - read.asked_at, Duration::zero());
+  const TimePoint late =
+      read.asked_at + std::max(read.ops.settings.hedge_after, kTimesOthers * others);
+  return std::min(late, read.asked_at + (read.deadline - read.asked_at) / 2);
+}
+
+// Those of `wanted` that were not asked for yet.
+void ask_for(SegmentRead& read, ShardSet wanted) {
+  wanted &= ~read.asked & ~read.missing;
+  if (wanted.none()) return;
+  read.asked |= wanted;
+  read.asked_at = read.ops.clock.turn_time();
+  for (size_t i = 0; i < read.shards(); ++i) {
+    if (wanted[i]) read.calls.spawn(read_one(read, i));
   }
-  co_await when_all(std::move(reads));
-  if (read->is_stale) co_return fail(ErrorCode::kStaleEpoch, "the cluster map changed");
-  co_return Result<void>{};
+}
+
+// Waits for a shard, or until those that are late can be passed over: if so few are missing then
+// that others make up for them.
+Task<void> wait_for_shards(SegmentRead& read) {
+  const auto can_hedge = [&] {
+    const ShardSet without = read.absent() | read.under_way();
+    return read.may_hedge && without != read.absent() &&
+           without.count() <= static_cast<size_t>(read.scheme.m);
+  };
+  const TimePoint now = read.ops.clock.now();
+  if (can_hedge() && read.timer_at <= now) {
+    read.timer_at = std::max(late_at(read), now);
+    (void)read.ops.background.try_spawn(wake_at(read.ops.clock, read.timer_at, read.changed));
+  }
+  co_await read.changed->wait();
+  if (can_hedge() && read.ops.clock.now() >= late_at(read)) read.passed_over |= read.under_way();
 }
 
 Error undecodable(const SegmentRead& read) {
-  const std::string what = fmt::format("segment {}: {} of {} shards are missing",
-                                       read.segment->number, read.missing.count(), read.shards());
-  if (read.some_unreachable) return {ErrorCode::kUnavailable, what};
-  return {ErrorCode::kNotFound, what};
+  const size_t gone = (read.missing & ~read.silent).count();
+  if (read.silent.none()) {
+    return {ErrorCode::kNotFound, fmt::format("segment {}: {} of {} shards are missing",
+                                              read.segment.number, gone, read.shards())};
+  }
+  const std::string also = gone == 0 ? "" : fmt::format(", and {} are missing", gone);
+  return {ErrorCode::kUnavailable,
+          fmt::format("segment {}: {} of {} shards are on nodes that do not answer{}",
+                      read.segment.number, read.silent.count(), read.shards(), also)};
 }
 
 // Shards of nodes that the map says are down, before any is asked for: what makes up for them is
 // then read in the same round as the others.
-void note_down_nodes(const node::ClusterMap& map, SegmentRead& read) {
+void note_down_nodes(SegmentRead& read) {
   for (size_t i = 0; i < read.scheme.k_prime; ++i) {
-    const auto outcome = read_without_asking(map, read.segment->placement[i]);
+    const auto outcome = read_without_asking(*read.map, read.segment.placement[i]);
     if (!outcome) continue;
     read.missing.set(i);
-    read.some_unreachable |= *outcome == ShardRead::kUnreachable;
+    read.silent[i] = *outcome == ShardRead::kUnreachable;
   }
 }
 
-// Degraded read: fetches what the erasures need, and what was not read yet, and computes the
-// missing data shards.
-Task<Result<void>> decode_missing(OpsContext& ops, MapPtr map, SegmentReadPtr read,
-                                  TimePoint deadline) {
-  const coding::Codec& codec = read->geometry.codec();
-  read->parities.resize(read->scheme.m);
-  for (;;) {
-    const auto plan = coding::decode_plan(codec, read->segment->state, read->missing,
-                                          read->missing & codec.data_shards());
-    if (!plan) co_return fail(undecodable(*read));
-    const auto missing_before = read->missing;
-    auto fetched = co_await read_shards(ops, map, read, plan->read | codec.data_shards(), deadline);
-    if (!fetched) co_return fetched;
-    if (read->missing != missing_before) continue;
+// Waits for the data shards that have bytes of the range: until all are here, or some are absent.
+Task<void> read_data(SegmentRead& read) {
+  if (read.absent().none()) ask_for(read, read.data_shards());
+  while (!read.has_all_data() && read.absent().none()) co_await wait_for_shards(read);
+}
 
-    std::vector<ByteView> parities;
-    for (const auto& parity : read->parities) parities.push_back(parity.bytes());
-    auto coder =
-        coding::Coder::decoder(read->geometry, *plan, read->data.mutable_bytes(), parities);
-    if (!coder) co_return fail(ErrorCode::kInvalid, "{}", coder.error());
-    while (coder->step(coding::kStepBytes)) {
-      if (!co_await ops.clock.next_turn()) {
-        co_return fail(ErrorCode::kCancelled, "shutting down");
-      }
+Task<Semaphore::Permit> decode_memory(SegmentRead& read, uint64_t bytes, Duration* waited) {
+  const TimePoint asked = read.ops.clock.now();
+  auto permit = co_await read.ops.decode_bytes.acquire(bytes);
+  *waited += read.ops.clock.now() - asked;
+  read.deadline += read.ops.clock.now() - asked;
+  co_return permit;
+}
+
+Task<Result<void>> decode(SegmentRead& read, const coding::DecodePlan& plan) {
+  std::vector<ByteView> parities;
+  parities.reserve(read.parities.size());
+  for (const auto& parity : read.parities) parities.push_back(parity.bytes());
+  auto coder = coding::Coder::decoder(read.geometry, plan, read.data.mutable_bytes(), parities);
+  if (!coder) co_return fail(ErrorCode::kInvalid, "{}", coder.error());
+  while (coder->step(coding::kStepBytes)) {
+    if (!co_await read.ops.clock.next_turn()) {
+      co_return fail(ErrorCode::kCancelled, "shutting down");
     }
-    co_return Result<void>{};
+  }
+  co_return Result<void>{};
+}
+
+// Degraded read of a whole segment: fetches what makes up for the absent shards, and what was not
+// read yet, until all data shards are here or enough to compute the others. Nothing is written to
+// its buffers afterwards.
+Task<Result<void>> decode_absent(SegmentRead& read) {
+  for (;;) {
+    if (read.is_stale) co_return fail(ErrorCode::kStaleEpoch, "the cluster map changed");
+    if (read.has_all_data()) co_return Result<void>{};
+    read.passed_over &= ~read.have & ~read.missing;
+    const ShardSet absent = read.absent();
+    const auto plan = coding::decode_plan(read.geometry.codec(), read.segment.state, absent,
+                                          absent & read.data_shards());
+    if (!plan && read.passed_over.none()) co_return fail(undecodable(read));
+    if (!plan) {  // then they have to be waited for
+      read.passed_over.reset();
+      read.may_hedge = false;
+      ask_for(read, read.data_shards());
+    } else {
+      const ShardSet needed = plan->read | (read.data_shards() & ~absent);
+      if ((needed & ~read.have).none()) {
+        read.stop_calls();
+        read.is_decoded = true;
+        co_return co_await decode(read, *plan);
+      }
+      ask_for(read, needed);
+    }
+    co_await wait_for_shards(read);
   }
 }
 
 Result<void> verify(const SegmentRead& read) {
-  if (read.segment->crc32c == 0 || crc32c(read.data.bytes()) == read.segment->crc32c) return {};
-  return fail(ErrorCode::kLost, "segment {} does not match its checksum", read.segment->number);
-}
-
-Task<Semaphore::Permit> decode_memory(OpsContext& ops, uint64_t bytes, Duration* waited) {
-  const TimePoint asked = ops.clock.now();
-  auto permit = co_await ops.decode_bytes.acquire(bytes);
-  *waited = ops.clock.now() - asked;
-  co_return permit;
+  if (read.segment.crc32c == 0 || crc32c(read.data.bytes()) == read.segment.crc32c) return {};
+  return fail(ErrorCode::kLost, "segment {} does not match its checksum", read.segment.number);
 }
 
 uint64_t parity_bytes(const SegmentRead& read) {
-  return uint64_t{read.scheme.m} * read.geometry.parity_shard_bytes(read.segment->state);
+  return uint64_t{read.scheme.m} * read.geometry.parity_shard_bytes(read.segment.state);
 }
 
-// A part of a segment whose shards are missing: decoding takes all of what was coded together.
-Task<Result<void>> decode_range(OpsContext& ops, MapPtr map, SegmentReadPtr part,
-                                TimePoint deadline, Duration* waited) {
-  const size_t length = part->segment->length;
-  const auto memory = co_await decode_memory(ops, length + parity_bytes(*part), waited);
-  auto whole = std::make_shared<SegmentRead>(*part);
-  whole->range = {0, length};
-  whole->data = Buffer::allocate(length);
-  whole->have.reset();
-  note_down_nodes(*map, *whole);
-  auto decoded = co_await decode_missing(ops, map, whole, deadline + *waited);
-  if (decoded) decoded = verify(*whole);
+// A part of a segment some of whose shards are absent: decoding takes all of what was coded
+// together.
+Task<Result<void>> decode_range(SegmentRead& part, Duration* waited) {
+  const size_t length = part.segment.length;
+  const auto memory = co_await decode_memory(part, length + parity_bytes(part), waited);
+  if (part.has_all_data()) co_return Result<void>{};  // what was late has come
+  SegmentRead whole(part.ops, part.map, part.scheme, part.segment, part.geometry, {0, length},
+                    Buffer::allocate(length), part.deadline);
+  whole.missing = part.missing;
+  whole.silent = part.silent;
+  whole.passed_over = part.passed_over & ~part.have;
+  part.stop_calls();
+  note_down_nodes(whole);
+  auto decoded = co_await decode_absent(whole);
+  whole.stop_calls();
+  co_await whole.calls.join();
+  if (decoded) decoded = verify(whole);
   if (!decoded) co_return decoded;
-  std::ranges::copy(whole->data.bytes().subspan(part->range.offset, part->range.length),
-                    part->data.mutable_data());
+  part.is_decoded = true;
+  std::ranges::copy(whole.data.bytes().subspan(part.range.offset, part.range.length),
+                    part.data.mutable_data());
   co_return decoded;
 }
 
@@ -205,31 +307,26 @@ Task<Result<SegmentBytes>> read_segment(OpsContext& ops, MapPtr map, coding::Sch
   if (waited == nullptr) waited = &of_memory;
   auto geometry = geometry_of(scheme, *segment);
   if (!geometry) co_return fail(geometry.error());
-  auto read =
-      std::make_shared<SegmentRead>(SegmentRead{scheme,
-                                                segment,
-                                                *geometry,
-                                                range,
-                                                Buffer::allocate(range.length, std::move(hold)),
-                                                {},
-                                                {},
-                                                {}});
-  if (read->is_whole()) note_down_nodes(*map, *read);
+  SegmentRead read(ops, std::move(map), scheme, *segment, *geometry, range,
+                   Buffer::allocate(range.length, std::move(hold)), deadline);
+  if (read.is_whole()) note_down_nodes(read);
+  co_await read_data(read);
   Result<void> done;
-  if (!read->missing.any()) {
-    done = co_await read_shards(ops, map, read, geometry->codec().data_shards(), deadline);
+  if (read.is_stale) {
+    done = fail(ErrorCode::kStaleEpoch, "the cluster map changed");
+  } else if (!read.has_all_data() && !read.is_whole()) {
+    done = co_await decode_range(read, waited);
+  } else if (!read.has_all_data()) {
+    const auto memory = co_await decode_memory(read, parity_bytes(read), waited);
+    done = co_await decode_absent(read);
+    read.stop_calls();
+    read.parities.clear();
   }
-  const bool is_degraded = read->missing.any();
-  if (done && is_degraded && !read->is_whole()) {
-    done = co_await decode_range(ops, map, read, deadline, waited);
-  } else if (done && is_degraded) {
-    const auto memory = co_await decode_memory(ops, parity_bytes(*read), waited);
-    done = co_await decode_missing(ops, map, read, deadline + *waited);
-    read->parities.clear();
-  }
-  if (done && read->is_whole()) done = verify(*read);
+  read.stop_calls();
+  co_await read.calls.join();
+  if (done && read.is_whole()) done = verify(read);
   if (!done) co_return fail(done.error());
-  co_return SegmentBytes{std::move(read->data), is_degraded};
+  co_return SegmentBytes{std::move(read.data), read.is_decoded};
 }
 
 }  // namespace elastripe

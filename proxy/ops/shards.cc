@@ -46,7 +46,7 @@ std::optional<ShardRead> read_without_asking(const node::ClusterMap& map, NodeId
 
 Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::ShardName name,
                            std::vector<MutableByteView> into, std::vector<Buffer> keep,
-                           TimePoint deadline, ShardRange range) {
+                           TimePoint deadline, ShardRange range, CallStop* stop) {
   if (const auto known = read_without_asking(*map, from)) co_return *known;
   node::ShardReadRequest message;
   message.name = name;
@@ -57,6 +57,7 @@ Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::Shard
   for (const auto& part : into) wanted += part.size();
   request.into = std::move(into);
   request.keep = std::move(keep);
+  request.stop = stop;
   auto reply = co_await ops.nodes.call(from, stamp_for(*map, from), std::move(request),
                                        call_deadline(ops, deadline));
   if (!reply) co_return ShardRead::kUnreachable;

@@ -33,14 +33,14 @@ enum class ShardRead {
 std::optional<ShardRead> read_without_asking(const node::ClusterMap& map, NodeId from);
 
 // Reads the shard from byte `offset` on into `into`, whose sizes add up to what is wanted: the rest
-// of the shard, or, if `length` is not 0, so many bytes.
+// of the shard, or, if `length` is not 0, so many bytes. Who stops it is answered kUnreachable.
 struct ShardRange {
   uint32_t offset = 0;
   uint32_t length = 0;
 };
 Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::ShardName name,
                            std::vector<MutableByteView> into, std::vector<Buffer> keep,
-                           TimePoint deadline, ShardRange range = {});
+                           TimePoint deadline, ShardRange range = {}, CallStop* stop = nullptr);
 
 // Which of these shards the node has; one entry a name. Fails as the node's refusal does.
 Task<Result<std::vector<node::ShardConfirmReply::Entry>>> confirm_shards(
