@@ -17,6 +17,7 @@ constexpr size_t kMaxNameBytes = 64;
 constexpr size_t kMaxPrefixBytes = 250;       // a key's length
 constexpr uint64_t kMaxShardBytes = 7 << 20;  // a frame and an item take 8 MiB with their headers
 constexpr uint64_t kMaxSegments = 16384;      // a record that lists them fits in a frame
+constexpr uint64_t kMaxMapBytes = 8 << 20;    // so does a map
 constexpr uint64_t kLateAnswer_ms =
     2000;  // a request may look at what it did so long after its end
 
@@ -150,17 +151,63 @@ void check_timing(const TimingConfig& timing, Problems& problems) {
     problems.report("timing.suspect_after_ms", "is {}, must be above heartbeat_ms ({})",
                     timing.suspect_after_ms, timing.heartbeat_ms);
   }
+  if (timing.suspect_after_ms > timing.heartbeat_ms &&
+      timing.suspect_after_ms < 2 * timing.heartbeat_ms) {
+    problems.report(
+        "timing.suspect_after_ms",
+        "is {}, must be at least twice heartbeat_ms ({}): one late answer would exclude "
+        "a node",
+        timing.suspect_after_ms, timing.heartbeat_ms);
+  }
   if (timing.lease_ms <= timing.suspect_after_ms) {
     problems.report("timing.lease_ms",
                     "is {}, must be above suspect_after_ms ({}): nodes would stop serving before "
                     "they are missed",
                     timing.lease_ms, timing.suspect_after_ms);
   }
+  if (timing.lease_ms < 3 * timing.heartbeat_ms) {
+    problems.report(
+        "timing.lease_ms",
+        "is {}, must be at least three times heartbeat_ms ({}): a lease counts from the "
+        "answer before, and would end between two heartbeats",
+        timing.lease_ms, timing.heartbeat_ms);
+  }
+  if (timing.hedge_after_ms >= timing.request_timeout_ms) {
+    problems.report("timing.hedge_after_ms",
+                    "is {}, must be below request_timeout_ms ({}): reads would fail before they do "
+                    "without a node",
+                    timing.hedge_after_ms, timing.request_timeout_ms);
+  }
+  if (3 * uint64_t{timing.upload_idle_ms} <= timing.node_timeout_ms()) {
+    problems.report("timing.upload_idle_ms",
+                    "is {}: three times as long must be above {}, which one shard may take at a "
+                    "request_timeout_ms of {}: uploads that go on would be taken for abandoned",
+                    timing.upload_idle_ms, timing.node_timeout_ms(), timing.request_timeout_ms);
+  }
   if (timing.tombstone_keep_ms < timing.request_timeout_ms + kLateAnswer_ms) {
     problems.report("timing.tombstone_keep_ms",
                     "is {}, must be at least {} above request_timeout_ms ({}): a write that takes "
                     "long could no longer tell whether it was stored before a deletion",
                     timing.tombstone_keep_ms, kLateAnswer_ms, timing.request_timeout_ms);
+  }
+}
+
+// A map names the homes of each partition, and, until they are synced, the homes of before each of
+// the changes since. After M + 1 changes in a row, all before the first is synced:
+void check_map(const Config& config, Problems& problems) {
+  constexpr uint64_t kNodeBytes = 256;
+  uint64_t m = 0;
+  for (const PoolConfig& pool : config.pools) {
+    m = std::max(m, static_cast<uint64_t>(pool.scheme.m));
+  }
+  const uint64_t homes_bytes = 1 + 2 * (m + 1);
+  const uint64_t partition_bytes = 3 + (m + 3) * homes_bytes;
+  const uint64_t map_bytes = config.partitions * partition_bytes + config.nodes.size() * kNodeBytes;
+  if (map_bytes > kMaxMapBytes) {
+    problems.report("partitions",
+                    "is {}, too many for pools of m = {}: a cluster map could take {} bytes, and "
+                    "one frame takes {}",
+                    config.partitions, m, map_bytes, kMaxMapBytes);
   }
 }
 
@@ -192,6 +239,7 @@ void check_config(const Config& config, Problems& problems) {
   check_addresses(config, problems);
   check_pools(config, problems);
   check_timing(config.timing, problems);
+  check_map(config, problems);
 }
 
 }  // namespace elastripe::config

@@ -5,6 +5,7 @@
 // Config that came from here is consistent; it is immutable and shared by all threads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -51,6 +52,7 @@ struct LimitsConfig {
   friend bool operator==(const LimitsConfig&, const LimitsConfig&) = default;
 };
 
+// The defaults are those of the profile "standard".
 struct TimingConfig {
   uint32_t heartbeat_ms = 100;
   uint32_t suspect_after_ms = 1000;
@@ -58,7 +60,11 @@ struct TimingConfig {
   uint32_t read_grace_ms = 10000;
   uint32_t upload_idle_ms = 30000;
   uint32_t request_timeout_ms = 8000;
+  uint32_t hedge_after_ms = 100;
   uint32_t tombstone_keep_ms = 60000;
+
+  // How long one call to a node may take, so that a request can go on after a node's death.
+  uint32_t node_timeout_ms() const { return std::min(2000u, request_timeout_ms / 4); }
 
   friend bool operator==(const TimingConfig&, const TimingConfig&) = default;
 };

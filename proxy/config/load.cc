@@ -2,6 +2,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "proxy/base/bytes.h"
 #include "proxy/config/check.h"
 #include "proxy/config/config.h"
 #include "proxy/config/reader.h"
@@ -60,13 +61,30 @@ void read_limits(MapReader& map, LimitsConfig& limits) {
   map.bytes("read_bytes", limits.read_bytes, kMiB, 1024 * kGiB);
 }
 
-void read_timing(MapReader& map, TimingConfig& timing) {
+// Settings beside the profile override it.
+void read_profile(MapReader& map, TimingConfig& timing, Problems& problems) {
+  std::string profile = "standard";
+  map.text("profile", profile);
+  if (profile == "local") {
+    timing.heartbeat_ms = 50;
+    timing.suspect_after_ms = 300;
+    timing.lease_ms = 900;
+    timing.hedge_after_ms = 50;
+  } else if (profile != "standard") {
+    problems.report(map.path_of("profile"), "is '{}', must be standard or local",
+                    escape_for_log(profile));
+  }
+}
+
+void read_timing(MapReader& map, TimingConfig& timing, Problems& problems) {
+  read_profile(map, timing, problems);
   map.number("heartbeat_ms", timing.heartbeat_ms, 10, 60'000);
   map.number("suspect_after_ms", timing.suspect_after_ms, 20, 600'000);
   map.number("lease_ms", timing.lease_ms, 30, 600'000);
   map.number("read_grace_ms", timing.read_grace_ms, 100, kDay_ms);
   map.number("upload_idle_ms", timing.upload_idle_ms, 100, kDay_ms);
   map.number("request_timeout_ms", timing.request_timeout_ms, 100, kDay_ms);
+  map.number("hedge_after_ms", timing.hedge_after_ms, 1, 60'000);
   map.number("tombstone_keep_ms", timing.tombstone_keep_ms, 100, kDay_ms);
 }
 
@@ -88,7 +106,7 @@ Config read_config(const YAML::Node& tree, Problems& problems) {
   if (map.has("pools")) config.pools.clear();
   map.list("pools", [&](MapReader& under) { config.pools.push_back(read_pool(under, problems)); });
   map.map("limits", [&](MapReader& under) { read_limits(under, config.limits); });
-  map.map("timing", [&](MapReader& under) { read_timing(under, config.timing); });
+  map.map("timing", [&](MapReader& under) { read_timing(under, config.timing, problems); });
   map.finish();
   return config;
 }

@@ -58,6 +58,7 @@ std::string print_config(const Config& config) {
   print("  read_grace_ms: {}\n", config.timing.read_grace_ms);
   print("  upload_idle_ms: {}\n", config.timing.upload_idle_ms);
   print("  request_timeout_ms: {}\n", config.timing.request_timeout_ms);
+  print("  hedge_after_ms: {}\n", config.timing.hedge_after_ms);
   print("  tombstone_keep_ms: {}\n", config.timing.tombstone_keep_ms);
   return text;
 }

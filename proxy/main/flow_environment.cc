@@ -31,6 +31,8 @@ OpsSettings settings_of(const Config& config) {
   const TimingConfig& timing = config.timing;
   return {.max_object_bytes = config.max_object_bytes,
           .request_timeout = milliseconds(timing.request_timeout_ms),
+          .node_timeout = milliseconds(timing.node_timeout_ms()),
+          .hedge_after = milliseconds(timing.hedge_after_ms),
           .read_grace = milliseconds(timing.read_grace_ms),
           .upload_idle = milliseconds(timing.upload_idle_ms),
           .tombstone_keep = milliseconds(timing.tombstone_keep_ms)};

@@ -88,6 +88,7 @@ TEST_CASE("every setting is read", "[config]") {
       "  read_grace_ms: 144\n"
       "  upload_idle_ms: 155\n"
       "  request_timeout_ms: 166\n"
+      "  hedge_after_ms: 77\n"
       "  tombstone_keep_ms: 2177\n");
   Config expected;
   expected.cluster = "c-1";
@@ -107,7 +108,7 @@ TEST_CASE("every setting is read", "[config]") {
   expected.pools = {{"u:", {coding::LayoutKind::kRs, 1, 2, 1}, 64 << 10, true},
                     {"", {coding::LayoutKind::kRs, 1, 2, 1}, 16 << 10, false}};
   expected.limits = {5, uint64_t{2} << 30, uint64_t{3} << 30};
-  expected.timing = {11, 22, 33, 144, 155, 166, 2177};
+  expected.timing = {11, 22, 33, 144, 155, 166, 77, 2177};
   CHECK(config == expected);
   CHECK(parse(print_config(config)) == config);
   CHECK(to_string(config.listen) == "[::1]:0");
@@ -138,6 +139,25 @@ TEST_CASE("overrides replace settings and add what is not there", "[config]") {
                     {"p", {coding::LayoutKind::kRs, 1, 1, 1}, 16 << 10, false}};
   expected.limits.connections = 7;
   CHECK(config == expected);
+}
+
+TEST_CASE("a profile sets times together, and single settings override it", "[config]") {
+  TimingConfig local;
+  local.heartbeat_ms = 50;
+  local.suspect_after_ms = 300;
+  local.lease_ms = 900;
+  local.hedge_after_ms = 50;
+  CHECK(parse(kNodes + "timing: {profile: local}\n").timing == local);
+  CHECK(parse(kNodes, {"timing.profile=local"}).timing == local);
+  CHECK(parse(kNodes + "timing: {profile: standard}\n").timing == TimingConfig{});
+  local.lease_ms = 1200;
+  CHECK(parse(kNodes + "timing: {lease_ms: 1200, profile: local}\n").timing == local);
+}
+
+TEST_CASE("one call to a node takes a share of what a request may take", "[config]") {
+  CHECK(parse(kNodes).timing.node_timeout_ms() == 2000);
+  CHECK(parse(kNodes + "timing: {request_timeout_ms: 30000}\n").timing.node_timeout_ms() == 2000);
+  CHECK(parse(kNodes + "timing: {request_timeout_ms: 1000}\n").timing.node_timeout_ms() == 250);
 }
 
 TEST_CASE("a configuration can come from overrides alone", "[config]") {

@@ -156,12 +156,44 @@ TEST_CASE("timings and budgets that defeat each other are refused", "[config]") 
             .starts_with("f:8: timing.tombstone_keep_ms: is 9999, must be at least 2000 above "
                          "request_timeout_ms (8000): "));
   CHECK(parse_config(kNodes + "timing: {tombstone_keep_ms: 10000}", "f").has_value());
+  CHECK(line_error("timing: {suspect_after_ms: 199}")
+            .starts_with("f:8: timing.suspect_after_ms: is 199, must be at least twice "
+                         "heartbeat_ms (100): "));
+  CHECK(line_error("timing: {heartbeat_ms: 100, suspect_after_ms: 250, lease_ms: 299}")
+            .starts_with("f:8: timing.lease_ms: is 299, must be at least three times "
+                         "heartbeat_ms (100): "));
+  CHECK(line_error("timing: {request_timeout_ms: 100}")
+            .starts_with("f:8: timing.hedge_after_ms: is 100, must be below request_timeout_ms "
+                         "(100): "));
+  CHECK(line_error("timing:\n  upload_idle_ms: 600")
+            .starts_with("f:9: timing.upload_idle_ms: is 600: three times as long must be above "
+                         "2000, which one shard may take at a request_timeout_ms of 8000: "));
+  CHECK(parse_config(kNodes + "timing: {upload_idle_ms: 700}", "f").has_value());
+  CHECK(parse_config(kNodes + "timing: {upload_idle_ms: 600, request_timeout_ms: 4000}", "f"));
+  CHECK(line_error("timing: {profile: fast}") ==
+        "f:8: timing.profile: is 'fast', must be standard or local");
   CHECK(line_error("segment_bytes: 4KiB")
             .ends_with("is 1073741824, more than 16384 segments of segment_bytes (4096)"));
   CHECK(line_error("limits: {staged_bytes: 2MiB}")
             .ends_with("limits.staged_bytes: is 2097152, below segment_bytes (4194304)"));
   CHECK(line_error("limits: {read_bytes: 2MiB}")
             .ends_with("limits.read_bytes: is 2097152, below segment_bytes (4194304)"));
+}
+
+TEST_CASE("maps that no frame could take are refused", "[config]") {
+  const auto with = [](int partitions, const char* scheme) {
+    std::string yaml = "partitions: " + std::to_string(partitions) + "\npools: [{scheme: '" +
+                       scheme + "'}]\nnodes:\n";
+    for (int i = 0; i < 9; ++i) {
+      yaml += fmt::format("  - {{name: n{}, host: localhost, port: {}}}\n", i, i + 1);
+    }
+    return yaml;
+  };
+  CHECK(error_of(with(65536, "rs:1,8"))
+            .starts_with("f:1: partitions: is 65536, too many for pools of m = 8: "));
+  CHECK(error_of(with(65536, "rs:3,6")).starts_with("f:1: partitions: is 65536, too many"));
+  CHECK(parse_config(with(65536, "rs:4,5"), "f").has_value());
+  CHECK(parse_config(with(32768, "rs:1,8"), "f").has_value());
 }
 
 TEST_CASE("errors in overrides name the flag", "[config]") {
