@@ -124,34 +124,47 @@ std::vector<ShardsOnNode> shards_by_node(const coding::Scheme& scheme,
 
 namespace {
 
-Task<bool> delete_on_node(OpsContext& ops, MapPtr map, ShardsOnNode shards, TimePoint deadline) {
+Task<uint64_t> delete_on_node(OpsContext& ops, MapPtr map, ShardsOnNode shards, TimePoint deadline,
+                              uint32_t after_ms) {
   node::ShardDeleteRequest message;
   message.names = std::move(shards.names);
+  message.after_ms = after_ms;
   auto reply = co_await ops.nodes.call(shards.node, stamp_for(*map, shards.node),
                                        make_request(Opcode::kShardDelete, message), deadline);
-  if (reply) fail_point(FailPoint::kShardsDeleted);
-  co_return reply.has_value();
+  if (!reply || reply->status() != Status::kOk) co_return 0;
+  fail_point(FailPoint::kDeletionTold);
+  const auto deleted = node::decode<node::ShardDeleteReply>(reply->args());
+  co_return deleted ? deleted->deleted : 0;
 }
 
 }  // namespace
 
-Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, TimePoint deadline) {
+Task<uint64_t> delete_shards_later(OpsContext& ops, std::vector<ShardsOnNode> shards,
+                                   Duration after, TimePoint deadline) {
   const MapPtr map = ops.map.current();
-  if (map == nullptr) co_return;
-  std::vector<Task<bool>> deletions;
+  if (map == nullptr) co_return 0;
+  const auto after_ms =
+      static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(after).count());
+  std::vector<Task<uint64_t>> deletions;
   for (auto& on_node : shards) {
     if (map->is_up(on_node.node)) {
-      deletions.push_back(delete_on_node(ops, map, std::move(on_node), deadline));
+      deletions.push_back(delete_on_node(ops, map, std::move(on_node), deadline, after_ms));
     }
   }
-  co_await when_all(std::move(deletions));
+  uint64_t deleted = 0;
+  for (const uint64_t on_node : co_await when_all(std::move(deletions))) deleted += on_node;
+  co_return deleted;
+}
+
+Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, TimePoint deadline) {
+  co_await delete_shards_later(ops, std::move(shards), Duration::zero(), deadline);
 }
 
 // Superseded shards that wait together, as long as the flow does that deletes them.
 struct DeferredDeletion {
   std::vector<ShardsOnNode> shards;
   size_t names = 0;     // of all nodes
-  bool is_open = true;  // for more, until the grace begins
+  bool is_open = true;  // for more, until the nodes are told
 
   void add(std::vector<ShardsOnNode> more);
 };
@@ -175,10 +188,10 @@ namespace {
 Task<void> wait_and_delete(OpsContext& ops, std::shared_ptr<DeferredDeletion> deletion) {
   const bool may_go_on = co_await ops.clock.sleep_for(kDeletionBatch);
   deletion->is_open = false;
-  if (!may_go_on || !co_await ops.clock.sleep_for(ops.settings.read_grace)) co_return;
-  fail_point(FailPoint::kGraceOver);
-  co_await delete_shards(ops, std::move(deletion->shards),
-                         ops.clock.now() + ops.settings.node_timeout);
+  if (!may_go_on) co_return;
+  fail_point(FailPoint::kSuperseded);
+  co_await delete_shards_later(ops, std::move(deletion->shards), ops.settings.read_grace,
+                               ops.clock.now() + ops.settings.node_timeout);
 }
 
 }  // namespace
@@ -192,7 +205,7 @@ void delete_after_grace(OpsContext& ops, std::vector<ShardsOnNode> shards) {
   deletion = std::make_shared<DeferredDeletion>();
   deletion->add(std::move(shards));
   ops.next_deletion = deletion;
-  // A full scope only delays the deletion: reclaim finds what nothing refers to.
+  // If the scope is full, reclaim finds what nothing refers to.
   (void)ops.background.try_spawn(wait_and_delete(ops, std::move(deletion)));
 }
 

@@ -62,8 +62,14 @@ std::vector<ShardsOnNode> shards_by_node(const coding::Scheme& scheme,
 // Deletes, as far as nodes answer: what is left over is found by reclaim.
 Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, TimePoint deadline);
 
-// At least read_grace later, in the background: shards that a committed record has superseded (rule
-// 8). Those of objects that are overwritten within kDeletionBatch leave together.
+// Has the nodes delete them in a while, by their own clocks. Only names that no record can ever
+// refer to again, whatever happens meanwhile. How many shards go.
+Task<uint64_t> delete_shards_later(OpsContext& ops, std::vector<ShardsOnNode> shards,
+                                   Duration after, TimePoint deadline);
+
+// In the background, read_grace from now: shards that a committed record has superseded (rule 8).
+// The nodes are told at once, so that the death of this proxy changes nothing; those of objects
+// that are overwritten within kDeletionBatch in the same frames.
 inline constexpr Duration kDeletionBatch = std::chrono::milliseconds(50);
 void delete_after_grace(OpsContext& ops, std::vector<ShardsOnNode> shards);
 

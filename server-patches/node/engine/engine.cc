@@ -71,7 +71,8 @@ Engine::Impl::Impl(EngineOptions options, ItemStore& store, const NodeClock& clo
       store_(store),
       clock_(clock),
       outbox_(outbox),
-      latches_(std::make_unique<std::mutex[]>(options.latches)) {}
+      latches_(std::make_unique<std::mutex[]>(options.latches)),
+      deletions_(options.max_delayed_deletions) {}
 
 Reply Engine::Impl::serve(const Frame& frame) {
   Answer answer = dispatch(frame);

@@ -87,6 +87,8 @@ struct EngineOptions {
   size_t confirm_bytes = 32 << 20;
   // A thread that has been inside one frame for longer is stuck, and the node gets no lease.
   uint64_t stuck_after_ms = 3000;
+  // Names of shards that wait for a SHARD_DELETE's time: some 100 bytes each, outside of the store.
+  size_t max_delayed_deletions = 1 << 18;
 };
 
 class Engine {
@@ -102,8 +104,8 @@ class Engine {
   // for another node yet.
   Reply serve(const Frame& frame);
 
-  // One thread, about every 100 ms: forgets what the node is no longer a home or a source of, while
-  // there is any, some slices a tick.
+  // One thread, about every 100 ms: deletes shards whose time has come, and forgets what the node is
+  // no longer a home or a source of, while there is any, some slices a tick.
   void tick();
 
   // What heartbeats look at. Whoever is inside keeps the node from a lease in the end: for threads

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "server-patches/node/engine/delayed_deletions.h"
 #include "server-patches/node/engine/engine.h"
 #include "server-patches/node/engine/item_formats.h"
 #include "server-patches/node/format/mutant.h"
@@ -210,6 +211,8 @@ class Engine::Impl {
   Answer shard_read(const Context& c);
   Answer shard_confirm(const Context& c);
   Answer shard_delete(const Context& c);
+  bool has_shard(const ShardName& name);
+  bool delete_shard(const ShardName& name);  // true if it was there
 
   // shard_build.cc
   Answer shard_build(const Context& c);
@@ -217,6 +220,7 @@ class Engine::Impl {
   // scans.cc
   Answer record_scan(const Context& c);
   Answer shard_scan(const Context& c);
+  void delete_due_shards();
   void forget_slice();
 
   // statistics.cc
@@ -253,6 +257,7 @@ class Engine::Impl {
   uint64_t forget_cursor_ = 0;
   uint64_t forgets_ = 0;
   uint64_t forgotten_ = 0;
+  DelayedDeletions deletions_;
   Counters counters_;
 };
 

@@ -43,6 +43,7 @@ void encode(const RecordItemPrefix& prefix, std::string_view item_key, std::stri
   w.u32(prefix.tenure);
   w.u32(prefix.record_bytes);
   w.u32(0);
+  w.u32(prefix.written_s);
   const uint32_t crc = little_endian(prefix_checksum(item_key, as_view(out).subspan(begin)));
   std::memcpy(out.data() + begin + kChecksumAt, &crc, sizeof(crc));
 }
@@ -59,6 +60,7 @@ RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
   const uint32_t record_bytes = in.u32();
   const ByteView bytes = ByteView(raw).first(kRecordPrefixBytes);
   const bool matches = prefix_checksum(store.key(item), bytes) == in.u32();
+  prefix.written_s = in.u32();
   // What lies behind the item is never read, whatever was overwritten.
   prefix.is_intact =
       (matches || mutant(Mutant::kTrustBytes)) && record_bytes <= value_bytes - kRecordPrefixBytes;

@@ -21,11 +21,12 @@ inline constexpr char kShardTag = '\x02';
 struct RecordItemPrefix {
   uint32_t tenure = 0;  // "Synced": under which tenure of the partition it was stored
   uint32_t record_bytes = 0;
+  uint32_t written_s = 0;  // the node's boottime when the item was linked, rounded up
   // Of what was read: the item's key and the other fields match the checksum. Else they mean
   // nothing, and record_bytes is 0.
   bool is_intact = true;
 };
-inline constexpr size_t kRecordPrefixBytes = 12;
+inline constexpr size_t kRecordPrefixBytes = 16;
 
 // The item's key of a record: of an object key of at most kMaxKeyBytes.
 class RecordItemKey {

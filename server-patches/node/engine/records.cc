@@ -169,7 +169,9 @@ bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_v
   const ItemRef item = allocate(c, item_key, item_bytes, urgency);
   if (!item) return false;
   std::string prefix;
-  encode(RecordItemPrefix{partitions_[partition].tenure, static_cast<uint32_t>(record_bytes)},
+  encode(RecordItemPrefix{.tenure = partitions_[partition].tenure,
+                          .record_bytes = static_cast<uint32_t>(record_bytes),
+                          .written_s = static_cast<uint32_t>((clock_.boottime_ms() + 999) / 1000)},
          item_key, prefix);
   store_.write(item, 0, as_view(prefix));
   store_.write(item, kRecordPrefixBytes, meta);
@@ -411,7 +413,9 @@ Answer Engine::Impl::drop_tombstones(const Context& c) {
     // The floor is what stands for it from now on.
     if (version > partitions_[partition].floor && !mutant(Mutant::kDropWithoutFloor)) continue;
     const auto record = load_record(found);
-    if (record && record->record.is_tombstone()) remove_record(item_key, found);
+    if (record && record->record.is_as_good_as_tombstone(c.frame.header.now_ms)) {
+      remove_record(item_key, found);
+    }
   }
   return {};
 }

@@ -3,15 +3,38 @@
 #include <algorithm>
 
 #include "server-patches/node/engine/impl.h"
+#include "server-patches/node/format/fail_point.h"
 
 namespace elastripe::node {
 namespace {
 
 // With room for the floors of all partitions, and to name all as unsynced.
 constexpr size_t kMaxSliceBytes = kMaxBodyBytes - (2u << 20);
+constexpr size_t kDeletedPerTick = 8192;
 
 bool has_bit(const std::vector<uint8_t>& bits, size_t index) {
   return index / 8 < bits.size() && (bits[index / 8] >> (index % 8) & 1) != 0;
+}
+
+// The bits must not go on behind the last partition.
+bool names_partitions_of(const ClusterMap& map, const std::vector<uint8_t>& bits) {
+  const size_t count = map.partitions.size();
+  if (bits.size() > (count + 7) / 8) return false;
+  for (size_t p = count; p < bits.size() * 8; ++p) {
+    if (has_bit(bits, p)) return false;
+  }
+  return true;
+}
+
+// Whether a scan that is restricted to kinds of records returns this one.
+bool is_wanted(const RecordScanRequest& request, const Record& record, uint32_t age_s,
+               uint64_t now_ms) {
+  if (record.is_as_good_as_tombstone(now_ms)) {
+    const bool asked = record.is_tombstone() ? request.tombstones_only : request.expired_only;
+    return asked && age_s >= request.min_age_s;
+  }
+  if (record.content.kind != RecordKind::kStriped) return false;
+  return request.striped_only || (request.expired_only && record.is_expired(now_ms));
 }
 
 // The object's key, if the item is a record's.
@@ -36,20 +59,20 @@ void strip_value(std::string& encoded) {
 Answer Engine::Impl::record_scan(const Context& c) {
   const auto request = decode<RecordScanRequest>(c.frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
-  const size_t chosen_bits = request->partitions.size() * 8;
-  if (chosen_bits >= c.map.partitions.size() + 8) {
+  if (!names_partitions_of(c.map, request->partitions)) {
     return refuse(Status::kInvalid, "no such partition");
   }
+  const size_t chosen_bits = request->partitions.size() * 8;
   for (size_t p = 0; p < chosen_bits; ++p) {
     if (!has_bit(request->partitions, p)) continue;
-    if (p >= c.map.partitions.size()) return refuse(Status::kInvalid, "no such partition");
     const Partition& partition = c.map.partitions[p];
     if (!is_home(partition, c.self, partition.homes.size()) && !is_source(partition, c.self)) {
       return refuse(Status::kNotHome, "the node is neither home nor source of a partition");
     }
   }
   const ScanLimits& limits = options_.scan;
-  const bool selective = request->tombstones_only || request->expired_only;
+  const bool selective = request->tombstones_only || request->expired_only || request->striped_only;
+  const auto now_s = static_cast<uint32_t>(clock_.boottime_ms() / 1000);
   const size_t budget = std::clamp<size_t>(request->max_bytes, 1, limits.record_bytes);
   RecordScanReply reply;
   // Told before the first record is read: what becomes synced later may have been missed.
@@ -84,12 +107,9 @@ Answer Engine::Impl::record_scan(const Context& c) {
       fits = false;
     }
     if (selective && !damaged) {
+      const uint32_t age_s = now_s - std::min(now_s, prefix.written_s);
       const auto record = decode_record(as_view(encoded));
-      const bool wanted =
-          record && (record->is_tombstone()
-                         ? request->tombstones_only
-                         : request->expired_only && record->is_expired(c.frame.header.now_ms));
-      if (!wanted) return true;
+      if (!record || !is_wanted(*request, *record, age_s, c.frame.header.now_ms)) return true;
     }
     if (request->without_values && !damaged) {
       strip_value(encoded);
@@ -120,6 +140,9 @@ Answer Engine::Impl::shard_scan(const Context& c) {
   const auto request = decode<ShardScanRequest>(c.frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
   const ScanLimits& limits = options_.scan;
+  if (!names_partitions_of(c.map, request->partitions)) {
+    return refuse(Status::kInvalid, "no such partition");
+  }
   const size_t budget = std::clamp<size_t>(request->max_entries, 1, limits.shards);
   const uint64_t now_ms = clock_.boottime_ms();
   ShardScanReply reply;
@@ -130,6 +153,11 @@ Answer Engine::Impl::shard_scan(const Context& c) {
     if (!shard) return true;
     const uint64_t age_ms = now_ms - std::min(now_ms, shard->written_ms);
     if (age_ms < request->min_age_ms) return true;
+    if (!request->partitions.empty() &&
+        !has_bit(request->partitions, c.map.partition_of(shard->header.key))) {
+      return true;
+    }
+    if (deletions_.has(shard->header.name)) return true;
     reply.shards.push_back({.name = shard->header.name,
                             .key = std::move(shard->header.key),
                             .age_ms = age_ms,
@@ -145,12 +173,22 @@ Answer Engine::Impl::shard_scan(const Context& c) {
 }
 
 void Engine::Impl::tick() {
+  delete_due_shards();
   for (size_t walk = 0; walk < options_.scan.walks_per_tick; ++walk) {
     if (forget_cursor_ == 0) forgets_ = tenures_changed_;
     if (forgets_ == forgotten_) return;
     forget_slice();
     if (forget_cursor_ == 0) forgotten_ = forgets_;
   }
+}
+
+void Engine::Impl::delete_due_shards() {
+  const auto due = deletions_.take_due(clock_.boottime_ms(), kDeletedPerTick);
+  if (due.empty()) return;
+  const Progress::Stay stay(progress_, clock_.boottime_ms());
+  std::shared_lock shared(gate_);
+  fail_point(FailPoint::kGraceOver);
+  for (const ShardName& name : due) delete_shard(name);
 }
 
 // The gate is free between slices: INSTALL_MAP waits for one at most.

@@ -156,17 +156,34 @@ Answer Engine::Impl::shard_delete(const Context& c) {
   const auto request = decode<ShardDeleteRequest>(c.frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
   if (request->names.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many names");
+  if (request->after_ms > kMaxDeletionDelay_ms) return refuse(Status::kInvalid, "too late");
   ShardDeleteReply reply;
-  for (const ShardName& name : request->names) {
-    const std::string item_key = shard_item_key(name);
-    const Latch held = latch(hash_key(item_key));
-    const ItemRef item = store_.find(item_key);
-    if (!item || !store_.remove(item_key)) continue;
-    --counters_.shards;
-    counters_.shard_bytes -= store_.value_bytes(item);
-    ++reply.deleted;
+  if (request->after_ms > 0) {
+    const uint64_t due_ms = clock_.boottime_ms() + request->after_ms;
+    if (!deletions_.add(due_ms, request->names)) {
+      return refuse(Status::kNoSpace, "too many deletions are waiting");
+    }
+    for (const ShardName& name : request->names) reply.deleted += has_shard(name);
+    return answer(Status::kOk, reply);
   }
+  for (const ShardName& name : request->names) reply.deleted += delete_shard(name);
   return answer(Status::kOk, reply);
+}
+
+bool Engine::Impl::has_shard(const ShardName& name) {
+  const std::string item_key = shard_item_key(name);
+  const Latch held = latch(hash_key(item_key));
+  return static_cast<bool>(store_.find(item_key));
+}
+
+bool Engine::Impl::delete_shard(const ShardName& name) {
+  const std::string item_key = shard_item_key(name);
+  const Latch held = latch(hash_key(item_key));
+  const ItemRef item = store_.find(item_key);
+  if (!item || !store_.remove(item_key)) return false;
+  --counters_.shards;
+  counters_.shard_bytes -= store_.value_bytes(item);
+  return true;
 }
 
 }  // namespace elastripe::node

@@ -25,8 +25,8 @@ enum class FailPoint : uint8_t {
   kWindowCommitted,  // the tail has it; windows may follow, old parities are to be deleted
   kHeadCommitted,    // of any record: the head has it, no other home
   kMiddlesStored,    // of any record: all homes have it but the tail
-  kGraceOver,        // superseded shards are about to be deleted
-  kShardsDeleted,    // a node has deleted some; others may have
+  kSuperseded,       // nodes are about to be told of superseded shards
+  kDeletionTold,     // a node has been told; others may have been
   // Node. received: has passed the gate, nothing is changed; done: as it asks, and not answered.
   kShardReadDone,
   kShardConfirmDone,
@@ -40,6 +40,7 @@ enum class FailPoint : uint8_t {
   kRecordStoreDone,
   kShardDeleteReceived,
   kShardDeleteDone,
+  kGraceOver,  // shards are about to be deleted whose time has come
 };
 
 // Of each fail point, in this order: the process that has it, and its name.
@@ -55,8 +56,8 @@ inline constexpr std::array kFailPointNames = {
     FailPointName{"proxy", "transition/window-committed"},
     FailPointName{"proxy", "commit/head-committed"},
     FailPointName{"proxy", "commit/middles-stored"},
-    FailPointName{"proxy", "delete/grace-over"},
-    FailPointName{"proxy", "delete/shards-deleted"},
+    FailPointName{"proxy", "delete/superseded"},
+    FailPointName{"proxy", "delete/told"},
     FailPointName{"node", "shard-read/done"},
     FailPointName{"node", "shard-confirm/done"},
     FailPointName{"node", "shard-build/received"},
@@ -69,8 +70,9 @@ inline constexpr std::array kFailPointNames = {
     FailPointName{"node", "record-store/done"},
     FailPointName{"node", "shard-delete/received"},
     FailPointName{"node", "shard-delete/done"},
+    FailPointName{"node", "shard-delete/grace-over"},
 };
-static_assert(kFailPointNames.size() == static_cast<size_t>(FailPoint::kShardDeleteDone) + 1);
+static_assert(kFailPointNames.size() == static_cast<size_t>(FailPoint::kGraceOver) + 1);
 
 // At the start of a `process` ("proxy" or "node"), before it has threads: arms what the environment
 // names. An error if this build, or this process, has no such fail point: then it lists those that

@@ -243,7 +243,9 @@ void encode(const RecordScanRequest& m, std::string& out) {
   w.u32(m.max_bytes);
   w.u8(m.tombstones_only);
   w.u8(m.expired_only);
+  w.u8(m.striped_only);
   w.u8(m.without_values);
+  w.u32(m.min_age_s);
   w.short_string(m.prefix);
   write_bits(w, m.partitions);
 }
@@ -256,7 +258,9 @@ Decoded<RecordScanRequest> decode<RecordScanRequest>(ByteView bytes) {
   m.max_bytes = in.u32();
   m.tombstones_only = read_flag(in);
   m.expired_only = read_flag(in);
+  m.striped_only = read_flag(in);
   m.without_values = read_flag(in);
+  m.min_age_s = in.u32();
   m.prefix = in.short_string();
   m.partitions = read_bits(in);
   return finish(in, std::move(m), "RECORD_SCAN");
@@ -462,13 +466,16 @@ Decoded<ShardConfirmReply> decode<ShardConfirmReply>(ByteView bytes) {
 
 void encode(const ShardDeleteRequest& m, std::string& out) {
   Writer w(out);
+  w.u32(m.after_ms);
   write_names(w, out, m.names);
 }
 
 template <>
 Decoded<ShardDeleteRequest> decode<ShardDeleteRequest>(ByteView bytes) {
   Reader in(bytes);
-  ShardDeleteRequest m{read_names(in)};
+  ShardDeleteRequest m;
+  m.after_ms = in.u32();
+  m.names = read_names(in);
   return finish(in, std::move(m), "SHARD_DELETE");
 }
 
@@ -486,6 +493,7 @@ void encode(const ShardScanRequest& m, std::string& out) {
   w.u64(m.cursor);
   w.u32(m.max_entries);
   w.u32(m.min_age_ms);
+  write_bits(w, m.partitions);
 }
 
 template <>
@@ -495,7 +503,8 @@ Decoded<ShardScanRequest> decode<ShardScanRequest>(ByteView bytes) {
   m.cursor = in.u64();
   m.max_entries = in.u32();
   m.min_age_ms = in.u32();
-  return finish(in, m, "SHARD_SCAN");
+  m.partitions = read_bits(in);
+  return finish(in, std::move(m), "SHARD_SCAN");
 }
 
 void encode(const ShardScanReply& m, std::string& out) {

@@ -139,13 +139,15 @@ struct RecordStoreReply {
 };
 
 // RECORD_SCAN: all records of the chosen partitions, a slice a frame; answered by sources and
-// homes, synced or not.
+// homes, synced or not. Of several restrictions to a kind any suffices.
 struct RecordScanRequest {
   uint64_t cursor = 0;  // 0 starts; the reply's cursor goes on
   uint32_t max_bytes = 0;
   bool tombstones_only = false;
   bool expired_only = false;
+  bool striped_only = false;
   bool without_values = false;      // inline records come without their bytes (size 0)
+  uint32_t min_age_s = 0;           // of what DROP_TOMBSTONES removes: younger ones are skipped
   std::string prefix = {};          // of keys; empty: all
   std::vector<uint8_t> partitions;  // one bit a partition
 };
@@ -176,7 +178,8 @@ struct RaiseFloorRequest {
   uint64_t floor = 0;
 };
 // DROP_TOMBSTONES: removes the tombstones that still are these versions, none above the floor: a
-// key that was created and deleted again meanwhile keeps its newer one.
+// key that was created and deleted again meanwhile keeps its newer one. An inline record that has
+// expired is as good as a tombstone.
 struct DropTombstonesRequest {
   struct Entry {
     std::string key;
@@ -234,17 +237,22 @@ struct ShardConfirmReply {
   std::vector<Entry> entries;
 };
 
+// SHARD_DELETE: at once, or by the node's own clock. Only names that no record can ever refer to
+// again (rules 7 and 8).
 struct ShardDeleteRequest {
-  std::vector<ShardName> names;
+  std::vector<ShardName> names;  // at most kMaxListEntries
+  uint32_t after_ms = 0;         // at most kMaxDeletionDelay_ms
 };
+inline constexpr uint32_t kMaxDeletionDelay_ms = 24 * 3600 * 1000;
 struct ShardDeleteReply {
-  uint32_t deleted = 0;
+  uint32_t deleted = 0;  // or will be: how many of them are here
 };
 
 struct ShardScanRequest {
   uint64_t cursor = 0;
   uint32_t max_entries = 0;
-  uint32_t min_age_ms = 0;  // skips younger ones
+  uint32_t min_age_ms = 0;               // skips younger ones
+  std::vector<uint8_t> partitions = {};  // one bit a partition, of the objects' keys; empty: all
 };
 struct ScannedShard {
   ShardName name;

@@ -90,6 +90,10 @@ struct Record {
   bool is_expired(uint64_t now_ms) const {
     return content.exptime != 0 && content.exptime <= now_ms / 1000;
   }
+  // An expired object without shards leaves nothing else behind.
+  bool is_as_good_as_tombstone(uint64_t now_ms) const {
+    return is_tombstone() || (content.kind == RecordKind::kInline && is_expired(now_ms));
+  }
   bool is_live(uint64_t now_ms) const { return !is_tombstone() && !is_expired(now_ms); }
   const RecentAttempt* find_attempt(const Id128& attempt_id) const;
 };

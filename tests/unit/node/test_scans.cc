@@ -175,6 +175,40 @@ TEST_CASE("a scan may ask for tombstones and for what has expired") {
   REQUIRE(keys(true, true) == std::set<std::string>{"expired", "tombstone"});
 }
 
+TEST_CASE("a scan may ask for striped records, and for what has been dead for a while") {
+  TestNode node({0, 1, 2});
+  Record expired = make_record(2, "v");
+  expired.content.exptime = kNowMs / 1000;
+  Record striped = make_record(3, "");
+  striped.content = striped_content();
+  Record old_object = striped;
+  old_object.content.exptime = kNowMs / 1000;
+  node.store_record("live", make_record(1, "v"));
+  node.store_record("expired", expired);
+  node.store_record("striped", striped);
+  node.store_record("tombstone", make_tombstone(4));
+  node.clock.now_ms += 1500;
+  node.store_record("old object", old_object);
+  const auto all = all_partitions();
+  const auto keys = [&](RecordScanRequest request) {
+    request.max_bytes = 1000;
+    std::set<std::string> found;
+    for (const auto& [key, record] : scan(node, request).records) found.insert(key);
+    return found;
+  };
+  const auto dead_for = [&](uint32_t age_s) {
+    return RecordScanRequest{
+        .tombstones_only = true, .expired_only = true, .min_age_s = age_s, .partitions = all};
+  };
+  REQUIRE(keys({.striped_only = true, .partitions = all}) ==
+          std::set<std::string>{"old object", "striped"});
+  REQUIRE(keys(dead_for(1)) == std::set<std::string>{"expired", "old object", "tombstone"});
+  REQUIRE(keys(dead_for(2)) == std::set<std::string>{"old object"});
+  node.clock.now_ms += 500;
+  node.store_record("tombstone", make_tombstone(5));  // is another item
+  REQUIRE(keys(dead_for(2)) == std::set<std::string>{"expired", "old object"});
+}
+
 TEST_CASE("what is stored during a whole scan is in it, whatever else changes") {
   TestNode node({0, 1, 2}, {.buckets = 20'000});
   const int count = 2000;
@@ -239,6 +273,31 @@ TEST_CASE("a scan of shards lists names, owners and ages, the old ones if asked"
   REQUIRE(all.at(40).age_ms == 0);
   REQUIRE(all.at(40).payload_bytes == 3);
   REQUIRE(list(500).size() == 25);
+}
+
+TEST_CASE("a scan of shards may ask for those of some partitions") {
+  TestNode node;
+  for (uint8_t i = 0; i < 50; ++i) {
+    const ShardHeader header{
+        .name = {{1, 2}, 0, 0, i}, .key = "owner" + std::to_string(i), .payload_bytes = 3};
+    node.send(Opcode::kShardWrite, encoded(ShardWriteRequest{header}), "abc");
+  }
+  const auto list = [&](std::vector<uint8_t> partitions) {
+    const ShardScanRequest request{.max_entries = 100, .partitions = std::move(partitions)};
+    return node.send(Opcode::kShardScan, encoded(request));
+  };
+  REQUIRE(args_of<ShardScanReply>(list({})).shards.size() == 50);
+  size_t found = 0;
+  for (const std::vector<uint8_t>& half : {std::vector<uint8_t>{0xff}, {0, 0xff}}) {
+    const auto reply = args_of<ShardScanReply>(list(half));
+    for (const ScannedShard& shard : reply.shards) {
+      REQUIRE((node.partition(shard.key) < 8) == (half.size() == 1));
+    }
+    REQUIRE(reply.shards.size() < 50);
+    found += reply.shards.size();
+  }
+  REQUIRE(found == 50);
+  REQUIRE(status(list({0, 0, 1})) == "INVALID");
 }
 
 }  // namespace elastripe::node::test

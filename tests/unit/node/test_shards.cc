@@ -1,5 +1,6 @@
 // Shards: immutable, checked page by page, served whatever partitions do.
 #include "server-patches/node/engine/checksum.h"
+#include "server-patches/node/engine/delayed_deletions.h"
 #include "server-patches/node/engine/item_formats.h"
 #include "tests/unit/node/node_fixture.h"
 
@@ -157,6 +158,58 @@ TEST_CASE("delete removes the shards that are here and counts them") {
   REQUIRE(node.store.memory().used_bytes == used);
   REQUIRE(node.stat("shards") == 0);
   REQUIRE(node.stat("shard_bytes") == 0);
+}
+
+TEST_CASE("shards that shall be deleted later go by the node's clock, whatever comes meanwhile") {
+  TestNode node;
+  write(node, kShard, "bytes");
+  ShardName other = kShard;
+  other.index = 9;
+  const auto listed = [&] {
+    return args_of<ShardScanReply>(
+               node.send(Opcode::kShardScan, encoded(ShardScanRequest{.max_entries = 9})))
+        .shards.size();
+  };
+  REQUIRE(listed() == 1);
+  const auto later = encoded(ShardDeleteRequest{{other, kShard}, 1000});
+  REQUIRE(args_of<ShardDeleteReply>(node.send(Opcode::kShardDelete, later)).deleted == 1);
+  REQUIRE(listed() == 0);
+  node.clock.now_ms += 500;
+  REQUIRE(status(node.send(Opcode::kShardDelete, later)) == "OK");
+  node.clock.now_ms += 499;
+  node.engine.tick();
+  REQUIRE(status(read(node, kShard)) == "OK");
+  node.install(make_map(2, {1, 2, 3}));  // without a lease
+  node.clock.now_ms += 1;
+  node.engine.tick();
+  REQUIRE(node.stat("shards") == 0);
+}
+
+TEST_CASE("a bounded number of shards waits to be deleted, those that are due first go first") {
+  DelayedDeletions deletions(3);
+  const auto named = [](uint8_t index) {
+    ShardName name = kShard;
+    name.index = index;
+    return name;
+  };
+  REQUIRE(deletions.add(200, {named(1), named(2)}));
+  REQUIRE_FALSE(deletions.add(100, {named(3), named(4)}));
+  REQUIRE(deletions.add(100, {named(3)}));
+  REQUIRE(deletions.has(named(3)));
+  REQUIRE_FALSE(deletions.has(named(4)));
+  REQUIRE(deletions.take_due(99, 10).empty());
+  REQUIRE(deletions.take_due(200, 1) == std::vector<ShardName>{named(3)});
+  REQUIRE(deletions.add(300, {named(4)}));
+  REQUIRE(deletions.take_due(200, 10) == std::vector<ShardName>{named(1), named(2)});
+}
+
+TEST_CASE("a deletion is not put off for longer than a day") {
+  TestNode node;
+  REQUIRE(status(node.send(Opcode::kShardDelete,
+                           encoded(ShardDeleteRequest{{kShard}, kMaxDeletionDelay_ms}))) == "OK");
+  REQUIRE(status(node.send(Opcode::kShardDelete,
+                           encoded(ShardDeleteRequest{{kShard}, kMaxDeletionDelay_ms + 1}))) ==
+          "INVALID");
 }
 
 TEST_CASE("requests with too many names are refused") {

@@ -267,6 +267,26 @@ TEST_CASE("tombstones of the versions named are dropped, and nothing else") {
   }
 }
 
+TEST_CASE("inline records that have expired are dropped like tombstones, others are not") {
+  TestNode node({0, 1, 2});
+  const auto [key, sibling] = siblings(node);
+  Record expired = make_record(20, "v");
+  expired.content.exptime = kNowMs / 1000;
+  Record striped = expired;
+  striped.content = striped_content();
+  striped.content.exptime = kNowMs / 1000;
+  node.store_record(key, expired);
+  node.store_record(sibling, striped);
+  node.raise_floor(key, 30);
+  node.now_ms = kNowMs - 1000;  // the sender's clock
+  REQUIRE(drop(node, node.partition(key), {{key, 20}, {sibling, 20}}) == "OK");
+  REQUIRE(record_of(node.read(key)).content.value == "v");
+  node.now_ms = kNowMs;
+  REQUIRE(drop(node, node.partition(key), {{key, 20}, {sibling, 20}}) == "OK");
+  REQUIRE(status(node.read(key)) == "NOT_FOUND");
+  REQUIRE(record_of(node.read(sibling)).is_striped());
+}
+
 TEST_CASE("a key that was created and deleted again keeps its newer tombstone") {
   TestNode node({0, 1, 2});
   const auto [key, sibling] = siblings(node);

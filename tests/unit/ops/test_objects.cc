@@ -109,21 +109,22 @@ TEST_CASE("an overwrite is seen at once, and the shards that it supersedes go af
 TEST_CASE("shards of objects that are overwritten one after the other are deleted together") {
   Objects objects("ers-2:2,1,3");
   const int count = 30;
-  for (const unsigned salt : {1U, 2U}) {
-    for (int i = 0; i < count; ++i) {
-      REQUIRE(objects.put(*objects.proxy, fmt::format("k{}", i), bytes_of(1000, salt)));
-    }
-  }
-  const uint64_t shards = objects.shards();
   std::map<node::NodeId, int> frames;
   objects.network().set_delay_rule(
       [&](int, node::NodeId to, const node::RequestHeader& header) -> std::optional<Duration> {
         frames[to] += header.opcode == node::Opcode::kShardDelete;
         return std::nullopt;
       });
+  for (const unsigned salt : {1U, 2U}) {
+    for (int i = 0; i < count; ++i) {
+      REQUIRE(objects.put(*objects.proxy, fmt::format("k{}", i), bytes_of(1000, salt)));
+    }
+  }
+  const uint64_t shards = objects.shards();
   objects.run_for(objects.settings.read_grace + std::chrono::seconds(1));
   REQUIRE(objects.shards() == shards / 2);
   // They took some milliseconds each.
+  CHECK_FALSE(frames.empty());
   for (const auto& [node, number] : frames) CHECK(number < count / 4);
   for (int i = 0; i < count; ++i) {
     REQUIRE(objects.get(*objects.proxy, fmt::format("k{}", i)) == bytes_of(1000, 2));
