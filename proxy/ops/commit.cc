@@ -327,13 +327,13 @@ Task<Result<CommitResult>> settle(OpsContext& ops, const MapPtr& pinned, const C
 }  // namespace
 
 Result<void> check_homes(const OpsContext& ops, const node::ClusterMap& map, std::string_view key,
-                         bool deletes) {
+                         bool adds_nothing) {
   const Chain chain = chain_of(map, key);
   const Pool& pool = ops.pools.pool_of(key);
   if (chain.nodes.empty()) {
     return fail(ErrorCode::kTooFewNodes, "no home of the key's partition is up");
   }
-  if (!chain.survives(pool.scheme.m) && !pool.degraded_writes && !deletes) {
+  if (!chain.survives(pool.scheme.m) && !pool.degraded_writes && !adds_nothing) {
     return fail(ErrorCode::kTooFewNodes,
                 "{} of {} homes are up and have room, and degraded_writes is off",
                 chain.nodes.size(), pool.scheme.m + 1);
@@ -357,8 +357,9 @@ Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, Record
 
 Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& commit,
                                   TimePoint deadline) {
-  const bool deletes = commit.mutation == Mutation::kDelete;
-  if (auto homes = check_homes(ops, *map, commit.key, deletes); !homes) {
+  const bool adds_nothing =
+      commit.mutation == Mutation::kDelete || commit.mutation == Mutation::kFence;
+  if (auto homes = check_homes(ops, *map, commit.key, adds_nothing); !homes) {
     co_return fail(homes.error());
   }
   // The lock of the key, or what came before, may have taken all the time that there was: what is

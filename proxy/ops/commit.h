@@ -51,11 +51,11 @@ struct CommitResult {
 
 // Whether the key has enough homes for what its pool promises: acknowledged writes survive m
 // crashes only if m+1 homes have the record. kTooFewNodes otherwise, unless the pool takes degraded
-// writes, or `deletes`: one home is enough for a DELETE, which must go through where full nodes are
-// why there are no more. (A delete can not be undone by crashes, whatever has it: with its last
-// home the whole partition is LOST.)
+// writes, or `adds_nothing`: one home is enough for a DELETE, and for the fence of reclaim, which
+// must go through where full nodes are why there are no more. (Neither can be undone by crashes,
+// whatever has it: with its last home the whole partition is LOST.)
 Result<void> check_homes(const OpsContext& ops, const node::ClusterMap& map, std::string_view key,
-                         bool deletes = false);
+                         bool adds_nothing = false);
 
 // The partition's floor has overtaken a record on its way down the chain, so the other homes refuse
 // it (a dropped tombstone might have been newer). A fence gives it a version above the floor; if

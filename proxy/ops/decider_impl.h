@@ -78,6 +78,8 @@ class Decider::Impl {
   bool is_short(uint32_t partition) const;
   bool all_synced() const;
   void start_work();
+  void start_sync();
+  void start_reclaim();
   Task<void> run_sync(MapPtr map);
   void start_survey();
   Task<void> run_survey(MapPtr map, bool forgets);

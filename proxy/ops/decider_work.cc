@@ -39,20 +39,30 @@ bool Decider::Impl::all_synced() const {
 
 void Decider::Impl::start_work() {
   if (!serving_) return;
-  if (!all_synced()) {
-    if (sync_running_ || now() < sync_after_) return;
-    const MapRequest known = request();
-    if (needs_map(*map_, membership_, known) || wants_homes(known)) return;
-    sync_running_ = true;
-    sync_stop_ = false;
-    scope_.spawn(run_sync(map_));
-    return;
+  if (all_synced()) {
+    for (Peer& peer : peers_) peer.room.succeeded();
+    start_survey();
+  } else {
+    start_sync();
   }
-  for (Peer& peer : peers_) peer.room.succeeded();
-  start_survey();
+  start_reclaim();
+}
+
+void Decider::Impl::start_sync() {
+  if (sync_running_ || now() < sync_after_) return;
+  const MapRequest known = request();
+  if (needs_map(*map_, membership_, known) || wants_homes(known)) return;
+  sync_running_ = true;
+  sync_stop_ = false;
+  scope_.spawn(run_sync(map_));
+}
+
+// In what is synced, whatever the others are.
+void Decider::Impl::start_reclaim() {
   if (reclaim_running_ || now() < reclaim_after_) return;
   std::vector<bool> synced(map_->partitions.size());
   for (uint32_t p = 0; p < synced.size(); ++p) synced[p] = is_synced(p);
+  if (std::ranges::find(synced, true) == synced.end()) return;
   reclaim_running_ = true;
   scope_.spawn(run_reclaim(map_, std::move(synced)));
 }
@@ -101,9 +111,9 @@ Task<void> Decider::Impl::run_reclaim(MapPtr map, std::vector<bool> synced) {
   const TimePoint started = now();
   const auto report = co_await reclaimer_.round(map, std::move(synced));
   reclaim_running_ = false;
-  // A round reads the record of every old shard: with many of them it takes long, and is rarer.
+  // A round walks over all that is stored: at most half of the time.
   const Duration took = now() - started;
-  reclaim_after_ = now() + std::max<Duration>(ops_.settings.upload_idle / 2, 3 * took);
+  reclaim_after_ = now() + std::max<Duration>(ops_.settings.upload_idle / 2, took);
   if (!report && !over_) log_info("reclaim: {}", to_string(report.error()));
 }
 

@@ -1,65 +1,63 @@
-// Reclaim: collects what nothing refers to any more: shards of abandoned and superseded writes,
-// expired records, tombstones (rules 7-9). A round only ever starts a resolution; what it removes
-// was fenced, or is covered by the partition's floor, first.
+// Reclaim: collects what nothing refers to any more: expired objects, tombstones, and the shards of
+// abandoned and superseded writes (rules 7-9). A round only ever starts a resolution; what it
+// removes was fenced, or is covered by the partition's floor, first.
 #pragma once
 
-#include <string>
-#include <unordered_map>
+#include <map>
+#include <optional>
 #include <vector>
 
-#include "proxy/ops/context.h"
+#include "proxy/ops/expiry_clock.h"
+#include "proxy/ops/orphans.h"
 
 namespace elastripe {
 
-// An upload counts as abandoned when none of its shards is younger than so many of its idle limits.
-// A session closes a client only when one segment takes it the whole limit; beside that an upload
-// may wait as long for memory that other clients hold until they are closed, and write a segment
-// again when the map changes. None of that is its client's fault.
-inline constexpr int kAbandonedAfter = 3;
-
-// What one round did.
-struct ReclaimReport {
-  uint64_t shards_deleted = 0;
-  uint64_t keys_fenced = 0;
-  uint64_t chains_completed = 0;  // commits that a proxy left half-way, pushed to the tail
-  uint64_t records_expired = 0;
-  uint64_t tombstones_dropped = 0;
-  friend bool operator==(const ReclaimReport&, const ReclaimReport&) = default;
-};
-
-// One for each decider, on its thread. Remembers which tombstones it has seen, so that their age
-// needs no place on the nodes.
+// One for each decider, on its thread. It remembers how far it is, nothing else: the nodes keep the
+// age of tombstones and of shards.
 class Reclaimer {
  public:
-  explicit Reclaimer(OpsContext& ops) : ops_(ops) {}
+  explicit Reclaimer(OpsContext& ops) : ops_(ops), expiry_clock_(ops.clock), orphans_(ops) {}
 
-  // One round under `map`; takes read_grace if it finds shards. `synced`, one entry a partition:
-  // all its homes have it as synced in this epoch; others are left alone. What a node does not
-  // answer for is left to the next round. Errors: kStaleEpoch: the map is over; kCancelled:
-  // shutdown.
+  // One round under `map`: all records, and of the shards as much as time allows; the next goes on
+  // there. `synced`, one entry a partition: all its homes have it as synced in this epoch; others
+  // are left alone. What a node does not answer for is left to the next round. Errors: kStaleEpoch:
+  // the map is over; kCancelled: shutdown.
   Task<Result<ReclaimReport>> round(MapPtr map, std::vector<bool> synced);
 
  private:
-  struct Seen {
-    uint64_t version = 0;
-    TimePoint first_seen;
-    bool seen_in_round = false;
+  // Walks that a round could not finish go on where they were, as long as the node lives.
+  struct Walk {
+    uint64_t incarnation = 0;
+    uint64_t cursor = 0;
   };
-  using Tombstones = std::vector<node::DropTombstonesRequest::Entry>;
-  using TombstonesByPartition = std::unordered_map<uint32_t, Tombstones>;
+  // What DROP_TOMBSTONES shall remove of one partition.
+  struct Dead {
+    std::vector<node::DropTombstonesRequest::Entry> records;
+    uint64_t expired = 0;  // so many of them are no tombstones
+  };
+  // The work at one tail.
+  struct TailWork {
+    MapPtr map;
+    std::optional<uint32_t> expired_until_s;
+    std::map<uint32_t, Dead> dead = {};  // by partition
+    size_t dead_records = 0;
+    std::vector<std::pair<std::string, uint64_t>> expired = {};  // striped, with their versions
+    ReclaimReport report = {};
+  };
 
-  Task<Result<void>> reclaim_shards(MapPtr map, const std::vector<bool>& synced,
-                                    ReclaimReport& report);
-  Task<Result<void>> expire_records(MapPtr map, const std::vector<bool>& synced,
-                                    ReclaimReport& report);
-  Task<Result<void>> collect_tombstones(MapPtr map, const std::vector<bool>& synced,
-                                        ReclaimReport& report);
-  void remember_tombstone(const std::string& key, uint64_t version);
-  Task<Result<void>> drop_tombstones(MapPtr map, uint32_t partition, Tombstones tombstones,
+  Task<Result<void>> collect_records(MapPtr map, const std::vector<bool>& synced,
                                      ReclaimReport& report);
+  Task<Result<void>> collect_at(NodeId tail, std::vector<uint8_t> partitions, TailWork& work);
+  Task<Result<void>> sort_out(node::ScannedRecord scanned, TailWork& work);
+  Task<Result<void>> expire_striped(TailWork& work);
+  Task<Result<void>> drop_dead(TailWork& work);
+  Task<Result<void>> drop_of_partition(MapPtr map, uint32_t partition,
+                                       std::vector<node::DropTombstonesRequest::Entry> records);
 
   OpsContext& ops_;
-  std::unordered_map<std::string, Seen> tombstones_;
+  ExpiryClock expiry_clock_;
+  OrphanSweep orphans_;
+  std::map<NodeId, Walk> walks_;  // of tails
 };
 
 }  // namespace elastripe

@@ -97,10 +97,12 @@ class VirtualClock final : public Clock {
   TimePoint now() const override { return events_.now(); }
   uint64_t unix_ms() const override {
     using std::chrono::milliseconds;
-    return kUnixStartMs +
-           static_cast<uint64_t>(
-               std::chrono::duration_cast<milliseconds>(now().time_since_epoch()).count());
+    return kUnixStartMs + static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(
+                                                    now().time_since_epoch() + set_by_)
+                                                    .count());
   }
+  // Somebody sets the wall clock, forward or back.
+  void set_wall_clock_by(Duration step) { set_by_ += step; }
   Task<bool> sleep_until(TimePoint when) override {
     if (cancelled_) co_return false;
     OneShot<bool> woken;
@@ -148,6 +150,7 @@ class VirtualClock final : public Clock {
   }
 
   EventQueue& events_;
+  Duration set_by_{0};
   uint64_t next_sleep_ = 0;
   std::map<uint64_t, OneShot<bool>*> sleeps_;
   std::vector<std::function<void()>> waiting_;

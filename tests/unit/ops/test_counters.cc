@@ -155,7 +155,7 @@ TEST_CASE("what reclaim fences and collects is counted") {
   other.kill();
   REQUIRE(s.run_until([&] { return s.counters().reclaimed_shards == 3; }, 5min));
   REQUIRE(s.counters().fences == 1);
-  REQUIRE(s.shards() == 0);
+  REQUIRE(s.run_until([&] { return s.shards() == 0; }));
 
   REQUIRE(s.put(s.proxy, "deleted", "value"));
   REQUIRE(s.run(remove_object(s.proxy.ops(), "deleted", s.deadline())) == true);

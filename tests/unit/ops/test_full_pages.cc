@@ -66,7 +66,7 @@ TEST_CASE("tombstones that do not fit in a page are as old as the others") {
   sim::SimProxy& decider = cluster.add_decider();
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(decider); }));
   proxy.map().serve(decider.map().current());
-  proxy.ops().settings.tombstone_keep = 10s;  // of this test's rounds, not the decider's
+  proxy.ops().settings.tombstone_keep = 40s;  // of this test's rounds, not the decider's
   const auto keys = keys_of_one_partition(*proxy.map().current(), 4000);
   for (const std::string& key : keys) {
     Commit fence;  // of a missing record: leaves a tombstone
@@ -80,7 +80,7 @@ TEST_CASE("tombstones that do not fit in a page are as old as the others") {
     return cluster.run(reclaimer.round(proxy.map().current(), synced)).value().tombstones_dropped;
   };
   REQUIRE(round() == 0);
-  cluster.run_for(11s);
+  cluster.run_for(41s);
   uint64_t dropped = 0;
   for (int i = 0; i < 4; ++i) dropped += round();
   CHECK(dropped == keys.size());

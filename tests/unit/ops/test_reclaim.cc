@@ -2,6 +2,7 @@
 
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/reclaim.h"
+#include "proxy/ops/shards.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 using namespace elastripe;
@@ -13,10 +14,11 @@ const std::string kBig(300, 'x');  // striped: above inline_max_bytes
 
 // A shard of a write that never committed, on some node.
 bool write_orphan(ClusterFixture& cluster, sim::SimProxy& proxy, const std::string& key,
-                  uint64_t txid) {
+                  uint64_t txid, uint32_t segment = 0) {
   const auto map = proxy.map().current();
   node::ShardWriteRequest message;
   message.header.name.txid = {7, txid};
+  message.header.name.segment = segment;
   message.header.key = key;
   message.header.payload_bytes = 3;
   NodeRequest request = make_request(node::Opcode::kShardWrite, message);
@@ -62,14 +64,87 @@ TEST_CASE("shards of an abandoned write are deleted once they are old, others st
   CHECK(s.cluster.shards() == kept);
 }
 
-TEST_CASE("a young shard of the key keeps all its shards: the upload may be going on") {
+TEST_CASE("a young shard of an upload keeps its other ones: it may be going on") {
   Serving s;
   REQUIRE(write_orphan(s.cluster, *s.proxy, "upload", 1));
-  for (uint64_t i = 2; i < 25; ++i) {
+  for (uint32_t i = 1; i < 25; ++i) {
     s.cluster.run_for(10s);
-    REQUIRE(write_orphan(s.cluster, *s.proxy, "upload", i));
-    CHECK(s.cluster.shards() == i);
+    REQUIRE(write_orphan(s.cluster, *s.proxy, "upload", 1, i));
+    CHECK(s.cluster.shards() == i + 1);
   }
+}
+
+TEST_CASE("a key that is written again and again does not keep what was abandoned") {
+  Serving s;
+  REQUIRE(write_orphan(s.cluster, *s.proxy, "key", 1));
+  const auto orphan_is_here = [&] {
+    const auto map = s.proxy->map().current();
+    node::ShardConfirmRequest message{{node::ShardName{.txid = {7, 1}}}, false};
+    const auto reply = s.cluster.run(s.proxy->ops().nodes.call(
+        0, stamp_for(*map, 0), make_request(node::Opcode::kShardConfirm, message),
+        s.cluster.deadline()));
+    return node::decode<node::ShardConfirmReply>(reply.value().args()).value().entries[0].present;
+  };
+  for (int i = 0; i < 13; ++i) {
+    if (i < 9) REQUIRE(orphan_is_here());
+    REQUIRE(s.cluster.put(*s.proxy, "key", kBig));
+    s.cluster.run_for(10s);
+  }
+  CHECK_FALSE(orphan_is_here());
+  CHECK(s.cluster.get(*s.proxy, "key") == kBig);
+}
+
+TEST_CASE("a node that does not list its shards keeps only its own") {
+  Serving s;
+  REQUIRE(s.cluster.put(*s.proxy, "kept", kBig));
+  REQUIRE(write_orphan(s.cluster, *s.proxy, "never", 1));
+  s.cluster.run_for(89s);
+  Reclaimer reclaimer(s.proxy->ops());
+  s.cluster.network().set_delay_rule([&](int, NodeId to, const node::RequestHeader& header) {
+    const bool is_silent = to == 4 && header.opcode == node::Opcode::kShardScan;
+    return is_silent ? std::optional<Duration>(10s) : std::nullopt;
+  });
+  s.cluster.run_for(2s);
+  CHECK(s.round(reclaimer).value().shards_deleted == 1);
+  s.cluster.run_for(11s);
+  CHECK(s.cluster.shards() == 3);
+}
+
+TEST_CASE("while more nodes are silent than the scheme survives, nothing is taken for abandoned") {
+  Serving s;
+  REQUIRE(write_orphan(s.cluster, *s.proxy, "never", 1));
+  s.cluster.network().set_delay_rule([&](int, NodeId to, const node::RequestHeader& header) {
+    const bool is_silent = to >= 3 && header.opcode == node::Opcode::kShardScan;
+    return is_silent ? std::optional<Duration>(10s) : std::nullopt;
+  });
+  s.cluster.run_for(200s);
+  CHECK(s.cluster.shards() == 1);
+}
+
+TEST_CASE("what was superseded goes after its grace though its proxy has died") {
+  Serving s;
+  REQUIRE(s.cluster.put(*s.proxy, "key", kBig));
+  REQUIRE(s.cluster.put(*s.proxy, "key", kBig));
+  s.cluster.run_for(2 * kDeletionBatch);
+  s.proxy->kill();
+  CHECK(s.cluster.shards() == 6);
+  s.cluster.run_for(s.cluster.settings.read_grace + 1s);
+  CHECK(s.cluster.shards() == 3);
+}
+
+TEST_CASE("partitions that are synced are reclaimed while others are not") {
+  Serving s;
+  const auto homes = s.cluster.homes_of(*s.proxy, "never");
+  NodeId dead = 1;  // no home of it, and not the one that the orphan is on
+  while (std::ranges::find(homes, dead) != homes.end()) ++dead;
+  REQUIRE(write_orphan(s.cluster, *s.proxy, "never", 1));
+  s.cluster.network().set_delay_rule([&](int, NodeId, const node::RequestHeader& header) {
+    const bool ends_sync = header.opcode == node::Opcode::kMarkSynced;
+    return ends_sync ? std::optional<Duration>(10s) : std::nullopt;
+  });
+  s.cluster.node(dead).kill(/*silent=*/false);
+  s.cluster.run_for(130s);
+  CHECK(s.cluster.shards() == 0);
 }
 
 TEST_CASE("an expired object loses its record and its shards") {
@@ -82,6 +157,102 @@ TEST_CASE("an expired object loses its record and its shards") {
   CHECK(s.cluster.get(*s.proxy, "brief") == "<miss>");
 }
 
+namespace {
+
+struct Rates {
+  int failed = 0;
+  int left = 0;
+};
+
+Task<void> store(sim::SimProxy& proxy, std::string key, std::string value, uint32_t exptime,
+                 TimePoint deadline, Rates* rates) {
+  StoreRequest request;
+  request.key = key;
+  request.exptime = exptime;
+  request.value = Buffer::copy_of(value);
+  const auto stored = co_await store_object(proxy.ops(), std::move(request), deadline);
+  if (!stored || *stored != StoreOutcome::kStored) ++rates->failed;
+  --rates->left;
+}
+
+// Many at a time.
+void store_many(Serving& s, int count, const std::string& value, uint32_t exptime) {
+  Rates rates;
+  Scope scope;
+  for (int i = 0; i < count; ++i) {
+    ++rates.left;
+    scope.spawn(
+        store(*s.proxy, fmt::format("key{}", i), value, exptime, s.cluster.deadline(), &rates));
+    if (rates.left == 50) s.cluster.run_until([&] { return rates.left < 25; });
+  }
+  REQUIRE(s.cluster.run_until([&] { return rates.left == 0; }));
+  REQUIRE(rates.failed == 0);
+}
+
+// Looks once a second: to count all items takes its time.
+template <class Condition>
+bool comes_true(Serving& s, Duration limit, Condition condition) {
+  for (Duration waited{0}; waited < limit && !condition(); waited += 1s) s.cluster.run_for(1s);
+  return condition();
+}
+
+}  // namespace
+
+TEST_CASE("thousands of objects that expire together are gone within half a minute of the grace") {
+  Serving s;
+  const auto soon = static_cast<uint32_t>(s.proxy->clock().unix_ms() / 1000 + 20);
+  store_many(s, 2000, kBig, soon);
+  REQUIRE(s.cluster.shards() == 6000);
+  s.cluster.run_for(20s);
+  const OpsSettings& settings = s.cluster.settings;
+  CHECK(comes_true(s, settings.read_grace + 30s, [&] { return s.cluster.shards() == 0; }));
+  CHECK(comes_true(s, settings.tombstone_keep + 30s, [&] { return s.cluster.records() == 0; }));
+}
+
+TEST_CASE("inline objects that expire are dropped without a commit each") {
+  Serving s;
+  const auto soon = static_cast<uint32_t>(s.proxy->clock().unix_ms() / 1000 + 20);
+  store_many(s, 2000, "small", soon);
+  int commits = 0;
+  s.cluster.network().set_delay_rule([&](int, NodeId, const node::RequestHeader& header) {
+    commits += header.opcode == node::Opcode::kRecordApply;
+    return std::optional<Duration>();
+  });
+  s.cluster.run_for(50s);
+  CHECK(s.cluster.records() == 4000);
+  CHECK(comes_true(s, 40s, [&] { return s.cluster.records() == 0; }));
+  CHECK(commits == 0);
+  REQUIRE(s.cluster.put(*s.proxy, "key1", "again"));
+  CHECK(s.cluster.get(*s.proxy, "key1") == "again");
+}
+
+TEST_CASE("nothing is destroyed while the wall clock has been set forward for a while") {
+  Serving s;
+  auto& clock = s.proxy->clock();
+  const auto later = static_cast<uint32_t>(clock.unix_ms() / 1000 + 1800);
+  REQUIRE(s.cluster.put(*s.proxy, "key", kBig, later));
+  REQUIRE(s.cluster.put(*s.proxy, "small", "inline", later));
+  Reclaimer reclaimer(s.proxy->ops());
+  REQUIRE(s.round(reclaimer).has_value());
+  s.cluster.run_for(61s);
+  clock.set_wall_clock_by(1h);
+  CHECK(s.cluster.get(*s.proxy, "key") == "<miss>");
+  for (int i = 0; i < 3; ++i) {
+    CHECK(s.round(reclaimer).value().records_expired == 0);
+    s.cluster.run_for(60s);
+  }
+  clock.set_wall_clock_by(-1h);
+  CHECK(s.round(reclaimer).value().records_expired == 0);
+  CHECK(s.cluster.get(*s.proxy, "key") == kBig);
+  CHECK(s.cluster.get(*s.proxy, "small") == "inline");
+
+  // Nobody sets it back: it must be right.
+  clock.set_wall_clock_by(1h);
+  CHECK(s.round(reclaimer).value().records_expired == 0);
+  s.cluster.run_for(ExpiryClock::kDistrust);
+  CHECK(s.round(reclaimer).value().records_expired == 2);
+}
+
 TEST_CASE("tombstones are kept for a while, then dropped, and what follows is above them") {
   Serving s("rs:2,2");
   REQUIRE(s.cluster.put(*s.proxy, "key", "one"));
@@ -92,6 +263,19 @@ TEST_CASE("tombstones are kept for a while, then dropped, and what follows is ab
   CHECK(s.cluster.get(*s.proxy, "key") == "<miss>");
   REQUIRE(s.cluster.put(*s.proxy, "key", "two"));
   CHECK(s.cluster.get(*s.proxy, "key") == "two");
+}
+
+TEST_CASE("tombstones are as old as they are, whoever collects them") {
+  Serving s("rs:2,2");
+  s.proxy->ops().settings.tombstone_keep = 10s;
+  REQUIRE(s.cluster.put(*s.proxy, "key", "one"));
+  REQUIRE(s.cluster.run(remove_object(s.proxy->ops(), "key", s.cluster.deadline())).value());
+  Reclaimer early(s.proxy->ops());
+  CHECK(s.round(early).value().tombstones_dropped == 0);
+  s.cluster.run_for(12s);
+  Reclaimer successor(s.proxy->ops());
+  CHECK(s.round(successor).value().tombstones_dropped == 1);
+  CHECK(s.cluster.records() == 0);
 }
 
 TEST_CASE("orphans of a key without a record go although a RAISE_FLOOR was cut short") {
