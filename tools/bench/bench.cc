@@ -8,6 +8,7 @@
 #include "tools/bench/interrupt.h"
 #include "tools/bench/large_bench.h"
 #include "tools/bench/overview.h"
+#include "tools/bench/reclaim_bench.h"
 #include "tools/bench/scaling_bench.h"
 #include "tools/bench/small_bench.h"
 #include "tools/bench/transition_bench.h"
@@ -50,6 +51,7 @@ void add_bench_command(CLI::App& app, cli::Globals& globals) {
   add_crossover_bench_command(*command, globals);
   add_scaling_bench_command(*command, globals);
   add_ycsb_bench_command(*command, globals);
+  add_reclaim_bench_command(*command, globals);
   add_transition_bench_command(*command, globals);
   command->callback([settings, output, command, &globals] {
     if (!command->get_subcommands().empty()) return;

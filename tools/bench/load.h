@@ -46,8 +46,9 @@ struct LoadSettings {
   uint16_t port = 0;
   std::string key_prefix;
   int connections = 32;
-  int depth = 1;    // requests in flight on each connection
-  int threads = 1;  // that drive the connections
+  int depth = 1;      // requests in flight on each connection
+  int threads = 1;    // that drive the connections
+  int exptime_s = 0;  // of what is stored, from then on; 0: for ever
   // No request is sent after it; what is in flight is still answered, and counted.
   std::optional<std::chrono::milliseconds> duration;
 };

@@ -64,7 +64,7 @@ void LoadConnection::compose(const InFlight& asked) {
     out_ += "\r\n";
     return;
   }
-  out_ += fmt::format("set {} 0 0 {}\r\n", key, objects_.object_bytes());
+  out_ += fmt::format("set {} 0 {} {}\r\n", key, settings_.exptime_s, objects_.object_bytes());
   objects_.append(out_, asked.request.record, ++revision_);
   out_ += "\r\n";
 }
