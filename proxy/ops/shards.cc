@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proxy/async/when_all.h"
+#include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
 #include "server-patches/node/format/fail_point.h"
 #include "server-patches/node/format/mutant.h"

@@ -58,6 +58,9 @@ std::vector<NodeId> decode_ids(Reader& in, size_t nodes) {
   return ids;
 }
 
+// Of sources in all partitions together: on the wire one takes a few bytes, in memory many.
+constexpr size_t kMaxGroups = size_t{1} << 20;
+
 NodeInfo decode_node(Reader& in) {
   NodeInfo node;
   node.id = in.u16();
@@ -157,8 +160,11 @@ Decoded<ClusterMap> decode_map(ByteView bytes) {
     return std::unexpected("map has a bad number of partitions");
   }
   map.partitions.reserve(partitions);
+  size_t groups = 0;
   for (size_t i = 0; i < partitions && in.ok(); ++i) {
     map.partitions.push_back(decode_partition(in, map));
+    groups += map.partitions.back().sources.size();
+    if (groups > kMaxGroups) in.fail();
   }
   if (!in.complete()) return std::unexpected("map has a malformed partition");
   return map;

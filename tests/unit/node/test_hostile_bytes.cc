@@ -218,6 +218,17 @@ TEST_CASE("versions that no epoch can have assigned are refused, and poison noth
   }
 }
 
+TEST_CASE("a map of too many groups of sources is refused before they fill the memory") {
+  ClusterMap map = make_map(2, {1, 2, 0});
+  for (Partition& partition : map.partitions) partition.sources.assign(60'000, {});
+  seal(map);
+  REQUIRE(decode_map(as_view(encoded(map))).has_value());
+  map.partitions.push_back(map.partitions.front());
+  map.partitions.push_back(map.partitions.front());
+  seal(map);
+  REQUIRE_FALSE(decode_map(as_view(encoded(map))).has_value());
+}
+
 TEST_CASE("maps whose numbers would leave none for others are refused") {
   TestNode node;
   const auto tried = [&](uint32_t number, uint64_t version_floor) {

@@ -1,5 +1,5 @@
-// Scans whose pages end in a bucket that does not fit: what is named only is dealt with all the
-// same.
+// Scans with more than a page holds: what is too large for one and named only, and pages that end
+// inside a bucket.
 #include <catch2/catch.hpp>
 
 #include "proxy/cluster/record_chain.h"
@@ -30,16 +30,17 @@ bool commits(ClusterFixture& cluster, sim::SimProxy& proxy, Commit commit) {
 }  // namespace
 
 TEST_CASE("records that do not fit in a page are synced") {
-  ClusterFixture cluster;
+  constexpr size_t kBytes = 7'000'000;
+  ClusterFixture cluster(5, "rs:2,1", 1, {.limit_bytes = 64 << 20});
   sim::SimProxy& proxy = cluster.add_decider();
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
   const auto before = proxy.map().current();
-  const auto keys = keys_of_one_partition(*before, 40);
+  const auto keys = keys_of_one_partition(*before, 3);
   for (const std::string& key : keys) {
     Commit set;
     set.key = key;
     set.content.kind = node::RecordKind::kInline;
-    set.content.value = std::string(100'000, 'v');
+    set.content.value = std::string(kBytes, 'v');
     set.content.size = set.content.value.size();
     REQUIRE(commits(cluster, proxy, std::move(set)));
   }
@@ -55,12 +56,12 @@ TEST_CASE("records that do not fit in a page are synced") {
           read_record(proxy.ops().nodes, map, home, node::Role::kAny, key, 0, cluster.deadline()));
       REQUIRE(read.has_value());
       REQUIRE(read->record != nullptr);
-      CHECK(read->record->content.size == 100'000);
+      CHECK(read->record->content.size == kBytes);
     }
   }
 }
 
-TEST_CASE("tombstones that do not fit in a page are as old as the others") {
+TEST_CASE("tombstones of buckets that do not fit in a page are as old as the others") {
   ClusterFixture cluster;
   sim::SimProxy& proxy = cluster.add_proxy();
   sim::SimProxy& decider = cluster.add_decider();
