@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "server-patches/node/engine/impl.h"
-#include "server-patches/node/format/fail_point.h"
 
 namespace elastripe::node {
 namespace {
@@ -187,7 +186,6 @@ void Engine::Impl::delete_due_shards() {
   if (due.empty()) return;
   const Progress::Stay stay(progress_, clock_.boottime_ms());
   std::shared_lock shared(gate_);
-  fail_point(FailPoint::kGraceOver);
   for (const ShardName& name : due) delete_shard(name);
 }
 

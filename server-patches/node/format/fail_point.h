@@ -40,7 +40,6 @@ enum class FailPoint : uint8_t {
   kRecordStoreDone,
   kShardDeleteReceived,
   kShardDeleteDone,
-  kGraceOver,  // shards are about to be deleted whose time has come
 };
 
 // Of each fail point, in this order: the process that has it, and its name.
@@ -70,9 +69,8 @@ inline constexpr std::array kFailPointNames = {
     FailPointName{"node", "record-store/done"},
     FailPointName{"node", "shard-delete/received"},
     FailPointName{"node", "shard-delete/done"},
-    FailPointName{"node", "shard-delete/grace-over"},
 };
-static_assert(kFailPointNames.size() == static_cast<size_t>(FailPoint::kGraceOver) + 1);
+static_assert(kFailPointNames.size() == static_cast<size_t>(FailPoint::kShardDeleteDone) + 1);
 
 // At the start of a `process` ("proxy" or "node"), before it has threads: arms what the environment
 // names. An error if this build, or this process, has no such fail point: then it lists those that
