@@ -1,4 +1,4 @@
-"""elastripe bench, alone and large, degraded, crossover and scaling, measures all cases there are."""
+"""elastripe bench, alone and large, degraded, crossover, scaling and reclaim, measures all cases there are."""
 
 import json
 import shutil
@@ -116,6 +116,17 @@ def test_scaling_with_connections_and_nodes(tmp_path):
         assert case["per_second"]["median"] > 0
     assert charts == ["scaling-connections-1kib", "scaling-connections-64kib",
                       "scaling-nodes-1kib", "scaling-nodes-64kib"]
+
+
+def test_reclaim_beside_writes(tmp_path):
+    done = run("elastripe", "bench", "reclaim", "--quick", "--port", free_ports(60),
+               "--output", tmp_path / "out.json", timeout=120)
+    results = json.loads((tmp_path / "out.json").read_text())
+    assert [case["object_bytes"] for case in results["cases"]] == [1 << 10, 64 << 10]
+    for case in results["cases"]:
+        assert case["written"] > 0 and len(case["slices"]) >= 2
+        assert all(row["items"] > 0 and row["used_bytes"] > 0 for row in case["slices"])
+    assert "collected a second" in done.stdout
 
 
 @pytest.mark.parametrize("words", [
