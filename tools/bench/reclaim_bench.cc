@@ -21,6 +21,7 @@ namespace {
 using cli::Result;
 
 constexpr int kInlineMaxBytes = 4096;
+constexpr const char* kPrefix = "o/";
 
 struct Arguments {
   OutputOptions output;
@@ -104,12 +105,12 @@ class ReclaimBench {
     settings.nodes = arguments_.nodes;
     settings.memory_mb = arguments_.memory_mb;
     settings.scheme = arguments_.scheme;
-    settings.set = {fmt::format("inline_max_bytes={}", kInlineMaxBytes)};
+    settings.pools = {{kPrefix, arguments_.scheme, kInlineMaxBytes}};
     const auto cluster = testbed_->start_cluster(size_text(object_bytes), settings);
     if (!cluster) return std::unexpected(cluster.error());
     const ObjectBytes objects(object_bytes);
     const auto next = std::make_shared<std::atomic<uint64_t>>(0);
-    LoadSettings load{.port = cluster->target.port, .key_prefix = {}, .duration = {}};
+    LoadSettings load{.port = cluster->target.port, .key_prefix = kPrefix, .duration = {}};
     load.connections = arguments_.connections;
     load.exptime_s = arguments_.ttl_s;
     load.duration = std::chrono::seconds(arguments_.slice_s);

