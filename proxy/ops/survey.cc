@@ -13,14 +13,15 @@
 
 namespace elastripe {
 
-using node::Opcode;
-using node::Status;
-
 namespace {
 
 constexpr uint32_t kScanBytes = 256 << 10;
 constexpr size_t kNodesAtOnce = 8;
 constexpr size_t kDeletesAtOnce = 16;
+
+bool ends_survey(const Error& error) {
+  return error.code == ErrorCode::kStaleEpoch || error.code == ErrorCode::kCancelled;
+}
 
 // A striped object of one page, and which of its shards are gone or do not tell.
 struct Surveyed {
@@ -45,29 +46,16 @@ Task<Result<void>> ask_node(OpsContext& ops, MapPtr map, NodeId id, Places place
                             std::vector<Surveyed>& page) {
   for (size_t first = 0; first < places.size(); first += kShardsPerFrame) {
     const size_t end = std::min(places.size(), first + kShardsPerFrame);
-    node::ShardConfirmRequest message;
-    message.check_pages = false;
-    for (size_t i = first; i < end; ++i) message.names.push_back(name_of(page, places[i]));
-    auto reply =
-        co_await ops.nodes.call(id, stamp_for(*map, id), make_request(Opcode::kShardConfirm, message),
-                                ops.clock.now() + ops.settings.node_timeout);
-    Result<node::ShardConfirmReply> answer = fail(ErrorCode::kUnavailable, "no answer");
-    if (reply && reply->status() == Status::kOk) {
-      if (auto decoded = node::decode<node::ShardConfirmReply>(reply->args())) {
-        answer = std::move(*decoded);
-      }
-    } else if (reply) {
-      const Error error = refusal(id, *reply);
-      if (error.code == ErrorCode::kStaleEpoch) co_return fail(error);
-    } else if (reply.error().code == ErrorCode::kCancelled) {
-      co_return fail(reply.error());
-    }
-    const bool tells = answer && answer->entries.size() == end - first;
+    std::vector<node::ShardName> names;
+    for (size_t i = first; i < end; ++i) names.push_back(name_of(page, places[i]));
+    const auto answer = co_await confirm_shards(ops, map, id, std::move(names),
+                                                /*check_pages=*/false, fresh_deadline(ops));
+    if (!answer && ends_survey(answer.error())) co_return fail(answer.error());
     for (size_t i = first; i < end; ++i) {
       const Place& place = places[i];
-      if (tells && answer->entries[i - first].present) continue;
+      if (answer && (*answer)[i - first].present) continue;
       Surveyed& object = page[place.object];
-      (tells ? object.gone : object.silent)[place.segment].set(place.index);
+      (answer ? object.gone : object.silent)[place.segment].set(place.index);
     }
   }
   co_return Result<void>{};
@@ -157,13 +145,9 @@ Task<Result<void>> survey_page(OpsContext& ops, MapPtr map, bool forgets,
   }
   co_return co_await in_batches(
       lost.size(), kDeletesAtOnce,
-      [&](size_t i) {
-        return forgets ? forget(ops, *lost[i]) : is_still(ops, map, *lost[i]);
-      },
+      [&](size_t i) { return forgets ? forget(ops, *lost[i]) : is_still(ops, map, *lost[i]); },
       [&](size_t, const Result<bool>& done) -> Result<void> {
-        const bool is_over = !done && (done.error().code == ErrorCode::kStaleEpoch ||
-                                       done.error().code == ErrorCode::kCancelled);
-        if (is_over) return fail(done.error());
+        if (!done && ends_survey(done.error())) return fail(done.error());
         if (!done || !*done) return {};
         ++report.lost;
         report.forgotten += forgets;
@@ -177,8 +161,7 @@ Task<Result<RecordPtr>> record_of(OpsContext& ops, MapPtr map, const node::Scann
     auto record = node::decode_record(as_bytes(scanned.record));
     if (record) co_return std::make_shared<const node::Record>(std::move(*record));
   }
-  auto tail =
-      co_await try_read_tail(ops, map, scanned.key, /*if_version=*/0, fresh_deadline(ops));
+  auto tail = co_await try_read_tail(ops, map, scanned.key, /*if_version=*/0, fresh_deadline(ops));
   if (!tail) co_return fail(tail.error());
   co_return tail->record;
 }

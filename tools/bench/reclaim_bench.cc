@@ -115,13 +115,14 @@ class ReclaimBench {
     load.exptime_s = arguments_.ttl_s;
     load.duration = std::chrono::seconds(arguments_.slice_s);
 
-    Table table{.text = fmt::format("{} objects of {}, each new and gone after {} s, {}, {} nodes of "
-                                    "{} MiB.",
-                                    object_bytes > kInlineMaxBytes ? "Striped" : "Inline",
-                                    size_text(object_bytes), arguments_.ttl_s, arguments_.scheme,
-                                    arguments_.nodes, arguments_.memory_mb),
-                .header = {"seconds", "written a second", "collected a second", "items", "MiB used"},
-                .rows = {}};
+    Table table{
+        .text = fmt::format("{} objects of {}, each new and gone after {} s, {}, {} nodes of "
+                            "{} MiB.",
+                            object_bytes > kInlineMaxBytes ? "Striped" : "Inline",
+                            size_text(object_bytes), arguments_.ttl_s, arguments_.scheme,
+                            arguments_.nodes, arguments_.memory_mb),
+        .header = {"seconds", "written a second", "collected a second", "items", "MiB used"},
+        .rows = {}};
     Json rows = Json::array();
     double seconds = 0;
     uint64_t items_before = 0;
@@ -131,7 +132,8 @@ class ReclaimBench {
       if (was_interrupted()) return cli::fail("interrupted");
       fmt::print(stderr, "{}: {:.0f} of {} s\n", size_text(object_bytes), seconds,
                  arguments_.seconds);
-      const auto result = run_load(load, objects, [&] { return std::make_unique<NewRecords>(next); });
+      const auto result =
+          run_load(load, objects, [&] { return std::make_unique<NewRecords>(next); });
       if (!result) return std::unexpected(result.error());
       const auto now = stored(*cluster->processes);
       if (!now) return std::unexpected(now.error());
@@ -139,14 +141,12 @@ class ReclaimBench {
       written += result->operations;
       const double grown =
           (static_cast<double>(now->items) - static_cast<double>(items_before)) / items_per_object;
-      const double collected =
-          (static_cast<double>(result->operations) - grown) / result->seconds;
+      const double collected = (static_cast<double>(result->operations) - grown) / result->seconds;
       items_before = now->items;
       table.rows.push_back({fmt::format("{:.0f}", seconds),
                             fmt::format("{:.0f}", result->per_second()),
                             fmt::format("{:.0f}", std::max(collected, 0.0)),
-                            std::to_string(now->items),
-                            fmt::format("{}", now->used_bytes >> 20)});
+                            std::to_string(now->items), fmt::format("{}", now->used_bytes >> 20)});
       rows.push_back({{"seconds", seconds},
                       {"written_per_second", result->per_second()},
                       {"collected_per_second", collected},
@@ -197,7 +197,8 @@ void add_reclaim_bench_command(CLI::App& bench, cli::Globals& globals) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = bench.add_subcommand(
       "reclaim", "Writes new objects that expire at full speed: is memory given back as fast?");
-  command->add_option("--sizes", arguments->sizes, "Of the objects, one after the other; repeatable")
+  command
+      ->add_option("--sizes", arguments->sizes, "Of the objects, one after the other; repeatable")
       ->default_str("1KiB 64KiB");
   command->add_option("--scheme", arguments->scheme, "Of the cluster")->capture_default_str();
   command->add_option("--nodes", arguments->nodes, "Of the cluster")

@@ -1,5 +1,5 @@
-// elastripe bench reclaim: whether memory is given back as fast as clients fill it with objects that
-// expire.
+// elastripe bench reclaim: whether memory is given back as fast as clients fill it with objects
+// that expire.
 #pragma once
 
 #include "tools/cli/commands.h"

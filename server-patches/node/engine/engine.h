@@ -104,8 +104,8 @@ class Engine {
   // for another node yet.
   Reply serve(const Frame& frame);
 
-  // One thread, about every 100 ms: deletes shards whose time has come, and forgets what the node is
-  // no longer a home or a source of, while there is any, some slices a tick.
+  // One thread, about every 100 ms: deletes shards whose time has come, and forgets what the node
+  // is no longer a home or a source of, while there is any, some slices a tick.
   void tick();
 
   // What heartbeats look at. Whoever is inside keeps the node from a lease in the end: for threads

@@ -31,8 +31,8 @@ void fill(ClusterFixture& cluster, size_t id, uint64_t free) {
   node::ArenaStore& store = cluster.node(id).store();
   for (int n = 0; free_bytes(cluster, id) > free + 100; ++n) {
     const size_t bytes = std::min<uint64_t>(free_bytes(cluster, id) - free - 60, 4000);
-    const node::ItemRef item = store.allocate("filler" + std::to_string(n), bytes - 40,
-                                              node::Urgency::kNewData);
+    const node::ItemRef item =
+        store.allocate("filler" + std::to_string(n), bytes - 40, node::Urgency::kNewData);
     REQUIRE(item);
     store.link(item);
   }
@@ -117,8 +117,8 @@ TEST_CASE("bytes are added to a value only if every home has room for the whole 
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
   const std::string value = bytes_of(40 << 10, 1);
   REQUIRE(cluster.put(proxy, "inline:k", value));
-  // Its tail could take the added bytes, but not the new value beside the old one: the reserve's last
-  // quarter is for what forgets.
+  // Its tail could take the added bytes, but not the new value beside the old one: the reserve's
+  // last quarter is for what forgets.
   const auto tail = cluster.homes_of(proxy, "inline:k").front();
   fill(cluster, tail, 8000);
   cluster.run_for(std::chrono::seconds(1));

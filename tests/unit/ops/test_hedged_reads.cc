@@ -47,8 +47,7 @@ struct Stored {
   void count_reads() {
     cluster.network().set_delay_rule([this](int, NodeId, const node::RequestHeader& header) {
       reads += header.opcode == node::Opcode::kShardRead;
-      return delay != nullptr && header.opcode == node::Opcode::kShardRead ? delay()
-                                                                           : std::nullopt;
+      return delay != nullptr && header.opcode == node::Opcode::kShardRead ? delay() : std::nullopt;
     });
   }
 
@@ -165,8 +164,8 @@ TEST_CASE("objects are read in a short time although a node has just stalled") {
   }
   cluster.node(3).stall();
   for (const std::string& key : keys) {
-    const auto read = cluster.run(
-        get_whole(proxy.ops(), key, cluster.events().now() + milliseconds(800)));
+    const auto read =
+        cluster.run(get_whole(proxy.ops(), key, cluster.events().now() + milliseconds(800)));
     REQUIRE(read.has_value());
     REQUIRE(read->object);
     CHECK(read->value() == bytes_of(kBytes, 1));
