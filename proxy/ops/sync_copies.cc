@@ -97,6 +97,7 @@ bool is_certain(const Partition& partition, const Look& look) {
 Task<Result<bool>> ask_synced(OpsContext& ops, MapPtr map, const std::string& key, Look& look,
                               TimePoint deadline) {
   const Chain chain = chain_of(*map, key);
+  if (chain.nodes.empty()) co_return false;
   for (const Role role : {Role::kTail, Role::kHead}) {
     const NodeId from = role == Role::kHead ? chain.head() : chain.tail();
     if (look.damaged.contains(from)) continue;
