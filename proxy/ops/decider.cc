@@ -362,6 +362,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   installed_ = granting_ = serving_ = false;
   awaits_last_copy_ = false;
   survey_wanted_ = true;
+  sync_stop_ = true;  // what it does for the map before would only hold up the next one's
   refused_at_.reset();
   reason_.clear();
   log_info("epoch {}: {}", map_->epoch.number, standing_text(*map_));

@@ -39,6 +39,8 @@ bool Decider::Impl::all_synced() const {
 
 void Decider::Impl::start_work() {
   if (!serving_) return;
+  // Keys of LOST partitions that a home had no room for. All else goes on meanwhile.
+  if (sync_done_ == map_->epoch && now() >= lost_again_after_) sync_done_ = {};
   if (all_synced()) {
     for (Peer& peer : peers_) peer.room.succeeded();
     start_survey();
@@ -76,6 +78,7 @@ Task<void> Decider::Impl::run_sync(MapPtr map) {
   if (done) {
     sync_done_ = map->epoch;
     log_info("epoch {}: partitions are synced", map->epoch.number);
+    lost_again_after_ = done->lost_waiting > 0 ? now() + RoomWatch::kFirstWait : TimePoint::max();
   } else if (!over_) {
     log_info("epoch {}: sync: {}", map->epoch.number, to_string(done.error()));
   }

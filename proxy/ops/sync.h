@@ -13,13 +13,18 @@ namespace elastripe {
 // kUnavailable if a home lacks room for it: the decider will make a map without that home.
 Task<Result<void>> sync_key(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline);
 
-// Every partition of `map` that is not synced, in the background: scans the sources, stores on the
-// homes, marks. Memory is bounded by a page of records a source. Of a LOST partition only the keys
-// that were written since are synced, one by one. Returns when all are synced, or with an error
-// (the caller starts again; what is marked by then is not done twice): kStaleEpoch if the map is
-// over, kNoSpace if homes lack room, kLost if a record has no copy that is intact (these partitions
-// are left out, all others synced). Once
-// `*stop` is true it marks nothing more and returns kCancelled.
-Task<Result<void>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop = nullptr);
+struct SyncEnd {
+  size_t lost_waiting = 0;  // LOST partitions with revived keys that some home lacks room for
+};
+
+// Every partition of `map` that is not synced, in the background, a window of them at a time: reads
+// what versions sources and homes have, brings the homes what they lack, marks. What has the fewest
+// copies is first. Of a LOST partition only the keys that were written since are synced, one by
+// one. A node that does not answer holds up its own partitions only. Returns when all is done that
+// can be, or with an error (the caller starts again; what is marked by then is not done twice):
+// kStaleEpoch if the map is over, kNoSpace if homes lack room, kLost if a record has no copy that
+// is intact (these partitions are left out). Once `*stop` is true it marks nothing more and returns
+// kCancelled.
+Task<Result<SyncEnd>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop = nullptr);
 
 }  // namespace elastripe

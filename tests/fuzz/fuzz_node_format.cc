@@ -86,6 +86,10 @@ constexpr std::array kDecoders = {
     try_message<ShardDeleteReply>,
     try_message<ShardScanRequest>,
     try_message<ShardScanReply>,
+    try_message<RecordConfirmRequest>,
+    try_message<RecordConfirmReply>,
+    try_message<RecordFetchRequest>,
+    try_message<RecordFetchReply>,
 };
 
 }  // namespace

@@ -172,6 +172,10 @@ Answer Engine::Impl::handle_data(const Context& c) {
       return raise_floor(c);
     case Opcode::kDropTombstones:
       return drop_tombstones(c);
+    case Opcode::kRecordConfirm:
+      return record_confirm(c);
+    case Opcode::kRecordFetch:
+      return record_fetch(c);
     case Opcode::kShardWrite:
       return shard_write(c);
     case Opcode::kShardRead:

@@ -89,6 +89,9 @@ struct EngineOptions {
   uint64_t stuck_after_ms = 3000;
   // Names of shards that wait for a SHARD_DELETE's time: some 100 bytes each, outside of the store.
   size_t max_delayed_deletions = 1 << 18;
+  // Keys without a record that were synced by themselves, of all partitions together: remembered
+  // outside of the store.
+  size_t absent_keys = 64 << 10;
 };
 
 class Engine {

@@ -1,5 +1,6 @@
 // The inside of the engine, shared by its sources: membership.cc (gate, maps, sync state),
-// records.cc, shards.cc, scans.cc, statistics.cc. Section names refer to docs/node-protocol.md.
+// records.cc, sync.cc, shards.cc, scans.cc, statistics.cc. Section names refer to
+// docs/node-protocol.md.
 //
 // Locks, in the order in which they are taken: the gate (shared by data frames, exclusive for
 // INSTALL_MAP), one latch of a key, then a partition's mutex or the store's own. Never two latches.
@@ -62,8 +63,9 @@ struct PartitionState {
   std::atomic<uint64_t> floor = 0;
   std::mutex mutex;
   using Keys = std::unordered_set<std::string, KeyHash, std::equal_to<>>;
+  // Keys that were synced by themselves and have no record; the others say it in their items.
   // Guarded by mutex; while not synced as a whole.
-  Keys synced_keys;
+  Keys absent_keys;
   // Whose copy here was found damaged, until sync has marked them: what was stored meanwhile may
   // not be the newest. Guarded by mutex; has_damaged: there are any.
   Keys damaged_keys;
@@ -140,6 +142,16 @@ class Engine::Impl {
   // Null if there is no room: the frame changes nothing, and answers kNoSpace.
   ItemRef allocate(const Context& c, std::string_view key, size_t value_bytes, Urgency urgency);
 
+  struct Found {  // a record's item, found under its latch
+    ItemRef item;
+    RecordItemPrefix prefix;
+    uint64_t version = 0;
+    bool forgotten = false;  // of an older tenure: counts as missing, is overwritten
+    bool damaged = false;    // so does this, but others may know it
+    OwnedBytes copy;         // of the record, while nobody has taken it; of an item in chunks
+    bool visible() const { return item && !forgotten && !damaged; }
+  };
+
   // membership.cc
   std::optional<Answer> check_gate(const Frame& frame, std::optional<NodeId>& self) const;
   std::optional<NodeId> find_self(const ClusterMap& map, uint64_t incarnation) const;
@@ -152,23 +164,17 @@ class Engine::Impl {
   // Why the node should get no lease although it answers.
   std::optional<Answer> check_progress() const;
   bool has_lease() const { return clock_.boottime_ms() < lease_until_ms_; }
-  // All but kSynced is a refusal, unless the request says otherwise.
-  Knowledge knowledge(size_t partition, std::string_view key);
-  void mark_key(size_t partition, std::string_view key);
+  // Both under the key's latch. All but kSynced is a refusal, unless the request says otherwise.
+  Knowledge knowledge(size_t partition, std::string_view key, const Found& found);
+  // False if there is no room.
+  bool mark_key(const Context& c, size_t partition, std::string_view key, const Found& found);
+  void mark_absent(PartitionState& state, std::string_view key);
   // The copy is damaged: the key is no longer synced here.
   void note_damaged(size_t partition, std::string_view key);
+  void forget_damage(size_t partition, std::string_view key);
   bool is_damaged(size_t partition, std::string_view key);
 
   // records.cc
-  struct Found {  // a record's item, found under its latch
-    ItemRef item;
-    RecordItemPrefix prefix;
-    uint64_t version = 0;
-    bool forgotten = false;  // of an older tenure: counts as missing, is overwritten
-    bool damaged = false;    // so does this, but others may know it
-    OwnedBytes copy;         // of the record, while nobody has taken it; of an item in chunks
-    bool visible() const { return item && !forgotten && !damaged; }
-  };
   // Checks all of it, and notes damage.
   Found find_record(size_t partition, std::string_view item_key);
   bool is_intact(Found& found) const;
@@ -181,10 +187,16 @@ class Engine::Impl {
   Decoded<Loaded> load_record(Found& found) const;
   // Whether the record is, or certainly comes of, what was committed as `version`.
   bool has_commit(Found& found, uint64_t version) const;
-  // The bytes of the record are those of `meta` and `content`, one after the other.
+  // The bytes of the record are those of `meta` and `content`, one after the other. `marks`: the
+  // key is synced from now on, if it was not.
   bool link_record(const Context& c, size_t partition, std::string_view item_key,
                    const Record& record, ByteView meta, ByteView content, Urgency urgency,
-                   const Found& replaced);
+                   const Found& replaced, bool marks);
+  // The same record in an item of the current tenure, for which there always is room.
+  bool relink_record(const Context& c, size_t partition, std::string_view item_key,
+                     const Found& found, bool marks);
+  uint32_t synced_in(size_t partition, std::string_view item_key, const Found& replaced,
+                     bool marks);
   void remove_record(std::string_view item_key, const Found& found);
   Answer record_read(const Context& c);
   Answer record_apply(const Context& c);
@@ -193,9 +205,17 @@ class Engine::Impl {
   // `current` is null if the record counts as missing; its meta goes over into the new record.
   // `replaced` is what lies there all the same. The content of a SET is stored as it came.
   Answer commit(const Context& c, const RecordApplyRequest& request, size_t partition,
-                Record* current, RecordContent content, const Found& replaced);
+                Record* current, RecordContent content, const Found& replaced, bool revives);
   Answer record_store(const Context& c);
   Answer drop_tombstones(const Context& c);
+
+  // sync.cc
+  // Whether forgotten records of the partition may become current again, by RECORD_CONFIRM.
+  bool is_confirmable(size_t partition) const;
+  bool has_room_for_forgotten() const;
+  bool confirm_latched(const Context& c, const RecordConfirmRequest::Entry& entry);
+  Answer record_confirm(const Context& c);
+  Answer record_fetch(const Context& c);
 
   // shards.cc
   struct FoundShard {
@@ -257,6 +277,7 @@ class Engine::Impl {
   uint64_t forget_cursor_ = 0;
   uint64_t forgets_ = 0;
   uint64_t forgotten_ = 0;
+  bool keeps_confirmable_ = true;  // there was room for them
   DelayedDeletions deletions_;
   Counters counters_;
 };

@@ -44,6 +44,7 @@ void encode(const RecordItemPrefix& prefix, std::string_view item_key, std::stri
   w.u32(prefix.record_bytes);
   w.u32(0);
   w.u32(prefix.written_s);
+  w.u32(prefix.synced_in);
   const uint32_t crc = little_endian(prefix_checksum(item_key, as_view(out).subspan(begin)));
   std::memcpy(out.data() + begin + kChecksumAt, &crc, sizeof(crc));
 }
@@ -64,7 +65,11 @@ RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
   // What lies behind the item is never read, whatever was overwritten.
   prefix.is_intact =
       (matches || mutant(Mutant::kTrustBytes)) && record_bytes <= value_bytes - kRecordPrefixBytes;
-  if (prefix.is_intact) prefix.record_bytes = record_bytes;
+  const uint32_t synced_in = in.u32();
+  if (prefix.is_intact) {
+    prefix.record_bytes = record_bytes;
+    prefix.synced_in = synced_in;
+  }
   if (version != nullptr) *version = in.u64();
   return prefix;
 }

@@ -1,6 +1,6 @@
 // How records and shards lie in items. docs/node-protocol.md, "Items".
 //
-//   record item: key '\x01' + object key;  value  prefix (12) | record | padding
+//   record item: key '\x01' + object key;  value  prefix (20) | record | padding
 //   shard item:  key '\x02' + shard name;  value  prefix (12) | ShardHeader | page checksums |
 //   bytes
 //
@@ -22,11 +22,12 @@ struct RecordItemPrefix {
   uint32_t tenure = 0;  // "Synced": under which tenure of the partition it was stored
   uint32_t record_bytes = 0;
   uint32_t written_s = 0;  // the node's boottime when the item was linked, rounded up
+  uint32_t synced_in = 0;  // number of the epoch in which the key was synced by itself, 0: none
   // Of what was read: the item's key and the other fields match the checksum. Else they mean
   // nothing, and record_bytes is 0.
   bool is_intact = true;
 };
-inline constexpr size_t kRecordPrefixBytes = 16;
+inline constexpr size_t kRecordPrefixBytes = 20;
 
 // The item's key of a record: of an object key of at most kMaxKeyBytes.
 class RecordItemKey {

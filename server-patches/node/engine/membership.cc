@@ -160,27 +160,55 @@ Answer Engine::Impl::install_map(const Frame& frame) {
     }
     state.synced = partition.synced && !partition.lost;
     state.lost = partition.lost;
-    state.synced_keys.clear();
+    state.absent_keys.clear();
   }
   ++tenures_changed_;
   return finish({});
 }
 
-Knowledge Engine::Impl::knowledge(size_t partition, std::string_view key) {
+Knowledge Engine::Impl::knowledge(size_t partition, std::string_view key, const Found& found) {
   PartitionState& state = partitions_[partition];
   if (state.synced && !state.has_damaged) return Knowledge::kSynced;
   std::lock_guard lock(state.mutex);
-  if (!state.synced && !state.synced_keys.contains(key)) {
-    return state.lost ? Knowledge::kLost : Knowledge::kNotSynced;
+  const bool is_marked = state.synced ||
+                         (found.item && found.prefix.synced_in == map_->epoch.number) ||
+                         state.absent_keys.contains(key);
+  const bool damaged = state.damaged_keys.contains(key);
+  // Of a damaged item nobody can tell whether it was marked.
+  if (is_marked || state.lost) {
+    return damaged ? Knowledge::kDamaged : is_marked ? Knowledge::kSynced : Knowledge::kLost;
   }
-  return state.damaged_keys.contains(key) ? Knowledge::kDamaged : Knowledge::kSynced;
+  return Knowledge::kNotSynced;
 }
 
-void Engine::Impl::mark_key(size_t partition, std::string_view key) {
-  PartitionState& state = partitions_[partition];
+// A mark that is dropped costs another sync of that key, if it is asked for again.
+void Engine::Impl::mark_absent(PartitionState& state, std::string_view key) {
+  const size_t limit = std::max<size_t>(options_.absent_keys / map_->partitions.size(), 1);
   std::lock_guard lock(state.mutex);
-  if (!state.synced) state.synced_keys.emplace(key);
+  if (state.synced) return;
+  if (state.absent_keys.size() >= limit && !state.absent_keys.contains(key)) {
+    state.absent_keys.clear();
+  }
+  state.absent_keys.emplace(key);
+}
+
+bool Engine::Impl::mark_key(const Context& c, size_t partition, std::string_view key,
+                            const Found& found) {
+  PartitionState& state = partitions_[partition];
+  if (!found.visible()) {
+    mark_absent(state, key);
+  } else if (!state.synced && found.prefix.synced_in != map_->epoch.number &&
+             !relink_record(c, partition, record_item_key(key), found, /*marks=*/true)) {
+    return false;
+  }
+  forget_damage(partition, key);
+  return true;
+}
+
+void Engine::Impl::forget_damage(size_t partition, std::string_view key) {
+  PartitionState& state = partitions_[partition];
   if (!state.has_damaged) return;
+  std::lock_guard lock(state.mutex);
   if (const auto damaged = state.damaged_keys.find(key); damaged != state.damaged_keys.end()) {
     state.damaged_keys.erase(damaged);
   }
@@ -225,13 +253,17 @@ Answer Engine::Impl::mark_synced(const Context& c) {
   if (!request->key.empty()) {
     if (!home) return refuse(Status::kNotHome, "the node is no home of the partition");
     raise(state.floor, request->floor);
-    mark_key(request->partition, request->key);
+    const Latch held = latch(hash_key(request->key));
+    const Found found = find_record(request->partition, record_item_key(request->key));
+    if (!mark_key(c, request->partition, request->key, found)) {
+      return refuse(Status::kNoSpace, "no memory for the mark");
+    }
   } else if (home) {
     if (state.lost) return refuse(Status::kLost, "a LOST partition does not become synced");
     raise(state.floor, request->floor);
     std::lock_guard lock(state.mutex);
-    state.synced = true;
-    state.synced_keys.clear();
+    if (!state.synced.exchange(true)) ++tenures_changed_;  // nothing is confirmed any more
+    state.absent_keys.clear();
   } else {
     state.floor = 0;
     const uint32_t number = c.map.epoch.number;

@@ -163,16 +163,19 @@ bool Engine::Impl::has_commit(Found& found, uint64_t version) const {
 
 bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_view item_key,
                                const Record& record, ByteView meta, ByteView content,
-                               Urgency urgency, const Found& replaced) {
+                               Urgency urgency, const Found& replaced, bool marks) {
   const size_t record_bytes = meta.size() + content.size();
   const size_t item_bytes = record_item_bytes(record, record_bytes);
   const ItemRef item = allocate(c, item_key, item_bytes, urgency);
   if (!item) return false;
+  const RecordItemPrefix fields{
+      .tenure = partitions_[partition].tenure,
+      .record_bytes = static_cast<uint32_t>(record_bytes),
+      .written_s = static_cast<uint32_t>((clock_.boottime_ms() + 999) / 1000),
+      .synced_in = synced_in(partition, item_key, replaced, marks),
+  };
   std::string prefix;
-  encode(RecordItemPrefix{.tenure = partitions_[partition].tenure,
-                          .record_bytes = static_cast<uint32_t>(record_bytes),
-                          .written_s = static_cast<uint32_t>((clock_.boottime_ms() + 999) / 1000)},
-         item_key, prefix);
+  encode(fields, item_key, prefix);
   store_.write(item, 0, as_view(prefix));
   store_.write(item, kRecordPrefixBytes, meta);
   store_.write(item, kRecordPrefixBytes + meta.size(), content);
@@ -183,6 +186,38 @@ bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_v
     ++counters_.records;
   }
   counters_.record_bytes += item_bytes;
+  return true;
+}
+
+// What the item of the key says from now on.
+uint32_t Engine::Impl::synced_in(size_t partition, std::string_view item_key, const Found& replaced,
+                                 bool marks) {
+  PartitionState& state = partitions_[partition];
+  if (marks) return map_->epoch.number;
+  if (replaced.visible() || state.synced) return replaced.prefix.synced_in;
+  // A key that was synced as missing has a record now, which remembers it.
+  std::lock_guard lock(state.mutex);
+  const auto absent = state.absent_keys.find(item_key.substr(1));
+  if (absent == state.absent_keys.end()) return 0;
+  state.absent_keys.erase(absent);
+  return map_->epoch.number;
+}
+
+bool Engine::Impl::relink_record(const Context& c, size_t partition, std::string_view item_key,
+                                 const Found& found, bool marks) {
+  const size_t item_bytes = store_.value_bytes(found.item);
+  const ItemRef item = allocate(c, item_key, item_bytes, Urgency::kMayUseReserve);
+  if (!item) return false;
+  RecordItemPrefix fields = found.prefix;
+  fields.tenure = partitions_[partition].tenure;
+  fields.synced_in = synced_in(partition, item_key, found, marks);
+  std::string prefix;
+  encode(fields, item_key, prefix);
+  OwnedBytes rest(item_bytes - kRecordPrefixBytes);
+  store_.read(found.item, kRecordPrefixBytes, rest.bytes());
+  store_.write(item, 0, as_view(prefix));
+  store_.write(item, kRecordPrefixBytes, rest.bytes());
+  store_.link(item);
   return true;
 }
 
@@ -206,7 +241,7 @@ Answer Engine::Impl::record_read(const Context& c) {
   {
     const Latch held = latch(hash);
     found = find_record(partition, record_item_key(request->key));
-    known = knowledge(partition, request->key);
+    known = knowledge(partition, request->key, found);
     damaged = is_damaged(partition, request->key);
   }
   if (request->role != Role::kAny) {
@@ -240,7 +275,7 @@ Answer Engine::Impl::record_apply(const Context& c) {
 Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& request,
                                    size_t partition, RecordContent given) {
   Found found = find_record(partition, record_item_key(request.key));
-  const Knowledge known = knowledge(partition, request.key);
+  const Knowledge known = knowledge(partition, request.key, found);
   // The one thing that a LOST partition takes, and that is put in the place of a damaged copy: what
   // was lost can not matter to it.
   const bool revives = (known == Knowledge::kLost || known == Knowledge::kDamaged) &&
@@ -284,13 +319,14 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   auto content = mutate(request, record, now_ms, std::move(given));
   if (!content) return answer_current(content.error());
 
-  Answer result = commit(c, request, partition, record, std::move(*content), found);
-  if (result.status == Status::kOk && revives) mark_key(partition, request.key);
+  Answer result = commit(c, request, partition, record, std::move(*content), found, revives);
+  if (result.status == Status::kOk && revives) forget_damage(partition, request.key);
   return result;
 }
 
 Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request, size_t partition,
-                            Record* current, RecordContent content, const Found& replaced) {
+                            Record* current, RecordContent content, const Found& replaced,
+                            bool revives) {
   const uint64_t floor = partitions_[partition].floor;
   Record next{.meta = {}, .content = std::move(content)};
   RecordMeta& meta = next.meta;
@@ -304,7 +340,7 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
   meta.version = std::max({before, floor, c.map.version_floor}) + 1;
   // In the place of a damaged copy: the list of attempts is to tell nothing of those before.
   const bool forgets =
-      current == nullptr && knowledge(partition, request.key) == Knowledge::kDamaged;
+      current == nullptr && knowledge(partition, request.key, replaced) == Knowledge::kDamaged;
   if (forgets) meta.recent.assign(kRecentAttempts, {meta.version - 1, {}});
   if (changes_value(request.mutation) || current == nullptr) meta.value_version = meta.version;
   if (request.mutation == Mutation::kFence) meta.fence = meta.version;
@@ -321,7 +357,7 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
   if (mutant(Mutant::kDeleteForgets) && request.mutation == Mutation::kDelete) {
     remove_record(item_key, replaced);
   } else if (!link_record(c, partition, item_key, next, as_view(encoded_meta), content_bytes,
-                          urgency_of(request.mutation), replaced)) {
+                          urgency_of(request.mutation), replaced, revives)) {
     return refuse(Status::kNoSpace, "no memory for the record");
   }
   raise(max_version_, meta.version);
@@ -353,10 +389,11 @@ Answer Engine::Impl::record_store(const Context& c) {
   const RecordItemKey item_key = record_item_key(request->key);
   const Latch held = latch(hash_key(request->key));
   Found found = find_record(partition, item_key);
-  const Knowledge known = knowledge(partition, request->key);
+  const Knowledge known = knowledge(partition, request->key, found);
   const uint64_t floor = partitions_[partition].floor;
   // Sync brings a new home whole partitions: these must leave the reserve to commits.
   const bool moves_in = request->sync && !is_source(homes, c.self);
+  const bool revives = request->revive && known == Knowledge::kLost;
   const bool keeps =
       found.visible() && found.version >= version && !mutant(Mutant::kStoreAnyVersion);
   // Sync brings live records that are older than the floor, unless the key is synced: then the
@@ -373,14 +410,17 @@ Answer Engine::Impl::record_store(const Context& c) {
     fenced.payload = OwnedBytes("the version is not above the partition's floor");
     return fenced;
   }
-  if (!keeps) {
+  if (keeps) {
+    if (revives && !mark_key(c, partition, request->key, found)) {
+      return refuse(Status::kNoSpace, "no memory for the mark");
+    }
+  } else {
     if (!link_record(c, partition, item_key, *record, {}, c.frame.payload,
-                     urgency_of_store(*record, moves_in), found)) {
+                     urgency_of_store(*record, moves_in), found, revives)) {
       return refuse(Status::kNoSpace, "no memory for the record");
     }
     raise(max_version_, version);
   }
-  if (request->revive && known == Knowledge::kLost) mark_key(partition, request->key);
   return answer(Status::kOk, RecordStoreReply{keeps ? found.version : version});
 }
 

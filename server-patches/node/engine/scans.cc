@@ -43,6 +43,23 @@ std::optional<std::string_view> record_key(const ItemStore& store, const ItemRef
   return key.substr(1);
 }
 
+// As encoded, without the key's bytes.
+constexpr size_t kVersionBytes = 28;
+
+// Nothing if the record is damaged.
+std::optional<CommitName> last_commit(const ItemStore& store, const ItemRef& item,
+                                      const RecordItemPrefix& prefix) {
+  if (!prefix.is_intact) return std::nullopt;
+  std::string bytes(prefix.record_bytes, '\0');
+  store.read(item, kRecordPrefixBytes, std::as_writable_bytes(std::span(bytes)));
+  if (!is_intact(as_view(bytes))) return std::nullopt;
+  Reader in(as_view(bytes));
+  const auto meta = decode_meta(in);
+  if (!meta) return std::nullopt;
+  const Id128 attempt = meta->recent.empty() ? Id128{} : meta->recent.back().attempt_id;
+  return CommitName{meta->version, attempt};
+}
+
 // An inline record without its value.
 void strip_value(std::string& encoded) {
   auto record = decode_record(as_view(encoded));
@@ -90,7 +107,19 @@ Answer Engine::Impl::record_scan(const Context& c) {
     if (!has_bit(request->partitions, partition)) return true;
     if (!key->starts_with(request->prefix)) return true;
     const RecordItemPrefix prefix = read_record_prefix(store_, item);
-    if (prefix.is_intact && prefix.tenure < partitions_[partition].tenure) return true;
+    const bool forgotten = prefix.is_intact && prefix.tenure < partitions_[partition].tenure;
+    if (request->versions_only) {
+      if (forgotten && !is_confirmable(partition)) return true;
+      const auto commit = last_commit(store_, item, prefix);
+      if (!commit && forgotten) return true;
+      if (!commit) note_damaged(partition, *key);
+      const bool damaged = !forgotten && is_damaged(partition, *key);
+      reply.versions.push_back(
+          {std::string(*key), commit.value_or(CommitName{}), forgotten, damaged});
+      bytes += key->size() + kVersionBytes;
+      return bytes < budget;
+    }
+    if (forgotten) return true;
     // What is too large to come with what was found before is named only.
     bool fits = has_room(prefix.record_bytes);
     bool damaged = !prefix.is_intact;
@@ -173,6 +202,10 @@ Answer Engine::Impl::shard_scan(const Context& c) {
 
 void Engine::Impl::tick() {
   delete_due_shards();
+  // What was kept to be confirmed goes as well once room is short.
+  if (std::exchange(keeps_confirmable_, has_room_for_forgotten()) && !keeps_confirmable_) {
+    ++tenures_changed_;
+  }
   for (size_t walk = 0; walk < options_.scan.walks_per_tick; ++walk) {
     if (forget_cursor_ == 0) forgets_ = tenures_changed_;
     if (forgets_ == forgotten_) return;
@@ -194,8 +227,10 @@ void Engine::Impl::forget_slice() {
   const Progress::Stay stay(progress_, clock_.boottime_ms());
   std::shared_lock shared(gate_);
   const auto is_forgotten = [&](const ItemRef& item, std::string_view key) {
+    const size_t partition = map_->partition_of(key);
     const RecordItemPrefix prefix = read_record_prefix(store_, item);
-    return prefix.is_intact && prefix.tenure < partitions_[map_->partition_of(key)].tenure;
+    if (!prefix.is_intact || prefix.tenure >= partitions_[partition].tenure) return false;
+    return !keeps_confirmable_ || !is_confirmable(partition);
   };
   std::vector<std::string> keys;
   const uint64_t next = store_.walk(forget_cursor_, [&](const ItemRef& item) {

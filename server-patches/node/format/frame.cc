@@ -99,6 +99,10 @@ const char* name(Opcode opcode) {
       return "RAISE_FLOOR";
     case Opcode::kDropTombstones:
       return "DROP_TOMBSTONES";
+    case Opcode::kRecordConfirm:
+      return "RECORD_CONFIRM";
+    case Opcode::kRecordFetch:
+      return "RECORD_FETCH";
     case Opcode::kShardWrite:
       return "SHARD_WRITE";
     case Opcode::kShardRead:
@@ -116,7 +120,7 @@ const char* name(Opcode opcode) {
 }
 
 bool is_known(uint8_t opcode) {
-  return (opcode >= 1 && opcode <= 3) || (opcode >= 10 && opcode <= 16) ||
+  return (opcode >= 1 && opcode <= 3) || (opcode >= 10 && opcode <= 18) ||
          (opcode >= 20 && opcode <= 25);
 }
 

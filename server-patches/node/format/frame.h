@@ -35,6 +35,8 @@ enum class Opcode : uint8_t {
   kMarkSynced = 14,
   kRaiseFloor = 15,
   kDropTombstones = 16,
+  kRecordConfirm = 17,
+  kRecordFetch = 18,
   // Shards.
   kShardWrite = 20,
   kShardRead = 21,

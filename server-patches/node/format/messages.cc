@@ -9,6 +9,8 @@ namespace {
 // The least that an element of a list takes on the wire.
 constexpr size_t kKeyBytes = 3;
 constexpr size_t kScannedRecordBytes = kKeyBytes + 4;
+constexpr size_t kCommitBytes = 24;
+constexpr size_t kScannedVersionBytes = kKeyBytes + kCommitBytes + 2;
 constexpr size_t kFloorBytes = 12;
 constexpr size_t kTombstoneBytes = kKeyBytes + 8;
 constexpr size_t kConfirmEntryBytes = 9;
@@ -74,6 +76,20 @@ std::vector<uint16_t> read_numbers(Reader& in) {
 // Ascending, each number once.
 bool is_set(const std::vector<uint16_t>& numbers) {
   return std::ranges::adjacent_find(numbers, std::greater_equal{}) == numbers.end();
+}
+
+void write_commit(Writer& w, const CommitName& commit) {
+  w.u64(commit.version);
+  w.u64(commit.attempt_id.hi);
+  w.u64(commit.attempt_id.lo);
+}
+
+CommitName read_commit(Reader& in) {
+  CommitName commit;
+  commit.version = in.u64();
+  commit.attempt_id.hi = in.u64();
+  commit.attempt_id.lo = in.u64();
+  return commit;
 }
 
 void write_names(Writer& w, std::string& out, const std::vector<ShardName>& names) {
@@ -246,6 +262,7 @@ void encode(const RecordScanRequest& m, std::string& out) {
   w.u8(m.striped_only);
   w.u8(m.without_values);
   w.u32(m.min_age_s);
+  w.u8(m.versions_only);
   w.short_string(m.prefix);
   write_bits(w, m.partitions);
 }
@@ -261,6 +278,7 @@ Decoded<RecordScanRequest> decode<RecordScanRequest>(ByteView bytes) {
   m.striped_only = read_flag(in);
   m.without_values = read_flag(in);
   m.min_age_s = in.u32();
+  m.versions_only = read_flag(in);
   m.prefix = in.short_string();
   m.partitions = read_bits(in);
   return finish(in, std::move(m), "RECORD_SCAN");
@@ -281,6 +299,13 @@ void encode(const RecordScanReply& m, std::string& out) {
   }
   w.u32(static_cast<uint32_t>(m.unsynced.size()));
   for (const uint32_t partition : m.unsynced) w.u32(partition);
+  w.u32(static_cast<uint32_t>(m.versions.size()));
+  for (const ScannedVersion& scanned : m.versions) {
+    w.short_string(scanned.key);
+    write_commit(w, scanned.commit);
+    w.u8(scanned.forgotten);
+    w.u8(scanned.damaged);
+  }
 }
 
 template <>
@@ -299,7 +324,76 @@ Decoded<RecordScanReply> decode<RecordScanReply>(ByteView bytes) {
   });
   m.unsynced =
       read_list<uint32_t>(in, sizeof(uint32_t), [&](uint32_t& partition) { partition = in.u32(); });
+  m.versions = read_list<ScannedVersion>(in, kScannedVersionBytes, [&](ScannedVersion& scanned) {
+    scanned.key = read_key(in);
+    scanned.commit = read_commit(in);
+    scanned.forgotten = read_flag(in);
+    scanned.damaged = read_flag(in);
+  });
   return finish(in, std::move(m), "RECORD_SCAN reply");
+}
+
+void encode(const RecordConfirmRequest& m, std::string& out) {
+  Writer w(out);
+  w.u32(static_cast<uint32_t>(m.records.size()));
+  for (const auto& record : m.records) {
+    w.short_string(record.key);
+    write_commit(w, record.commit);
+  }
+}
+
+template <>
+Decoded<RecordConfirmRequest> decode<RecordConfirmRequest>(ByteView bytes) {
+  Reader in(bytes);
+  RecordConfirmRequest m;
+  using Entry = RecordConfirmRequest::Entry;
+  m.records = read_list<Entry>(in, kKeyBytes + kCommitBytes, [&](Entry& record) {
+    record.key = read_key(in);
+    record.commit = read_commit(in);
+  });
+  return finish(in, std::move(m), "RECORD_CONFIRM");
+}
+
+void encode(const RecordConfirmReply& m, std::string& out) {
+  Writer w(out);
+  write_bits(w, m.held);
+}
+
+template <>
+Decoded<RecordConfirmReply> decode<RecordConfirmReply>(ByteView bytes) {
+  Reader in(bytes);
+  RecordConfirmReply m{read_bits(in)};
+  return finish(in, std::move(m), "RECORD_CONFIRM reply");
+}
+
+void encode(const RecordFetchRequest& m, std::string& out) {
+  Writer w(out);
+  w.u32(m.max_bytes);
+  w.u32(static_cast<uint32_t>(m.keys.size()));
+  for (const std::string& key : m.keys) w.short_string(key);
+}
+
+template <>
+Decoded<RecordFetchRequest> decode<RecordFetchRequest>(ByteView bytes) {
+  Reader in(bytes);
+  RecordFetchRequest m;
+  m.max_bytes = in.u32();
+  m.keys = read_list<std::string>(in, kKeyBytes, [&](std::string& key) { key = read_key(in); });
+  return finish(in, std::move(m), "RECORD_FETCH");
+}
+
+void encode(const RecordFetchReply& m, std::string& out) {
+  Writer w(out);
+  w.u32(static_cast<uint32_t>(m.sizes.size()));
+  for (const uint32_t size : m.sizes) w.u32(size);
+}
+
+template <>
+Decoded<RecordFetchReply> decode<RecordFetchReply>(ByteView bytes) {
+  Reader in(bytes);
+  RecordFetchReply m;
+  m.sizes = read_list<uint32_t>(in, sizeof(uint32_t), [&](uint32_t& size) { size = in.u32(); });
+  return finish(in, std::move(m), "RECORD_FETCH reply");
 }
 
 void encode(const MarkSyncedRequest& m, std::string& out) {

@@ -148,12 +148,25 @@ struct RecordScanRequest {
   bool striped_only = false;
   bool without_values = false;      // inline records come without their bytes (size 0)
   uint32_t min_age_s = 0;           // of what DROP_TOMBSTONES removes: younger ones are skipped
+  bool versions_only = false;       // only what each record's last commit was, for sync
   std::string prefix = {};          // of keys; empty: all
   std::vector<uint8_t> partitions;  // one bit a partition
 };
 struct ScannedRecord {
   std::string key;
   std::string record;  // encoded; empty: it did not fit, RECORD_READ tells
+};
+// The last commit of a record: copies of one commit have the same bytes.
+struct CommitName {
+  uint64_t version = 0;
+  Id128 attempt_id;
+  friend bool operator==(const CommitName&, const CommitName&) = default;
+};
+struct ScannedVersion {
+  std::string key;
+  CommitName commit;
+  bool forgotten = false;  // of an older tenure; a home tells it as long as RECORD_CONFIRM helps
+  bool damaged = false;    // the copy is, or was: all others have to be looked at
 };
 struct RecordScanReply {
   uint64_t cursor = 0;  // 0: done
@@ -162,7 +175,30 @@ struct RecordScanReply {
   // Answering cursor 0: the chosen partitions, but for LOST ones, that the node has not synced, so
   // that it may lack records of them. (Within an epoch, synced is for good.)
   std::vector<uint32_t> unsynced = {};
+  std::vector<ScannedVersion> versions = {};  // in place of `records`, with versions_only
 };
+
+// RECORD_CONFIRM: these are the newest commits of their keys, as a source has them. A home that
+// holds just such a copy from an older tenure takes it as current: nothing needs to be sent.
+struct RecordConfirmRequest {
+  struct Entry {
+    std::string key;
+    CommitName commit;
+  };
+  std::vector<Entry> records;  // at most kMaxListEntries
+};
+struct RecordConfirmReply {
+  std::vector<uint8_t> held;  // one bit an entry: the home has that commit, or a newer one
+};
+
+// RECORD_FETCH: RECORD_READ in role any, of many keys.
+struct RecordFetchRequest {
+  uint32_t max_bytes = 0;         // of the reply; a first record comes whatever its size
+  std::vector<std::string> keys;  // at most kMaxListEntries
+};
+struct RecordFetchReply {
+  std::vector<uint32_t> sizes;  // of the records of the first keys, in order; 0: there is none
+};  // payload: these records, one after the other
 
 // MARK_SYNCED: every home of the current epoch stores all of the key, or of the partition.
 // A node that is no home of the partition then forgets what it has of it.
@@ -286,6 +322,10 @@ ELASTRIPE_MESSAGE(RecordScanReply);
 ELASTRIPE_MESSAGE(MarkSyncedRequest);
 ELASTRIPE_MESSAGE(RaiseFloorRequest);
 ELASTRIPE_MESSAGE(DropTombstonesRequest);
+ELASTRIPE_MESSAGE(RecordConfirmRequest);
+ELASTRIPE_MESSAGE(RecordConfirmReply);
+ELASTRIPE_MESSAGE(RecordFetchRequest);
+ELASTRIPE_MESSAGE(RecordFetchReply);
 ELASTRIPE_MESSAGE(ShardWriteRequest);
 ELASTRIPE_MESSAGE(ShardWriteReply);
 ELASTRIPE_MESSAGE(ShardBuildRequest);

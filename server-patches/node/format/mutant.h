@@ -19,6 +19,7 @@ enum class Mutant {
   kTimeoutIsLoss,         // decider: a timeout may make a partition LOST
   kSyncOneSource,         // sync: stores what one source has instead of the maximum
   kMarkBeforeStored,      // sync: marks synced before every home has stored
+  kConfirmAny,            // node: confirms an old copy whatever its version is
   kFullIsStored,          // sync: takes a home without room for one that has stored
   // Rules 5-6, commit.
   kBlindHead,          // node: the head does not compare the expected version

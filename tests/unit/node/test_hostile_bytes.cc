@@ -68,6 +68,7 @@ std::vector<Sample> samples() {
   scan.records = {{"key", "record"}, {"other", ""}};
   scan.floors = {{1, 2}};
   scan.unsynced = {3, 4};
+  scan.versions = {{"key", {5, {6, 7}}, true, false}, {"other", {8, {9, 10}}, false, true}};
   const std::vector<ShardName> names = {{{1, 2}, 3, 4, 5}, {{6, 7}, 8, 9, 10}};
   ShardScanReply shards;
   shards.shards = {{names[0], "key", 5, 6}};
@@ -93,6 +94,10 @@ std::vector<Sample> samples() {
       sample("MARK_SYNCED", MarkSyncedRequest{1, "key", 2}),
       sample("RAISE_FLOOR", RaiseFloorRequest{1, 2}),
       sample("DROP_TOMBSTONES", DropTombstonesRequest{1, {{"a", 2}, {"b", 3}}}),
+      sample("RECORD_CONFIRM", RecordConfirmRequest{{{"a", {1, {2, 3}}}, {"b", {4, {5, 6}}}}}),
+      sample("RECORD_CONFIRM reply", RecordConfirmReply{{0xff, 1}}),
+      sample("RECORD_FETCH", RecordFetchRequest{1, {"a", "b"}}),
+      sample("RECORD_FETCH reply", RecordFetchReply{{5, 0}}),
       sample("SHARD_WRITE", ShardWriteRequest{header}),
       sample("SHARD_WRITE reply", ShardWriteReply{1}),
       sample("SHARD_READ", ShardReadRequest{names[0], 1, 2}),

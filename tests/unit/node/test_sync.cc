@@ -170,7 +170,8 @@ TEST_CASE("a node forgets what it is neither synced home nor source of") {
     REQUIRE(record_of(node.read("key")).content.value == "new");
     REQUIRE(node.stat("records") == 1);
   }
-  SECTION("ticks give the memory back") {
+  SECTION("ticks give the memory back, once the partition is synced") {
+    node.mark_synced("key", true);
     for (int i = 0; i < 10; ++i) node.engine.tick();
     REQUIRE(node.store.memory().used_bytes == used);
     REQUIRE(node.stat("records") == 0);
@@ -217,6 +218,191 @@ TEST_CASE("forgetting keeps up with a large table, and rests when all is forgott
     slow.install(make_map(3, {1, 2, 3}));
     for (int i = 0; i < 20; ++i) slow.engine.tick();
     REQUIRE(slow.stat("records_forgotten") == 100);
+  }
+}
+
+namespace {
+
+// A home that was away: its copies are forgotten, and a source may have the same ones.
+void come_back(TestNode& node, uint32_t number = 2) {
+  install_changed(node, number, {0, 1, 2}, [](Partition& p) {
+    p.synced = false;
+    p.sources = {{1, 2}};
+  });
+}
+
+CommitName commit_of(const Record& record) {
+  return {record.meta.version, record.meta.recent.back().attempt_id};
+}
+
+bool confirm(TestNode& node, const std::string& key, const CommitName& commit) {
+  const Reply reply =
+      node.send(Opcode::kRecordConfirm, encoded(RecordConfirmRequest{{{key, commit}}}));
+  REQUIRE(status(reply) == "OK");
+  return args_of<RecordConfirmReply>(reply).held == std::vector<uint8_t>{1};
+}
+
+std::vector<ScannedVersion> versions(TestNode& node) {
+  const RecordScanRequest scan{.max_bytes = 1 << 20,
+                               .versions_only = true,
+                               .partitions = std::vector<uint8_t>(kPartitions / 8, 0xff)};
+  auto reply = args_of<RecordScanReply>(node.send(Opcode::kRecordScan, encoded(scan)));
+  REQUIRE(reply.records.empty());
+  return std::move(reply.versions);
+}
+
+}  // namespace
+
+TEST_CASE("a forgotten copy becomes current again if it is the very commit that a source has") {
+  TestNode node({0, 1, 2});
+  const Record record = make_record(10, "v");
+  node.store_record("key", record);
+  come_back(node);
+  REQUIRE(status(node.read("key")) == "NOT_FOUND");
+  SECTION("another version is not") {
+    REQUIRE_FALSE(confirm(node, "key", commit_of(make_record(11, "w"))));
+    REQUIRE_FALSE(confirm(node, "key", commit_of(make_record(9, "u"))));
+    REQUIRE(status(node.read("key")) == "NOT_FOUND");
+  }
+  SECTION("nor another commit of that version") {
+    REQUIRE_FALSE(confirm(node, "key", {10, {3, 10}}));
+    REQUIRE(status(node.read("key")) == "NOT_FOUND");
+  }
+  SECTION("this one is") {
+    REQUIRE(confirm(node, "key", commit_of(record)));
+    REQUIRE(record_of(node.read("key")) == record);
+    REQUIRE(confirm(node, "key", commit_of(record)));
+    REQUIRE(confirm(node, "key", commit_of(make_record(9, "u"))));
+    REQUIRE_FALSE(confirm(node, "key", commit_of(make_record(11, "w"))));
+    REQUIRE(status(node.read("key", Role::kTail)) == "NOT_SYNCED");
+    for (int i = 0; i < 10; ++i) node.engine.tick();
+    REQUIRE(record_of(node.read("key")) == record);
+    REQUIRE(node.stat("records") == 1);
+  }
+  SECTION("not once the key is known to be missing") {
+    node.mark_synced("key", false, 10);
+    REQUIRE_FALSE(confirm(node, "key", commit_of(record)));
+    REQUIRE(status(node.read("key", Role::kTail)) == "NOT_FOUND");
+  }
+  SECTION("not once the partition is synced without it") {
+    node.mark_synced("key", true, 10);
+    REQUIRE_FALSE(confirm(node, "key", commit_of(record)));
+    REQUIRE(status(node.read("key", Role::kTail)) == "NOT_FOUND");
+    for (int i = 0; i < 10; ++i) node.engine.tick();
+    REQUIRE(node.stat("records") == 0);
+  }
+  SECTION("not in a LOST partition") {
+    install_changed(node, 3, {0, 1, 2}, lose);
+    REQUIRE_FALSE(confirm(node, "key", commit_of(record)));
+    for (int i = 0; i < 10; ++i) node.engine.tick();
+    REQUIRE(node.stat("records") == 0);
+  }
+  SECTION("by a home only") {
+    install_changed(node, 3, {1, 2, 3}, unsync);
+    REQUIRE(status(node.send(Opcode::kRecordConfirm,
+                             encoded(RecordConfirmRequest{{{"key", commit_of(record)}}}))) ==
+            "NOT_HOME");
+  }
+}
+
+TEST_CASE("a confirmation needs no room") {
+  const auto room_for = [](const std::string& value) {
+    TestNode probe({0, 1, 2});
+    probe.store_record("key", make_record(10, value));
+    return probe.store.memory().used_bytes;
+  };
+  const std::string value(1000, 'v');
+  TestNode node({0, 1, 2}, {.limit_bytes = room_for(value) + 16, .reserve_bytes = 16});
+  const Record record = make_record(10, value);
+  REQUIRE(status(node.store_record("key", record)) == "OK");
+  come_back(node);
+  REQUIRE(confirm(node, "key", commit_of(record)));
+  REQUIRE(record_of(node.read("key")) == record);
+  node.mark_synced("key", false);
+  REQUIRE(record_of(node.read("key", Role::kTail)) == record);
+}
+
+TEST_CASE("what might be confirmed is kept, as long as there is plenty of room") {
+  const bool has_room = GENERATE(true, false);
+  TestNode node({0, 1, 2}, {.limit_bytes = 100'000, .reserve_bytes = 1000});
+  node.store_record("key", make_record(10, "v"));
+  if (!has_room) node.store_record("other", make_record(10, std::string(95'000, 'v')));
+  come_back(node);
+  for (int i = 0; i < 10; ++i) node.engine.tick();
+  REQUIRE((node.stat("records_forgotten") == 0) == has_room);
+}
+
+TEST_CASE("a scan of versions names commits, forgotten ones where a source may have the same") {
+  TestNode node({0, 1, 2});
+  const Record record = make_record(10, "v");
+  const Record tombstone = make_tombstone(12);
+  node.store_record("key", record);
+  auto listed = versions(node);
+  REQUIRE(listed.size() == 1);
+  REQUIRE(listed[0].key == "key");
+  REQUIRE(listed[0].commit == commit_of(record));
+  REQUIRE_FALSE(listed[0].forgotten);
+  come_back(node);
+  listed = versions(node);
+  REQUIRE(listed.size() == 1);
+  REQUIRE(listed[0].commit == commit_of(record));
+  REQUIRE(listed[0].forgotten);
+  node.store_record("key", tombstone, true);
+  listed = versions(node);
+  REQUIRE(listed.size() == 1);
+  REQUIRE(listed[0].commit == commit_of(tombstone));
+  REQUIRE_FALSE(listed[0].forgotten);
+  SECTION("and none of a partition that is synced") {
+    come_back(node, 3);
+    node.mark_synced("key", true);
+    REQUIRE(versions(node).empty());
+  }
+}
+
+TEST_CASE("many records are fetched at once, as many as fit") {
+  TestNode node({0, 1, 2});
+  const Record record = make_record(10, std::string(1000, 'v'));
+  for (const char* key : {"a", "b", "c"}) node.store_record(key, record);
+  install_changed(node, 2, {1, 2, 3}, unsync);
+  const auto fetch = [&](uint32_t max_bytes, std::vector<std::string> keys) {
+    return node.send(Opcode::kRecordFetch, encoded(RecordFetchRequest{max_bytes, std::move(keys)}));
+  };
+  const auto bytes = static_cast<uint32_t>(encoded(record).size());
+  const Reply all = fetch(1 << 20, {"a", "none", "c"});
+  REQUIRE(args_of<RecordFetchReply>(all).sizes == std::vector<uint32_t>{bytes, 0, bytes});
+  REQUIRE(payload_of(all) == encoded(record) + encoded(record));
+  REQUIRE(args_of<RecordFetchReply>(fetch(2 * bytes, {"a", "b", "c"})).sizes.size() == 2);
+  REQUIRE(args_of<RecordFetchReply>(fetch(1, {"none", "a", "b"})).sizes.size() == 2);
+  install_changed(node, 3, {1, 2, 3}, [](Partition&) {});
+  REQUIRE(status(fetch(1, {"a"})) == "NOT_HOME");
+}
+
+TEST_CASE("keys that are synced by themselves take no memory beside the store") {
+  TestNode node({0, 1, 2}, {}, {.absent_keys = kPartitions});
+  const auto [key, sibling] = siblings(node);
+  node.store_record("here", make_record(10, "v"));
+  install_changed(node, 2, {0, 1, 2}, unsync);
+  node.mark_synced("here", false);
+  REQUIRE(record_of(node.read("here", Role::kTail)).content.value == "v");
+  // Of the missing ones each partition remembers one, in this test.
+  node.mark_synced(key, false);
+  REQUIRE(status(node.read(key, Role::kTail)) == "NOT_FOUND");
+  SECTION("another missing one takes its place") {
+    node.mark_synced(sibling, false);
+    REQUIRE(status(node.read(sibling, Role::kTail)) == "NOT_FOUND");
+    REQUIRE(status(node.read(key, Role::kTail)) == "NOT_SYNCED");
+  }
+  SECTION("but not that of one which has been written since") {
+    node.store_record(key, make_record(11, "new"));
+    node.mark_synced(sibling, false);
+    REQUIRE(record_of(node.read(key, Role::kTail)).content.value == "new");
+    node.store_record(key, make_tombstone(12));
+    REQUIRE(record_of(node.read(key, Role::kTail)).is_tombstone());
+  }
+  SECTION("until the next map") {
+    install_changed(node, 3, {0, 1, 2}, unsync);
+    REQUIRE(status(node.read("here", Role::kTail)) == "NOT_SYNCED");
+    REQUIRE(status(node.read(key, Role::kTail)) == "NOT_SYNCED");
   }
 }
 

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/sync.h"
@@ -8,6 +9,44 @@ using namespace elastripe;
 using namespace std::chrono_literals;
 
 namespace {
+
+using Homes = std::vector<std::vector<node::NodeId>>;  // by partition
+
+Homes homes_now(sim::SimProxy& proxy) {
+  Homes homes;
+  for (const auto& partition : proxy.map().current()->partitions) homes.push_back(partition.homes);
+  return homes;
+}
+
+bool is_in(const std::vector<node::NodeId>& nodes, node::NodeId id) {
+  return std::ranges::find(nodes, id) != nodes.end();
+}
+
+std::string key_of(int i) { return "key" + std::to_string(i); }
+
+// Requests by opcode, and their bytes.
+struct Sent {
+  size_t frames = 0;
+  size_t bytes = 0;
+};
+using SentFrames = std::map<node::Opcode, Sent>;
+void count_frames(ClusterFixture& cluster, SentFrames& sent) {
+  sent.clear();
+  cluster.network().set_delay_rule(
+      [&sent](int, node::NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        Sent& of = sent[header.opcode];
+        ++of.frames;
+        of.bytes += node::kHeaderBytes + header.body_bytes;
+        return std::nullopt;
+      });
+}
+
+bool serves_whole_after(ClusterFixture& cluster, sim::SimProxy& proxy, uint32_t number) {
+  return cluster.run_until([&] {
+    const auto map = proxy.map().current();
+    return map != nullptr && map->epoch.number > number && cluster.serves_whole(proxy);
+  });
+}
 
 // What a home holds of the key, whether synced or not.
 RecordPtr held(ClusterFixture& cluster, sim::SimProxy& proxy, node::NodeId id,
@@ -127,4 +166,158 @@ TEST_CASE("a key of a LOST partition is lost, not missing") {
       cluster.run(sync_key(proxy.ops(), proxy.map().current(), "key", cluster.deadline()));
   REQUIRE(!synced);
   CHECK(synced.error().code == ErrorCode::kLost);
+}
+
+TEST_CASE("a death has each record sent once to the home that lacks it") {
+  ClusterFixture cluster(7, "rs:2,2");
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  for (int i = 0; i < 300; ++i) REQUIRE(cluster.put(proxy, key_of(i), "value"));
+  const auto before = proxy.map().current();
+  SentFrames sent;
+  count_frames(cluster, sent);
+  cluster.node(6).kill(/*silent=*/false);
+  REQUIRE(serves_whole_after(cluster, proxy, before->epoch.number));
+  size_t lacking = 0;
+  for (int i = 0; i < 300; ++i) {
+    const size_t partition = before->partition_of(key_of(i));
+    for (const auto home : proxy.map().current()->partitions[partition].homes) {
+      lacking += !is_in(before->partitions[partition].homes, home);
+      CHECK(held(cluster, proxy, home, key_of(i)) != nullptr);
+    }
+  }
+  REQUIRE(lacking > 0);
+  CHECK(sent[node::Opcode::kRecordStore].frames == lacking);
+  CHECK(sent[node::Opcode::kRecordFetch].frames <= 7 * 16);
+}
+
+TEST_CASE("a suspect that returns is sent what it missed, and no more") {
+  ClusterFixture cluster(6, "rs:2,2");
+  cluster.settings.tombstone_keep = 500ms;
+  cluster.settings.upload_idle = 1s;
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  for (int i = 0; i < 200; ++i) REQUIRE(cluster.put(proxy, key_of(i), "old"));
+  const auto before = proxy.map().current();
+  constexpr node::NodeId kAway = 2;
+  cluster.node(kAway).stall();
+  REQUIRE(serves_whole_after(cluster, proxy, before->epoch.number));
+  size_t missed = 0;
+  std::vector<int> changed, deleted;
+  for (int i = 0; i < 200 && changed.size() < 4; ++i) {
+    if (!is_in(before->partitions[before->partition_of(key_of(i))].homes, kAway)) continue;
+    if (deleted.size() < changed.size()) {
+      REQUIRE(cluster.run(remove_object(proxy.ops(), key_of(i), cluster.deadline())) == true);
+      deleted.push_back(i);
+    } else {
+      REQUIRE(cluster.put(proxy, key_of(i), "new"));
+      changed.push_back(i);
+      ++missed;
+    }
+  }
+  const bool collected = GENERATE(false, true);
+  if (collected) {
+    const uint64_t records = cluster.records();
+    REQUIRE(cluster.run_until([&] { return cluster.records() < records; }));
+    cluster.run_for(10s);
+  } else {
+    missed += deleted.size();
+  }
+  SentFrames sent;
+  count_frames(cluster, sent);
+  cluster.node(kAway).resume();
+  REQUIRE(serves_whole_after(cluster, proxy, proxy.map().current()->epoch.number));
+  CHECK(sent[node::Opcode::kRecordStore].frames == missed);
+  CHECK(sent[node::Opcode::kRecordConfirm].frames > 0);
+  CHECK(homes_now(proxy)[0] == before->partitions[0].homes);
+  for (int i = 0; i < 200; ++i) {
+    const bool is_deleted = std::ranges::find(deleted, i) != deleted.end();
+    const bool is_changed = std::ranges::find(changed, i) != changed.end();
+    CHECK(cluster.get(proxy, key_of(i)) == (is_deleted ? "<miss>" : is_changed ? "new" : "old"));
+    if (is_deleted) continue;
+    for (const auto home : cluster.homes_of(proxy, key_of(i))) {
+      const RecordPtr record = held(cluster, proxy, home, key_of(i));
+      REQUIRE(record != nullptr);
+      CHECK(record->content.value == (is_changed ? "new" : "old"));
+    }
+  }
+}
+
+TEST_CASE("what was brought before the map changed is not brought again") {
+  ClusterFixture cluster(7, "rs:2,2");
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  for (int i = 0; i < 200; ++i) REQUIRE(cluster.put(proxy, key_of(i), "value"));
+  const Homes first = homes_now(proxy);
+  // All is stored, and nothing marked.
+  cluster.network().set_delay_rule(
+      [](int, node::NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        if (header.opcode == node::Opcode::kMarkSynced) return Duration(1h);
+        return std::nullopt;
+      });
+  cluster.node(5).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return proxy.map().current()->epoch.number > 1; }, 5s));
+  const Homes second = homes_now(proxy);
+  cluster.run_for(2s);
+  SentFrames sent;
+  count_frames(cluster, sent);
+  cluster.node(6).kill(/*silent=*/false);
+  REQUIRE(serves_whole_after(cluster, proxy, 2));
+  const auto map = proxy.map().current();
+  size_t lacking = 0;
+  for (int i = 0; i < 200; ++i) {
+    const size_t p = map->partition_of(key_of(i));
+    for (const auto home : map->partitions[p].homes) {
+      lacking += !is_in(first[p], home) && !is_in(second[p], home);
+      CHECK(held(cluster, proxy, home, key_of(i)) != nullptr);
+    }
+  }
+  CHECK(sent[node::Opcode::kRecordStore].frames == lacking);
+}
+
+TEST_CASE("a home that takes nothing holds up its own partitions only") {
+  ClusterFixture cluster(7, "rs:2,2");
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  for (int i = 0; i < 200; ++i) REQUIRE(cluster.put(proxy, key_of(i), "value"));
+  const Homes before = homes_now(proxy);
+  constexpr node::NodeId kStuck = 0;
+  cluster.network().set_delay_rule(
+      [](int, node::NodeId to, const node::RequestHeader& header) -> std::optional<Duration> {
+        const bool stuck = to == kStuck && header.opcode == node::Opcode::kRecordStore;
+        return stuck ? std::optional<Duration>(1h) : std::nullopt;
+      });
+  cluster.node(6).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return proxy.map().current()->epoch.number > 1; }, 5s));
+  const Homes after = homes_now(proxy);
+  uint32_t free = 0;
+  for (size_t p = 0; p < after.size(); ++p) {
+    free += is_in(before[p], kStuck) || !is_in(after[p], kStuck);
+  }
+  REQUIRE(free < after.size());
+  REQUIRE(cluster.run_until([&] { return proxy.decider()->status().partitions_synced == free; }));
+  cluster.run_for(20s);
+  CHECK(proxy.decider()->status().partitions_synced == free);
+  cluster.network().set_delay_rule({});
+  CHECK(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+}
+
+TEST_CASE("a frame that is lost is sent again, and ends nothing") {
+  ClusterFixture cluster(6, "rs:2,2");
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  for (int i = 0; i < 100; ++i) REQUIRE(cluster.put(proxy, key_of(i), "value"));
+  std::map<node::Opcode, int> seen;
+  cluster.network().set_delay_rule(
+      [&](int, node::NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        const bool of_sync = header.opcode == node::Opcode::kRecordStore ||
+                             header.opcode == node::Opcode::kRecordScan ||
+                             header.opcode == node::Opcode::kRecordFetch;
+        return of_sync && seen[header.opcode]++ % 3 == 0 ? std::optional<Duration>(1h)
+                                                         : std::nullopt;
+      });
+  cluster.node(5).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return proxy.map().current()->epoch.number > 1; }, 5s));
+  const auto done = cluster.run(sync_partitions(proxy.ops(), proxy.map().current()));
+  CHECK(done.has_value());
 }
