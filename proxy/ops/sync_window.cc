@@ -333,12 +333,16 @@ Task<void> SyncWindow::mark() {
 // Every home holds all of the partition: says so to all homes, and when they know, to the sources
 // that are no homes, which then forget it.
 Task<Result<void>> SyncWindow::mark_partition(uint32_t number) {
-  if (sweep_.is_stopped()) co_return fail(ErrorCode::kCancelled, "sync was stopped");
   const Partition& partition = map_->partitions[number];
-  const TimePoint deadline = ops_.clock.now() + ops_.settings.node_timeout;
   const node::MarkSyncedRequest message{number, {}, floors_[number]};
-  auto marked = co_await mark_all(ops_.nodes, map_, partition.homes, message, deadline);
-  if (!marked) co_return marked;
+  TimePoint deadline;
+  for (int tried = 1;; ++tried) {
+    if (sweep_.is_stopped()) co_return fail(ErrorCode::kCancelled, "sync was stopped");
+    deadline = ops_.clock.now() + ops_.settings.node_timeout;
+    auto marked = co_await mark_all(ops_.nodes, map_, partition.homes, message, deadline);
+    if (marked) break;
+    if (!may_try_again(marked.error(), tried)) co_return marked;
+  }
   ++ops_.counters.partition_syncs;
   std::vector<NodeId> others = sources_of(partition);
   std::erase_if(others, [&](NodeId id) { return home_bit(partition, id) != 0; });

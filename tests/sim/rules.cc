@@ -198,6 +198,22 @@ Scenario paused_readers() {
   return s;
 }
 
+// Nodes that are away for a while, and come back with records that were overwritten meanwhile.
+Scenario returns_with_old_copies() {
+  Scenario s = based_on("inline", "confirm");
+  s.records_only = true;
+  s.node_stalls = 8;
+  s.node_kills = 2;
+  s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
+  s.faults_until = seconds(6);
+  s.fault_max = seconds(4);
+  s.operations = 60;
+  s.think_max = milliseconds(100);
+  s.expiring = 0;
+  s.weights = {40, 40, 2, 4, 4, 2, 2, 2, 2, 2, 2};
+  return s;
+}
+
 // Little else than transitions and reads of one object, by several proxies.
 Scenario transitions_only(std::string name) {
   Scenario s = based_on("transitions", std::move(name));
@@ -344,6 +360,8 @@ const std::vector<Rule>& rules() {
       RULE(kSyncOneSource, "rule 3: sync takes the maximum of all sources", sync_sources()),
       RULE(kMarkBeforeStored, "rule 3: synced means that every home has stored",
            based_on("mixed", "mark")),
+      RULE(kConfirmAny, "rule 3: what a node had counts again only if it is the newest",
+           returns_with_old_copies()),
       RULE(kFullIsStored, "rule 3: a home that has no room has not stored", full_homes()),
       RULE(kBlindHead, "rule 5: the head compares the expected version", plain("blind-head")),
       RULE(kStoreAnyVersion, "rule 5: a store never lowers a version", plain("store")),

@@ -3,6 +3,7 @@
 
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/sync.h"
+#include "server-patches/node/engine/item_formats.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 using namespace elastripe;
@@ -53,6 +54,7 @@ RecordPtr held(ClusterFixture& cluster, sim::SimProxy& proxy, node::NodeId id,
                const std::string& key) {
   const auto read = cluster.run(read_record(proxy.ops().nodes, proxy.map().current(), id,
                                             node::Role::kAny, key, 0, cluster.deadline()));
+  INFO((read ? "" : to_string(read.error())));
   REQUIRE(read.has_value());
   return read->record;
 }
@@ -258,7 +260,7 @@ TEST_CASE("what was brought before the map changed is not brought again") {
   cluster.node(5).kill(/*silent=*/false);
   REQUIRE(cluster.run_until([&] { return proxy.map().current()->epoch.number > 1; }, 5s));
   const Homes second = homes_now(proxy);
-  cluster.run_for(2s);
+  cluster.run_for(60s);
   SentFrames sent;
   count_frames(cluster, sent);
   cluster.node(6).kill(/*silent=*/false);
@@ -304,20 +306,89 @@ TEST_CASE("a home that takes nothing holds up its own partitions only") {
 
 TEST_CASE("a frame that is lost is sent again, and ends nothing") {
   ClusterFixture cluster(6, "rs:2,2");
-  auto& proxy = cluster.add_decider();
-  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
-  for (int i = 0; i < 100; ++i) REQUIRE(cluster.put(proxy, key_of(i), "value"));
+  auto& decider = cluster.add_decider();
+  auto& proxy = cluster.add_proxy();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(decider); }));
+  for (int i = 0; i < 100; ++i) REQUIRE(cluster.put(decider, key_of(i), "value"));
   std::map<node::Opcode, int> seen;
   cluster.network().set_delay_rule(
-      [&](int, node::NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
-        const bool of_sync = header.opcode == node::Opcode::kRecordStore ||
-                             header.opcode == node::Opcode::kRecordScan ||
-                             header.opcode == node::Opcode::kRecordFetch;
-        return of_sync && seen[header.opcode]++ % 3 == 0 ? std::optional<Duration>(1h)
-                                                         : std::nullopt;
+      [&](int from, node::NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        const node::Opcode opcode = header.opcode;
+        const bool of_sync =
+            opcode == node::Opcode::kRecordStore || opcode == node::Opcode::kRecordScan ||
+            opcode == node::Opcode::kRecordFetch || opcode == node::Opcode::kMarkSynced;
+        if (!of_sync || (from == proxy.id() && seen[opcode]++ >= 2)) return std::nullopt;
+        return Duration(1h);
       });
   cluster.node(5).kill(/*silent=*/false);
-  REQUIRE(cluster.run_until([&] { return proxy.map().current()->epoch.number > 1; }, 5s));
+  REQUIRE(cluster.run_until([&] { return decider.map().current()->epoch.number > 1; }, 5s));
+  proxy.map().serve(decider.map().current());
   const auto done = cluster.run(sync_partitions(proxy.ops(), proxy.map().current()));
+  INFO((done ? "" : to_string(done.error())));
   CHECK(done.has_value());
+  CHECK(seen[node::Opcode::kRecordStore] > 10);
+  CHECK(cluster.run_until([&] { return cluster.serves_whole(decider); }, 1s));
+}
+
+namespace {
+
+// Takes what is left of the node's memory, or gives it back.
+void fill(ClusterFixture& cluster, sim::SimProxy& proxy, node::NodeId id, bool empty_again) {
+  const MapPtr map = proxy.map().current();
+  node::ShardDeleteRequest all;
+  for (const uint32_t bytes : {4096u, 1u}) {
+    for (uint32_t i = 0;; ++i) {
+      node::ShardWriteRequest write;
+      write.header.name = {{99, bytes}, i, 0, 0};
+      write.header.key = "key";
+      write.header.payload_bytes = bytes;
+      all.names.push_back(write.header.name);
+      if (empty_again && i > 1000) break;
+      if (empty_again) continue;
+      NodeRequest request = make_request(node::Opcode::kShardWrite, write);
+      add_payload(request, std::array{Buffer::copy_of(std::string(bytes, 's'))});
+      const auto reply = cluster.run(
+          proxy.ops().nodes.call(id, stamp_for(*map, id), std::move(request), cluster.deadline()));
+      REQUIRE(reply.has_value());
+      if (reply->status() == node::Status::kNoSpace) break;
+      REQUIRE(reply->status() == node::Status::kOk);
+    }
+  }
+  if (!empty_again) return;
+  const auto reply = cluster.run(proxy.ops().nodes.call(
+      id, stamp_for(*map, id), make_request(node::Opcode::kShardDelete, all), cluster.deadline()));
+  REQUIRE(reply.has_value());
+  REQUIRE(reply->status() == node::Status::kOk);
+}
+
+}  // namespace
+
+TEST_CASE("a revived key waits for room without holding anything up") {
+  ClusterFixture cluster(5, "rs:2,1", 1, {.limit_bytes = 64 << 10, .reserve_bytes = 16 << 10});
+  cluster.settings.upload_idle = 1h;  // nothing is reclaimed
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  for (const auto home : cluster.homes_of(proxy, "key")) cluster.node(home).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return proxy.map().current()->epoch.number > 1; }, 5s));
+  REQUIRE(cluster.put(proxy, "key", "value"));
+  const auto before = proxy.map().current();
+  const auto homes = cluster.homes_of(proxy, "key");
+  REQUIRE(homes.size() == 2);
+  node::NodeId last = 0;
+  while (!before->is_up(last) || is_in(homes, last)) ++last;
+  fill(cluster, proxy, last, /*empty_again=*/false);
+  cluster.node(homes[0]).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until(
+      [&] { return proxy.map().current()->epoch.number > before->epoch.number; }, 5s));
+  const auto after = cluster.homes_of(proxy, "key");
+  REQUIRE(is_in(after, last));
+  const auto done = cluster.run(sync_partitions(proxy.ops(), proxy.map().current()));
+  REQUIRE(done.has_value());
+  CHECK(done->lost_waiting == 1);
+  CHECK(held(cluster, proxy, last, "key") == nullptr);
+  fill(cluster, proxy, last, /*empty_again=*/true);
+  const auto has_it = [&] {
+    return bool(cluster.node(last).store().find(std::string(1, node::kRecordTag) + "key"));
+  };
+  CHECK(cluster.run_until(has_it));
 }
