@@ -11,6 +11,7 @@
 #include "tools/bench/reclaim_bench.h"
 #include "tools/bench/scaling_bench.h"
 #include "tools/bench/small_bench.h"
+#include "tools/bench/sync_bench.h"
 #include "tools/bench/transition_bench.h"
 #include "tools/bench/ycsb_bench.h"
 
@@ -53,6 +54,7 @@ void add_bench_command(CLI::App& app, cli::Globals& globals) {
   add_ycsb_bench_command(*command, globals);
   add_reclaim_bench_command(*command, globals);
   add_transition_bench_command(*command, globals);
+  add_sync_bench_command(*command, globals);
   command->callback([settings, output, command, &globals] {
     if (!command->get_subcommands().empty()) return;
     settings->port = output->port;
