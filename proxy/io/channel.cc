@@ -37,13 +37,14 @@ ChannelMetrics::ChannelMetrics(MetricRegistry& registry, const std::string& node
 
 void NodeCall::on_timer() { channel.expire(*this); }
 
-Channel::Channel(Loop& loop, Clock& clock, std::string name, SocketAddress address,
+Channel::Channel(Loop& loop, Clock& clock, std::string name, SocketAddress address, ChannelUse use,
                  ChannelLimits limits, MetricRegistry& registry)
     : TurnEnd(loop),
       loop_(loop),
       clock_(clock),
       name_(std::move(name)),
       address_(address),
+      use_(use),
       limits_(limits),
       metrics_(registry, name_) {}
 
@@ -178,7 +179,8 @@ void Channel::close_socket() {
 
 void Channel::break_off(ErrorCode code, const std::string& reason) {
   if (state_ == State::kConnected && code != ErrorCode::kCancelled) {
-    log_info("connection to node {} lost: {}", name_, reason);
+    const LogLevel level = use_ == ChannelUse::kControl ? LogLevel::kInfo : LogLevel::kDebug;
+    log_at(level, "connection to node {} lost: {}", name_, reason);
   }
   close_socket();
   for (const Slot& slot : slots_) {

@@ -62,11 +62,15 @@ struct NodeCall final : Timer, StoppableCall {
   std::optional<Result<NodeReply>> result;
 };
 
+// What a channel is for. Only the decider has control frames to send, so that its channels tell of
+// a lost connection once, and those of all threads only when they are debugged.
+enum class ChannelUse : uint8_t { kData, kControl };
+
 // Loop thread only.
 class Channel : private TurnEnd {
  public:
-  Channel(Loop& loop, Clock& clock, std::string name, SocketAddress address, ChannelLimits limits,
-          MetricRegistry& registry);
+  Channel(Loop& loop, Clock& clock, std::string name, SocketAddress address, ChannelUse use,
+          ChannelLimits limits, MetricRegistry& registry);
   ~Channel() override;
 
   // Queues; completes later, never inside. False: the queue is full.
@@ -135,6 +139,7 @@ class Channel : private TurnEnd {
   Clock& clock_;
   const std::string name_;
   const SocketAddress address_;
+  const ChannelUse use_;
   const ChannelLimits limits_;
   ChannelMetrics metrics_;
 

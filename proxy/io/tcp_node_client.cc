@@ -14,11 +14,12 @@ struct Completion {
 
 TcpNodeClient::TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAddress>& addresses,
                              MetricRegistry& registry, ChannelLimits limits) {
+  const auto make = [&](const NodeAddress& node, ChannelUse use) {
+    return std::make_unique<Channel>(loop, clock, node.name, node.address, use, limits, registry);
+  };
   for (const NodeAddress& node : addresses) {
-    for (Channels* channels : {&channels_, &control_channels_}) {
-      channels->push_back(
-          std::make_unique<Channel>(loop, clock, node.name, node.address, limits, registry));
-    }
+    channels_.push_back(make(node, ChannelUse::kData));
+    control_channels_.push_back(make(node, ChannelUse::kControl));
   }
 }
 
