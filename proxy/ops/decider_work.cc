@@ -114,9 +114,12 @@ Task<void> Decider::Impl::run_reclaim(MapPtr map, std::vector<bool> synced) {
   const TimePoint started = now();
   const auto report = co_await reclaimer_.round(map, std::move(synced));
   reclaim_running_ = false;
-  // A round walks over all that is stored: at most half of the time.
+  // A round walks over all that is stored: at most half of the time, and while there is nothing to
+  // do, seldom.
   const Duration took = now() - started;
-  reclaim_after_ = now() + std::max<Duration>(ops_.settings.upload_idle / 2, took);
+  const bool is_busy = report && report->records_expired + report->shards_deleted > 0;
+  const Duration pause = ops_.settings.upload_idle / (is_busy ? 15 : 2);
+  reclaim_after_ = now() + std::max(pause, took);
   if (!report && !over_) log_info("reclaim: {}", to_string(report.error()));
 }
 

@@ -45,12 +45,15 @@ Task<Result<void>> Reclaimer::collect_records(MapPtr map, const std::vector<bool
   std::vector<NodeId> tails;
   for (const auto& [tail, _] : by_tail) tails.push_back(tail);
   const auto expired_until_s = expiry_clock_.look();
-  std::vector<TailWork> work(tails.size(),
-                             TailWork{.map = map, .expired_until_s = expired_until_s});
+  // Each time that a floor rises, uploads to keys without a record that are going on are fenced.
+  const bool drops = ops_.clock.now() >= drop_after_;
+  std::vector<TailWork> work(
+      tails.size(), TailWork{.map = map, .expired_until_s = expired_until_s, .drops = drops});
   auto done = co_await in_batches(
       tails.size(), kTailsAtOnce,
       [&](size_t i) { return collect_at(tails[i], by_tail.at(tails[i]), work[i]); },
       [](size_t, const Result<void>& collected) { return collected; });
+  if (drops) drop_after_ = ops_.clock.now() + ops_.settings.upload_idle / 2;
   for (const TailWork& at_tail : work) {
     report.records_expired += at_tail.report.records_expired;
     report.tombstones_dropped += at_tail.report.tombstones_dropped;
@@ -67,11 +70,13 @@ Task<Result<void>> Reclaimer::collect_at(NodeId tail, std::vector<uint8_t> parti
   if (walk.incarnation != incarnation) walk = {incarnation, 0};
   node::RecordScanRequest message;
   message.max_bytes = kScanBytes;
-  message.tombstones_only = true;
+  message.tombstones_only = work.drops;
   message.expired_only = work.expired_until_s.has_value();
+  if (!message.tombstones_only && !message.expired_only) co_return Result<void>{};
   message.without_values = true;
   message.min_age_s = static_cast<uint32_t>(
       std::chrono::ceil<std::chrono::seconds>(ops_.settings.tombstone_keep).count());
+  if (!work.drops) message.min_age_s = UINT32_MAX;
   message.partitions = std::move(partitions);
   do {
     message.cursor = walk.cursor;

@@ -39,6 +39,7 @@ class Reclaimer {
   struct TailWork {
     MapPtr map;
     std::optional<uint32_t> expired_until_s;
+    bool drops = false;                  // what is dead, too
     std::map<uint32_t, Dead> dead = {};  // by partition
     size_t dead_records = 0;
     std::vector<std::pair<std::string, uint64_t>> expired = {};  // striped, with their versions
@@ -58,6 +59,7 @@ class Reclaimer {
   ExpiryClock expiry_clock_;
   OrphanSweep orphans_;
   std::map<NodeId, Walk> walks_;  // of tails
+  TimePoint drop_after_;
 };
 
 }  // namespace elastripe

@@ -73,7 +73,9 @@ TEST_CASE("tombstones of buckets that do not fit in a page are as old as the oth
   sim::SimProxy& decider = cluster.add_decider();
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(decider); }));
   proxy.map().serve(decider.map().current());
-  proxy.ops().settings.tombstone_keep = 40s;  // of this test's rounds, not the decider's
+  // Of this test's rounds, not the decider's; each of them drops what is due.
+  proxy.ops().settings.tombstone_keep = 40s;
+  proxy.ops().settings.upload_idle = 0s;
   const auto keys = keys_of_one_partition(*proxy.map().current(), 4000);
   for (const std::string& key : keys) {
     Commit fence;  // of a missing record: leaves a tombstone

@@ -314,7 +314,9 @@ Task<void> create_and_delete(sim::SimProxy& proxy, TimePoint deadline, bool* don
 
 TEST_CASE("a key that is deleted again during a round keeps its new tombstone for as long as any") {
   Serving s("rs:2,2");
-  s.proxy->ops().settings.tombstone_keep = 10s;  // of this test's rounds, not the decider's
+  // Of this test's rounds, not the decider's; each of them drops what is due.
+  s.proxy->ops().settings.tombstone_keep = 10s;
+  s.proxy->ops().settings.upload_idle = 1s;
   const std::string sibling = sibling_of_key(*s.proxy->map().current());
   const auto remove = [&](const std::string& key) {
     return s.cluster.run(remove_object(s.proxy->ops(), key, s.cluster.deadline())).value();
