@@ -49,10 +49,12 @@ class NewRecords final : public RequestSource {
 // Of all nodes together.
 struct Stored {
   uint64_t used_bytes = 0;
-  uint64_t items = 0;  // records and shards
+  uint64_t items = 0;  // shards of striped objects, records of inline ones
 };
 
-Result<Stored> stored_on(uint16_t port) {
+bool is_striped(size_t object_bytes) { return object_bytes > kInlineMaxBytes; }
+
+Result<Stored> stored_on(uint16_t port, size_t object_bytes) {
   auto socket = BlockingSocket::connect("127.0.0.1", port);
   if (!socket) return std::unexpected(socket.error());
   if (auto sent = socket->send({"stats elastripe\r\n"}); !sent) {
@@ -68,7 +70,7 @@ Result<Stored> stored_on(uint16_t port) {
       return line->starts_with(start) ? std::stoull(line->substr(start.size())) : 0;
     };
     stored.used_bytes += value_of("used_bytes");
-    stored.items += value_of("records") + value_of("shards");
+    stored.items += value_of(is_striped(object_bytes) ? "shards" : "records");
   }
 }
 
@@ -88,10 +90,10 @@ class ReclaimBench {
   }
 
  private:
-  Result<Stored> stored(const TemporaryCluster& cluster) const {
+  Result<Stored> stored(const TemporaryCluster& cluster, size_t object_bytes) const {
     Stored sum;
     for (int node = 0; node < arguments_.nodes; ++node) {
-      const auto here = stored_on(cluster.node_port(node));
+      const auto here = stored_on(cluster.node_port(node), object_bytes);
       if (!here) return std::unexpected(here.error());
       sum.used_bytes += here->used_bytes;
       sum.items += here->items;
@@ -118,7 +120,7 @@ class ReclaimBench {
     Table table{
         .text = fmt::format("{} objects of {}, each new and gone after {} s, {}, {} nodes of "
                             "{} MiB.",
-                            object_bytes > kInlineMaxBytes ? "Striped" : "Inline",
+                            is_striped(object_bytes) ? "Striped" : "Inline",
                             size_text(object_bytes), arguments_.ttl_s, arguments_.scheme,
                             arguments_.nodes, arguments_.memory_mb),
         .header = {"seconds", "written a second", "collected a second", "items", "MiB used"},
@@ -135,7 +137,7 @@ class ReclaimBench {
       const auto result =
           run_load(load, objects, [&] { return std::make_unique<NewRecords>(next); });
       if (!result) return std::unexpected(result.error());
-      const auto now = stored(*cluster->processes);
+      const auto now = stored(*cluster->processes, object_bytes);
       if (!now) return std::unexpected(now.error());
       seconds += result->seconds;
       written += result->operations;
@@ -159,11 +161,10 @@ class ReclaimBench {
     return {};
   }
 
-  // Items on all nodes: a record at each home, and shards.
+  // On all nodes.
   double items_of_one(size_t object_bytes) const {
     const auto scheme = coding::parse_scheme(arguments_.scheme).value();
-    const int records = scheme.m + 1;
-    return object_bytes > kInlineMaxBytes ? records + scheme.shards() : records;
+    return is_striped(object_bytes) ? scheme.shards() : scheme.m + 1;
   }
 
   const Arguments& arguments_;
