@@ -89,7 +89,7 @@ class SyncBench {
     std::vector<Result<>> results(kConnections);
     std::vector<std::thread> threads;
     for (int c = 0; c < kConnections; ++c) {
-      threads.emplace_back([this, first, end, fill, c, &result = results[c]] {
+      threads.emplace_back([this, first, end, fill, c, &result = results[static_cast<size_t>(c)]] {
         const auto from = [&](int64_t part) {
           return first + static_cast<int>((end - first) * part / kConnections);
         };
