@@ -530,14 +530,19 @@ void Decider::Impl::yield_to(const node::Epoch& epoch) {
   look_again();
 }
 
-// Builds upon what others have done meanwhile.
+// Builds upon what others have done meanwhile. Who has taken over may have to wait for two leases
+// before it serves, and would never get there if another one took over from it each time: so the
+// pauses get longer.
 void Decider::Impl::look_again() {
   map_ = nullptr;
   behind_.clear();
   awaits_last_copy_ = false;
   installed_ = granting_ = serving_ = false;
   took_over_.reset();
-  const auto pause = static_cast<uint64_t>((4 * settings_.heartbeat).count());
+  const Duration longest = std::min(4 * settings_.heartbeat * (int64_t{1} << races_),
+                                    std::max(4 * settings_.heartbeat, 8 * settings_.lease));
+  races_ = std::min(races_ + 1, 16);
+  const auto pause = static_cast<uint64_t>(longest.count());
   start_after_ = now() + Duration(static_cast<int64_t>(ops_.random.next() % (pause + 1)));
   for (Peer& peer : peers_) peer.look_again();
 }

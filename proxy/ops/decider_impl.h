@@ -99,6 +99,7 @@ class Decider::Impl {
   std::string reason_;  // why it waits; empty if it does not
   TimePoint last_turn_;
   TimePoint start_after_;          // after losing a race with another starting decider
+  int races_ = 0;                  // so many, at most 16
   uint32_t above_number_ = 0;      // of any map seen
   bool awaits_last_copy_ = false;  // of a silent node: only then can it be given up
 

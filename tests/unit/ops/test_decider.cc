@@ -193,6 +193,23 @@ TEST_CASE("a map that is coming into use is not taken for one that never was") {
   CHECK(cluster.get(second, "key") == "new");
 }
 
+// Each has to wait for the leases that the silent node may have.
+TEST_CASE("two deciders that start together beside a silent node come to an end") {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    ClusterFixture cluster(5, "rs:2,1", seed);
+    auto& first = cluster.add_decider();
+    REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+    REQUIRE(cluster.put(first, "key", "value"));
+    cluster.node(4).kill(/*silent=*/true);
+    first.kill();
+    auto& left = cluster.add_decider();
+    auto& right = cluster.add_decider();
+    const auto serves = [&](sim::SimProxy& proxy) { return proxy.map().current() != nullptr; };
+    REQUIRE(cluster.run_until([&] { return serves(left) || serves(right); }));
+    CHECK(cluster.get(serves(left) ? left : right, "key") == "value");
+  }
+}
+
 TEST_CASE("an older map on a node that was left out deposes no decider") {
   ClusterFixture cluster;
   auto& first = cluster.add_decider();
