@@ -125,7 +125,7 @@ void World::check_missing(const std::string& key, const node::Record& record, si
 // noticed.
 bool World::is_accounted_for(const std::string& key, uint64_t epoch, NodeId holder) const {
   if (holder == kNoNode) {
-    const Pool& pool = pools_.pool_of(key);
+    const Pool& pool = pools().pool_of(key);
     const auto up = up_in_epoch_.find(epoch);
     const auto shards = static_cast<size_t>(pool.scheme.shards());
     return pool.degraded_writes && (up == up_in_epoch_.end() || up->second < shards);

@@ -22,23 +22,10 @@ std::string fill(std::string identity, size_t index, size_t size) {
   return identity;
 }
 
-// What an error says about a write: kNone is "definitely not executed" (proxy/base/error.h,
-// proxy/ops/put.h).
-Answer answer_of(const Error& error, bool read) {
-  if (read) return Answer::kNone;
-  switch (error.code) {
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kNotSent:
-    case ErrorCode::kTooFewNodes:
-    case ErrorCode::kStaleEpoch:
-    case ErrorCode::kNoSpace:
-    case ErrorCode::kLost:
-    case ErrorCode::kTooLarge:
-    case ErrorCode::kInvalid:
-      return Answer::kNone;
-    default:
-      return Answer::kUnknown;
-  }
+// What a client is told (docs/consistency.md, "What clients should do with errors"): of one error
+// only it hears that the outcome is unknown, any other says that nothing was done.
+Answer answer_of(const Error& error) {
+  return error.code == ErrorCode::kUnknownOutcome ? Answer::kUnknown : Answer::kNone;
 }
 
 Answer answer_of(StoreOutcome outcome) {
@@ -73,7 +60,7 @@ StoreVerb store_verb(Verb verb) {
 }
 
 void note_error(Operation& op, const Error& error) {
-  op.answer = answer_of(error, op.verb == Verb::kGet);
+  op.answer = answer_of(error);
   op.error = to_string(error);
 }
 
@@ -197,7 +184,7 @@ std::string World::key_name(int key) const {
   return pool == 0 ? name : scenario_.more_pools[pool - 1].prefix + name;
 }
 
-Operation World::choose_operation(SimRandom& random, int client) {
+Operation World::choose_operation(SimRandom& random, int client, SimProxy& proxy) {
   Operation op;
   op.client = client;
   op.key = key_name(static_cast<int>(random.below(static_cast<uint64_t>(scenario_.keys))));
@@ -223,7 +210,7 @@ Operation World::choose_operation(SimRandom& random, int client) {
     case Verb::kDelete:
       break;
     case Verb::kTransition: {
-      const coding::Scheme& scheme = pools_.pool_of(op.key).scheme;
+      const coding::Scheme& scheme = pools().pool_of(op.key).scheme;
       int& last = last_to_[op.key];
       const bool turns = random.chance(0.8);
       last = op.to = (last == scheme.k_prime) == turns ? scheme.k : scheme.k_prime;
@@ -241,18 +228,23 @@ Operation World::choose_operation(SimRandom& random, int client) {
     default: {
       op.flags = static_cast<uint32_t>(id);
       if (random.chance(scenario_.expiring)) {
-        op.exptime = static_cast<uint32_t>(clock_.unix_ms() / 1000 + 1 + random.below(4));
+        // As sessions do, by the clock of the proxy.
+        op.exptime = static_cast<uint32_t>(proxy.clock().unix_ms() / 1000 + 1 + random.below(4));
+        if (scenario_.long_expiry > 0 && random.chance(scenario_.long_expiry)) {
+          const auto most = std::chrono::duration_cast<seconds>(scenario_.clock_step_max).count();
+          op.exptime += static_cast<uint32_t>(random.below(static_cast<uint64_t>(most)));
+        }
       }
       if (op.verb == Verb::kTouch) break;
       const size_t most =
           random.chance(scenario_.large)
-              ? pools_.pool_of(op.key).segment_bytes * static_cast<size_t>(scenario_.segments)
+              ? pools().pool_of(op.key).segment_bytes * static_cast<size_t>(scenario_.segments)
               : 16;
       if (random.chance(kNumeric)) {
         op.value = std::to_string(1'000'000'000'000'000 + id * 1'000'000'000'000 +
                                   random.below(1'000'000'000'000));
       } else {
-        const size_t segment = pools_.pool_of(op.key).segment_bytes;
+        const size_t segment = pools().pool_of(op.key).segment_bytes;
         const bool is_rounded = scenario_.whole_segments && most > segment;
         const size_t bytes = random.below(most);
         op.value = unique_value(id, is_rounded ? bytes - bytes % segment + segment : bytes);
@@ -264,13 +256,13 @@ Operation World::choose_operation(SimRandom& random, int client) {
 
 void World::choose_stream(Operation& op, SimRandom& random) {
   const bool is_read = op.verb == Verb::kGet;
-  const bool is_striped = op.value.size() > pools_.pool_of(op.key).inline_max_bytes;
+  const bool is_striped = op.value.size() > pools().pool_of(op.key).inline_max_bytes;
   if (!is_read && !is_striped) return;
   if (scenario_.streams.share == 0 || !random.chance(scenario_.streams.share)) return;
   op.pace = random.next() | 1;
   if (!is_read || !random.chance(scenario_.ranges)) return;
   const uint64_t most =
-      uint64_t{pools_.pool_of(op.key).segment_bytes} * static_cast<uint64_t>(scenario_.segments);
+      uint64_t{pools().pool_of(op.key).segment_bytes} * static_cast<uint64_t>(scenario_.segments);
   op.offset = random.below(most);
   op.length = random.below(most);
 }
@@ -286,7 +278,7 @@ SimProxy* World::choose_proxy(SimRandom& random) {
 size_t World::begin(Operation op, SimProxy& proxy) {
   op.proxy = proxy.id();
   op.invoked = ++order_;
-  op.invoked_ms = clock_.unix_ms();
+  op.invoked_ms = proxy.clock().unix_ms();
   const size_t index = history_.size();
   if (trace_.on()) trace_.add("op {} asks: {}", index, to_string(op));
   history_.push_back(std::move(op));
@@ -313,7 +305,8 @@ Task<void> World::client(int id, int operations, uint64_t seed) {
     co_await clock_.sleep_for(random.between(Duration::zero(), scenario_.think_max));
     SimProxy* proxy = choose_proxy(random);
     if (proxy == nullptr) continue;
-    Operation op = choose_operation(random, id);
+    if (events_.now() >= stop_at_) break;
+    Operation op = choose_operation(random, id, *proxy);
     choose_stream(op, random);
     const Duration limit = is_streamed(op) ? kStreamLimit : kRequestTimeout + seconds(1);
     const size_t index = begin(std::move(op), *proxy);
@@ -333,9 +326,10 @@ Task<void> World::perform(size_t index, SimProxy* proxy) {
                    clock_.now() + kRequestTimeout);
   Pending& pending = *pending_[index];
   if (pending.is_over) co_return;
+  op.invoked_ms = std::min(op.invoked_ms, history_[index].invoked_ms);
   if (op.answer != Answer::kUnknown) {
     op.returned = ++order_;
-    op.returned_ms = clock_.unix_ms();
+    op.returned_ms = latest_ms(pending, *proxy);
   }
   if (is_whole_hit(op)) last_read_[{op.client, op.key}] = {op.cas, op.read_value};
   const auto says = [&](const char* what) { return op.error.find(what) != std::string::npos; };
@@ -349,6 +343,10 @@ Task<void> World::perform(size_t index, SimProxy* proxy) {
     violation(Fault::kLost, fmt::format("within the promise: {}", to_string(op)));
   }
   if (trace_.on()) trace_.add("op {} ends: {}", index, to_string(op));
+  if (op.answer == Answer::kDone) {
+    flipped_.erase(op.key);
+    fault_after_answer(op);
+  }
   history_[index] = std::move(op);
   give_up(pending);
 }

@@ -19,18 +19,19 @@ void World::plan_faults() {
     }
   };
   plan(scenario_.node_kills, &World::kill_a_node);
+  if (scenario_.burials > 0) {
+    events_.after(random_.between(Duration::zero(), seconds(1)), [this] { bury_one(); });
+  }
   for (int i = 0; i < scenario_.catastrophes; ++i) {
     events_.after(random_.between(scenario_.faults_until / 8, scenario_.faults_until), [this] {
       if (!calm_) kill_many();
     });
   }
-  for (int i = 0; i < scenario_.bit_flips; ++i) {
-    const Duration after = scenario_.faults_until * i / scenario_.bit_flips;
-    events_.after(after + random_.between(Duration::zero(), milliseconds(50)), [this] {
-      if (!calm_) flip_a_bit();
-    });
-  }
   plan(scenario_.node_stalls, &World::stall_a_node);
+  plan(scenario_.node_sticks, &World::stick_a_node);
+  plan(scenario_.bit_flips, &World::flip_a_bit);
+  plan(scenario_.clock_steps, &World::step_a_clock);
+  plan(scenario_.restarts, &World::restart_proxies);
   plan(scenario_.link_cuts, &World::cut_a_link);
   plan(scenario_.proxy_kills, &World::kill_a_proxy);
   plan(scenario_.proxy_pauses, &World::pause_a_proxy);
@@ -66,22 +67,35 @@ void World::fault_after_commit(int proxy, node::NodeId head) {
   }
 }
 
-// Always of the same node, so that other copies are intact.
-void World::flip_a_bit() {
-  SimNode& victim = network_.node(doomed_.front());
-  if (!victim.is_up()) return;
-  const std::string key = victim.store().corrupt(random_.next());
-  if (!key.empty()) trace_.add("a bit of {} changes in node {}", key, victim.id());
+// What was answered is at all its places, at this very instant: one of them dies.
+void World::fault_after_answer(const Operation& op) {
+  if (calm_ || followed_ == nullptr || !random_.chance(scenario_.answer_kills)) return;
+  std::vector<node::NodeId> victims = doomed_;
+  if (random_.chance(0.5)) {  // a home; else most hold a shard
+    const auto& homes = followed_->partitions[followed_->partition_of(op.key)].homes;
+    std::erase_if(victims,
+                  [&](node::NodeId id) { return std::ranges::find(homes, id) == homes.end(); });
+  }
+  if (victims.empty()) return;
+  SimNode& victim = network_.node(victims[random_.below(victims.size())]);
+  if (victim.is_up()) kill_node(victim);
 }
 
 void World::kill_a_node() {
   SimNode& victim = network_.node(doomed_[random_.below(doomed_.size())]);
-  if (victim.is_up()) kill_node(victim);
+  if (!victim.is_up()) return;
+  const bool whole = scenario_.domain_kills > 0 && random_.chance(scenario_.domain_kills);
+  if (whole && may_fail(victim.id())) trace_.add("{} dies", domain_of(scenario_, victim.id()));
+  for (size_t id = 0; whole && id < network_.nodes(); ++id) {
+    const bool is_near = domain_of(scenario_, id) == domain_of(scenario_, victim.id());
+    if (is_near && id != victim.id() && network_.node(id).is_up()) kill_node(network_.node(id));
+  }
+  kill_node(victim);
 }
 
 // More than m of the doomed, in a moment.
 void World::kill_many() {
-  const auto m = static_cast<size_t>(pools_.max_parities());
+  const size_t m = tolerated();
   CHECK(doomed_.size() > m);
   const size_t count = m + 1 + random_.below(doomed_.size() - m);
   const size_t first = random_.below(doomed_.size());
@@ -94,16 +108,9 @@ void World::kill_many() {
 }
 
 void World::kill_node(SimNode& victim) {
-  std::set<node::NodeId> failed = failed_;
-  failed.insert(victim.id());
-  const auto m = static_cast<size_t>(pools_.max_parities());
-  if (failed.size() > m && !scenario_.beyond_promise) return;
-  failed_ = std::move(failed);
-  killed_.insert(victim.id());
-  last_kill_[victim.id()] = newest_epoch();
-  if (followed_ != nullptr) failed_in_epoch_ = std::max(failed_in_epoch_, followed_->epoch.number);
-  ++result_.totals.node_kills;
-  victim.kill(random_.chance(scenario_.silent_kills));
+  if (!may_fail(victim.id()) || !can_spare(victim.id(), false)) return;
+  note_failure(victim.id());
+  victim.kill(random_.chance(scenario_.silent_kills) && can_spare(victim.id(), true));
   // Back soon, before anybody has noticed, or after it has been excluded.
   Duration away = random_.chance(scenario_.quick_restarts)
                       ? random_.between(milliseconds(1), milliseconds(60))
@@ -120,6 +127,13 @@ void World::kill_node(SimNode& victim) {
   });
 }
 
+// It knows nothing of this cluster, and must get no part in it.
+void World::put_stray(SimNode& at) {
+  if (calm_ || at.runs()) return;
+  ++result_.totals.strays;
+  at.start_stray();
+}
+
 void World::stall_a_node() {
   SimNode& victim = network_.node(random_.below(network_.nodes()));
   if (!victim.is_up() || victim.is_stalled()) return;
@@ -127,6 +141,47 @@ void World::stall_a_node() {
   victim.stall();
   events_.after(random_.between(milliseconds(10), scenario_.fault_max),
                 [&victim] { victim.resume(); });
+}
+
+// A node that answers no data frame is of no use, however well it answers heartbeats.
+void World::stick_a_node() {
+  SimNode& victim = network_.node(random_.below(network_.nodes()));
+  if (!victim.is_up() || victim.is_stalled() || victim.is_stuck()) return;
+  ++result_.totals.node_sticks;
+  victim.stick();
+  const uint64_t stick = victim.sticks();
+  const bool is_long = random_.chance(0.5);
+  const auto limit =
+      milliseconds(SimNode::kStuckAfter_ms) + configurations_.back()->decider.lease + seconds(1);
+  events_.after(limit, [this, &victim, stick] {
+    if (victim.sticks() != stick || !victim.is_stuck() || !victim.has_lease()) return;
+    violation(Fault::kStuck,
+              fmt::format("node {} keeps its lease and serves no data", victim.id()));
+  });
+  const Duration longest = is_long ? limit + seconds(2) : scenario_.fault_max;
+  events_.after(random_.between(is_long ? limit : milliseconds(10), longest), [&victim, stick] {
+    if (victim.sticks() == stick) victim.resume();
+  });
+}
+
+// One copy of a key at a time counts for at most one failure; it does so until the key is written
+// again. A copy that is just being written is left alone.
+void World::flip_a_bit() {
+  SimNode& victim = network_.node(random_.below(network_.nodes()));
+  if (!victim.is_up()) return;
+  const uint64_t seed = random_.next();
+  const std::string key = victim.store().corrupt(seed);
+  if (key.empty()) return;
+  const bool is_written = std::ranges::any_of(history_, [&](const Operation& op) {
+    return op.key == key && op.verb != Verb::kGet && op.returned == UINT64_MAX &&
+           op.answer == Answer::kUnknown;
+  });
+  if (is_written || !flipped_.insert(key).second) {
+    victim.store().corrupt(seed);  // and back
+    return;
+  }
+  ++result_.totals.bit_flips;
+  trace_.add("node {}: a bit of the record of {} flips", victim.id(), key);
 }
 
 SimProxy* World::victim_proxy() {

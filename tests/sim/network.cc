@@ -43,11 +43,14 @@ node::RequestHeader header_of(std::string_view frame) {
 
 Network::Network(EventQueue& events, Trace& trace, uint64_t seed, NetworkProfile profile, int nodes,
                  NodeMemory memory)
-    : events_(events), trace_(trace), random_(seed), profile_(profile) {
-  for (int id = 0; id < nodes; ++id) {
-    nodes_.push_back(std::make_unique<SimNode>(events, trace, random_.next(),
-                                               static_cast<node::NodeId>(id), memory));
-  }
+    : events_(events), trace_(trace), random_(seed), profile_(profile), memory_(memory) {
+  for (int id = 0; id < nodes; ++id) add_node();
+}
+
+SimNode& Network::add_node() {
+  const auto id = static_cast<node::NodeId>(nodes_.size());
+  nodes_.push_back(std::make_unique<SimNode>(events_, trace_, random_.next(), id, memory_));
+  return *nodes_.back();
 }
 
 void Network::mend(int proxy, node::NodeId node) {
@@ -84,7 +87,7 @@ Duration Network::delay() {
 void Network::send(int proxy, node::NodeId to, std::string frame, Answer answer) {
   ++counters_.frames;
   SimNode& target = node(to);
-  Flight flight{proxy, to, target.is_up() ? target.process() : 0, std::move(frame),
+  Flight flight{proxy, to, target.runs() ? target.process() : 0, std::move(frame),
                 std::move(answer)};
   if (cuts_.contains({proxy, to})) {
     if (random_.chance(0.5)) held_.push_back(std::move(flight));
@@ -121,7 +124,7 @@ void Network::launch(Flight flight, Duration delay) {
 
 void Network::arrive(Flight flight) {
   SimNode& target = node(flight.to);
-  if (!target.is_up()) {
+  if (!target.runs()) {
     if (target.is_silent()) return;
     if (flight.process != 0) return disconnect(flight.answer);
     return flight.answer(fail(ErrorCode::kUnavailable, "connection refused"));

@@ -41,6 +41,7 @@ class Network {
 
   SimNode& node(size_t id) { return *nodes_[id]; }
   size_t nodes() const { return nodes_.size(); }
+  SimNode& add_node();  // of the next id; not started
 
   // Between a proxy and a node: frames wait until the link is mended, or are lost.
   void cut(int proxy, node::NodeId node) { cuts_.insert({proxy, node}); }
@@ -95,6 +96,7 @@ class Network {
   Trace& trace_;
   SimRandom random_;
   NetworkProfile profile_;
+  const NodeMemory memory_;
   std::vector<std::unique_ptr<SimNode>> nodes_;
   std::set<std::pair<int, node::NodeId>> cuts_;
   std::vector<Flight> held_;

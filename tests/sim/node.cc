@@ -7,7 +7,6 @@ namespace elastripe::sim {
 
 namespace {
 
-constexpr size_t kArenaBuckets = 64;
 constexpr size_t kLatches = 16;
 constexpr size_t kConfirmBytes = 2048;  // so that some frames of SHARD_CONFIRM are asked again
 
@@ -48,21 +47,81 @@ SimNode::SimNode(EventQueue& events, Trace& trace, uint64_t seed, node::NodeId i
       boottime_offset_ms_(random_.below(1'000'000) + 1) {}
 
 void SimNode::start() {
-  CHECK(!is_up());
+  CHECK(!runs());
+  stray_map_.clear();
   ++process_;
   silent_ = false;
   stalled_ = false;
   store_ = std::make_unique<node::ArenaStore>(
-      node::ArenaStore::Options{memory_.limit_bytes, memory_.reserve_bytes, kArenaBuckets});
-  engine_ = std::make_unique<node::Engine>(
-      node::EngineOptions{
-          .incarnation = random_.next() | 1, .latches = kLatches, .confirm_bytes = kConfirmBytes},
-      *store_, *this, *this);
+      node::ArenaStore::Options{.limit_bytes = memory_.limit_bytes,
+                                .reserve_bytes = memory_.reserve_bytes,
+                                .buckets = memory_.buckets,
+                                .buckets_per_walk = memory_.buckets_per_walk});
+  incarnation_ = random_.next() | 1;
+  engine_ =
+      std::make_unique<node::Engine>(node::EngineOptions{.incarnation = incarnation_,
+                                                         .latches = kLatches,
+                                                         .scan = memory_.scan,
+                                                         .confirm_bytes = kConfirmBytes,
+                                                         .stuck_after_ms = SimNode::kStuckAfter_ms},
+                                     *store_, *this, *this);
   trace_.add("node {} starts", id_);
 }
 
+std::string SimNode::stray_map() const {
+  node::ClusterMap map;
+  map.cluster_id = 0xbad;
+  map.epoch = {.number = 7, .decider = 1, .map_hash = 0};
+  map.version_floor = uint64_t{7} << node::kCounterBits;
+  map.nodes.resize(1);
+  map.nodes[0] = {.id = 0,
+                  .name = "stray",
+                  .host = "127.0.0.1",
+                  .port = 1,
+                  .domain = "stray",
+                  .incarnation = incarnation_,
+                  .state = node::NodeState::kUp};
+  map.partitions.resize(2);
+  for (node::Partition& partition : map.partitions) {
+    partition.homes = {0};
+    partition.synced = true;
+  }
+  node::seal(map);
+  std::string encoded;
+  node::encode(map, encoded);
+  return encoded;
+}
+
+void SimNode::start_stray() {
+  start();
+  trace_.add("node {}: it is a process of another cluster", id_);
+  stray_map_ = stray_map();
+  node::RequestHeader header;
+  header.opcode = node::Opcode::kInstallMap;
+  header.cluster_id = 0xbad;
+  header.body_bytes = static_cast<uint32_t>(stray_map_.size());
+  const node::Reply installed = engine_->serve({header, {}, node::as_view(stray_map_)});
+  CHECK(installed.header.status == node::Status::kOk);
+}
+
+node::Reply SimNode::hello() {
+  node::RequestHeader header;
+  header.opcode = node::Opcode::kHello;
+  return engine_->serve({header, {}, {}});
+}
+
+bool SimNode::is_harmed() {
+  return is_stray() && node::as_text(hello().payload.bytes()) != stray_map_;
+}
+
+bool SimNode::has_lease() {
+  const node::Reply reply = hello();
+  const auto told = node::decode<node::HelloReply>(node::as_view(reply.args));
+  return reply.header.status == node::Status::kOk && told && told->has_lease;
+}
+
 void SimNode::kill(bool silent) {
-  CHECK(is_up());
+  CHECK(runs());
   trace_.add("node {} is killed{}", id_, silent ? ", its machine with it" : "");
   silent_ = silent;
   stalled_ = false;
@@ -79,6 +138,7 @@ void SimNode::stall() {
 
 void SimNode::stick() {
   trace_.add("node {} has a thread that is stuck", id_);
+  ++sticks_;
   stuck_.emplace(engine_->progress(), boottime_ms());
 }
 
@@ -91,7 +151,7 @@ void SimNode::resume() {
 }
 
 void SimNode::deliver(std::string frame, ReplyFunction reply) {
-  if (!is_up()) return reply("");
+  if (!runs()) return reply("");
   const auto opcode = static_cast<node::Opcode>(node::as_view(frame)[2]);
   if (stalled_ || (stuck_ && !node::is_control(opcode))) {
     inbox_.emplace_back(std::move(frame), std::move(reply));
@@ -101,7 +161,7 @@ void SimNode::deliver(std::string frame, ReplyFunction reply) {
 }
 
 void SimNode::tick() {
-  if (is_up() && !stalled_) engine_->tick();
+  if (runs() && !stalled_) engine_->tick();
 }
 
 uint64_t SimNode::boottime_ms() const {

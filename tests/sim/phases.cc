@@ -59,12 +59,9 @@ bool World::kill_one_of_full_nodes() {
   // Everything is at all its homes: one death is within the promise.
   if (!is_settled() || decider()->decider()->status().partitions_short > 0) return false;
   trace_.add("-- node {} dies while all are full", victim);
-  last_kill_[victim] = newest_epoch();
-  killed_.insert(victim);
-  failed_ = {victim};
-  if (followed_ != nullptr) failed_in_epoch_ = std::max(failed_in_epoch_, followed_->epoch.number);
+  failed_.clear();
+  note_failure(victim);
   network_.node(victim).kill(/*silent=*/false);
-  ++result_.totals.node_kills;
   // Some look before it is known who has no room.
   const bool at_once = random_.chance(0.3);
   if (!at_once && !run_until(kHealLimit, [&] { return is_settled_without(victim); })) {
@@ -197,13 +194,14 @@ void World::accept_loss() {
 
 void World::kill_to_the_limit() {
   trace_.add("-- kill as many nodes as the scheme survives");
-  doomed_.resize(std::min(doomed_.size(), static_cast<size_t>(pools_.max_parities())));
-  for (const node::NodeId id : doomed_) {
-    last_kill_[id] = newest_epoch();
-    killed_.insert(id);
+  std::erase_if(doomed_, [this](node::NodeId id) { return !node_is_up(id); });
+  failed_.clear();
+  std::erase_if(doomed_, [this](node::NodeId id) {
+    if (!is_tolerated(id) || !can_spare(id, false)) return true;
+    note_failure(id);
     network_.node(id).kill(false);
-    ++result_.totals.node_kills;
-  }
+    return false;
+  });
   // Half of the schedules read while the nodes are down, half after they are back, empty.
   const bool restart = random_.chance(0.5);
   if (restart) {

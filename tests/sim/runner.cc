@@ -39,8 +39,13 @@ std::string report(const Campaign& campaign) {
       t.schedules, t.histories, t.operations, t.acknowledged_writes, t.unknowns, t.errors,
       t.transitions, t.refused_transitions);
   text += fmt::format(
-      "node kills {}  stalls {}  link cuts {}  proxy kills {}  pauses {}  epochs {}\n",
-      t.node_kills, t.node_stalls, t.link_cuts, t.proxy_kills, t.proxy_pauses, t.epochs);
+      "node kills {}  stalls {}  stuck threads {}  bits flipped {}  link cuts {}  proxy kills {}  "
+      "pauses {}  epochs {}\n",
+      t.node_kills, t.node_stalls, t.node_sticks, t.bit_flips, t.link_cuts, t.proxy_kills,
+      t.proxy_pauses, t.epochs);
+  text += fmt::format(
+      "dead for good {}  added {}  strays {}  clock steps {}  forced epochs {}  other pools {}\n",
+      t.burials, t.joiners, t.strays, t.clock_steps, t.forced, t.restarts);
   text += fmt::format("frames {}  dropped {}  duplicated {}  late {}  events {}\n", t.frames,
                       t.dropped, t.duplicated, t.late, t.events);
   text += fmt::format(

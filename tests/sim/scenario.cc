@@ -161,6 +161,90 @@ Scenario full() {
   return s;
 }
 
+Scenario answers() {
+  Scenario s;
+  s.name = "answers";
+  s.about = "nodes that die at the instant in which a client is told that its write is done";
+  s.more_pools = {{.prefix = "copies-", .scheme = "rep:3", .inline_max_bytes = 1024}};
+  s.nodes = 7;
+  s.keys = 4;
+  s.answer_kills = 0.4;
+  s.node_kills = 0;
+  s.silent_kills = 0.2;
+  s.weights = {20, 40, 4, 4, 6, 3, 8, 6, 2, 10, 4, 4};
+  return s;
+}
+
+Scenario takeover() {
+  Scenario s;
+  s.name = "takeover";
+  s.about =
+      "nodes that stay dead, one after the other, and deciders that take over from each other";
+  s.scheme = "rep:2";
+  s.inline_max_bytes = 1024;
+  s.nodes = 3;
+  s.records_only = true;
+  s.burials = 2;
+  s.successions = 0.6;
+  s.silent_kills = 0;
+  s.node_kills = 1;
+  s.node_stalls = 0;
+  s.proxy_kills = 1;
+  s.keys = 3;
+  s.operations = 20;
+  s.faults_until = seconds(6);
+  return s;
+}
+
+Scenario growth() {
+  Scenario s = takeover();
+  s.name = "growth";
+  s.about = "deciders that start with further nodes in their configuration while others are dead";
+  s.nodes = 2;
+  s.joiners = 3;
+  s.burials = 3;
+  return s;
+}
+
+// Nobody refuses connections for them: maps are made while a majority answers.
+Scenario vanished() {
+  Scenario s = takeover();
+  s.name = "vanished";
+  s.about = "machines that vanish one after the other, for good, without refusing anything";
+  s.nodes = 7;
+  s.burials = 3;
+  s.silent_kills = 0.8;
+  s.node_stalls = 1;
+  return s;
+}
+
+Scenario domains() {
+  Scenario s;
+  s.name = "domains";
+  s.about = "nodes that share failure domains, which die as a whole";
+  s.nodes = 11;
+  s.domains = 6;
+  s.domain_kills = 0.7;
+  s.node_kills = 4;
+  s.silent_kills = 0;
+  s.weights[static_cast<size_t>(Verb::kTransition)] = 4;
+  return s;
+}
+
+Scenario restarts() {
+  Scenario s;
+  s.name = "restarts";
+  s.about = "proxies that all start again with other pools, of more or fewer parities";
+  s.scheme = "ers:2,2,3";
+  s.other_scheme = "rs:2,1";
+  s.more_pools = {{.prefix = "copies-", .scheme = "rep:2", .inline_max_bytes = 1024}};
+  s.nodes = 7;
+  s.keys = 4;
+  s.restarts = 3;
+  s.node_kills = 3;
+  return s;
+}
+
 Scenario degraded() {
   Scenario s;
   s.name = "degraded";
@@ -253,7 +337,8 @@ const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> kAll{
       mixed(),    inline_records(), single_parity(), membership(), calm(),
       uploads(),  lost(),           pools(),         memory(),     full(),
-      degraded(), accept_loss(),    transitions(),   streaming()};
+      degraded(), accept_loss(),    transitions(),   streaming(),  answers(),
+      takeover(), growth(),         vanished(),      domains(),    restarts()};
   return kAll;
 }
 

@@ -37,6 +37,7 @@ struct Scenario {
 
   // The cluster.
   int nodes = 6;
+  int domains = 0;  // that the nodes share; 0: each has its own
   std::string scheme = "ers:2,2,3";
   uint32_t inline_max_bytes = 24;
   uint32_t segment_bytes = 64;
@@ -67,6 +68,8 @@ struct Scenario {
   // The faults: at most so many of each, at random times.
   int node_kills = 2;
   int node_stalls = 1;
+  int node_sticks = 0;  // threads that do not come back, while others answer heartbeats
+  int bit_flips = 0;    // in stored records: at one home of a key at a time
   int link_cuts = 2;
   int proxy_kills = 1;
   int proxy_pauses = 1;
@@ -74,12 +77,32 @@ struct Scenario {
   Duration restart_every{0};    // nodes come back together, at multiples of it
   double restart_cuts = 0;      // just then the decider loses sight of another node for a second
   double silent_kills = 0.3;    // machines that vanish instead of refusing
-  int catastrophes = 0;         // more nodes than the scheme survives die together
-  int bit_flips = 0;            // of records in the memory of one node, one after the other
+  // The wall clocks of proxies step, by up to so much; those of some that make no maps are wrong by
+  // as much from the start.
+  int clock_steps = 0;
+  double wrong_clocks = 0;
+  Duration clock_step_max = std::chrono::hours(3);
+  double long_expiry = 0;  // of what expires: only after up to clock_step_max
+  // All proxies are started again, with this scheme for the default pool in place of the other one.
+  int restarts = 0;
+  std::string other_scheme;
+  // Of nodes that die for good: a process of another cluster takes the address.
+  double strays = 0;
+  double domain_kills = 0;  // of kills: the whole failure domain dies
+  // Nodes that die one after the other, each when all is synced again, and stay dead; some of them
+  // start again, empty, when all heals.
+  int burials = 0;
+  double returns = 0.3;
+  double successions = 0;  // of these deaths: soon after, the decider dies too
+  int joiners = 0;         // nodes that deciders which start later find added to the configuration
+  double forced = 0;       // of deciders that start while nodes are silent: with force_epoch
+  int catastrophes = 0;    // more nodes than the scheme survives die together
   // After a commit at a head, before its proxy hears of it: the head dies; the proxy does, a moment
   // later.
   double head_kills = 0;
   double committer_kills = 0;
+  // When a client has been told that its write is done: a node that has a part of it dies.
+  double answer_kills = 0;
   // When a node has acknowledged a staged parity: its proxy stops.
   double stager_pauses = 0;
   Duration faults_until = std::chrono::seconds(4);
@@ -94,6 +117,9 @@ struct Scenario {
   bool scrub = true;
   // A schedule without the phase in which reclaim is waited for and leaks are looked for.
   bool check_leaks = true;
+  // Clients go on writing for a while when all has healed; shards that were left behind do not
+  // outlive that.
+  bool write_on = false;
   // Fills the nodes when all has healed: nothing is lost, also if one dies then, and deletes give
   // the memory back.
   bool fill_nodes = false;

@@ -39,6 +39,14 @@ TEST_CASE("random schedules keep every promise", "[random]") {
       CHECK(totals.cut_reads > totals.schedules / 4);
       CHECK(totals.ops.reprepares > totals.schedules);
     }
+    if (scenario.burials > 0) CHECK(totals.burials > totals.schedules);
+    if (scenario.joiners > 0) CHECK(totals.joiners > totals.schedules);
+    if (scenario.strays > 0) CHECK(totals.strays > totals.schedules / 2);
+    if (scenario.forced > 0) CHECK(totals.forced > totals.schedules);
+    if (scenario.restarts > 0) CHECK(totals.restarts > totals.schedules / 2);
+    if (scenario.clock_steps > 0) CHECK(totals.clock_steps > 2 * totals.schedules);
+    if (scenario.node_sticks > 0) CHECK(totals.node_sticks > totals.schedules);
+    if (scenario.bit_flips > 0) CHECK(totals.bit_flips > totals.schedules / 2);
     if (scenario.accept_loss) CHECK(totals.lost_keys > totals.schedules / 10);
   }
 }

@@ -91,7 +91,7 @@ void World::transition_everything() {
   trace_.add("-- transition everything");
   SimProxy* const proxy = decider();
   for (int key = 0; proxy != nullptr && key < scenario_.keys && result_.ok(); ++key) {
-    const coding::Scheme& scheme = pools_.pool_of(key_name(key)).scheme;
+    const coding::Scheme& scheme = pools().pool_of(key_name(key)).scheme;
     if (scheme.k == scheme.k_prime) continue;
     const auto report = inspect(key, *proxy);
     if (!report || !can_transition(*report, clock_.unix_ms())) continue;

@@ -16,54 +16,6 @@ namespace {
 constexpr Duration kFollowEvery = milliseconds(20);
 constexpr Duration kTickEvery = milliseconds(100);
 
-coding::Scheme scheme_of(const std::string& text) {
-  const auto scheme = coding::parse_scheme(text);
-  CHECK(scheme.has_value(), "{}", scheme.error());
-  return *scheme;
-}
-
-std::vector<Pool> pools_of(const Scenario& scenario) {
-  std::vector<Pool> pools(1);
-  pools[0].scheme = scheme_of(scenario.scheme);
-  pools[0].inline_max_bytes = scenario.inline_max_bytes;
-  pools[0].segment_bytes = scenario.segment_bytes;
-  pools[0].degraded_writes = scenario.degraded_writes;
-  for (const ScenarioPool& more : scenario.more_pools) {
-    Pool& pool = pools.emplace_back();
-    pool.prefix = more.prefix;
-    pool.scheme = scheme_of(more.scheme);
-    pool.inline_max_bytes = more.inline_max_bytes;
-    pool.segment_bytes = more.segment_bytes;
-  }
-  return pools;
-}
-
-std::vector<std::string> names_of(const Scenario& scenario) {
-  std::vector<std::string> names;
-  for (int id = 0; id < scenario.nodes; ++id) names.push_back(fmt::format("node-{}", id));
-  return names;
-}
-
-OpsSettings ops_settings(const Scenario& scenario) {
-  OpsSettings settings;
-  settings.request_timeout = kRequestTimeout;
-  settings.node_timeout = milliseconds(300);
-  settings.read_grace = scenario.read_grace;
-  settings.upload_idle = scenario.upload_idle;
-  settings.tombstone_keep = milliseconds(4000);
-  return settings;
-}
-
-DeciderSettings decider_settings(const Scenario& scenario, const std::vector<std::string>& names) {
-  DeciderSettings settings;
-  for (const std::string& name : names) settings.nodes.push_back({name, "127.0.0.1", 1, name});
-  settings.partitions = scenario.partitions;
-  settings.heartbeat = milliseconds(50);
-  settings.suspect_after = milliseconds(400);
-  settings.lease = milliseconds(1000);
-  return settings;
-}
-
 // What the decider knows of the nodes' rooms.
 void share_rooms(const MapView& from, MapView& to) {
   to.expect_nodes(from.rooms()->size());
@@ -98,6 +50,14 @@ void Totals::add(const Totals& o) {
   short_of_room += o.short_of_room;
   node_kills += o.node_kills;
   node_stalls += o.node_stalls;
+  node_sticks += o.node_sticks;
+  bit_flips += o.bit_flips;
+  burials += o.burials;
+  joiners += o.joiners;
+  strays += o.strays;
+  clock_steps += o.clock_steps;
+  forced += o.forced;
+  restarts += o.restarts;
   link_cuts += o.link_cuts;
   proxy_kills += o.proxy_kills;
   proxy_pauses += o.proxy_pauses;
@@ -117,29 +77,40 @@ World::World(const Scenario& scenario, uint64_t seed, bool traced)
       trace_(events_, traced),
       random_(seed * 0xd1342543de82ef95 + 2),
       clock_(events_),
-      node_names_(names_of(scenario)),
-      pools_(pools_of(scenario)),
-      ring_(node_names_, scenario.partitions),
-      ops_settings_(ops_settings(scenario)),
-      decider_settings_(decider_settings(scenario, node_names_)),
       network_(events_, trace_, random_.next(), scenario.network, scenario.nodes,
                scenario.node_memory) {
-  std::vector<node::NodeId> ids;
-  for (int id = 0; id < scenario.nodes; ++id) ids.push_back(static_cast<node::NodeId>(id));
+  const auto nodes = static_cast<size_t>(scenario.nodes);
+  scheme_ = scenario.scheme;
+  configurations_.push_back(std::make_unique<Configuration>(scenario, nodes, scenario.scheme));
+  doomed_ = choose_doomed();
+}
+
+// Nodes of as many domains as may lose their memory.
+std::vector<node::NodeId> World::choose_doomed() {
+  std::set<std::string> domains;
+  for (size_t id = 0; id < network_.nodes(); ++id) domains.insert(domain_of(scenario_, id));
   // Were all nodes empty at once, a new and empty cluster would be formed.
-  size_t most =
-      scenario.beyond_promise ? ids.size() - 1 : static_cast<size_t>(pools_.max_parities());
-  if (!scenario.more_pools.empty()) {
+  size_t most = scenario_.beyond_promise ? domains.size() - 1 : configurations_.back()->parities();
+  if (!scenario_.more_pools.empty()) {
     // What each pool survives, in turn.
-    const Pool& pool = pools_.pools()[random_.below(pools_.pools().size())];
-    most = static_cast<size_t>(pool.scheme.m);
+    const auto& all = pools().pools();
+    most = static_cast<size_t>(all[random_.below(all.size())].scheme.m);
   }
-  if (scenario.records_only) most = ids.size();
-  while (doomed_.size() < most) {
-    const size_t pick = random_.below(ids.size());
-    doomed_.push_back(ids[pick]);
-    ids.erase(ids.begin() + static_cast<ptrdiff_t>(pick));
+  if (scenario_.records_only) most = domains.size();
+  if (!scenario_.other_scheme.empty()) {
+    const Configuration other(scenario_, network_.nodes(), scenario_.other_scheme);
+    most = std::min(most, other.parities());
   }
+  std::vector<std::string> left(domains.begin(), domains.end());
+  std::vector<node::NodeId> doomed;
+  for (; most > 0; --most) {
+    const size_t pick = random_.below(left.size());
+    for (size_t id = 0; id < network_.nodes(); ++id) {
+      if (domain_of(scenario_, id) == left[pick]) doomed.push_back(static_cast<node::NodeId>(id));
+    }
+    left.erase(left.begin() + static_cast<ptrdiff_t>(pick));
+  }
+  return doomed;
 }
 
 World::~World() = default;
@@ -150,6 +121,8 @@ RunResult World::run() {
   if (goes_on()) work();
   if (goes_on()) heal();
   if (goes_on()) audit("after healing");
+  if (goes_on() && scenario_.burials > 0) take_over();
+  if (goes_on() && scenario_.write_on) write_on();
   if (goes_on() && scenario_.accept_loss) accept_loss();
   if (goes_on() && has_transitions(scenario_)) transition_everything();
   if (goes_on() && scenario_.fill_nodes) fill_nodes();
@@ -178,12 +151,16 @@ void World::form() {
   for (size_t id = 0; id < network_.nodes(); ++id) network_.node(id).start();
   tick_nodes();
   follow_maps();
-  add_proxy()->start_decider(decider_settings_);
-  decider_ = 0;
+  start_new_decider();
   if (!run_until(kHealLimit, [this] { return is_settled(); })) {
     return unsettled("no cluster is formed");
   }
-  while (static_cast<int>(proxies_.size()) < scenario_.proxies) add_proxy();
+  while (static_cast<int>(proxies_.size()) < scenario_.proxies) {
+    SimProxy* proxy = add_proxy();
+    if (scenario_.wrong_clocks > 0 && random_.chance(scenario_.wrong_clocks)) {
+      step_clock(*proxy, choose_step());
+    }
+  }
   calm_ = true;
   run_until(seconds(2), [this] { return is_settled(); });
   calm_ = false;
@@ -206,9 +183,13 @@ void World::heal() {
   network_.mend_all();
   for (size_t id = 0; id < network_.nodes(); ++id) {
     network_.node(id).resume();
-    if (!network_.node(id).is_up()) network_.node(id).start();
+    const bool returns =
+        !buried_.contains(static_cast<node::NodeId>(id)) || random_.chance(scenario_.returns);
+    if (returns && network_.node(id).is_stray()) network_.node(id).kill(false);
+    if (returns && !network_.node(id).is_up()) network_.node(id).start();
   }
   for (auto& proxy : proxies_) proxy->resume();
+  set_clocks_right();
   if (!run_until(kHealLimit, [this] { return clients_left_ == 0; })) {
     return violation(Fault::kStuck, "a client's operation does not end");
   }
@@ -223,7 +204,7 @@ void World::heal() {
 void World::unsettled(const char* what) {
   SimProxy* proxy = decider();
   const bool lost = proxy != nullptr && proxy->decider()->status().partitions_lost > 0;
-  if (lost && is_beyond_promise()) {
+  if ((lost || !buried_.empty()) && is_beyond_promise()) {
     // Not a violation, but counted: timeouts and crashes together were more than m.
     over_ = true;
     ++result_.totals.beyond_promise;
@@ -233,6 +214,11 @@ void World::unsettled(const char* what) {
 }
 
 void World::shut_down() {
+  for (size_t id = 0; id < network_.nodes(); ++id) {
+    if (network_.node(id).is_harmed()) {
+      violation(Fault::kTorn, fmt::format("the stray at node {} has another map or records", id));
+    }
+  }
   trace_.add("-- shut down");
   decider_wanted_ = false;
   for (auto& proxy : proxies_) {
@@ -259,8 +245,9 @@ void World::shut_down() {
 
 SimProxy* World::add_proxy() {
   const int id = static_cast<int>(proxies_.size());
-  proxies_.push_back(std::make_unique<SimProxy>(id, events_, network_, random_.next(), ring_,
-                                                pools_, ops_settings_, scenario_.proxy_memory));
+  const Configuration& own = *configurations_.back();
+  proxies_.push_back(std::make_unique<SimProxy>(id, events_, network_, random_.next(), own.ring,
+                                                own.pools, own.ops, scenario_.proxy_memory));
   scheduled_epochs_.push_back(0);
   heard_epochs_.push_back(0);
   trace_.add("proxy {} starts", id);
@@ -314,47 +301,63 @@ void World::follow_maps() {
   events_.after(kFollowEvery, [this] { follow_maps(); });
 }
 
-// The promise is about m failures between two complete syncs, and a node that was excluded by a
-// timeout is one of them: it comes back with its shards, but is no source of records.
-void World::count_failures() {
-  SimProxy* source = decider();
-  if (source == nullptr) return;
-  const ClusterStatus status = source->decider()->status();
-  std::set<node::NodeId> suspects;
-  bool whole = status.state == "serving" && status.partitions > 0 &&
-               status.partitions_synced == status.partitions && status.partitions_short == 0;
-  had_too_little_room_ |= status.partitions_short > 0;
-  for (const NodeStatus& node : status.nodes) {
-    if (node.info.state != node::NodeState::kUp && !scenario_.records_only) whole = false;
-  }
-  // Whoever makes maps may exclude nodes: a decider that is about to be deposed, too.
-  for (const auto& proxy : proxies_) {
-    if (!proxy->is_alive() || proxy->decider() == nullptr || proxy->decider_has_ended()) continue;
-    for (const NodeStatus& node : proxy->decider()->status().nodes) {
-      if (node.info.state == node::NodeState::kSuspect) suspects.insert(node.info.id);
-    }
-  }
-  for (const node::NodeId id : killed_)
-    whole &= scenario_.records_only || network_.node(id).is_up();
-  if (whole && status.epoch.number > failed_in_epoch_) failed_.clear();
-  failed_.insert(suspects.begin(), suspects.end());
-  suspected_.insert(suspects.begin(), suspects.end());
-  if (!whole) failed_in_epoch_ = std::max(failed_in_epoch_, status.epoch.number);
-}
-
 void World::tick_nodes() {
   for (size_t id = 0; id < network_.nodes(); ++id) network_.node(id).tick();
   events_.after(kTickEvery, [this] { tick_nodes(); });
 }
 
 void World::start_new_decider() {
+  if (decider_wanted_) change_configuration();
   SimProxy* proxy = add_proxy();
   decider_ = static_cast<int>(proxies_.size()) - 1;
-  proxy->start_decider(decider_settings_);
+  DeciderSettings settings = configurations_.back()->decider;
+  vouched_dead_.clear();
+  if (scenario_.forced > 0 && (!has_majority({}) || random_.chance(scenario_.forced))) {
+    vouched_dead_ = silent_nodes();
+    settings.force_epoch = !vouched_dead_.empty();
+  }
+  if (settings.force_epoch) {
+    ++result_.totals.forced;
+    trace_.add("decider {} is told that whoever is silent is dead", proxy->id());
+  }
+  proxy->start_decider(settings);
+}
+
+// Before a decider starts: its operator has added a node.
+void World::change_configuration() {
+  const auto nodes = static_cast<size_t>(scenario_.nodes + scenario_.joiners);
+  if (network_.nodes() >= nodes || !random_.chance(0.6)) return;
+  trace_.add("a node is added to the configuration");
+  ++result_.totals.joiners;
+  SimNode& joiner = network_.add_node();
+  joiner.start();
+  if (scenario_.records_only) doomed_.push_back(joiner.id());
+  configurations_.push_back(std::make_unique<Configuration>(scenario_, network_.nodes(), scheme_));
+}
+
+// With other pools: that needs all of them to start again.
+void World::restart_proxies() {
+  scheme_ = scheme_ == scenario_.scheme ? scenario_.other_scheme : scenario_.scheme;
+  trace_.add("all proxies start again, with {}", scheme_);
+  ++result_.totals.restarts;
+  for (auto& proxy : proxies_) {
+    if (proxy->is_alive()) kill_proxy(*proxy);
+  }
+  configurations_.push_back(std::make_unique<Configuration>(scenario_, network_.nodes(), scheme_));
+  start_new_decider();
 }
 
 void World::keep_a_decider() {
   if (!decider_wanted_) return;
+  // The operator can tell the dead from the silent.
+  const bool is_stuck = scenario_.forced > 0 && !has_majority(vouched_dead_);
+  if (is_stuck && decider() != nullptr) kill_proxy(*decider());
+  // Enough of races once all is calm.
+  for (size_t i = 0; calm_ && decider() == nullptr && i < proxies_.size(); ++i) {
+    SimProxy& other = *proxies_[i];
+    const bool decides = other.decider() != nullptr && !other.decider_has_ended();
+    if (other.is_alive() && decides) decider_ = static_cast<int>(i);
+  }
   if (decider() == nullptr) start_new_decider();
   events_.after(random_.between(milliseconds(20), milliseconds(1000)),
                 [this] { keep_a_decider(); });
@@ -371,37 +374,28 @@ std::string World::why_unsettled() {
   return text;
 }
 
-bool World::is_beyond_promise() const {
-  return (scenario_.beyond_promise && !accepted_loss_) ||
-         failed_.size() > static_cast<size_t>(pools_.max_parities());
-}
-
-// Shards are not repaired, so whatever died since an object was written counts for it; in a pool
-// that writes with too few nodes, so does who was out. why_unreadable() is exact about it.
-bool World::may_lack_shards(const std::string& key) const {
-  const Pool& pool = pools_.pool_of(key);
-  std::set<node::NodeId> gone = killed_;
-  if (pool.degraded_writes) gone.insert(suspected_.begin(), suspected_.end());
-  return is_beyond_promise() || gone.size() > static_cast<size_t>(pool.scheme.m);
-}
-
 bool World::is_settled() {
   SimProxy* proxy = decider();
   if (proxy == nullptr) return false;
   const node::MapPtr map = proxy->map().current();
   if (map == nullptr) return false;
+  if (map->nodes.size() < network_.nodes()) return false;
   for (const node::NodeInfo& node : map->nodes) {
-    if (node.state != node::NodeState::kUp) return false;
+    if ((node.state == node::NodeState::kUp) != node_is_up(node.id)) return false;
   }
   const ClusterStatus status = proxy->decider()->status();
   if (status.state != "serving" || status.partitions == 0) return false;
   const uint32_t lost = scenario_.beyond_promise && !accepted_loss_ ? status.partitions_lost : 0;
   if (status.partitions_synced + lost < status.partitions) return false;
   for (const NodeStatus& node : status.nodes) {
-    if (!node.has_lease) return false;
+    if (!node.has_lease && node_is_up(node.info.id)) return false;
   }
   return std::ranges::all_of(proxies_, [&](const auto& other) {
     if (!other->is_alive()) return true;
+    // One that is still starting will take over.
+    if (other->decider() != nullptr && other.get() != proxy && !other->decider_has_ended()) {
+      return false;
+    }
     const node::MapPtr own = other->map().current();
     return own != nullptr && own->epoch == map->epoch;
   });

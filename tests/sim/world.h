@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/configuration.h"
 #include "tests/sim/history.h"
 #include "tests/sim/proxy.h"
 #include "tests/sim/scenario.h"
@@ -41,6 +42,8 @@ struct Totals {
   // Schedules in which partitions had too few homes, as nodes had no room.
   uint64_t short_of_room = 0;
   uint64_t node_kills = 0, node_stalls = 0, link_cuts = 0, proxy_kills = 0, proxy_pauses = 0;
+  uint64_t node_sticks = 0, bit_flips = 0, burials = 0, joiners = 0, strays = 0;
+  uint64_t clock_steps = 0, forced = 0, restarts = 0;
   // Schedules that ended with LOST partitions after more than m crashes and timeouts together.
   uint64_t beyond_promise = 0;
   uint64_t epochs = 0, frames = 0, dropped = 0, duplicated = 0, late = 0, events = 0;
@@ -76,6 +79,8 @@ class World {
   void accept_loss();
   void transition_everything();
   void reclaim();
+  void write_on();
+  void find_old_orphans(Duration limit);
   void check_memory();
   void kill_to_the_limit();
   void check_histories();
@@ -85,12 +90,14 @@ class World {
   SimProxy* add_proxy();
   SimProxy* decider();  // the newest; null if it is dead
   void follow_maps();
-  void count_failures();
+  bool node_is_up(node::NodeId id) { return network_.node(id).is_up(); }
   void tick_nodes();
   void start_new_decider();
+  void change_configuration();
+  void restart_proxies();
   void keep_a_decider();
-  bool is_beyond_promise() const;
-  bool may_lack_shards(const std::string& key) const;
+  const PoolTable& pools() const { return configurations_.back()->pools; }
+  std::vector<node::NodeId> choose_doomed();
   bool is_settled();
   bool is_settled_without(node::NodeId id);
   std::string why_unsettled();
@@ -106,18 +113,45 @@ class World {
   size_t begin(Operation op, SimProxy& proxy);
   void give_up(Pending& pending);
   Task<void> perform(size_t index, SimProxy* proxy);
-  Operation choose_operation(SimRandom& random, int client);
+  Operation choose_operation(SimRandom& random, int client, SimProxy& proxy);
   void choose_stream(Operation& op, SimRandom& random);
   SimProxy* choose_proxy(SimRandom& random);
 
+  // Failures.
+  void count_failures();
+  bool is_complete(const ClusterStatus& status);
+  void note_spare_homes(SimProxy& source);
+  size_t tolerated() const;
+  size_t count_domains(const std::set<node::NodeId>& nodes) const;
+  bool is_tolerated(node::NodeId id) const;
+  bool may_fail(node::NodeId id) const;
+  void note_failure(node::NodeId id);
+  bool is_beyond_promise() const;
+  bool may_lack_shards(const std::string& key) const;
+  bool has_majority(const std::set<node::NodeId>& known_dead);
+  std::set<node::NodeId> silent_nodes();
+  bool can_spare(node::NodeId id, bool silently);
+  void bury_one();
+  void take_over();
+
+  // Wall clocks.
+  Duration choose_step();
+  void step_a_clock();
+  void step_clock(SimProxy& proxy, Duration step);
+  void set_clocks_right();
+  uint64_t latest_ms(const Pending& pending, SimProxy& proxy) const;
+
   // Faults.
   void plan_faults();
-  void flip_a_bit();
   void kill_a_node();
   void kill_many();
   void kill_node(SimNode& victim);
+  void put_stray(SimNode& at);
   void fault_after_commit(int proxy, node::NodeId head);
+  void fault_after_answer(const Operation& op);
   void stall_a_node();
+  void stick_a_node();
+  void flip_a_bit();
   void cut_a_link();
   void cut(SimProxy& proxy, node::NodeId id, Duration how_long);
   void kill_a_proxy();
@@ -151,12 +185,8 @@ class World {
   Trace trace_;
   SimRandom random_;
   VirtualClock clock_;  // of clients, never paused
-  std::vector<std::string> node_names_;
-  PoolTable pools_;
-  Ring ring_;
-  OpsSettings ops_settings_;
-  DeciderSettings decider_settings_;
   Network network_;
+  std::vector<std::unique_ptr<Configuration>> configurations_;  // proxies start with the last one
   std::vector<std::unique_ptr<SimProxy>> proxies_;
   int decider_ = -1;  // index of the newest decider
   bool decider_wanted_ = false;
@@ -169,13 +199,19 @@ class World {
   std::map<std::pair<int, std::string>, std::pair<uint64_t, std::string>> last_read_;
   std::map<std::string, int> last_to_;  // by key: of its last transition
   int clients_left_ = 0;
+  TimePoint stop_at_ = TimePoint::max();  // clients begin nothing more
   bool calm_ = false;
   std::vector<node::NodeId> doomed_;  // nodes whose memory may be lost: at most m distinct ones
   std::set<node::NodeId> killed_;     // ever
   std::set<node::NodeId> failed_;     // killed or excluded since the last complete sync
   uint32_t failed_in_epoch_ = 0;
-  std::set<node::NodeId> suspected_;             // ever
-  uint32_t newest_epoch_ = 0;                    // that was noticed
+  size_t spare_homes_ = SIZE_MAX;        // beside one, of any partition, at the last complete sync
+  std::set<node::NodeId> buried_;        // died for good
+  std::set<std::string> flipped_;        // keys with a damaged copy, maybe
+  std::string scheme_;                   // of the default pool, in the newest configuration
+  std::set<node::NodeId> vouched_dead_;  // so the newest decider was told
+  std::set<node::NodeId> suspected_;     // ever
+  uint32_t newest_epoch_ = 0;            // that was noticed
   std::map<node::NodeId, uint64_t> last_kill_;   // and the newest epoch served until then
   std::map<node::Id128, uint64_t> reshaped_in_;  // parity_txid -> epoch of its transition's commit
   std::map<uint64_t, size_t> up_in_epoch_;       // nodes, of the epochs that were noticed

@@ -22,6 +22,7 @@ std::string unique_value(size_t operation, size_t bytes);
 struct World::Pending {
   OneShot<bool> over;
   bool is_over = false;
+  uint64_t latest_ms = 0;  // of its proxy's wall clock, before that stepped
 };
 
 // Ends with kDone and how it went in `error`, or with the error.

@@ -1,0 +1,75 @@
+#include "tests/sim/configuration.h"
+
+#include "proxy/base/check.h"
+#include "tests/sim/world_internal.h"
+
+namespace elastripe::sim {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+coding::Scheme scheme_of(const std::string& text) {
+  const auto scheme = coding::parse_scheme(text);
+  CHECK(scheme.has_value(), "{}", scheme.error());
+  return *scheme;
+}
+
+std::vector<Pool> pools_of(const Scenario& scenario, const std::string& scheme) {
+  std::vector<Pool> pools(1);
+  pools[0].scheme = scheme_of(scheme);
+  pools[0].inline_max_bytes = scenario.inline_max_bytes;
+  pools[0].segment_bytes = scenario.segment_bytes;
+  pools[0].degraded_writes = scenario.degraded_writes;
+  for (const ScenarioPool& more : scenario.more_pools) {
+    Pool& pool = pools.emplace_back();
+    pool.prefix = more.prefix;
+    pool.scheme = scheme_of(more.scheme);
+    pool.inline_max_bytes = more.inline_max_bytes;
+    pool.segment_bytes = more.segment_bytes;
+  }
+  return pools;
+}
+
+std::vector<std::string> names(size_t nodes) {
+  std::vector<std::string> names;
+  for (size_t id = 0; id < nodes; ++id) names.push_back(fmt::format("node-{}", id));
+  return names;
+}
+
+OpsSettings ops_settings(const Scenario& scenario) {
+  OpsSettings settings;
+  settings.request_timeout = kRequestTimeout;
+  settings.node_timeout = milliseconds(300);
+  settings.read_grace = scenario.read_grace;
+  settings.upload_idle = scenario.upload_idle;
+  settings.tombstone_keep = milliseconds(4000);
+  return settings;
+}
+
+DeciderSettings decider_settings(const Scenario& scenario, size_t nodes) {
+  DeciderSettings settings;
+  for (const std::string& name : names(nodes)) {
+    settings.nodes.push_back({name, "127.0.0.1", 1, domain_of(scenario, settings.nodes.size())});
+  }
+  settings.partitions = scenario.partitions;
+  settings.heartbeat = milliseconds(50);
+  settings.suspect_after = milliseconds(400);
+  settings.lease = milliseconds(1000);
+  return settings;
+}
+
+}  // namespace
+
+std::string domain_of(const Scenario& scenario, size_t node) {
+  if (scenario.domains == 0) return fmt::format("node-{}", node);
+  return fmt::format("domain-{}", node % static_cast<size_t>(scenario.domains));
+}
+
+Configuration::Configuration(const Scenario& scenario, size_t nodes, const std::string& scheme)
+    : pools(pools_of(scenario, scheme)),
+      ring(names(nodes), scenario.partitions),
+      ops(ops_settings(scenario)),
+      decider(decider_settings(scenario, nodes)) {}
+
+}  // namespace elastripe::sim

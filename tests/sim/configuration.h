@@ -1,0 +1,31 @@
+// What a proxy of a scenario is started with: nodes, pools, timing. Deciders that start later may
+// find another one, as its operator has changed the file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proxy/cluster/pool.h"
+#include "proxy/cluster/ring.h"
+#include "proxy/ops/context.h"
+#include "proxy/ops/decider.h"
+#include "tests/sim/scenario.h"
+
+namespace elastripe::sim {
+
+struct Configuration {
+  // Of so many nodes, and `scheme` for the default pool.
+  Configuration(const Scenario& scenario, size_t nodes, const std::string& scheme);
+
+  size_t parities() const { return static_cast<size_t>(pools.max_parities()); }
+
+  PoolTable pools;
+  Ring ring;
+  OpsSettings ops;
+  DeciderSettings decider;
+};
+
+// The failure domain of a node: its own, unless nodes share them.
+std::string domain_of(const Scenario& scenario, size_t node);
+
+}  // namespace elastripe::sim
