@@ -218,6 +218,19 @@ Scenario vanished() {
   return s;
 }
 
+Scenario forced() {
+  Scenario s = takeover();
+  s.name = "forced";
+  s.about = "deciders that are told that the silent nodes are dead, be they most of all";
+  s.scheme = "rep:3";
+  s.nodes = 5;
+  s.burials = 4;
+  s.silent_kills = 0.8;
+  s.forced = 0.5;
+  s.node_kills = s.link_cuts = 0;
+  return s;
+}
+
 Scenario domains() {
   Scenario s;
   s.name = "domains";
@@ -228,6 +241,37 @@ Scenario domains() {
   s.node_kills = 4;
   s.silent_kills = 0;
   s.weights[static_cast<size_t>(Verb::kTransition)] = 4;
+  return s;
+}
+
+Scenario clocks() {
+  Scenario s;
+  s.name = "clocks";
+  s.about = "wall clocks that differ by hours, and step";
+  s.proxies = 3;
+  s.clock_steps = 6;
+  s.wrong_clocks = 0.5;
+  s.expiring = 0.5;
+  s.long_expiry = 0.7;
+  s.keys = 3;
+  s.proxy_kills = 0;
+  s.node_kills = 1;
+  return s;
+}
+
+Scenario busy_keys() {
+  Scenario s;
+  s.name = "busy-keys";
+  s.about = "shards that uploads leave behind, of keys that are written all the time";
+  s.proxies = 3;
+  s.proxy_kills = 4;
+  s.at_decider = 0.4;
+  s.network.drop_reply = 0.02;
+  s.operations = 10;
+  s.think_max = milliseconds(500);
+  s.weights = {10, 60, 4, 2, 2, 2, 2, 1, 1, 6, 2};
+  s.large = 0.9;
+  s.write_on = true;
   return s;
 }
 
@@ -242,6 +286,59 @@ Scenario restarts() {
   s.keys = 4;
   s.restarts = 3;
   s.node_kills = 3;
+  return s;
+}
+
+Scenario strays() {
+  Scenario s = takeover();
+  s.name = "strays";
+  s.about = "processes of another cluster at the addresses of dead nodes";
+  s.nodes = 4;
+  s.strays = 0.8;
+  s.returns = 0.5;
+  return s;
+}
+
+Scenario stuck_threads() {
+  Scenario s;
+  s.name = "stuck-threads";
+  s.about = "nodes that answer heartbeats, and no data frame";
+  s.node_sticks = 4;
+  s.node_kills = 1;
+  s.node_stalls = 0;
+  s.faults_until = seconds(6);
+  s.operations = 16;
+  s.think_max = milliseconds(300);
+  return s;
+}
+
+Scenario bits() {
+  Scenario s;
+  s.name = "bits";
+  s.about = "stored records whose bits flip, at one home of a key at a time";
+  s.more_pools = {{.prefix = "copies-", .scheme = "rep:3", .inline_max_bytes = 1024}};
+  s.keys = 4;
+  s.bit_flips = 16;
+  s.node_kills = 2;
+  return s;
+}
+
+// What production reaches with millions of keys.
+Scenario scale() {
+  Scenario s;
+  s.name = "scale";
+  s.about = "more keys than a frame of a scan holds, in few hash buckets";
+  s.more_pools = {{.prefix = "copies-", .scheme = "rep:3", .inline_max_bytes = 1024}};
+  s.node_memory.buckets = 3;
+  s.node_memory.buckets_per_walk = 1;
+  s.node_memory.scan = {.walks_per_frame = 1, .record_bytes = 400, .shards = 3};
+  s.partitions = 8;
+  s.keys = 40;
+  s.clients = 4;
+  s.operations = 40;
+  s.think_max = milliseconds(60);
+  s.weights = {20, 50, 4, 2, 4, 2, 4, 2, 1, 20, 2};
+  s.share = 0.5;  // slow
   return s;
 }
 
@@ -335,10 +432,11 @@ Scenario streaming() {
 
 const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> kAll{
-      mixed(),    inline_records(), single_parity(), membership(), calm(),
-      uploads(),  lost(),           pools(),         memory(),     full(),
-      degraded(), accept_loss(),    transitions(),   streaming(),  answers(),
-      takeover(), growth(),         vanished(),      domains(),    restarts()};
+      mixed(),         inline_records(), single_parity(), membership(), calm(),     uploads(),
+      lost(),          pools(),          memory(),        full(),       degraded(), accept_loss(),
+      transitions(),   streaming(),      answers(),       takeover(),   growth(),   vanished(),
+      forced(),        domains(),        clocks(),        busy_keys(),  restarts(), strays(),
+      stuck_threads(), bits(),           scale()};
   return kAll;
 }
 
