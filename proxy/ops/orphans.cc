@@ -165,6 +165,11 @@ Task<Result<void>> Window::note_record(node::ScannedRecord scanned) {
   RecordPtr record;
   if (scanned.record.empty()) {  // it did not fit in the page
     auto read = co_await read_at_tail(ops_, map_, scanned.key);
+    if (!read && read.error().code == ErrorCode::kLost) {
+      // No copy is intact, and nobody knows which shards it refers to.
+      chosen_[map_->partition_of(scanned.key)] = false;
+      co_return Result<void>{};
+    }
     if (!read) co_return fail(read.error());
     record = read->record;
   } else {

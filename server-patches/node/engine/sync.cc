@@ -93,11 +93,13 @@ Answer Engine::Impl::record_fetch(const Context& c) {
       return refuse(Status::kNotHome, "the node is neither home nor source of a key");
     }
     Found found;
+    bool damaged = false;  // then what was stored since may not be the newest
     {
       const Latch held = latch(hash_key(key));
       found = find_record(number, record_item_key(key));
+      damaged = is_damaged(number, key);
     }
-    const uint32_t size = found.visible() ? found.prefix.record_bytes : 0;
+    const uint32_t size = found.visible() && !damaged ? found.prefix.record_bytes : 0;
     if (bytes > 0 && bytes + size > budget) break;
     reply.sizes.push_back(size);
     bytes += size;
