@@ -183,14 +183,27 @@ void Decider::Impl::start() {
   awaits_last_copy_ = false;
   if (now() < start_after_) return;
   if (!std::ranges::all_of(peers_, &Peer::is_judged) || !knows_all_maps()) return;
-  if (settings_.force_epoch) {
-    for (Peer& peer : peers_) {
-      if (peer.report.verdict == Verdict::kSilent) peer.vouch_gone();
-    }
-  }
+  if (settings_.force_epoch && !vouch_for_silent()) return;
   auto next = first_choice(request());
   if (!next) return wait_because(next.error());
   adopt(std::move(*next));
+}
+
+// The operator vouches for nodes that are gone, and can not know which ones will not answer just
+// now: each has as long as a stalled node has. False: some have not had it yet.
+bool Decider::Impl::vouch_for_silent() {
+  const auto is_silent = [](const Peer& peer) { return peer.report.verdict == Verdict::kSilent; };
+  const Duration patience = settings_.suspect_after + settings_.lease;
+  for (const Peer& peer : peers_) {
+    if (is_silent(peer) && !peer.vouched_dead && !peer.is_silent(patience)) {
+      wait_because("silent nodes may answer yet, before they are given up");
+      return false;
+    }
+  }
+  for (Peer& peer : peers_) {
+    if (is_silent(peer)) peer.vouch_gone();
+  }
+  return true;
 }
 
 // The first map of this decider, out of what the nodes have.

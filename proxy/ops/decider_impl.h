@@ -32,6 +32,7 @@ class Decider::Impl {
   // Turns.
   void turn();
   void start();
+  bool vouch_for_silent();
   void decide();
   Result<node::ClusterMap> first_choice(MapRequest known);
   Result<node::ClusterMap> accepting_map();

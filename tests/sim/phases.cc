@@ -147,9 +147,17 @@ void World::check_refusals(int key, SimProxy& proxy) {
   }
 }
 
+bool World::lacks_too_many(int key, SimProxy& proxy) {
+  const auto report = inspect(key, proxy);
+  if (!report || report->record == nullptr) return false;
+  return std::ranges::any_of(report->segments, [&](const SegmentHealth& segment) {
+    return segment.missing.size() > report->record->content.scheme.m;
+  });
+}
+
 void World::accept_loss() {
   SimProxy& proxy = *decider();
-  const bool has_loss = proxy.decider()->status().partitions_lost > 0;
+  const bool has_loss = proxy.decider()->status().can_accept_loss;
   std::set<int> lost = find_lost_keys(proxy);
   for (const int key : lost) {
     if (!may_be_revived(key)) check_refusals(key, proxy);
@@ -171,6 +179,16 @@ void World::accept_loss() {
     op.key = key_name(key);
     op.client = kAuditor;
     losses.push_back(begin(std::move(op), proxy));
+  }
+  // Those that lack too many shards are forgotten in the background, as far as they are known.
+  for (int key = 0; key < scenario_.keys && result_.ok(); ++key) {
+    if (!lost.contains(key) && lacks_too_many(key, proxy)) {
+      Operation op;
+      op.verb = Verb::kLose;
+      op.key = key_name(key);
+      op.client = kAuditor;
+      begin(std::move(op), proxy);  // it may happen at any time, or never
+    }
   }
   accepted_loss_ = true;
   if (has_loss) (void)proxy.decider()->accept_loss();

@@ -193,18 +193,33 @@ void World::heal() {
   if (!run_until(kHealLimit, [this] { return clients_left_ == 0; })) {
     return violation(Fault::kStuck, "a client's operation does not end");
   }
-  if (!run_until(kHealLimit, [this] { return is_settled(); })) {
+  if (!run_until(kHealLimit, [this] { return accepts_doubt() || is_settled(); })) {
     unsettled("the cluster does not heal");
   }
   // What was written to LOST partitions is synced last, and nobody tells when.
   if (scenario_.accept_loss) run_until(seconds(2), [] { return false; });
 }
 
+// A decider that took over among survivors of more than m deaths waits for the operator, who has
+// no better knowledge. True never: what follows has to be waited for as before.
+bool World::accepts_doubt() {
+  SimProxy* proxy = decider();
+  if (proxy == nullptr || !is_beyond_promise()) return false;
+  const ClusterStatus status = proxy->decider()->status();
+  if (status.state == "waiting" && status.can_accept_loss) {
+    trace_.add("-- the operator accepts what a takeover can not vouch for");
+    (void)proxy->decider()->accept_loss();
+  }
+  return false;
+}
+
 // The cluster did not come to rest: because memory that was not lost counts as lost, or stuck.
 void World::unsettled(const char* what) {
   SimProxy* proxy = decider();
   const bool lost = proxy != nullptr && proxy->decider()->status().partitions_lost > 0;
-  if ((lost || !buried_.empty()) && is_beyond_promise()) {
+  // A damaged copy is a copy less, as a failed node is.
+  const bool is_damaged = result_.totals.bit_flips > 0 && failed_.size() > tolerated();
+  if (is_damaged || ((lost || !buried_.empty()) && is_beyond_promise())) {
     // Not a violation, but counted: timeouts and crashes together were more than m.
     over_ = true;
     ++result_.totals.beyond_promise;

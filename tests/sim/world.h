@@ -77,6 +77,8 @@ class World {
   bool kill_one_of_full_nodes();
   void delete_everything();
   void accept_loss();
+  bool accepts_doubt();
+  bool lacks_too_many(int key, SimProxy& proxy);
   void transition_everything();
   void reclaim();
   void write_on();
