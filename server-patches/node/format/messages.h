@@ -1,8 +1,5 @@
-// The args of every request and reply. docs/node-protocol.md, one section an opcode.
-//
-// Each message has encode(message, out) and decode(ByteView) -> Decoded<message>; a decoder refuses
-// left-over bytes, and takes memory for what it has read, not for what a count promises. A view in
-// a message lies in what it was decoded from. "Payload" says what follows the args in the frame.
+// The args of every request and reply: those of shards are in shard_messages.h, the others here.
+// docs/node-protocol.md, one section an opcode. "Payload" says what follows the args in the frame.
 #pragma once
 
 #include <string>
@@ -10,13 +7,12 @@
 #include <vector>
 
 #include "server-patches/node/format/cluster_map.h"
+#include "server-patches/node/format/message.h"
 #include "server-patches/node/format/record.h"
-#include "server-patches/node/format/shard.h"
+#include "server-patches/node/format/shard_messages.h"
 
 namespace elastripe::node {
 
-// Names or tombstones that a node takes in one frame, so that none keeps it busy for long.
-inline constexpr size_t kMaxListEntries = 4096;
 // Encoded content that one RECORD_APPLY may bring: its record fits in a frame by itself.
 inline constexpr size_t kMaxContentBytes = kMaxBodyBytes - (64u << 10);
 
@@ -225,90 +221,6 @@ struct DropTombstonesRequest {
   std::vector<Entry> tombstones;  // at most kMaxListEntries
 };
 
-// SHARD_WRITE: payload is the shard's bytes. A second copy with the same bytes answers kOk.
-struct ShardWriteRequest {
-  ShardHeader header;
-};
-struct ShardWriteReply {
-  uint32_t crc32c = 0;  // of the payload
-};
-
-// A parity shard has a block for each codeword: at most k' stripes, or fewer rows.
-inline constexpr size_t kMaxShardBlocks = coding::kMaxDataNodes;
-
-// SHARD_BUILD: a parity shard of the next generation, out of the current one on the same node and
-// of deltas (execution `delta` of a transition). A second copy answers kOk, like SHARD_WRITE's.
-// kNotHere and kBadPage are of the source.
-struct ShardBuildRequest {
-  struct Block {                   // of the new shard: the XOR of these
-    std::vector<uint16_t> old;     // blocks of the source
-    std::vector<uint16_t> deltas;  // blocks of the payload
-    friend bool operator==(const Block&, const Block&) = default;
-  };
-  ShardName source;
-  ShardHeader header;  // of the new shard
-  uint32_t block_bytes = 0;
-  std::vector<Block> blocks;
-};  // payload: the deltas, block_bytes each
-// Answered with a ShardWriteReply.
-
-struct ShardReadRequest {
-  ShardName name;
-  uint32_t offset = 0;
-  uint32_t length = 0;  // 0: to the end
-};  // kOk: payload is the bytes
-
-// SHARD_CONFIRM: are these shards here, intact? (re-prepare, rule 6a)
-struct ShardConfirmRequest {
-  std::vector<ShardName> names;
-  bool check_pages = true;  // false: only whether they are here, without a look at their bytes
-};
-struct ShardConfirmReply {
-  struct Entry {
-    bool present = false;
-    uint32_t crc32c = 0;  // of the payload
-    uint32_t payload_bytes = 0;
-  };
-  // In the order asked: of the first names, at least one, until enough bytes were checked.
-  std::vector<Entry> entries;
-};
-
-// SHARD_DELETE: at once, or by the node's own clock. Only names that no record can ever refer to
-// again (rules 7 and 8).
-struct ShardDeleteRequest {
-  std::vector<ShardName> names;  // at most kMaxListEntries
-  uint32_t after_ms = 0;         // at most kMaxDeletionDelay_ms
-};
-inline constexpr uint32_t kMaxDeletionDelay_ms = 24 * 3600 * 1000;
-struct ShardDeleteReply {
-  uint32_t deleted = 0;  // or will be: how many of them are here
-};
-
-struct ShardScanRequest {
-  uint64_t cursor = 0;
-  uint32_t max_entries = 0;
-  uint32_t min_age_ms = 0;               // skips younger ones
-  std::vector<uint8_t> partitions = {};  // one bit a partition, of the objects' keys; empty: all
-};
-struct ScannedShard {
-  ShardName name;
-  std::string key;
-  uint64_t age_ms = 0;
-  uint32_t payload_bytes = 0;
-};
-struct ShardScanReply {
-  uint64_t cursor = 0;  // 0: done
-  std::vector<ScannedShard> shards;
-};
-
-#define ELASTRIPE_MESSAGE(Type)                 \
-  void encode(const Type& m, std::string& out); \
-  template <>                                   \
-  Decoded<Type> decode<Type>(ByteView in)
-
-template <class Message>
-Decoded<Message> decode(ByteView in);
-
 ELASTRIPE_MESSAGE(HelloReply);
 ELASTRIPE_MESSAGE(HeartbeatRequest);
 ELASTRIPE_MESSAGE(RecordReadRequest);
@@ -326,17 +238,5 @@ ELASTRIPE_MESSAGE(RecordConfirmRequest);
 ELASTRIPE_MESSAGE(RecordConfirmReply);
 ELASTRIPE_MESSAGE(RecordFetchRequest);
 ELASTRIPE_MESSAGE(RecordFetchReply);
-ELASTRIPE_MESSAGE(ShardWriteRequest);
-ELASTRIPE_MESSAGE(ShardWriteReply);
-ELASTRIPE_MESSAGE(ShardBuildRequest);
-ELASTRIPE_MESSAGE(ShardReadRequest);
-ELASTRIPE_MESSAGE(ShardConfirmRequest);
-ELASTRIPE_MESSAGE(ShardConfirmReply);
-ELASTRIPE_MESSAGE(ShardDeleteRequest);
-ELASTRIPE_MESSAGE(ShardDeleteReply);
-ELASTRIPE_MESSAGE(ShardScanRequest);
-ELASTRIPE_MESSAGE(ShardScanReply);
-
-#undef ELASTRIPE_MESSAGE
 
 }  // namespace elastripe::node
