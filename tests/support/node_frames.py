@@ -239,8 +239,9 @@ class Connection:
     def read_shard(self, name, offset=0, length=0):
         return self.call(SHARD_READ, name + struct.pack("<II", offset, length))
 
-    def delete_shards(self, names):
-        return self.call(SHARD_DELETE, struct.pack("<I", len(names)) + b"".join(names))
+    def delete_shards(self, names, after_ms=0):
+        return self.call(SHARD_DELETE, struct.pack("<I", len(names)) + b"".join(names)
+                         + struct.pack("<I", after_ms))
 
 
 class NodeProcess:
