@@ -240,8 +240,7 @@ class Connection:
         return self.call(SHARD_READ, name + struct.pack("<II", offset, length))
 
     def delete_shards(self, names, after_ms=0):
-        return self.call(SHARD_DELETE, struct.pack("<I", len(names)) + b"".join(names)
-                         + struct.pack("<I", after_ms))
+        return self.call(SHARD_DELETE, struct.pack("<II", after_ms, len(names)) + b"".join(names))
 
 
 class NodeProcess:
