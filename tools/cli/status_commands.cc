@@ -209,8 +209,10 @@ Result<> accept_loss(const Globals& globals) {
     print_json(*answer);
     return {};
   }
-  fmt::print("accepted: {} partitions start empty, {} lost objects are deleted\n",
-             text(*answer, "partitions_start_empty"), text(*answer, "objects_lost"));
+  fmt::print("accepted: {} partitions start empty\n", text(*answer, "partitions_start_empty"));
+  if (number(*answer, "objects_lost") > 0) {
+    fmt::print("{} lost objects are deleted, in the background\n", text(*answer, "objects_lost"));
+  }
   if (number(*answer, "partitions_lost") > 0) {
     fmt::print("{} partitions are lost now; accept-loss again lets them start empty\n",
                text(*answer, "partitions_lost"));
