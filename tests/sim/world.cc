@@ -200,13 +200,18 @@ void World::heal() {
   if (scenario_.accept_loss) run_until(seconds(2), [] { return false; });
 }
 
-// A decider that took over among survivors of more than m deaths waits for the operator, who has
-// no better knowledge. True never: what follows has to be waited for as before.
+// A decider that waits before its first map is helped by the operator: who is dead is declared so,
+// and what survivors of more than m deaths can not vouch for is given up. True never: what follows
+// has to be waited for as before.
 bool World::accepts_doubt() {
   SimProxy* proxy = decider();
-  if (proxy == nullptr || !is_beyond_promise()) return false;
+  if (proxy == nullptr) return false;
   const ClusterStatus status = proxy->decider()->status();
-  if (status.state == "waiting" && status.can_accept_loss) {
+  if (status.state != "waiting" || status.partitions > 0) return false;
+  for (const NodeStatus& node : status.nodes) {
+    if (!node_is_up(node.info.id)) (void)proxy->decider()->declare_dead(node.info.name);
+  }
+  if (is_beyond_promise() && status.can_accept_loss) {
     trace_.add("-- the operator accepts what a takeover can not vouch for");
     (void)proxy->decider()->accept_loss();
   }
@@ -407,9 +412,12 @@ bool World::is_settled() {
   }
   return std::ranges::all_of(proxies_, [&](const auto& other) {
     if (!other->is_alive()) return true;
-    // One that is still starting will take over.
+    // One that is still starting will take over, unless all nodes that it knows of are dead.
     if (other->decider() != nullptr && other.get() != proxy && !other->decider_has_ended()) {
-      return false;
+      const auto nodes = other->decider()->status().nodes;
+      if (std::ranges::any_of(nodes, [&](const auto& n) { return node_is_up(n.info.id); })) {
+        return false;
+      }
     }
     const node::MapPtr own = other->map().current();
     return own != nullptr && own->epoch == map->epoch;
