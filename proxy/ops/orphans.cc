@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t kScanEntries = 2048;
 constexpr uint32_t kScanBytes = 256 << 10;
-constexpr size_t kFirstWidth = 4;
+constexpr size_t kFirstWidth = 64;
 // Windows are made so wide that about so many shards are looked at in each; some 40 bytes of memory
 // for each that a record refers to.
 constexpr size_t kShardsPerWindow = 1 << 18;

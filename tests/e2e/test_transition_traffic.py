@@ -17,7 +17,10 @@ def cluster(make_cluster):
     cluster = make_cluster(nodes=K_PRIME + M, scheme=f"ers-2:{K},{M},{K_PRIME}",
                            pools={f"{layout}/": f"{layout}:{K},{M},{K_PRIME}"
                                   for layout in LAYOUTS},
-                           settings=["timing.read_grace_ms=1000"])
+                           settings=["timing.read_grace_ms=1000",
+                                     # a busy machine is no reason to read more, and what is
+                                     # walked beside is asked for in few frames
+                                     "timing.hedge_after_ms=7000", "partitions=64"])
     client = cluster.client()
     for layout, key in KEY.items():
         assert client.set(key, payload(SIZE, layout), noreply=False)
