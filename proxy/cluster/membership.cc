@@ -209,7 +209,8 @@ Result<void> check_configuration(const ClusterMap& last, const MembershipSetting
 namespace {
 
 // Whether every home of every partition had all of it under `last`. A home is marked as synced only
-// when all of them have stored, so one that tells so is enough. What is LOST waits for nobody.
+// when all of them have stored, so one that tells so is enough. What is LOST waits for nobody, but
+// for what was written to it before its homes changed.
 bool is_all_synced(const ClusterMap& last, const MapRequest& request) {
   const auto tells = [&](NodeId id, size_t p) {
     const NodeReport& report = request.reports[id];
@@ -219,7 +220,7 @@ bool is_all_synced(const ClusterMap& last, const MapRequest& request) {
   for (size_t p = 0; p < last.partitions.size(); ++p) {
     const Partition& partition = last.partitions[p];
     const bool is_synced =
-        partition.synced || partition.lost ||
+        partition.synced || (partition.lost && partition.sources.empty()) ||
         std::ranges::any_of(partition.homes, [&](NodeId id) { return tells(id, p); });
     if (!is_synced) return false;
   }

@@ -10,6 +10,7 @@ namespace elastripe {
 
 namespace {
 constexpr Duration kSurveyPause = std::chrono::seconds(1);
+constexpr Duration kSurveyRetry = std::chrono::seconds(10);
 }  // namespace
 
 // Every home has it: only then is it safe to collect in it, and is the promise of m crashes whole.
@@ -103,7 +104,12 @@ Task<void> Decider::Impl::run_survey(MapPtr map, bool forgets) {
   }
   surveyed_ = *report;
   surveyed_.lost -= report->forgotten;
-  if (forgets) forgets_in_ = {};
+  if (!report->is_complete) {
+    survey_wanted_ = true;
+    survey_after_ = now() + kSurveyRetry;
+  } else if (forgets) {
+    forgets_in_ = {};
+  }
   if (report->forgotten > 0) log_warning("{} lost objects are forgotten", report->forgotten);
   if (surveyed_.lost > 0) {
     log_warning("{} objects lack too many shards, {} lack some", surveyed_.lost, surveyed_.lacking);

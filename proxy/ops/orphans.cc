@@ -189,6 +189,7 @@ Task<Result<void>> Window::list_shards() {
   const std::vector<uint8_t> bits = partition_bits(chosen_);
   for (const node::NodeInfo& info : map_->nodes) {
     if (info.state == node::NodeState::kUp) lists.push_back(list_shards_on(info.id, bits));
+    if (info.state == node::NodeState::kSuspect || info.state == node::NodeState::kAway) ++silent_;
   }
   Result<void> result;
   for (auto& done : co_await when_all(std::move(lists))) {

@@ -7,6 +7,7 @@
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/batches.h"
 #include "proxy/ops/commit.h"
+#include "proxy/ops/put.h"
 #include "proxy/ops/read_tail.h"
 #include "proxy/ops/record_scan.h"
 #include "proxy/ops/shards.h"
@@ -43,7 +44,7 @@ node::ShardName name_of(const std::vector<Surveyed>& page, const Place& place) {
 
 // Asks one node for what the page's objects have on it. Errors: only those that end the survey.
 Task<Result<void>> ask_node(OpsContext& ops, MapPtr map, NodeId id, Places places,
-                            std::vector<Surveyed>& page) {
+                            std::vector<Surveyed>& page, SurveyReport& report) {
   for (size_t first = 0; first < places.size(); first += kShardsPerFrame) {
     const size_t end = std::min(places.size(), first + kShardsPerFrame);
     std::vector<node::ShardName> names;
@@ -51,6 +52,7 @@ Task<Result<void>> ask_node(OpsContext& ops, MapPtr map, NodeId id, Places place
     const auto answer = co_await confirm_shards(ops, map, id, std::move(names),
                                                 /*check_pages=*/false, fresh_deadline(ops));
     if (!answer && ends_survey(answer.error())) co_return fail(answer.error());
+    if (!answer) report.is_complete = false;
     for (size_t i = first; i < end; ++i) {
       const Place& place = places[i];
       if (answer && (*answer)[i - first].present) continue;
@@ -111,6 +113,7 @@ Task<Result<bool>> forget(OpsContext& ops, const Surveyed& object) {
   removal.known_version = object.record->meta.version;
   auto removed = co_await commit_record(ops, removal, fresh_deadline(ops));
   if (!removed) co_return fail(removed.error());
+  after_commit(ops, object.key, *removed);
   co_return removed->status == CommitStatus::kCommitted;
 }
 
@@ -130,7 +133,7 @@ Task<Result<void>> survey_page(OpsContext& ops, MapPtr map, bool forgets,
   auto asked = co_await in_batches(
       nodes.size(), kNodesAtOnce,
       [&](size_t i) {
-        return ask_node(ops, map, nodes[i].first, std::move(nodes[i].second), page);
+        return ask_node(ops, map, nodes[i].first, std::move(nodes[i].second), page, report);
       },
       [](size_t, Result<void> answered) { return answered; });
   if (!asked) co_return asked;
@@ -148,20 +151,23 @@ Task<Result<void>> survey_page(OpsContext& ops, MapPtr map, bool forgets,
       [&](size_t i) { return forgets ? forget(ops, *lost[i]) : is_still(ops, map, *lost[i]); },
       [&](size_t, const Result<bool>& done) -> Result<void> {
         if (!done && ends_survey(done.error())) return fail(done.error());
-        if (!done || !*done) return {};
+        if (!done) report.is_complete = false;
+        if (done && !*done) return {};  // it was overwritten
         ++report.lost;
-        report.forgotten += forgets;
+        report.forgotten += done && forgets;
         return {};
       });
 }
 
-// The record, which may have not fitted in the page; null if it is gone by now.
+// The record, which may have not fitted in the page; null if it is gone by now, or damaged wherever
+// it is.
 Task<Result<RecordPtr>> record_of(OpsContext& ops, MapPtr map, const node::ScannedRecord& scanned) {
   if (!scanned.record.empty()) {
     auto record = node::decode_record(as_bytes(scanned.record));
     if (record) co_return std::make_shared<const node::Record>(std::move(*record));
   }
   auto tail = co_await try_read_tail(ops, map, scanned.key, /*if_version=*/0, fresh_deadline(ops));
+  if (!tail && tail.error().code == ErrorCode::kLost) co_return nullptr;
   if (!tail) co_return fail(tail.error());
   co_return tail->record;
 }

@@ -7,10 +7,11 @@
 namespace elastripe {
 
 struct SurveyReport {
-  uint64_t objects = 0;    // striped ones that were looked at
-  uint64_t lacking = 0;    // lack shards, and can be read all the same
-  uint64_t lost = 0;       // lack too many, for good; those that were forgotten included
-  uint64_t forgotten = 0;  // of these: deleted, as the operator has accepted their loss
+  uint64_t objects = 0;     // striped ones that were looked at
+  uint64_t lacking = 0;     // lack shards, and can be read all the same
+  uint64_t lost = 0;        // lack too many, for good; those that were forgotten included
+  uint64_t forgotten = 0;   // of these: deleted, as the operator has accepted their loss
+  bool is_complete = true;  // else some nodes did not answer, or a deletion did not come through
 };
 
 // All striped objects of the partitions that are not LOST, a page of records after the other:

@@ -24,10 +24,13 @@ struct Look {
   std::set<NodeId> damaged;    // who can not tell
   std::vector<NodeId> behind;  // homes whose floor is below that of others
 
+  bool any_intact = false;  // somebody who can tell has a record
+
   void add(const RecordReply& reply) {
     copies.floor = std::max(copies.floor, reply.floor);
     const RecordPtr& newest = copies.newest;
     if (reply.record == nullptr) return;
+    any_intact |= reply.status != Status::kBadPage;
     if (newest == nullptr || reply.record->meta.version > newest->meta.version) {
       copies.newest = reply.record;
     }
@@ -144,7 +147,12 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
         co_return fail(ErrorCode::kLost, "every copy of the key's record was damaged in memory");
       }
     }
-    if (look->copies.newest == nullptr && !partition.lost) {
+    // What was stored over a damaged copy, and nobody else has, may be older than a tombstone that
+    // was collected since.
+    const RecordPtr& newest = look->copies.newest;
+    const bool is_gone =
+        newest == nullptr || (!look->any_intact && newest->meta.version <= look->copies.floor);
+    if (is_gone && !partition.lost) {
       look->copies.newest = tombstone_of(look->copies.floor);
     }
     ++ops.counters.records_mended;

@@ -42,8 +42,8 @@ Task<bool> SyncWindow::run() {
   if (mutant(Mutant::kMarkBeforeStored)) co_await mark();
   co_await scan_all();
   if (too_large_) co_return false;
-  co_await bring_all();
-  if (!mutant(Mutant::kMarkBeforeStored)) co_await mark();
+  const bool brought = co_await bring_all();
+  if (brought && !mutant(Mutant::kMarkBeforeStored)) co_await mark();
   co_return true;
 }
 
@@ -146,8 +146,9 @@ void SyncWindow::note(NodeId from, node::ScannedVersion scanned) {
   }
 }
 
-// What some home lacks is brought there, a slice of the keys at a time.
-Task<void> SyncWindow::bring_all() {
+// What some home lacks is brought there, a slice of the keys at a time. False if that ended early:
+// then nobody knows what is where.
+Task<bool> SyncWindow::bring_all() {
   auto next = keys_.begin();
   while (next != keys_.end() && !sweep_.is_over()) {
     Slice slice;
@@ -156,8 +157,9 @@ Task<void> SyncWindow::bring_all() {
       if (copies.newest.version != 0 || copies.damaged) slice.push_back(&*next);
     }
     co_await bring(std::move(slice));
-    if (!co_await ops_.clock.next_turn()) co_return;
+    if (!co_await ops_.clock.next_turn()) co_return false;
   }
+  co_return !sweep_.is_over();
 }
 
 std::vector<NodeId> SyncWindow::homes_lacking(const Entry& entry) {
@@ -337,7 +339,7 @@ Task<Result<void>> SyncWindow::mark_partition(uint32_t number) {
   const node::MarkSyncedRequest message{number, {}, floors_[number]};
   TimePoint deadline;
   for (int tried = 1;; ++tried) {
-    if (sweep_.is_stopped()) co_return fail(ErrorCode::kCancelled, "sync was stopped");
+    if (sweep_.is_over()) co_return fail(ErrorCode::kCancelled, "sync was stopped");
     deadline = ops_.clock.now() + ops_.settings.node_timeout;
     auto marked = co_await mark_all(ops_.nodes, map_, partition.homes, message, deadline);
     if (marked) break;

@@ -57,7 +57,7 @@ class SyncWindow {
   Task<Result<void>> scan(NodeId from, std::vector<uint8_t> bits);
   void note(NodeId from, node::ScannedVersion scanned);
 
-  Task<void> bring_all();
+  Task<bool> bring_all();
   Task<void> bring(Slice slice);
   // Runs `make(node, slice)` for all at once; a node that fails is given up.
   template <class Make>

@@ -28,6 +28,10 @@ namespace {
 
 constexpr auto kTickInterval = std::chrono::milliseconds(100);
 
+void log_out_of_memory(const char* what) {
+  std::fprintf(stderr, "elastripe-node: out of memory for %s\n", what);
+}
+
 static_assert(NODE_HEADER_BYTES == kHeaderBytes);
 
 class BoottimeClock final : public NodeClock {
@@ -94,7 +98,7 @@ class Node {
   }
 
   void tick() try { engine_.tick(); } catch (const std::bad_alloc&) {
-    // The next tick goes on where this one began.
+    log_out_of_memory("a tick, which the next one goes on with");
   }
 
   void (*const on_tick_)();
@@ -192,5 +196,5 @@ void node_statistics(node_add_stat add, void* context) try {
     add(name.data(), name.size(), value.data(), value.size(), context);
   }
 } catch (const std::bad_alloc&) {
-  // There are none, then.
+  log_out_of_memory("statistics");
 }

@@ -88,6 +88,7 @@ class SyncBench {
   Result<> store(int first, int end, char fill) const {
     std::vector<Result<>> results(kConnections);
     std::vector<std::thread> threads;
+    threads.reserve(kConnections);
     for (int c = 0; c < kConnections; ++c) {
       threads.emplace_back([this, first, end, fill, c, &result = results[static_cast<size_t>(c)]] {
         const auto from = [&](int64_t part) {

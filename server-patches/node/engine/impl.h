@@ -13,6 +13,7 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "server-patches/node/engine/delayed_deletions.h"
@@ -67,8 +68,9 @@ struct PartitionState {
   // Guarded by mutex; while not synced as a whole.
   Keys absent_keys;
   // Whose copy here was found damaged, until sync has marked them: what was stored meanwhile may
-  // not be the newest. Guarded by mutex; has_damaged: there are any.
-  Keys damaged_keys;
+  // not be the newest. With the highest version that the copy may have had. Guarded by mutex;
+  // has_damaged: there are any.
+  std::unordered_map<std::string, uint64_t, KeyHash, std::equal_to<>> damaged_keys;
   std::atomic<bool> has_damaged = false;
 };
 
@@ -173,6 +175,7 @@ class Engine::Impl {
   void note_damaged(size_t partition, std::string_view key);
   void forget_damage(size_t partition, std::string_view key);
   bool is_damaged(size_t partition, std::string_view key);
+  uint64_t damaged_version(size_t partition, std::string_view key);
 
   // records.cc
   // Checks all of it, and notes damage.

@@ -142,11 +142,14 @@ Answer Engine::Impl::install_map(const Frame& frame) {
   if (!map_ && frame.header.epoch.number != 0) {
     return finish(refuse(Status::kStaleEpoch, "the node has no map to replace"));
   }
+  // All that needs memory comes first: a map is installed as a whole, or not at all.
+  auto map = std::make_shared<const ClusterMap>(std::move(*decoded));
+  std::string encoded(as_text(frame.payload));
+  if (!partitions_) partitions_ = std::make_unique<PartitionState[]>(map->partitions.size());
   lease_until_ms_ = 0;  // a lease is the permission to serve under one epoch
-  map_ = std::make_shared<const ClusterMap>(std::move(*decoded));
-  encoded_map_ = as_text(frame.payload);
+  map_ = std::move(map);
+  encoded_map_ = std::move(encoded);
   self_ = find_self(*map_, options_.incarnation);
-  if (!partitions_) partitions_ = std::make_unique<PartitionState[]>(map_->partitions.size());
   for (size_t p = 0; p < map_->partitions.size(); ++p) {
     const Partition& partition = map_->partitions[p];
     PartitionState& state = partitions_[p];
@@ -222,11 +225,18 @@ bool Engine::Impl::is_damaged(size_t partition, std::string_view key) {
   return state.damaged_keys.contains(key);
 }
 
+uint64_t Engine::Impl::damaged_version(size_t partition, std::string_view key) {
+  PartitionState& state = partitions_[partition];
+  std::lock_guard lock(state.mutex);
+  const auto damaged = state.damaged_keys.find(key);
+  return damaged == state.damaged_keys.end() ? 0 : damaged->second;
+}
+
 void Engine::Impl::note_damaged(size_t partition, std::string_view key) {
   PartitionState& state = partitions_[partition];
   {
     std::lock_guard lock(state.mutex);
-    if (!state.damaged_keys.emplace(key).second) return;
+    if (!state.damaged_keys.emplace(key, max_version_).second) return;
     state.has_damaged = true;
   }
   ++counters_.bad_records;

@@ -284,8 +284,12 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   if (!revives) {
     if (auto refusal = check_knowledge(known)) return std::move(*refusal);
   }
-  // Versions and fences that the damaged copy may have had stay below what comes.
-  if (revives && known == Knowledge::kDamaged) raise(partitions_[partition].floor, max_version_);
+  // Versions and fences that the damaged copy may have had stay below what comes. (No more: each
+  // time that the floor rises, an upload that began before has to begin again.)
+  if (revives && known == Knowledge::kDamaged) {
+    raise(partitions_[partition].floor,
+          std::max(damaged_version(partition, request.key), found.visible() ? found.version : 0));
+  }
   std::optional<Loaded> current;
   if (found.visible() && !revives) {
     auto loaded = load_record(found);

@@ -304,6 +304,37 @@ TEST_CASE("a home that takes nothing holds up its own partitions only") {
   CHECK(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
 }
 
+TEST_CASE("a sweep that ends early marks nothing that it has not brought") {
+  ClusterFixture cluster(6, "rs:2,2");
+  auto& decider = cluster.add_decider();
+  auto& proxy = cluster.add_proxy();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(decider); }));
+  for (int i = 0; i < 100; ++i) REQUIRE(cluster.put(decider, key_of(i), "value"));
+  // The decider's own sync can not go on.
+  cluster.network().set_delay_rule(
+      [&](int from, node::NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+        const bool holds = from == decider.id() && header.opcode == node::Opcode::kRecordScan;
+        return holds ? std::optional<Duration>(1h) : std::nullopt;
+      });
+  cluster.node(5).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] {
+    return decider.map().current() != nullptr && decider.map().current()->epoch.number > 1;
+  }));
+  const MapPtr map = decider.map().current();
+  proxy.map().serve(map);
+  // Another process, that the map does not know: the sweep ends as soon as it is asked.
+  decider.pause();
+  cluster.node(4).kill(/*silent=*/false);
+  cluster.node(4).start();
+  const auto synced = cluster.run(sync_partitions(proxy.ops(), map));
+  REQUIRE(!synced);
+  CHECK(synced.error().code == ErrorCode::kStaleEpoch);
+  decider.resume();
+  cluster.network().set_delay_rule({});
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(decider); }));
+  for (int i = 0; i < 100; ++i) CHECK(cluster.get(decider, key_of(i)) == "value");
+}
+
 TEST_CASE("a frame that is lost is sent again, and ends nothing") {
   ClusterFixture cluster(6, "rs:2,2");
   auto& decider = cluster.add_decider();
