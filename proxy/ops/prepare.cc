@@ -264,6 +264,7 @@ Task<Result<void>> confirm_on_node(OpsContext& ops, MapPtr map, StagedPtr staged
                                    std::vector<Confirmed> shards, bool check_pages,
                                    TimePoint deadline) {
   std::vector<node::ShardName> names;
+  names.reserve(shards.size());
   for (const auto& shard : shards) {
     names.push_back(
         shard_name(staged->segments[shard.segment].segment, staged->scheme, shard.index));

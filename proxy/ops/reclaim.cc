@@ -43,6 +43,7 @@ Task<Result<void>> Reclaimer::collect_records(MapPtr map, const std::vector<bool
                                               ReclaimReport& report) {
   const auto by_tail = partitions_by_tail(*map, synced);
   std::vector<NodeId> tails;
+  tails.reserve(by_tail.size());
   for (const auto& [tail, _] : by_tail) tails.push_back(tail);
   const auto expired_until_s = expiry_clock_.look();
   // Each time that a floor rises, uploads to keys without a record that are going on are fenced.

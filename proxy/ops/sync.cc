@@ -119,6 +119,7 @@ Task<Result<SyncEnd>> sync_partitions(OpsContext& ops, MapPtr map, const bool* s
   Windows windows = windows_of(*map, co_await find_rest(ops, map));
   Sweep sweep{.ops = ops, .map = map, .stop = stop};
   std::vector<Task<bool>> takers;
+  takers.reserve(kWindowsAtOnce);
   for (size_t i = 0; i < kWindowsAtOnce; ++i) takers.push_back(sync_windows(sweep, windows));
   co_await when_all(std::move(takers));
   if (sweep.is_stopped()) co_return fail(ErrorCode::kCancelled, "sync was stopped");

@@ -92,6 +92,7 @@ Task<void> SyncWindow::scan_all() {
     }
   }
   std::vector<Task<Result<void>>> scans;
+  scans.reserve(wanted.size());
   for (const auto& [node, bits] : wanted) scans.push_back(scan(node, bits));
   const auto scanned = co_await when_all(std::move(scans));
   size_t next = 0;
@@ -189,6 +190,7 @@ SyncWindow::Slice SyncWindow::lacking(const Slice& slice) {
 template <class Make>
 Task<void> SyncWindow::at_each(std::map<NodeId, Slice> slices, Make make) {
   std::vector<Task<Result<void>>> tasks;
+  tasks.reserve(slices.size());
   for (const auto& [node, slice] : slices) tasks.push_back(make(node, slice));
   const auto results = co_await when_all(std::move(tasks));
   size_t next = 0;

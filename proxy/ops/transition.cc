@@ -218,6 +218,7 @@ Task<Result<void>> check_present(OpsContext& ops, MapPtr map, WindowPtr window, 
                                  std::vector<std::pair<size_t, size_t>> shards,
                                  TimePoint deadline) {
   std::vector<node::ShardName> names;
+  names.reserve(shards.size());
   for (const auto& [s, shard] : shards) {
     names.push_back(shard_name(window->segments[s].before, window->scheme(), shard));
   }
