@@ -230,8 +230,8 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   }
   auto next = forms ? first_map(membership_, ops_.ring, known, cluster_id_of(peers_))
                     : next_map(*base, membership_, ops_.ring, known);
-  behind_.clear();
-  if (next && !forms) note_behind(*base, *next, known);
+  unserved_.clear();
+  if (next && !forms) note_unserved(known, *base, *next);
   if (next) {
     log_info("{} at epoch {}", forms ? "forms a new cluster" : "takes the cluster over",
              next->epoch.number);
@@ -240,21 +240,41 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
 }
 
 // A map that not all its members had when they were asked was never in use, and what was made of it
-// relies on that. But its decider may be alive, and just then have had it installed on the others.
-// So those who were behind get our map first, in place of what they told: once one of them has
-// taken it, the map before is past. If that is refused, nobody else has forgotten anything for
-// ours.
-void Decider::Impl::note_behind(const ClusterMap& base, const ClusterMap& next,
-                                const MapRequest& known) {
-  for (size_t id = 0; id < base.nodes.size(); ++id) {
-    const bool is_live = base.nodes[id].state == node::NodeState::kUp &&
-                         next.nodes[id].state == node::NodeState::kUp &&
-                         base.nodes[id].incarnation == next.nodes[id].incarnation;
-    if (is_live && known.reports[id].epoch.number < base.epoch.number) behind_.insert(id);
+// relies on that: of the base, and of maps after it that are not built upon. But its decider may be
+// alive, and just then have had it installed on the others. So those who have it get our map last:
+// once one of those who were behind has taken ours, the map is past. If that is refused, nobody has
+// forgotten for ours what was committed under it.
+void Decider::Impl::note_unserved(const MapRequest& known, const ClusterMap& base,
+                                  const ClusterMap& next) {
+  for (const MapPtr& map : known.maps) {
+    if (map == nullptr || map->epoch.number < base.epoch.number) continue;
+    const auto known_as = std::ranges::find(unserved_, map->epoch, &Unserved::epoch);
+    if (known_as != unserved_.end()) continue;
+    Unserved& noted = unserved_.emplace_back(map->epoch);
+    for (size_t id = 0; id < map->nodes.size() && id < next.nodes.size(); ++id) {
+      const bool is_live = map->nodes[id].state == node::NodeState::kUp &&
+                           next.nodes[id].state == node::NodeState::kUp &&
+                           map->nodes[id].incarnation == next.nodes[id].incarnation;
+      if (!is_live) continue;
+      const node::Epoch& has = known.reports[id].epoch;
+      if (has.number < map->epoch.number) noted.behind.insert(id);
+      if (has == map->epoch) noted.holders.insert(id);
+    }
   }
+  std::erase_if(unserved_, [](const Unserved& map) { return map.behind.empty(); });
 }
 
-bool Decider::Impl::may_install(size_t id) const { return behind_.empty() || behind_.contains(id); }
+bool Decider::Impl::has_proved_unserved(const Unserved& map) const {
+  return std::ranges::any_of(map.behind, [&](size_t id) {
+    const NodeReport& report = peers_[id].report;
+    return report.epoch == map_->epoch && report.incarnation == map_->nodes[id].incarnation;
+  });
+}
+
+bool Decider::Impl::may_install(size_t id) const {
+  return std::ranges::none_of(unserved_,
+                              [&](const Unserved& map) { return map.holders.contains(id); });
+}
 
 // With a map: does it still say what is so?
 void Decider::Impl::decide() {
@@ -268,7 +288,7 @@ void Decider::Impl::decide() {
     return wait_because("a majority of the nodes that may be alive does not answer");
   }
   if (!knows_all_maps() || is_blocked_by_lease()) return;
-  if (!behind_.empty()) return look_again();
+  if (!unserved_.empty()) return look_again();
   auto next = next_map(*map_, membership_, ops_.ring, now_known);
   if (!next) return wait_because(next.error());
   if (is_false_loss(*next)) {
@@ -316,7 +336,7 @@ void Decider::Impl::forget_lost_objects() {
 Result<ClusterMap> Decider::Impl::accepting_map() {
   if (!has_lost_partitions() && !awaits_last_copy_)
     return fail(ErrorCode::kConflict, "nothing is lost");
-  if (!knows_all_maps() || !behind_.empty()) {
+  if (!knows_all_maps() || !unserved_.empty()) {
     return fail(ErrorCode::kUnavailable, "some nodes have another map yet; try again");
   }
   MapRequest known = request();
@@ -462,14 +482,9 @@ bool Decider::Impl::is_installed() const {
 // What follows from the replies so far: installed -> leases -> served (rule 2).
 void Decider::Impl::advance() {
   if (over_ || map_ == nullptr) return;
-  const bool is_past = std::ranges::any_of(behind_, [&](size_t id) {
-    const NodeReport& report = peers_[id].report;
-    return report.epoch == map_->epoch && report.incarnation == map_->nodes[id].incarnation;
-  });
-  if (is_past) {  // the map before: whoever was behind has taken ours in place of it
-    behind_.clear();
-    send_frames();
-  }
+  const auto are_past =
+      std::erase_if(unserved_, [&](const Unserved& map) { return has_proved_unserved(map); });
+  if (are_past > 0) send_frames();
   if (!installed_) {
     if (!is_installed()) return;
     installed_ = true;
@@ -548,7 +563,7 @@ void Decider::Impl::yield_to(const node::Epoch& epoch) {
 // pauses get longer.
 void Decider::Impl::look_again() {
   map_ = nullptr;
-  behind_.clear();
+  unserved_.clear();
   awaits_last_copy_ = false;
   installed_ = granting_ = serving_ = false;
   took_over_.reset();

@@ -29,6 +29,13 @@ class Decider::Impl {
   Result<void> declare_dead(std::string_view name);
 
  private:
+  // Maps that our first map takes for never served, until it is certain that they never will be.
+  struct Unserved {
+    node::Epoch epoch;
+    std::set<size_t> behind;   // members that did not have it when they were asked
+    std::set<size_t> holders;  // who had
+  };
+
   // Turns.
   void turn();
   void start();
@@ -61,8 +68,9 @@ class Decider::Impl {
   void yield_to(const node::Epoch& epoch);
   void look_again();
   bool may_install(size_t id) const;
-  void note_behind(const node::ClusterMap& base, const node::ClusterMap& next,
-                   const MapRequest& known);
+  bool has_proved_unserved(const Unserved& map) const;
+  void note_unserved(const MapRequest& known, const node::ClusterMap& base,
+                     const node::ClusterMap& next);
   void wait_because(std::string reason);
   void wait_because(const Error& error);
 
@@ -107,9 +115,7 @@ class Decider::Impl {
   // The newest map that this decider made; null until it has made one.
   MapPtr map_;
   std::shared_ptr<const std::string> encoded_map_;
-  // Nodes of which the first map says that they never had the one before it. Empty: none, or one of
-  // them has proved it by taking ours in place of what it had.
-  std::set<size_t> behind_;
+  std::vector<Unserved> unserved_;
   bool installed_ = false;  // on every survivor
   bool granting_ = false;   // leases under map_
   bool serving_ = false;
