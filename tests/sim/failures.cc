@@ -34,6 +34,16 @@ void World::count_failures() {
   suspected_.insert(suspects.begin(), suspects.end());
 }
 
+// A map may be past before anybody looks at its decider. Who was excluded by it is no source of
+// records in the next one.
+void World::note_installed(const node::ClusterMap& map) {
+  for (const node::NodeInfo& node : map.nodes) {
+    if (node.state != node::NodeState::kSuspect || !failed_.insert(node.id).second) continue;
+    suspected_.insert(node.id);
+    failed_in_epoch_ = std::max(failed_in_epoch_, map.epoch.number - 1);
+  }
+}
+
 // Every partition is synced at all the homes that it should have, on nodes that are alive.
 bool World::is_complete(const ClusterStatus& status) {
   if (status.state != "serving" || status.partitions == 0 || status.partitions_short > 0 ||

@@ -42,6 +42,7 @@ void World::plan_faults() {
         if (scenario_.head_kills > 0 || scenario_.committer_kills > 0)
           fault_after_commit(proxy, head);
       });
+  network_.watch_installs([this](const node::ClusterMap& map) { note_installed(map); });
   if (scenario_.stager_pauses > 0) {
     network_.watch_staging([this](int proxy) {
       if (calm_ || !random_.chance(scenario_.stager_pauses)) return;

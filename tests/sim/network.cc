@@ -133,11 +133,26 @@ void Network::arrive(Flight flight) {
   if (flight.process != target.process() && random_.chance(0.5)) return disconnect(flight.answer);
   trace_.add("p{} -> n{} {}{}", flight.proxy, flight.to, describe_request(flight.frame),
              target.is_stalled() ? " (waits: stalled)" : "");
-  target.deliver(std::move(flight.frame), [this, proxy = flight.proxy, from = flight.to,
-                                           answer = std::move(flight.answer)](std::string bytes) {
-    if (bytes.empty()) return disconnect(answer);
-    reply(proxy, from, std::move(bytes), answer);
-  });
+  const node::RequestHeader header = header_of(flight.frame);
+  std::string map;  // that is to be installed
+  if (install_watch_ != nullptr && header.opcode == node::Opcode::kInstallMap) {
+    map = flight.frame.substr(node::kHeaderBytes + header.args_bytes);
+  }
+  target.deliver(std::move(flight.frame),
+                 [this, proxy = flight.proxy, from = flight.to, map = std::move(map),
+                  answer = std::move(flight.answer)](std::string bytes) {
+                   if (bytes.empty()) return disconnect(answer);
+                   if (!map.empty()) note_install(bytes, map);
+                   reply(proxy, from, std::move(bytes), answer);
+                 });
+}
+
+void Network::note_install(std::string_view reply, std::string_view map) {
+  const auto header = node::decode_reply_header(node::as_view(reply).first<node::kHeaderBytes>());
+  if (!header || header->status != node::Status::kOk) return;
+  const auto installed = node::decode_map(node::as_view(map));
+  CHECK(installed.has_value(), "a node took a bad map: {}", installed.error());
+  install_watch_(*installed);
 }
 
 void Network::disconnect(Answer answer) {

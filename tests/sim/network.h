@@ -64,6 +64,9 @@ class Network {
   // Called when a node has acknowledged a parity shard that it has built.
   using StageWatch = std::function<void(int proxy)>;
   void watch_staging(StageWatch watch) { stage_watch_ = std::move(watch); }
+  // Called when a node has installed a map.
+  using InstallWatch = std::function<void(const node::ClusterMap& map)>;
+  void watch_installs(InstallWatch watch) { install_watch_ = std::move(watch); }
 
   // `answer` is called at most twice, and maybe never; the first counts. It gets the reply's bytes.
   using Answer = std::function<void(Result<std::string>)>;
@@ -89,6 +92,7 @@ class Network {
   Duration delay();
   void launch(Flight flight, Duration delay);
   void arrive(Flight flight);
+  void note_install(std::string_view reply, std::string_view map);
   void disconnect(Answer answer);
   void reply(int proxy, node::NodeId from, std::string bytes, Answer answer);
 
@@ -103,6 +107,7 @@ class Network {
   DelayRule delay_rule_;
   CommitWatch commit_watch_;
   StageWatch stage_watch_;
+  InstallWatch install_watch_;
   Counters counters_;
 };
 

@@ -45,6 +45,7 @@ SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed, 
       control_(*this, network, ring, pools, settings, memory) {}
 
 void SimProxy::start_decider(const DeciderSettings& settings) {
+  forced_ = settings.force_epoch;
   decider_.emplace(control_.ops, settings);
   flows_.spawn(run_decider());
 }

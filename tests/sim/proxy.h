@@ -31,6 +31,7 @@ class SimProxy {
   void start_decider(const DeciderSettings& settings);
   Decider* decider() { return decider_ ? &*decider_ : nullptr; }
   bool decider_has_ended() const { return decider_ended_; }
+  bool is_forced() const { return forced_; }  // it gives up whoever is silent
 
   bool is_alive() const { return !clock_.cancelled(); }
   void pause() { clock_.pause(); }
@@ -68,6 +69,7 @@ class SimProxy {
   Worker control_;
   std::optional<Decider> decider_;
   bool decider_ended_ = false;
+  bool forced_ = false;
   Scope flows_;
 };
 

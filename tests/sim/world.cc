@@ -274,6 +274,10 @@ SimProxy* World::add_proxy() {
   return proxies_.back().get();
 }
 
+bool World::is_deciding(SimProxy& proxy) {
+  return proxy.decider() != nullptr && !proxy.decider_has_ended();
+}
+
 SimProxy* World::decider() {
   if (decider_ < 0) return nullptr;
   SimProxy* proxy = proxies_[static_cast<size_t>(decider_)].get();
@@ -343,7 +347,9 @@ void World::start_new_decider() {
   proxy->start_decider(settings);
 }
 
-// Before a decider starts: its operator has added a node.
+// Before a decider starts: its operator has added a node, and has ended whoever decides by the list
+// without it. Should all nodes of that have started again, such a one could not know better than to
+// make a cluster of them.
 void World::change_configuration() {
   const auto nodes = static_cast<size_t>(scenario_.nodes + scenario_.joiners);
   if (network_.nodes() >= nodes || !random_.chance(0.6)) return;
@@ -352,6 +358,9 @@ void World::change_configuration() {
   SimNode& joiner = network_.add_node();
   joiner.start();
   if (scenario_.records_only) doomed_.push_back(joiner.id());
+  for (auto& proxy : proxies_) {
+    if (proxy->is_alive() && is_deciding(*proxy)) kill_proxy(*proxy);
+  }
   configurations_.push_back(std::make_unique<Configuration>(scenario_, network_.nodes(), scheme_));
 }
 
@@ -375,8 +384,9 @@ void World::keep_a_decider() {
   // Enough of races once all is calm.
   for (size_t i = 0; calm_ && decider() == nullptr && i < proxies_.size(); ++i) {
     SimProxy& other = *proxies_[i];
-    const bool decides = other.decider() != nullptr && !other.decider_has_ended();
-    if (other.is_alive() && decides) decider_ = static_cast<int>(i);
+    if (!other.is_alive() || !is_deciding(other)) continue;
+    decider_ = static_cast<int>(i);
+    vouched_dead_.clear();  // that was another one's
   }
   if (decider() == nullptr) start_new_decider();
   events_.after(random_.between(milliseconds(20), milliseconds(1000)),
@@ -412,13 +422,9 @@ bool World::is_settled() {
   }
   return std::ranges::all_of(proxies_, [&](const auto& other) {
     if (!other->is_alive()) return true;
-    // One that is still starting will take over, unless all nodes that it knows of are dead.
-    if (other->decider() != nullptr && other.get() != proxy && !other->decider_has_ended()) {
-      const auto nodes = other->decider()->status().nodes;
-      if (std::ranges::any_of(nodes, [&](const auto& n) { return node_is_up(n.info.id); })) {
-        return false;
-      }
-    }
+    // One that is still starting will take over, if the nodes that it waits for tell.
+    const bool is_starting = other.get() != proxy && is_deciding(*other);
+    if (is_starting && (other->is_forced() || has_majority({}))) return false;
     const node::MapPtr own = other->map().current();
     return own != nullptr && own->epoch == map->epoch;
   });

@@ -91,6 +91,7 @@ class World {
   // The cluster.
   SimProxy* add_proxy();
   SimProxy* decider();  // the newest; null if it is dead
+  static bool is_deciding(SimProxy& proxy);
   void follow_maps();
   bool node_is_up(node::NodeId id) { return network_.node(id).is_up(); }
   void tick_nodes();
@@ -121,6 +122,7 @@ class World {
 
   // Failures.
   void count_failures();
+  void note_installed(const node::ClusterMap& map);
   bool is_complete(const ClusterStatus& status);
   void note_spare_homes(SimProxy& source);
   size_t tolerated() const;
