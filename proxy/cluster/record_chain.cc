@@ -95,9 +95,16 @@ namespace {
       result.status != Status::kNotFound && result.status != Status::kBadPage) {
     return fail(refusal(from, reply));
   }
-  const auto floor = node::decode<node::FloorReply>(reply.args());
-  if (!floor) return fail(ErrorCode::kInvalid, "node {}: {}", from, floor.error());
-  result.floor = floor->floor;
+  if (result.status == Status::kBadPage) {
+    const auto damaged = node::decode<node::DamagedReply>(reply.args());
+    if (!damaged) return fail(ErrorCode::kInvalid, "node {}: {}", from, damaged.error());
+    result.floor = damaged->floor;
+    result.damaged_version = damaged->version;
+  } else {
+    const auto floor = node::decode<node::FloorReply>(reply.args());
+    if (!floor) return fail(ErrorCode::kInvalid, "node {}: {}", from, floor.error());
+    result.floor = floor->floor;
+  }
   if (result.status == Status::kOk || !reply.payload().empty()) {
     const auto record = new_record();
     // The node looked at the bytes before it sent them: the next reading may bring them intact.

@@ -40,6 +40,7 @@ struct RecordReply {
   node::Status status = node::Status::kNotFound;
   RecordPtr record;    // kOk; kBadPage: what was stored there since, if anything
   uint64_t floor = 0;  // of the partition: what a missing record counts as
+  uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
 };
 // Other statuses are errors (refusal).
 Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,

@@ -130,10 +130,6 @@ Task<Result<SyncEnd>> sync_partitions(OpsContext& ops, MapPtr map, const bool* s
   if (waiting > 0) {
     co_return fail(ErrorCode::kNoSpace, "{} partitions wait, as their homes lack room", waiting);
   }
-  if (!sweep.damaged.empty()) {
-    co_return fail(ErrorCode::kLost, "{} partitions have a record of which every copy is damaged",
-                   sweep.damaged.size());
-  }
   co_return end;
 }
 

@@ -6,10 +6,10 @@
 #include "proxy/async/when_all.h"
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/sync_steps.h"
 
 namespace elastripe {
 
-using node::Opcode;
 using node::Partition;
 using node::Role;
 using node::Status;
@@ -23,11 +23,12 @@ struct Look {
   Copies copies;
   std::set<NodeId> damaged;    // who can not tell
   std::vector<NodeId> behind;  // homes whose floor is below that of others
-
-  bool any_intact = false;  // somebody who can tell has a record
+  uint64_t damaged_version = 0;  // none of the damaged copies had a higher one
+  bool any_intact = false;       // somebody who can tell has a record
 
   void add(const RecordReply& reply) {
     copies.floor = std::max(copies.floor, reply.floor);
+    damaged_version = std::max(damaged_version, reply.damaged_version);
     const RecordPtr& newest = copies.newest;
     if (reply.record == nullptr) return;
     any_intact |= reply.status != Status::kBadPage;
@@ -59,29 +60,6 @@ Task<Result<Look>> look_at(OpsContext& ops, MapPtr map, const std::string& key,
     if (is_home && replies[i]->floor < look.copies.floor) look.behind.push_back(nodes[i]);
   }
   co_return look;
-}
-
-Task<Result<void>> raise_floor(OpsContext& ops, MapPtr map, NodeId at, uint32_t partition,
-                               uint64_t floor, TimePoint deadline) {
-  auto reply = co_await ops.nodes.call(
-      at, stamp_for(*map, at),
-      make_request(Opcode::kRaiseFloor, node::RaiseFloorRequest{partition, floor}), deadline);
-  if (!reply) co_return fail(reply.error());
-  if (reply->status() != Status::kOk) co_return fail(refusal(at, *reply));
-  co_return Result<void>{};
-}
-
-Task<Result<void>> raise_floors(OpsContext& ops, MapPtr map, std::vector<NodeId> homes,
-                                uint32_t partition, uint64_t floor, TimePoint deadline) {
-  std::vector<Task<Result<void>>> raises;
-  raises.reserve(homes.size());
-  for (const NodeId home : homes) {
-    raises.push_back(raise_floor(ops, map, home, partition, floor, deadline));
-  }
-  for (auto& raised : co_await when_all(std::move(raises))) {
-    if (!raised) co_return raised;
-  }
-  co_return Result<void>{};
 }
 
 // Every acknowledged record is on each node of at least one group of sources, or of a synced
@@ -135,7 +113,7 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
     if (look->damaged.empty()) co_return std::move(look->copies);
     if (!look->behind.empty()) {
       // What the others have may change until they have it.
-      auto raised = co_await raise_floors(ops, map, look->behind, number, look->copies.floor,
+      auto raised = co_await raise_floors(ops.nodes, map, look->behind, {number, look->copies.floor},
                                           call_deadline(ops, deadline));
       if (!raised) co_return fail(raised.error());
       continue;
@@ -144,7 +122,8 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
       auto known = co_await ask_synced(ops, map, key, *look, deadline);
       if (!known) co_return fail(known.error());
       if (!*known) {
-        co_return fail(ErrorCode::kLost, "every copy of the key's record was damaged in memory");
+        look->copies.lost_version = std::max({look->damaged_version, look->copies.floor, 1ul});
+        co_return std::move(look->copies);
       }
     }
     // What was stored over a damaged copy, and nobody else has, may be older than a tombstone that

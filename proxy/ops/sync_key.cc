@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "proxy/async/when_all.h"
+#include "proxy/base/log.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/sync.h"
 #include "proxy/ops/sync_copies.h"
@@ -33,13 +34,27 @@ std::vector<NodeId> holders_of(const Partition& partition) {
 
 namespace {
 
-Task<Result<void>> mark(NodeClient& nodes, MapPtr map, NodeId to, node::MarkSyncedRequest message,
+template <class Message>
+Task<Result<void>> tell(NodeClient& nodes, MapPtr map, NodeId to, Opcode opcode, Message message,
                         TimePoint deadline) {
-  if (mutant(Mutant::kSyncForgetsFloor)) message.floor = 0;
-  auto reply = co_await nodes.call(to, stamp_for(*map, to),
-                                   make_request(Opcode::kMarkSynced, message), deadline);
+  auto reply =
+      co_await nodes.call(to, stamp_for(*map, to), make_request(opcode, message), deadline);
   if (!reply) co_return fail(reply.error());
   if (reply->status() != Status::kOk) co_return fail(refusal(to, *reply));
+  co_return Result<void>{};
+}
+
+template <class Message>
+Task<Result<void>> tell_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes, Opcode opcode,
+                            Message message, TimePoint deadline) {
+  std::vector<Task<Result<void>>> calls;
+  calls.reserve(homes.size());
+  for (const NodeId home : homes) {
+    calls.push_back(tell(nodes, map, home, opcode, message, deadline));
+  }
+  for (auto& told : co_await when_all(std::move(calls))) {
+    if (!told) co_return fail(told.error());
+  }
   co_return Result<void>{};
 }
 
@@ -47,13 +62,14 @@ Task<Result<void>> mark(NodeClient& nodes, MapPtr map, NodeId to, node::MarkSync
 
 Task<Result<void>> mark_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
                             node::MarkSyncedRequest message, TimePoint deadline) {
-  std::vector<Task<Result<void>>> marks;
-  marks.reserve(homes.size());
-  for (const NodeId home : homes) marks.push_back(mark(nodes, map, home, message, deadline));
-  for (auto& marked : co_await when_all(std::move(marks))) {
-    if (!marked) co_return fail(marked.error());
-  }
-  co_return Result<void>{};
+  if (mutant(Mutant::kSyncForgetsFloor)) message.floor = 0;
+  return tell_all(nodes, std::move(map), std::move(homes), Opcode::kMarkSynced, std::move(message),
+                  deadline);
+}
+
+Task<Result<void>> raise_floors(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
+                                node::RaiseFloorRequest message, TimePoint deadline) {
+  return tell_all(nodes, std::move(map), std::move(homes), Opcode::kRaiseFloor, message, deadline);
 }
 
 Task<Result<void>> store_synced(OpsContext& ops, MapPtr map, NodeId home, std::string key,
@@ -86,6 +102,75 @@ Task<Result<void>> store_all(OpsContext& ops, MapPtr map, std::vector<NodeId> ho
   co_return result;
 }
 
+constexpr int kLooks = 4;  // at copies of a key that is lost, and written anew meanwhile
+
+// The key's record counts as damaged at the home from now on. What the home has instead, if it
+// knows better; else 0.
+Task<Result<uint64_t>> store_lost(NodeClient& nodes, MapPtr map, NodeId home, std::string key,
+                                  uint64_t lost_version, TimePoint deadline) {
+  node::RecordStoreRequest message;
+  message.m = map->max_parities;
+  message.sync = true;
+  message.lost_version = lost_version;
+  message.key = key;
+  auto reply = co_await nodes.call(home, stamp_for(*map, home),
+                                   make_request(Opcode::kRecordStore, message), deadline);
+  if (!reply) co_return fail(reply.error());
+  if (reply->status() != Status::kOk) co_return fail(refusal(home, *reply));
+  const auto stored = node::decode<node::RecordStoreReply>(reply->args());
+  if (!stored) co_return fail(ErrorCode::kInvalid, "node {}: {}", home, stored.error());
+  co_return stored->version;
+}
+
+// So that nobody takes the key for missing once the partition is synced, or an older copy for the
+// newest. First at the head: what is committed there afterwards has a version above the floor, and
+// stays. False: a commit came first, or another head's copy; all copies have to be looked at again.
+Task<Result<bool>> spread_loss(OpsContext& ops, MapPtr map, std::string key, uint64_t lost_version,
+                               TimePoint deadline) {
+  const auto number = static_cast<uint32_t>(map->partition_of(key));
+  const std::vector<NodeId>& homes = map->partitions[number].homes;
+  auto raised = co_await raise_floors(ops.nodes, map, homes, {number, lost_version},
+                                      call_deadline(ops, deadline));
+  if (!raised) co_return fail(raised.error());
+  const NodeId head = chain_of(*map, key).head();
+  auto at_head =
+      co_await store_lost(ops.nodes, map, head, key, lost_version, call_deadline(ops, deadline));
+  if (!at_head) co_return fail(at_head.error());
+  if (*at_head != 0) co_return false;
+  std::vector<Task<Result<uint64_t>>> stores;
+  stores.reserve(homes.size());
+  for (const NodeId home : homes) {
+    if (home == head) continue;
+    stores.push_back(
+        store_lost(ops.nodes, map, home, key, lost_version, call_deadline(ops, deadline)));
+  }
+  for (const auto& stored : co_await when_all(std::move(stores))) {
+    if (!stored) co_return fail(stored.error());
+  }
+  log_warning("partition {}: every copy of the newest record of \"{}\" was damaged in memory: it is "
+              "lost until it is set again",
+              number, key);
+  co_return true;
+}
+
+// What is to be stored everywhere; nothing if the record is lost, and every home knows it.
+Task<Result<std::optional<Copies>>> find_copies(OpsContext& ops, MapPtr map, std::string key,
+                                                TimePoint deadline) {
+  const Partition& partition = map->partitions[map->partition_of(key)];
+  for (int looks = 0; looks < kLooks; ++looks) {
+    auto copies = co_await read_copies(ops, map, key, holders_of(partition), deadline);
+    if (!copies) co_return fail(copies.error());
+    if (copies->lost_version == 0) co_return std::move(*copies);
+    // Of a synced partition these are the homes themselves, and of a LOST one all keys are lost.
+    const bool homes_know = partition.sources.empty() || partition.lost;
+    if (homes_know || partition.homes.empty()) co_return std::nullopt;
+    auto spread = co_await spread_loss(ops, map, key, copies->lost_version, deadline);
+    if (!spread) co_return fail(spread.error());
+    if (*spread) co_return std::nullopt;
+  }
+  co_return fail(ErrorCode::kUnavailable, "a lost record keeps being written");
+}
+
 }  // namespace
 
 Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
@@ -98,9 +183,11 @@ Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePo
     if (!marked) co_return marked;
   }
 
-  const auto copies = co_await read_copies(ops, map, key, holders_of(partition), deadline);
-  if (!copies) co_return fail(copies.error());
-  const RecordPtr newest = copies->newest;
+  const auto found = co_await find_copies(ops, map, key, deadline);
+  if (!found) co_return fail(found.error());
+  if (!*found) co_return fail(ErrorCode::kLost, "every copy of the key's record was damaged in memory");
+  const Copies& copies = **found;
+  const RecordPtr newest = copies.newest;
   if (partition.lost && newest == nullptr) {
     co_return fail(ErrorCode::kLost, "partition {} is lost", number);
   }
@@ -112,7 +199,7 @@ Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePo
     if (!stored) co_return stored;
   }
   node::MarkSyncedRequest message = synced;
-  message.floor = copies->floor;
+  message.floor = copies.floor;
   auto marked =
       co_await mark_all(ops.nodes, map, partition.homes, message, call_deadline(ops, deadline));
   if (marked) ++ops.counters.key_syncs;

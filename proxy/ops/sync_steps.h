@@ -19,6 +19,10 @@ std::vector<NodeId> holders_of(const node::Partition& partition);
 Task<Result<void>> mark_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
                             node::MarkSyncedRequest message, TimePoint deadline);
 
+// RAISE_FLOOR at each of `homes`; the first error.
+Task<Result<void>> raise_floors(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
+                                node::RaiseFloorRequest message, TimePoint deadline);
+
 // Store-if-greater at one home. OK too if the home is synced already and has collected a newer
 // tombstone.
 Task<Result<void>> store_synced(OpsContext& ops, MapPtr map, NodeId home, std::string key,

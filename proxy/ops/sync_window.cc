@@ -307,10 +307,7 @@ Task<Result<void>> SyncWindow::sync_alone(Entry* entry) {
     if (may_try_again(synced.error(), tried)) continue;
     if (synced.error().code == ErrorCode::kNoSpace) {
       sweep_.refused.insert(number);
-    } else if (synced.error().code == ErrorCode::kLost) {
-      // One record must not hold up all others. (In a LOST partition its key stays lost.)
-      if (!lost_) sweep_.damaged.insert(number);
-    } else {
+    } else if (synced.error().code != ErrorCode::kLost) {  // that every home knows by now
       failed_.insert(number);
       sweep_.failed(synced.error());
     }
@@ -322,8 +319,7 @@ Task<void> SyncWindow::mark() {
   if (lost_) co_return;
   std::vector<uint32_t> whole;
   for (const uint32_t p : partitions_) {
-    const bool waits = sweep_.refused.contains(p) || sweep_.damaged.contains(p);
-    if (!waits && !failed_.contains(p)) whole.push_back(p);
+    if (!sweep_.refused.contains(p) && !failed_.contains(p)) whole.push_back(p);
   }
   (void)co_await in_batches(
       whole.size(), kMarksAtOnce, [&](size_t i) { return mark_partition(whole[i]); },

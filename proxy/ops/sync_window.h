@@ -21,7 +21,6 @@ struct Sweep {
   MapPtr map;
   const bool* stop;                 // may be null
   std::set<NodeId> full = {};       // homes without room: they are asked no more
-  std::set<uint32_t> damaged = {};  // partitions with a record that nobody has intact
   std::set<uint32_t> refused = {};  // partitions that wait for room
   Result<void> failure = {};        // the first error that was not about room
 

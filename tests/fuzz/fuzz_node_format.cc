@@ -68,6 +68,7 @@ constexpr std::array kDecoders = {
     try_message<HeartbeatRequest>,
     try_message<RecordReadRequest>,
     try_message<FloorReply>,
+    try_message<DamagedReply>,
     try_message<RecordApplyRequest>,
     try_message<RecordApplyReply>,
     try_message<RecordStoreRequest>,

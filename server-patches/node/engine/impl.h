@@ -122,6 +122,9 @@ constexpr uint64_t max_floor(const ClusterMap& map) {
   return map.version_floor + (uint64_t{1} << 47);
 }
 
+inline constexpr const char* kNoSuchVersion =
+    "no epoch so far can have assigned such a version";
+
 class Engine::Impl {
  public:
   Impl(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox);
@@ -147,7 +150,6 @@ class Engine::Impl {
   struct Found {  // a record's item, found under its latch
     ItemRef item;
     RecordItemPrefix prefix;
-    uint64_t version = 0;
     bool forgotten = false;  // of an older tenure: counts as missing, is overwritten
     bool damaged = false;    // so does this, but others may know it
     OwnedBytes copy;         // of the record, while nobody has taken it; of an item in chunks
@@ -171,8 +173,12 @@ class Engine::Impl {
   // False if there is no room.
   bool mark_key(const Context& c, size_t partition, std::string_view key, const Found& found);
   void mark_absent(PartitionState& state, std::string_view key);
-  // The copy is damaged: the key is no longer synced here.
-  void note_damaged(size_t partition, std::string_view key);
+  // The copy is damaged, of at most this version: the key is no longer synced here.
+  void note_damaged(size_t partition, std::string_view key, uint64_t version);
+  // That the item can have had.
+  uint64_t highest_version(const RecordItemPrefix& prefix) const {
+    return prefix.is_intact ? prefix.version : max_version_.load();
+  }
   void forget_damage(size_t partition, std::string_view key);
   bool is_damaged(size_t partition, std::string_view key);
   uint64_t damaged_version(size_t partition, std::string_view key);
@@ -190,6 +196,7 @@ class Engine::Impl {
   Decoded<Loaded> load_record(Found& found) const;
   // Whether the record is, or certainly comes of, what was committed as `version`.
   bool has_commit(Found& found, uint64_t version) const;
+  Answer store_lost(const Context& c, const RecordStoreRequest& request);
   // The bytes of the record are those of `meta` and `content`, one after the other. `marks`: the
   // key is synced from now on, if it was not.
   bool link_record(const Context& c, size_t partition, std::string_view item_key,

@@ -15,11 +15,14 @@ constexpr size_t kShardPrefixBytes = 12;
 // In the prefix of a record's item, which is 0 while its checksum is computed.
 constexpr size_t kChecksumAt = 8;
 
-uint32_t prefix_checksum(std::string_view item_key, ByteView prefix) {
+constexpr size_t kCoveredBytes = kRecordPrefixBytes + sizeof(uint64_t);  // with the version
+
+// `covered`: the prefix and the version.
+uint32_t prefix_checksum(std::string_view item_key, ByteView covered) {
   constexpr std::array<std::byte, sizeof(uint32_t)> kNone = {};
-  uint32_t crc = crc32c(prefix.first(kChecksumAt), crc32c(as_view(item_key)));
+  uint32_t crc = crc32c(covered.first(kChecksumAt), crc32c(as_view(item_key)));
   crc = crc32c(kNone, crc);
-  return crc32c(prefix.subspan(kChecksumAt + kNone.size()), crc);
+  return crc32c(covered.subspan(kChecksumAt + kNone.size()), crc);
 }
 
 }  // namespace
@@ -45,13 +48,14 @@ void encode(const RecordItemPrefix& prefix, std::string_view item_key, std::stri
   w.u32(0);
   w.u32(prefix.written_s);
   w.u32(prefix.synced_in);
+  w.u64(prefix.version);
   const uint32_t crc = little_endian(prefix_checksum(item_key, as_view(out).subspan(begin)));
   std::memcpy(out.data() + begin + kChecksumAt, &crc, sizeof(crc));
+  out.resize(begin + kRecordPrefixBytes);  // the version is the record's
 }
 
-RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
-                                    uint64_t* version) {
-  std::array<std::byte, kRecordPrefixBytes + sizeof(uint64_t)> raw;
+RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item) {
+  std::array<std::byte, kCoveredBytes> raw;
   RecordItemPrefix prefix{.is_intact = false};
   const size_t value_bytes = store.value_bytes(item);
   if (value_bytes < raw.size()) return prefix;
@@ -59,8 +63,7 @@ RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
   Reader in(raw);
   prefix.tenure = in.u32();
   const uint32_t record_bytes = in.u32();
-  const ByteView bytes = ByteView(raw).first(kRecordPrefixBytes);
-  const bool matches = prefix_checksum(store.key(item), bytes) == in.u32();
+  const bool matches = prefix_checksum(store.key(item), raw) == in.u32();
   prefix.written_s = in.u32();
   // What lies behind the item is never read, whatever was overwritten.
   prefix.is_intact =
@@ -69,8 +72,8 @@ RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
   if (prefix.is_intact) {
     prefix.record_bytes = record_bytes;
     prefix.synced_in = synced_in;
+    prefix.version = in.u64();
   }
-  if (version != nullptr) *version = in.u64();
   return prefix;
 }
 

@@ -23,6 +23,8 @@ struct RecordItemPrefix {
   uint32_t record_bytes = 0;
   uint32_t written_s = 0;  // the node's boottime when the item was linked, rounded up
   uint32_t synced_in = 0;  // number of the epoch in which the key was synced by itself, 0: none
+  // Of the record, which starts with it.
+  uint64_t version = 0;
   // Of what was read: the item's key and the other fields match the checksum. Else they mean
   // nothing, and record_bytes is 0.
   bool is_intact = true;
@@ -43,11 +45,10 @@ inline RecordItemKey record_item_key(std::string_view key) { return RecordItemKe
 // Bytes of the item's value: for a live record never less than a tombstone with one more attempt
 // takes, so that a DELETE fits in place of what it replaces ("Memory").
 size_t record_item_bytes(const Record& record, size_t record_bytes);
-// With the checksum of the prefix and of the key that its item has. The record has its own.
+// With the checksum of the prefix, of the version and of the key that its item has, so that a
+// damaged record's version is known in most cases. The record has checksums of its own.
 void encode(const RecordItemPrefix& prefix, std::string_view item_key, std::string& out);
-// Reads the prefix and the version that the record starts with.
-RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item,
-                                    uint64_t* version = nullptr);
+RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item);
 
 struct ShardItem {
   uint64_t written_ms = 0;  // the node's boottime

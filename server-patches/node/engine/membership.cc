@@ -11,7 +11,6 @@ namespace {
 // meanwhile. So that one stray map does not use up all numbers.
 constexpr uint64_t kMaxEpochStep = uint64_t{1} << 28;
 constexpr uint64_t kMaxVersionFloor = uint64_t{1} << 62;
-constexpr const char* kNoSuchVersion = "no epoch so far can have assigned such a version";
 
 }  // namespace
 
@@ -232,20 +231,22 @@ uint64_t Engine::Impl::damaged_version(size_t partition, std::string_view key) {
   return damaged == state.damaged_keys.end() ? 0 : damaged->second;
 }
 
-void Engine::Impl::note_damaged(size_t partition, std::string_view key) {
+void Engine::Impl::note_damaged(size_t partition, std::string_view key, uint64_t version) {
   PartitionState& state = partitions_[partition];
   {
     std::lock_guard lock(state.mutex);
-    if (!state.damaged_keys.emplace(key, max_version_).second) return;
+    const auto [damaged, is_new] = state.damaged_keys.emplace(key, version);
+    if (!is_new && version <= damaged->second) return;
+    damaged->second = version;
     state.has_damaged = true;
+    if (is_new) ++counters_.bad_records;
   }
-  ++counters_.bad_records;
   // A head may have assigned a version that no other home has yet, and forgets it with this copy.
   // No later commit may take it, and sync takes the floor to the other homes, so that they refuse
   // what is still on its way to them ("Records", "Damage").
   const std::vector<NodeId>& homes = map_->partitions[partition].homes;
   if (self_ && !homes.empty() && homes.back() == *self_) {
-    raise(state.floor, max_version_);
+    raise(state.floor, std::min(version, max_floor(*map_)));
   }
 }
 

@@ -118,10 +118,10 @@ Engine::Impl::Found Engine::Impl::find_record(size_t partition, std::string_view
   Found found;
   found.item = store_.find(item_key);
   if (!found.item) return found;
-  found.prefix = read_record_prefix(store_, found.item, &found.version);
+  found.prefix = read_record_prefix(store_, found.item);
   found.forgotten = found.prefix.is_intact && found.prefix.tenure < partitions_[partition].tenure;
   found.damaged = !found.forgotten && !is_intact(found);
-  if (found.damaged) note_damaged(partition, item_key.substr(1));
+  if (found.damaged) note_damaged(partition, item_key.substr(1), highest_version(found.prefix));
   return found;
 }
 
@@ -154,7 +154,7 @@ Decoded<Engine::Impl::Loaded> Engine::Impl::load_record(Found& found) const {
 }
 
 bool Engine::Impl::has_commit(Found& found, uint64_t version) const {
-  if (found.version == version) return true;
+  if (found.prefix.version == version) return true;
   const auto loaded = load_record(found);
   if (!loaded) return false;
   const auto& recent = loaded->record.meta.recent;
@@ -173,6 +173,7 @@ bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_v
       .record_bytes = static_cast<uint32_t>(record_bytes),
       .written_s = static_cast<uint32_t>((clock_.boottime_ms() + 999) / 1000),
       .synced_in = synced_in(partition, item_key, replaced, marks),
+      .version = record.meta.version,
   };
   std::string prefix;
   encode(fields, item_key, prefix);
@@ -249,10 +250,11 @@ Answer Engine::Impl::record_read(const Context& c) {
   }
   const FloorReply floor{partitions_[partition].floor};
   if (damaged) {
-    return answer(Status::kBadPage, floor, found.visible() ? record_bytes(found) : OwnedBytes());
+    const DamagedReply reply{floor.floor, damaged_version(partition, request->key)};
+    return answer(Status::kBadPage, reply, found.visible() ? record_bytes(found) : OwnedBytes());
   }
   if (!found.visible()) return answer(Status::kNotFound, floor);
-  if (request->if_version != 0 && found.version == request->if_version) {
+  if (request->if_version != 0 && found.prefix.version == request->if_version) {
     return answer(Status::kSame, floor);
   }
   return answer(Status::kOk, floor, record_bytes(found));
@@ -288,7 +290,7 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   // time that the floor rises, an upload that began before has to begin again.)
   if (revives && known == Knowledge::kDamaged) {
     raise(partitions_[partition].floor,
-          std::max(damaged_version(partition, request.key), found.visible() ? found.version : 0));
+          std::max(damaged_version(partition, request.key), found.visible() ? found.prefix.version : 0));
   }
   std::optional<Loaded> current;
   if (found.visible() && !revives) {
@@ -340,7 +342,7 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
     meta.fence = floor;
   }
   // A revived key's old record counts as missing, yet its version stays below the new one.
-  const uint64_t before = replaced.visible() ? replaced.version : 0;
+  const uint64_t before = replaced.visible() ? replaced.prefix.version : 0;
   meta.version = std::max({before, floor, c.map.version_floor}) + 1;
   // In the place of a damaged copy: the list of attempts is to tell nothing of those before.
   const bool forgets =
@@ -375,9 +377,44 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
   return answer(Status::kOk, reply, OwnedBytes(encoded_meta));
 }
 
+// An item without a record is a damaged copy like any other: scans tell of it, and a blind SET takes
+// its place.
+Answer Engine::Impl::store_lost(const Context& c, const RecordStoreRequest& request) {
+  if (!c.frame.payload.empty() || !request.sync) {
+    return refuse(Status::kInvalid, "a lost record has no bytes, and is told by sync");
+  }
+  if (request.lost_version > max_floor(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
+  const size_t partition = c.map.partition_of(request.key);
+  const Partition& homes = c.map.partitions[partition];
+  if (!is_home(homes, c.self, homes.homes.size())) {
+    return refuse(Status::kNotHome, "the node is no home of the key");
+  }
+  const RecordItemKey item_key = record_item_key(request.key);
+  const Latch held = latch(hash_key(request.key));
+  const Found found = find_record(partition, item_key);
+  const bool is_newer = found.visible() && found.prefix.version > request.lost_version;
+  if (is_newer || knowledge(partition, request.key, found) == Knowledge::kSynced) {
+    const uint64_t missing = std::max<uint64_t>(partitions_[partition].floor, 1);
+    return answer(Status::kOk,
+                  RecordStoreReply{found.visible() ? found.prefix.version : missing});
+  }
+  Record none;
+  none.meta.version = request.lost_version;
+  std::string version;
+  Writer(version).u64(request.lost_version);
+  if (!link_record(c, partition, item_key, none, as_view(version), {}, Urgency::kMayUseReserve,
+                   found, /*marks=*/true)) {
+    return refuse(Status::kNoSpace, "no memory for the record");
+  }
+  raise(max_version_, request.lost_version);
+  note_damaged(partition, request.key, request.lost_version);
+  return answer(Status::kOk, RecordStoreReply{});
+}
+
 Answer Engine::Impl::record_store(const Context& c) {
   const auto request = decode<RecordStoreRequest>(c.frame.args);
   if (!request) return refuse(Status::kInvalid, request.error());
+  if (request->lost_version != 0) return store_lost(c, *request);
   std::string_view value;  // stays in the payload
   const auto record = decode_record(c.frame.payload, value);
   if (!record) return refuse(Status::kInvalid, record.error());
@@ -397,9 +434,13 @@ Answer Engine::Impl::record_store(const Context& c) {
   const uint64_t floor = partitions_[partition].floor;
   // Sync brings a new home whole partitions: these must leave the reserve to commits.
   const bool moves_in = request->sync && !is_source(homes, c.self);
-  const bool revives = request->revive && known == Knowledge::kLost;
+  // Whatever the damaged copy was, this commit is newer: its head knew all that was before.
+  const bool replaces_damaged = !request->sync && is_damaged(partition, request->key) &&
+                                version > damaged_version(partition, request->key);
+  const bool revives = request->revive && (known == Knowledge::kLost ||
+                                           (known == Knowledge::kDamaged && replaces_damaged));
   const bool keeps =
-      found.visible() && found.version >= version && !mutant(Mutant::kStoreAnyVersion);
+      found.visible() && found.prefix.version >= version && !mutant(Mutant::kStoreAnyVersion);
   // Sync brings live records that are older than the floor, unless the key is synced: then the
   // floor stands for what is missing. A commit always has a version above the floor that its head
   // had, so the floor has risen since: a tombstone of the key was collected meanwhile, or the
@@ -423,9 +464,10 @@ Answer Engine::Impl::record_store(const Context& c) {
                      urgency_of_store(*record, moves_in), found, revives)) {
       return refuse(Status::kNoSpace, "no memory for the record");
     }
+    if (replaces_damaged) forget_damage(partition, request->key);
     raise(max_version_, version);
   }
-  return answer(Status::kOk, RecordStoreReply{keeps ? found.version : version});
+  return answer(Status::kOk, RecordStoreReply{keeps ? found.prefix.version : version});
 }
 
 Answer Engine::Impl::drop_tombstones(const Context& c) {
@@ -453,7 +495,7 @@ Answer Engine::Impl::drop_tombstones(const Context& c) {
     const RecordItemKey item_key = record_item_key(key);
     const Latch held = latch(hash_key(key));
     Found found = find_record(partition, item_key);
-    if (!found.visible() || found.version != version) continue;
+    if (!found.visible() || found.prefix.version != version) continue;
     // The floor is what stands for it from now on.
     if (version > partitions_[partition].floor && !mutant(Mutant::kDropWithoutFloor)) continue;
     const auto record = load_record(found);

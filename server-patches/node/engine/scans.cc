@@ -112,7 +112,7 @@ Answer Engine::Impl::record_scan(const Context& c) {
       if (forgotten && !is_confirmable(partition)) return true;
       const auto commit = last_commit(store_, item, prefix);
       if (!commit && forgotten) return true;
-      if (!commit) note_damaged(partition, *key);
+      if (!commit) note_damaged(partition, *key, highest_version(prefix));
       const bool damaged = !forgotten && is_damaged(partition, *key);
       reply.versions.push_back(
           {std::string(*key), commit.value_or(CommitName{}), forgotten, damaged});
@@ -131,7 +131,7 @@ Answer Engine::Impl::record_scan(const Context& c) {
     }
     // Nobody knows what it is: RECORD_READ gets it from other homes.
     if (damaged) {
-      note_damaged(partition, *key);
+      note_damaged(partition, *key, highest_version(prefix));
       fits = false;
     }
     if (selective && !damaged) {

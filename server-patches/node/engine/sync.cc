@@ -35,7 +35,7 @@ bool Engine::Impl::confirm_latched(const Context& c, const RecordConfirmRequest:
   const RecordItemKey item_key = record_item_key(entry.key);
   Found found = find_record(partition, item_key);
   if (!found.item || found.damaged) return false;
-  if (!found.forgotten) return found.version >= entry.commit.version;
+  if (!found.forgotten) return found.prefix.version >= entry.commit.version;
   // Where the key is synced all is known of it, and a forgotten copy is no part of that.
   if (!is_confirmable(partition) || knowledge(partition, entry.key, found) == Knowledge::kSynced) {
     return false;

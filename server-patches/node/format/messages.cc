@@ -103,6 +103,21 @@ Decoded<FloorReply> decode<FloorReply>(ByteView bytes) {
   return finish(in, m, "floor");
 }
 
+void encode(const DamagedReply& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.floor);
+  w.u64(m.version);
+}
+
+template <>
+Decoded<DamagedReply> decode<DamagedReply>(ByteView bytes) {
+  Reader in(bytes);
+  DamagedReply m;
+  m.floor = in.u64();
+  m.version = in.u64();
+  return finish(in, m, "damaged record");
+}
+
 void encode(const RecordApplyRequest& m, std::string& out) {
   Writer w(out);
   w.u8(m.m);
@@ -156,6 +171,7 @@ void encode(const RecordStoreRequest& m, std::string& out) {
   w.u8(m.m);
   w.u8(m.sync);
   w.u8(m.revive);
+  w.u64(m.lost_version);
   w.short_string(m.key);
 }
 
@@ -166,6 +182,7 @@ Decoded<RecordStoreRequest> decode<RecordStoreRequest>(ByteView bytes) {
   m.m = in.u8();
   m.sync = read_flag(in);
   m.revive = read_flag(in);
+  m.lost_version = in.u64();
   m.key = read_key(in);
   return finish(in, m, "RECORD_STORE");
 }

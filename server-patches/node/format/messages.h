@@ -69,6 +69,10 @@ struct RecordReadRequest {
 struct FloorReply {    // args of kOk, kSame and kNotFound of RECORD_READ
   uint64_t floor = 0;  // of the partition: a missing record counts as version = fence = floor
 };
+struct DamagedReply {  // args of kBadPage of RECORD_READ
+  uint64_t floor = 0;
+  uint64_t version = 0;  // the damaged copy had at most this one
+};
 
 // Values are on the wire: never renumber.
 enum class Condition : uint8_t {
@@ -128,10 +132,14 @@ struct RecordStoreRequest {
   uint8_t m = 1;
   bool sync = false;    // by sync, not by a commit: any home of the partition takes it
   bool revive = false;  // by a commit: its head knows the key, so in a LOST partition it is synced
+  // Not 0: there is no payload. Every copy that may have been the newest is damaged, and none had a
+  // higher version than this. The node is to know as little, unless the key is synced there.
+  uint64_t lost_version = 0;
   std::string_view key;
 };
 struct RecordStoreReply {
-  uint64_t version = 0;  // what the node holds now: >= the record's
+  // What the node holds now: >= the record's. 0: the key's record counts as damaged.
+  uint64_t version = 0;
 };
 
 // RECORD_SCAN: all records of the chosen partitions, a slice a frame; answered by sources and
@@ -225,6 +233,7 @@ ELASTRIPE_MESSAGE(HelloReply);
 ELASTRIPE_MESSAGE(HeartbeatRequest);
 ELASTRIPE_MESSAGE(RecordReadRequest);
 ELASTRIPE_MESSAGE(FloorReply);
+ELASTRIPE_MESSAGE(DamagedReply);
 ELASTRIPE_MESSAGE(RecordApplyRequest);
 ELASTRIPE_MESSAGE(RecordApplyReply);
 ELASTRIPE_MESSAGE(RecordStoreRequest);

@@ -24,6 +24,10 @@ void change_bit(TestNode& node, size_t byte, unsigned bit) {
 }
 // Of the record's own bytes.
 void damage(TestNode& node) { change_bit(node, kRecordPrefixBytes, 1); }
+// So that the node still knows which version it was.
+void damage_behind_version(TestNode& node) {
+  change_bit(node, kRecordPrefixBytes + sizeof(uint64_t), 1);
+}
 
 Record striped_record(uint64_t version) {
   Record record = make_record(version, "");
@@ -176,10 +180,85 @@ TEST_CASE("what a store brings to a damaged copy is not read before sync has mar
   REQUIRE(record_of(node.read(kKey, Role::kTail)).content.value == "newest");
 }
 
+TEST_CASE("a later commit takes the place of a damaged copy, and a late one does not") {
+  TestNode node({0, 1, 2});
+  REQUIRE(status(node.store_record("other", make_record(90, "of a higher version"))) == "OK");
+  REQUIRE(status(node.store_record(kKey, make_record(40, "value"))) == "OK");
+  damage_behind_version(node);
+  const Reply any = node.read(kKey);
+  REQUIRE(status(any) == "BAD_PAGE");
+  REQUIRE(args_of<DamagedReply>(any).version == 40);
+  REQUIRE(status(node.store_record(kKey, make_record(40, "value"))) == "OK");
+  REQUIRE(status(node.read(kKey, Role::kTail)) == "NOT_SYNCED");
+  REQUIRE(status(node.store_record(kKey, make_record(41, "newer"))) == "OK");
+  REQUIRE(record_of(node.read(kKey, Role::kTail)).content.value == "newer");
+}
+
+TEST_CASE("where even the version is damaged, a commit counts from the node's highest on") {
+  TestNode node({0, 1, 2});
+  REQUIRE(status(node.store_record("other", make_record(90, "of a higher version"))) == "OK");
+  REQUIRE(status(node.store_record(kKey, make_record(40, "value"))) == "OK");
+  damage(node);
+  REQUIRE(args_of<DamagedReply>(node.read(kKey)).version == 90);
+  REQUIRE(status(node.store_record(kKey, make_record(90, "newer"))) == "OK");
+  REQUIRE(status(node.read(kKey, Role::kTail)) == "NOT_SYNCED");
+  REQUIRE(status(node.store_record(kKey, make_record(91, "newest"))) == "OK");
+  REQUIRE(record_of(node.read(kKey, Role::kTail)).content.value == "newest");
+}
+
+TEST_CASE("a record that nobody has intact is lost at its new homes too, until it is set") {
+  TestNode node;  // the head
+  ClusterMap map = make_map(2, {1, 2, 0});
+  for (Partition& partition : map.partitions) {
+    partition.synced = false;
+    partition.sources = {{1}};
+  }
+  node.install(map);
+  node.grant();
+  const auto store_lost = [&](uint64_t version, bool sync = true, const std::string& payload = "") {
+    const RecordStoreRequest lost{.m = 2, .sync = sync, .lost_version = version, .key = kKey};
+    return node.send(Opcode::kRecordStore, encoded(lost), payload);
+  };
+  REQUIRE(status(store_lost(40, /*sync=*/false)) == "INVALID");
+  REQUIRE(status(store_lost(40, true, encoded(make_record(40, "value")))) == "INVALID");
+  REQUIRE(status(store_lost(uint64_t{1} << 60)) == "INVALID");
+
+  SECTION("whatever older copy it has") {
+    REQUIRE(status(node.store_record(kKey, make_record(39, "old"), /*sync=*/true)) == "OK");
+  }
+  SECTION("if it has nothing") {}
+  SECTION("and is told twice") { REQUIRE(status(store_lost(39)) == "OK"); }
+  REQUIRE(args_of<RecordStoreReply>(store_lost(40)).version == 0);
+  REQUIRE(status(node.read(kKey, Role::kHead)) == "NOT_SYNCED");
+  REQUIRE(status(node.read(kKey)) == "BAD_PAGE");
+  REQUIRE(args_of<DamagedReply>(node.read(kKey)).version == 40);
+  RecordScanRequest versions;
+  versions.versions_only = true;
+  const RecordScanReply page = scan(node, versions);
+  REQUIRE(page.versions.size() == 1);
+  REQUIRE(page.versions[0].damaged);
+  // Also once the partition is synced.
+  REQUIRE(status(node.mark_synced(kKey, true)) == "OK");
+  REQUIRE(status(node.read(kKey, Role::kHead)) == "NOT_SYNCED");
+  REQUIRE(status(node.set(kKey, "not blind")) == "NOT_SYNCED");
+
+  RecordApplyRequest blind = node.request(kKey, Mutation::kSet);
+  blind.blind = true;
+  REQUIRE(status(node.apply(blind, inline_content("new"))) == "OK");
+  const Record record = record_of(node.read(kKey, Role::kHead));
+  REQUIRE(record.content.value == "new");
+  REQUIRE(record.meta.version > 40);
+  // Who has not heard of that says it again.
+  REQUIRE(args_of<RecordStoreReply>(store_lost(40)).version == record.meta.version);
+  REQUIRE(args_of<RecordStoreReply>(store_lost(record.meta.version)).version ==
+          record.meta.version);
+  REQUIRE(record_of(node.read(kKey, Role::kHead)).content.value == "new");
+}
+
 TEST_CASE("a node that forgets a partition forgets what was damaged there") {
   TestNode node({0, 1, 2});
   REQUIRE(status(node.store_record(kKey, make_record(40, "value"))) == "OK");
-  damage(node);
+  damage_behind_version(node);
   REQUIRE(status(node.read(kKey)) == "BAD_PAGE");
   node.install(make_map(2, {1, 2, 3}));
   node.grant();
@@ -204,7 +283,7 @@ TEST_CASE("a head whose copy was damaged assigns no version twice") {
   // The other homes know nothing of the second commit yet.
   const Reply any = node.read(kKey);
   REQUIRE(status(any) == "BAD_PAGE");
-  const uint64_t floor = args_of<FloorReply>(any).floor;
+  const uint64_t floor = args_of<DamagedReply>(any).floor;
   REQUIRE(floor >= two.meta.version);
   REQUIRE(status(node.store_record(kKey, one, /*sync=*/true)) == "OK");
   REQUIRE(status(node.mark_synced(kKey, false, floor)) == "OK");

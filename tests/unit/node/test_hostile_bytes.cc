@@ -85,6 +85,7 @@ std::vector<Sample> samples() {
       sample("HEARTBEAT", HeartbeatRequest{1, 2}),
       sample("RECORD_READ", RecordReadRequest{.key = "key"}),
       sample("floor", FloorReply{3}),
+      sample("damaged record", DamagedReply{3, 4}),
       sample("RECORD_APPLY", apply),
       sample("RECORD_APPLY reply", RecordApplyReply{1, true, "content"}),
       sample("RECORD_STORE", RecordStoreRequest{.key = "key"}),
