@@ -18,7 +18,8 @@ class ExpiryClock {
   // Clocks of proxies may differ by this: what expired only since then may be alive for another.
   static constexpr uint32_t kMargin_s = 2;
 
-  explicit ExpiryClock(const Clock& clock) : clock_(clock) {}
+  // Believes the wall clock as it is.
+  explicit ExpiryClock(const Clock& clock) : clock_(clock), believed_(read()) {}
 
   // The unix time in seconds up to which everything that expired may be destroyed; nothing while
   // the wall clock is not believed.
@@ -30,8 +31,10 @@ class ExpiryClock {
     int64_t unix_ms = 0;
   };
 
+  Times read() const;
+
   const Clock& clock_;
-  std::optional<Times> believed_;  // the last look at which they agreed
+  Times believed_;  // the last look at which they agreed
   std::optional<TimePoint> disagree_since_;
 };
 

@@ -229,8 +229,10 @@ TEST_CASE("nothing is destroyed while the wall clock has been set forward for a 
   REQUIRE(s.cluster.put(*s.proxy, "key", kBig, later));
   REQUIRE(s.cluster.put(*s.proxy, "small", "inline", later));
   Reclaimer reclaimer(s.proxy->ops());
-  REQUIRE(s.round(reclaimer).has_value());
-  s.cluster.run_for(61s);
+  if (GENERATE(true, false)) {  // else before the first round
+    REQUIRE(s.round(reclaimer).has_value());
+    s.cluster.run_for(61s);
+  }
   clock.set_wall_clock_by(1h);
   CHECK(s.cluster.get(*s.proxy, "key") == "<miss>");
   for (int i = 0; i < 3; ++i) {
