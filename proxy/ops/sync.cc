@@ -101,7 +101,7 @@ Windows windows_of(const node::ClusterMap& map, Rest rest) {
 
 // Takes windows until there are none. What has too many keys is split.
 Task<bool> sync_windows(Sweep& sweep, Windows& windows) {
-  while (!windows.empty() && !sweep.is_over()) {
+  while (!windows.empty() && !sweep.is_stopped()) {
     const std::vector<uint32_t> partitions = std::move(windows.front());
     windows.pop_front();
     SyncWindow window(sweep, partitions);

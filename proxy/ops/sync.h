@@ -21,8 +21,8 @@ struct SyncEnd {
 // what versions sources and homes have, brings the homes what they lack, marks. What has the fewest
 // copies is first. Of a LOST partition only the keys that were written since are synced, one by
 // one. A node that does not answer holds up its own partitions only. Returns when all is done that
-// can be, or with an error (the caller starts again; what is marked by then is not done twice):
-// kStaleEpoch if the map is over, kNoSpace if homes lack room. A record that nobody has intact is
+// can be, or with the first error (the caller starts again; what is marked by then is not done
+// twice); kNoSpace if homes lack room. A record that nobody has intact is
 // lost at all homes afterwards. Once `*stop` is true it marks nothing more and returns kCancelled.
 Task<Result<SyncEnd>> sync_partitions(OpsContext& ops, MapPtr map, const bool* stop = nullptr);
 

@@ -24,11 +24,6 @@ constexpr int kTries = 3;            // of a call that gets no answer
 
 }  // namespace
 
-void Sweep::failed(Error error) {
-  // The end of the map is what counts: nothing else can succeed after it.
-  if (failure || error.code == ErrorCode::kStaleEpoch) failure = fail(std::move(error));
-}
-
 SyncWindow::SyncWindow(Sweep& sweep, std::vector<uint32_t> partitions)
     : sweep_(sweep),
       ops_(sweep.ops),
@@ -50,7 +45,7 @@ Task<bool> SyncWindow::run() {
 bool SyncWindow::may_try_again(const Error& error, int tried) const {
   const bool got_no_answer =
       error.code == ErrorCode::kTimeout || error.code == ErrorCode::kDisconnected;
-  return got_no_answer && tried < kTries && !sweep_.is_over();
+  return got_no_answer && tried < kTries && !sweep_.is_stopped();
 }
 
 template <class Message>
@@ -151,7 +146,7 @@ void SyncWindow::note(NodeId from, node::ScannedVersion scanned) {
 // then nobody knows what is where.
 Task<bool> SyncWindow::bring_all() {
   auto next = keys_.begin();
-  while (next != keys_.end() && !sweep_.is_over()) {
+  while (next != keys_.end() && !sweep_.is_stopped()) {
     Slice slice;
     for (size_t n = 0; n < kSliceKeys && next != keys_.end(); ++n, ++next) {
       const Copies& copies = next->second;
@@ -160,7 +155,7 @@ Task<bool> SyncWindow::bring_all() {
     co_await bring(std::move(slice));
     if (!co_await ops_.clock.next_turn()) co_return false;
   }
-  co_return !sweep_.is_over();
+  co_return !sweep_.is_stopped();
 }
 
 std::vector<NodeId> SyncWindow::homes_lacking(const Entry& entry) {
@@ -244,7 +239,7 @@ Task<Result<void>> SyncWindow::confirm_at(NodeId home, Slice slice) {
 
 // Reads the records at one who has them, and stores them where they are missing, a page at a time.
 Task<Result<void>> SyncWindow::send_from(NodeId holder, Slice slice) {
-  for (size_t first = 0; first < slice.size() && !sweep_.is_over();) {
+  for (size_t first = 0; first < slice.size() && !sweep_.is_stopped();) {
     node::RecordFetchRequest message;
     message.max_bytes = kPageBytes;
     for (size_t i = first; i < slice.size(); ++i) message.keys.push_back(slice[i]->first);
@@ -264,7 +259,7 @@ Task<Result<void>> SyncWindow::send_from(NodeId holder, Slice slice) {
         records.size(), kKeysAtOnce,
         [&](size_t i) { return send(slice[first + i], std::move(records[i])); },
         [&](size_t, Result<void>) {
-          return sweep_.is_over() ? Result<void>(fail(ErrorCode::kCancelled, "sync was stopped"))
+          return sweep_.is_stopped() ? Result<void>(fail(ErrorCode::kCancelled, "sync was stopped"))
                                   : Result<void>{};
         });
     if (!sent) break;
@@ -325,7 +320,7 @@ Task<void> SyncWindow::mark() {
       whole.size(), kMarksAtOnce, [&](size_t i) { return mark_partition(whole[i]); },
       [&](size_t, Result<void> marked) {
         if (!marked) sweep_.failed(marked.error());
-        return sweep_.is_over() ? Result<void>(fail(ErrorCode::kCancelled, "sync was stopped"))
+        return sweep_.is_stopped() ? Result<void>(fail(ErrorCode::kCancelled, "sync was stopped"))
                                 : Result<void>{};
       });
 }
@@ -337,7 +332,7 @@ Task<Result<void>> SyncWindow::mark_partition(uint32_t number) {
   const node::MarkSyncedRequest message{number, {}, floors_[number]};
   TimePoint deadline;
   for (int tried = 1;; ++tried) {
-    if (sweep_.is_over()) co_return fail(ErrorCode::kCancelled, "sync was stopped");
+    if (sweep_.is_stopped()) co_return fail(ErrorCode::kCancelled, "sync was stopped");
     deadline = ops_.clock.now() + ops_.settings.node_timeout;
     auto marked = co_await mark_all(ops_.nodes, map_, partition.homes, message, deadline);
     if (marked) break;

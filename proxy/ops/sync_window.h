@@ -25,10 +25,9 @@ struct Sweep {
   Result<void> failure = {};        // the first error that was not about room
 
   bool is_stopped() const { return stop != nullptr && *stop; }
-  bool is_over() const {
-    return is_stopped() || (!failure && failure.error().code == ErrorCode::kStaleEpoch);
+  void failed(const Error& error) {
+    if (failure) failure = fail(error);
   }
-  void failed(Error error);
 };
 
 class SyncWindow {

@@ -304,7 +304,16 @@ TEST_CASE("a home that takes nothing holds up its own partitions only") {
   CHECK(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
 }
 
-TEST_CASE("a sweep that ends early marks nothing that it has not brought") {
+namespace {
+
+bool is_home_or_source(const node::Partition& partition, NodeId id) {
+  return std::ranges::find(partition.homes, id) != partition.homes.end() ||
+         node::is_source(partition, id);
+}
+
+}  // namespace
+
+TEST_CASE("a node that refuses holds up its own partitions only, and nothing else is marked") {
   ClusterFixture cluster(6, "rs:2,2");
   auto& decider = cluster.add_decider();
   auto& proxy = cluster.add_proxy();
@@ -322,13 +331,18 @@ TEST_CASE("a sweep that ends early marks nothing that it has not brought") {
   }));
   const MapPtr map = decider.map().current();
   proxy.map().serve(map);
-  // Another process, that the map does not know: the sweep ends as soon as it is asked.
+  // Another process, that the map does not know.
   decider.pause();
   cluster.node(4).kill(/*silent=*/false);
   cluster.node(4).start();
   const auto synced = cluster.run(sync_partitions(proxy.ops(), map));
   REQUIRE(!synced);
   CHECK(synced.error().code == ErrorCode::kStaleEpoch);
+  const auto of_others = std::ranges::count_if(map->partitions, [](const node::Partition& p) {
+    return !p.synced && !is_home_or_source(p, 4);
+  });
+  CHECK(of_others > 0);
+  CHECK(proxy.ops().counters.partition_syncs == static_cast<uint64_t>(of_others));
   decider.resume();
   cluster.network().set_delay_rule({});
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(decider); }));
