@@ -390,6 +390,7 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
 
   ClusterMap map;
   map.cluster_id = last.cluster_id;
+  map.base = last.epoch;
   map.max_parities = settings.max_parities;
   map.nodes = next_nodes(&last, settings, request);
   const auto count = [&](NodeState state) {

@@ -25,10 +25,12 @@ struct Look {
   std::vector<NodeId> behind;  // homes whose floor is below that of others
   uint64_t damaged_version = 0;  // none of the damaged copies had a higher one
   bool any_intact = false;       // somebody who can tell has a record
+  bool any_forgot = false;       // a source: all homes are synced
 
   void add(const RecordReply& reply) {
     copies.floor = std::max(copies.floor, reply.floor);
     damaged_version = std::max(damaged_version, reply.damaged_version);
+    any_forgot |= reply.status == Status::kNotSynced;
     const RecordPtr& newest = copies.newest;
     if (reply.record == nullptr) return;
     any_intact |= reply.status != Status::kBadPage;
@@ -69,8 +71,9 @@ bool is_certain(const Partition& partition, const Look& look) {
   const auto tells = [&](const std::vector<NodeId>& group) {
     return group.empty() || !std::ranges::all_of(group, is_damaged);
   };
-  return partition.sources.empty() ? tells(partition.homes)
-                                   : std::ranges::all_of(partition.sources, tells);
+  return partition.sources.empty() || look.any_forgot
+             ? tells(partition.homes)
+             : std::ranges::all_of(partition.sources, tells);
 }
 
 // Head and tail answer only if the key is synced there: then they have the newest, whatever the

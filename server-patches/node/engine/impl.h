@@ -162,6 +162,8 @@ class Engine::Impl {
   Answer hello(const Frame& frame);
   Answer heartbeat(const Frame& frame);
   Answer install_map(const Frame& frame);
+  bool stays_home(const ClusterMap* before, size_t partition) const;
+  bool has_homes_of(const ClusterMap& before, size_t partition) const;
   Answer mark_synced(const Context& c);
   Answer raise_floor(const Context& c);
   HelloReply describe() const;  // under the gate
@@ -175,9 +177,14 @@ class Engine::Impl {
   void mark_absent(PartitionState& state, std::string_view key);
   // The copy is damaged, of at most this version: the key is no longer synced here.
   void note_damaged(size_t partition, std::string_view key, uint64_t version);
+  // A source of the partition that was told that its homes are synced: it can tell nothing any more.
+  bool has_passed_on(size_t partition) const {
+    return partitions_[partition].tenure == map_->epoch.number && self_ &&
+           is_source(map_->partitions[partition], *self_);
+  }
   // That the item can have had.
   uint64_t highest_version(const RecordItemPrefix& prefix) const {
-    return prefix.is_intact ? prefix.version : max_version_.load();
+    return prefix.version != 0 ? prefix.version : max_version_.load();
   }
   void forget_damage(size_t partition, std::string_view key);
   bool is_damaged(size_t partition, std::string_view key);

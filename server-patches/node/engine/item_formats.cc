@@ -25,6 +25,20 @@ uint32_t prefix_checksum(std::string_view item_key, ByteView covered) {
   return crc32c(covered.subspan(kChecksumAt + kNone.size()), crc);
 }
 
+// What the version was, if just one bit of `covered` has changed: changed back, it matches.
+uint64_t mended_version(std::string_view item_key, std::array<std::byte, kCoveredBytes> covered) {
+  const auto at = [&](size_t offset) { return Reader(ByteView(covered).subspan(offset)); };
+  for (size_t bit = 0; bit < covered.size() * 8; ++bit) {
+    const auto mask = static_cast<std::byte>(1u << bit % 8);
+    covered[bit / 8] ^= mask;
+    if (prefix_checksum(item_key, covered) == at(kChecksumAt).u32()) {
+      return at(kRecordPrefixBytes).u64();
+    }
+    covered[bit / 8] ^= mask;
+  }
+  return 0;
+}
+
 }  // namespace
 
 RecordItemKey::RecordItemKey(std::string_view key) : size_(1 + key.size()) {
@@ -73,6 +87,8 @@ RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item)
     prefix.record_bytes = record_bytes;
     prefix.synced_in = synced_in;
     prefix.version = in.u64();
+  } else {
+    prefix.version = mended_version(store.key(item), raw);
   }
   return prefix;
 }

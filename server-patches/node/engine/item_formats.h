@@ -26,7 +26,7 @@ struct RecordItemPrefix {
   // Of the record, which starts with it.
   uint64_t version = 0;
   // Of what was read: the item's key and the other fields match the checksum. Else they mean
-  // nothing, and record_bytes is 0.
+  // nothing, and record_bytes is 0; the version is what it was if just one bit has changed, else 0.
   bool is_intact = true;
 };
 inline constexpr size_t kRecordPrefixBytes = 20;

@@ -146,26 +146,48 @@ Answer Engine::Impl::install_map(const Frame& frame) {
   std::string encoded(as_text(frame.payload));
   if (!partitions_) partitions_ = std::make_unique<PartitionState[]>(map->partitions.size());
   lease_until_ms_ = 0;  // a lease is the permission to serve under one epoch
-  map_ = std::move(map);
+  const MapPtr before = std::exchange(map_, std::move(map));
   encoded_map_ = std::move(encoded);
   self_ = find_self(*map_, options_.incarnation);
   for (size_t p = 0; p < map_->partitions.size(); ++p) {
     const Partition& partition = map_->partitions[p];
     PartitionState& state = partitions_[p];
     const bool home = self_ && is_home(partition, *self_, partition.homes.size());
-    const bool keeps = (home && partition.synced) || (self_ && is_source(partition, *self_));
+    const bool stays = home && stays_home(before.get(), p);
+    const bool keeps =
+        (home && partition.synced) || stays || (self_ && is_source(partition, *self_));
     if (!keeps) {
       state.tenure = number;
       state.floor = 0;
       state.damaged_keys.clear();
       state.has_damaged = false;
     }
-    state.synced = partition.synced && !partition.lost;
+    const bool still_synced = stays && state.synced && has_homes_of(*before, p);
+    state.synced = (partition.synced || still_synced) && !partition.lost;
     state.lost = partition.lost;
     state.absent_keys.clear();
   }
   ++tenures_changed_;
   return finish({});
+}
+
+// A home of the partition before and now, in which it has missed nothing: no other map was between.
+// Its decider may not know yet how far sync has come.
+bool Engine::Impl::stays_home(const ClusterMap* before, size_t partition) const {
+  if (before == nullptr || map_->base != before->epoch) return false;
+  const Partition& old = before->partitions[partition];
+  return !old.lost && !map_->partitions[partition].lost && before->is_up(*self_) &&
+         before->nodes[*self_].incarnation == options_.incarnation &&
+         is_home(old, *self_, old.homes.size());
+}
+
+// Whoever is home of it now was before, as the same process.
+bool Engine::Impl::has_homes_of(const ClusterMap& before, size_t partition) const {
+  const Partition& old = before.partitions[partition];
+  return std::ranges::all_of(map_->partitions[partition].homes, [&](NodeId id) {
+    return is_home(old, id, old.homes.size()) &&
+           before.nodes[id].incarnation == map_->nodes[id].incarnation;
+  });
 }
 
 Knowledge Engine::Impl::knowledge(size_t partition, std::string_view key, const Found& found) {

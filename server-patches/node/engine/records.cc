@@ -247,6 +247,8 @@ Answer Engine::Impl::record_read(const Context& c) {
   }
   if (request->role != Role::kAny) {
     if (auto refusal = check_knowledge(known)) return std::move(*refusal);
+  } else if (has_passed_on(partition)) {
+    return refuse(Status::kNotSynced, "the node is a source that has forgotten the partition");
   }
   const FloorReply floor{partitions_[partition].floor};
   if (damaged) {

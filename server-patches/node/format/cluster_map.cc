@@ -27,6 +27,9 @@ void encode_body(const ClusterMap& map, std::string& out) {
   w.u64(map.cluster_id);
   w.u32(map.epoch.number);
   w.u32(map.epoch.decider);
+  w.u32(map.base.number);
+  w.u32(map.base.decider);
+  w.u64(map.base.map_hash);
   w.u64(map.version_floor);
   w.u8(map.max_parities);
   w.u16(static_cast<uint16_t>(map.nodes.size()));
@@ -142,6 +145,9 @@ Decoded<ClusterMap> decode_map(ByteView bytes) {
   map.cluster_id = in.u64();
   map.epoch.number = in.u32();
   map.epoch.decider = in.u32();
+  map.base.number = in.u32();
+  map.base.decider = in.u32();
+  map.base.map_hash = in.u64();
   map.version_floor = in.u64();
   map.max_parities = in.u8();
   const size_t nodes = in.count<uint16_t>(kNodeBytes);

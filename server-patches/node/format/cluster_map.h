@@ -49,6 +49,7 @@ bool is_source(const Partition& partition, NodeId id);
 struct ClusterMap {
   uint64_t cluster_id = 0;
   Epoch epoch;                  // map_hash covers everything else
+  Epoch base;                   // of the map that this one was made from; number 0: of none
   uint64_t version_floor = 0;   // every version assigned under this map is above it
   uint8_t max_parities = 1;     // M
   std::vector<NodeInfo> nodes;  // by id

@@ -186,8 +186,96 @@ TEST_CASE("a source that is no home forgets once the homes are synced") {
   install_changed(node, 2, {1, 2, 3}, unsync);
   REQUIRE(status(node.read("key")) == "OK");
   REQUIRE(status(node.mark_synced("key", true)) == "OK");
-  REQUIRE(status(node.read("key")) == "NOT_FOUND");
+  REQUIRE(status(node.read("key")) == "NOT_SYNCED");  // what is missing there tells nothing
   REQUIRE(status(node.mark_synced("key", true)) == "OK");
+}
+
+namespace {
+
+const auto from_others = [](Partition& p) {
+  p.synced = false;
+  p.sources = {{1, 2}};
+};
+
+// Home of a partition that the others are sources of, which has been synced by half or as a whole.
+struct HalfSynced : TestNode {
+  explicit HalfSynced(bool as_a_whole) : TestNode({1, 2, 3}) {
+    replace(2, {0, 1, 2}, from_others);
+    store_record("key", make_record(10, "value"), /*sync=*/true);
+    mark_synced("key", as_a_whole, /*floor=*/7);
+  }
+  // By a decider that built upon the map that the node has, and knows of no sync.
+  void replace(uint32_t number, std::vector<NodeId> homes,
+               const std::function<void(Partition&)>& change) {
+    install(next_map(number, std::move(homes), map.epoch, change));
+    grant();
+  }
+  static ClusterMap next_map(uint32_t number, std::vector<NodeId> homes, Epoch base,
+                             const std::function<void(Partition&)>& change) {
+    ClusterMap next = make_map(number, std::move(homes));
+    next.base = base;
+    for (Partition& partition : next.partitions) change(partition);
+    return next;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a home stays synced under a map that was made before it was") {
+  HalfSynced node(/*as_a_whole=*/true);
+  SECTION("at once") { node.replace(3, {0, 2, 1}, from_others); }
+  SECTION("and with fewer homes") { node.replace(3, {0, 1}, from_others); }
+  SECTION("once more") {
+    node.replace(3, {0, 1, 2}, from_others);
+    node.replace(4, {0, 1, 2}, from_others);
+  }
+  REQUIRE(record_of(node.read("key", Role::kTail)).content.value == "value");
+  REQUIRE(args_of<FloorReply>(node.read("key")).floor == 7);
+  REQUIRE(node.hello().synced != std::vector<uint8_t>(node.hello().synced.size(), 0));
+}
+
+TEST_CASE("a home that stays one keeps what it has, synced or not") {
+  HalfSynced node(/*as_a_whole=*/GENERATE(true, false));
+  SECTION("beside a new one") { node.replace(3, {0, 1, 3}, from_others); }
+  SECTION("beside one that has started again") {
+    ClusterMap next = HalfSynced::next_map(3, {0, 1, 2}, node.map.epoch, from_others);
+    ++next.nodes[2].incarnation;
+    node.install(next);
+    node.grant();
+  }
+  REQUIRE(status(node.read("key", Role::kTail)) == "NOT_SYNCED");
+  REQUIRE(record_of(node.read("key")).content.value == "value");
+}
+
+TEST_CASE("a home that may have missed a map, or a loss, forgets") {
+  HalfSynced node(/*as_a_whole=*/true);
+  SECTION("a map between") {
+    Epoch base = node.map.epoch;
+    ++base.number;
+    node.install(HalfSynced::next_map(4, {0, 1, 2}, base, from_others));
+  }
+  SECTION("a rival's map") {
+    Epoch base = node.map.epoch;
+    ++base.decider;
+    node.install(HalfSynced::next_map(3, {0, 1, 2}, base, from_others));
+  }
+  SECTION("a loss") {
+    node.replace(3, {0, 1, 2}, [](Partition& p) {
+      p.synced = false;
+      p.lost = true;
+    });
+  }
+  SECTION("a loss that was accepted") {
+    const auto lose = [](Partition& p) {
+      p.synced = false;
+      p.lost = true;
+    };
+    node.replace(3, {0, 1, 2}, lose);
+    node.store_record("key", make_record(11, "revived"), false, true);
+    node.replace(4, {0, 1, 2}, from_others);
+  }
+  node.grant();
+  REQUIRE(status(node.read("key")) == "NOT_FOUND");
 }
 
 TEST_CASE("forgetting keeps up with a large table, and rests when all is forgotten") {
