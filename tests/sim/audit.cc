@@ -43,6 +43,10 @@ void World::audit(const char* when) {
         error = ask(Verb::kGet, key, *proxy).error;
         if (error.empty()) break;
       }
+      if (!error.empty() && lost_by_damage_.contains(key_name(key))) {
+        const Operation op = ask(Verb::kSet, key, *proxy, unique_value(history_.size(), 20));
+        error = op.answer == Answer::kDone ? "" : op.error;
+      }
       if (error.empty() && scrubber == nullptr) scrubber = proxy;
       if (error.empty() && scrubber == proxy && scenario_.scrub) scrub(key, *proxy, when);
       if (!error.empty()) error = why_unreadable(key, *proxy);

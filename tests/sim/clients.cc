@@ -338,13 +338,15 @@ Task<void> World::perform(size_t index, SimProxy* proxy) {
   const bool is_reclaimed = says("while the value arrived") &&
                             clock_.now() - began > kAbandonedAfter * scenario_.upload_idle;
   const bool is_expected =
-      is_reclaimed || (lacks_shards ? may_lack_shards(op.key) : is_beyond_promise());
+      is_reclaimed || (says("damaged") && lost_by_damage_.contains(op.key)) ||
+      (lacks_shards ? may_lack_shards(op.key) : is_beyond_promise());
   if (op.error.starts_with("lost") && !is_expected) {
     violation(Fault::kLost, fmt::format("within the promise: {}", to_string(op)));
   }
   if (trace_.on()) trace_.add("op {} ends: {}", index, to_string(op));
   if (op.answer == Answer::kDone) {
     flipped_.erase(op.key);
+    lost_by_damage_.erase(op.key);
     fault_after_answer(op);
   }
   history_[index] = std::move(op);

@@ -25,6 +25,8 @@ void World::count_failures() {
     }
   }
   if (whole && status.epoch.number > failed_in_epoch_) {
+    // What the only node left of its sources has damaged stays lost until it is set.
+    if (is_beyond_promise()) lost_by_damage_.insert(flipped_.begin(), flipped_.end());
     failed_.clear();
     note_spare_homes(*source);
     // What they had is synced elsewhere.

@@ -386,7 +386,8 @@ void World::keep_a_decider() {
     SimProxy& other = *proxies_[i];
     if (!other.is_alive() || !is_deciding(other)) continue;
     decider_ = static_cast<int>(i);
-    vouched_dead_.clear();  // that was another one's
+    // What its operator knows of; the last word was to another one.
+    vouched_dead_ = other.is_forced() ? silent_nodes() : std::set<node::NodeId>{};
   }
   if (decider() == nullptr) start_new_decider();
   events_.after(random_.between(milliseconds(20), milliseconds(1000)),

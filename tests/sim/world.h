@@ -211,7 +211,8 @@ class World {
   uint32_t failed_in_epoch_ = 0;
   size_t spare_homes_ = SIZE_MAX;        // beside one, of any partition, at the last complete sync
   std::set<node::NodeId> buried_;        // died for good
-  std::set<std::string> flipped_;        // keys with a damaged copy, maybe
+  std::set<std::string> flipped_;         // keys with a damaged copy, maybe
+  std::set<std::string> lost_by_damage_;  // maybe
   std::string scheme_;                   // of the default pool, in the newest configuration
   std::set<node::NodeId> vouched_dead_;  // so the newest decider was told
   std::set<node::NodeId> suspected_;     // ever
