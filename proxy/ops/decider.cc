@@ -166,6 +166,7 @@ bool Decider::Impl::peers_quorum() const {
 }
 
 void Decider::Impl::wait_because(std::string reason) {
+  awaits_last_copy_ = false;
   if (reason != reason_ && !reason.empty()) log_warning("membership waits: {}", reason);
   reason_ = std::move(reason);
   if (!serving_ && !reason_.empty() && ops_.map.current() == nullptr) {
@@ -174,13 +175,12 @@ void Decider::Impl::wait_because(std::string reason) {
 }
 
 void Decider::Impl::wait_because(const Error& error) {
-  awaits_last_copy_ = error.code == ErrorCode::kLost;
   wait_because(error.message);
+  awaits_last_copy_ = error.code == ErrorCode::kLost;
 }
 
 // Before the first map: what do the nodes know?
 void Decider::Impl::start() {
-  awaits_last_copy_ = false;
   if (now() < start_after_) return;
   if (!std::ranges::all_of(peers_, &Peer::is_judged) || !knows_all_maps()) return;
   if (settings_.force_epoch && !vouch_for_silent()) return;
@@ -278,17 +278,17 @@ bool Decider::Impl::may_install(size_t id) const {
 
 // With a map: does it still say what is so?
 void Decider::Impl::decide() {
-  awaits_last_copy_ = false;
   const MapRequest now_known = request();
   if (!needs_map(*map_, membership_, now_known) && !wants_homes(now_known)) {
     wait_because(peers_quorum() ? "" : "a majority of the nodes that may be alive does not answer");
     return;
   }
+  // Who was behind may be gone now, and nobody else is offered the map before.
+  if (!unserved_.empty()) return look_again();
   if (!peers_quorum()) {
     return wait_because("a majority of the nodes that may be alive does not answer");
   }
   if (!knows_all_maps() || is_blocked_by_lease()) return;
-  if (!unserved_.empty()) return look_again();
   auto next = next_map(*map_, membership_, ops_.ring, now_known);
   if (!next) return wait_because(next.error());
   if (is_false_loss(*next)) {
@@ -297,6 +297,17 @@ void Decider::Impl::decide() {
   }
   adopt(std::move(*next));
 }
+
+namespace {
+
+bool gives_up_nodes(const ClusterMap& before, const ClusterMap& next) {
+  return std::ranges::any_of(before.nodes, [&](const node::NodeInfo& node) {
+    return node.state == node::NodeState::kUp &&
+           !(next.is_up(node.id) && next.nodes[node.id].incarnation == node.incarnation);
+  });
+}
+
+}  // namespace
 
 // At once, or not at all: an acceptance that waited could meet a loss that nobody has seen.
 Result<AcceptedLoss> Decider::Impl::accept_loss() {
@@ -317,6 +328,8 @@ Result<AcceptedLoss> Decider::Impl::accept_loss() {
   }
   log_warning("the operator accepts the loss: {} partitions start empty, {} are lost",
               accepted.start_empty, accepted.lost);
+  // What this very map gives up may lose further objects, of which the operator was not told.
+  if (map_ == nullptr || gives_up_nodes(*map_, *next)) accepted.objects = 0;
   adopt(std::move(*next));
   if (accepted.objects > 0) forget_lost_objects();
   advance();

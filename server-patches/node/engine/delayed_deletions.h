@@ -2,7 +2,9 @@
 // that neither maps nor leases matter to them. A bounded number; any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <unordered_set>
@@ -21,10 +23,12 @@ class DelayedDeletions {
     std::lock_guard lock(mutex_);
     if (waiting_.size() + names.size() > max_names_) return false;
     std::vector<ShardName> added;
-    for (const ShardName& name : names) {
-      if (waiting_.insert(name).second) added.push_back(name);
-    }
-    if (!added.empty()) by_time_.emplace(due_ms, std::move(added));
+    std::ranges::copy_if(names, std::back_inserter(added),
+                         [&](const ShardName& name) { return !waiting_.contains(name); });
+    if (added.empty()) return true;
+    // First, so that nothing waits for ever if there is no memory for the rest.
+    const auto due = by_time_.emplace(due_ms, std::move(added));
+    waiting_.insert(due->second.begin(), due->second.end());
     return true;
   }
 
