@@ -11,16 +11,14 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
+node::RequestHeader header_of(std::string_view frame) {
+  return *node::decode_request_header(node::as_view(frame).first<node::kHeaderBytes>());
+}
+
+// A connection brings a frame once. Proxies say most things again if they get no answer, but no
+// APPLY: after a refusal they may take the same shards for another attempt, or for garbage.
 bool may_be_duplicated(std::string_view frame) {
-  const auto bytes = node::as_view(frame);
-  const auto header = node::decode_request_header(bytes.first<node::kHeaderBytes>());
-  CHECK(header.has_value());
-  if (header->opcode != node::Opcode::kRecordApply) return true;
-  const auto args =
-      node::decode<node::RecordApplyRequest>(bytes.subspan(node::kHeaderBytes, header->args_bytes));
-  CHECK(args.has_value(), "a proxy sent a bad APPLY: {}", args.error());
-  return args->condition == node::Condition::kIfVersion ||
-         args->condition == node::Condition::kIfValueVersion;
+  return header_of(frame).opcode != node::Opcode::kRecordApply;
 }
 
 // What an APPLY that was answered with kOk has made of the record, if the answer tells.
@@ -33,10 +31,6 @@ std::optional<node::Record> committed_record(const node::ReplyHeader& header,
   auto record = node::decode_record(body.subspan(header.args_bytes));
   CHECK(record.has_value(), "a node answered with a bad record: {}", record.error());
   return std::move(*record);
-}
-
-node::RequestHeader header_of(std::string_view frame) {
-  return *node::decode_request_header(node::as_view(frame).first<node::kHeaderBytes>());
 }
 
 }  // namespace
