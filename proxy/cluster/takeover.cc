@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "server-patches/node/format/mutant.h"
+
 namespace elastripe {
 
 using node::ClusterMap;
@@ -49,6 +51,7 @@ bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& rep
                      map.is_up(static_cast<NodeId>(id));
   }
   const size_t not_telling = nodes_not_telling(map, reports);
+  if (mutant(Mutant::kCountStrangers)) return not_telling > reports.size() - not_telling;
   return still_have_it <= map.max_parities && not_telling > reports.size() - not_telling &&
          !members_not_telling(map, reports).empty();
 }

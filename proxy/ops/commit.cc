@@ -321,6 +321,7 @@ Task<Result<CommitResult>> settle(OpsContext& ops, const MapPtr& pinned, const C
     if (!again) break;
     map = ops.map.current();
   }
+  if (mutant(Mutant::kTimeoutIsNotDone)) co_return fail(ErrorCode::kTimeout, "{}", why.message);
   co_return unknown_outcome(ops, why.message);
 }
 

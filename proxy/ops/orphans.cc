@@ -109,6 +109,8 @@ class Window {
   size_t seen_ = 0;
   std::unordered_set<uint64_t> wanted_;               // fingerprints of what records refer to
   std::unordered_set<node::Id128, IdHash> going_on_;  // transactions with young shards
+  // Keys of which no record is intact: nobody knows which shards it refers to.
+  std::unordered_set<std::string> unknown_;
   Suspects suspects_;
   size_t suspect_names_ = 0;
   int silent_ = 0;  // nodes that have not listed all of their shards
@@ -166,8 +168,7 @@ Task<Result<void>> Window::note_record(node::ScannedRecord scanned) {
   if (scanned.record.empty()) {  // it did not fit in the page
     auto read = co_await read_at_tail(ops_, map_, scanned.key);
     if (!read && read.error().code == ErrorCode::kLost) {
-      // No copy is intact, and nobody knows which shards it refers to.
-      chosen_[map_->partition_of(scanned.key)] = false;
+      unknown_.insert(std::move(scanned.key));
       co_return Result<void>{};
     }
     if (!read) co_return fail(read.error());
@@ -223,6 +224,7 @@ void Window::note_shard(NodeId on, node::ScannedShard shard) {
   if (wanted_.contains(fingerprint(seed_, shard.name, on))) return;
   if (shard.age_ms < abandoned_ms_) {
     going_on_.insert(shard.name.txid);
+    if (mutant(Mutant::kReclaimQuietKeys)) unknown_.insert(std::move(shard.key));
     return;
   }
   if (mutant(Mutant::kDropStaged) && shard.name.generation == 0) return;
@@ -237,8 +239,9 @@ void Window::note_shard(NodeId on, node::ScannedShard shard) {
 void Window::acquit() {
   for (auto& [key, shards] : suspects_) {
     const bool too_many_silent = silent_ > ops_.pools.pool_of(key).scheme.m;
+    const bool stays = too_many_silent || unknown_.contains(key);
     std::erase_if(shards, [&](const Suspect& suspect) {
-      return too_many_silent || going_on_.contains(suspect.name.txid);
+      return stays || going_on_.contains(suspect.name.txid);
     });
   }
   std::erase_if(suspects_, [](const auto& entry) { return entry.second.empty(); });

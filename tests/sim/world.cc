@@ -335,10 +335,10 @@ void World::start_new_decider() {
   SimProxy* proxy = add_proxy();
   decider_ = static_cast<int>(proxies_.size()) - 1;
   DeciderSettings settings = configurations_.back()->decider;
-  vouched_dead_.clear();
+  std::set<node::NodeId>& vouched_dead = vouched_dead_[decider_];
   if (scenario_.forced > 0 && (!has_majority({}) || random_.chance(scenario_.forced))) {
-    vouched_dead_ = silent_nodes();
-    settings.force_epoch = !vouched_dead_.empty();
+    vouched_dead = silent_nodes();
+    settings.force_epoch = !vouched_dead.empty();
   }
   if (settings.force_epoch) {
     ++result_.totals.forced;
@@ -379,15 +379,12 @@ void World::restart_proxies() {
 void World::keep_a_decider() {
   if (!decider_wanted_) return;
   // The operator can tell the dead from the silent.
-  const bool is_stuck = scenario_.forced > 0 && !has_majority(vouched_dead_);
+  const bool is_stuck = scenario_.forced > 0 && !has_majority(vouched_dead_[decider_]);
   if (is_stuck && decider() != nullptr) kill_proxy(*decider());
   // Enough of races once all is calm.
   for (size_t i = 0; calm_ && decider() == nullptr && i < proxies_.size(); ++i) {
     SimProxy& other = *proxies_[i];
-    if (!other.is_alive() || !is_deciding(other)) continue;
-    decider_ = static_cast<int>(i);
-    // What its operator knows of; the last word was to another one.
-    vouched_dead_ = other.is_forced() ? silent_nodes() : std::set<node::NodeId>{};
+    if (other.is_alive() && is_deciding(other)) decider_ = static_cast<int>(i);
   }
   if (decider() == nullptr) start_new_decider();
   events_.after(random_.between(milliseconds(20), milliseconds(1000)),

@@ -214,7 +214,7 @@ class World {
   std::set<std::string> flipped_;         // keys with a damaged copy, maybe
   std::set<std::string> lost_by_damage_;  // maybe
   std::string scheme_;                   // of the default pool, in the newest configuration
-  std::set<node::NodeId> vouched_dead_;  // so the newest decider was told
+  std::map<int, std::set<node::NodeId>> vouched_dead_;  // so the decider of that proxy was told
   std::set<node::NodeId> suspected_;     // ever
   uint32_t newest_epoch_ = 0;            // that was noticed
   std::map<node::NodeId, uint64_t> last_kill_;   // and the newest epoch served until then

@@ -21,6 +21,7 @@ enum class Mutant {
   kMarkBeforeStored,      // sync: marks synced before every home has stored
   kConfirmAny,            // node: confirms an old copy whatever its version is
   kFullIsStored,          // sync: takes a home without room for one that has stored
+  kCountStrangers,        // takeover: takes nodes that a map had left out for witnesses of a later one
   // Rules 5-6, commit.
   kBlindHead,          // node: the head does not compare the expected version
   kStoreAnyVersion,    // node: a store overwrites a greater version
@@ -29,6 +30,7 @@ enum class Mutant {
   kMismatchIsFailure,  // proxy: takes a mismatch for "not stored" without looking at the attempts
   kAttemptIsTxid,      // proxy: attempt_id is the data_txid
   kResendAlways,       // proxy: resends an unconditional commit
+  kTimeoutIsNotDone,   // proxy: a commit without an answer is told as if it had not been done
   kRestampEpoch,       // proxy: goes on with an operation in flight under a new epoch
   kNoReprepare,        // proxy: commits shards of an older epoch without confirming them
   // Damaged copies.
@@ -37,6 +39,7 @@ enum class Mutant {
   kIgnoreFence,          // node: the head does not compare base and fence
   kReclaimWithoutFence,  // reclaim: deletes unreferenced shards without a fence
   kReclaimByTimer,       // reclaim: deletes young uncommitted shards
+  kReclaimQuietKeys,     // reclaim: keeps what is left of a key that is written all the time
   kDeleteBeforeTail,     // proxy: deletes superseded shards before the tail has the commit
   kNoReread,             // proxy: missing shards are lost, whatever the record is by now
   // Values in parts.
