@@ -187,6 +187,16 @@ Choice next_partition(const Succession& s, size_t number) {
   return choice;
 }
 
+// Whoever is left of `last` has just that map, and no rival's that let it forget something.
+bool is_everywhere(const ClusterMap& last, const ClusterMap& next,
+                   const std::vector<NodeReport>& reports) {
+  return std::ranges::all_of(last.nodes, [&](const NodeInfo& node) {
+    const bool is_left = node.state == NodeState::kUp && next.is_up(node.id) &&
+                         next.nodes[node.id].incarnation == node.incarnation;
+    return !is_left || reports[node.id].epoch == last.epoch;
+  });
+}
+
 }  // namespace
 
 Result<void> check_configuration(const ClusterMap& last, const MembershipSettings& settings) {
@@ -390,7 +400,6 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
 
   ClusterMap map;
   map.cluster_id = last.cluster_id;
-  map.base = last.epoch;
   map.max_parities = settings.max_parities;
   map.nodes = next_nodes(&last, settings, request);
   const auto count = [&](NodeState state) {
@@ -403,6 +412,7 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
                 count(NodeState::kSuspect), settings.max_parities);
   }
   if (count(NodeState::kUp) == 0) return fail(ErrorCode::kUnavailable, "no node answers");
+  if (is_everywhere(last, map, request.reports)) map.base = last.epoch;
   set_epoch(map, last.epoch.number, last.version_floor, request);
 
   // Nodes that joined the configuration since are no part of the last map: unknown to it.

@@ -30,7 +30,8 @@ std::vector<NodeId> members_not_telling(const ClusterMap& map,
                                         const std::vector<NodeReport>& reports) {
   std::vector<NodeId> members;
   for (const NodeInfo& member : map.nodes) {
-    if (member.state != NodeState::kUp || member.id >= reports.size()) continue;
+    const bool counts = member.state == NodeState::kUp || mutant(Mutant::kCountStrangers);
+    if (!counts || member.id >= reports.size()) continue;
     const NodeReport& report = reports[member.id];
     const bool tells = report.verdict == Verdict::kAnswers &&
                        report.incarnation == member.incarnation && report.epoch.number != 0 &&
@@ -51,7 +52,6 @@ bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& rep
                      map.is_up(static_cast<NodeId>(id));
   }
   const size_t not_telling = nodes_not_telling(map, reports);
-  if (mutant(Mutant::kCountStrangers)) return not_telling > reports.size() - not_telling;
   return still_have_it <= map.max_parities && not_telling > reports.size() - not_telling &&
          !members_not_telling(map, reports).empty();
 }

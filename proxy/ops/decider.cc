@@ -353,6 +353,13 @@ Result<ClusterMap> Decider::Impl::accepting_map() {
     return fail(ErrorCode::kUnavailable, "some nodes have another map yet; try again");
   }
   MapRequest known = request();
+  if (awaits_last_copy_) {
+    const auto still = map_ == nullptr ? first_choice(known)
+                                       : next_map(*map_, membership_, ops_.ring, known);
+    if (still || still.error().message != reason_) {
+      return fail(ErrorCode::kUnavailable, "what is waited for has just changed; try again");
+    }
+  }
   known.give_up_silent = awaits_last_copy_;
   if (map_ == nullptr) return first_choice(std::move(known));
   known.accept_loss = true;

@@ -221,10 +221,11 @@ Task<Result<void>> Window::list_shards_on(NodeId on, std::vector<uint8_t> partit
 void Window::note_shard(NodeId on, node::ScannedShard shard) {
   ++seen_;
   if (!chosen_[map_->partition_of(shard.key)]) return;
+  const bool is_young = shard.age_ms < abandoned_ms_;
+  if (mutant(Mutant::kReclaimQuietKeys) && is_young) unknown_.insert(shard.key);
   if (wanted_.contains(fingerprint(seed_, shard.name, on))) return;
-  if (shard.age_ms < abandoned_ms_) {
+  if (is_young) {
     going_on_.insert(shard.name.txid);
-    if (mutant(Mutant::kReclaimQuietKeys)) unknown_.insert(std::move(shard.key));
     return;
   }
   if (mutant(Mutant::kDropStaged) && shard.name.generation == 0) return;

@@ -24,7 +24,7 @@ struct Look {
   std::set<NodeId> damaged;    // who can not tell
   std::vector<NodeId> behind;  // homes whose floor is below that of others
   uint64_t damaged_version = 0;  // none of the damaged copies had a higher one
-  bool any_intact = false;       // somebody who can tell has a record
+  uint64_t intact_version = 0;   // the highest that somebody who can tell has a record of
   bool any_forgot = false;       // a source: all homes are synced
 
   void add(const RecordReply& reply) {
@@ -33,7 +33,9 @@ struct Look {
     any_forgot |= reply.status == Status::kNotSynced;
     const RecordPtr& newest = copies.newest;
     if (reply.record == nullptr) return;
-    any_intact |= reply.status != Status::kBadPage;
+    if (reply.status != Status::kBadPage) {
+      intact_version = std::max(intact_version, reply.record->meta.version);
+    }
     if (newest == nullptr || reply.record->meta.version > newest->meta.version) {
       copies.newest = reply.record;
     }
@@ -64,16 +66,18 @@ Task<Result<Look>> look_at(OpsContext& ops, MapPtr map, const std::string& key,
   co_return look;
 }
 
-// Every acknowledged record is on each node of at least one group of sources, or of a synced
-// partition on each home. So the newest is known if some node of each group can tell.
+// Every acknowledged record is on each node of at least one group of sources, or on each home: if the
+// partition is synced, or it was committed since. So the newest is known if some node of each group
+// can tell, or if no damaged copy was newer than what is intact.
 bool is_certain(const Partition& partition, const Look& look) {
   const auto is_damaged = [&](NodeId id) { return look.damaged.contains(id); };
   const auto tells = [&](const std::vector<NodeId>& group) {
     return group.empty() || !std::ranges::all_of(group, is_damaged);
   };
-  return partition.sources.empty() || look.any_forgot
-             ? tells(partition.homes)
-             : std::ranges::all_of(partition.sources, tells);
+  if (look.intact_version != 0 && look.intact_version >= look.damaged_version) return true;
+  const bool homes_suffice = partition.sources.empty() || look.any_forgot;
+  return tells(partition.homes) &&
+         (homes_suffice || std::ranges::all_of(partition.sources, tells));
 }
 
 // Head and tail answer only if the key is synced there: then they have the newest, whatever the
@@ -110,6 +114,7 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
                                  std::vector<NodeId> nodes, TimePoint deadline) {
   const auto number = static_cast<uint32_t>(map->partition_of(key));
   const Partition& partition = map->partitions[number];
+  bool had_forgotten = false;
   for (int looks = 0; looks < kLooks; ++looks) {
     auto look = co_await look_at(ops, map, key, nodes, deadline);
     if (!look) co_return fail(look.error());
@@ -121,11 +126,13 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
       if (!raised) co_return fail(raised.error());
       continue;
     }
+    // Others may have answered before they were brought what the source had.
+    if (look->any_forgot && !std::exchange(had_forgotten, true)) continue;
     if (!is_certain(partition, *look)) {
       auto known = co_await ask_synced(ops, map, key, *look, deadline);
       if (!known) co_return fail(known.error());
       if (!*known) {
-        look->copies.lost_version = std::max({look->damaged_version, look->copies.floor, 1ul});
+        look->copies.lost_version = std::max<uint64_t>(look->damaged_version, 1);
         co_return std::move(look->copies);
       }
     }
@@ -133,7 +140,8 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
     // was collected since.
     const RecordPtr& newest = look->copies.newest;
     const bool is_gone =
-        newest == nullptr || (!look->any_intact && newest->meta.version <= look->copies.floor);
+        newest == nullptr ||
+        (look->intact_version == 0 && newest->meta.version <= look->copies.floor);
     if (is_gone && !partition.lost) {
       look->copies.newest = tombstone_of(look->copies.floor);
     }

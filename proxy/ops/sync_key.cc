@@ -104,9 +104,10 @@ Task<Result<void>> store_all(OpsContext& ops, MapPtr map, std::vector<NodeId> ho
 
 constexpr int kLooks = 4;  // at copies of a key that is lost, and written anew meanwhile
 
-// The key's record counts as damaged at the home from now on. What the home has instead, if it
-// knows better; else 0.
-Task<Result<uint64_t>> store_lost(NodeClient& nodes, MapPtr map, NodeId home, std::string key,
+enum class Loss : uint8_t { kStored, kKnown, kRefuted };
+
+// The key's record counts as damaged at the home from now on, unless the home knows better.
+Task<Result<Loss>> store_lost(NodeClient& nodes, MapPtr map, NodeId home, std::string key,
                                   uint64_t lost_version, TimePoint deadline) {
   node::RecordStoreRequest message;
   message.m = map->max_parities;
@@ -116,15 +117,16 @@ Task<Result<uint64_t>> store_lost(NodeClient& nodes, MapPtr map, NodeId home, st
   auto reply = co_await nodes.call(home, stamp_for(*map, home),
                                    make_request(Opcode::kRecordStore, message), deadline);
   if (!reply) co_return fail(reply.error());
+  if (reply->status() == Status::kSame) co_return Loss::kKnown;
   if (reply->status() != Status::kOk) co_return fail(refusal(home, *reply));
   const auto stored = node::decode<node::RecordStoreReply>(reply->args());
   if (!stored) co_return fail(ErrorCode::kInvalid, "node {}: {}", home, stored.error());
-  co_return stored->version;
+  co_return stored->version == 0 ? Loss::kStored : Loss::kRefuted;
 }
 
 // So that nobody takes the key for missing once the partition is synced, or an older copy for the
 // newest. First at the head: what is committed there afterwards has a version above the floor, and
-// stays. False: a commit came first, or another head's copy; all copies have to be looked at again.
+// stays. False: some home knows better, as a commit came first; all have to be looked at again.
 Task<Result<bool>> spread_loss(OpsContext& ops, MapPtr map, std::string key, uint64_t lost_version,
                                TimePoint deadline) {
   const auto number = static_cast<uint32_t>(map->partition_of(key));
@@ -136,17 +138,23 @@ Task<Result<bool>> spread_loss(OpsContext& ops, MapPtr map, std::string key, uin
   auto at_head =
       co_await store_lost(ops.nodes, map, head, key, lost_version, call_deadline(ops, deadline));
   if (!at_head) co_return fail(at_head.error());
-  if (*at_head != 0) co_return false;
-  std::vector<Task<Result<uint64_t>>> stores;
+  if (*at_head == Loss::kRefuted) co_return false;
+  std::vector<Task<Result<Loss>>> stores;
   stores.reserve(homes.size());
   for (const NodeId home : homes) {
     if (home == head) continue;
     stores.push_back(
         store_lost(ops.nodes, map, home, key, lost_version, call_deadline(ops, deadline)));
   }
+  bool is_news = *at_head == Loss::kStored;
+  bool is_refuted = false;
   for (const auto& stored : co_await when_all(std::move(stores))) {
     if (!stored) co_return fail(stored.error());
+    is_news |= *stored == Loss::kStored;
+    is_refuted |= *stored == Loss::kRefuted;
   }
+  if (is_refuted) co_return false;
+  if (!is_news) co_return true;
   log_warning("partition {}: every copy of the newest record of \"{}\" was damaged in memory: it is "
               "lost until it is set again",
               number, key);
@@ -168,7 +176,7 @@ Task<Result<std::optional<Copies>>> find_copies(OpsContext& ops, MapPtr map, std
     if (!spread) co_return fail(spread.error());
     if (*spread) co_return std::nullopt;
   }
-  co_return fail(ErrorCode::kUnavailable, "a lost record keeps being written");
+  co_return std::nullopt;  // a home that is no head knows that there is none any more
 }
 
 }  // namespace

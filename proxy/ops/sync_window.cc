@@ -197,8 +197,9 @@ Task<void> SyncWindow::at_each(std::map<NodeId, Slice> slices, Make make) {
 Task<void> SyncWindow::bring(Slice slice) {
   // Of a LOST partition the keys are synced, and nothing else.
   Slice alone;
-  std::ranges::copy_if(slice, std::back_inserter(alone),
-                       [&](Entry* entry) { return lost_ || entry->second.damaged; });
+  std::ranges::copy_if(slice, std::back_inserter(alone), [&](Entry* entry) {
+    return (lost_ || entry->second.damaged) && !failed_.contains(partition_of(*entry));
+  });
   (void)co_await in_batches(
       alone.size(), kKeysAtOnce, [&](size_t i) { return sync_alone(alone[i]); },
       [](size_t, Result<void>) { return Result<void>{}; });

@@ -339,7 +339,8 @@ Task<void> World::perform(size_t index, SimProxy* proxy) {
                             clock_.now() - began > kAbandonedAfter * scenario_.upload_idle;
   const bool is_expected =
       is_reclaimed || (says("damaged") && lost_by_damage_.contains(op.key)) ||
-      (lacks_shards ? may_lack_shards(op.key) : is_beyond_promise());
+      (lacks_shards ? may_lack_shards(op.key, says("while the value arrived"))
+                    : is_beyond_promise());
   if (op.error.starts_with("lost") && !is_expected) {
     violation(Fault::kLost, fmt::format("within the promise: {}", to_string(op)));
   }

@@ -39,10 +39,34 @@ void World::count_failures() {
 // A map may be past before anybody looks at its decider. Who was excluded by it is no source of
 // records in the next one.
 void World::note_installed(const node::ClusterMap& map) {
+  check_losses(map);
+  installed_.insert_or_assign(map.epoch.map_hash, map);
   for (const node::NodeInfo& node : map.nodes) {
     if (node.state != node::NodeState::kSuspect || !failed_.insert(node.id).second) continue;
     suspected_.insert(node.id);
     failed_in_epoch_ = std::max(failed_in_epoch_, map.epoch.number - 1);
+  }
+}
+
+// A timeout proves no death: no map excludes a node for one and gives up what it may have the last
+// copy of (rule 4), unless the operator says so.
+void World::check_losses(const node::ClusterMap& map) {
+  const auto before = installed_.find(map.base.map_hash);
+  const bool is_known = installed_.contains(map.epoch.map_hash);
+  if (is_known || before == installed_.end() || scenario_.accept_loss || gave_up_silent_) return;
+  const node::ClusterMap& base = before->second;
+  for (size_t p = 0; p < map.partitions.size(); ++p) {
+    if (!map.partitions[p].lost || base.partitions[p].lost) continue;
+    for (const node::NodeInfo& node : map.nodes) {
+      const bool falls_silent = node.state == node::NodeState::kSuspect && base.is_up(node.id);
+      const std::vector<node::NodeId>& homes = base.partitions[p].homes;
+      const bool has_copy = node::is_source(base.partitions[p], node.id) ||
+                            std::ranges::find(homes, node.id) != homes.end();
+      if (!falls_silent || !has_copy) continue;
+      violation(Fault::kLost, fmt::format("partition {} is LOST in epoch {}, for which node {} was "
+                                          "only silent",
+                                          p, map.epoch.number, node.id));
+    }
   }
 }
 
@@ -113,11 +137,12 @@ bool World::is_beyond_promise() const {
 }
 
 // Shards are not repaired, so whatever died since an object was written counts for it; in a pool
-// that writes with too few nodes, so does who was out. why_unreadable() is exact about it.
-bool World::may_lack_shards(const std::string& key) const {
+// that writes with too few nodes, and while a value arrives, so does who was out. why_unreadable() is
+// exact about it.
+bool World::may_lack_shards(const std::string& key, bool arrives) const {
   const Pool& pool = pools().pool_of(key);
   std::set<node::NodeId> gone = killed_;
-  if (pool.degraded_writes) gone.insert(suspected_.begin(), suspected_.end());
+  if (pool.degraded_writes || arrives) gone.insert(suspected_.begin(), suspected_.end());
   return is_beyond_promise() || count_domains(gone) > static_cast<size_t>(pool.scheme.m);
 }
 

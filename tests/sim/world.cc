@@ -213,6 +213,7 @@ bool World::accepts_doubt() {
   }
   if (is_beyond_promise() && status.can_accept_loss) {
     trace_.add("-- the operator accepts what a takeover can not vouch for");
+    gave_up_silent_ = true;
     (void)proxy->decider()->accept_loss();
   }
   return false;

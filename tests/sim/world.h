@@ -123,6 +123,7 @@ class World {
   // Failures.
   void count_failures();
   void note_installed(const node::ClusterMap& map);
+  void check_losses(const node::ClusterMap& map);
   bool is_complete(const ClusterStatus& status);
   void note_spare_homes(SimProxy& source);
   size_t tolerated() const;
@@ -131,7 +132,7 @@ class World {
   bool may_fail(node::NodeId id) const;
   void note_failure(node::NodeId id);
   bool is_beyond_promise() const;
-  bool may_lack_shards(const std::string& key) const;
+  bool may_lack_shards(const std::string& key, bool arrives) const;
   bool has_majority(const std::set<node::NodeId>& known_dead);
   std::set<node::NodeId> silent_nodes();
   bool can_spare(node::NodeId id, bool silently);
@@ -209,6 +210,8 @@ class World {
   std::set<node::NodeId> killed_;     // ever
   std::set<node::NodeId> failed_;     // killed or excluded since the last complete sync
   uint32_t failed_in_epoch_ = 0;
+  std::map<uint64_t, node::ClusterMap> installed_;  // by hash
+  bool gave_up_silent_ = false;                     // so the operator said
   size_t spare_homes_ = SIZE_MAX;        // beside one, of any partition, at the last complete sync
   std::set<node::NodeId> buried_;        // died for good
   std::set<std::string> flipped_;         // keys with a damaged copy, maybe

@@ -67,9 +67,9 @@ struct PartitionState {
   // Keys that were synced by themselves and have no record; the others say it in their items.
   // Guarded by mutex; while not synced as a whole.
   Keys absent_keys;
-  // Whose copy here was found damaged, until sync has marked them: what was stored meanwhile may
-  // not be the newest. With the highest version that the copy may have had. Guarded by mutex;
-  // has_damaged: there are any.
+  // Whose copy here was found damaged, with the highest version that it can have had, until sync has
+  // marked them or a later commit took its place: what was stored meanwhile may not be the newest.
+  // Guarded by mutex; has_damaged: there are any.
   std::unordered_map<std::string, uint64_t, KeyHash, std::equal_to<>> damaged_keys;
   std::atomic<bool> has_damaged = false;
 };
@@ -184,7 +184,8 @@ class Engine::Impl {
   }
   // That the item can have had.
   uint64_t highest_version(const RecordItemPrefix& prefix) const {
-    return prefix.version != 0 ? prefix.version : max_version_.load();
+    const uint64_t highest = max_version_;
+    return prefix.version != 0 ? std::min(prefix.version, highest) : highest;
   }
   void forget_damage(size_t partition, std::string_view key);
   bool is_damaged(size_t partition, std::string_view key);

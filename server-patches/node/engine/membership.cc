@@ -181,13 +181,14 @@ bool Engine::Impl::stays_home(const ClusterMap* before, size_t partition) const 
          is_home(old, *self_, old.homes.size());
 }
 
-// Whoever is home of it now was before, as the same process.
+// The same processes on the same places: what the head has committed and others have not got yet is
+// where it was, too.
 bool Engine::Impl::has_homes_of(const ClusterMap& before, size_t partition) const {
-  const Partition& old = before.partitions[partition];
-  return std::ranges::all_of(map_->partitions[partition].homes, [&](NodeId id) {
-    return is_home(old, id, old.homes.size()) &&
-           before.nodes[id].incarnation == map_->nodes[id].incarnation;
-  });
+  const std::vector<NodeId>& homes = map_->partitions[partition].homes;
+  return homes == before.partitions[partition].homes &&
+         std::ranges::all_of(homes, [&](NodeId id) {
+           return before.nodes[id].incarnation == map_->nodes[id].incarnation;
+         });
 }
 
 Knowledge Engine::Impl::knowledge(size_t partition, std::string_view key, const Found& found) {
@@ -255,6 +256,7 @@ uint64_t Engine::Impl::damaged_version(size_t partition, std::string_view key) {
 
 void Engine::Impl::note_damaged(size_t partition, std::string_view key, uint64_t version) {
   PartitionState& state = partitions_[partition];
+  version = std::min(version, max_floor(*map_));  // above which no floor can be raised
   {
     std::lock_guard lock(state.mutex);
     const auto [damaged, is_new] = state.damaged_keys.emplace(key, version);
@@ -268,7 +270,7 @@ void Engine::Impl::note_damaged(size_t partition, std::string_view key, uint64_t
   // what is still on its way to them ("Records", "Damage").
   const std::vector<NodeId>& homes = map_->partitions[partition].homes;
   if (self_ && !homes.empty() && homes.back() == *self_) {
-    raise(state.floor, std::min(version, max_floor(*map_)));
+    raise(state.floor, version);
   }
 }
 

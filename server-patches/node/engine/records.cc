@@ -394,11 +394,16 @@ Answer Engine::Impl::store_lost(const Context& c, const RecordStoreRequest& requ
   const RecordItemKey item_key = record_item_key(request.key);
   const Latch held = latch(hash_key(request.key));
   const Found found = find_record(partition, item_key);
-  const bool is_newer = found.visible() && found.prefix.version > request.lost_version;
-  if (is_newer || knowledge(partition, request.key, found) == Knowledge::kSynced) {
+  const Knowledge known = knowledge(partition, request.key, found);
+  const bool stays = found.visible() && found.prefix.version >= request.lost_version;
+  if (stays || known == Knowledge::kSynced) {
     const uint64_t missing = std::max<uint64_t>(partitions_[partition].floor, 1);
     return answer(Status::kOk,
                   RecordStoreReply{found.visible() ? found.prefix.version : missing});
+  }
+  if (known == Knowledge::kDamaged && !found.visible() &&
+      damaged_version(partition, request.key) >= request.lost_version) {
+    return refuse(Status::kSame, "the key's record counts as damaged already");
   }
   Record none;
   none.meta.version = request.lost_version;

@@ -49,7 +49,9 @@ bool is_source(const Partition& partition, NodeId id);
 struct ClusterMap {
   uint64_t cluster_id = 0;
   Epoch epoch;                  // map_hash covers everything else
-  Epoch base;                   // of the map that this one was made from; number 0: of none
+  // Of the map that this one was made from, if all that are left of its members had just that one;
+  // else number 0.
+  Epoch base;
   uint64_t version_floor = 0;   // every version assigned under this map is above it
   uint8_t max_parities = 1;     // M
   std::vector<NodeInfo> nodes;  // by id

@@ -133,7 +133,8 @@ struct RecordStoreRequest {
   bool sync = false;    // by sync, not by a commit: any home of the partition takes it
   bool revive = false;  // by a commit: its head knows the key, so in a LOST partition it is synced
   // Not 0: there is no payload. Every copy that may have been the newest is damaged, and none had a
-  // higher version than this. The node is to know as little, unless the key is synced there.
+  // higher version than this. The node is to know as little, unless the key is synced there, or it
+  // has a record of that version. kSame: it does already.
   uint64_t lost_version = 0;
   std::string_view key;
 };

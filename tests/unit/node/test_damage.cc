@@ -230,6 +230,7 @@ TEST_CASE("a record that nobody has intact is lost at its new homes too, until i
   SECTION("if it has nothing") {}
   SECTION("and is told twice") { REQUIRE(status(store_lost(39)) == "OK"); }
   REQUIRE(args_of<RecordStoreReply>(store_lost(40)).version == 0);
+  REQUIRE(status(store_lost(40)) == "SAME");
   REQUIRE(status(node.read(kKey, Role::kHead)) == "NOT_SYNCED");
   REQUIRE(status(node.read(kKey)) == "BAD_PAGE");
   REQUIRE(args_of<DamagedReply>(node.read(kKey)).version == 40);
@@ -249,11 +250,30 @@ TEST_CASE("a record that nobody has intact is lost at its new homes too, until i
   const Record record = record_of(node.read(kKey, Role::kHead));
   REQUIRE(record.content.value == "new");
   REQUIRE(record.meta.version > 40);
+  // An intact copy of the version that was lost is the newest.
+  REQUIRE(args_of<RecordStoreReply>(store_lost(record.meta.version)).version == record.meta.version);
   // Who has not heard of that says it again.
   REQUIRE(args_of<RecordStoreReply>(store_lost(40)).version == record.meta.version);
   REQUIRE(args_of<RecordStoreReply>(store_lost(record.meta.version)).version ==
           record.meta.version);
   REQUIRE(record_of(node.read(kKey, Role::kHead)).content.value == "new");
+}
+
+TEST_CASE("an intact copy of the version that others have damaged stays") {
+  TestNode node;
+  ClusterMap map = make_map(2, {1, 2, 0});
+  for (Partition& partition : map.partitions) {
+    partition.synced = false;
+    partition.sources = {{1}};
+  }
+  node.install(map);
+  node.grant();
+  const uint64_t version = GENERATE(40u, 41u);
+  REQUIRE(status(node.store_record(kKey, make_record(version, "value"), /*sync=*/true)) == "OK");
+  const RecordStoreRequest lost{.m = 2, .sync = true, .lost_version = 40, .key = kKey};
+  const Reply reply = node.send(Opcode::kRecordStore, encoded(lost));
+  REQUIRE(args_of<RecordStoreReply>(reply).version == version);
+  REQUIRE(record_of(node.read(kKey)).content.value == "value");
 }
 
 TEST_CASE("a node that forgets a partition forgets what was damaged there") {

@@ -166,6 +166,57 @@ TEST_CASE("a record that is lost by damage holds up no other of its partition") 
   CHECK(cluster.is_whole("key"));
 }
 
+namespace {
+
+// Two of three homes have died, one after the other, and the one that is left is the only source.
+struct OnlySource : Cluster {
+  OnlySource() {
+    REQUIRE(put(proxy, "key", "old"));
+    REQUIRE(put(proxy, "key", "newest"));
+    source = homes("key")[0];
+    // The sweep brings records, and marks nothing.
+    network().set_delay_rule(
+        [](int, node::NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+          const bool marks = header.opcode == node::Opcode::kMarkSynced;
+          return marks ? std::optional<Duration>(1h) : std::nullopt;
+        });
+    for (const NodeId home : {homes("key")[1], homes("key")[2]}) {
+      node(home).kill(/*silent=*/false);
+      REQUIRE(run_until([&] { return !proxy.map().current()->is_up(home); }));
+    }
+  }
+  size_t copies() {
+    return static_cast<size_t>(std::ranges::count_if(
+        homes("key"), [&](NodeId home) { return held(home, "key") != nullptr; }));
+  }
+  NodeId source = 0;
+};
+
+}  // namespace
+
+TEST_CASE("what sync has brought counts when the source's copy is damaged afterwards") {
+  OnlySource cluster;
+  REQUIRE(cluster.run_until([&] { return cluster.copies() == 3; }));
+  cluster.damage(cluster.source, "key");
+  cluster.network().set_delay_rule({});
+  CHECK(cluster.get(cluster.proxy, "key") == "newest");
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(cluster.proxy); }));
+  CHECK(cluster.get(cluster.proxy, "key") == "newest");
+  CHECK(cluster.is_whole("key"));
+}
+
+TEST_CASE("a source does not vouch for what was committed at homes that are damaged") {
+  OnlySource cluster;
+  REQUIRE(cluster.run_until([&] { return cluster.copies() == 3; }));
+  // All homes but the source that is one of them; it still has the version that they had.
+  for (const NodeId home : cluster.homes("key")) {
+    if (home != cluster.source) cluster.damage(home, "key");
+  }
+  cluster.network().set_delay_rule({});
+  CHECK(cluster.get(cluster.proxy, "key") == "newest");
+  CHECK(cluster.is_whole("key"));
+}
+
 TEST_CASE("a commit that its head has forgotten is not acknowledged once another has followed") {
   Cluster cluster;
   REQUIRE(cluster.put(cluster.proxy, "key", "one"));
