@@ -4,8 +4,6 @@
 #include <map>
 #include <string>
 
-#include "server-patches/node/format/mutant.h"
-
 namespace elastripe {
 
 using node::ClusterMap;
@@ -30,8 +28,7 @@ std::vector<NodeId> members_not_telling(const ClusterMap& map,
                                         const std::vector<NodeReport>& reports) {
   std::vector<NodeId> members;
   for (const NodeInfo& member : map.nodes) {
-    const bool counts = member.state == NodeState::kUp || mutant(Mutant::kCountStrangers);
-    if (!counts || member.id >= reports.size()) continue;
+    if (member.state != NodeState::kUp || member.id >= reports.size()) continue;
     const NodeReport& report = reports[member.id];
     const bool tells = report.verdict == Verdict::kAnswers &&
                        report.incarnation == member.incarnation && report.epoch.number != 0 &&

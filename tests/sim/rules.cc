@@ -367,8 +367,6 @@ const std::vector<Rule>& rules() {
       RULE(kConfirmAny, "rule 3: what a node had counts again only if it is the newest",
            returns_with_old_copies()),
       RULE(kFullIsStored, "rule 3: a home that has no room has not stored", full_homes()),
-      RULE(kCountStrangers, "rule 3: only members of a map can have had the next one",
-           based_on("takeover", "strangers")),
       RULE(kBlindHead, "rule 5: the head compares the expected version", plain("blind-head")),
       RULE(kStoreAnyVersion, "rule 5: a store never lowers a version", plain("store")),
       RULE(kAckBeforeTail, "rule 5: a write is acknowledged after the tail has it", plain("ack")),

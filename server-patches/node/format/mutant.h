@@ -21,7 +21,6 @@ enum class Mutant {
   kMarkBeforeStored,      // sync: marks synced before every home has stored
   kConfirmAny,            // node: confirms an old copy whatever its version is
   kFullIsStored,          // sync: takes a home without room for one that has stored
-  kCountStrangers,        // takeover: takes nodes that a map had left out for witnesses of a later one
   // Rules 5-6, commit.
   kBlindHead,          // node: the head does not compare the expected version
   kStoreAnyVersion,    // node: a store overwrites a greater version
