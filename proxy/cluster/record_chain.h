@@ -38,8 +38,8 @@ Error refusal(NodeId node, const NodeReply& reply);
 struct RecordReply {
   // kOk, kSame, kNotFound, kNotSynced, or in role any kBadPage: the node's copy was damaged.
   node::Status status = node::Status::kNotFound;
-  RecordPtr record;    // kOk; kBadPage: what was stored there since, if anything
-  uint64_t floor = 0;  // of the partition: what a missing record counts as
+  RecordPtr record;              // kOk; kBadPage: what was stored there since, if anything
+  uint64_t floor = 0;            // of the partition: what a missing record counts as
   uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
 };
 // Other statuses are errors (refusal).

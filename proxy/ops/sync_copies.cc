@@ -21,8 +21,8 @@ constexpr int kLooks = 4;
 
 struct Look {
   Copies copies;
-  std::set<NodeId> damaged;    // who can not tell
-  std::vector<NodeId> behind;  // homes whose floor is below that of others
+  std::set<NodeId> damaged;      // who can not tell
+  std::vector<NodeId> behind;    // homes whose floor is below that of others
   uint64_t damaged_version = 0;  // none of the damaged copies had a higher one
   uint64_t intact_version = 0;   // the highest that somebody who can tell has a record of
   bool any_forgot = false;       // a source: all homes are synced
@@ -66,9 +66,9 @@ Task<Result<Look>> look_at(OpsContext& ops, MapPtr map, const std::string& key,
   co_return look;
 }
 
-// Every acknowledged record is on each node of at least one group of sources, or on each home: if the
-// partition is synced, or it was committed since. So the newest is known if some node of each group
-// can tell, or if no damaged copy was newer than what is intact.
+// Every acknowledged record is on each node of at least one group of sources, or on each home: if
+// the partition is synced, or it was committed since. So the newest is known if some node of each
+// group can tell, or if no damaged copy was newer than what is intact.
 bool is_certain(const Partition& partition, const Look& look) {
   const auto is_damaged = [&](NodeId id) { return look.damaged.contains(id); };
   const auto tells = [&](const std::vector<NodeId>& group) {
@@ -76,8 +76,7 @@ bool is_certain(const Partition& partition, const Look& look) {
   };
   if (look.intact_version != 0 && look.intact_version >= look.damaged_version) return true;
   const bool homes_suffice = partition.sources.empty() || look.any_forgot;
-  return tells(partition.homes) &&
-         (homes_suffice || std::ranges::all_of(partition.sources, tells));
+  return tells(partition.homes) && (homes_suffice || std::ranges::all_of(partition.sources, tells));
 }
 
 // Head and tail answer only if the key is synced there: then they have the newest, whatever the
@@ -121,8 +120,8 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
     if (look->damaged.empty()) co_return std::move(look->copies);
     if (!look->behind.empty()) {
       // What the others have may change until they have it.
-      auto raised = co_await raise_floors(ops.nodes, map, look->behind, {number, look->copies.floor},
-                                          call_deadline(ops, deadline));
+      auto raised = co_await raise_floors(
+          ops.nodes, map, look->behind, {number, look->copies.floor}, call_deadline(ops, deadline));
       if (!raised) co_return fail(raised.error());
       continue;
     }
@@ -139,9 +138,8 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
     // What was stored over a damaged copy, and nobody else has, may be older than a tombstone that
     // was collected since.
     const RecordPtr& newest = look->copies.newest;
-    const bool is_gone =
-        newest == nullptr ||
-        (look->intact_version == 0 && newest->meta.version <= look->copies.floor);
+    const bool is_gone = newest == nullptr ||
+                         (look->intact_version == 0 && newest->meta.version <= look->copies.floor);
     if (is_gone && !partition.lost) {
       look->copies.newest = tombstone_of(look->copies.floor);
     }

@@ -9,8 +9,8 @@ namespace elastripe {
 struct Copies {
   RecordPtr newest;    // null: there is none. To be stored at all homes.
   uint64_t floor = 0;  // the highest of the partition
-  // Not 0: the record is lost. The damaged copies may have been the only ones of the newest version,
-  // which was at most this one.
+  // Not 0: the record is lost. The damaged copies may have been the only ones of the newest
+  // version, which was at most this one.
   uint64_t lost_version = 0;
 };
 

@@ -108,7 +108,7 @@ enum class Loss : uint8_t { kStored, kKnown, kRefuted };
 
 // The key's record counts as damaged at the home from now on, unless the home knows better.
 Task<Result<Loss>> store_lost(NodeClient& nodes, MapPtr map, NodeId home, std::string key,
-                                  uint64_t lost_version, TimePoint deadline) {
+                              uint64_t lost_version, TimePoint deadline) {
   node::RecordStoreRequest message;
   message.m = map->max_parities;
   message.sync = true;
@@ -155,9 +155,10 @@ Task<Result<bool>> spread_loss(OpsContext& ops, MapPtr map, std::string key, uin
   }
   if (is_refuted) co_return false;
   if (!is_news) co_return true;
-  log_warning("partition {}: every copy of the newest record of \"{}\" was damaged in memory: it is "
-              "lost until it is set again",
-              number, key);
+  log_warning(
+      "partition {}: every copy of the newest record of \"{}\" was damaged in memory: it is "
+      "lost until it is set again",
+      number, key);
   co_return true;
 }
 
@@ -193,7 +194,8 @@ Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePo
 
   const auto found = co_await find_copies(ops, map, key, deadline);
   if (!found) co_return fail(found.error());
-  if (!*found) co_return fail(ErrorCode::kLost, "every copy of the key's record was damaged in memory");
+  if (!*found)
+    co_return fail(ErrorCode::kLost, "every copy of the key's record was damaged in memory");
   const Copies& copies = **found;
   const RecordPtr newest = copies.newest;
   if (partition.lost && newest == nullptr) {

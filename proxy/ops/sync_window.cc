@@ -261,7 +261,7 @@ Task<Result<void>> SyncWindow::send_from(NodeId holder, Slice slice) {
         [&](size_t i) { return send(slice[first + i], std::move(records[i])); },
         [&](size_t, Result<void>) {
           return sweep_.is_stopped() ? Result<void>(fail(ErrorCode::kCancelled, "sync was stopped"))
-                                  : Result<void>{};
+                                     : Result<void>{};
         });
     if (!sent) break;
     first += records.size();
@@ -322,7 +322,7 @@ Task<void> SyncWindow::mark() {
       [&](size_t, Result<void> marked) {
         if (!marked) sweep_.failed(marked.error());
         return sweep_.is_stopped() ? Result<void>(fail(ErrorCode::kCancelled, "sync was stopped"))
-                                : Result<void>{};
+                                   : Result<void>{};
       });
 }
 

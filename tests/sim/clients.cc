@@ -337,10 +337,9 @@ Task<void> World::perform(size_t index, SimProxy* proxy) {
   // A value whose parts stop coming is taken for abandoned; so is that of a proxy that stops.
   const bool is_reclaimed = says("while the value arrived") &&
                             clock_.now() - began > kAbandonedAfter * scenario_.upload_idle;
-  const bool is_expected =
-      is_reclaimed || (says("damaged") && lost_by_damage_.contains(op.key)) ||
-      (lacks_shards ? may_lack_shards(op.key, says("while the value arrived"))
-                    : is_beyond_promise());
+  const bool is_expected = is_reclaimed || (says("damaged") && lost_by_damage_.contains(op.key)) ||
+                           (lacks_shards ? may_lack_shards(op.key, says("while the value arrived"))
+                                         : is_beyond_promise());
   if (op.error.starts_with("lost") && !is_expected) {
     violation(Fault::kLost, fmt::format("within the promise: {}", to_string(op)));
   }

@@ -137,8 +137,8 @@ bool World::is_beyond_promise() const {
 }
 
 // Shards are not repaired, so whatever died since an object was written counts for it; in a pool
-// that writes with too few nodes, and while a value arrives, so does who was out. why_unreadable() is
-// exact about it.
+// that writes with too few nodes, and while a value arrives, so does who was out. why_unreadable()
+// is exact about it.
 bool World::may_lack_shards(const std::string& key, bool arrives) const {
   const Pool& pool = pools().pool_of(key);
   std::set<node::NodeId> gone = killed_;

@@ -212,15 +212,15 @@ class World {
   uint32_t failed_in_epoch_ = 0;
   std::map<uint64_t, node::ClusterMap> installed_;  // by hash
   bool gave_up_silent_ = false;                     // so the operator said
-  size_t spare_homes_ = SIZE_MAX;        // beside one, of any partition, at the last complete sync
-  std::set<node::NodeId> buried_;        // died for good
+  size_t spare_homes_ = SIZE_MAX;         // beside one, of any partition, at the last complete sync
+  std::set<node::NodeId> buried_;         // died for good
   std::set<std::string> flipped_;         // keys with a damaged copy, maybe
   std::set<std::string> lost_by_damage_;  // maybe
-  std::string scheme_;                   // of the default pool, in the newest configuration
+  std::string scheme_;                    // of the default pool, in the newest configuration
   std::map<int, std::set<node::NodeId>> vouched_dead_;  // so the decider of that proxy was told
-  std::set<node::NodeId> suspected_;     // ever
-  uint32_t newest_epoch_ = 0;            // that was noticed
-  std::map<node::NodeId, uint64_t> last_kill_;   // and the newest epoch served until then
+  std::set<node::NodeId> suspected_;                    // ever
+  uint32_t newest_epoch_ = 0;                           // that was noticed
+  std::map<node::NodeId, uint64_t> last_kill_;          // and the newest epoch served until then
   std::map<node::Id128, uint64_t> reshaped_in_;  // parity_txid -> epoch of its transition's commit
   std::map<uint64_t, size_t> up_in_epoch_;       // nodes, of the epochs that were noticed
   node::MapPtr followed_;                        // the newest map that a decider served

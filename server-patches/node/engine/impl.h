@@ -19,6 +19,7 @@
 #include "server-patches/node/engine/delayed_deletions.h"
 #include "server-patches/node/engine/engine.h"
 #include "server-patches/node/engine/item_formats.h"
+#include "server-patches/node/engine/versions.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe::node {
@@ -67,9 +68,9 @@ struct PartitionState {
   // Keys that were synced by themselves and have no record; the others say it in their items.
   // Guarded by mutex; while not synced as a whole.
   Keys absent_keys;
-  // Whose copy here was found damaged, with the highest version that it can have had, until sync has
-  // marked them or a later commit took its place: what was stored meanwhile may not be the newest.
-  // Guarded by mutex; has_damaged: there are any.
+  // Whose copy here was found damaged, with the highest version that it can have had, until sync
+  // has marked them or a later commit took its place: what was stored meanwhile may not be the
+  // newest. Guarded by mutex; has_damaged: there are any.
   std::unordered_map<std::string, uint64_t, KeyHash, std::equal_to<>> damaged_keys;
   std::atomic<bool> has_damaged = false;
 };
@@ -111,19 +112,6 @@ struct Context {
 };
 
 void raise(std::atomic<uint64_t>& number, uint64_t to);
-
-// Versions above the map's floor are those of commits since that map, one by one. What lies beyond
-// any such number comes from a sender that is confused, and would count for good: it is refused.
-// Floors keep well below, so that there are versions above them.
-constexpr uint64_t max_version(const ClusterMap& map) {
-  return map.version_floor + (uint64_t{1} << 48);
-}
-constexpr uint64_t max_floor(const ClusterMap& map) {
-  return map.version_floor + (uint64_t{1} << 47);
-}
-
-inline constexpr const char* kNoSuchVersion =
-    "no epoch so far can have assigned such a version";
 
 class Engine::Impl {
  public:
@@ -177,7 +165,8 @@ class Engine::Impl {
   void mark_absent(PartitionState& state, std::string_view key);
   // The copy is damaged, of at most this version: the key is no longer synced here.
   void note_damaged(size_t partition, std::string_view key, uint64_t version);
-  // A source of the partition that was told that its homes are synced: it can tell nothing any more.
+  // A source of the partition that was told that its homes are synced: it can tell nothing any
+  // more.
   bool has_passed_on(size_t partition) const {
     return partitions_[partition].tenure == map_->epoch.number && self_ &&
            is_source(map_->partitions[partition], *self_);

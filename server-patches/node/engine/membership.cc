@@ -185,8 +185,7 @@ bool Engine::Impl::stays_home(const ClusterMap* before, size_t partition) const 
 // where it was, too.
 bool Engine::Impl::has_homes_of(const ClusterMap& before, size_t partition) const {
   const std::vector<NodeId>& homes = map_->partitions[partition].homes;
-  return homes == before.partitions[partition].homes &&
-         std::ranges::all_of(homes, [&](NodeId id) {
+  return homes == before.partitions[partition].homes && std::ranges::all_of(homes, [&](NodeId id) {
            return before.nodes[id].incarnation == map_->nodes[id].incarnation;
          });
 }

@@ -291,8 +291,8 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   // Versions and fences that the damaged copy may have had stay below what comes. (No more: each
   // time that the floor rises, an upload that began before has to begin again.)
   if (revives && known == Knowledge::kDamaged) {
-    raise(partitions_[partition].floor,
-          std::max(damaged_version(partition, request.key), found.visible() ? found.prefix.version : 0));
+    raise(partitions_[partition].floor, std::max(damaged_version(partition, request.key),
+                                                 found.visible() ? found.prefix.version : 0));
   }
   std::optional<Loaded> current;
   if (found.visible() && !revives) {
@@ -379,8 +379,8 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
   return answer(Status::kOk, reply, OwnedBytes(encoded_meta));
 }
 
-// An item without a record is a damaged copy like any other: scans tell of it, and a blind SET takes
-// its place.
+// An item without a record is a damaged copy like any other: scans tell of it, and a blind SET
+// takes its place.
 Answer Engine::Impl::store_lost(const Context& c, const RecordStoreRequest& request) {
   if (!c.frame.payload.empty() || !request.sync) {
     return refuse(Status::kInvalid, "a lost record has no bytes, and is told by sync");
@@ -398,8 +398,7 @@ Answer Engine::Impl::store_lost(const Context& c, const RecordStoreRequest& requ
   const bool stays = found.visible() && found.prefix.version >= request.lost_version;
   if (stays || known == Knowledge::kSynced) {
     const uint64_t missing = std::max<uint64_t>(partitions_[partition].floor, 1);
-    return answer(Status::kOk,
-                  RecordStoreReply{found.visible() ? found.prefix.version : missing});
+    return answer(Status::kOk, RecordStoreReply{found.visible() ? found.prefix.version : missing});
   }
   if (known == Knowledge::kDamaged && !found.visible() &&
       damaged_version(partition, request.key) >= request.lost_version) {

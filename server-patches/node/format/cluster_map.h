@@ -48,7 +48,7 @@ bool is_source(const Partition& partition, NodeId id);
 
 struct ClusterMap {
   uint64_t cluster_id = 0;
-  Epoch epoch;                  // map_hash covers everything else
+  Epoch epoch;  // map_hash covers everything else
   // Of the map that this one was made from, if all that are left of its members had just that one;
   // else number 0.
   Epoch base;

@@ -251,7 +251,8 @@ TEST_CASE("a record that nobody has intact is lost at its new homes too, until i
   REQUIRE(record.content.value == "new");
   REQUIRE(record.meta.version > 40);
   // An intact copy of the version that was lost is the newest.
-  REQUIRE(args_of<RecordStoreReply>(store_lost(record.meta.version)).version == record.meta.version);
+  REQUIRE(args_of<RecordStoreReply>(store_lost(record.meta.version)).version ==
+          record.meta.version);
   // Who has not heard of that says it again.
   REQUIRE(args_of<RecordStoreReply>(store_lost(40)).version == record.meta.version);
   REQUIRE(args_of<RecordStoreReply>(store_lost(record.meta.version)).version ==
