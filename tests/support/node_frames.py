@@ -88,7 +88,8 @@ def tombstone_content():
 def make_map(incarnation, number=1):
     """(encoded map, its hash): node 0 is the node under test and head of every partition for m = 1;
     node 1, the tail, does not exist."""
-    body = struct.pack("<QIIQBH", CLUSTER_ID, number, 7, number << 28, 1, 2)
+    no_base = (0, 0, 0)
+    body = struct.pack("<QIIIIQQBH", CLUSTER_ID, number, 7, *no_base, number << 28, 1, 2)
     for node, inc in ((0, incarnation), (1, 1)):
         body += struct.pack("<H", node) + short(b"n%d" % node) + short(b"127.0.0.1")
         body += struct.pack("<H", 1) + short(b"d%d" % node) + struct.pack("<QB", inc, 0)
@@ -202,7 +203,7 @@ class Connection:
 
     def store_frame(self, key, value, version, content=None):
         record = record_meta(version) + (inline_content(value) if content is None else content)
-        return self.frame(RECORD_STORE, struct.pack("<BBB", 1, 0, 0) + short(key), record)
+        return self.frame(RECORD_STORE, struct.pack("<BBBQ", 1, 0, 0, 0) + short(key), record)
 
     def store_record(self, key, value, version, content=None):
         self.socket.sendall(self.store_frame(key, value, version, content))
