@@ -19,12 +19,19 @@ namespace {
 // A floor rises between two looks only if yet another copy of the partition is found damaged.
 constexpr int kLooks = 4;
 
+// The copy was damaged, and nothing has been stored there since that is certain to be as new.
+bool cannot_tell(const RecordReply& reply) {
+  return reply.status == Status::kBadPage &&
+         (reply.record == nullptr || reply.record->meta.version < reply.damaged_version);
+}
+
 struct Look {
   Copies copies;
   std::set<NodeId> damaged;      // who can not tell
   std::vector<NodeId> behind;    // homes whose floor is below that of others
   uint64_t damaged_version = 0;  // none of the damaged copies had a higher one
   uint64_t intact_version = 0;   // the highest that somebody who can tell has a record of
+  bool any_damaged = false;      // some copy is to be replaced
   bool any_forgot = false;       // a source: all homes are synced
 
   void add(const RecordReply& reply) {
@@ -33,7 +40,7 @@ struct Look {
     any_forgot |= reply.status == Status::kNotSynced;
     const RecordPtr& newest = copies.newest;
     if (reply.record == nullptr) return;
-    if (reply.status != Status::kBadPage) {
+    if (!cannot_tell(reply)) {
       intact_version = std::max(intact_version, reply.record->meta.version);
     }
     if (newest == nullptr || reply.record->meta.version > newest->meta.version) {
@@ -56,7 +63,8 @@ Task<Result<Look>> look_at(OpsContext& ops, MapPtr map, const std::string& key,
     // All of them count: any may be the only one that holds the newest copy.
     if (!replies[i]) co_return fail(replies[i].error());
     look.add(*replies[i]);
-    if (replies[i]->status == Status::kBadPage) look.damaged.insert(nodes[i]);
+    if (replies[i]->status == Status::kBadPage) look.any_damaged = true;
+    if (cannot_tell(*replies[i])) look.damaged.insert(nodes[i]);
   }
   const std::vector<NodeId>& homes = map->partitions[map->partition_of(key)].homes;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -117,7 +125,7 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
   for (int looks = 0; looks < kLooks; ++looks) {
     auto look = co_await look_at(ops, map, key, nodes, deadline);
     if (!look) co_return fail(look.error());
-    if (look->damaged.empty()) co_return std::move(look->copies);
+    if (!look->any_damaged) co_return std::move(look->copies);
     if (!look->behind.empty()) {
       // What the others have may change until they have it.
       auto raised = co_await raise_floors(

@@ -177,7 +177,7 @@ Task<Result<std::optional<Copies>>> find_copies(OpsContext& ops, MapPtr map, std
     if (!spread) co_return fail(spread.error());
     if (*spread) co_return std::nullopt;
   }
-  co_return std::nullopt;  // a home that is no head knows that there is none any more
+  co_return fail(ErrorCode::kUnavailable, "homes disagree on whether a record is lost");
 }
 
 }  // namespace

@@ -440,9 +440,9 @@ Answer Engine::Impl::record_store(const Context& c) {
   const uint64_t floor = partitions_[partition].floor;
   // Sync brings a new home whole partitions: these must leave the reserve to commits.
   const bool moves_in = request->sync && !is_source(homes, c.self);
-  // Whatever the damaged copy was, this commit is newer: its head knew all that was before.
+  // Whatever the damaged copy was, this is that commit or a newer one, whose head knew all before.
   const bool replaces_damaged = !request->sync && is_damaged(partition, request->key) &&
-                                version > damaged_version(partition, request->key);
+                                version >= damaged_version(partition, request->key);
   const bool revives = request->revive && (known == Knowledge::kLost ||
                                            (known == Knowledge::kDamaged && replaces_damaged));
   const bool keeps =
