@@ -53,6 +53,17 @@ RecordScanReply scan(TestNode& node, RecordScanRequest request) {
   return args_of<RecordScanReply>(node.send(Opcode::kRecordScan, encoded(request)));
 }
 
+// The node becomes the head of partitions that another one is the only source of.
+void make_new_head(TestNode& node) {
+  ClusterMap map = make_map(2, {1, 2, 0});
+  for (Partition& partition : map.partitions) {
+    partition.synced = false;
+    partition.sources = {{1}};
+  }
+  node.install(map);
+  node.grant();
+}
+
 }  // namespace
 
 TEST_CASE("no changed bit of a stored record becomes a value or a miss") {
@@ -209,14 +220,8 @@ TEST_CASE("where even the version is damaged, a commit counts from the node's hi
 }
 
 TEST_CASE("a record that nobody has intact is lost at its new homes too, until it is set") {
-  TestNode node;  // the head
-  ClusterMap map = make_map(2, {1, 2, 0});
-  for (Partition& partition : map.partitions) {
-    partition.synced = false;
-    partition.sources = {{1}};
-  }
-  node.install(map);
-  node.grant();
+  TestNode node;
+  make_new_head(node);
   const auto store_lost = [&](uint64_t version, bool sync = true, const std::string& payload = "") {
     const RecordStoreRequest lost{.m = 2, .sync = sync, .lost_version = version, .key = kKey};
     return node.send(Opcode::kRecordStore, encoded(lost), payload);
@@ -263,13 +268,7 @@ TEST_CASE("a record that nobody has intact is lost at its new homes too, until i
 
 TEST_CASE("an intact copy of the version that others have damaged stays") {
   TestNode node;
-  ClusterMap map = make_map(2, {1, 2, 0});
-  for (Partition& partition : map.partitions) {
-    partition.synced = false;
-    partition.sources = {{1}};
-  }
-  node.install(map);
-  node.grant();
+  make_new_head(node);
   const uint64_t version = GENERATE(40u, 41u);
   REQUIRE(status(node.store_record(kKey, make_record(version, "value"), /*sync=*/true)) == "OK");
   const RecordStoreRequest lost{.m = 2, .sync = true, .lost_version = 40, .key = kKey};

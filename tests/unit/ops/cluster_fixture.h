@@ -167,4 +167,9 @@ class ClusterFixture {
   std::list<sim::SimProxy> proxies_;
 };
 
+// What the decider's newest map says of a node.
+inline node::NodeState state_of(sim::SimProxy& proxy, size_t id) {
+  return proxy.decider()->status().nodes[id].info.state;
+}
+
 }  // namespace elastripe

@@ -8,14 +8,6 @@ using namespace elastripe;
 using namespace std::chrono_literals;
 using node::NodeState;
 
-namespace {
-
-NodeState state_of(sim::SimProxy& proxy, size_t id) {
-  return proxy.decider()->status().nodes[id].info.state;
-}
-
-}  // namespace
-
 TEST_CASE("a cluster forms once all its nodes answer") {
   ClusterFixture cluster;
   cluster.node(3).kill(/*silent=*/false);

@@ -10,14 +10,6 @@ using node::NodeState;
 
 namespace {
 
-NodeState state_of(sim::SimProxy& proxy, size_t id) {
-  return proxy.decider()->status().nodes[id].info.state;
-}
-
-}  // namespace
-
-namespace {
-
 // Two copies of every record on three nodes, of which two die, one after the other.
 struct TwoDeaths : ClusterFixture {
   TwoDeaths() : ClusterFixture(3, "rep:2") {
