@@ -18,6 +18,7 @@ typedef struct waiter {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Guarded by the lock. */
 static size_t taken_bytes[2]; /* by data frames, by control frames */
+static bool control_lacks_room; /* a control frame was refused since the last cut */
 static partial_frame *frames;
 static waiter *first_waiter;
 static waiter **last_waiter = &first_waiter;
@@ -58,8 +59,10 @@ static partial_begin wait_for_room(conn *c) {
 partial_begin partial_frame_begin(conn *c, size_t bytes, bool is_control, partial_frame **frame) {
     pthread_mutex_lock(&lock);
     partial_begin result = PARTIAL_BEGUN;
-    if (!take(is_control, bytes))
+    if (!take(is_control, bytes)) {
+        control_lacks_room |= is_control;
         result = is_control ? PARTIAL_NO_MEMORY : wait_for_room(c);
+    }
     pthread_mutex_unlock(&lock);
     if (result != PARTIAL_BEGUN)
         return result;
@@ -100,10 +103,11 @@ void partial_frame_end(partial_frame *frame) {
 
 void partial_frames_cut_slow(void) {
     pthread_mutex_lock(&lock);
-    for (partial_frame *frame = first_waiter != NULL ? frames : NULL; frame != NULL;
-         frame = frame->next) {
+    const bool lacks_room[2] = {first_waiter != NULL, control_lacks_room};
+    control_lacks_room = false;
+    for (partial_frame *frame = frames; frame != NULL; frame = frame->next) {
         /* Its own thread finds the end and closes it; until then the descriptor is its own. */
-        if (current_time - frame->since > SLOW_SECONDS)
+        if (lacks_room[frame->is_control] && current_time - frame->since > SLOW_SECONDS)
             shutdown(frame->c->sfd, SHUT_RDWR);
     }
     pthread_mutex_unlock(&lock);

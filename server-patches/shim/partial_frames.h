@@ -23,8 +23,8 @@ typedef enum { PARTIAL_BEGUN, PARTIAL_WAITS, PARTIAL_NO_MEMORY } partial_begin;
 partial_begin partial_frame_begin(conn* c, size_t bytes, bool is_control, partial_frame** frame);
 void partial_frame_end(partial_frame* frame);
 
-/* Any thread, now and then: while others wait for room, whoever has begun a frame and not sent the
- * rest for long loses its connection. */
+/* Any thread, now and then: while others wait for room, or have been refused it, whoever has begun
+ * a frame of that kind and not sent the rest for long loses its connection. */
 void partial_frames_cut_slow(void);
 
 #endif

@@ -5,6 +5,7 @@ import os
 import resource
 import struct
 import threading
+import time
 
 import node_frames as nf
 import pytest
@@ -147,6 +148,34 @@ def test_frames_that_are_never_finished_hold_up_others_for_a_while_only(binary):
             sender.join()
         # The first has held its memory for longest; no more are cut than others wait for.
         assert holders[0].is_closed_by_node()
+        for c in holders:
+            c.socket.close()
+        assert node.terminate() == 0, node.log()
+
+
+def test_control_frames_that_are_never_finished_give_way_to_others(binary):
+    with nf.NodeProcess(binary) as node, node.connect() as control:
+        control.join_cluster()
+        frame = control.frame(nf.INSTALL_MAP, payload=bytes(nf.MAX_BODY_BYTES))
+        holders = []
+        for _ in range(7):  # all the memory for control frames, but for one that is smaller
+            holders.append(node.connect())
+            holders[-1].socket.sendall(frame[:100_000])
+
+        def is_read():
+            with node.connect() as late:
+                try:
+                    late.socket.sendall(frame)
+                    return late.receive().status == nf.INVALID  # it is no map
+                except ConnectionError:
+                    return False
+
+        assert not is_read()
+        deadline = time.monotonic() + 60
+        while not is_read():
+            assert time.monotonic() < deadline, "unfinished frames keep the memory"
+            time.sleep(0.2)
+        assert control.hello().status == nf.OK
         for c in holders:
             c.socket.close()
         assert node.terminate() == 0, node.log()
