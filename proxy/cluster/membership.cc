@@ -43,14 +43,19 @@ struct Succession {
     return was_out && next.nodes[id].state == NodeState::kUp &&
            before.incarnation == next.nodes[id].incarnation;
   }
+  // One that `last` was made from, or an earlier one, for which it accounts. Where `last` does not
+  // say what it was made from, whatever is earlier is taken for one of these.
+  bool is_ancestor(const node::Epoch& epoch) const {
+    if (last.base.number == 0) return epoch.number < last.epoch.number;
+    return epoch.number < last.base.number || epoch == last.base;
+  }
   // Of two deciders at once, each may have some nodes install its map: whoever has another one than
-  // `last` has forgotten what that one does not let it keep. An earlier one is taken for an
-  // ancestor of `last`, which accounts for it.
+  // `last` has forgotten what that one does not let it keep.
   bool has_forgotten(NodeId id, size_t partition) const {
     if (id >= request.maps.size() || request.maps[id] == nullptr) return false;
     const ClusterMap& map = *request.maps[id];
     if (map.cluster_id != last.cluster_id || partition >= map.partitions.size()) return true;
-    if (map.epoch == last.epoch || map.epoch.number < last.epoch.number) return false;
+    if (map.epoch == last.epoch || is_ancestor(map.epoch)) return false;
     const Partition& kept = map.partitions[partition];
     const bool is_whole = kept.synced && std::ranges::find(kept.homes, id) != kept.homes.end();
     return !is_whole && !is_source(kept, id);

@@ -243,10 +243,14 @@ TEST_CASE("who has taken another map meanwhile is no source of what that let it 
   const size_t p = c.partition_with(1);
   const NodeId other = c.map.partitions[p].homes[c.map.partitions[p].homes[0] == 1 ? 1 : 0];
   c.kill(1);
-  const ClusterMap made = next_map(c.map, c.settings, c.ring, c.request).value();
+  ClusterMap made = next_map(c.map, c.settings, c.ring, c.request).value();
   REQUIRE(made.partitions[p].sources == Groups{{other}});
+  REQUIRE(made.base == c.map.epoch);
   auto rival = std::make_shared<ClusterMap>(made);
   rival->epoch.decider = 8;
+  // Also if it is older, but not what `made` was made from.
+  made.epoch.number += GENERATE(0u, 1u);
+  node::seal(made);
   SECTION("which is everything, where that takes the partition for LOST") {
     rival->partitions[p] = {.homes = made.partitions[p].homes, .sources = {}, .lost = true};
   }
@@ -264,6 +268,18 @@ TEST_CASE("who has taken another map meanwhile is no source of what that let it 
   const ClusterMap next = next_map(made, c.settings, c.ring, c.request).value();
   CHECK(next.partitions[p].lost == !keeps);
   CHECK(next.partitions[p].sources == (keeps ? Groups{{other}} : Groups{}));
+}
+
+TEST_CASE("a map names what it was made from if all who are left had just that") {
+  Cluster c(4, 1);
+  const auto made = [&] { return next_map(c.map, c.settings, c.ring, c.request).value(); };
+  c.kill(1);
+  CHECK(made().base == c.map.epoch);
+  SECTION("not if one of them has a rival's") { c.request.reports[2].epoch.decider = 8; }
+  SECTION("not if one of them never had it") { c.request.reports[2].epoch.number = 0; }
+  CHECK(made().base == node::Epoch{});
+  c.kill(2);
+  CHECK(made().base == c.map.epoch);
 }
 
 TEST_CASE("the version floor rises above the epoch and above every version that was seen") {
