@@ -309,6 +309,12 @@ bool Decider::Impl::is_false_loss(const ClusterMap& next) const {
 }
 
 void Decider::Impl::adopt(ClusterMap map) {
+  if (map_ == nullptr) {
+    const bool forms =
+        std::ranges::all_of(peers_, [](const Peer& peer) { return peer.report.epoch.number == 0; });
+    log_info("{} at epoch {}", forms ? "forms a new cluster" : "takes the cluster over",
+             map.epoch.number);
+  }
   above_number_ = std::max(above_number_, map.epoch.number);
   auto encoded = std::make_shared<std::string>();
   node::encode(map, *encoded);

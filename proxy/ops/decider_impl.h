@@ -130,6 +130,7 @@ class Decider::Impl {
   node::Epoch sync_done_;
   TimePoint sync_after_;
   TimePoint sync_ended_;
+  std::string sync_failure_;  // the last one, as logged
   TimePoint lost_again_after_ = TimePoint::max();
   bool survey_wanted_ = true;  // shards may have been lost since the last one
   bool survey_running_ = false;

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "proxy/base/hash.h"
-#include "proxy/base/log.h"
 #include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider_impl.h"
 
@@ -66,10 +65,6 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
                     : next_map(*base, membership_, ops_.ring, known);
   unserved_.clear();
   if (next && !forms) note_unserved(known, *base, *next);
-  if (next) {
-    log_info("{} at epoch {}", forms ? "forms a new cluster" : "takes the cluster over",
-             next->epoch.number);
-  }
   return next;
 }
 

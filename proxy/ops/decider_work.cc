@@ -81,7 +81,10 @@ Task<void> Decider::Impl::run_sync(MapPtr map) {
     log_info("epoch {}: partitions are synced", map->epoch.number);
     lost_again_after_ = done->lost_waiting > 0 ? now() + RoomWatch::kFirstWait : TimePoint::max();
   } else if (!over_) {
-    log_info("epoch {}: sync: {}", map->epoch.number, to_string(done.error()));
+    std::string failure =
+        fmt::format("epoch {}: sync: {}", map->epoch.number, to_string(done.error()));
+    if (failure != sync_failure_) log_info("{}", failure);  // once, however often it is tried
+    sync_failure_ = std::move(failure);
   }
 }
 
