@@ -72,12 +72,21 @@ Task<Result<void>> raise_floors(NodeClient& nodes, MapPtr map, std::vector<NodeI
   return tell_all(nodes, std::move(map), std::move(homes), Opcode::kRaiseFloor, message, deadline);
 }
 
-Task<Result<void>> store_synced(OpsContext& ops, MapPtr map, NodeId home, std::string key,
-                                EncodedRecord record, TimePoint deadline) {
+namespace {
+
+node::RecordStoreRequest store_request(const node::ClusterMap& map, std::string_view key) {
   node::RecordStoreRequest message;
-  message.m = map->max_parities;
+  message.m = map.max_parities;
   message.sync = true;
   message.key = key;
+  return message;
+}
+
+}  // namespace
+
+Task<Result<void>> store_synced(OpsContext& ops, MapPtr map, NodeId home, std::string key,
+                                EncodedRecord record, TimePoint deadline) {
+  const node::RecordStoreRequest message = store_request(*map, key);
   const NodeRoomsPtr rooms = ops.map.rooms();
   auto stored = co_await store_record(ops.nodes, *rooms, map, home, message, record, deadline);
   if (!stored && stored.error().code == ErrorCode::kConflict) co_return Result<void>{};
@@ -109,11 +118,8 @@ enum class Loss : uint8_t { kStored, kKnown, kRefuted };
 // The key's record counts as damaged at the home from now on, unless the home knows better.
 Task<Result<Loss>> store_lost(NodeClient& nodes, MapPtr map, NodeId home, std::string key,
                               uint64_t lost_version, TimePoint deadline) {
-  node::RecordStoreRequest message;
-  message.m = map->max_parities;
-  message.sync = true;
+  node::RecordStoreRequest message = store_request(*map, key);
   message.lost_version = lost_version;
-  message.key = key;
   auto reply = co_await nodes.call(home, stamp_for(*map, home),
                                    make_request(Opcode::kRecordStore, message), deadline);
   if (!reply) co_return fail(reply.error());
