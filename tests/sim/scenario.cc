@@ -323,6 +323,19 @@ Scenario bits() {
   return s;
 }
 
+Scenario three_losses() {
+  Scenario s;
+  s.name = "three-losses";
+  s.about = "ERS(2,3,3) and four replicas: three nodes may be gone at once";
+  s.scheme = "ers:2,3,3";
+  s.more_pools = {{.prefix = "copies-", .scheme = "rep:4", .inline_max_bytes = 1024}};
+  s.nodes = 8;
+  s.node_kills = 5;
+  s.keys = 4;
+  s.weights[static_cast<size_t>(Verb::kTransition)] = 6;
+  return s;
+}
+
 // What production reaches with millions of keys.
 Scenario scale() {
   Scenario s;
@@ -436,7 +449,7 @@ const std::vector<Scenario>& scenarios() {
       lost(),          pools(),          memory(),        full(),       degraded(), accept_loss(),
       transitions(),   streaming(),      answers(),       takeover(),   growth(),   vanished(),
       forced(),        domains(),        clocks(),        busy_keys(),  restarts(), strays(),
-      stuck_threads(), bits(),           scale()};
+      stuck_threads(), bits(),           three_losses(),  scale()};
   return kAll;
 }
 
