@@ -34,6 +34,7 @@ struct Arguments {
   int rounds = 9;
   int round_ms = 700;
   bool no_system_calls = false;
+  std::string baseline;  // programs of another build
 };
 
 // What one group of cases has in common.
@@ -100,11 +101,15 @@ class SmallBench {
         settings.memory_mb = kMemoryMb;
         settings.scheme = fmt::format("rep:{}", copies);
         settings.set = {fmt::format("threads={}", threads)};
-        auto cluster =
-            testbed_->start_cluster(fmt::format("elastripe, {} copies", copies), settings);
-        if (!cluster) return std::unexpected(cluster.error());
-        bed.targets.push_back(std::move(cluster->target));
-        bed.copies.push_back(copies);
+        if (!arguments_.baseline.empty()) {
+          settings.programs = arguments_.baseline;
+          if (auto done = add_cluster(bed, baseline_name(copies), settings, copies); !done) {
+            return done;
+          }
+          settings.programs.clear();
+        }
+        const std::string name = fmt::format("elastripe, {} copies", copies);
+        if (auto done = add_cluster(bed, name, settings, copies); !done) return done;
       }
       for (const Target& target : bed.targets) {
         const LoadSettings settings{.port = target.port, .key_prefix = {}, .duration = {}};
@@ -114,6 +119,19 @@ class SmallBench {
       }
       beds_.push_back(std::move(bed));
     }
+    return {};
+  }
+
+  static std::string baseline_name(int copies) {
+    return fmt::format("baseline, {} copies", copies);
+  }
+
+  Result<> add_cluster(Bed& bed, std::string name, const cli::ClusterSettings& settings,
+                       int copies) {
+    auto cluster = testbed_->start_cluster(std::move(name), settings);
+    if (!cluster) return std::unexpected(cluster.error());
+    bed.targets.push_back(std::move(cluster->target));
+    bed.copies.push_back(copies);
     return {};
   }
 
@@ -268,7 +286,7 @@ class SmallBench {
     for (size_t g = 0; g < groups_.size(); ++g) {
       const auto& cases = cases_[g];
       for (size_t i = 0; i < cases.size(); ++i) {
-        if (copies[i] == 1) continue;
+        if (copies[i] == 1 || cases[i].target->name == baseline_name(copies[i])) continue;
         const auto add = [&](const LoadCase& base, double bound, std::optional<double> stretch) {
           report_.goals.push_back({.text = fmt::format("{}: {} / {}", groups_[g].text(),
                                                        cases[i].target->name, base.target->name),
@@ -277,6 +295,8 @@ class SmallBench {
                                    .stretch = stretch,
                                    .measured = paired_ratio(cases[i].per_second, base.per_second)});
         };
+        // Each stands just behind its baseline.
+        if (!arguments_.baseline.empty()) add(cases[i - 1], 0.97, std::nullopt);
         if (groups_[g].operation == Operation::kUpdate) {
           if (copies[i] == 2) add(cases.front(), 0.35, 0.5);
           if (copies[i] == 3) add(cases.front(), 0.25, std::nullopt);
@@ -346,6 +366,12 @@ void add_small_bench_command(CLI::App& bench, cli::Globals& globals) {
       ->capture_default_str();
   add_round_options(*command, arguments->rounds, arguments->round_ms);
   command->add_flag("--no-system-calls", arguments->no_system_calls, "Without strace");
+  command
+      ->add_option(
+          "--baseline", arguments->baseline,
+          "Directory of another build's elastripe-node and elastripe-proxy, to be measured "
+          "beside ours")
+      ->check(CLI::ExistingDirectory);
   command->add_flag("--quick", arguments->quick, "A few seconds: to see that it works");
   add_output_options(*command, arguments->output);
   command->callback([arguments, &bench, &globals] {

@@ -61,7 +61,8 @@ Json to_json(const ClusterSettings& settings) {
           {"port", settings.port},
           {"memory_mb", settings.memory_mb},
           {"node_threads", settings.node_threads},
-          {"set", settings.set}};
+          {"set", settings.set},
+          {"programs", settings.programs}};
 }
 
 ClusterSettings from_json(const Json& json) {
@@ -79,6 +80,7 @@ ClusterSettings from_json(const Json& json) {
   json.at("memory_mb").get_to(settings.memory_mb);
   json.at("node_threads").get_to(settings.node_threads);
   json.at("set").get_to(settings.set);
+  settings.programs = json.value("programs", "");
   return settings;
 }
 
@@ -132,7 +134,8 @@ Result<> LocalCluster::check_names(const std::vector<std::string>& wanted) const
 }
 
 Result<std::vector<std::string>> LocalCluster::command_of(const std::string& name) const {
-  const auto bin = own_directory();
+  auto bin = own_directory();
+  if (!settings_.programs.empty()) bin = settings_.programs;
   if (!bin) return std::unexpected(bin.error());
   if (name == kProxyName) {
     std::vector<std::string> argv{*bin / "elastripe-proxy", "--config",

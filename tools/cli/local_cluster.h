@@ -37,6 +37,7 @@ struct ClusterSettings {
   int node_threads = 1;          // of each node
   std::vector<std::string> set;  // KEY=VALUE, handed to the proxy
   std::string address = "127.0.0.1";
+  std::string programs;  // the directory of elastripe-node and elastripe-proxy; empty: our own
 };
 
 struct ProcessStatus {
