@@ -39,7 +39,18 @@ class BoottimeClock final : public NodeClock {
   uint64_t boottime_ms() const override {
     timespec now{};
     clock_gettime(CLOCK_BOOTTIME, &now);
-    return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
+    return in_ms(now);
+  }
+  uint64_t coarse_ms() const override {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return in_ms(now);
+  }
+
+ private:
+  static uint64_t in_ms(const timespec& time) {
+    return static_cast<uint64_t>(time.tv_sec) * 1000 +
+           static_cast<uint64_t>(time.tv_nsec) / 1000000;
   }
 };
 

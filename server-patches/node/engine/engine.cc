@@ -122,13 +122,15 @@ Answer Engine::Impl::dispatch(const Frame& frame) {
 }
 
 Answer Engine::Impl::pass_gate(const Frame& frame, Room& room) {
-  const Progress::Stay stay(progress_, clock_.boottime_ms());
+  const Progress::Stay stay(progress_, clock_.coarse_ms());
   // Held until the frame has taken effect: once INSTALL_MAP is answered, no frame of the epoch
   // before can (rule 2).
   std::shared_lock shared(gate_);
   std::optional<NodeId> self;
-  std::optional<Answer> refusal = check_gate(frame, self);
-  Answer result = refusal ? std::move(*refusal) : dispatch_data({frame, *map_, *self, room});
+  const uint64_t now_ms = clock_.boottime_ms();
+  std::optional<Answer> refusal = check_gate(frame, now_ms, self);
+  Answer result =
+      refusal ? std::move(*refusal) : dispatch_data({frame, *map_, *self, room, now_ms});
   if (map_) result.epoch = map_->epoch;
   return result;
 }

@@ -109,6 +109,7 @@ struct Context {
   const ClusterMap& map;
   NodeId self;
   Room& room;
+  uint64_t now_ms;  // boot time, when it passed
 };
 
 void raise(std::atomic<uint64_t>& number, uint64_t to);
@@ -145,7 +146,8 @@ class Engine::Impl {
   };
 
   // membership.cc
-  std::optional<Answer> check_gate(const Frame& frame, std::optional<NodeId>& self) const;
+  std::optional<Answer> check_gate(const Frame& frame, uint64_t now_ms,
+                                   std::optional<NodeId>& self) const;
   std::optional<NodeId> find_self(const ClusterMap& map, uint64_t incarnation) const;
   Answer hello(const Frame& frame);
   Answer heartbeat(const Frame& frame);
@@ -157,7 +159,7 @@ class Engine::Impl {
   HelloReply describe() const;  // under the gate
   // Why the node should get no lease although it answers.
   std::optional<Answer> check_progress() const;
-  bool has_lease() const { return clock_.boottime_ms() < lease_until_ms_; }
+  bool has_lease(uint64_t now_ms) const { return now_ms < lease_until_ms_; }
   // Both under the key's latch. All but kSynced is a refusal, unless the request says otherwise.
   Knowledge knowledge(size_t partition, std::string_view key, const Found& found);
   // False if there is no room.
@@ -183,6 +185,10 @@ class Engine::Impl {
   // records.cc
   // Checks all of it, and notes damage.
   Found find_record(size_t partition, std::string_view item_key);
+  // Checks the prefix only, unless the key's copy was damaged before: for what replaces a record,
+  // which need not read a value that is not in the processor's cache.
+  Found find_unchecked(size_t partition, std::string_view item_key);
+  void check(size_t partition, std::string_view item_key, Found& found);
   bool is_intact(Found& found) const;
   struct Loaded {
     Record record;           // without the inline value
@@ -190,7 +196,8 @@ class Engine::Impl {
     OwnedBytes copy;         // of an item in several chunks
   };
   OwnedBytes record_bytes(Found& found) const;
-  Decoded<Loaded> load_record(Found& found) const;
+  // Refuses what is damaged. `to_replace`: without the content of an inline record, unchecked.
+  Decoded<Loaded> load_record(Found& found, bool to_replace = false) const;
   // Whether the record is, or certainly comes of, what was committed as `version`.
   bool has_commit(Found& found, uint64_t version) const;
   Answer store_lost(const Context& c, const RecordStoreRequest& request);

@@ -27,7 +27,7 @@ std::optional<NodeId> Engine::Impl::find_self(const ClusterMap& map, uint64_t in
   return std::nullopt;
 }
 
-std::optional<Answer> Engine::Impl::check_gate(const Frame& frame,
+std::optional<Answer> Engine::Impl::check_gate(const Frame& frame, uint64_t now_ms,
                                                std::optional<NodeId>& self) const {
   const RequestHeader& header = frame.header;
   self = self_;
@@ -44,7 +44,7 @@ std::optional<Answer> Engine::Impl::check_gate(const Frame& frame,
     return refuse(Status::kStaleEpoch, "the node has another epoch");
   }
   if (!self) return refuse(Status::kJoining, "the map does not name this incarnation as up");
-  if (!has_lease() && !mutant(Mutant::kIgnoreLease)) {
+  if (!has_lease(now_ms) && !mutant(Mutant::kIgnoreLease)) {
     return refuse(Status::kNoLease, "the node has no lease in this epoch");
   }
   return std::nullopt;
@@ -54,7 +54,7 @@ HelloReply Engine::Impl::describe() const {
   HelloReply reply;
   reply.clock_ms = clock_.boottime_ms();
   reply.max_version = max_version_;
-  reply.has_lease = has_lease();
+  reply.has_lease = has_lease(reply.clock_ms);
   reply.statistics = node_statistics();
   if (!map_) return reply;
   reply.synced.resize((map_->partitions.size() + 7) / 8);
@@ -68,7 +68,7 @@ HelloReply Engine::Impl::describe() const {
 }
 
 std::optional<Answer> Engine::Impl::check_progress() const {
-  const uint64_t longest_ms = progress_.longest_ms(clock_.boottime_ms());
+  const uint64_t longest_ms = progress_.longest_ms(clock_.coarse_ms());
   if (longest_ms <= options_.stuck_after_ms) return std::nullopt;
   return refuse(Status::kNoLease,
                 "a thread has been inside one frame for " + std::to_string(longest_ms) + " ms");

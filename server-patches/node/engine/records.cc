@@ -8,6 +8,8 @@
 namespace elastripe::node {
 namespace {
 
+constexpr const char* kDamagedHere = "the key's copy here was damaged";
+
 // Why this node has not got `role` for a key of a pool with m parities, or nothing.
 std::optional<Answer> check_role(const Context& c, size_t partition_number, Role role, uint8_t m) {
   const Partition& partition = c.map.partitions[partition_number];
@@ -29,7 +31,7 @@ std::optional<Answer> check_role(const Context& c, size_t partition_number, Role
 
 std::optional<Answer> check_knowledge(Knowledge knowledge) {
   if (knowledge == Knowledge::kDamaged) {
-    return refuse(Status::kNotSynced, "the key's copy here was damaged");
+    return refuse(Status::kNotSynced, kDamagedHere);
   }
   if (knowledge == Knowledge::kNotSynced && !mutant(Mutant::kAnswerUnsynced)) {
     return refuse(Status::kNotSynced, "neither the key nor its partition is synced");
@@ -115,14 +117,25 @@ Urgency urgency_of_store(const Record& record, bool moves_in) {
 }  // namespace
 
 Engine::Impl::Found Engine::Impl::find_record(size_t partition, std::string_view item_key) {
+  Found found = find_unchecked(partition, item_key);
+  if (found.visible()) check(partition, item_key, found);
+  return found;
+}
+
+Engine::Impl::Found Engine::Impl::find_unchecked(size_t partition, std::string_view item_key) {
   Found found;
   found.item = store_.find(item_key);
   if (!found.item) return found;
   found.prefix = read_record_prefix(store_, found.item);
   found.forgotten = found.prefix.is_intact && found.prefix.tenure < partitions_[partition].tenure;
-  found.damaged = !found.forgotten && !is_intact(found);
-  if (found.damaged) note_damaged(partition, item_key.substr(1), highest_version(found.prefix));
+  const bool may_be_trusted = found.prefix.is_intact && !is_damaged(partition, item_key.substr(1));
+  if (!found.forgotten && !may_be_trusted) check(partition, item_key, found);
   return found;
+}
+
+void Engine::Impl::check(size_t partition, std::string_view item_key, Found& found) {
+  found.damaged = !is_intact(found);
+  if (found.damaged) note_damaged(partition, item_key.substr(1), highest_version(found.prefix));
 }
 
 bool Engine::Impl::is_intact(Found& found) const {
@@ -140,14 +153,14 @@ OwnedBytes Engine::Impl::record_bytes(Found& found) const {
   return bytes;
 }
 
-Decoded<Engine::Impl::Loaded> Engine::Impl::load_record(Found& found) const {
+Decoded<Engine::Impl::Loaded> Engine::Impl::load_record(Found& found, bool to_replace) const {
   Loaded loaded;
   ByteView bytes = store_.view(found.item, kRecordPrefixBytes, found.prefix.record_bytes);
   if (bytes.empty()) {
     loaded.copy = record_bytes(found);
     bytes = loaded.copy.bytes();
   }
-  auto record = decode_record(bytes, loaded.value);
+  auto record = to_replace ? decode_replaced(bytes) : decode_record(bytes, loaded.value);
   if (!record) return std::unexpected(std::move(record.error()));
   loaded.record = std::move(*record);
   return loaded;
@@ -171,7 +184,7 @@ bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_v
   const RecordItemPrefix fields{
       .tenure = partitions_[partition].tenure,
       .record_bytes = static_cast<uint32_t>(record_bytes),
-      .written_s = static_cast<uint32_t>((clock_.boottime_ms() + 999) / 1000),
+      .written_s = static_cast<uint32_t>((c.now_ms + 999) / 1000),
       .synced_in = synced_in(partition, item_key, replaced, marks),
       .version = record.meta.version,
   };
@@ -278,13 +291,24 @@ Answer Engine::Impl::record_apply(const Context& c) {
 
 Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& request,
                                    size_t partition, RecordContent given) {
-  Found found = find_record(partition, record_item_key(request.key));
+  const RecordItemKey item_key = record_item_key(request.key);
+  Found found = find_unchecked(partition, item_key);
+  const bool overwrites =
+      request.mutation == Mutation::kSet && request.condition == Condition::kAlways;
+  std::optional<Loaded> current;
+  if (found.visible()) {
+    if (auto loaded = load_record(found, overwrites)) {
+      current = std::move(*loaded);
+    } else {
+      check(partition, item_key, found);
+      if (found.visible()) return refuse(Status::kInvalid, "stored record: " + loaded.error());
+    }
+  }
   const Knowledge known = knowledge(partition, request.key, found);
   // The one thing that a LOST partition takes, and that is put in the place of a damaged copy: what
   // was lost can not matter to it.
-  const bool revives = (known == Knowledge::kLost || known == Knowledge::kDamaged) &&
-                       request.blind && request.mutation == Mutation::kSet &&
-                       request.condition == Condition::kAlways;
+  const bool revives =
+      (known == Knowledge::kLost || known == Knowledge::kDamaged) && request.blind && overwrites;
   if (!revives) {
     if (auto refusal = check_knowledge(known)) return std::move(*refusal);
   }
@@ -294,16 +318,15 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
     raise(partitions_[partition].floor, std::max(damaged_version(partition, request.key),
                                                  found.visible() ? found.prefix.version : 0));
   }
-  std::optional<Loaded> current;
-  if (found.visible() && !revives) {
-    auto loaded = load_record(found);
-    if (!loaded) return refuse(Status::kInvalid, "stored record: " + loaded.error());
-    current = std::move(*loaded);
-    if (takes_old_value(request.mutation)) current->record.content.value = current->value;
+  if (revives) current.reset();
+  if (current && takes_old_value(request.mutation)) {
+    current->record.content.value = current->value;
   }
   Record* record = current ? &current->record : nullptr;
   const uint64_t floor = partitions_[partition].floor;
   const auto answer_current = [&](Status status) {
+    if (record != nullptr && overwrites) check(partition, item_key, found);
+    if (record != nullptr && found.damaged) return refuse(Status::kNotSynced, kDamagedHere);
     const RecordApplyReply reply{.floor = floor, .whole_record = record != nullptr};
     return answer(status, reply, record != nullptr ? record_bytes(found) : OwnedBytes());
   };
@@ -435,7 +458,7 @@ Answer Engine::Impl::record_store(const Context& c) {
   const uint64_t version = record->meta.version;
   const RecordItemKey item_key = record_item_key(request->key);
   const Latch held = latch(hash_key(request->key));
-  Found found = find_record(partition, item_key);
+  Found found = find_unchecked(partition, item_key);
   const Knowledge known = knowledge(partition, request->key, found);
   const uint64_t floor = partitions_[partition].floor;
   // Sync brings a new home whole partitions: these must leave the reserve to commits.

@@ -88,7 +88,7 @@ Answer Engine::Impl::record_scan(const Context& c) {
   }
   const ScanLimits& limits = options_.scan;
   const bool selective = request->tombstones_only || request->expired_only || request->striped_only;
-  const auto now_s = static_cast<uint32_t>(clock_.boottime_ms() / 1000);
+  const auto now_s = static_cast<uint32_t>(c.now_ms / 1000);
   const size_t budget = std::clamp<size_t>(request->max_bytes, 1, limits.record_bytes);
   RecordScanReply reply;
   // Told before the first record is read: what becomes synced later may have been missed.
@@ -172,14 +172,14 @@ Answer Engine::Impl::shard_scan(const Context& c) {
     return refuse(Status::kInvalid, "no such partition");
   }
   const size_t budget = std::clamp<size_t>(request->max_entries, 1, limits.shards);
-  const uint64_t now_ms = clock_.boottime_ms();
   ShardScanReply reply;
+  if (counters_.shards == 0) return answer(Status::kOk, reply);  // as where all is small
   const auto visit = [&](const ItemRef& item) {
     const std::string_view key = store_.key(item);
     if (key.empty() || key.front() != kShardTag) return true;
     auto shard = read_shard_item(store_, item);
     if (!shard) return true;
-    const uint64_t age_ms = now_ms - std::min(now_ms, shard->written_ms);
+    const uint64_t age_ms = c.now_ms - std::min(c.now_ms, shard->written_ms);
     if (age_ms < request->min_age_ms) return true;
     if (!request->partitions.empty() &&
         !has_bit(request->partitions, c.map.partition_of(shard->header.key))) {
@@ -217,14 +217,14 @@ void Engine::Impl::tick() {
 void Engine::Impl::delete_due_shards() {
   const auto due = deletions_.take_due(clock_.boottime_ms(), kDeletedPerTick);
   if (due.empty()) return;
-  const Progress::Stay stay(progress_, clock_.boottime_ms());
+  const Progress::Stay stay(progress_, clock_.coarse_ms());
   std::shared_lock shared(gate_);
   for (const ShardName& name : due) delete_shard(name);
 }
 
 // The gate is free between slices: INSTALL_MAP waits for one at most.
 void Engine::Impl::forget_slice() {
-  const Progress::Stay stay(progress_, clock_.boottime_ms());
+  const Progress::Stay stay(progress_, clock_.coarse_ms());
   std::shared_lock shared(gate_);
   const auto is_forgotten = [&](const ItemRef& item, std::string_view key) {
     const size_t partition = map_->partition_of(key);

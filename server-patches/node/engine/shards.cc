@@ -63,7 +63,7 @@ Answer Engine::Impl::shard_write(const Context& c) {
 Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, ByteView payload) {
   const std::vector<uint32_t> checksums = page_checksums(payload);
   const ShardWriteReply reply{crc32c_of_pages(checksums, payload.size())};
-  const std::string head = shard_item_head(clock_.boottime_ms(), header);
+  const std::string head = shard_item_head(c.now_ms, header);
   const std::string item_key = shard_item_key(header.name);
   const size_t payload_at = head.size() + checksums.size() * sizeof(uint32_t);
 
@@ -159,7 +159,7 @@ Answer Engine::Impl::shard_delete(const Context& c) {
   if (request->after_ms > kMaxDeletionDelay_ms) return refuse(Status::kInvalid, "too late");
   ShardDeleteReply reply;
   if (request->after_ms > 0) {
-    const uint64_t due_ms = clock_.boottime_ms() + request->after_ms;
+    const uint64_t due_ms = c.now_ms + request->after_ms;
     if (!deletions_.add(due_ms, request->names)) {
       return refuse(Status::kNoSpace, "too many deletions are waiting");
     }

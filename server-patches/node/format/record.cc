@@ -10,6 +10,7 @@ namespace elastripe::node {
 namespace {
 
 constexpr size_t kAttemptsAt = 24;  // their number, in a meta
+constexpr size_t kKindAt = 4;       // in a content
 
 bool matches(uint32_t crc, uint32_t stored) { return crc == stored || mutant(Mutant::kTrustBytes); }
 
@@ -241,6 +242,21 @@ Decoded<void> decode_record(ByteView bytes, Record& record, std::string_view& va
   return {};
 }
 }  // namespace
+
+Decoded<Record> decode_replaced(ByteView bytes) {
+  Record record;
+  Reader in(bytes);
+  if (auto meta = decode_meta(in, record.meta); !meta) {
+    return std::unexpected(std::move(meta.error()));
+  }
+  // If just this byte has changed, superseded shards are left to reclaim at the worst.
+  const ByteView content = in.left();
+  const bool is_inline =
+      content.size() > kKindAt && content[kKindAt] == static_cast<std::byte>(RecordKind::kInline);
+  if (!is_inline) return decode_record(bytes);
+  record.content.kind = RecordKind::kInline;
+  return record;
+}
 
 Decoded<RecordContent> decode_content(Reader& in) {
   std::string_view value;

@@ -118,5 +118,8 @@ Decoded<Record> decode_record(ByteView in);
 Decoded<Record> decode_record(ByteView in, std::string_view& value);
 // Into a record that was used before, with its memory; after an error it means nothing.
 Decoded<void> decode_record(ByteView in, Record& record);
+// What matters of a record in whose place another one comes: the meta and, of a striped one, the
+// segments. The content of an inline one is neither read nor checked.
+Decoded<Record> decode_replaced(ByteView in);
 
 }  // namespace elastripe::node

@@ -2,6 +2,7 @@
 // other bytes, takes the key for missing, or assigns a version twice. docs/node-protocol.md,
 // "Damage".
 #include <array>
+#include <memory>
 
 #include "server-patches/node/engine/item_formats.h"
 #include "tests/unit/node/node_fixture.h"
@@ -109,6 +110,60 @@ TEST_CASE("no changed bit of a stored record becomes a value or a miss") {
       REQUIRE(read_tail(node, record) == kPadding);
     }
     REQUIRE(padding < 10);
+  }
+}
+
+TEST_CASE("no changed bit of a record gets into what replaces it") {
+  for (Record record : one_of_each_kind()) {
+    record.meta.fence = record.meta.version;
+    size_t bytes = 1;
+    size_t replaced = 0;
+    for (size_t byte = 0; byte < bytes; ++byte) {
+      const auto damaged = [&] {
+        auto node = std::make_unique<TestNode>();
+        REQUIRE(status(node->store_record(kKey, record)) == "OK");
+        bytes = item_bytes(*node);
+        change_bit(*node, byte, static_cast<unsigned>(byte % 8));
+        return node;
+      };
+      INFO("byte " << byte << " of " << bytes);
+      // A SET needs to know of it what its checksums of the meta and of the segments cover.
+      const auto head = damaged();
+      const Reply set = head->set(kKey, "new");
+      if (status(set) == "OK") {
+        ++replaced;
+        RecordContent superseded;
+        const auto args = args_of<RecordApplyReply>(set);
+        if (record.is_striped()) {
+          Reader in(as_view(args.superseded));
+          superseded = decode_content(in).value();
+          REQUIRE(superseded.segments == record.content.segments);
+        } else {
+          REQUIRE(args.superseded.empty());
+        }
+        const Record next = record_of(head->read(kKey, Role::kHead));
+        REQUIRE(next.content.value == "new");
+        REQUIRE(next.meta.version > record.meta.version);
+        REQUIRE(next.meta.recent.size() == record.meta.recent.size() + 1);
+      } else {
+        REQUIRE(status(set) == "NOT_SYNCED");
+      }
+      // One that is refused would tell the record.
+      const auto fences = damaged();
+      RecordApplyRequest old = fences->request(kKey, Mutation::kSet);
+      old.base_version = 0;
+      const Reply refused = fences->apply(old, inline_content("new"));
+      if (status(refused) == "FENCED") {
+        REQUIRE(record_of(refused) == record);
+      } else {
+        REQUIRE(status(refused) == "NOT_SYNCED");
+      }
+      const auto home = damaged();
+      REQUIRE(status(home->store_record(kKey, make_record(50, "newer"))) == "OK");
+      REQUIRE(record_of(home->read(kKey, Role::kHead)) == make_record(50, "newer"));
+    }
+    // All of an inline value.
+    REQUIRE(replaced >= record.content.value.size());
   }
 }
 
