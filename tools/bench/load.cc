@@ -158,6 +158,8 @@ const char* name_of(Operation operation) {
       return "insert";
     case Operation::kReadModifyWrite:
       return "read-modify-write";
+    case Operation::kDelete:
+      return "delete";
   }
   return "";
 }

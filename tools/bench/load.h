@@ -16,10 +16,11 @@
 
 namespace elastripe::bench {
 
-enum class Operation : uint8_t { kRead, kUpdate, kInsert, kReadModifyWrite };
+// A kDelete of what is gone is a success, too.
+enum class Operation : uint8_t { kRead, kUpdate, kInsert, kReadModifyWrite, kDelete };
 inline constexpr std::array kOperations{Operation::kRead, Operation::kUpdate, Operation::kInsert,
-                                        Operation::kReadModifyWrite};
-// "read", "update", "insert", "read-modify-write"
+                                        Operation::kReadModifyWrite, Operation::kDelete};
+// "read", "update", "insert", "read-modify-write", "delete"
 const char* name_of(Operation operation);
 
 struct Request {

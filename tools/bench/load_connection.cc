@@ -18,6 +18,8 @@ namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
 constexpr std::string_view kStored = "STORED\r\n";
+constexpr std::string_view kDeleted = "DELETED\r\n";
+constexpr std::string_view kNotFound = "NOT_FOUND\r\n";
 constexpr std::string_view kEnd = "END\r\n";
 
 }  // namespace
@@ -62,6 +64,10 @@ void LoadConnection::compose(const InFlight& asked) {
     out_ += "get ";
     out_ += key;
     out_ += "\r\n";
+    return;
+  }
+  if (asked.request.operation == Operation::kDelete) {
+    out_ += fmt::format("delete {}\r\n", key);
     return;
   }
   out_ += fmt::format("set {} 0 {} {}\r\n", key, settings_.exptime_s, objects_.object_bytes());
@@ -125,7 +131,9 @@ cli::Result<size_t> LoadConnection::take_reply(std::string_view text, TimePoint 
       return cli::fail("{} is gone: has the server enough memory?",
                        key_of(settings_.key_prefix, answered.request.record));
     }
-    if (answered.reads || line != kStored) return cli::fail("{}", text.substr(0, end));
+    const bool deletes = answered.request.operation == Operation::kDelete;
+    const bool succeeds = deletes ? line == kDeleted || line == kNotFound : line == kStored;
+    if (answered.reads || !succeeds) return cli::fail("{}", text.substr(0, end));
   }
   in_flight_.pop_front();
   complete(answered, now);

@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <memory>
+#include <random>
 
 #include "coding/scheme.h"
 #include "tools/bench/blocking_socket.h"
@@ -26,6 +28,7 @@ constexpr const char* kPrefix = "o/";
 struct Arguments {
   OutputOptions output;
   bool quick = false;
+  bool together = false;
   std::vector<std::string> sizes{"1KiB", "64KiB"};
   std::string scheme = "rs:2,1";
   int nodes = 4;
@@ -46,15 +49,42 @@ class NewRecords final : public RequestSource {
   std::shared_ptr<std::atomic<uint64_t>> next_;
 };
 
+// New keys as well, but each second request overwrites or deletes one of the last ones.
+class Churn final : public RequestSource {
+ public:
+  explicit Churn(std::shared_ptr<std::atomic<uint64_t>> next) : next_(std::move(next)) {}
+  std::optional<Request> next() override {
+    if (++requests_ % 2 == 0) return Request{Operation::kInsert, (*next_)++};
+    const uint64_t end = *next_;
+    const uint64_t record = end - std::min(end, 1 + random_() % kRecent);
+    return Request{requests_ % 4 == 1 ? Operation::kUpdate : Operation::kDelete, record};
+  }
+
+ private:
+  static constexpr uint64_t kRecent = 10'000;
+
+  std::shared_ptr<std::atomic<uint64_t>> next_;
+  std::minstd_rand random_;
+  uint64_t requests_ = 0;
+};
+
 // Of all nodes together.
 struct Stored {
   uint64_t used_bytes = 0;
-  uint64_t items = 0;  // shards of striped objects, records of inline ones
+  uint64_t shards = 0;
+  uint64_t records = 0;
+};
+
+// Objects of one size.
+struct Writer {
+  size_t object_bytes;
+  ObjectBytes objects;
+  std::shared_ptr<std::atomic<uint64_t>> next = std::make_shared<std::atomic<uint64_t>>(0);
 };
 
 bool is_striped(size_t object_bytes) { return object_bytes > kInlineMaxBytes; }
 
-Result<Stored> stored_on(uint16_t port, size_t object_bytes) {
+Result<Stored> stored_on(uint16_t port) {
   auto socket = BlockingSocket::connect("127.0.0.1", port);
   if (!socket) return std::unexpected(socket.error());
   if (auto sent = socket->send({"stats elastripe\r\n"}); !sent) {
@@ -70,7 +100,8 @@ Result<Stored> stored_on(uint16_t port, size_t object_bytes) {
       return line->starts_with(start) ? std::stoull(line->substr(start.size())) : 0;
     };
     stored.used_bytes += value_of("used_bytes");
-    stored.items += value_of(is_striped(object_bytes) ? "shards" : "records");
+    stored.shards += value_of("shards");
+    stored.records += value_of("records");
   }
 }
 
@@ -83,6 +114,10 @@ class ReclaimBench {
     if (!testbed) return std::unexpected(testbed.error());
     testbed_ = std::move(*testbed);
     report_.json["bench"] = "reclaim";
+    if (arguments_.together) {
+      if (auto done = measure_together(sizes); !done) return std::unexpected(done.error());
+      return std::move(report_);
+    }
     for (const size_t bytes : sizes) {
       if (auto done = measure(bytes); !done) return std::unexpected(done.error());
     }
@@ -90,32 +125,42 @@ class ReclaimBench {
   }
 
  private:
-  Result<Stored> stored(const TemporaryCluster& cluster, size_t object_bytes) const {
+  Result<Stored> stored(const TemporaryCluster& cluster) const {
     Stored sum;
     for (int node = 0; node < arguments_.nodes; ++node) {
-      const auto here = stored_on(cluster.node_port(node), object_bytes);
+      const auto here = stored_on(cluster.node_port(node));
       if (!here) return std::unexpected(here.error());
       sum.used_bytes += here->used_bytes;
-      sum.items += here->items;
+      sum.shards += here->shards;
+      sum.records += here->records;
     }
     return sum;
   }
 
-  // New keys for as long as it takes, each with a time to live.
-  Result<> measure(size_t object_bytes) {
+  Result<Testbed::Cluster> start_cluster(std::string name) {
     cli::ClusterSettings settings;
     settings.nodes = arguments_.nodes;
     settings.memory_mb = arguments_.memory_mb;
     settings.scheme = arguments_.scheme;
     settings.pools = {{kPrefix, arguments_.scheme, kInlineMaxBytes}};
-    const auto cluster = testbed_->start_cluster(size_text(object_bytes), settings);
-    if (!cluster) return std::unexpected(cluster.error());
-    const ObjectBytes objects(object_bytes);
-    const auto next = std::make_shared<std::atomic<uint64_t>>(0);
-    LoadSettings load{.port = cluster->target.port, .key_prefix = kPrefix, .duration = {}};
+    return testbed_->start_cluster(std::move(name), settings);
+  }
+
+  LoadSettings load_of(const Testbed::Cluster& cluster) const {
+    LoadSettings load{.port = cluster.target.port, .key_prefix = kPrefix, .duration = {}};
     load.connections = arguments_.connections;
     load.exptime_s = arguments_.ttl_s;
     load.duration = std::chrono::seconds(arguments_.slice_s);
+    return load;
+  }
+
+  // New keys for as long as it takes, each with a time to live.
+  Result<> measure(size_t object_bytes) {
+    const auto cluster = start_cluster(size_text(object_bytes));
+    if (!cluster) return std::unexpected(cluster.error());
+    const ObjectBytes objects(object_bytes);
+    const auto next = std::make_shared<std::atomic<uint64_t>>(0);
+    const LoadSettings load = load_of(*cluster);
 
     Table table{
         .text = fmt::format("{} objects of {}, each new and gone after {} s, {}, {} nodes of "
@@ -137,27 +182,80 @@ class ReclaimBench {
       const auto result =
           run_load(load, objects, [&] { return std::make_unique<NewRecords>(next); });
       if (!result) return std::unexpected(result.error());
-      const auto now = stored(*cluster->processes, object_bytes);
+      const auto now = stored(*cluster->processes);
       if (!now) return std::unexpected(now.error());
+      const uint64_t items = is_striped(object_bytes) ? now->shards : now->records;
       seconds += result->seconds;
       written += result->operations;
       const double grown =
-          (static_cast<double>(now->items) - static_cast<double>(items_before)) / items_per_object;
+          (static_cast<double>(items) - static_cast<double>(items_before)) / items_per_object;
       const double collected = (static_cast<double>(result->operations) - grown) / result->seconds;
-      items_before = now->items;
+      items_before = items;
       table.rows.push_back({fmt::format("{:.0f}", seconds),
                             fmt::format("{:.0f}", result->per_second()),
-                            fmt::format("{:.0f}", std::max(collected, 0.0)),
-                            std::to_string(now->items), fmt::format("{}", now->used_bytes >> 20)});
+                            fmt::format("{:.0f}", std::max(collected, 0.0)), std::to_string(items),
+                            fmt::format("{}", now->used_bytes >> 20)});
       rows.push_back({{"seconds", seconds},
                       {"written_per_second", result->per_second()},
                       {"collected_per_second", collected},
-                      {"items", now->items},
+                      {"items", items},
                       {"used_bytes", now->used_bytes}});
     }
     report_.tables.push_back(std::move(table));
     report_.json["cases"].push_back(
         {{"object_bytes", object_bytes}, {"written", written}, {"slices", std::move(rows)}});
+    return {};
+  }
+
+  // All sizes at once, on one cluster; objects are overwritten and deleted, too.
+  Result<> measure_together(const std::vector<size_t>& sizes) {
+    const auto cluster = start_cluster("together");
+    if (!cluster) return std::unexpected(cluster.error());
+    std::vector<Writer> writers;
+    Table table{.text = fmt::format(
+                    "Objects that are gone after {} s, of which each second request "
+                    "overwrites or deletes one, {}, {} nodes of {} MiB.",
+                    arguments_.ttl_s, arguments_.scheme, arguments_.nodes, arguments_.memory_mb),
+                .header = {"seconds"},
+                .rows = {}};
+    for (const size_t bytes : sizes) {
+      writers.push_back({.object_bytes = bytes, .objects = ObjectBytes(bytes)});
+      table.header.push_back(size_text(bytes) + ": requests a second");
+    }
+    for (const char* name : {"shards", "records", "MiB used"}) table.header.emplace_back(name);
+    Json rows = Json::array();
+    for (double seconds = 0; seconds < arguments_.seconds; seconds += arguments_.slice_s) {
+      if (was_interrupted()) return cli::fail("interrupted");
+      fmt::print(stderr, "{:.0f} of {} s\n", seconds, arguments_.seconds);
+      std::vector<std::future<Result<LoadResult>>> loads;
+      for (size_t i = 0; i < writers.size(); ++i) {
+        LoadSettings load = load_of(*cluster);
+        load.key_prefix += std::to_string(i) + "/";
+        loads.push_back(std::async(std::launch::async, [load, &writer = writers[i]] {
+          return run_load(load, writer.objects,
+                          [&] { return std::make_unique<Churn>(writer.next); });
+        }));
+      }
+      std::vector<std::string> row{fmt::format("{:.0f}", seconds + arguments_.slice_s)};
+      Json json{{"seconds", seconds + arguments_.slice_s}};
+      for (size_t i = 0; i < loads.size(); ++i) {
+        const auto result = loads[i].get();
+        if (!result) return std::unexpected(result.error());
+        row.push_back(fmt::format("{:.0f}", result->per_second()));
+        json["per_second"][size_text(writers[i].object_bytes)] = result->per_second();
+      }
+      const auto now = stored(*cluster->processes);
+      if (!now) return std::unexpected(now.error());
+      for (const uint64_t number : {now->shards, now->records, now->used_bytes >> 20}) {
+        row.push_back(std::to_string(number));
+      }
+      table.rows.push_back(std::move(row));
+      json.update(
+          {{"shards", now->shards}, {"records", now->records}, {"used_bytes", now->used_bytes}});
+      rows.push_back(std::move(json));
+    }
+    report_.tables.push_back(std::move(table));
+    report_.json["together"] = std::move(rows);
     return {};
   }
 
@@ -201,6 +299,8 @@ void add_reclaim_bench_command(CLI::App& bench, cli::Globals& globals) {
   command
       ->add_option("--sizes", arguments->sizes, "Of the objects, one after the other; repeatable")
       ->default_str("1KiB 64KiB");
+  command->add_flag("--together", arguments->together,
+                    "All sizes at once, on one cluster, overwritten and deleted, too");
   command->add_option("--scheme", arguments->scheme, "Of the cluster")->capture_default_str();
   command->add_option("--nodes", arguments->nodes, "Of the cluster")
       ->check(CLI::Range(2, 100))
