@@ -78,6 +78,7 @@ Task<void> Decider::Impl::run_sync(MapPtr map) {
   sync_after_ = now() + 5 * settings_.heartbeat;
   if (done) {
     sync_done_ = map->epoch;
+    sync_failure_.clear();
     log_info("epoch {}: partitions are synced", map->epoch.number);
     lost_again_after_ = done->lost_waiting > 0 ? now() + RoomWatch::kFirstWait : TimePoint::max();
   } else if (!over_) {

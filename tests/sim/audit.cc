@@ -38,8 +38,7 @@ void World::audit(const char* when) {
   for (size_t i = 0; i < proxies_.size(); ++i) {  // a new decider may join
     SimProxy* const proxy = proxies_[i].get();
     for (int key = 0; key < scenario_.keys && proxy->is_alive() && result_.ok(); ++key) {
-      std::string error;
-      error = ask(Verb::kGet, key, *proxy).error;
+      std::string error = ask(Verb::kGet, key, *proxy).error;
       if (!error.empty()) {  // a map may have changed just then
         (void)run_until(kHealLimit, [&] { return is_settled() || !proxy->is_alive(); });
         error = ask(Verb::kGet, key, *proxy).error;

@@ -64,7 +64,7 @@ class Churn final : public RequestSource {
   static constexpr uint64_t kRecent = 10'000;
 
   std::shared_ptr<std::atomic<uint64_t>> next_;
-  std::minstd_rand random_;
+  std::mt19937_64 random_{std::random_device()()};
   uint64_t requests_ = 0;
 };
 

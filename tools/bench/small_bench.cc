@@ -296,7 +296,7 @@ class SmallBench {
                                    .measured = paired_ratio(cases[i].per_second, base.per_second)});
         };
         // Each stands just behind its baseline.
-        if (!arguments_.baseline.empty()) add(cases[i - 1], 0.97, std::nullopt);
+        if (!arguments_.baseline.empty()) add(cases[i - 1], 0.95, std::nullopt);
         if (groups_[g].operation == Operation::kUpdate) {
           if (copies[i] == 2) add(cases.front(), 0.35, 0.5);
           if (copies[i] == 3) add(cases.front(), 0.25, std::nullopt);

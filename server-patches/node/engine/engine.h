@@ -68,7 +68,7 @@ class NodeClock {
  public:
   virtual ~NodeClock() = default;
   virtual uint64_t boottime_ms() const = 0;  // CLOCK_BOOTTIME: goes on while the machine sleeps
-  // Of any beginning, some ms behind, and at little cost: for how long something lasts.
+  // From an arbitrary origin, some ms behind, and at little cost: for how long something lasts.
   virtual uint64_t coarse_ms() const { return boottime_ms(); }
   virtual uint64_t cpu_us() const { return 0; }  // used by the process; for statistics only
 };

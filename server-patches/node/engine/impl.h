@@ -183,11 +183,12 @@ class Engine::Impl {
   uint64_t damaged_version(size_t partition, std::string_view key);
 
   // records.cc
-  // Checks all of it, and notes damage.
-  Found find_record(size_t partition, std::string_view item_key);
-  // Checks the prefix only, unless the key's copy was damaged before: for what replaces a record,
-  // which need not read a value that is not in the processor's cache.
-  Found find_unchecked(size_t partition, std::string_view item_key);
+  // kPrefix: of a key whose copy was not damaged so far just the prefix is checked. For what
+  // replaces a record, and need not read a value that is in no cache of the processor.
+  enum class Trust : uint8_t { kNothing, kPrefix };
+  // Checks the record, and notes damage.
+  Found find_record(size_t partition, std::string_view item_key, Trust trust = Trust::kNothing);
+  // All of it: sets found.damaged, and notes damage.
   void check(size_t partition, std::string_view item_key, Found& found);
   bool is_intact(Found& found) const;
   struct Loaded {

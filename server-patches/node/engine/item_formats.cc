@@ -19,7 +19,8 @@ constexpr size_t kCoveredBytes = kRecordPrefixBytes + sizeof(uint64_t);  // with
 
 // `covered`: the prefix and the version. They are put behind the key, as one long piece is faster
 // than several short ones.
-uint32_t prefix_checksum(std::string_view item_key, ByteView covered) {
+uint32_t prefix_checksum(std::string_view item_key,
+                         std::span<const std::byte, kCoveredBytes> covered) {
   std::array<std::byte, 1 + kMaxKeyBytes + kCoveredBytes> bytes;
   const ByteView key = as_view(item_key.substr(0, 1 + kMaxKeyBytes));  // longer ones are no key
   std::byte* const end = std::ranges::copy(key, bytes.begin()).out;
@@ -66,7 +67,8 @@ void encode(const RecordItemPrefix& prefix, std::string_view item_key, std::stri
   w.u32(prefix.written_s);
   w.u32(prefix.synced_in);
   w.u64(prefix.version);
-  const uint32_t crc = little_endian(prefix_checksum(item_key, as_view(out).subspan(begin)));
+  const uint32_t crc =
+      little_endian(prefix_checksum(item_key, as_view(out).subspan(begin).first<kCoveredBytes>()));
   std::memcpy(out.data() + begin + kChecksumAt, &crc, sizeof(crc));
   out.resize(begin + kRecordPrefixBytes);  // the version is the record's
 }

@@ -116,20 +116,16 @@ Urgency urgency_of_store(const Record& record, bool moves_in) {
 
 }  // namespace
 
-Engine::Impl::Found Engine::Impl::find_record(size_t partition, std::string_view item_key) {
-  Found found = find_unchecked(partition, item_key);
-  if (found.visible()) check(partition, item_key, found);
-  return found;
-}
-
-Engine::Impl::Found Engine::Impl::find_unchecked(size_t partition, std::string_view item_key) {
+Engine::Impl::Found Engine::Impl::find_record(size_t partition, std::string_view item_key,
+                                              Trust trust) {
   Found found;
   found.item = store_.find(item_key);
   if (!found.item) return found;
   found.prefix = read_record_prefix(store_, found.item);
   found.forgotten = found.prefix.is_intact && found.prefix.tenure < partitions_[partition].tenure;
-  const bool may_be_trusted = found.prefix.is_intact && !is_damaged(partition, item_key.substr(1));
-  if (!found.forgotten && !may_be_trusted) check(partition, item_key, found);
+  const bool is_trusted = trust == Trust::kPrefix && found.prefix.is_intact &&
+                          !is_damaged(partition, item_key.substr(1));
+  if (!found.forgotten && !is_trusted) check(partition, item_key, found);
   return found;
 }
 
@@ -292,16 +288,17 @@ Answer Engine::Impl::record_apply(const Context& c) {
 Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& request,
                                    size_t partition, RecordContent given) {
   const RecordItemKey item_key = record_item_key(request.key);
-  Found found = find_unchecked(partition, item_key);
+  Found found = find_record(partition, item_key, Trust::kPrefix);
   const bool overwrites =
       request.mutation == Mutation::kSet && request.condition == Condition::kAlways;
   std::optional<Loaded> current;
+  std::string failure;
   if (found.visible()) {
     if (auto loaded = load_record(found, overwrites)) {
       current = std::move(*loaded);
     } else {
+      failure = std::move(loaded.error());
       check(partition, item_key, found);
-      if (found.visible()) return refuse(Status::kInvalid, "stored record: " + loaded.error());
     }
   }
   const Knowledge known = knowledge(partition, request.key, found);
@@ -319,14 +316,19 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
                                                  found.visible() ? found.prefix.version : 0));
   }
   if (revives) current.reset();
+  if (!revives && found.visible() && !current) {  // bytes of another program, as they match
+    return refuse(Status::kInvalid, "stored record: " + failure);
+  }
   if (current && takes_old_value(request.mutation)) {
     current->record.content.value = current->value;
   }
   Record* record = current ? &current->record : nullptr;
   const uint64_t floor = partitions_[partition].floor;
   const auto answer_current = [&](Status status) {
-    if (record != nullptr && overwrites) check(partition, item_key, found);
-    if (record != nullptr && found.damaged) return refuse(Status::kNotSynced, kDamagedHere);
+    if (record != nullptr && overwrites) {
+      check(partition, item_key, found);
+      if (found.damaged) return refuse(Status::kNotSynced, kDamagedHere);
+    }
     const RecordApplyReply reply{.floor = floor, .whole_record = record != nullptr};
     return answer(status, reply, record != nullptr ? record_bytes(found) : OwnedBytes());
   };
@@ -458,7 +460,9 @@ Answer Engine::Impl::record_store(const Context& c) {
   const uint64_t version = record->meta.version;
   const RecordItemKey item_key = record_item_key(request->key);
   const Latch held = latch(hash_key(request->key));
-  Found found = find_unchecked(partition, item_key);
+  Found found = find_record(partition, item_key, Trust::kPrefix);
+  // What stays is offered here again, and is to be intact.
+  if (found.visible() && found.prefix.version >= version) check(partition, item_key, found);
   const Knowledge known = knowledge(partition, request->key, found);
   const uint64_t floor = partitions_[partition].floor;
   // Sync brings a new home whole partitions: these must leave the reserve to commits.

@@ -173,7 +173,7 @@ Answer Engine::Impl::shard_scan(const Context& c) {
   }
   const size_t budget = std::clamp<size_t>(request->max_entries, 1, limits.shards);
   ShardScanReply reply;
-  if (counters_.shards == 0) return answer(Status::kOk, reply);  // as where all is small
+  if (counters_.shards == 0) return answer(Status::kOk, reply);  // all objects are inline
   const auto visit = [&](const ItemRef& item) {
     const std::string_view key = store_.key(item);
     if (key.empty() || key.front() != kShardTag) return true;

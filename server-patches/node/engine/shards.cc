@@ -87,12 +87,9 @@ Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, By
   store_.write(item, 0, as_view(head));
   store_.write(item, head.size(), as_bytes_of(checksums));
   store_.write(item, payload_at, payload);
+  if (!old) ++counters_.shards;  // first: a scan that finds none does not look at the items
   store_.link(item);
-  if (old) {
-    counters_.shard_bytes -= store_.value_bytes(old);
-  } else {
-    ++counters_.shards;
-  }
+  if (old) counters_.shard_bytes -= store_.value_bytes(old);
   counters_.shard_bytes += payload_at + payload.size();
   return answer(Status::kOk, reply);
 }

@@ -9,8 +9,9 @@
 namespace elastripe::node {
 namespace {
 
-constexpr size_t kAttemptsAt = 24;  // their number, in a meta
-constexpr size_t kKindAt = 4;       // in a content
+constexpr size_t kAttemptsAt = 24;                                      // their number, in a meta
+constexpr size_t kKindAt = 4;                                           // in a content
+constexpr size_t kValueAt = kTombstoneContentBytes + sizeof(uint32_t);  // behind its length
 
 bool matches(uint32_t crc, uint32_t stored) { return crc == stored || mutant(Mutant::kTrustBytes); }
 
@@ -249,10 +250,13 @@ Decoded<Record> decode_replaced(ByteView bytes) {
   if (auto meta = decode_meta(in, record.meta); !meta) {
     return std::unexpected(std::move(meta.error()));
   }
-  // If just this byte has changed, superseded shards are left to reclaim at the worst.
+  // Where a striped record has the number of its segments, the length of the value fills the rest:
+  // so no other kind is taken for inline.
   const ByteView content = in.left();
   const bool is_inline =
-      content.size() > kKindAt && content[kKindAt] == static_cast<std::byte>(RecordKind::kInline);
+      content.size() >= kValueAt &&
+      content[kKindAt] == static_cast<std::byte>(RecordKind::kInline) &&
+      Reader(content.subspan(kValueAt - sizeof(uint32_t))).u32() == content.size() - kValueAt;
   if (!is_inline) return decode_record(bytes);
   record.content.kind = RecordKind::kInline;
   return record;

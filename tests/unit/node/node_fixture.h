@@ -16,6 +16,7 @@ inline constexpr size_t kPartitions = 16;
 class FakeClock : public NodeClock {
  public:
   uint64_t boottime_ms() const override { return now_ms; }
+  uint64_t coarse_ms() const override { return now_ms + 1'000'000'007; }
   std::atomic<uint64_t> now_ms = 5000;
 };
 

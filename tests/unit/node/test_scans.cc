@@ -275,6 +275,29 @@ TEST_CASE("a scan of shards lists names, owners and ages, the old ones if asked"
   REQUIRE(list(500).size() == 25);
 }
 
+TEST_CASE("a scan of shards ends where there are none left") {
+  TestNode node;
+  const auto scan = [&](uint64_t cursor) {
+    const ShardScanRequest request{.cursor = cursor, .max_entries = 1};
+    return args_of<ShardScanReply>(node.send(Opcode::kShardScan, encoded(request)));
+  };
+  REQUIRE(status(node.set("key", "value")) == "OK");
+  REQUIRE(scan(0).cursor == 0);
+  std::vector<ShardName> names;
+  for (uint8_t i = 0; i < 2; ++i) {
+    const ShardHeader header{.name = {{1, 2}, 0, 0, i}, .key = "owner", .payload_bytes = 3};
+    node.send(Opcode::kShardWrite, encoded(ShardWriteRequest{header}), "abc");
+    names.push_back(header.name);
+  }
+  const ShardScanReply first = scan(0);
+  REQUIRE(first.shards.size() == 1);
+  REQUIRE(first.cursor != 0);
+  REQUIRE(status(node.send(Opcode::kShardDelete, encoded(ShardDeleteRequest{names}))) == "OK");
+  const ShardScanReply last = scan(first.cursor);
+  REQUIRE(last.shards.empty());
+  REQUIRE(last.cursor == 0);
+}
+
 TEST_CASE("a scan of shards may ask for those of some partitions") {
   TestNode node;
   for (uint8_t i = 0; i < 50; ++i) {
