@@ -5,10 +5,10 @@ import os
 import resource
 import struct
 import threading
-import time
 
 import node_frames as nf
 import pytest
+from cluster import wait_for
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -171,10 +171,7 @@ def test_control_frames_that_are_never_finished_give_way_to_others(binary):
                     return False
 
         assert not is_read()
-        deadline = time.monotonic() + 60
-        while not is_read():
-            assert time.monotonic() < deadline, "unfinished frames keep the memory"
-            time.sleep(0.2)
+        wait_for(is_read, "unfinished frames to give way")
         assert control.hello().status == nf.OK
         for c in holders:
             c.socket.close()
