@@ -225,7 +225,7 @@ Result<std::map<std::string, Value, std::less<>>> Client::get_many(
 Result<> Client::put(std::string_view key, std::string_view object, const PutOptions& options) {
   if (auto valid = validate_key(key); !valid) return valid;
   if (object.size() > kMaxObjectBytes) {
-    return fail(ErrorKind::kInvalid, "the object is larger than 64 MiB");
+    return fail(ErrorKind::kInvalid, "the object is larger than 1 GiB");
   }
   const memcached_return_t code =
       memcached_set(handle_.get(), key.data(), key.size(), object.data(), object.size(),

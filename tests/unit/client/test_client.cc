@@ -77,6 +77,7 @@ TEST_CASE("an object above 1 GiB is refused and the connection goes on") {
   const auto put = client.put("key", std::string(kMaxObjectBytes + 1, 'x'));
   REQUIRE(!put);
   CHECK(put.error().kind == ErrorKind::kInvalid);
+  CHECK(put.error().message == "the object is larger than 1 GiB");
   CHECK(client.get("key").error().kind == ErrorKind::kNotFound);
 }
 
