@@ -70,7 +70,7 @@ Task<Result<void>> ObjectRead::open(RecordPtr record) {
 
 Object ObjectRead::object() const {
   const auto& content = record_->content;
-  return {content.flags, cas_of(record_->meta), content.size, range_.length};
+  return {content.flags, cas_of(key_, record_->meta), content.size, range_.length};
 }
 
 Task<Result<Buffer>> ObjectRead::next() {

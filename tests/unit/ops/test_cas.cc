@@ -1,5 +1,6 @@
 // The cas unique: memcached's clients compare it, whatever epoch the cluster is in.
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "tests/unit/ops/cluster_fixture.h"
 
@@ -8,10 +9,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-uint64_t cas_of_version(uint64_t epoch, uint64_t counter) {
+uint64_t cas_of_version(std::string_view key, uint64_t epoch, uint64_t counter) {
   node::RecordMeta meta;
   meta.value_version = (epoch << node::kCounterBits) + counter;
-  return cas_of(meta);
+  return cas_of(key, meta);
 }
 
 StoreOutcome store_cas(ClusterFixture& cluster, sim::SimProxy& proxy, const std::string& value,
@@ -59,16 +60,33 @@ void install_number(ClusterFixture& cluster, sim::SimProxy& proxy, const node::C
 }
 
 TEST_CASE("a cas is unique, grows with the value's version, and tells it back, in any epoch") {
+  const std::string key = GENERATE("k", "another");
   uint64_t last = 0;
   for (const uint64_t epoch :
        std::vector<uint64_t>{1, 2, 65'535, 65'536, 65'537, 1u << 20, UINT32_MAX}) {
     for (const uint64_t counter : std::vector<uint64_t>{1, 2, (1u << node::kCounterBits) - 1}) {
-      const uint64_t cas = cas_of_version(epoch, counter);
+      const uint64_t cas = cas_of_version(key, epoch, counter);
       CHECK(cas > last);
-      CHECK(value_version_of_cas(cas) == (epoch << node::kCounterBits) + counter);
+      CHECK(cas < uint64_t{1} << 63);
+      CHECK(value_version_of_cas(key, cas) == (epoch << node::kCounterBits) + counter);
       last = cas;
     }
   }
+}
+
+TEST_CASE("keys that were written at the same version have another cas each") {
+  ClusterFixture cluster(5);
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  std::set<uint64_t> seen;
+  for (int i = 0; i < 50; ++i) {
+    const std::string key = fmt::format("key-{}", i);
+    REQUIRE(cluster.put(proxy, key, "value"));
+    const auto read = cluster.run(get_whole(proxy.ops(), key, cluster.deadline()));
+    REQUIRE(read.has_value());
+    seen.insert(read->object->cas);
+  }
+  CHECK(seen.size() == 50);
 }
 
 TEST_CASE("objects are stored, and compared by their cas, after 65,536 epochs") {
