@@ -36,7 +36,7 @@ bool is_write(Command command) {
 }
 
 // Of retrievals and of commands with one key.
-void find_hashes(const ClientCommand& command, std::vector<uint64_t>& hashes) {
+void find_hashes(const ClientCommand& command, KeyHashes& hashes) {
   hashes.clear();
   hashes.reserve(command.keys.size() + 1);
   if (!command.key.empty()) hashes.push_back(hash64(command.key));
@@ -404,11 +404,7 @@ void Session::start_or_hold(SlotPtr slot) {
 }
 
 bool Session::may_start(const Slot& next) const {
-  if (running_ == 0 || (!next.writes && running_writes_ == 0)) return true;
-  return std::ranges::none_of(slots_, [&](const SlotPtr& slot) {
-    return !slot->done && (next.writes || slot->writes) &&
-           std::ranges::find_first_of(slot->key_hashes, next.key_hashes) != slot->key_hashes.end();
-  });
+  return !keys_.conflicts(next.key_hashes, next.writes);
 }
 
 void Session::start(SlotPtr next) {
@@ -427,8 +423,7 @@ void Session::start(SlotPtr next) {
     uploading_ = &slot;
   }
   bytes_in_flight_ += slot.value_bytes;
-  ++running_;
-  if (slot.writes) ++running_writes_;
+  keys_.add(slot.key_hashes, slot.writes);
   scope_.spawn(run(&slot));
 }
 
@@ -440,11 +435,12 @@ Task<void> Session::run(Slot* slot) {
     memcache::compose_line(reply, memcache::replies::kBadDataChunk);
   }
   add_reply(*slot, std::move(reply));
-  // The slot may wait long behind others.
-  if (!slot->is_small()) std::vector<std::string>().swap(slot->command.keys);
   slot->done = true;
-  --running_;
-  if (slot->writes) --running_writes_;
+  keys_.remove(slot->key_hashes, slot->writes);
+  if (!slot->is_small()) {  // it may wait long behind others
+    std::vector<std::string>().swap(slot->command.keys);
+    KeyHashes().swap(slot->key_hashes);
+  }
   bytes_in_flight_ -= slot->value_bytes;
   request_turn_end();
 }

@@ -25,6 +25,7 @@
 #include "proxy/memcache/parse.h"
 #include "proxy/session/execute.h"
 #include "proxy/session/incoming_value.h"
+#include "proxy/session/keys_in_flight.h"
 #include "proxy/session/stall_watch.h"
 
 namespace elastripe {
@@ -67,7 +68,7 @@ class Session : private TurnEnd, private Timer {
 
     Session& session;
     ClientCommand command;
-    std::vector<uint64_t> key_hashes;
+    KeyHashes key_hashes;
     std::unique_ptr<IncomingValue> incoming;  // of a command whose value comes in parts
     bool is_malformed = false;                // the incoming value was
     bool writes = false;
@@ -145,8 +146,7 @@ class Session : private TurnEnd, private Timer {
 
   std::deque<SlotPtr, Pooled<SlotPtr>> slots_;
   std::vector<SlotPtr> spare_slots_;
-  size_t running_ = 0;
-  size_t running_writes_ = 0;
+  KeysInFlight keys_;  // of commands that are running
   uint64_t bytes_in_flight_ = 0;
   size_t reply_bytes_ = 0;  // in slots_
   Turns reads_;

@@ -1,4 +1,5 @@
 // Sessions: commands, their order, and the ends of connections.
+#include "proxy/session/keys_in_flight.h"
 #include "tests/unit/session/session_fixture.h"
 
 namespace elastripe {
@@ -50,6 +51,48 @@ TEST_CASE("nothing of a command is left to the next one") {
     client.collect();
     REQUIRE(client.received.empty());
   }
+}
+
+TEST_CASE("keys in flight conflict where one of two commands writes a key that both have") {
+  KeysInFlight keys;
+  const KeyHashes some{1, 2, 2}, others{2, 3}, none{4};
+  CHECK_FALSE(keys.conflicts(some, true));
+  keys.add(some, false);
+  CHECK_FALSE(keys.conflicts(others, false));
+  CHECK(keys.conflicts(others, true));
+  CHECK_FALSE(keys.conflicts(none, true));
+  keys.add(none, true);
+  CHECK_FALSE(keys.conflicts(others, false));
+  CHECK(keys.conflicts(none, false));
+  keys.remove(some, false);
+  CHECK_FALSE(keys.conflicts(others, true));
+  keys.remove(none, true);
+  CHECK_FALSE(keys.conflicts(none, true));
+}
+
+// Each key beside each one of all lines before it would take minutes.
+TEST_CASE("lines of very many keys are soon told apart") {
+  Fixture f;
+  Client client(f.sessions);
+  constexpr int kLines = 8;
+  constexpr int kKeys = 30'000;
+  int key = 0;
+  std::string replies;
+  for (int line = 0; line < kLines; ++line) {
+    std::string text = "gat 0";
+    f.ops.slow.insert(fmt::format("k{}", key));  // so that each line has all before it beside it
+    for (int i = 0; i < kKeys; ++i) text += fmt::format(" k{}", key++);
+    text += "\r\n";
+    for (std::string_view left = text; !left.empty();) {
+      const ssize_t sent = ::send(client.here.get(), left.data(), left.size(), MSG_NOSIGNAL);
+      if (sent > 0) left.remove_prefix(static_cast<size_t>(sent));
+      f.turns(1);
+    }
+    replies += "END\r\n";
+  }
+  f.until(client, [&] { return f.ops.turnstile.waiting() == kLines; });
+  while (f.ops.turnstile.waiting() > 0) f.ops.turnstile.let_through();
+  f.expect(client, replies);
 }
 
 TEST_CASE("replies leave in the order of the commands, though keys are served at once") {
