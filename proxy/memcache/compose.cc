@@ -70,6 +70,8 @@ void compose_meta_hit(Output& output, std::optional<uint64_t> value_bytes, std::
   }
 }
 
+void compose_meta_miss(Output& output, std::string_view flags) { print(output, "EN{}\r\n", flags); }
+
 void compose_value_trailer(Output& output) { output.append(kLineEnd); }
 
 void compose_client_error(Output& output, std::string_view reason) {

@@ -38,6 +38,8 @@ void compose_stat(Output& output, std::string_view name, std::string_view value)
 // What a hit of `mg` answers before its value, if it has one: "VA bytes flags" or "HD flags";
 // `flags` are what was asked for, each with a space before it. The value and a line end follow.
 void compose_meta_hit(Output& output, std::optional<uint64_t> value_bytes, std::string_view flags);
+// "EN flags".
+void compose_meta_miss(Output& output, std::string_view flags);
 
 // "VERSION text".
 void compose_version(Output& output, std::string_view version);

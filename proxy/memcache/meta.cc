@@ -7,7 +7,9 @@
 namespace elastripe::memcache {
 namespace {
 
-constexpr size_t kMaxOpaqueBytes = 32;  // as in memcached
+// As in memcached.
+constexpr size_t kMaxFlags = 17;
+constexpr size_t kMaxOpaqueBytes = 31;
 
 bool parse_whole(std::string_view text, uint64_t& number) {
   const char* begin = text.data();
@@ -16,23 +18,31 @@ bool parse_whole(std::string_view text, uint64_t& number) {
   return error == std::errc{} && stop == end;
 }
 
+size_t count_words(std::string_view text) {
+  size_t words = 0;
+  for (size_t i = 0; i < text.size(); ++i)
+    words += text[i] != ' ' && (i == 0 || text[i - 1] == ' ');
+  return words;
+}
+
 }  // namespace
 
 std::expected<MetaGet, std::string_view> parse_meta_get(std::string_view flags) {
+  if (count_words(flags) > kMaxFlags) return std::unexpected(replies::kTooManyFlags);
   MetaGet get;
   std::string seen;
   for (;;) {
     const size_t begin = flags.find_first_not_of(' ');
-    if (begin == std::string_view::npos) return get;
+    if (begin == std::string_view::npos) break;
     flags.remove_prefix(begin);
     const std::string_view flag = flags.substr(0, flags.find(' '));
     flags.remove_prefix(flag.size());
     const char name = flag.front();
     const std::string_view argument = flag.substr(1);
-    if (seen.contains(name)) return std::unexpected(replies::kDuplicateFlag);
+    // memcached says the same of what is no ASCII.
+    if (seen.contains(name) || static_cast<unsigned char>(name) >= 127)
+      return std::unexpected(replies::kDuplicateFlag);
     seen += name;
-    const bool has_argument = name == 'O' || name == 'o' || name == 'n';
-    if (has_argument == argument.empty()) return std::unexpected(replies::kInvalidFlag);
     switch (name) {
       case 'v':
         get.value = true;
@@ -41,7 +51,6 @@ std::expected<MetaGet, std::string_view> parse_meta_get(std::string_view flags) 
         get.quiet = true;
         break;
       case 'O':
-        if (argument.size() > kMaxOpaqueBytes) return std::unexpected(replies::kOpaqueTooLong);
         get.opaque = argument;
         get.answers += name;
         break;
@@ -61,6 +70,8 @@ std::expected<MetaGet, std::string_view> parse_meta_get(std::string_view flags) 
         return std::unexpected(replies::kInvalidFlag);
     }
   }
+  if (get.opaque.size() > kMaxOpaqueBytes) return std::unexpected(replies::kOpaqueTooLong);
+  return get;
 }
 
 }  // namespace elastripe::memcache

@@ -13,13 +13,14 @@ namespace elastripe::memcache {
 struct MetaGet {
   bool value = false;            // v
   std::string answers = {};      // of c f k s and O
-  std::string opaque = {};       // O: given back as it is
+  std::string opaque = {};       // O: given back as it is; may be empty
   bool quiet = false;            // q: a miss is not answered
   uint64_t offset = 0;           // o: where the range begins
   uint64_t length = UINT64_MAX;  // n: how many bytes it has
 };
 
-// `flags` is what follows the key. The error is the line to answer.
+// `flags` is what follows the key; what follows the letter of a flag without argument counts for
+// nothing. The error is the line to answer.
 std::expected<MetaGet, std::string_view> parse_meta_get(std::string_view flags);
 
 }  // namespace elastripe::memcache

@@ -187,7 +187,8 @@ ParseResult parse_stats(std::string_view line, const Tokens& tokens, Request& re
 // The flags are looked at when the command runs.
 ParseResult parse_meta_get(std::string_view line, const Tokens& tokens, Request& request) {
   request.noreply = false;
-  if (tokens.count < 2 || !is_valid_key(tokens.at[1])) return refuse(replies::kBadLine);
+  if (tokens.count < 2) return refuse(replies::kError);
+  if (!is_valid_key(tokens.at[1])) return refuse(replies::kBadLine);
   request.key = tokens.at[1];
   request.argument = line.substr(end_of(line, tokens.at[1]));
   return accept();

@@ -26,10 +26,10 @@ inline constexpr std::string_view kBadDelta = "CLIENT_ERROR invalid numeric delt
 inline constexpr std::string_view kNonNumeric =
     "CLIENT_ERROR cannot increment or decrement non-numeric value";
 inline constexpr std::string_view kInvalidFlag = "CLIENT_ERROR invalid flag";
+inline constexpr std::string_view kTooManyFlags = "CLIENT_ERROR options flags are too long";
 inline constexpr std::string_view kDuplicateFlag = "CLIENT_ERROR duplicate flag";
 inline constexpr std::string_view kBadToken = "CLIENT_ERROR bad token in command line format";
 inline constexpr std::string_view kOpaqueTooLong = "CLIENT_ERROR opaque token too long";
-inline constexpr std::string_view kMetaMiss = "EN";
 inline constexpr std::string_view kMetaNoop = "MN";
 inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache";
 inline constexpr std::string_view kOutOfMemory = "SERVER_ERROR out of memory storing object";

@@ -290,6 +290,21 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
   if (!retrieval.failed) memcache::compose_line(run.output, replies::kEnd);
 }
 
+// What was asked for, each with a space before it; of a miss (null) what the request itself says.
+std::string meta_flags(const memcache::MetaGet& get, const std::string& key, const Object* object) {
+  std::string flags;
+  for (const char flag : get.answers) {
+    if (object == nullptr && flag != 'k' && flag != 'O') continue;
+    flags += {' ', flag};
+    if (flag == 'c') flags += std::to_string(object->cas);
+    if (flag == 'f') flags += std::to_string(object->flags);
+    if (flag == 's') flags += std::to_string(object->size);
+    if (flag == 'k') flags += key;
+    if (flag == 'O') flags += get.opaque;
+  }
+  return flags;
+}
+
 // mg: a range of one value, or what is known of it.
 class MetaReply : public KeyReply {
  public:
@@ -297,17 +312,8 @@ class MetaReply : public KeyReply {
       : KeyReply(retrieval, 0), get_(get) {}
 
   void begin(const Object& object) override {
-    std::string flags;
-    for (const char flag : get_.answers) {
-      flags += {' ', flag};
-      if (flag == 'c') flags += std::to_string(object.cas);
-      if (flag == 'f') flags += std::to_string(object.flags);
-      if (flag == 's') flags += std::to_string(object.size);
-      if (flag == 'k') flags += key();
-      if (flag == 'O') flags += get_.opaque;
-    }
     const auto bytes = get_.value ? std::optional(object.range_bytes) : std::nullopt;
-    memcache::compose_meta_hit(output(), bytes, flags);
+    memcache::compose_meta_hit(output(), bytes, meta_flags(get_, key(), &object));
     if (get_.value) expect(object.range_bytes);
   }
 
@@ -333,7 +339,7 @@ Task<void> run_meta_get(Execution& run, ClientCommand& command) {
   const bool found = outcome && outcome->found;
   take_answer(retrieval, {std::move(outcome), reply.take()});
   if (!found && !retrieval.failed && !get->quiet) {
-    memcache::compose_line(run.output, replies::kMetaMiss);
+    memcache::compose_meta_miss(run.output, meta_flags(*get, command.key, nullptr));
   }
 }
 

@@ -71,6 +71,17 @@ def put(verb, key, value, flags=0, exptime=0, tail=b""):
             b"\r\n" + value + b"\r\n")
 
 
+def test_meta_get(servers):
+    check(servers, put("set", "mk", b"value", flags=42), "mg mk\r\n", "mg mk v\r\n",
+          "mg mk s v k f Oabc\r\n", "mg mk vv kk qq\r\n", "mg mk O\r\n", "mg mk Oopaque k v\r\n",
+          f"mg mk O{'o' * 31}\r\n", f"mg mk v O{'o' * 32}\r\n")
+    check(servers, "mg ma\r\n", "mg ma v k Oabc\r\n", "mg ma f s Oabc k\r\n", "mg ma O\r\n",
+          "mg ma k q\r\nmn\r\n", f"mg ma O{'o' * 32}\r\n")
+    check(servers, "mg\r\n", "mg  \r\n", b"mg " + TOO_LONG_KEY + b" v\r\n", "mg mk v v\r\n",
+          "mg mk x\r\n", "mg mk q v x\r\n", "mg mk" + " v" * 18 + "\r\n",
+          "mg mk" + " v" * 17 + "\r\n", "mn\r\n")
+
+
 def test_set_and_get(servers):
     check(servers, "get sg\r\n", put("set", "sg", b"value", flags=42), "get sg\r\n",
           put("set", "sg", b""), "get sg\r\n", put("set", "sg", b"a\r\nEND\r\nb\0c"), "get sg\r\n",
