@@ -76,6 +76,7 @@ AdminSources ControlThread::admin_sources() {
       .map = [this] { return shared_.map.current(); },
       .not_serving =
           [this] {
+            if (shared_.shuts_down) return std::string("shutting down");
             return shared_.map.current() == nullptr ? shared_.map.reason() : std::string();
           },
       .inspect =

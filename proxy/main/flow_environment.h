@@ -1,6 +1,7 @@
 // FlowEnvironment: everything flows of one thread work with: its loop, clock, channels, caches.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct ProxyShared {
   MetricRegistry registry;
   MapView map;
   ServerStats stats;
+  std::atomic<bool> shuts_down = false;
 };
 
 // Of one thread; made and destroyed while its loop does not run.

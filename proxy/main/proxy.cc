@@ -113,6 +113,7 @@ void Proxy::start() {
 }
 
 void Proxy::shut_down() {
+  shared_.shuts_down = true;
   maintenance_.begin_shutdown();
   // The accepting worker first: it deals to the others.
   for (auto& worker : workers_) worker->begin_shutdown();

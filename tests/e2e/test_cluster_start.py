@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from cluster import free_ports, run
+from cluster import Raw, free_ports, payload, run, wait_for
 
 
 def contents(directory):
@@ -103,3 +103,20 @@ def test_a_terminal_that_goes_away_ends_no_proxy(make_cluster):
     client = cluster.client()
     assert client.set("key", b"value", noreply=False) and client.get("key") == b"value"
     assert cluster.pid("proxy") == pid
+
+
+def test_a_proxy_that_ends_is_not_ready_and_answers_what_has_begun(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rs:2,1")
+    value = payload(32 << 20, "large")
+    assert cluster.client().set("large", value, noreply=False)
+    assert cluster.ask_admin("/readyz") == (200, "ok\n")
+    reader = Raw(cluster.port)
+    reader.send(b"get large\r\n")
+    assert reader.line().startswith(b"VALUE large ")
+    pid = cluster.pid("proxy")
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: cluster.ask_admin("/readyz") == (503, "shutting down\n"), "it is not ready")
+    assert reader.file.read(len(value)) == value
+    assert reader.file.read() == b"\r\nEND\r\n"
+    reader.close()
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the proxy ends")

@@ -146,15 +146,19 @@ class Cluster:
     def object(self, key):
         return self.json("object", key)
 
-    def admin(self, path):
-        """The text that the admin interface answers."""
+    def ask_admin(self, path):
+        """The status and the text that the admin interface answers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port + 1 + self.nodes,
                                                 timeout=DEADLINE_S)
         with contextlib.closing(connection):
             connection.request("GET", path)
             answer = connection.getresponse()
-            text = answer.read().decode()
-        assert answer.status == 200, f"{path}: {answer.status} {text}"
+            return answer.status, answer.read().decode()
+
+    def admin(self, path):
+        """The text that it answers with success."""
+        status, text = self.ask_admin(path)
+        assert status == 200, f"{path}: {status} {text}"
         return text
 
     def metrics(self):
