@@ -105,7 +105,8 @@ const char* kind_name(node::RecordKind kind) {
 
 }  // namespace
 
-std::string status_json(const ClusterStatus& status, const std::string& version) {
+std::string status_json(const ClusterStatus& status, const std::string& version,
+                        const std::string& proxy_id) {
   const auto in_state = [&](node::NodeState state) {
     return std::ranges::count_if(status.nodes,
                                  [&](const NodeStatus& n) { return n.info.state == state; });
@@ -120,6 +121,7 @@ std::string status_json(const ClusterStatus& status, const std::string& version)
   }
   return text_of(
       {{"version", version},
+       {"proxy_id", proxy_id},
        {"state", status.state},
        {"reason", status.reason},
        {"cluster_id", fmt::format("{:016x}", status.cluster_id)},

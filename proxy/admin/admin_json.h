@@ -10,7 +10,8 @@
 
 namespace elastripe {
 
-std::string status_json(const ClusterStatus& status, const std::string& version);
+std::string status_json(const ClusterStatus& status, const std::string& version,
+                        const std::string& proxy_id);
 std::string nodes_json(const ClusterStatus& status);
 // `map` names the nodes; null if none is served.
 std::string object_json(const std::string& key, const ObjectReport& report, const MapPtr& map);

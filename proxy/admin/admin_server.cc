@@ -176,7 +176,7 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
     return reply_error(request, 405, ErrorCode::kInvalid, "this path needs another method");
   }
   if (path == "/v1/status") {
-    reply_json(request, 200, status_json(sources_.cluster(), sources_.version));
+    reply_json(request, 200, status_json(sources_.cluster(), sources_.version, sources_.proxy_id));
   } else if (path == "/v1/nodes") {
     reply_json(request, 200, nodes_json(sources_.cluster()));
   } else if (path.starts_with(kObjects)) {

@@ -32,7 +32,8 @@ struct AdminSources {
   std::function<TransitionReports()> transitions;
   std::function<Result<TransitionReport>(uint64_t id)> cancel_transition;
   std::string version;
-  std::string host;  // as configured: a name of its own, or an address
+  std::string proxy_id;  // tells processes apart, as `stats settings` does
+  std::string host;      // as configured: a name of its own, or an address
 };
 
 // On the control thread, so that it answers whatever the workers do.

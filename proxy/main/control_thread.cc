@@ -93,6 +93,7 @@ AdminSources ControlThread::admin_sources() {
       .transitions = [this] { return maintenance_.transitions(); },
       .cancel_transition = [this](uint64_t id) { return maintenance_.cancel_transition(id); },
       .version = shared_.stats.version,
+      .proxy_id = shared_.proxy_id,
       .host = shared_.config.admin.host};
 }
 

@@ -52,6 +52,7 @@ ProxyShared::ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in
     : config(std::move(config_in)),
       addresses(std::move(addresses_in)),
       threads(threads_in),
+      proxy_id(fmt::format("{:016x}", SystemRandom().next())),
       pools(pools_of(config)),
       ring(ring_of(config)),
       stats(registry, threads) {}

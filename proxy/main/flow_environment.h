@@ -21,6 +21,7 @@ struct ProxyShared {
   const Config config;
   const std::vector<NodeAddress> addresses;  // by node id
   const uint32_t threads;
+  const std::string proxy_id;  // of this process: hexadecimal, random
   const PoolTable pools;
   const Ring ring;
   MetricRegistry registry;

@@ -79,6 +79,7 @@ void Proxy::describe() {
                         {"evictions", "off"},
                         {"cas_enabled", "yes"},
                         {"admin_addr", to_string(Endpoint{config.admin.host, admin_port_})},
+                        {"proxy_id", shared_.proxy_id},
                         {"staged_bytes", std::to_string(config.limits.staged_bytes)},
                         {"read_bytes", std::to_string(config.limits.read_bytes)},
                         {"request_timeout_ms", std::to_string(config.timing.request_timeout_ms)}};

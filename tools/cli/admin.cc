@@ -31,6 +31,17 @@ std::string reason_of(const std::string& body) {
   return body.substr(0, body.find('\n'));
 }
 
+// Who listens everywhere tells no address to connect to: then it is the host that was asked.
+std::string reachable(const std::string& told, const std::string& host) {
+  for (const std::string_view everywhere : {"0.0.0.0:", "[::]:"}) {
+    if (!told.starts_with(everywhere)) continue;
+    const std::string_view port = std::string_view(told).substr(everywhere.size());
+    return host.contains(':') ? fmt::format("[{}]:{}", host, port)
+                              : fmt::format("{}:{}", host, port);
+  }
+  return told;
+}
+
 }  // namespace
 
 std::string url_escape(std::string_view text) {
@@ -49,7 +60,7 @@ std::string url_escape(std::string_view text) {
   return result;
 }
 
-Result<AdminClient> AdminClient::of_server(std::string_view server) {
+Result<AdminClient> AdminClient::of_server(std::string_view server, std::string_view admin) {
   auto options = client::parse_address(server);
   if (!options) return fail("{}: {}", server, options.error().message);
   options->request_timeout_ms = static_cast<int>(kTimeoutMs);
@@ -57,10 +68,32 @@ Result<AdminClient> AdminClient::of_server(std::string_view server) {
   if (!client) return fail("{}: {}", server, client.error().message);
   const auto settings = client->stats("settings");
   if (!settings) return fail("no answer from {}: {}", server, settings.error().message);
+  std::string told, proxy_id;
   for (const auto& [key, value] : *settings) {
-    if (key == "admin_addr" && !value.empty()) return AdminClient(value);
+    if (key == "admin_addr") told = value;
+    if (key == "proxy_id") proxy_id = value;
   }
-  return fail("{} is no elastripe proxy, or its admin interface is off", server);
+  if (told.empty() || proxy_id.empty()) {
+    return fail("{} is no elastripe proxy, or its admin interface is off", server);
+  }
+  AdminClient found(admin.empty() ? reachable(told, options->host) : std::string(admin));
+  const auto same = found.check_id(proxy_id);
+  if (same) return found;
+  if (!admin.empty()) return fail("the admin interface of {}: {}", server, same.error());
+  return fail(
+      "the admin interface of {} is {} on its machine, which is not reached from here ({}): run "
+      "this "
+      "there, or name its address with --admin",
+      server, told, same.error());
+}
+
+Result<> AdminClient::check_id(const std::string& proxy_id) const {
+  const auto status = get("/v1/status");
+  if (!status) return std::unexpected(status.error());
+  if (!status->contains("proxy_id") || (*status)["proxy_id"] != proxy_id) {
+    return fail("{} is of another proxy", address_);
+  }
+  return {};
 }
 
 Result<AdminClient::Answer> AdminClient::request(const std::string& path, const std::string& action,

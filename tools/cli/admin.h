@@ -11,8 +11,10 @@ namespace elastripe::cli {
 
 class AdminClient {
  public:
-  // Asks the proxy at HOST:PORT for its admin address (`stats settings`, admin_addr).
-  static Result<AdminClient> of_server(std::string_view server);
+  // Asks the proxy at HOST:PORT for its admin address (`stats settings`, admin_addr), unless
+  // `admin` names it, and makes sure that it is this proxy's: "127.0.0.1" means another machine
+  // here than there.
+  static Result<AdminClient> of_server(std::string_view server, std::string_view admin = {});
 
   // The body of a successful answer, its fields in the proxy's order. A refusal's error is the
   // reason that the proxy gives.
@@ -39,6 +41,7 @@ class AdminClient {
   Result<Answer> request(const std::string& path, const std::string& action = {},
                          const std::string& body = {}) const;
   Result<nlohmann::ordered_json> json_of(const Result<Answer>& answer) const;
+  Result<> check_id(const std::string& proxy_id) const;
 
   std::string address_;  // HOST:PORT
 };

@@ -14,6 +14,7 @@ namespace elastripe::cli {
 
 struct Globals {
   std::string server = "127.0.0.1:11311";
+  std::string admin;  // its admin interface; empty: where the proxy says
   bool json = false;
   int exit_status = 0;
 };

@@ -37,7 +37,7 @@ const Json& part(const Json& json, const char* key) {
 std::string mebibytes(double bytes) { return fmt::format("{:.1f} MiB", bytes / (1 << 20)); }
 
 Result<Json> fetch(const Globals& globals, const std::string& path) {
-  const auto admin = AdminClient::of_server(globals.server);
+  const auto admin = AdminClient::of_server(globals.server, globals.admin);
   if (!admin) return std::unexpected(admin.error());
   return admin->get(path);
 }
@@ -201,7 +201,7 @@ Result<> scrub(const Globals& globals, const std::vector<std::string>& keys) {
 }
 
 Result<> accept_loss(const Globals& globals) {
-  const auto admin = AdminClient::of_server(globals.server);
+  const auto admin = AdminClient::of_server(globals.server, globals.admin);
   if (!admin) return std::unexpected(admin.error());
   const auto answer = admin->act("accept-loss");
   if (!answer) return std::unexpected(answer.error());
@@ -236,7 +236,7 @@ Result<> declare_dead(const Globals& globals, const std::string& name, bool yes)
         name);
     if (!confirms(question)) return fail("nothing was done");
   }
-  const auto admin = AdminClient::of_server(globals.server);
+  const auto admin = AdminClient::of_server(globals.server, globals.admin);
   if (!admin) return std::unexpected(admin.error());
   const auto answer =
       admin->post("/v1/nodes/" + url_escape(name) + "/declare-dead", "declare-dead");

@@ -126,7 +126,7 @@ Result<Json> watch(const AdminClient& admin, Json report) {
 }
 
 Result<> transition(Globals& globals, const Arguments& arguments) {
-  const auto admin = AdminClient::of_server(globals.server);
+  const auto admin = AdminClient::of_server(globals.server, globals.admin);
   if (!admin) return std::unexpected(admin.error());
   catch_stop();
   auto started = admin->post("/v1/transitions", "transition", body_of(arguments).dump());

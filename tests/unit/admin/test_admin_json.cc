@@ -41,7 +41,7 @@ MapPtr map_of(const ClusterStatus& status) {
 }
 
 TEST_CASE("status tells the state, the epoch and the numbers of nodes and partitions") {
-  const json status = json::parse(status_json(three_nodes(), "v1"));
+  const json status = json::parse(status_json(three_nodes(), "v1", "0a1b"));
   REQUIRE(status["version"] == "v1");
   REQUIRE(status["state"] == "serving");
   REQUIRE(status["cluster_id"] == "000000000000feed");
