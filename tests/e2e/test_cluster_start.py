@@ -59,6 +59,23 @@ def test_a_file_of_someone_else_is_not_replaced(tmp_path, theirs):
     assert contents(tmp_path) == before
 
 
+def test_a_directory_that_others_can_write_is_not_trusted(tmp_path):
+    directory = tmp_path / "cluster"
+    port = free_ports(5)
+    start_and_stop(directory, port)
+    assert not directory.stat().st_mode & 0o022
+    for path, mode in [(directory, 0o775), (directory, 0o757), (directory / "cluster.json", 0o666)]:
+        before = path.stat().st_mode
+        path.chmod(mode)
+        for words in (["stop"], ["status"], ["kill", "n0"], ["start", "--port", port]):
+            done = run("elastripe", "cluster", words[0], "--dir", directory, *words[1:],
+                       check=False)
+            assert done.returncode == 1, done.stdout
+            assert f"{path} can be written by others" in done.stderr
+        path.chmod(before)
+    start_and_stop(directory, port)
+
+
 def test_a_start_removes_only_what_an_earlier_one_left(tmp_path):
     theirs = {"my.log", "n.log", "nginx.log", "n1x.pid", "proxy.log.1", "app.pid", "pn1.log"}
     directory = tmp_path / "cluster"

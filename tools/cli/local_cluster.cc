@@ -1,6 +1,8 @@
 #include "tools/cli/local_cluster.h"
 
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -84,11 +86,36 @@ ClusterSettings from_json(const Json& json) {
   return settings;
 }
 
+using std::filesystem::perms;
+constexpr perms kOnlyWeWrite =
+    perms::owner_read | perms::owner_write | perms::group_read | perms::others_read;
+constexpr perms kOnlyWeWriteIn =
+    kOnlyWeWrite | perms::owner_exec | perms::group_exec | perms::others_exec;
+
 Result<> write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
   file.close();
-  if (!file) return fail("cannot write {}", path.string());
+  std::error_code error;
+  std::filesystem::permissions(path, kOnlyWeWrite, error);
+  if (!file || error) return fail("cannot write {}", path.string());
+  return {};
+}
+
+// Whoever can write the directory, or what describes its cluster, decides which programs we start
+// and which processes we end. Nothing to object to if it is not there.
+Result<> check_trusted(const std::filesystem::path& path) {
+  struct stat found{};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  if (found.st_uid != ::geteuid() && found.st_uid != 0) {
+    return fail("{} belongs to someone else; choose another --dir", path.string());
+  }
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return fail(
+        "{} can be written by others, who could have planted what is in it; chmod go-w, or "
+        "choose another --dir",
+        path.string());
+  }
   return {};
 }
 
@@ -161,7 +188,9 @@ Result<std::vector<std::string>> LocalCluster::command_of(const std::string& nam
 
 Result<> LocalCluster::write_files() const {
   std::error_code error;
-  std::filesystem::create_directories(dir_, error);
+  if (std::filesystem::create_directories(dir_, error)) {
+    std::filesystem::permissions(dir_, kOnlyWeWriteIn, error);
+  }
   if (error) return fail("cannot make {}: {}", dir_.string(), error.message());
   // what an earlier cluster of this directory left, with as many nodes as it had
   std::vector<std::filesystem::path> left;
@@ -224,6 +253,9 @@ Result<> LocalCluster::check_config() const {
 Result<LocalCluster> LocalCluster::create(const std::filesystem::path& dir,
                                           ClusterSettings settings) {
   if (settings.port + settings.nodes + 1 > 65535) return fail("not enough ports above the first");
+  for (const auto& path : {dir, dir / "cluster.json"}) {
+    if (auto done = check_trusted(path); !done) return std::unexpected(done.error());
+  }
   if (const auto old = open(dir)) {
     for (const std::string& name : old->names()) {
       if (old->status(name).running) {
@@ -247,12 +279,16 @@ Result<LocalCluster> LocalCluster::create(const std::filesystem::path& dir,
 }
 
 Result<LocalCluster> LocalCluster::open(const std::filesystem::path& dir) {
-  std::ifstream file(dir / "cluster.json");
+  const auto description = dir / "cluster.json";
+  std::ifstream file(description);
   if (!file) return fail("no cluster was started in {}", dir.string());
+  for (const auto& path : {dir, description}) {
+    if (auto done = check_trusted(path); !done) return std::unexpected(done.error());
+  }
   try {
     return LocalCluster(dir, from_json(Json::parse(file)));
   } catch (const Json::exception& error) {
-    return fail("{}: {}", (dir / "cluster.json").string(), error.what());
+    return fail("{}: {}", description.string(), error.what());
   }
 }
 
