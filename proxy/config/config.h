@@ -62,6 +62,8 @@ struct TimingConfig {
   uint32_t request_timeout_ms = 8000;
   uint32_t hedge_after_ms = 100;
   uint32_t tombstone_keep_ms = 60000;
+  uint32_t client_idle_ms = 0;           // 0: for ever
+  uint32_t client_keepalive_ms = 60000;  // 0: nobody is asked
 
   // How long one call to a node may take, so that a request can go on after a node's death.
   uint32_t node_timeout_ms() const { return std::min(2000u, request_timeout_ms / 4); }

@@ -86,6 +86,8 @@ void read_timing(MapReader& map, TimingConfig& timing, Problems& problems) {
   map.number("request_timeout_ms", timing.request_timeout_ms, 100, kDay_ms);
   map.number("hedge_after_ms", timing.hedge_after_ms, 1, 60'000);
   map.number("tombstone_keep_ms", timing.tombstone_keep_ms, 100, kDay_ms);
+  map.number("client_idle_ms", timing.client_idle_ms, 0, kDay_ms);
+  map.number("client_keepalive_ms", timing.client_keepalive_ms, 0, kDay_ms);
 }
 
 Config read_config(const YAML::Node& tree, Problems& problems) {

@@ -60,6 +60,8 @@ std::string print_config(const Config& config) {
   print("  request_timeout_ms: {}\n", config.timing.request_timeout_ms);
   print("  hedge_after_ms: {}\n", config.timing.hedge_after_ms);
   print("  tombstone_keep_ms: {}\n", config.timing.tombstone_keep_ms);
+  print("  client_idle_ms: {}\n", config.timing.client_idle_ms);
+  print("  client_keepalive_ms: {}\n", config.timing.client_keepalive_ms);
   return text;
 }
 

@@ -98,4 +98,14 @@ int connect_result(const Fd& socket) {
 
 void set_no_delay(const Fd& socket) { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
 
+void set_keepalive(const Fd& socket, std::chrono::seconds silence) {
+  if (silence == std::chrono::seconds::zero()) return;
+  constexpr int kQuestions = 3;
+  const auto seconds = static_cast<int>(silence.count());
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / (2 * kQuestions)));
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kQuestions);
+}
+
 }  // namespace elastripe

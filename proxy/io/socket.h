@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -55,5 +56,8 @@ Connecting start_connect(const SocketAddress& address);
 int connect_result(const Fd& socket);
 
 void set_no_delay(const Fd& socket);
+// Whether the other machine is there is asked after so much silence; it has half as long to answer.
+// Zero: never.
+void set_keepalive(const Fd& socket, std::chrono::seconds silence);
 
 }  // namespace elastripe

@@ -13,6 +13,7 @@ SessionSettings session_settings(const Config& config) {
   SessionSettings settings;
   settings.max_object_bytes = config.max_object_bytes;
   settings.stall_timeout = std::chrono::milliseconds(config.timing.upload_idle_ms);
+  settings.idle_timeout = std::chrono::milliseconds(config.timing.client_idle_ms);
   settings.max_connections = config.limits.connections;
   return settings;
 }
@@ -61,6 +62,8 @@ Worker::Worker(ProxyShared& shared, size_t index)
       ops_(environment_.ops()),
       sessions_(environment_.loop(), ops_, environment_.clock(), shared.stats,
                 shared.stats.worker(index), session_settings(shared.config)),
+      keepalive_(std::chrono::ceil<std::chrono::seconds>(
+          std::chrono::milliseconds(shared.config.timing.client_keepalive_ms))),
       publisher_(std::make_unique<Publisher>(environment_, shared)) {}
 
 Worker::~Worker() { cancel(); }
@@ -74,8 +77,8 @@ void Worker::join() {
 }
 
 void Worker::listen(Fd socket, std::function<void(Fd)> accepted) {
-  listener_ =
-      std::make_unique<Listener>(environment_.loop(), std::move(socket), std::move(accepted));
+  listener_ = std::make_unique<Listener>(environment_.loop(), std::move(socket), keepalive_,
+                                         std::move(accepted));
 }
 
 void Worker::adopt(Fd socket) {

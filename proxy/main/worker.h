@@ -37,6 +37,7 @@ class Worker : private Timer {
   FlowEnvironment environment_;
   FlowOps ops_;
   Sessions sessions_;
+  const std::chrono::seconds keepalive_;  // of clients
   std::unique_ptr<Publisher> publisher_;
   std::unique_ptr<Listener> listener_;
   Scope ending_;

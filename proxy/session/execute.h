@@ -20,8 +20,8 @@ struct SessionSettings {
   uint64_t unsent_bytes = 8u << 20;          // replies; above, nothing more is read
   uint64_t read_bytes = 16u << 20;           // of values on their way to it
   Duration idle_timeout = Duration::zero();  // without any command; zero: never
-  // A client in a value or with unsent replies is cut if it moves nothing for so long, or, unless
-  // it comes to the end of them, less than `progress_bytes`.
+  // A client in a line, in a value or with unsent replies is cut if it moves nothing for so long,
+  // or, unless it comes to the end of them, less than `progress_bytes`.
   Duration stall_timeout = std::chrono::seconds(30);
   uint64_t progress_bytes = 1u << 20;
   // Of the whole proxy:

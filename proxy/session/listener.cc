@@ -14,8 +14,12 @@ constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kRestAfterFailure = std::chrono::milliseconds(100);
 }  // namespace
 
-Listener::Listener(Loop& loop, Fd socket, std::function<void(Fd)> accepted)
-    : loop_(loop), socket_(std::move(socket)), accepted_(std::move(accepted)) {
+Listener::Listener(Loop& loop, Fd socket, std::chrono::seconds keepalive,
+                   std::function<void(Fd)> accepted)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      keepalive_(keepalive),
+      accepted_(std::move(accepted)) {
   event_ =
       event_new(loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Listener::on_readable, this);
   CHECK(event_ != nullptr && event_add(event_, nullptr) == 0);
@@ -36,6 +40,7 @@ void Listener::accept_some() {
     Fd client(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (client.valid()) {
       set_no_delay(client);
+      set_keepalive(client, keepalive_);
       accepted_(std::move(client));
       continue;
     }

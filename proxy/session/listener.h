@@ -12,8 +12,8 @@ namespace elastripe {
 // evenly (SO_REUSEPORT spreads them by hash, and lets a second proxy take a port that is in use).
 class Listener : private Timer {
  public:
-  // `accepted` is called on the loop's thread.
-  Listener(Loop& loop, Fd socket, std::function<void(Fd)> accepted);
+  // `accepted` is called on the loop's thread. `keepalive`: see set_keepalive().
+  Listener(Loop& loop, Fd socket, std::chrono::seconds keepalive, std::function<void(Fd)> accepted);
   ~Listener() override;
 
   void close();
@@ -25,6 +25,7 @@ class Listener : private Timer {
 
   Loop& loop_;
   Fd socket_;
+  const std::chrono::seconds keepalive_;
   std::function<void(Fd)> accepted_;
   event* event_;
 };

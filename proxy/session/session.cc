@@ -161,8 +161,9 @@ void Session::watch_client() {
   const TimePoint now = loop_.turn_time();
   // A segment has to come whole: between two of them others must see that the upload lives.
   const bool in_parts = uploading_ != nullptr;
+  const bool in_line = !left_over_.empty() && !left_over_waits_;
   const uint64_t enough = context_.settings.progress_bytes;
-  sending_.update(now, in_parts ? can_take_input() : receiving(), value_bytes_,
+  sending_.update(now, in_parts ? can_take_input() : receiving() || in_line, value_bytes_,
                   in_parts ? UINT64_MAX : enough);
   taking_.update(now, !out_.empty(), out_.written_bytes(), enough);
 }
@@ -268,6 +269,7 @@ bool Session::step(std::string_view& input) {
   }
   const memcache::ParseResult parsed = parser_.parse(input, request_);
   if (parsed.status == memcache::ParseStatus::kNeedMore) return false;
+  sending_.restart();
   if (parsed.status == memcache::ParseStatus::kRequest) {
     begin_command();
     input.remove_prefix(parsed.consumed);

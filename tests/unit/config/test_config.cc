@@ -89,7 +89,9 @@ TEST_CASE("every setting is read", "[config]") {
       "  upload_idle_ms: 155\n"
       "  request_timeout_ms: 166\n"
       "  hedge_after_ms: 77\n"
-      "  tombstone_keep_ms: 2177\n");
+      "  tombstone_keep_ms: 2177\n"
+      "  client_idle_ms: 188\n"
+      "  client_keepalive_ms: 199\n");
   Config expected;
   expected.cluster = "c-1";
   expected.listen = {"::1", 0};
@@ -108,7 +110,7 @@ TEST_CASE("every setting is read", "[config]") {
   expected.pools = {{"u:", {coding::LayoutKind::kRs, 1, 2, 1}, 64 << 10, true},
                     {"", {coding::LayoutKind::kRs, 1, 2, 1}, 16 << 10, false}};
   expected.limits = {5, uint64_t{2} << 30, uint64_t{3} << 30};
-  expected.timing = {11, 22, 33, 144, 155, 166, 77, 2177};
+  expected.timing = {11, 22, 33, 144, 155, 166, 77, 2177, 188, 199};
   CHECK(config == expected);
   CHECK(parse(print_config(config)) == config);
   CHECK(to_string(config.listen) == "[::1]:0");

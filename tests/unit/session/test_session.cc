@@ -1,5 +1,9 @@
 // Sessions: commands, their order, and the ends of connections.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include "proxy/session/keys_in_flight.h"
+#include "proxy/session/listener.h"
 #include "tests/unit/session/session_fixture.h"
 
 namespace elastripe {
@@ -264,6 +268,52 @@ TEST_CASE("a client that stalls in a value is closed, an idle one is not") {
   f.until(stalled, [&] { return stalled.closed; });
   idle.send("get a\r\n");
   f.expect(idle, "END\r\n");
+}
+
+TEST_CASE("the machine of a silent client is asked whether it is there") {
+  Loop loop;
+  const auto address = resolve("127.0.0.1", 0);
+  REQUIRE(address.has_value());
+  auto socket = listen_on(*address, false);
+  REQUIRE(socket.has_value());
+  const auto here = resolve("127.0.0.1", port_of(*socket));
+  Fd accepted;
+  Listener listener(loop, std::move(*socket), seconds(60), [&](Fd client) {
+    accepted = std::move(client);
+    loop.stop();
+  });
+  const Connecting client = start_connect(*here);
+  loop.run();
+  const auto option = [&](int level, int name) {
+    int value = 0;
+    socklen_t length = sizeof value;
+    REQUIRE(getsockopt(accepted.get(), level, name, &value, &length) == 0);
+    return value;
+  };
+  CHECK(option(SOL_SOCKET, SO_KEEPALIVE) == 1);
+  CHECK(option(IPPROTO_TCP, TCP_KEEPIDLE) == 60);
+  CHECK(option(IPPROTO_TCP, TCP_KEEPINTVL) == 10);
+  CHECK(option(IPPROTO_TCP, TCP_KEEPCNT) == 3);
+}
+
+TEST_CASE("a client that stalls in a line is closed, one that ends its lines is not") {
+  Fixture f(SessionSettings{.stall_timeout = milliseconds(20)});
+  Client stalled(f.sessions), trickling(f.sessions), slow(f.sessions);
+  stalled.send("get a\r\nget");
+  slow.send("get");
+  const TimePoint begun = f.clock.now();
+  TimePoint sent = begun;
+  while (!stalled.closed || !trickling.closed) {
+    f.turns(1);
+    for (Client* client : {&stalled, &trickling, &slow}) client->collect();
+    REQUIRE(f.clock.now() - begun < seconds(10));
+    if (f.clock.now() - sent < milliseconds(5)) continue;
+    sent = f.clock.now();
+    if (!trickling.closed) (void)::send(trickling.here.get(), "g", 1, MSG_NOSIGNAL);
+    slow.send(" a\r\nget");  // half a line is there all the time
+  }
+  CHECK(stalled.received == "END\r\n");
+  CHECK_FALSE(slow.closed);
 }
 
 TEST_CASE("an idle client is closed after the idle time-out") {
