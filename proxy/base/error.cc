@@ -16,6 +16,8 @@ std::string_view name(ErrorCode code) {
       return "unavailable";
     case ErrorCode::kNotSent:
       return "not_sent";
+    case ErrorCode::kBusy:
+      return "busy";
     case ErrorCode::kTooFewNodes:
       return "too_few_nodes";
     case ErrorCode::kCancelled:

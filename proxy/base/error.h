@@ -17,6 +17,7 @@ enum class ErrorCode : uint8_t {
   kDisconnected,    // the connection broke after the request left; it may have been executed
   kUnavailable,     // never sent, or nobody to ask: definitely not executed
   kNotSent,         // the deadline came before the request could leave: definitely not executed
+  kBusy,            // too many requests wait already: definitely not executed
   kTooFewNodes,     // not enough live nodes for what the pool promises; not executed
   kCancelled,       // the flow was told to stop
   kStaleEpoch,      // the other side is at another epoch or incarnation

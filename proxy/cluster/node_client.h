@@ -84,7 +84,7 @@ struct NodeReply {
 
 // What a call ended with: no node has seen it, or will.
 inline bool was_never_sent(const Error& error) {
-  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kNoSpace ||
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kBusy ||
          error.code == ErrorCode::kNotSent;
 }
 
@@ -95,7 +95,7 @@ class NodeClient {
 
   // Sends one request and waits for its reply, which may have any status.
   // Errors: kUnavailable: it was never sent, as the node refuses connections (so its process is
-  // gone). kNoSpace, kNotSent: never sent either: too many calls wait, or the deadline came or the
+  // gone). kBusy, kNotSent: never sent either: too many calls wait, or the deadline came or the
   // connection broke while it waited. kTimeout, kDisconnected: it may have been executed, or may
   // yet be. kInvalid: no such node, or it sent nonsense: like kDisconnected. kCancelled: shutdown.
   // Connecting counts towards the deadline; a refused connection answers kUnavailable at once.

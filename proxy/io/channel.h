@@ -25,7 +25,7 @@
 namespace elastripe {
 
 struct ChannelLimits {
-  size_t waiting_calls = 16384;  // above: kNoSpace
+  size_t waiting_calls = 16384;  // above: kBusy
   size_t tombstones = 4096;      // above: the node is stuck, the connection is closed
   Duration connect_timeout = std::chrono::seconds(1);  // then it is tried again from the start
 };

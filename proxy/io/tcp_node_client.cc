@@ -30,7 +30,7 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest 
   Channel& channel = *(node::is_control(request.opcode) ? control_channels_ : channels_)[to];
   NodeCall call(channel, stamp, request);
   if (!channel.submit(call, deadline)) {
-    co_return fail(ErrorCode::kNoSpace, "the queue to node {} is full", channel.name());
+    co_return fail(ErrorCode::kBusy, "the queue to node {} is full", channel.name());
   }
   CallStop* const stop = request.stop;
   if (stop != nullptr) stop->begin(call);

@@ -20,6 +20,7 @@ bool is_worth_retrying(const Error& error) {
     case ErrorCode::kStaleEpoch:
     case ErrorCode::kUnavailable:
     case ErrorCode::kNotSent:
+    case ErrorCode::kBusy:
     case ErrorCode::kTimeout:
     case ErrorCode::kDisconnected:
       return true;

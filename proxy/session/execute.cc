@@ -240,7 +240,9 @@ Task<Result<ReadOutcome>> read_value(Retrieval& retrieval, KeyReply& reply) {
 
 Task<void> read_key(Retrieval& retrieval, size_t index, KeyResult& result) {
   KeyReply reply(retrieval, index);
+  ++retrieval.run.client.keys_read();
   Result<ReadOutcome> outcome = co_await read_value(retrieval, reply);
+  --retrieval.run.client.keys_read();
   result.set({std::move(outcome), reply.take()});
 }
 
@@ -280,7 +282,11 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
   Scope reads;
   size_t asked = 0;
   for (size_t i = 0; i < keys && !retrieval.failed; ++i) {
-    for (; asked < std::min(i + kKeysAtOnce, keys); ++asked) {
+    // Calls to nodes wait in queues that all clients share.
+    const auto may_ask = [&] {
+      return asked == i || run.client.keys_read() < run.context.settings.keys_read;
+    };
+    for (; asked < std::min(i + kKeysAtOnce, keys) && may_ask(); ++asked) {
       reads.spawn(read_key(retrieval, asked, results.emplace_back()));
     }
     take_answer(retrieval, co_await results.front());

@@ -16,9 +16,11 @@ struct SessionSettings {
   uint64_t max_object_bytes = 64u << 20;
   // Of one connection:
   size_t commands_in_flight = 64;
-  uint64_t bytes_in_flight = 8u << 20;       // values received and not yet answered
-  uint64_t unsent_bytes = 8u << 20;          // replies; above, nothing more is read
-  uint64_t read_bytes = 16u << 20;           // of values on their way to it
+  uint64_t bytes_in_flight = 8u << 20;  // values received and not yet answered
+  uint64_t unsent_bytes = 8u << 20;     // replies; above, nothing more is read
+  uint64_t read_bytes = 16u << 20;      // of values on their way to it
+  // Keys that are read at once; each of its retrievals may read one more.
+  size_t keys_read = 1024;
   Duration idle_timeout = Duration::zero();  // without any command; zero: never
   // A client in a line, in a value or with unsent replies is cut if it moves nothing for so long,
   // or, unless it comes to the end of them, less than `progress_bytes`.
@@ -71,6 +73,8 @@ class CommandClient {
   virtual bool is_gone() const = 0;
   // The order of its commands, for the memory of their reads.
   virtual Turns& reads() = 0;
+  // Keys that its retrievals are reading.
+  virtual size_t& keys_read() = 0;
   // What its reads may hold, of all that the proxy's may.
   virtual const std::shared_ptr<ReadBudget>& read_budget() = 0;
 };

@@ -64,6 +64,7 @@ class Session : private TurnEnd, private Timer {
     void cut() override { is_cut = true; }
     bool is_gone() const override { return !session.open() || session.cut_; }
     Turns& reads() override { return session.reads_; }
+    size_t& keys_read() override { return session.keys_read_; }
     const std::shared_ptr<ReadBudget>& read_budget() override { return session.read_budget_; }
 
     Session& session;
@@ -150,6 +151,7 @@ class Session : private TurnEnd, private Timer {
   uint64_t bytes_in_flight_ = 0;
   size_t reply_bytes_ = 0;  // in slots_
   Turns reads_;
+  size_t keys_read_ = 0;
   const std::shared_ptr<ReadBudget> read_budget_;
   Scope scope_;
   WriteQueue out_;

@@ -444,7 +444,7 @@ TEST_CASE("a full queue refuses further calls as never sent") {
   Fixture f(ChannelLimits{.waiting_calls = 2});
   std::vector<Outcome> outs(3);
   for (auto& out : outs) f.start(out, request_with("x"));
-  REQUIRE(outs[2].result->error().code == ErrorCode::kNoSpace);
+  REQUIRE(outs[2].result->error().code == ErrorCode::kBusy);
   REQUIRE_FALSE(outs[0].done());
   f.client.cancel_all();
   REQUIRE(outs[0].done());

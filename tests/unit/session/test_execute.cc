@@ -20,6 +20,7 @@ struct TestClient : CommandClient {
   void cut() override { is_cut = true; }
   bool is_gone() const override { return gone; }
   Turns& reads() override { return turns; }
+  size_t& keys_read() override { return keys; }
 
   std::string received() const {
     std::string all;
@@ -30,6 +31,7 @@ struct TestClient : CommandClient {
   const std::shared_ptr<ReadBudget>& read_budget() override { return budget; }
 
   Turns turns;
+  size_t keys = 0;
   std::shared_ptr<ReadBudget> budget = std::make_shared<ReadBudget>(64 << 20, 0);
   std::vector<memcache::Output> parts;
   bool is_cut = false;

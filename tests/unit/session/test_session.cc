@@ -74,6 +74,33 @@ TEST_CASE("keys in flight conflict where one of two commands writes a key that b
   CHECK_FALSE(keys.conflicts(none, true));
 }
 
+TEST_CASE("retrievals of one client read so many keys at once, and all of them get on") {
+  Fixture f(SessionSettings{.keys_read = 100});
+  Client client(f.sessions);
+  constexpr size_t kLines = 60, kKeys = 200;
+  std::string replies;
+  for (size_t line = 0; line < kLines; ++line) {
+    std::string text = "get";
+    for (size_t i = 0; i < kKeys; ++i) {
+      const std::string key = fmt::format("k{}.{}", line, i);
+      f.ops.slow.insert(key);
+      text += " " + key;
+    }
+    client.send(text + "\r\n");
+    f.turns(2);
+    replies += "END\r\n";
+  }
+  size_t most = 0;
+  f.until(client, [&] {
+    most = std::max(most, f.ops.turnstile.waiting());
+    if (f.ops.turnstile.waiting() > 0) f.ops.turnstile.let_through();
+    return client.received.size() >= replies.size();
+  });
+  REQUIRE(client.received == replies);
+  CHECK(most >= 100);
+  CHECK(most <= 100 + kLines);
+}
+
 // Each key beside each one of all lines before it would take minutes.
 TEST_CASE("lines of very many keys are soon told apart") {
   Fixture f;
