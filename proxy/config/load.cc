@@ -20,6 +20,7 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;
 constexpr uint64_t kMaxValueBytes = 2 * kGiB - 3;  // the largest that the protocol can declare
 constexpr uint64_t kDay_ms = 24ULL * 60 * 60 * 1000;
+constexpr uint64_t kMaxKeepalive_ms = 32'767'000;  // Linux takes no longer TCP_KEEPIDLE
 
 void read_endpoint(MapReader& map, Endpoint& endpoint, uint16_t lowest_port) {
   map.text("host", endpoint.host);
@@ -87,7 +88,7 @@ void read_timing(MapReader& map, TimingConfig& timing, Problems& problems) {
   map.number("hedge_after_ms", timing.hedge_after_ms, 1, 60'000);
   map.number("tombstone_keep_ms", timing.tombstone_keep_ms, 100, kDay_ms);
   map.number("client_idle_ms", timing.client_idle_ms, 0, kDay_ms);
-  map.number("client_keepalive_ms", timing.client_keepalive_ms, 0, kDay_ms);
+  map.number("client_keepalive_ms", timing.client_keepalive_ms, 0, kMaxKeepalive_ms);
 }
 
 Config read_config(const YAML::Node& tree, Problems& problems) {

@@ -7,6 +7,7 @@ namespace elastripe {
 namespace {
 constexpr Duration kPollInterval = std::chrono::milliseconds(5);
 constexpr Duration kRetryPause = std::chrono::milliseconds(50);
+constexpr Duration kBusyPause = std::chrono::milliseconds(200);  // and up to twice as long
 }  // namespace
 
 Result<MapPtr> current_map(const OpsContext& ops) {
@@ -31,6 +32,12 @@ bool is_worth_retrying(const Error& error) {
 
 Task<Result<void>> before_retry(OpsContext& ops, MapPtr tried, Error error, TimePoint deadline) {
   if (!is_worth_retrying(error)) co_return fail(std::move(error));
+  if (error.code == ErrorCode::kBusy && ops.clock.now() < deadline) {
+    const auto more = Duration(ops.random.next() % static_cast<uint64_t>(kBusyPause.count()));
+    const TimePoint later = ops.clock.now() + kBusyPause + more;
+    if (co_await ops.clock.sleep_until(std::min(later, deadline))) co_return Result<void>{};
+    co_return fail(ErrorCode::kCancelled, "shutting down");
+  }
   const TimePoint until = ops.clock.now() + kRetryPause;
   for (;;) {
     const TimePoint now = ops.clock.now();

@@ -65,8 +65,8 @@ Task<void> lift_above_floor(OpsContext& ops, MapPtr map, std::string key, Record
 
 // One attempt under `map`, with a new attempt_id. `map` and `commit` live until it has ended. A
 // refusal is returned only once the record that it is based on has reached the tail. Errors:
-//   kStaleEpoch, kUnavailable, kNotSent (also if the deadline has come before the first frame), and
-//   kTimeout or kDisconnected of a sync before the commit:
+//   kStaleEpoch, kUnavailable, kBusy, kNotSent (also if the deadline has come before the first
+//   frame), and kTimeout or kDisconnected of a sync before the commit:
 //     definitely not committed, and never will be; may be tried again
 //   kUnknownOutcome: may or may not take effect, now or later
 //   kTooFewNodes, kNoSpace, kLost, kInvalid, kCancelled before anything was sent, kTooLarge (the

@@ -284,7 +284,8 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
   for (size_t i = 0; i < keys && !retrieval.failed; ++i) {
     // Calls to nodes wait in queues that all clients share.
     const auto may_ask = [&] {
-      return asked == i || run.client.keys_read() < run.context.settings.keys_read;
+      return asked == i || retrieval.place.has_turn() ||
+             run.client.keys_read() < run.context.settings.keys_read;
     };
     for (; asked < std::min(i + kKeysAtOnce, keys) && may_ask(); ++asked) {
       reads.spawn(read_key(retrieval, asked, results.emplace_back()));

@@ -19,7 +19,10 @@ struct SessionSettings {
   uint64_t bytes_in_flight = 8u << 20;  // values received and not yet answered
   uint64_t unsent_bytes = 8u << 20;     // replies; above, nothing more is read
   uint64_t read_bytes = 16u << 20;      // of values on their way to it
-  // Keys that are read at once; each of its retrievals may read one more.
+  // Different keys of all its commands that run; no further command begins above.
+  size_t keys_in_flight = 65536;
+  // Keys that are read at once; each of its retrievals may read one more, and the first of them
+  // 256, so that it is not held up by those behind it.
   size_t keys_read = 1024;
   Duration idle_timeout = Duration::zero();  // without any command; zero: never
   // A client in a line, in a value or with unsent replies is cut if it moves nothing for so long,

@@ -24,6 +24,7 @@ class KeysInFlight {
       return use != uses_.end() && (writes || use->second.writers > 0);
     });
   }
+  size_t size() const { return uses_.size(); }
   void add(const KeyHashes& keys, bool writes) {
     writers_ += writes;
     for (const uint64_t key : keys) {

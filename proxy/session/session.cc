@@ -161,10 +161,10 @@ void Session::watch_client() {
   const TimePoint now = loop_.turn_time();
   // A segment has to come whole: between two of them others must see that the upload lives.
   const bool in_parts = uploading_ != nullptr;
-  const bool in_line = !left_over_.empty() && !left_over_waits_;
+  const bool in_line = !left_over_.empty() && !left_over_waits_ && can_take_input();
   const uint64_t enough = context_.settings.progress_bytes;
-  sending_.update(now, in_parts ? can_take_input() : receiving() || in_line, value_bytes_,
-                  in_parts ? UINT64_MAX : enough);
+  const bool waits = in_parts ? can_take_input() : !finishing_ && (receiving() || in_line);
+  sending_.update(now, waits, value_bytes_, in_parts ? UINT64_MAX : enough);
   taking_.update(now, !out_.empty(), out_.written_bytes(), enough);
 }
 
@@ -259,6 +259,7 @@ bool Session::step(std::string_view& input) {
     input.remove_prefix(part);
     swallow_left_ -= part;
     value_bytes_ += part;
+    if (swallow_left_ == 0) sending_.restart();
     return swallow_left_ == 0;
   }
   if (!block_.complete()) return receive_value(input);
@@ -286,7 +287,7 @@ bool Session::has_room() const {
   const auto& settings = context_.settings;
   return slots_.size() < settings.commands_in_flight &&
          out_.bytes() + reply_bytes_ < settings.unsent_bytes &&
-         bytes_in_flight_ < settings.bytes_in_flight;
+         keys_.size() < settings.keys_in_flight && bytes_in_flight_ < settings.bytes_in_flight;
 }
 
 void Session::begin_command() {
@@ -348,6 +349,7 @@ bool Session::receive_value(std::string_view& input) {
 }
 
 void Session::end_value() {
+  sending_.restart();
   if (Slot* slot = std::exchange(uploading_, nullptr)) {
     if (block_.valid()) return slot->incoming->complete();
     slot->is_malformed = true;
@@ -438,6 +440,7 @@ Task<void> Session::run(Slot* slot) {
   }
   add_reply(*slot, std::move(reply));
   slot->done = true;
+  last_activity_ = loop_.turn_time();  // a reply may not leave for it
   keys_.remove(slot->key_hashes, slot->writes);
   if (!slot->is_small()) {  // it may wait long behind others
     std::vector<std::string>().swap(slot->command.keys);

@@ -76,7 +76,8 @@ Result<AdminClient> AdminClient::of_server(std::string_view server, std::string_
   if (told.empty() || proxy_id.empty()) {
     return fail("{} is no elastripe proxy, or its admin interface is off", server);
   }
-  AdminClient found(admin.empty() ? reachable(told, options->host) : std::string(admin));
+  const AdminClient found(admin.empty() ? reachable(told, options->host) : std::string(admin),
+                          told);
   const auto same = found.check_id(proxy_id);
   if (same) return found;
   if (!admin.empty()) return fail("the admin interface of {}: {}", server, same.error());
@@ -110,11 +111,12 @@ Result<AdminClient::Answer> AdminClient::request(const std::string& path, const 
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, kTimeoutMs);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append_body);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer.body);
-  const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(
-      action.empty() ? nullptr : curl_slist_append(nullptr, ("X-Elastripe: " + action).c_str()),
-      &curl_slist_free_all);
+  curl_slist* list = curl_slist_append(nullptr, ("Host: " + told_).c_str());
+  if (!action.empty()) list = curl_slist_append(list, ("X-Elastripe: " + action).c_str());
+  const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(list,
+                                                                            &curl_slist_free_all);
+  curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
   if (!action.empty()) {
-    curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
     curl_easy_setopt(curl.get(), CURLOPT_POST, 1L);
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, static_cast<long>(body.size()));
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.c_str());

@@ -30,7 +30,9 @@ class AdminClient {
   Result<> ready() const;
 
  private:
-  explicit AdminClient(std::string address) : address_(std::move(address)) {}
+  // `told`: as the proxy names it, which is what it wants to hear of itself.
+  AdminClient(std::string address, std::string told)
+      : address_(std::move(address)), told_(std::move(told)) {}
 
   struct Answer {
     long status = 0;
@@ -44,6 +46,7 @@ class AdminClient {
   Result<> check_id(const std::string& proxy_id) const;
 
   std::string address_;  // HOST:PORT
+  std::string told_;
 };
 
 // `text` as one segment of a URL's path.

@@ -86,19 +86,11 @@ ClusterSettings from_json(const Json& json) {
   return settings;
 }
 
-using std::filesystem::perms;
-constexpr perms kOnlyWeWrite =
-    perms::owner_read | perms::owner_write | perms::group_read | perms::others_read;
-constexpr perms kOnlyWeWriteIn =
-    kOnlyWeWrite | perms::owner_exec | perms::group_exec | perms::others_exec;
-
 Result<> write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
   file.close();
-  std::error_code error;
-  std::filesystem::permissions(path, kOnlyWeWrite, error);
-  if (!file || error) return fail("cannot write {}", path.string());
+  if (!file) return fail("cannot write {}", path.string());
   return {};
 }
 
@@ -188,10 +180,9 @@ Result<std::vector<std::string>> LocalCluster::command_of(const std::string& nam
 
 Result<> LocalCluster::write_files() const {
   std::error_code error;
-  if (std::filesystem::create_directories(dir_, error)) {
-    std::filesystem::permissions(dir_, kOnlyWeWriteIn, error);
-  }
+  std::filesystem::create_directories(dir_, error);
   if (error) return fail("cannot make {}: {}", dir_.string(), error.message());
+  if (auto done = check_trusted(dir_); !done) return done;  // it may be someone else's meanwhile
   // what an earlier cluster of this directory left, with as many nodes as it had
   std::vector<std::filesystem::path> left;
   for (const auto& entry : std::filesystem::directory_iterator(dir_, error)) {

@@ -1,6 +1,7 @@
 // elastripe: the command-line tool.
 #include <curl/curl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -23,6 +24,7 @@ void report(Globals& globals, const Result<>& result) {
 // NOLINTNEXTLINE(bugprone-exception-escape): CLI11 throws when an option is declared wrong: a bug
 int main(int argc, char** argv) {
   curl_global_init(CURL_GLOBAL_DEFAULT);
+  umask(umask(0) | S_IWGRP | S_IWOTH);  // who can write a cluster's files could end our processes
   elastripe::cli::Globals globals;
   CLI::App app{"elastripe stores large objects as coded shards on memcached nodes.", "elastripe"};
   app.set_version_flag("--version", "elastripe " ELASTRIPE_VERSION);
