@@ -76,8 +76,7 @@ Result<AdminClient> AdminClient::of_server(std::string_view server, std::string_
   if (told.empty() || proxy_id.empty()) {
     return fail("{} is no elastripe proxy, or its admin interface is off", server);
   }
-  AdminClient found(admin.empty() ? reachable(told, options->host) : std::string(admin),
-                          told);
+  AdminClient found(admin.empty() ? reachable(told, options->host) : std::string(admin), told);
   const auto same = found.check_id(proxy_id);
   if (same) return found;
   if (!admin.empty()) return fail("the admin interface of {}: {}", server, same.error());
