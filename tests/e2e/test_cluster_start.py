@@ -124,7 +124,7 @@ def test_a_terminal_that_goes_away_ends_no_proxy(make_cluster):
 
 def test_a_proxy_that_ends_is_not_ready_and_answers_what_has_begun(make_cluster):
     cluster = make_cluster(nodes=3, scheme="rs:2,1")
-    value = payload(32 << 20, "large")
+    value = payload(24 << 20, "large")
     assert cluster.client().set("large", value, noreply=False)
     assert cluster.ask_admin("/readyz") == (200, "ok\n")
     reader = Raw(cluster.port)
