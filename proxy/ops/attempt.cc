@@ -32,10 +32,11 @@ bool is_worth_retrying(const Error& error) {
 
 Task<Result<void>> before_retry(OpsContext& ops, MapPtr tried, Error error, TimePoint deadline) {
   if (!is_worth_retrying(error)) co_return fail(std::move(error));
-  if (error.code == ErrorCode::kBusy && ops.clock.now() < deadline) {
+  if (error.code == ErrorCode::kBusy) {
     const auto more = Duration(ops.random.next() % static_cast<uint64_t>(kBusyPause.count()));
     const TimePoint later = ops.clock.now() + kBusyPause + more;
-    if (co_await ops.clock.sleep_until(std::min(later, deadline))) co_return Result<void>{};
+    if (later >= deadline) co_return fail(std::move(error));
+    if (co_await ops.clock.sleep_until(later)) co_return Result<void>{};
     co_return fail(ErrorCode::kCancelled, "shutting down");
   }
   const TimePoint until = ops.clock.now() + kRetryPause;

@@ -1,10 +1,13 @@
 // Objects while nodes die: degraded reads, spare nodes, refusals, loss that is told.
 #include <catch2/catch.hpp>
 
+#include "proxy/ops/attempt.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 namespace elastripe {
 namespace {
+
+using namespace std::chrono_literals;
 
 std::string bytes_of(size_t size, unsigned salt) {
   std::string value(size, '\0');
@@ -24,6 +27,22 @@ std::vector<std::vector<size_t>> subsets(size_t nodes, size_t count) {
     result.push_back(set);
   }
   return result;
+}
+
+TEST_CASE("what finds a node's queue full waits a while, and is told so at the deadline") {
+  ClusterFixture cluster(5);
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  const Error busy{ErrorCode::kBusy, "the queue to node-1 is full"};
+  const auto retry = [&](TimePoint deadline) {
+    return cluster.run(before_retry(proxy.ops(), proxy.map().current(), busy, deadline));
+  };
+  const TimePoint begun = cluster.events().now();
+  CHECK(retry(begun + 10s).has_value());
+  CHECK(cluster.events().now() - begun >= 200ms);  // virtual time
+  const auto late = retry(cluster.events().now() + 100ms);
+  REQUIRE_FALSE(late.has_value());
+  CHECK(late.error().code == ErrorCode::kBusy);
 }
 
 TEST_CASE("any m nodes die and every object reads back, and new ones can be written") {
