@@ -82,8 +82,7 @@ Result<AdminClient> AdminClient::of_server(std::string_view server, std::string_
   if (!admin.empty()) return fail("the admin interface of {}: {}", server, same.error());
   return fail(
       "the admin interface of {} is {} on its machine, which is not reached from here ({}): run "
-      "this "
-      "there, or name its address with --admin",
+      "this there, or name its address with --admin",
       server, told, same.error());
 }
 
