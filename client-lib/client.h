@@ -29,7 +29,7 @@ enum class ErrorKind : uint8_t {
   kConnection,      // no connection, or it broke; a write may have taken effect
   kTimeout,         // no answer in time; a write may have taken effect
   kServer,          // SERVER_ERROR, CLIENT_ERROR or ERROR; the message is the server's
-  kUnknownOutcome,  // SERVER_ERROR ... outcome unknown: a write may have taken effect
+  kUnknownOutcome,  // an error that says "outcome unknown": a write may have taken effect
 };
 
 // The kind as text in snake case ("not_found").

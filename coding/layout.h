@@ -34,7 +34,7 @@ class Layout {
   int stripes() const { return blocks() / k_; }                   // S = l/k
   int rows() const { return blocks() / k_prime_; }                // R = l/k'
 
-  // Of block b, 0 <= b < blocks().
+  // Where block b lies, 0 <= b < blocks().
   int stripe_of(int b) const { return cell(b).stripe; }
   int position_of(int b) const { return cell(b).position; }  // in its stripe, 0..k-1
   int row_of(int b) const { return cell(b).row; }            // also its index in its data shard

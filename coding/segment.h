@@ -42,7 +42,7 @@ class SegmentGeometry {
 
   size_t data_shard_bytes() const;
   size_t parity_shard_bytes(State state) const;
-  // Of shard 0 <= shard < k' + m.
+  // The size of one shard, 0 <= shard < k' + m.
   size_t shard_bytes(State state, int shard) const;
 
   // Where block b lies in the segment, and how many of its bytes are the object's; the others are

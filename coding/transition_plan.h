@@ -57,8 +57,8 @@ struct TransitionOptions {
 };
 
 struct TransitionPlan {
-  // Of the new state. A parity node computes block c of its new parity shard as the XOR of blocks
-  // `old` of its old shard and of the received deltas `deltas`.
+  // A codeword of the new state. A parity node computes block c of its new parity shard as the XOR
+  // of blocks `old` of its old shard and of the received deltas `deltas`.
   struct Codeword {
     std::vector<uint16_t> old;     // codewords of the old state
     std::vector<uint16_t> blocks;  // data blocks to add
@@ -99,7 +99,7 @@ struct TransitionCost {
   int blocks_read() const { return data_blocks + parity_blocks; }
 };
 
-// Of a plan for a scheme with m parities.
+// What a plan costs for a scheme with m parities.
 TransitionCost transition_cost(const TransitionPlan& plan, int m);
 
 }  // namespace elastripe::coding

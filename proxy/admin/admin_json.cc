@@ -25,19 +25,12 @@ Json epoch_json(const node::Epoch& epoch) {
 }
 
 Json statistics_json(const node::NodeStatistics& s) {
-  return {{"used_bytes", s.used_bytes},
-          {"limit_bytes", s.limit_bytes},
-          {"records", s.records},
-          {"shards", s.shards},
-          {"record_bytes", s.record_bytes},
-          {"shard_bytes", s.shard_bytes},
-          {"frames", s.frames},
-          {"bytes_in", s.bytes_in},
-          {"bytes_out", s.bytes_out},
-          {"cpu_us", s.cpu_us}};
+  Json out;
+  for (const auto& [name, number] : node::kNodeStatistics) out[std::string(name)] = s.*number;
+  return out;
 }
 
-Json node_json(const NodeStatus& status) {
+Json node_json(const decider::NodeStatus& status) {
   const node::NodeInfo& info = status.info;
   return {{"id", info.id},
           {"name", info.name},
@@ -65,7 +58,7 @@ std::string role_of(size_t shard, size_t data_shards) {
 }
 
 Json segment_json(const node::Segment& segment, const coding::Scheme& scheme,
-                  const SegmentHealth* health, const MapPtr& map) {
+                  const objects::SegmentHealth& health, const MapPtr& map) {
   Json shards = Json::array();
   const size_t data_shards =
       segment.placement.size() -
@@ -74,8 +67,8 @@ Json segment_json(const node::Segment& segment, const coding::Scheme& scheme,
     const auto is_among = [&](const std::vector<uint8_t>& indexes) {
       return std::ranges::find(indexes, i) != indexes.end();
     };
-    const bool missing = health != nullptr && is_among(health->missing);
-    const bool unreachable = health != nullptr && is_among(health->unreachable);
+    const bool missing = is_among(health.missing);
+    const bool unreachable = is_among(health.unreachable);
     const NodeId node = segment.placement[i];
     shards.push_back({{"role", role_of(i, data_shards)},
                       {"node", node == kNoNode ? Json() : Json(node_name(map, node))},
@@ -105,16 +98,16 @@ const char* kind_name(node::RecordKind kind) {
 
 }  // namespace
 
-std::string status_json(const ClusterStatus& status, const std::string& version,
+std::string status_json(const decider::ClusterStatus& status, const std::string& version,
                         const std::string& proxy_id) {
   const auto in_state = [&](node::NodeState state) {
-    return std::ranges::count_if(status.nodes,
-                                 [&](const NodeStatus& n) { return n.info.state == state; });
+    return std::ranges::count_if(
+        status.nodes, [&](const decider::NodeStatus& n) { return n.info.state == state; });
   };
   // A node that is lost has lost its memory too; a silent one may be there with all of it.
   uint64_t used_bytes = 0;
   uint64_t limit_bytes = 0;
-  for (const NodeStatus& node : status.nodes) {
+  for (const decider::NodeStatus& node : status.nodes) {
     if (node.info.state == node::NodeState::kLost) continue;
     used_bytes += node.statistics.used_bytes;
     limit_bytes += node.statistics.limit_bytes;
@@ -126,6 +119,7 @@ std::string status_json(const ClusterStatus& status, const std::string& version,
        {"reason", status.reason},
        {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
        {"epoch", epoch_json(status.epoch)},
+       {"flush_at", status.flush_at == 0 ? Json() : Json(status.flush_at)},
        {"nodes",
         {{"configured", status.nodes.size()},
          {"up", in_state(node::NodeState::kUp)},
@@ -141,13 +135,14 @@ std::string status_json(const ClusterStatus& status, const std::string& version,
        {"memory", {{"used_bytes", used_bytes}, {"limit_bytes", limit_bytes}}}});
 }
 
-std::string nodes_json(const ClusterStatus& status) {
+std::string nodes_json(const decider::ClusterStatus& status) {
   Json nodes = Json::array();
-  for (const NodeStatus& node : status.nodes) nodes.push_back(node_json(node));
+  for (const decider::NodeStatus& node : status.nodes) nodes.push_back(node_json(node));
   return text_of({{"epoch", status.epoch.number}, {"nodes", nodes}});
 }
 
-std::string object_json(const std::string& key, const ObjectReport& report, const MapPtr& map) {
+std::string object_json(const std::string& key, const objects::ObjectReport& report,
+                        const MapPtr& map) {
   const node::Record& record = *report.record;
   const node::RecordContent& content = record.content;
   Json homes = Json::array();
@@ -155,19 +150,19 @@ std::string object_json(const std::string& key, const ObjectReport& report, cons
   Json segments = Json::array();
   size_t missing = 0;
   size_t unreachable = 0;
-  for (size_t i = 0; i < content.segments.size(); ++i) {
-    const SegmentHealth* health = i < report.segments.size() ? &report.segments[i] : nullptr;
-    if (health != nullptr) {
-      missing += health->missing.size();
-      unreachable += health->unreachable.size();
-    }
-    segments.push_back(segment_json(content.segments[i], content.scheme, health, map));
+  for (size_t i = 0; i < report.segments.size(); ++i) {
+    const objects::SegmentHealth& health = report.segments[i];
+    missing += health.missing.size();
+    unreachable += health.unreachable.size();
+    segments.push_back(
+        segment_json(content.segments[report.first_segment + i], content.scheme, health, map));
   }
   Json object = {{"key", escape_for_log(key, 250)},
                  {"kind", kind_name(content.kind)},
                  {"size", content.size},
                  {"flags", content.flags},
                  {"exptime", content.exptime},
+                 {"flushed", report.is_flushed},
                  {"version", record.meta.version},
                  {"value_version", record.meta.value_version},
                  {"fence", record.meta.fence},
@@ -176,16 +171,17 @@ std::string object_json(const std::string& key, const ObjectReport& report, cons
     object["scheme"] = coding::to_string(content.scheme);
     object["missing_shards"] = missing;
     object["unreachable_shards"] = unreachable;
+    object["segments_total"] = content.segments.size();
     object["segments"] = segments;
   }
   return text_of(object);
 }
 
-std::string scrub_json(const std::string& key, const ScrubReport& report, const MapPtr& map) {
+std::string scrub_json(const std::string& key, const jobs::ScrubReport& report, const MapPtr& map) {
   const node::RecordContent& content = report.record->content;
   Json segments = Json::array();
   for (size_t i = 0; i < report.segments.size(); ++i) {
-    const SegmentScrub& scrub = report.segments[i];
+    const jobs::SegmentScrub& scrub = report.segments[i];
     const node::Segment& segment = content.segments[i];
     const auto shards = [&](const std::vector<uint8_t>& indexes) {
       Json list = Json::array();
@@ -209,7 +205,7 @@ std::string scrub_json(const std::string& key, const ScrubReport& report, const 
       {{"key", escape_for_log(key, 250)}, {"clean", report.is_clean()}, {"segments", segments}});
 }
 
-std::string accepted_json(const AcceptedLoss& accepted) {
+std::string accepted_json(const decider::AcceptedLoss& accepted) {
   return text_of({{"accepted", true},
                   {"partitions_start_empty", accepted.start_empty},
                   {"partitions_lost", accepted.lost},
@@ -218,14 +214,6 @@ std::string accepted_json(const AcceptedLoss& accepted) {
 
 std::string error_json(const Error& error) {
   return text_of({{"error", name(error.code)}, {"message", error.message}});
-}
-
-bool is_client_key(std::string_view key) {
-  if (key.empty() || key.size() > node::kMaxKeyBytes) return false;
-  return std::ranges::none_of(key, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte <= 0x20 || byte == 0x7f;
-  });
 }
 
 }  // namespace elastripe

@@ -2,7 +2,10 @@
 
 #include <arpa/inet.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <event2/http.h>
+#include <event2/listener.h>
 #include <event2/util.h>
 #include <unistd.h>
 
@@ -14,6 +17,7 @@
 
 #include "proxy/admin/admin_json.h"
 #include "proxy/base/check.h"
+#include "proxy/memcache/request.h"
 
 namespace elastripe {
 namespace {
@@ -22,6 +26,10 @@ constexpr size_t kMaxRunning = 64;
 constexpr ev_ssize_t kMaxHeaderBytes = 16 << 10;
 constexpr ev_ssize_t kMaxBodyBytes = 64 << 10;
 constexpr int kTimeout_s = 30;
+constexpr timeval kLookPeriod{0, 50'000};  // for connections that have ended
+constexpr std::string_view kStatus = "/v1/status";
+constexpr std::string_view kNodes = "/v1/nodes";
+constexpr std::string_view kMetrics = "/metrics";
 constexpr std::string_view kObjects = "/v1/objects/";
 constexpr std::string_view kScrub = "/v1/scrub/";
 constexpr std::string_view kAcceptLoss = "/v1/accept-loss";
@@ -50,6 +58,20 @@ bool is_meant_for(evhttp_request* request, const std::string& configured) {
   const char* host = evhttp_request_get_host(request);
   return host == nullptr || is_address(host) || evutil_ascii_strcasecmp(host, "localhost") == 0 ||
          evutil_ascii_strcasecmp(host, configured.c_str()) == 0;
+}
+
+// Whether another web page asks, as browsers tell. It could not read the answer, but the work is
+// done.
+bool is_cross_site(evhttp_request* request) {
+  const evkeyvalq* headers = evhttp_request_get_input_headers(request);
+  const char* site = evhttp_find_header(headers, "Sec-Fetch-Site");
+  if (site != nullptr) {
+    const std::string_view from(site);
+    return from != "none" && from != "same-origin";
+  }
+  const char* origin = evhttp_find_header(headers, "Origin");
+  const char* host = evhttp_find_header(headers, "Host");
+  return origin != nullptr && (host == nullptr || origin != "http://" + std::string(host));
 }
 
 void reply(evhttp_request* request, int code, const char* type, std::string_view text) {
@@ -154,11 +176,59 @@ AdminServer::AdminServer(Loop& loop, Fd socket, MetricRegistry& registry, AdminS
   evhttp_set_timeout(http_, kTimeout_s);
   evhttp_set_allowed_methods(http_, kAllMethods);
   evhttp_set_gencb(http_, &AdminServer::on_request, this);
+  evhttp_set_bevcb(http_, &AdminServer::on_connection, this);
   const int fd = dup(socket.get());
-  CHECK(fd >= 0 && evhttp_accept_socket(http_, fd) == 0, "no admin listener");
+  CHECK(fd >= 0, "no admin listener");
+  evhttp_bound_socket* bound = evhttp_accept_socket_with_handle(http_, fd);
+  CHECK(bound != nullptr, "no admin listener");
+  listener_ = evhttp_bound_socket_get_listener(bound);
+  evconnlistener_set_error_cb(listener_, &AdminServer::on_accept_error);
+  look_ = event_new(loop.base(), -1, 0, &AdminServer::on_look, this);
+  CHECK(look_ != nullptr);
 }
 
-AdminServer::~AdminServer() { evhttp_free(http_); }
+AdminServer::~AdminServer() {
+  event_free(look_);
+  evhttp_free(http_);
+  for (bufferevent* connection : connections_) bufferevent_decref(connection);
+}
+
+// libevent does not tell of the end of a connection: what it is made of, its socket included, is
+// held until it is seen to have ended.
+bufferevent* AdminServer::on_connection(event_base* base, void* self) {
+  auto& server = *static_cast<AdminServer*>(self);
+  server.forget_ended();
+  bufferevent* connection = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+  CHECK(connection != nullptr);
+  bufferevent_incref(connection);
+  server.connections_.push_back(connection);
+  if (server.connections_.size() >= kMaxConnections) evconnlistener_disable(server.listener_);
+  event_add(server.look_, &kLookPeriod);
+  return connection;
+}
+
+void AdminServer::forget_ended() {
+  std::erase_if(connections_, [](bufferevent* connection) {
+    bufferevent_event_cb on_event = nullptr;
+    bufferevent_getcb(connection, nullptr, nullptr, &on_event, nullptr);
+    if (on_event != nullptr) return false;
+    bufferevent_decref(connection);
+    return true;
+  });
+}
+
+void AdminServer::on_look(int, short, void* self) {
+  auto& server = *static_cast<AdminServer*>(self);
+  server.forget_ended();
+  if (!server.connections_.empty()) event_add(server.look_, &kLookPeriod);
+  if (server.connections_.size() < kMaxConnections) evconnlistener_enable(server.listener_);
+}
+
+// Out of files, most likely. Those that come meanwhile wait in the backlog.
+void AdminServer::on_accept_error(evconnlistener* listener, void* self) {
+  evconnlistener_disable(listener);
+  event_add(static_cast<AdminServer*>(self)->look_, &kLookPeriod);
+}
 
 void AdminServer::on_request(evhttp_request* request, void* self) {
   static_cast<AdminServer*>(self)->route(request, path_of(request));
@@ -170,15 +240,16 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
                        "the Host header is neither an address nor localhost nor admin.host of the "
                        "configuration");
   }
+  if (is_cross_site(request)) {
+    return reply_error(request, 403, ErrorCode::kInvalid, "asked by another web page");
+  }
   const auto allows = methods_of(path);
   if ((evhttp_request_get_command(request) & allows.bits) == 0) {
     evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", allows.text);
     return reply_error(request, 405, ErrorCode::kInvalid, "this path needs another method");
   }
-  if (path == "/v1/status") {
-    reply_json(request, 200, status_json(sources_.cluster(), sources_.version, sources_.proxy_id));
-  } else if (path == "/v1/nodes") {
-    reply_json(request, 200, nodes_json(sources_.cluster()));
+  if (path == kStatus || path == kNodes || path == kMetrics) {
+    run(request, show_cluster(request, path));
   } else if (path.starts_with(kObjects)) {
     answer_key(request, std::string_view(path).substr(kObjects.size()),
                &AdminServer::inspect_and_answer);
@@ -186,14 +257,13 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
     answer_key(request, std::string_view(path).substr(kScrub.size()),
                &AdminServer::scrub_and_answer);
   } else if (path == kAcceptLoss) {
-    accept_loss(request);
+    if (names_action(request, "accept-loss")) run(request, accept_loss(request));
   } else if (names_dead_node(path)) {
-    const std::string_view name = std::string_view(path).substr(kNode.size());
-    declare_dead(request, name.substr(0, name.size() - kDeclareDead.size()));
+    std::string_view name = std::string_view(path).substr(kNode.size());
+    name.remove_suffix(kDeclareDead.size());
+    if (names_action(request, "declare-dead")) run(request, declare_dead(request, decode(name)));
   } else if (path == kTransitions || path.starts_with(kOneTransition)) {
     answer_transitions(request, std::string_view(path).substr(kTransitions.size()));
-  } else if (path == "/metrics") {
-    reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", registry_.text());
   } else if (path == "/healthz") {
     reply_text(request, 200, "ok\n");
   } else if (path == "/readyz") {
@@ -206,25 +276,37 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
 void AdminServer::answer_key(evhttp_request* request, std::string_view encoded_key,
                              KeyAnswer answer) {
   std::string key = decode(encoded_key);
-  if (!is_client_key(key)) {
+  if (!memcache::is_valid_key(key)) {
     return reply_error(request, 400, ErrorCode::kInvalid, "not a key of 1 to 250 bytes");
   }
-  if (!running_.try_spawn((this->*answer)(request, std::move(key)))) {
-    reply_error(request, 503, ErrorCode::kUnavailable, "too many requests at once");
+  run(request, (this->*answer)(request, std::move(key)));
+}
+
+void AdminServer::run(evhttp_request* request, Task<void> answer) {
+  if (running_.try_spawn(std::move(answer))) return;
+  reply_error(request, 503, ErrorCode::kUnavailable, "too many requests at once");
+}
+
+Task<void> AdminServer::show_cluster(evhttp_request* request, std::string path) {
+  const decider::ClusterStatus status = co_await sources_.cluster();
+  if (path == kStatus) {
+    reply_json(request, 200, status_json(status, sources_.version, sources_.proxy_id));
+  } else if (path == kNodes) {
+    reply_json(request, 200, nodes_json(status));
+  } else {
+    reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", registry_.text());
   }
 }
 
-void AdminServer::accept_loss(evhttp_request* request) {
-  if (!names_action(request, "accept-loss")) return;
-  const auto accepted = sources_.accept_loss();
-  if (!accepted) return reply_failure(request, accepted.error());
+Task<void> AdminServer::accept_loss(evhttp_request* request) {
+  const auto accepted = co_await sources_.accept_loss();
+  if (!accepted) co_return reply_failure(request, accepted.error());
   reply_json(request, 202, accepted_json(*accepted));
 }
 
-void AdminServer::declare_dead(evhttp_request* request, std::string_view encoded_name) {
-  if (!names_action(request, "declare-dead")) return;
-  const auto declared = sources_.declare_dead(decode(encoded_name));
-  if (!declared) return reply_failure(request, declared.error());
+Task<void> AdminServer::declare_dead(evhttp_request* request, std::string name) {
+  const auto declared = co_await sources_.declare_dead(std::move(name));
+  if (!declared) co_return reply_failure(request, declared.error());
   reply_json(request, 202, "{}");
 }
 
@@ -259,7 +341,18 @@ void AdminServer::answer_ready(evhttp_request* request) {
 // If the client hangs up meanwhile, libevent takes the request off its connection, and the reply
 // only frees it.
 Task<void> AdminServer::inspect_and_answer(evhttp_request* request, std::string key) {
-  const auto report = co_await sources_.inspect(key);
+  const char* query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
+  size_t first = 0;
+  if (query != nullptr) {
+    constexpr std::string_view kFirst = "first=";
+    const std::string_view text(query);
+    const auto number = number_of(text.substr(std::min(kFirst.size(), text.size())));
+    if (!text.starts_with(kFirst) || !number) {
+      co_return reply_error(request, 400, ErrorCode::kInvalid, "the query is not first=SEGMENT");
+    }
+    first = *number;
+  }
+  const auto report = co_await sources_.inspect(key, first, kSegmentsAtOnce);
   if (!report.has_value()) {
     reply_failure(request, report.error());
   } else if (report->record == nullptr) {

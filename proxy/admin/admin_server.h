@@ -10,25 +10,32 @@
 #include "proxy/base/metrics.h"
 #include "proxy/io/loop.h"
 #include "proxy/io/socket.h"
-#include "proxy/ops/decider.h"
-#include "proxy/ops/outcome.h"
-#include "proxy/ops/scrub.h"
+#include "proxy/ops/decider/decider.h"
+#include "proxy/ops/jobs/scrub.h"
+#include "proxy/ops/objects/outcome.h"
 
+struct bufferevent;
+struct evconnlistener;
+struct event;
+struct event_base;
 struct evhttp;
 struct evhttp_request;
 
 namespace elastripe {
 
-// What it shows and does. All are called on the loop's thread.
+// What it shows and does. All are called on the loop's thread, and answer there; what another
+// thread knows or does is a task.
 struct AdminSources {
-  std::function<ClusterStatus()> cluster;
+  std::function<Task<decider::ClusterStatus>()> cluster;  // brings the metrics up to date, too
   std::function<MapPtr()> map;
   std::function<std::string()> not_serving;  // empty: ready
-  std::function<Task<Result<ObjectReport>>(std::string key)> inspect;
-  std::function<Task<Result<ScrubReport>>(std::string key)> scrub;
-  std::function<Result<AcceptedLoss>()> accept_loss;
-  std::function<Result<void>(const std::string& node)> declare_dead;
-  std::function<Result<TransitionReport>(TransitionJobSpec)> start_transition;
+  // `most` segments from `first` on.
+  std::function<Task<Result<objects::ObjectReport>>(std::string key, size_t first, size_t most)>
+      inspect;
+  std::function<Task<Result<jobs::ScrubReport>>(std::string key)> scrub;
+  std::function<Task<Result<decider::AcceptedLoss>>()> accept_loss;
+  std::function<Task<Result<void>>(std::string node)> declare_dead;
+  std::function<Result<TransitionReport>(jobs::TransitionJobSpec)> start_transition;
   std::function<TransitionReports()> transitions;
   std::function<Result<TransitionReport>(uint64_t id)> cancel_transition;
   std::string version;
@@ -36,24 +43,35 @@ struct AdminSources {
   std::string host;      // as configured: a name of its own, or an address
 };
 
-// On the control thread, so that it answers whatever the workers do.
 class AdminServer {
  public:
+  static constexpr size_t kMaxConnections = 256;
+  static constexpr size_t kSegmentsAtOnce = 1000;  // of one object that is shown
+
   // `socket` is bound and listening.
   AdminServer(Loop& loop, Fd socket, MetricRegistry& registry, AdminSources sources);
   ~AdminServer();  // after join()
+  AdminServer(const AdminServer&) = delete;
+  AdminServer& operator=(const AdminServer&) = delete;
 
   // Ends when no request runs any more; whoever calls it also cancels their waits.
   Task<void> join() { return running_.join(); }
 
  private:
+  static bufferevent* on_connection(event_base* base, void* self);
+  static void on_accept_error(evconnlistener* listener, void* self);
+  static void on_look(int fd, short what, void* self);
+  void forget_ended();
   static void on_request(evhttp_request* request, void* self);
   void route(evhttp_request* request, const std::string& path);
+  void run(evhttp_request* request, Task<void> answer);
   // `answer` of the key, which is checked.
   using KeyAnswer = Task<void> (AdminServer::*)(evhttp_request*, std::string key);
   void answer_key(evhttp_request* request, std::string_view encoded_key, KeyAnswer answer);
-  void accept_loss(evhttp_request* request);
-  void declare_dead(evhttp_request* request, std::string_view encoded_name);
+  // Answers one of the paths that show the cluster.
+  Task<void> show_cluster(evhttp_request* request, std::string path);
+  Task<void> accept_loss(evhttp_request* request);
+  Task<void> declare_dead(evhttp_request* request, std::string name);
   // `rest` of the path, behind /v1/transitions.
   void answer_transitions(evhttp_request* request, std::string_view rest);
   void answer_ready(evhttp_request* request);
@@ -63,6 +81,9 @@ class AdminServer {
   MetricRegistry& registry_;
   const AdminSources sources_;
   evhttp* http_;
+  evconnlistener* listener_ = nullptr;  // of http_
+  event* look_;
+  std::vector<bufferevent*> connections_;  // and some that have ended
   Scope running_;
 };
 

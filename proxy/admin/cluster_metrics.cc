@@ -1,26 +1,37 @@
 #include "proxy/admin/cluster_metrics.h"
 
-#include "proxy/base/metric_names.h"
-
 namespace elastripe {
+namespace {
 
-namespace names = metric_names;
+constexpr GaugeRow kEpoch{"elastripe_epoch", "Number of the cluster map's epoch."};
+constexpr GaugeRow kNodeUp{"elastripe_node_up", "1 if the node is up in the map.", {"node"}};
+constexpr GaugeRow kNodeFreeBytes{"elastripe_node_free_bytes",
+                                  "What new data can still take on the node; 0 while it is not up.",
+                                  {"node"}};
+// kind: record or shard
+constexpr GaugeRow kStoredBytes{"elastripe_stored_bytes", "Bytes stored on the nodes.", {"kind"}};
+// state: synced, unsynced or lost
+constexpr GaugeRow kPartitions{"elastripe_partitions", "Partitions of the cluster map.", {"state"}};
+constexpr GaugeRow kPartitionsShort{
+    "elastripe_partitions_short",
+    "Partitions with fewer homes than they should have, because nodes lack room."};
+
+}  // namespace
 
 ClusterMetrics::ClusterMetrics(MetricRegistry& registry, const std::vector<std::string>& nodes)
-    : epoch_(registry.gauge(names::kEpoch)),
-      record_bytes_(registry.gauge(names::kStoredBytes, {{"kind", "record"}})),
-      shard_bytes_(registry.gauge(names::kStoredBytes, {{"kind", "shard"}})),
-      partitions_synced_(registry.gauge(names::kPartitions, {{"state", "synced"}})),
-      partitions_unsynced_(registry.gauge(names::kPartitions, {{"state", "unsynced"}})),
-      partitions_lost_(registry.gauge(names::kPartitions, {{"state", "lost"}})),
-      partitions_short_(registry.gauge(names::kPartitionsShort)) {
+    : epoch_(registry.cell(kEpoch)),
+      record_bytes_(registry.cell(kStoredBytes, {"record"})),
+      shard_bytes_(registry.cell(kStoredBytes, {"shard"})),
+      partitions_synced_(registry.cell(kPartitions, {"synced"})),
+      partitions_unsynced_(registry.cell(kPartitions, {"unsynced"})),
+      partitions_lost_(registry.cell(kPartitions, {"lost"})),
+      partitions_short_(registry.cell(kPartitionsShort)) {
   for (const std::string& node : nodes) {
-    nodes_.push_back({&registry.gauge(names::kNodeUp, {{"node", node}}),
-                      &registry.gauge(names::kNodeFreeBytes, {{"node", node}})});
+    nodes_.push_back({&registry.cell(kNodeUp, {node}), &registry.cell(kNodeFreeBytes, {node})});
   }
 }
 
-void ClusterMetrics::refresh(const ClusterStatus& status) {
+void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
   epoch_.set(status.epoch.number);
   partitions_synced_.set(status.partitions_synced);
   partitions_lost_.set(status.partitions_lost);
@@ -30,7 +41,7 @@ void ClusterMetrics::refresh(const ClusterStatus& status) {
   uint64_t record_bytes = 0;
   uint64_t shard_bytes = 0;
   for (size_t i = 0; i < status.nodes.size() && i < nodes_.size(); ++i) {
-    const NodeStatus& node = status.nodes[i];
+    const decider::NodeStatus& node = status.nodes[i];
     const bool up = node.info.state == node::NodeState::kUp;
     nodes_[i].up->set(up ? 1 : 0);
     nodes_[i].free_bytes->set(up ? static_cast<int64_t>(node.free_bytes) : 0);

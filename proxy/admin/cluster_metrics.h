@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "proxy/base/metrics.h"
-#include "proxy/ops/decider.h"
+#include "proxy/ops/decider/decider.h"
 
 namespace elastripe {
 
@@ -15,7 +15,7 @@ class ClusterMetrics {
   // `nodes`: their names, by node id.
   ClusterMetrics(MetricRegistry& registry, const std::vector<std::string>& nodes);
 
-  void refresh(const ClusterStatus& status);
+  void refresh(const decider::ClusterStatus& status);
 
  private:
   struct NodeGauges {

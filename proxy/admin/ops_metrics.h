@@ -4,7 +4,7 @@
 #include <array>
 
 #include "proxy/base/metrics.h"
-#include "proxy/ops/context.h"
+#include "proxy/ops/counters.h"
 
 namespace elastripe {
 
@@ -18,9 +18,7 @@ class OpsMetrics {
   void publish(const OpsCounters& counters);
 
  private:
-  static constexpr size_t kCounters = sizeof(OpsCounters) / sizeof(uint64_t);
-
-  std::array<Counter*, kCounters> cells_;
+  std::array<Counter*, kOpsCounters.size()> cells_;
 };
 
 }  // namespace elastripe

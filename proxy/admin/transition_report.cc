@@ -10,6 +10,7 @@
 
 #include "proxy/admin/admin_json.h"
 #include "proxy/base/bytes.h"
+#include "proxy/memcache/request.h"
 
 namespace elastripe {
 namespace {
@@ -29,7 +30,7 @@ class Fields {
   std::optional<std::string> key_text(const char* field) {
     const Json* value = find(field);
     if (value == nullptr) return std::nullopt;
-    if (!value->is_string() || !is_client_key(value->get_ref<const std::string&>())) {
+    if (!value->is_string() || !memcache::is_valid_key(value->get_ref<const std::string&>())) {
       return complain<std::string>(field, "expected 1 to 250 bytes without white space");
     }
     return value->get<std::string>();
@@ -52,12 +53,12 @@ class Fields {
     }
     return value->get<uint64_t>();
   }
-  std::optional<Execution> execution(const char* field) {
+  std::optional<jobs::Execution> execution(const char* field) {
     const Json* value = find(field);
     if (value == nullptr) return std::nullopt;
-    if (*value == "delta") return Execution::kDelta;
-    if (*value == "proxy") return Execution::kProxy;
-    return complain<Execution>(field, "expected \"delta\" or \"proxy\"");
+    if (*value == "delta") return jobs::Execution::kDelta;
+    if (*value == "proxy") return jobs::Execution::kProxy;
+    return complain<jobs::Execution>(field, "expected \"delta\" or \"proxy\"");
   }
   // After all others: what was never asked for.
   void refuse_unknown() {
@@ -98,25 +99,26 @@ Result<Json> parse_object(std::string_view body) {
   return json;
 }
 
-const char* state_name(const TransitionProgress& progress) {
+const char* state_name(const jobs::TransitionProgress& progress) {
   switch (progress.state) {
-    case TransitionJobState::kRunning:
+    case jobs::TransitionJobState::kRunning:
       return progress.cancelling ? "cancelling" : "running";
-    case TransitionJobState::kDone:
+    case jobs::TransitionJobState::kDone:
       return "done";
-    case TransitionJobState::kCancelled:
+    case jobs::TransitionJobState::kCancelled:
       return "cancelled";
-    case TransitionJobState::kFailed:
+    case jobs::TransitionJobState::kFailed:
       return "failed";
   }
   return "unknown";
 }
 
+// To the microsecond.
 double seconds(Duration duration) {
-  return std::round(std::chrono::duration<double>(duration).count() * 1000) / 1000;
+  return std::round(std::chrono::duration<double>(duration).count() * 1e6) / 1e6;
 }
 
-Json spec_json(const TransitionJobSpec& spec) {
+Json spec_json(const jobs::TransitionJobSpec& spec) {
   Json json = Json::object();
   if (!spec.key.empty()) {
     json["key"] = escape_for_log(spec.key, 250);
@@ -129,12 +131,12 @@ Json spec_json(const TransitionJobSpec& spec) {
   json["dry_run"] = spec.dry_run;
   json["rate"] = spec.rate;
   json["parallel"] = spec.parallel;
-  json["execution"] = spec.execution == Execution::kDelta ? "delta" : "proxy";
+  json["execution"] = spec.execution == jobs::Execution::kDelta ? "delta" : "proxy";
   json["order_selection"] = spec.order_selection;
   return json;
 }
 
-Json work_json(const TransitionWork& work) {
+Json work_json(const jobs::TransitionWork& work) {
   return {{"objects", work.objects},
           {"object_bytes", work.object_bytes},
           {"read_blocks", work.traffic.blocks_read},
@@ -145,11 +147,7 @@ Json work_json(const TransitionWork& work) {
           {"parity_bytes_after", work.parity.after}};
 }
 
-// Seconds, to the microsecond.
-Json times_json(const DurationSummary& times) {
-  const auto seconds = [](Duration duration) {
-    return std::round(std::chrono::duration<double>(duration).count() * 1e6) / 1e6;
-  };
+Json times_json(const jobs::DurationSummary& times) {
   return {{"mean", seconds(times.mean())},
           {"p50", seconds(times.quantile(0.5))},
           {"p90", seconds(times.quantile(0.9))},
@@ -157,7 +155,7 @@ Json times_json(const DurationSummary& times) {
           {"max", seconds(times.most())}};
 }
 
-Json counts_json(const TransitionCounts& counts) {
+Json counts_json(const jobs::TransitionCounts& counts) {
   Json skipped = Json::object();
   for (const auto& [reason, count] : counts.skipped) skipped[reason] = count;
   return {{"seen", counts.seen},
@@ -171,14 +169,15 @@ Json counts_json(const TransitionCounts& counts) {
 }
 
 Json report_json(const TransitionReport& report) {
-  const TransitionProgress& progress = report.progress;
+  const jobs::TransitionProgress& progress = report.progress;
   Json problems = Json::array();
-  for (const TransitionProblem& problem : progress.problems) {
+  for (const jobs::TransitionProblem& problem : progress.problems) {
     problems.push_back({{"key", escape_for_log(problem.key, 250)}, {"reason", problem.reason}});
   }
   return {{"id", report.id},
           {"state", state_name(progress)},
-          {"phase", progress.counting ? "counting" : "transitioning"},
+          {"phase", report.spec.dry_run ? "counting" : "transitioning"},
+          {"counted", progress.counted},
           {"reason", progress.reason},
           {"spec", spec_json(report.spec)},
           {"seconds", seconds(progress.elapsed)},
@@ -198,11 +197,11 @@ std::string text_of(const Json& json) {
 
 }  // namespace
 
-Result<TransitionJobSpec> parse_transition(std::string_view body) {
+Result<jobs::TransitionJobSpec> parse_transition(std::string_view body) {
   const auto json = parse_object(body);
   if (!json) return fail(json.error());
   Fields fields(*json);
-  TransitionJobSpec spec;
+  jobs::TransitionJobSpec spec;
   const auto key = fields.key_text("key");
   const auto prefix = fields.key_text("prefix");
   const auto all = fields.flag("all");

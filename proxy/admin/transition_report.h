@@ -7,22 +7,22 @@
 #include <string_view>
 #include <vector>
 
-#include "proxy/ops/transition_job.h"
+#include "proxy/ops/jobs/transition_job.h"
 
 namespace elastripe {
 
 struct TransitionReport {
   uint64_t id = 0;  // from 1, of this process
-  TransitionJobSpec spec;
-  TransitionProgress progress;
+  jobs::TransitionJobSpec spec;
+  jobs::TransitionProgress progress;
 
-  bool is_running() const { return progress.state == TransitionJobState::kRunning; }
+  bool is_running() const { return progress.state == jobs::TransitionJobState::kRunning; }
 };
 // Null: no job has been started.
 using TransitionReports = std::shared_ptr<const std::vector<TransitionReport>>;
 
 // The body of POST /v1/transitions. kInvalid tells where and why.
-Result<TransitionJobSpec> parse_transition(std::string_view body);
+Result<jobs::TransitionJobSpec> parse_transition(std::string_view body);
 
 std::string transition_json(const TransitionReport& report);
 std::string transitions_json(const TransitionReports& reports);

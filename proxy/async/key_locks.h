@@ -91,8 +91,8 @@ class KeyLocks {
     return true;
   }
 
-  // Whoever is resumed here may release at once: the outermost call serves all of them, so that a
-  // queue of any length uses no stack.
+  // A flow that is resumed here may release at once: the outermost call serves all of them, so that
+  // a queue of any length uses no stack.
   void release(uint64_t hash) {
     const auto found = queues_.find(hash);
     Queue& queue = found->second;

@@ -34,8 +34,21 @@ class Semaphore {
       return *this;
     }
     ~Permit() { release(); }
+    uint64_t weight() const { return weight_; }
+    // Takes over what the other, of the same semaphore, holds.
+    void merge(Permit other) {
+      owner_ = std::exchange(other.owner_, nullptr);
+      weight_ += other.weight_;
+    }
+    // Gives back what is above `weight`.
+    void shrink(uint64_t weight) {
+      if (owner_ == nullptr || weight >= weight_) return;
+      const uint64_t rest = weight_ - weight;
+      weight_ = weight;
+      owner_->put_back(rest);
+    }
     void release() {
-      if (owner_ != nullptr) std::exchange(owner_, nullptr)->put_back(weight_);
+      if (owner_ != nullptr) std::exchange(owner_, nullptr)->put_back(std::exchange(weight_, 0));
     }
 
    private:

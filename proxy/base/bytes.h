@@ -19,6 +19,9 @@ inline std::string_view as_string_view(ByteView bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// A text of somebody else, fit for the middle of a line: control bytes become spaces.
+std::string one_line(std::string_view text);
+
 // A key for logs and messages: bytes outside 0x21..0x7e, backslashes and quotes become \xHH, and
 // what follows the first `cap` bytes becomes "...". The result holds no space and no line break.
 std::string escape_for_log(std::string_view key, size_t cap = 80);

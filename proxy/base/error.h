@@ -14,7 +14,7 @@ namespace elastripe {
 enum class ErrorCode : uint8_t {
   kNotFound,        // no such key, node, partition, ...
   kTimeout,         // no answer within the deadline; it may still have been executed
-  kDisconnected,    // the connection broke after the request left; it may have been executed
+  kDisconnected,    // the connection broke, or brought nonsense: it may have been executed
   kUnavailable,     // never sent, or nobody to ask: definitely not executed
   kNotSent,         // the deadline came before the request could leave: definitely not executed
   kBusy,            // too many requests wait already: definitely not executed

@@ -41,15 +41,6 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-std::optional<LogLevel> parse_log_level(std::string_view text) {
-  if (text == "debug") return LogLevel::kDebug;
-  if (text == "info") return LogLevel::kInfo;
-  if (text == "warning") return LogLevel::kWarning;
-  if (text == "error") return LogLevel::kError;
-  if (text == "off") return LogLevel::kOff;
-  return std::nullopt;
-}
-
 void set_log_level(LogLevel level) { current_level.store(level, std::memory_order_relaxed); }
 
 bool log_enabled(LogLevel level) {

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include <optional>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,8 +14,14 @@ namespace elastripe {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
-// "debug", "info", "warning", "error", "off".
-std::optional<LogLevel> parse_log_level(std::string_view text);
+// As the configuration names them.
+inline constexpr std::array<std::pair<LogLevel, std::string_view>, 5> kLogLevels{{
+    {LogLevel::kDebug, "debug"},
+    {LogLevel::kInfo, "info"},
+    {LogLevel::kWarning, "warning"},
+    {LogLevel::kError, "error"},
+    {LogLevel::kOff, "off"},
+}};
 
 // Lines below the level are dropped; kInfo until this is called.
 void set_log_level(LogLevel level);

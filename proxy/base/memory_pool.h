@@ -26,7 +26,7 @@ inline constexpr size_t kMaxBytes = 64 << 10;  // of what is kept
 inline constexpr size_t kGrain = 64;
 inline constexpr size_t kFineBytes = 1024;
 inline constexpr size_t kFineClasses = kFineBytes / kGrain;
-// Of a class: what several hundred requests use. A greater burst gives its memory back.
+// A class keeps what several hundred requests use. A greater burst gives its memory back.
 inline constexpr size_t kKeptBytes = 1 << 20;
 
 constexpr size_t log_of(size_t number) { return static_cast<size_t>(std::bit_width(number)) - 1; }
@@ -74,9 +74,10 @@ inline bool is_open() {
 
 class MemoryPool {
  public:
-  // Of all blocks. Throws std::bad_alloc, like new. At least one byte.
+  // All blocks are aligned so.
   static constexpr size_t kAlignment = static_cast<size_t>(memory_pool_internal::kAlignment);
 
+  // At least one byte. Throws std::bad_alloc, like new.
   static void* allocate(size_t bytes) {
     using namespace memory_pool_internal;
     if (!kReusesMemory || bytes > kMaxBytes) {

@@ -43,16 +43,24 @@ struct MetricRegistry::Impl {
   std::map<std::string, Family, std::less<>> families;  // ordered, so that reports are stable
   std::vector<std::function<void()>> collectors;
 
-  Metric& metric(const MetricName& name, prometheus::MetricType type,
-                 std::span<const double> bounds, const MetricLabels& labels) {
-    auto [it, inserted] = families.try_emplace(std::string(name.name));
+  template <class Cell>
+  Metric& metric(const MetricRow<Cell>& row, prometheus::MetricType type,
+                 std::span<const double> bounds, std::initializer_list<std::string_view> values) {
+    auto [it, inserted] = families.try_emplace(std::string(row.name));
     Family& family = it->second;
     if (inserted) {
-      family = {std::string(name.help), type, {bounds.begin(), bounds.end()}, {}};
+      family = {std::string(row.help), type, {bounds.begin(), bounds.end()}, {}};
     }
-    CHECK(family.type == type && family.help == name.help &&
-              std::ranges::equal(family.bounds, bounds),
-          "metric {} is registered in two ways", name.name);
+    CHECK(
+        family.type == type && family.help == row.help && std::ranges::equal(family.bounds, bounds),
+        "metric {} is registered in two ways", row.name);
+    const auto* const label_end = std::ranges::find(row.labels, "");
+    CHECK(values.size() == static_cast<size_t>(label_end - row.labels.begin()),
+          "metric {} has another number of labels", row.name);
+    MetricLabels labels;
+    for (const std::string_view value : values) {
+      labels.emplace_back(row.labels[labels.size()], value);
+    }
     return family.metrics[labels];
   }
 
@@ -76,24 +84,25 @@ uint64_t Histogram::count() const {
 MetricRegistry::MetricRegistry() : impl_(std::make_unique<Impl>()) {}
 MetricRegistry::~MetricRegistry() = default;
 
-Counter& MetricRegistry::counter(const MetricName& name, const MetricLabels& labels) {
+Counter& MetricRegistry::cell(const CounterRow& row,
+                              std::initializer_list<std::string_view> values) {
   const std::scoped_lock lock(impl_->mutex);
-  Metric& metric = impl_->metric(name, prometheus::MetricType::Counter, {}, labels);
+  Metric& metric = impl_->metric(row, prometheus::MetricType::Counter, {}, values);
   return *metric.counters.emplace_back(std::make_unique<Counter>());
 }
 
-Gauge& MetricRegistry::gauge(const MetricName& name, const MetricLabels& labels) {
+Gauge& MetricRegistry::cell(const GaugeRow& row, std::initializer_list<std::string_view> values) {
   const std::scoped_lock lock(impl_->mutex);
-  Metric& metric = impl_->metric(name, prometheus::MetricType::Gauge, {}, labels);
+  Metric& metric = impl_->metric(row, prometheus::MetricType::Gauge, {}, values);
   return *metric.gauges.emplace_back(std::make_unique<Gauge>());
 }
 
-Histogram& MetricRegistry::histogram(const MetricName& name, std::span<const double> bounds,
-                                     const MetricLabels& labels) {
-  CHECK(bounds.size() <= Histogram::kMaxBounds && std::ranges::is_sorted(bounds));
+Histogram& MetricRegistry::cell(const HistogramRow& row,
+                                std::initializer_list<std::string_view> values) {
+  CHECK(row.bounds.size() <= Histogram::kMaxBounds && std::ranges::is_sorted(row.bounds));
   const std::scoped_lock lock(impl_->mutex);
-  Metric& metric = impl_->metric(name, prometheus::MetricType::Histogram, bounds, labels);
-  return *metric.histograms.emplace_back(std::unique_ptr<Histogram>(new Histogram(bounds)));
+  Metric& metric = impl_->metric(row, prometheus::MetricType::Histogram, row.bounds, values);
+  return *metric.histograms.emplace_back(std::unique_ptr<Histogram>(new Histogram(row.bounds)));
 }
 
 void MetricRegistry::add_collector(std::function<void()> refresh) {

@@ -1,15 +1,22 @@
 // Metrics: counters, gauges and histograms in a registry that prints Prometheus' text format.
 //
-// A metric is name + labels; asking for one makes a CELL, and what is reported is the sum of its
-// cells. Ask once, at the start, in every thread that counts: then counting is one relaxed atomic
-// add on a cache line that no other thread writes. Cells live as long as the registry. No label
-// ever holds a key. Names are in metric_names.h.
+// A metric is a row beside the code that counts it:
+//
+//   constexpr GaugeRow kNodeUp{"elastripe_node_up", "1 if the node is up in the map.", {"node"}};
+//   Gauge& up = registry.cell(kNodeUp, {"n1"});
+//
+// Asking for one makes a CELL for these values of its labels; what is reported is the sum of the
+// cells with the same values. Ask once, at the start, in every thread that counts: then counting is
+// one relaxed atomic add on a cache line that no other thread writes. Cells live as long as the
+// registry. No label ever holds a key. Names are a contract with dashboards: docs/admin-api.md
+// lists them, and tests/e2e/test_names.py compares.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,9 +64,23 @@ class alignas(64) Histogram {
 
 using MetricLabels = std::vector<std::pair<std::string, std::string>>;
 
-struct MetricName {
-  std::string_view name;  // snake case, base units: _total, _seconds, _bytes
-  std::string_view help;
+template <class Cell>
+struct MetricRow {
+  std::string_view name;                        // snake case, base units: _total, _seconds, _bytes
+  std::string_view help;                        // one sentence
+  std::array<std::string_view, 2> labels = {};  // what its cells differ in, "" behind the last
+};
+using CounterRow = MetricRow<Counter>;
+using GaugeRow = MetricRow<Gauge>;
+
+// From 50 microseconds to 10 seconds: an inline get and the deadline of a request.
+inline constexpr std::array kDurationBounds{0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025,
+                                            0.005,   0.01,   0.025,   0.05,   0.1,   0.25,
+                                            0.5,     1.0,    2.5,     5.0,    10.0};
+
+struct HistogramRow : MetricRow<Histogram> {
+  // Upper ends of the buckets, ascending, at most Histogram::kMaxBounds.
+  std::span<const double> bounds = kDurationBounds;
 };
 
 // Thread-safe. One name is one kind with one help text and one set of bounds: else CHECK.
@@ -70,11 +91,10 @@ class MetricRegistry {
   MetricRegistry(const MetricRegistry&) = delete;
   MetricRegistry& operator=(const MetricRegistry&) = delete;
 
-  Counter& counter(const MetricName& name, const MetricLabels& labels = {});
-  Gauge& gauge(const MetricName& name, const MetricLabels& labels = {});
-  // `bounds`: upper ends of the buckets, ascending, at most Histogram::kMaxBounds.
-  Histogram& histogram(const MetricName& name, std::span<const double> bounds,
-                       const MetricLabels& labels = {});
+  // `values`: one for each label of the row.
+  Counter& cell(const CounterRow& row, std::initializer_list<std::string_view> values = {});
+  Gauge& cell(const GaugeRow& row, std::initializer_list<std::string_view> values = {});
+  Histogram& cell(const HistogramRow& row, std::initializer_list<std::string_view> values = {});
 
   // Runs before each report, in its thread, to refresh gauges that are cheaper to compute than to
   // keep. Must not call the registry.

@@ -15,7 +15,7 @@
 namespace elastripe {
 
 // Room for new records and shards at the nodes, by node id: what each told last, in a heartbeat or
-// in any reply to a write, and what is on its way there from this proxy. Any thread.
+// in an answer to a write, and what is on its way there from this proxy. Any thread.
 class NodeRooms {
  public:
   explicit NodeRooms(size_t nodes) : rooms_(nodes) {}

@@ -49,7 +49,7 @@ struct Succession {
     if (last.base.number == 0) return epoch.number < last.epoch.number;
     return epoch.number < last.base.number || epoch == last.base;
   }
-  // Of two deciders at once, each may have some nodes install its map: whoever has another one than
+  // Two deciders at once may each have some nodes install their maps: whoever has another one than
   // `last` has forgotten what that one does not let it keep.
   bool has_forgotten(NodeId id, size_t partition) const {
     if (id >= request.maps.size() || request.maps[id] == nullptr) return false;
@@ -137,7 +137,7 @@ void choose_homes(const Succession& s, size_t number, Choice& choice) {
   auto& [partition, left_out] = choice;
   partition.homes = homes_of(s.next, s.ring, number, count, left_out);
   if (!partition.homes.empty()) return;
-  // Whoever has anything must do: what nobody is home of can not even be deleted.
+  // Any node that has something of it must do: what has no home can not even be deleted.
   std::erase_if(left_out, [&](NodeId id) { return is_source(partition, id); });
   partition.homes = homes_of(s.next, s.ring, number, count, left_out);
 }
@@ -192,7 +192,7 @@ Choice next_partition(const Succession& s, size_t number) {
   return choice;
 }
 
-// Whoever is left of `last` has just that map, and no rival's that let it forget something.
+// Every node left of `last` has just that map, and no rival's that let it forget something.
 bool is_everywhere(const ClusterMap& last, const ClusterMap& next,
                    const std::vector<NodeReport>& reports) {
   return std::ranges::all_of(last.nodes, [&](const NodeInfo& node) {
@@ -261,9 +261,14 @@ std::vector<NodeInfo> next_nodes(const ClusterMap* last, const MembershipSetting
   return nodes;
 }
 
-void set_epoch(ClusterMap& map, uint32_t last_number, uint64_t last_floor,
-               const MapRequest& request) {
-  map.epoch.number = std::max(last_number, request.above_number) + 1;
+Result<void> set_epoch(ClusterMap& map, uint32_t last_number, uint64_t last_floor,
+                       const MapRequest& request) {
+  const uint32_t above = std::max(last_number, request.above_number);
+  if (above == UINT32_MAX) {
+    return fail(ErrorCode::kInvalid, "a node has a map of epoch {}, and there is none above",
+                above);
+  }
+  map.epoch.number = above + 1;
   map.epoch.decider = request.decider;
   map.version_floor =
       std::max(last_floor, static_cast<uint64_t>(map.epoch.number) << node::kCounterBits);
@@ -271,6 +276,24 @@ void set_epoch(ClusterMap& map, uint32_t last_number, uint64_t last_floor,
     if (report.verdict != Verdict::kAnswers) continue;
     map.version_floor = std::max(map.version_floor, report.max_version);
   }
+  return {};
+}
+
+// More commits of one key than there can be between a report and the map that is made of it. It
+// matters where an epoch lasts so long that the versions of a key come near the next one's.
+constexpr uint64_t kMostUnreported = uint64_t{1} << 24;
+
+// After set_epoch(): whatever was committed under a map before is not above the new map's floor.
+void set_flush(ClusterMap& map, const ClusterMap& last, const MapRequest& request) {
+  const bool is_takeover = !request.maps.empty();
+  map.flush_floor = is_takeover && mutant(Mutant::kForgetFlush) ? 0 : last.flush_floor;
+  map.flush_at = request.flush.at.value_or(last.flush_at);
+  if (!request.flush.now) return;
+  for (const NodeReport& report : request.reports) {
+    if (report.verdict != Verdict::kAnswers) continue;
+    map.version_floor = std::max(map.version_floor, report.max_version + kMostUnreported);
+  }
+  map.flush_floor = map.version_floor;
 }
 
 }  // namespace
@@ -365,7 +388,8 @@ Result<ClusterMap> first_map(const MembershipSettings& settings, const Ring& rin
   map.cluster_id = cluster_id;
   map.max_parities = settings.max_parities;
   map.nodes = next_nodes(nullptr, settings, request);
-  set_epoch(map, 0, 0, request);
+  if (auto set = set_epoch(map, 0, 0, request); !set) return fail(set.error());
+  map.flush_at = request.flush.at.value_or(0);
   map.partitions.resize(settings.partitions);
   for (size_t p = 0; p < map.partitions.size(); ++p) {
     map.partitions[p].homes = homes_of(map, ring, p, settings.max_parities + size_t{1});
@@ -418,7 +442,10 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
   }
   if (count(NodeState::kUp) == 0) return fail(ErrorCode::kUnavailable, "no node answers");
   if (is_everywhere(last, map, request.reports)) map.base = last.epoch;
-  set_epoch(map, last.epoch.number, last.version_floor, request);
+  if (auto set = set_epoch(map, last.epoch.number, last.version_floor, request); !set) {
+    return fail(set.error());
+  }
+  set_flush(map, last, request);
 
   // Nodes that joined the configuration since are no part of the last map: unknown to it.
   ClusterMap known = last;

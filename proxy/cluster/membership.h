@@ -1,11 +1,13 @@
 // Membership: how one cluster map follows from another (rules 1-4 of docs/consistency.md; docs/
-// node-protocol.md, "Maps"). Pure functions of what nodes report; proxy/ops/decider.h drives them.
+// node-protocol.md, "Maps"). Pure functions of what nodes report; proxy/ops/decider/decider.h
+// drives them.
 //
 // What a map states about a partition that is not synced: every acknowledged record of it is on
 // each node of at least one group of `sources`, or on each of its homes. The functions keep that
 // true whether or not the map before was ever served, so a decider that died half-way does no harm.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,12 +40,18 @@ enum class Room : uint8_t {
 // What the decider knows of one node.
 struct NodeReport {
   Verdict verdict = Verdict::kSilent;
-  // Of the last answer; meaningful while it answers.
+  // As the last answer told it; meaningful while it answers.
   uint64_t incarnation = 0;
   uint64_t max_version = 0;
   node::Epoch epoch;            // of the map that it has installed
   std::vector<uint8_t> synced;  // one bit a partition, under that map
   Room room = Room::kForMore;
+};
+
+// What flush_all asks of a map (rule 27).
+struct FlushOrder {
+  bool now = false;            // whatever was committed under the maps before is dead
+  std::optional<uint32_t> at;  // unix seconds of the one flush that is pending, 0: none
 };
 
 struct MapRequest {
@@ -52,6 +60,7 @@ struct MapRequest {
   std::vector<node::MapPtr> maps;
   uint32_t decider = 0;
   uint32_t above_number = 0;  // the new map's number is above this one, and above the last map's
+  FlushOrder flush;
   // What the operator accepts, of this one map:
   bool accept_loss = false;     // LOST partitions start again, with what was written to them since
   bool give_up_silent = false;  // partitions may become LOST with nodes that are only silent
@@ -71,7 +80,7 @@ Result<node::ClusterMap> first_map(const MembershipSettings& settings, const Rin
 // it has fewer homes instead of one that can not be synced. kUnavailable: it has to wait, and why
 // (more than M nodes have fallen silent since all was synced last, or nobody answers). kLost: it
 // has to wait, as a silent node may have the last copy of something. kInvalid: `last` belongs to
-// another configuration.
+// another configuration; or, of both functions, no number is left above `above_number`.
 Result<node::ClusterMap> next_map(const node::ClusterMap& last, const MembershipSettings& settings,
                                   const Ring& ring, const MapRequest& request);
 

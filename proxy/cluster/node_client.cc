@@ -3,7 +3,7 @@
 namespace elastripe {
 
 namespace {
-// Of what is kept: larger ones were made for one request.
+// Buffers up to this size are kept: larger ones were made for one request.
 constexpr size_t kSmallArgsBytes = 4 * kUsualArgsBytes;
 constexpr size_t kSmallPieces = 8;
 }  // namespace

@@ -82,10 +82,24 @@ struct NodeReply {
   ByteView payload() const { return body.bytes().subspan(header.args_bytes); }
 };
 
-// What a call ended with: no node has seen it, or will.
-inline bool was_never_sent(const Error& error) {
-  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kBusy ||
-         error.code == ErrorCode::kNotSent;
+// What a call, or an ask(), ended with: whether the node may have done what it was asked, or may
+// yet. A refusal, too, says that it has not.
+inline bool may_be_done(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kUnavailable:  // never sent
+    case ErrorCode::kBusy:
+    case ErrorCode::kNotSent:
+    case ErrorCode::kStaleEpoch:  // refused
+    case ErrorCode::kLost:
+    case ErrorCode::kNoSpace:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kTooLarge:
+    case ErrorCode::kConflict:
+    case ErrorCode::kInvalid:
+      return false;
+    default:
+      return true;
+  }
 }
 
 // One per worker thread. Calls of one turn of the loop leave together.
@@ -96,8 +110,8 @@ class NodeClient {
   // Sends one request and waits for its reply, which may have any status.
   // Errors: kUnavailable: it was never sent, as the node refuses connections (so its process is
   // gone). kBusy, kNotSent: never sent either: too many calls wait, or the deadline came or the
-  // connection broke while it waited. kTimeout, kDisconnected: it may have been executed, or may
-  // yet be. kInvalid: no such node, or it sent nonsense: like kDisconnected. kCancelled: shutdown.
+  // connection broke while it waited. kInvalid: no such node. kTimeout, kDisconnected (also if the
+  // node sent nonsense), kCancelled (shutdown): it may have been executed, or may yet be.
   // Connecting counts towards the deadline; a refused connection answers kUnavailable at once.
   virtual Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
                                        TimePoint deadline) = 0;
@@ -106,11 +120,11 @@ class NodeClient {
 // The args of most requests, with their key: written without growing.
 inline constexpr size_t kUsualArgsBytes = 128;
 
-// The request of a message without payload.
+// The frame of a message, without payload.
 template <class Message>
-NodeRequest make_request(node::Opcode opcode, const Message& message) {
+NodeRequest make_request(const Message& message) {
   NodeRequest request = Spares<NodeRequest>::take();
-  request.opcode = opcode;
+  request.opcode = Message::kOpcode;
   request.args.reserve(kUsualArgsBytes);
   node::encode(message, request.args);
   return request;

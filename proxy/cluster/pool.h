@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coding/scheme.h"
+#include "proxy/base/write_state.h"
 
 namespace elastripe {
 
@@ -17,7 +18,15 @@ struct Pool {
   uint32_t inline_max_bytes = 16 << 10;  // objects up to this live whole in their record
   uint32_t segment_bytes = 4 << 20;
   bool degraded_writes = false;
+  bool unreadable_is_miss = false;  // to clients; else an error
+  WriteState write_state = WriteState::kNarrow;
 };
+
+// Where an object of that size lives: in its record, or in shards.
+enum class Storage : uint8_t { kInline, kStriped };
+inline Storage storage_of(const Pool& pool, uint64_t size) {
+  return size <= pool.inline_max_bytes ? Storage::kInline : Storage::kStriped;
+}
 
 // Immutable after construction; one pool has the empty prefix.
 class PoolTable {

@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "proxy/cluster/ask.h"
 #include "proxy/cluster/map_view.h"
-#include "proxy/cluster/node_client.h"
 #include "proxy/cluster/record_cache.h"
 
 namespace elastripe {
@@ -30,10 +30,6 @@ struct Chain {
   bool survives(int m) const { return nodes.size() > static_cast<size_t>(m); }
 };
 Chain chain_of(const node::ClusterMap& map, std::string_view key);
-
-// A refusal as an Error. The statuses that say "another epoch, incarnation, role or lease" are
-// kStaleEpoch: definitely not executed; look for a newer map and start again.
-Error refusal(NodeId node, const NodeReply& reply);
 
 struct RecordReply {
   // kOk, kSame, kNotFound, kNotSynced, or in role any kBadPage: the node's copy was damaged.

@@ -5,7 +5,7 @@
 namespace elastripe {
 namespace {
 
-// Of a value whose record is kept; with a table of segments none is.
+// A record with a larger value is not kept, nor is one with a table of segments.
 constexpr size_t kSmallValueBytes = 4 << 10;
 using SpareRecords = Spares<std::unique_ptr<node::Record>, 512>;
 

@@ -22,7 +22,7 @@ size_t nodes_not_telling(const ClusterMap& map, const std::vector<NodeReport>& r
   }));
 }
 
-// Of these, the members of `map`. Whatever a later map served came from members of this one: nodes
+// The members of `map` among them. Whatever a later map served came from members of this one: nodes
 // that it had left out, or that joined the configuration since, can not have had it without them.
 std::vector<NodeId> members_not_telling(const ClusterMap& map,
                                         const std::vector<NodeReport>& reports) {
@@ -116,7 +116,7 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
           reports[member.id].incarnation != member.incarnation) {
         continue;
       }
-      // Of one number, a node accepts one map: the other one never.
+      // A node accepts one map of a number: the other one never.
       const node::Epoch& epoch = reports[member.id].epoch;
       const bool is_rival = epoch.number == map.epoch.number && epoch != map.epoch;
       numbers.push_back(is_rival ? 0 : epoch.number);

@@ -1,23 +1,10 @@
 #include "proxy/config/reader.h"
 
-#include <charconv>
-#include <limits>
+#include <set>
 
 #include "proxy/base/bytes.h"
 
 namespace elastripe::config {
-namespace {
-
-// Powers of 1024 only: "MB" means two things.
-uint64_t factor_of(std::string_view suffix) {
-  if (suffix.empty()) return 1;
-  if (suffix == "KiB") return uint64_t{1} << 10;
-  if (suffix == "MiB") return uint64_t{1} << 20;
-  if (suffix == "GiB") return uint64_t{1} << 30;
-  return 0;
-}
-
-}  // namespace
 
 void Problems::report_text(std::string_view path, const std::string& text) {
   if (error_) return;
@@ -58,51 +45,30 @@ const YAML::Node* MapReader::find(std::string_view key) {
   return &entry->second.node;
 }
 
-std::optional<std::string> MapReader::read_scalar(std::string_view key, std::string_view expected) {
+void MapReader::read(std::string_view key, const Setting& setting) {
   const YAML::Node* node = find(key);
-  if (node == nullptr) return std::nullopt;
+  if (node == nullptr) return;
   if (!node->IsScalar()) {
-    problems_.report(path_of(key), "must be {}", expected);
-    return std::nullopt;
+    problems_.report(path_of(key), "must be {}", setting.type);
+  } else if (const auto read = setting.read(node->Scalar()); !read) {
+    problems_.report(path_of(key), "{}", one_line(read.error()));
   }
-  return node->Scalar();
 }
 
-void MapReader::text(std::string_view key, std::string& value) {
-  if (auto read = read_scalar(key, "a text")) value = std::move(*read);
-}
-
-void MapReader::boolean(std::string_view key, bool& value) {
-  const auto read = read_scalar(key, "true or false");
-  if (!read) return;
-  if (*read != "true" && *read != "false") {
-    problems_.report(path_of(key), "is '{}', must be true or false", escape_for_log(*read));
-    return;
+void MapReader::settings(const Settings& settings) {
+  std::set<std::string_view> sections;
+  for (const Setting& setting : settings) {
+    const std::string_view section = setting.section();
+    if (section.empty()) {
+      read(setting.path, setting);
+    } else if (sections.insert(section).second) {
+      map(section, [&](MapReader& under) {
+        for (const Setting& member : settings) {
+          if (member.section() == section) under.read(member.name(), member);
+        }
+      });
+    }
   }
-  value = *read == "true";
-}
-
-std::optional<uint64_t> MapReader::read_number(std::string_view key, uint64_t low, uint64_t high,
-                                               bool size_suffixes) {
-  const auto read = read_scalar(key, "a number");
-  if (!read) return std::nullopt;
-  uint64_t number = 0;
-  const char* end = read->data() + read->size();
-  const auto [stop, error] = std::from_chars(read->data(), end, number);
-  const std::string_view suffix(stop, static_cast<size_t>(end - stop));
-  const uint64_t factor = size_suffixes || suffix.empty() ? factor_of(suffix) : 0;
-  if (error == std::errc::invalid_argument || factor == 0) {
-    problems_.report(path_of(key), "is '{}', must be a whole number{}", escape_for_log(*read),
-                     size_suffixes ? " of bytes, or one with KiB, MiB or GiB" : "");
-    return std::nullopt;
-  }
-  const bool overflow = error == std::errc::result_out_of_range ||
-                        number > std::numeric_limits<uint64_t>::max() / factor;
-  if (overflow || number * factor < low || number * factor > high) {
-    problems_.report(path_of(key), "is {}, must be {}..{}", escape_for_log(*read), low, high);
-    return std::nullopt;
-  }
-  return number * factor;
 }
 
 void MapReader::map(std::string_view key, const std::function<void(MapReader&)>& read) {

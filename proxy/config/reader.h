@@ -1,5 +1,4 @@
-// Reads settings out of a YAML map: types, bounds, unknown and repeated keys. Internal to
-// proxy/config.
+// Reads settings out of a YAML map, and tells where one is unknown, repeated or wrong.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "proxy/base/error.h"
+#include "proxy/config/setting.h"
 #include "proxy/config/tree.h"
 
 namespace elastripe::config {
@@ -47,21 +47,8 @@ class MapReader {
   bool has(std::string_view key) const { return entries_.contains(key); }
   std::string path_of(std::string_view key) const;
 
-  void text(std::string_view key, std::string& value);
-  void boolean(std::string_view key, bool& value);
-
-  // A decimal number within the bounds; with `size_suffixes` also "64KiB", "4MiB", "1GiB".
-  template <class Number>
-  void number(std::string_view key, Number& value, uint64_t low, uint64_t high,
-              bool size_suffixes = false) {
-    if (const auto read = read_number(key, low, high, size_suffixes)) {
-      value = static_cast<Number>(*read);
-    }
-  }
-  template <class Number>
-  void bytes(std::string_view key, Number& value, uint64_t low, uint64_t high) {
-    number(key, value, low, high, true);
-  }
+  // Reads the settings that are there, those with a section below it; others stay as they are.
+  void settings(const Settings& settings);
 
   // Calls `read` for a map under `key`, and finishes it.
   void map(std::string_view key, const std::function<void(MapReader&)>& read);
@@ -77,9 +64,7 @@ class MapReader {
   };
 
   const YAML::Node* find(std::string_view key);
-  std::optional<std::string> read_scalar(std::string_view key, std::string_view expected);
-  std::optional<uint64_t> read_number(std::string_view key, uint64_t low, uint64_t high,
-                                      bool size_suffixes);
+  void read(std::string_view key, const Setting& setting);
 
   Problems& problems_;
   std::string path_;

@@ -52,7 +52,7 @@ Result<YAML::Node> load_yaml(std::string_view text, std::string_view place) {
     return YAML::Load(copy);
   } catch (const YAML::Exception& e) {
     const int line = e.mark.is_null() ? 0 : e.mark.line + 1;
-    return fail(ErrorCode::kInvalid, "{}:{}: not valid YAML: {}", place, line, e.msg);
+    return fail(ErrorCode::kInvalid, "{}:{}: not valid YAML: {}", place, line, one_line(e.msg));
   }
 }
 
@@ -183,7 +183,7 @@ Result<YAML::Node> build_tree(std::string_view yaml, std::string_view file_name,
       if (!changed) return fail(ErrorCode::kInvalid, "{}: {}", flag, changed.error().message);
       *tree = *changed;
     } catch (const YAML::Exception& e) {
-      return fail(ErrorCode::kInvalid, "{}: {}", flag, e.msg);
+      return fail(ErrorCode::kInvalid, "{}: {}", flag, one_line(e.msg));
     }
     places.add_override(path, flag);
   }

@@ -1,5 +1,5 @@
 // The YAML tree of a configuration before it is read: overrides, and where every value came from.
-// Internal to proxy/config; this and reader.h are the only headers that show yaml-cpp.
+// This and reader.h are the only headers that show yaml-cpp.
 #pragma once
 
 #include <yaml-cpp/yaml.h>

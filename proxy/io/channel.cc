@@ -1,6 +1,5 @@
 #include "proxy/io/channel.h"
 
-#include <event2/event.h>
 #include <fmt/core.h>
 
 #include <cerrno>
@@ -8,54 +7,66 @@
 
 #include "proxy/base/check.h"
 #include "proxy/base/log.h"
-#include "proxy/base/metric_names.h"
 
 namespace elastripe {
 namespace {
+
+constexpr HistogramRow kNodeRequestDuration{{"elastripe_node_request_duration_seconds",
+                                             "Time from a frame sent to its reply.",
+                                             {"node", "request"}}};
+constexpr CounterRow kNodeErrors{
+    "elastripe_node_errors_total", "Node requests that failed.", {"node", "code"}};
+constexpr CounterRow kNodeSentBytes{
+    "elastripe_node_sent_bytes_total", "Bytes written to the node.", {"node"}};
+constexpr CounterRow kNodeReceivedBytes{
+    "elastripe_node_received_bytes_total", "Bytes read from the node.", {"node"}};
+
 // Frames are made only while less than this is unsent, so that an expired call costs nothing.
 constexpr size_t kUnsentBytes = 1 << 20;
 // Payloads up to this size are copied: a reference costs as much, and one piece leaves faster.
 constexpr size_t kCopiedBytes = 4 << 10;
+// A look-up that takes longer is for the connection after this one, if addresses are known.
+constexpr Duration kLookUpPatience = std::chrono::milliseconds(100);
 }  // namespace
 
 ChannelMetrics::ChannelMetrics(MetricRegistry& registry, const std::string& node)
-    : sent_bytes(&registry.counter(metric_names::kNodeSentBytes, {{"node", node}})),
-      received_bytes(&registry.counter(metric_names::kNodeReceivedBytes, {{"node", node}})) {
-  for (size_t opcode = 0; opcode < durations.size(); ++opcode) {
-    if (!node::is_known(static_cast<uint8_t>(opcode))) continue;
-    durations[opcode] = &registry.histogram(
-        metric_names::kNodeRequestDuration, metric_names::kDurationBounds,
-        {{"node", node}, {"request", node::name(static_cast<node::Opcode>(opcode))}});
+    : sent_bytes(&registry.cell(kNodeSentBytes, {node})),
+      received_bytes(&registry.cell(kNodeReceivedBytes, {node})) {
+  for (size_t i = 0; i < durations.size(); ++i) {
+    durations[i] = &registry.cell(kNodeRequestDuration, {node, node::kOpcodes[i].name});
   }
   for (const ErrorCode code :
-       {ErrorCode::kTimeout, ErrorCode::kDisconnected, ErrorCode::kUnavailable, ErrorCode::kNotSent,
-        ErrorCode::kCancelled, ErrorCode::kInvalid}) {
-    errors[static_cast<size_t>(code)] = &registry.counter(
-        metric_names::kNodeErrors, {{"node", node}, {"code", std::string(elastripe::name(code))}});
+       {ErrorCode::kTimeout, ErrorCode::kDisconnected, ErrorCode::kUnavailable, ErrorCode::kBusy,
+        ErrorCode::kNotSent, ErrorCode::kCancelled}) {
+    errors[static_cast<size_t>(code)] = &registry.cell(kNodeErrors, {node, elastripe::name(code)});
   }
 }
 
 void NodeCall::on_timer() { channel.expire(*this); }
 
-Channel::Channel(Loop& loop, Clock& clock, std::string name, SocketAddress address, ChannelUse use,
-                 ChannelLimits limits, MetricRegistry& registry)
+Channel::Channel(Loop& loop, Clock& clock, NodeAddress node, ChannelUse use, ChannelLimits limits,
+                 MetricRegistry& registry)
     : TurnEnd(loop),
       loop_(loop),
       clock_(clock),
-      name_(std::move(name)),
-      address_(address),
+      node_(std::move(node)),
       use_(use),
       limits_(limits),
-      metrics_(registry, name_) {}
+      metrics_(registry, node_.name),
+      stream_(loop, *this),
+      addresses_(node_.addresses) {}
 
 Channel::~Channel() {
   for (const NodeCall* call : waiting_) CHECK(call == nullptr, "a channel dies with calls");
   for (const Slot& slot : slots_) CHECK(slot.call == nullptr, "a channel dies with calls");
-  close_socket();
+  close_stream();
 }
 
 bool Channel::submit(NodeCall& call, TimePoint deadline) {
-  if (waiting_.size() >= limits_.waiting_calls) return false;
+  if (waiting_.size() >= limits_.waiting_calls) {
+    metrics_.errors[static_cast<size_t>(ErrorCode::kBusy)]->add();
+    return false;
+  }
   call.started = loop_.turn_time();
   call.place = NodeCall::Place::kWaiting;
   call.index = waiting_first_ + waiting_.size();
@@ -72,7 +83,7 @@ void Channel::expire(NodeCall& call) {
     case NodeCall::Place::kWaiting:
       waiting_[call.index - waiting_first_] = nullptr;
       finish(call, fail(ErrorCode::kNotSent, "{} could not be sent to node {} in time",
-                        node::name(call.request.opcode), name_));
+                        node::name(call.request.opcode), node_.name));
       return resume_finished();
     case NodeCall::Place::kSlot:
       slots_[call.index].call = nullptr;
@@ -85,7 +96,7 @@ void Channel::expire(NodeCall& call) {
       body_.targets.clear();
       break;
   }
-  finish(call, fail(ErrorCode::kTimeout, "node {} did not answer {} in time", name_,
+  finish(call, fail(ErrorCode::kTimeout, "node {} did not answer {} in time", node_.name,
                     node::name(call.request.opcode)));
   if (tombstones_ > limits_.tombstones) {
     break_off(ErrorCode::kDisconnected, "too many requests without an answer");
@@ -115,81 +126,123 @@ void Channel::start_connecting() {
     ++waiting_first_;
   }
   if (waiting_.empty()) return;
-  Connecting attempt = start_connect(address_);
-  if (attempt.error != 0 && attempt.error != EINPROGRESS) return connect_failed(attempt.error);
-  socket_ = std::move(attempt.socket);
-  write_event_ = event_new(loop_.base(), socket_.get(), EV_WRITE, &Channel::on_writable, this);
+  if (node_.resolver == nullptr) return resolved(addresses_);
+  state_ = State::kResolving;
+  if (found_) addresses_ = *std::exchange(found_, std::nullopt);
+  if (!looks_up_) look_up();
+  if (!addresses_.empty()) loop_.arm(connect_timer_, loop_.now() + kLookUpPatience);
+}
+
+void Channel::look_up() {
+  looks_up_ = true;
+  lookup_ = node_.resolver->ask(loop_, node_.host, node_.port, [this](Resolver::Found found) {
+    looks_up_ = false;
+    if (state_ != State::kResolving) {
+      if (found) found_ = std::move(*found);
+      return;
+    }
+    connect_timer_.cancel();
+    state_ = State::kIdle;
+    resolved(std::move(found));
+    resume_finished();
+  });
+}
+
+void Channel::resolved(Resolver::Found found) {
+  all_refused_ = found.has_value();  // where the node was before, somebody else may be now
+  if (found) addresses_ = std::move(*found);
+  if (addresses_.empty()) return connect_failed(ErrorCode::kNotSent, found.error().message);
+  address_ = 0;
+  try_addresses();
+}
+
+void Channel::try_addresses() {
+  Connecting attempt = start_connect(addresses_[address_]);
+  if (attempt.error != 0 && attempt.error != EINPROGRESS) return attempt_failed(attempt.error);
+  stream_.open(std::move(attempt.socket));
   if (attempt.error == 0) return connected();
   state_ = State::kConnecting;
-  CHECK(event_add(write_event_, nullptr) == 0);
+  stream_.await_writable();
   loop_.arm(connect_timer_, loop_.now() + limits_.connect_timeout);
+}
+
+// Only a refusal says that nobody is there. A host that can not be reached may well hold a living
+// node.
+void Channel::attempt_failed(int error) {
+  close_stream();
+  if (error != ECONNREFUSED) all_refused_ = false;
+  if (++address_ < addresses_.size()) return try_addresses();
+  connect_failed(all_refused_ ? ErrorCode::kUnavailable : ErrorCode::kNotSent,
+                 std::strerror(error));
 }
 
 void Channel::connected() {
   connect_timer_.cancel();
   state_ = State::kConnected;
-  read_event_ =
-      event_new(loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Channel::on_readable, this);
-  CHECK(event_add(read_event_, nullptr) == 0);
-  log_debug("connected to node {}", name_);
+  stream_.watch(true);
+  log_debug("connected to node {}", node_.name);
   request_turn_end();
 }
 
-// Only a refusal says that nobody is there. A host that can not be reached may well hold a living
-// node.
-void Channel::connect_failed(int error) {
-  close_socket();
-  const ErrorCode code = error == ECONNREFUSED ? ErrorCode::kUnavailable : ErrorCode::kNotSent;
+void Channel::connect_failed(ErrorCode code, const std::string& reason) {
   const auto waiting = std::exchange(waiting_, {});
   waiting_first_ += waiting.size();
   for (NodeCall* call : waiting) {
     if (call != nullptr) {
-      finish(*call, fail(code, "connect to node {}: {}", name_, std::strerror(error)));
+      finish(*call, fail(code, "connect to node {}: {}", node_.name, reason));
     }
   }
 }
 
 void Channel::on_connect_timeout() {
-  close_socket();
+  if (state_ == State::kResolving) {
+    state_ = State::kIdle;
+    resolved(fail(ErrorCode::kTimeout, "{} is not looked up yet", node_.host));
+    return resume_finished();
+  }
+  close_stream();
+  all_refused_ = false;
+  if (++address_ < addresses_.size()) {
+    try_addresses();
+    return resume_finished();
+  }
   request_turn_end();  // connects again if somebody still waits
 }
 
-void Channel::on_writable(int, short, void* self) {
-  auto& channel = *static_cast<Channel*>(self);
-  if (channel.state_ == State::kConnecting) {
-    const int error = connect_result(channel.socket_);
+void Channel::on_writable() {
+  if (state_ == State::kConnecting) {
+    const int error = stream_.connect_error();
     if (error == 0) {
-      channel.connected();
+      connected();
     } else {
-      channel.connect_failed(error);
+      attempt_failed(error);
     }
   } else {
-    channel.write_frames();
+    write_frames();
   }
-  channel.resume_finished();
+  resume_finished();
 }
 
-void Channel::close_socket() {
+void Channel::close_stream() {
   connect_timer_.cancel();
-  if (read_event_ != nullptr) event_free(std::exchange(read_event_, nullptr));
-  if (write_event_ != nullptr) event_free(std::exchange(write_event_, nullptr));
-  socket_.reset();
+  stream_.close();
   state_ = State::kIdle;
 }
 
 void Channel::break_off(ErrorCode code, const std::string& reason) {
   if (state_ == State::kConnected && code != ErrorCode::kCancelled) {
     const LogLevel level = use_ == ChannelUse::kControl ? LogLevel::kInfo : LogLevel::kDebug;
-    log_at(level, "connection to node {} lost: {}", name_, reason);
+    log_at(level, "connection to node {} lost: {}", node_.name, reason);
   }
-  close_socket();
+  close_stream();
   for (const Slot& slot : slots_) {
     if (slot.call == nullptr) continue;
     // What has not begun to leave is dropped with the queue.
     const bool is_unsent = slot.begin >= out_.written_bytes() && code != ErrorCode::kCancelled;
-    finish(*slot.call, fail(is_unsent ? ErrorCode::kNotSent : code, "node {}: {}", name_, reason));
+    finish(*slot.call,
+           fail(is_unsent ? ErrorCode::kNotSent : code, "node {}: {}", node_.name, reason));
   }
-  if (body_.call != nullptr) finish(*body_.call, fail(code, "node {}: {}", name_, reason));
+  if (body_.call != nullptr) finish(*body_.call, fail(code, "node {}: {}", node_.name, reason));
   body_ = {};
   slots_.clear();
   free_slots_.clear();
@@ -210,15 +263,12 @@ void Channel::write_frames() {
     }
     if (out_.empty()) return;
     const uint64_t before = out_.written_bytes();
-    const auto flushed = out_.flush(socket_.get());
+    const auto flushed = stream_.flush(out_);
     metrics_.sent_bytes->add(out_.written_bytes() - before);
     if (flushed == WriteQueue::Flush::kBroken) {
-      return break_off(ErrorCode::kDisconnected, std::strerror(errno));
+      return break_off(ErrorCode::kDisconnected, std::strerror(out_.error()));
     }
-    if (flushed == WriteQueue::Flush::kBlocked) {
-      CHECK(event_add(write_event_, nullptr) == 0);
-      return;
-    }
+    if (flushed == WriteQueue::Flush::kBlocked) return;
   }
 }
 

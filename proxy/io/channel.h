@@ -19,8 +19,8 @@
 #include "proxy/base/metrics.h"
 #include "proxy/cluster/node_client.h"
 #include "proxy/io/loop.h"
-#include "proxy/io/socket.h"
-#include "proxy/io/write_queue.h"
+#include "proxy/io/resolver.h"
+#include "proxy/io/stream.h"
 
 namespace elastripe {
 
@@ -33,12 +33,22 @@ struct ChannelLimits {
 // What a channel counts, by node.
 struct ChannelMetrics {
   ChannelMetrics(MetricRegistry& registry, const std::string& node);
-  Histogram& duration(node::Opcode opcode) { return *durations[static_cast<size_t>(opcode)]; }
+  Histogram& duration(node::Opcode opcode) { return *durations[node::index_of(opcode)]; }
 
-  std::array<Histogram*, 32> durations{};  // by opcode
-  std::array<Counter*, 16> errors{};       // by ErrorCode
+  std::array<Histogram*, node::kOpcodes.size()> durations{};  // by place of the opcode
+  std::array<Counter*, 16> errors{};                          // by ErrorCode
   Counter* sent_bytes;
   Counter* received_bytes;
+};
+
+// Where a node is. With a resolver, `host` is a name, which is looked up again for every
+// connection: the node may have moved. Without one, `addresses` are all there are.
+struct NodeAddress {
+  std::string name;
+  std::vector<SocketAddress> addresses;  // to begin with
+  std::shared_ptr<Resolver> resolver = nullptr;
+  std::string host = {};
+  uint16_t port = 0;
 };
 
 class Channel;
@@ -67,10 +77,10 @@ struct NodeCall final : Timer, StoppableCall {
 enum class ChannelUse : uint8_t { kData, kControl };
 
 // Loop thread only.
-class Channel : private TurnEnd {
+class Channel : private TurnEnd, private Stream::Owner {
  public:
-  Channel(Loop& loop, Clock& clock, std::string name, SocketAddress address, ChannelUse use,
-          ChannelLimits limits, MetricRegistry& registry);
+  Channel(Loop& loop, Clock& clock, NodeAddress node, ChannelUse use, ChannelLimits limits,
+          MetricRegistry& registry);
   ~Channel() override;
 
   // Queues; completes later, never inside. False: the queue is full.
@@ -80,12 +90,12 @@ class Channel : private TurnEnd {
   // Completes every call with kCancelled and closes the connection.
   void cancel_all();
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return node_.name; }
   size_t tombstones() const { return tombstones_; }
 
  private:
   friend struct NodeCall;
-  enum class State { kIdle, kConnecting, kConnected };
+  enum class State { kIdle, kResolving, kConnecting, kConnected };
   struct Slot {
     uint32_t generation = 0;
     bool taken = false;
@@ -108,17 +118,22 @@ class Channel : private TurnEnd {
   };
 
   void on_turn_end() override;
-  static void on_readable(int fd, short what, void* self);
-  static void on_writable(int fd, short what, void* self);
+  void on_readable() override;
+  void on_writable() override;
   void on_connect_timeout();
 
   void start_connecting();
+  void look_up();
+  void resolved(Resolver::Found found);
+  // To the next address that takes a connection, or may.
+  void try_addresses();
+  void attempt_failed(int error);
   void connected();
-  void connect_failed(int error);
+  void connect_failed(ErrorCode code, const std::string& reason);
   // Loses the connection: calls whose frames have left, or have begun to, fail with `code`, those
   // behind with kNotSent; waiting ones connect again.
   void break_off(ErrorCode code, const std::string& reason);
-  void close_socket();
+  void close_stream();
 
   void write_frames();
   void write_frame(NodeCall& call, uint64_t now_ms);
@@ -137,17 +152,20 @@ class Channel : private TurnEnd {
 
   Loop& loop_;
   Clock& clock_;
-  const std::string name_;
-  const SocketAddress address_;
+  const NodeAddress node_;
   const ChannelUse use_;
   const ChannelLimits limits_;
   ChannelMetrics metrics_;
 
   State state_ = State::kIdle;
-  Fd socket_;
-  event* read_event_ = nullptr;
-  event* write_event_ = nullptr;
+  Stream stream_;
   ConnectTimer connect_timer_{*this};
+  Resolver::Waiting lookup_;
+  bool looks_up_ = false;
+  std::optional<std::vector<SocketAddress>> found_;  // by a look-up that was not waited for
+  std::vector<SocketAddress> addresses_;             // of the node, as far as known
+  size_t address_ = 0;                               // that is being tried
+  bool all_refused_ = true;  // those that were tried, and they are all that the node may have
 
   std::deque<NodeCall*, Pooled<NodeCall*>> waiting_;  // null: expired
   uint64_t waiting_first_ = 0;                        // number of waiting_.front()

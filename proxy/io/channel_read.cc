@@ -1,11 +1,8 @@
 // The reading side of a channel: small replies are read in bulk and parsed out of one buffer; a
 // body that is not there yet is read straight to its place.
-#include <event2/event.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "proxy/base/check.h"
@@ -20,7 +17,7 @@ constexpr size_t kMinRoomBytes = 16 << 10;
 constexpr size_t kSliceBytes = 4 << 10;
 // Then other sockets of the loop get their turn.
 constexpr size_t kReadPerTurn = 2 << 20;
-// Opaque values of a taken slot; the decoder has bounded the sizes.
+
 size_t total(const std::vector<MutableByteView>& parts) {
   size_t bytes = 0;
   for (const auto& part : parts) bytes += part.size();
@@ -28,10 +25,9 @@ size_t total(const std::vector<MutableByteView>& parts) {
 }
 }  // namespace
 
-void Channel::on_readable(int, short, void* self) {
-  auto& channel = *static_cast<Channel*>(self);
-  channel.read_some();
-  channel.resume_finished();
+void Channel::on_readable() {
+  read_some();
+  resume_finished();
 }
 
 void Channel::read_some() {
@@ -40,20 +36,15 @@ void Channel::read_some() {
     const size_t count = read_targets(parts);
     size_t asked = 0;
     for (size_t i = 0; i < count; ++i) asked += parts[i].iov_len;
-    const ssize_t got = count == 1 ? recv(socket_.get(), parts[0].iov_base, parts[0].iov_len, 0)
-                                   : readv(socket_.get(), parts.data(), static_cast<int>(count));
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      return break_off(ErrorCode::kDisconnected, std::strerror(errno));
-    }
-    if (got == 0) return break_off(ErrorCode::kDisconnected, "closed by the node");
-    const auto bytes = static_cast<size_t>(got);
-    metrics_.received_bytes->add(bytes);
-    taken += bytes;
-    take_into_body(bytes);
-    if (!parse()) return break_off(ErrorCode::kInvalid, "it sent a malformed reply");
-    if (bytes < asked) return;
+    const Stream::Taken got = stream_.read(std::span(parts).first(count));
+    if (got.error != 0) return break_off(ErrorCode::kDisconnected, std::strerror(got.error));
+    if (got.at_end) return break_off(ErrorCode::kDisconnected, "closed by the node");
+    if (got.bytes == 0) return;
+    metrics_.received_bytes->add(got.bytes);
+    taken += got.bytes;
+    take_into_body(got.bytes);
+    if (!parse()) return break_off(ErrorCode::kDisconnected, "it sent a malformed reply");
+    if (got.bytes < asked) return;
   }
 }
 
@@ -87,7 +78,7 @@ void Channel::make_room() {
   in_end_ = unparsed;
 }
 
-// Of `bytes` just read, those that went to the body's targets are accounted for; the rest is in
+// Accounts for those of `bytes` just read that went to the body's targets; the rest is in
 // in_.
 void Channel::take_into_body(size_t bytes) {
   while (bytes > 0 && body_.target < body_.targets.size()) {

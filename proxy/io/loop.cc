@@ -89,7 +89,7 @@ void Loop::wake_at(TimePoint when) {
     return;
   }
   alarm_at_ = when;
-  // Of the same clock as now(); 0 would disarm it.
+  // The timer has the same clock as now(); 0 would disarm it.
   const auto ns = when.time_since_epoch().count();
   const itimerspec at{.it_interval = {},
                       .it_value = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000}};

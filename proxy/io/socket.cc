@@ -11,7 +11,6 @@
 namespace elastripe {
 namespace {
 
-constexpr int kBacklog = 1024;
 // A peer that vanished without a word: unacknowledged bytes break the connection after this.
 constexpr unsigned kUserTimeout_ms = 10'000;
 
@@ -34,20 +33,45 @@ void Fd::reset() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
-Result<SocketAddress> resolve(const std::string& host, uint16_t port) {
+Result<std::vector<SocketAddress>> resolve_all(const std::string& host, uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
+  // Without addresses that this machine has no way to: they would never refuse a connection, and so
+  // never prove that nobody is there.
+  hints.ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG;
+  const std::string service = std::to_string(port);
   addrinfo* found = nullptr;
-  const int status = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  int status = getaddrinfo(host.c_str(), service.c_str(), &hints, &found);
+  if (status != 0) {  // a machine that has loopback only
+    hints.ai_flags = AI_NUMERICSERV;
+    status = getaddrinfo(host.c_str(), service.c_str(), &hints, &found);
+  }
   if (status != 0) {
     return fail(ErrorCode::kInvalid, "{}:{}: {}", host, port, gai_strerror(status));
   }
-  SocketAddress address;
-  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
-  address.length = found->ai_addrlen;
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* next = found; next != nullptr; next = next->ai_next) {
+    SocketAddress& address = addresses.emplace_back();
+    std::memcpy(&address.storage, next->ai_addr, next->ai_addrlen);
+    address.length = next->ai_addrlen;
+  }
   freeaddrinfo(found);
-  return address;
+  return addresses;
+}
+
+Result<SocketAddress> resolve(const std::string& host, uint16_t port) {
+  auto addresses = resolve_all(host, port);
+  if (!addresses) return fail(addresses.error());
+  return addresses->front();
+}
+
+bool is_numeric(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  freeaddrinfo(found);
+  return true;
 }
 
 Result<Fd> listen_on(const SocketAddress& address, bool shared) {
@@ -58,7 +82,7 @@ Result<Fd> listen_on(const SocketAddress& address, bool shared) {
     return fail(ErrorCode::kUnavailable, "SO_REUSEPORT: {}", std::strerror(errno));
   }
   if (bind(socket.get(), raw(address), address.length) != 0 ||
-      listen(socket.get(), kBacklog) != 0) {
+      listen(socket.get(), kListenBacklog) != 0) {
     return fail(ErrorCode::kUnavailable, "{}", std::strerror(errno));
   }
   return socket;

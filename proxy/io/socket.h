@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "proxy/base/error.h"
 
@@ -38,8 +39,16 @@ struct SocketAddress {
   socklen_t length = 0;
 };
 
-// Blocks on name lookup: at the start only. kInvalid with the resolver's reason.
+// All addresses of a host, in the order in which to try them; one if it is an address itself.
+// Blocks on the lookup of a name. kInvalid with the resolver's reason.
+Result<std::vector<SocketAddress>> resolve_all(const std::string& host, uint16_t port);
+// The first of them.
 Result<SocketAddress> resolve(const std::string& host, uint16_t port);
+// True for an address in numbers: it has nothing to be looked up.
+bool is_numeric(const std::string& host);
+
+// Clients that the kernel accepts before the listener does.
+inline constexpr int kListenBacklog = 1024;
 
 // Bound and listening, non-blocking. `shared`: several sockets may listen on the address
 // (SO_REUSEPORT), each with its own queue. kUnavailable if the address is taken.
@@ -52,7 +61,7 @@ struct Connecting {
   int error = 0;  // 0: connected; EINPROGRESS: wait until writable
 };
 Connecting start_connect(const SocketAddress& address);
-// Of a socket that has become writable: 0 or the errno of its connect.
+// What a connect came to, once the socket is writable: 0 or its errno.
 int connect_result(const Fd& socket);
 
 void set_no_delay(const Fd& socket);

@@ -15,7 +15,7 @@ struct Completion {
 TcpNodeClient::TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAddress>& addresses,
                              MetricRegistry& registry, ChannelLimits limits) {
   const auto make = [&](const NodeAddress& node, ChannelUse use) {
-    return std::make_unique<Channel>(loop, clock, node.name, node.address, use, limits, registry);
+    return std::make_unique<Channel>(loop, clock, node, use, limits, registry);
   };
   for (const NodeAddress& node : addresses) {
     channels_.push_back(make(node, ChannelUse::kData));

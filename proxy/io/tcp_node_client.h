@@ -9,11 +9,6 @@
 
 namespace elastripe {
 
-struct NodeAddress {
-  std::string name;  // for metrics and messages
-  SocketAddress address;
-};
-
 // Made, used and destroyed on (or before and after) its loop's thread. No call may be alive when it
 // is destroyed: cancel_all(), then join the flows.
 class TcpNodeClient : public NodeClient {
@@ -22,8 +17,8 @@ class TcpNodeClient : public NodeClient {
   TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAddress>& addresses,
                 MetricRegistry& registry, ChannelLimits limits = {});
 
-  // As promised by NodeClient. Of connects, only a refused one is kUnavailable; one that fails
-  // otherwise is kDisconnected, one that takes too long kTimeout: neither proves a node dead.
+  // As promised by NodeClient. Of connects, only a refused one is kUnavailable, at all addresses of
+  // the node as they are now; else the call was not sent, which does not prove a node dead.
   Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
                                TimePoint deadline) override;
 

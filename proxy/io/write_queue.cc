@@ -28,16 +28,17 @@ void WriteQueue::copy(ByteView bytes) {
     if (chunk_used_ > 0 && !slices_.empty() && slices_.back().data + slices_.back().size == place) {
       slices_.back().size += part;
     } else {
-      slices_.push_back({place, part, chunk_});
+      slices_.push_back({place, part, chunk_, true});
     }
     chunk_used_ += part;
     bytes_ += part;
+    copied_bytes_ += part;
     bytes = bytes.subspan(part);
   }
 }
 
 void WriteQueue::reference(ByteView bytes, Buffer keep) {
-  slices_.push_back({bytes.data(), bytes.size(), std::move(keep)});
+  slices_.push_back({bytes.data(), bytes.size(), std::move(keep), false});
   bytes_ += bytes.size();
 }
 
@@ -62,7 +63,9 @@ WriteQueue::Flush WriteQueue::flush(int fd) {
     }
     if (sent < 0) {
       if (errno == EINTR) continue;
-      return errno == EAGAIN || errno == EWOULDBLOCK ? Flush::kBlocked : Flush::kBroken;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return Flush::kBlocked;
+      error_ = errno;
+      return Flush::kBroken;
     }
     consume(static_cast<size_t>(sent));
     if (static_cast<size_t>(sent) < asked) return Flush::kBlocked;
@@ -75,6 +78,7 @@ void WriteQueue::consume(size_t bytes) {
   written_bytes_ += bytes;
   while (!slices_.empty()) {
     Slice& first = slices_.front();
+    if (first.is_copy) copied_bytes_ -= std::min(bytes, first.size);
     if (bytes < first.size) {
       first.data += bytes;
       first.size -= bytes;
@@ -88,7 +92,7 @@ void WriteQueue::consume(size_t bytes) {
 
 void WriteQueue::clear() {
   slices_.clear();
-  bytes_ = 0;
+  bytes_ = copied_bytes_ = 0;
   chunk_ = {};
   chunk_used_ = 0;
 }

@@ -8,7 +8,7 @@
 
 namespace elastripe {
 
-// Loop thread only; its owner bounds it by looking at bytes().
+// Loop thread only; its owner bounds it by looking at bytes() or copied_bytes().
 class WriteQueue {
  public:
   void copy(ByteView bytes);
@@ -17,11 +17,13 @@ class WriteQueue {
   void reference(ByteView bytes, Buffer keep);
 
   size_t bytes() const { return bytes_; }
+  size_t copied_bytes() const { return copied_bytes_; }  // of bytes()
   bool empty() const { return bytes_ == 0; }
 
   enum class Flush { kDone, kBlocked, kBroken };
-  // Writes what the socket takes. kBlocked: go on when it is writable.
+  // Writes what the socket takes. kBlocked: go on when it is writable. kBroken: error() says why.
   Flush flush(int fd);
+  int error() const { return error_; }                       // an errno
   uint64_t written_bytes() const { return written_bytes_; }  // since the start
 
   void clear();
@@ -31,12 +33,15 @@ class WriteQueue {
     const std::byte* data;
     size_t size;
     Buffer keep;
+    bool is_copy;
   };
   void consume(size_t bytes);
 
   std::deque<Slice, Pooled<Slice>> slices_;
   size_t bytes_ = 0;
+  size_t copied_bytes_ = 0;
   uint64_t written_bytes_ = 0;
+  int error_ = 0;
   Buffer chunk_;  // where copies go
   size_t chunk_used_ = 0;
 };

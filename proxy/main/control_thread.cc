@@ -1,29 +1,20 @@
 #include "proxy/main/control_thread.h"
 
-#include <coroutine>
-#include <optional>
-
 #include "proxy/base/log.h"
+#include "proxy/ops/attempt.h"
 
 namespace elastripe {
 namespace {
 
-using std::chrono::milliseconds;
-
 constexpr uint64_t kStagedBytes = 16 << 20;
 constexpr uint64_t kCacheBytes = 1 << 20;
+constexpr Duration kStoredPeriod = std::chrono::seconds(1);  // as clients see it
 
-DeciderSettings decider_settings(const Config& config) {
-  DeciderSettings settings;
+decider::DeciderSettings decider_settings(const Config& config) {
+  decider::DeciderSettings settings = config.decider;
   for (const NodeConfig& node : config.nodes) {
     settings.nodes.push_back({node.name, node.address.host, node.address.port, node.domain});
   }
-  settings.partitions = config.partitions;
-  settings.heartbeat = milliseconds(config.timing.heartbeat_ms);
-  settings.suspect_after = milliseconds(config.timing.suspect_after_ms);
-  settings.lease = milliseconds(config.timing.lease_ms);
-  settings.force_epoch = config.force_epoch;
-  settings.refused_is_dead = config.refused_is_dead;
   return settings;
 }
 
@@ -34,76 +25,63 @@ std::vector<std::string> node_names(const Config& config) {
   return names;
 }
 
-// Suspends a flow of one thread until MaintenanceThread has done its part; resumed on `loop`.
-struct ScrubElsewhere {
-  MaintenanceThread& maintenance;
-  Loop& loop;
-  std::string key;
-  std::optional<Result<ScrubReport>> report = std::nullopt;
-
-  bool await_ready() const { return false; }
-  bool await_suspend(std::coroutine_handle<> waiter) {
-    const auto started =
-        maintenance.scrub(std::move(key), [this, waiter](Result<ScrubReport> done) {
-          report.emplace(std::move(done));
-          loop.post([waiter] { waiter.resume(); });
-        });
-    if (!started) report.emplace(fail(started.error()));
-    return started.has_value();
+StoredItems stored_items(const decider::ClusterStatus& status, const node::ClusterMap& map) {
+  StoredItems stored;
+  uint64_t records = 0;
+  for (const decider::NodeStatus& node : status.nodes) {
+    if (node.info.state != node::NodeState::kUp) continue;
+    records += node.statistics.records;
+    stored.bytes += node.statistics.record_bytes + node.statistics.shard_bytes;
+    stored.used_bytes += node.statistics.used_bytes;
+    stored.limit_bytes += node.statistics.limit_bytes;
   }
-  Result<ScrubReport> await_resume() { return std::move(*report); }
-};
+  uint64_t homes = 0;
+  for (const node::Partition& partition : map.partitions) homes += partition.homes.size();
+  if (homes > 0) stored.items = records * map.partitions.size() / homes;
+  return stored;
+}
 
 }  // namespace
 
-ControlThread::ControlThread(ProxyShared& shared, MaintenanceThread& maintenance, Fd admin_socket)
+ControlThread::ControlThread(ProxyShared& shared)
     : shared_(shared),
-      maintenance_(maintenance),
       environment_(shared, kStagedBytes, kCacheBytes),
       decider_(environment_.ops(), decider_settings(shared.config)),
-      admin_(environment_.loop(), std::move(admin_socket), shared.registry, admin_sources()),
       cluster_metrics_(shared.registry, node_names(shared.config)),
-      ops_metrics_(shared.registry) {
-  shared.registry.add_collector([this] {
-    cluster_metrics_.refresh(decider_.status());
-    ops_metrics_.publish(environment_.ops().counters);
-  });
-}
-
-AdminSources ControlThread::admin_sources() {
-  return {
-      .cluster = [this] { return decider_.status(); },
-      .map = [this] { return shared_.map.current(); },
-      .not_serving =
-          [this] {
-            if (shared_.shuts_down) return std::string("shutting down");
-            return shared_.map.current() == nullptr ? shared_.map.reason() : std::string();
-          },
-      .inspect =
-          [this](std::string key) {
-            OpsContext& ops = environment_.ops();
-            return inspect_object(ops, std::move(key),
-                                  ops.clock.now() + ops.settings.request_timeout);
-          },
-      .scrub = [this](std::string key) { return scrub(std::move(key)); },
-      .accept_loss = [this] { return decider_.accept_loss(); },
-      .declare_dead = [this](const std::string& node) { return decider_.declare_dead(node); },
-      .start_transition =
-          [this](TransitionJobSpec spec) { return maintenance_.start_transition(std::move(spec)); },
-      .transitions = [this] { return maintenance_.transitions(); },
-      .cancel_transition = [this](uint64_t id) { return maintenance_.cancel_transition(id); },
-      .version = shared_.stats.version,
-      .proxy_id = shared_.proxy_id,
-      .host = shared_.config.admin.host};
-}
-
-Task<Result<ScrubReport>> ControlThread::scrub(std::string key) {
-  co_return co_await ScrubElsewhere{maintenance_, environment_.loop(), std::move(key)};
-}
+      ops_metrics_(shared.registry) {}
 
 void ControlThread::start() {
   flows_.spawn(run_decider());
+  flows_.spawn(publish_stored());
   thread_ = std::thread([this] { environment_.loop().run(); });
+}
+
+void ControlThread::flush_all(uint32_t at, std::function<void(Result<void>)> done) {
+  environment_.loop().post(
+      [this, at, done = std::move(done)] { flows_.spawn(run_flush(at, done)); });
+}
+
+Task<void> ControlThread::run_flush(uint32_t at, std::function<void(Result<void>)> done) {
+  done(co_await decider_.flush_all(at, fresh_deadline(environment_.ops())));
+}
+
+void ControlThread::accept_loss(std::function<void(Result<decider::AcceptedLoss>)> done) {
+  environment_.loop().post([this, done = std::move(done)] { done(decider_.accept_loss()); });
+}
+
+void ControlThread::declare_dead(std::string node, std::function<void(Result<void>)> done) {
+  environment_.loop().post([this, node = std::move(node), done = std::move(done)] {
+    done(decider_.declare_dead(node));
+  });
+}
+
+void ControlThread::tell_status(std::function<void(decider::ClusterStatus)> done) {
+  environment_.loop().post([this, done = std::move(done)] {
+    decider::ClusterStatus status = decider_.status();
+    cluster_metrics_.refresh(status);
+    ops_metrics_.publish(environment_.ops().counters);
+    done(std::move(status));
+  });
 }
 
 void ControlThread::join() {
@@ -118,6 +96,16 @@ Task<void> ControlThread::run_decider() {
   log_error("this proxy is deposed and serves nothing: {}", shared_.map.reason());
 }
 
+// While nothing is served, what was stored last.
+Task<void> ControlThread::publish_stored() {
+  Clock& clock = environment_.clock();
+  do {
+    const MapPtr map = shared_.map.current();
+    if (map == nullptr) continue;
+    stored_.store(std::make_shared<const StoredItems>(stored_items(decider_.status(), *map)));
+  } while (co_await clock.sleep_until(clock.now() + kStoredPeriod));
+}
+
 void ControlThread::begin_shutdown() {
   environment_.loop().post([this] { shut_down(); });
 }
@@ -130,7 +118,6 @@ void ControlThread::shut_down() {
 
 Task<void> ControlThread::finish() {
   co_await flows_.join();
-  co_await admin_.join();
   co_await environment_.join_background();
   environment_.loop().stop();
 }

@@ -5,8 +5,6 @@
 namespace elastripe {
 namespace {
 
-using std::chrono::milliseconds;
-
 PoolTable pools_of(const Config& config) {
   std::vector<Pool> pools;
   pools.reserve(config.pools.size());
@@ -15,7 +13,9 @@ PoolTable pools_of(const Config& config) {
                      .scheme = pool.scheme,
                      .inline_max_bytes = pool.inline_max_bytes,
                      .segment_bytes = config.segment_bytes,
-                     .degraded_writes = pool.degraded_writes});
+                     .degraded_writes = pool.degraded_writes,
+                     .unreadable_is_miss = pool.unreadable_is_miss,
+                     .write_state = pool.write_state});
   }
   return PoolTable(std::move(pools));
 }
@@ -24,18 +24,7 @@ Ring ring_of(const Config& config) {
   std::vector<std::string> names;
   names.reserve(config.nodes.size());
   for (const NodeConfig& node : config.nodes) names.push_back(node.name);
-  return Ring(names, config.partitions);
-}
-
-OpsSettings settings_of(const Config& config) {
-  const TimingConfig& timing = config.timing;
-  return {.max_object_bytes = config.max_object_bytes,
-          .request_timeout = milliseconds(timing.request_timeout_ms),
-          .node_timeout = milliseconds(timing.node_timeout_ms()),
-          .hedge_after = milliseconds(timing.hedge_after_ms),
-          .read_grace = milliseconds(timing.read_grace_ms),
-          .upload_idle = milliseconds(timing.upload_idle_ms),
-          .tombstone_keep = milliseconds(timing.tombstone_keep_ms)};
+  return Ring(names, config.decider.partitions);
 }
 
 // What each thread has at least: a segment with parities.
@@ -60,14 +49,14 @@ ProxyShared::ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in
 FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes,
                                  uint64_t read_bytes)
     : clock_(loop_),
-      read_bytes_(std::max(read_bytes, segments_at_least(shared.config)),
-                  shared.config.segment_bytes),
+      memory_({.staged = std::max(staged_bytes, segments_at_least(shared.config)),
+               .rebuilt = segments_at_least(shared.config),
+               .decoded = kDecodedSegments * shared.config.segment_bytes,
+               .read = std::max(read_bytes, segments_at_least(shared.config)),
+               .max_part = shared.config.segment_bytes}),
       ids_(random_),
       nodes_(loop_, clock_, shared.addresses, shared.registry),
       cache_(cache_bytes),
-      staged_bytes_(std::max(staged_bytes, segments_at_least(shared.config))),
-      rebuild_bytes_(segments_at_least(shared.config)),
-      decode_bytes_(kDecodedSegments * shared.config.segment_bytes),
       ops_{.nodes = nodes_,
            .clock = clock_,
            .random = random_,
@@ -77,12 +66,9 @@ FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uin
            .pools = shared.pools,
            .cache = cache_,
            .locks = locks_,
-           .staged_bytes = staged_bytes_,
-           .rebuild_bytes = rebuild_bytes_,
-           .decode_bytes = decode_bytes_,
-           .read_bytes = read_bytes_,
+           .memory = memory_,
            .background = background_,
-           .settings = settings_of(shared.config),
+           .settings = shared.config.ops,
            .counters = {},
            .head_floors = {}} {}
 

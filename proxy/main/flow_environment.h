@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "proxy/config/config.h"
 #include "proxy/io/loop_clock.h"
 #include "proxy/io/system_random.h"
 #include "proxy/io/tcp_node_client.h"
+#include "proxy/main/config.h"
 #include "proxy/ops/context.h"
 #include "proxy/session/server_stats.h"
 
@@ -30,7 +30,7 @@ struct ProxyShared {
   std::atomic<bool> shuts_down = false;
 };
 
-// Of one thread; made and destroyed while its loop does not run.
+// Belongs to one thread; made and destroyed while its loop does not run.
 class FlowEnvironment {
  public:
   // Whatever `read_bytes` is, the largest object can be read.
@@ -50,14 +50,11 @@ class FlowEnvironment {
   Loop loop_;
   LoopClock clock_;
   SystemRandom random_;
-  ReadBudget read_bytes_;  // outlives the buffers of the channels
+  MemoryBudgets memory_;  // outlives the buffers of the channels
   IdSource ids_;
   TcpNodeClient nodes_;
   RecordCache cache_;
   KeyLocks locks_;
-  Semaphore staged_bytes_;
-  Semaphore rebuild_bytes_;
-  Semaphore decode_bytes_;
   Scope background_;
   OpsContext ops_;
 };

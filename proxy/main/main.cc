@@ -33,10 +33,10 @@ void raise_descriptor_limit(const Config& config) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t wanted = config.limits.connections + 64 * config.nodes.size() + 64;
+  const rlim_t wanted = config.sessions.max_connections + 64 * config.nodes.size() + 64;
   if (limit.rlim_cur < wanted) {
     log_warning("limits.connections is {} but only {} file descriptors are allowed",
-                config.limits.connections, limit.rlim_cur);
+                config.sessions.max_connections, limit.rlim_cur);
   }
 }
 
@@ -60,12 +60,12 @@ int run(const Options& options) {
   if (auto armed = arm_fail_point("proxy"); !armed) return complain(armed.error());
   auto config = load_config(options.config_file, options.overrides);
   if (!config) return complain(config.error().message);
-  config->force_epoch = options.force_epoch;
+  config->decider.force_epoch = options.force_epoch;
   if (options.check_config) {
     fmt::print("{}: the configuration is valid\n", options.config_file);
     return 0;
   }
-  set_log_level(parse_log_level(config->log_level).value_or(LogLevel::kInfo));
+  set_log_level(config->log_level);
 
   const sigset_t stop = prepare_signals();
   raise_descriptor_limit(*config);

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "proxy/base/log.h"
-#include "proxy/base/metric_names.h"
 
 namespace elastripe {
 namespace {
@@ -15,6 +14,15 @@ constexpr uint64_t kStagedBytes = 64 << 20;
 constexpr uint64_t kCacheBytes = 1 << 20;
 constexpr int kNiceness = 10;
 constexpr Duration kPublishEvery = std::chrono::milliseconds(200);
+
+// direction: forward or backward; result: transitioned, overwritten (a write came first), refused
+// (shards are missing) or failed
+constexpr CounterRow kTransitions{"elastripe_transitions_total",
+                                  "Objects that had to go to their other k, by their end.",
+                                  {"direction", "result"}};
+constexpr CounterRow kTransitionBytes{
+    "elastripe_transition_bytes_total",
+    "Bytes of blocks that transitions read from and sent to the nodes."};
 
 const char* direction_name(coding::Direction direction) {
   return direction == coding::Direction::kForward ? "forward" : "backward";
@@ -30,13 +38,12 @@ TransitionReport* find(std::vector<TransitionReport>& reports, uint64_t id) {
 MaintenanceThread::MaintenanceThread(ProxyShared& shared)
     : environment_(shared, kStagedBytes, kCacheBytes),
       ops_metrics_(shared.registry),
-      transition_bytes_(shared.registry.counter(metric_names::kTransitionBytes)),
+      transition_bytes_(shared.registry.cell(kTransitionBytes)),
       reports_(std::make_shared<std::vector<TransitionReport>>()) {
   for (const auto direction : {coding::Direction::kForward, coding::Direction::kBackward}) {
     for (const char* result : {"transitioned", "overwritten", "refused", "failed"}) {
       const char* name = direction_name(direction);
-      transitions_[{name, result}] = &shared.registry.counter(
-          metric_names::kTransitions, {{"direction", name}, {"result", result}});
+      transitions_[{name, result}] = &shared.registry.cell(kTransitions, {name, result});
     }
   }
   environment_.loop().arm(*this, environment_.loop().now());
@@ -75,7 +82,7 @@ Task<void> MaintenanceThread::finish() {
 }
 
 Result<void> MaintenanceThread::scrub(std::string key,
-                                      std::function<void(Result<ScrubReport>)> done) {
+                                      std::function<void(Result<jobs::ScrubReport>)> done) {
   const std::lock_guard lock(mutex_);
   if (closed_) return fail(ErrorCode::kUnavailable, "shutting down");
   // Before whatever begin_shutdown() posts, so it runs, and is joined.
@@ -88,12 +95,13 @@ Result<void> MaintenanceThread::scrub(std::string key,
 }
 
 Task<void> MaintenanceThread::run_scrub(std::string key,
-                                        std::function<void(Result<ScrubReport>)> done) {
+                                        std::function<void(Result<jobs::ScrubReport>)> done) {
   OpsContext& ops = environment_.ops();
-  done(co_await scrub_object(ops, std::move(key), ops.clock.now() + ops.settings.request_timeout));
+  done(co_await jobs::scrub_object(ops, std::move(key),
+                                   ops.clock.now() + ops.settings.request_timeout));
 }
 
-Result<TransitionReport> MaintenanceThread::start_transition(TransitionJobSpec spec) {
+Result<TransitionReport> MaintenanceThread::start_transition(jobs::TransitionJobSpec spec) {
   const std::lock_guard lock(mutex_);
   if (closed_) return fail(ErrorCode::kUnavailable, "shutting down");
   auto reports = std::make_shared<std::vector<TransitionReport>>(*reports_.load());
@@ -103,7 +111,6 @@ Result<TransitionReport> MaintenanceThread::start_transition(TransitionJobSpec s
   }
   while (reports->size() >= kRemembered) reports->erase(reports->begin());
   reports->push_back({.id = ++last_id_, .spec = spec, .progress = {}});
-  reports->back().progress.counting = true;
   TransitionReport report = reports->back();
   reports_.store(std::move(reports));
   environment_.loop().post([this, id = report.id, spec = std::move(spec)] {
@@ -128,13 +135,13 @@ Result<TransitionReport> MaintenanceThread::cancel_transition(uint64_t id) {
   return answer;
 }
 
-Task<void> MaintenanceThread::run_job(uint64_t id, TransitionJobSpec spec) {
-  job_ = std::make_unique<TransitionJob>(environment_.ops(), std::move(spec),
-                                         [this](const TransitionEnd& end) { count(end); });
+Task<void> MaintenanceThread::run_job(uint64_t id, jobs::TransitionJobSpec spec) {
+  job_ = std::make_unique<jobs::TransitionJob>(
+      environment_.ops(), std::move(spec), [this](const jobs::TransitionEnd& end) { count(end); });
   job_id_ = id;
   log_info("transition {} starts", id);
   co_await job_->run();
-  const TransitionProgress progress = job_->progress();
+  const jobs::TransitionProgress progress = job_->progress();
   log_info(
       "transition {} has ended: {} of {} objects met were transitioned, {} refused, {} failed"
       "{}{}",
@@ -144,7 +151,7 @@ Task<void> MaintenanceThread::run_job(uint64_t id, TransitionJobSpec spec) {
   job_.reset();
 }
 
-void MaintenanceThread::count(const TransitionEnd& end) {
+void MaintenanceThread::count(const jobs::TransitionEnd& end) {
   transitions_.at({direction_name(end.direction), end.result})->add();
   transition_bytes_.add(end.traffic.bytes());
 }

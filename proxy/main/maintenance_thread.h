@@ -13,7 +13,7 @@
 #include "proxy/admin/transition_report.h"
 #include "proxy/base/published.h"
 #include "proxy/main/flow_environment.h"
-#include "proxy/ops/scrub.h"
+#include "proxy/ops/jobs/scrub.h"
 
 namespace elastripe {
 
@@ -31,11 +31,11 @@ class MaintenanceThread : private Timer {
 
   // Any thread. `done` is called on this one, once, unless it fails at once: kUnavailable at
   // shutdown.
-  Result<void> scrub(std::string key, std::function<void(Result<ScrubReport>)> done);
+  Result<void> scrub(std::string key, std::function<void(Result<jobs::ScrubReport>)> done);
 
   // Any thread, until it is destroyed. kConflict while another job is running, naming it;
   // kUnavailable at shutdown.
-  Result<TransitionReport> start_transition(TransitionJobSpec spec);
+  Result<TransitionReport> start_transition(jobs::TransitionJobSpec spec);
   // Oldest first. A moment old.
   TransitionReports transitions() const { return reports_.load(); }
   // What is running ends; the report tells. kNotFound; one that has ended is left alone.
@@ -44,9 +44,9 @@ class MaintenanceThread : private Timer {
  private:
   void on_timer() override;  // publishes
   void publish_report();
-  Task<void> run_scrub(std::string key, std::function<void(Result<ScrubReport>)> done);
-  Task<void> run_job(uint64_t id, TransitionJobSpec spec);
-  void count(const TransitionEnd& end);
+  Task<void> run_scrub(std::string key, std::function<void(Result<jobs::ScrubReport>)> done);
+  Task<void> run_job(uint64_t id, jobs::TransitionJobSpec spec);
+  void count(const jobs::TransitionEnd& end);
   Task<void> finish();
 
   FlowEnvironment environment_;
@@ -55,7 +55,7 @@ class MaintenanceThread : private Timer {
   std::map<std::pair<std::string, std::string>, Counter*> transitions_;  // by direction, result
   Scope flows_;
   Scope ending_;
-  std::unique_ptr<TransitionJob> job_;  // of the thread
+  std::unique_ptr<jobs::TransitionJob> job_;  // of the thread
   uint64_t job_id_ = 0;
   std::thread thread_;
 

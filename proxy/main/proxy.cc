@@ -13,14 +13,25 @@ uint32_t thread_count(const Config& config) {
   return config.threads > 0 ? config.threads : std::max(1u, std::thread::hardware_concurrency());
 }
 
+// A name that says nothing now may do so later: the name of a machine that is away, for example.
 Result<std::vector<NodeAddress>> resolve_nodes(const Config& config) {
   std::vector<NodeAddress> addresses;
+  std::shared_ptr<Resolver> resolver;
   for (const NodeConfig& node : config.nodes) {
-    auto address = resolve(node.address.host, node.address.port);
-    if (!address) {
-      return fail(address.error().code, "node {}: {}", node.name, address.error().message);
+    const Endpoint& where = node.address;
+    auto found = resolve_all(where.host, where.port);
+    if (is_numeric(where.host)) {
+      if (!found) return fail(found.error().code, "node {}: {}", node.name, found.error().message);
+      addresses.push_back({.name = node.name, .addresses = std::move(*found)});
+      continue;
     }
-    addresses.push_back({node.name, *address});
+    if (!found) log_warning("node {}: {}: trying again", node.name, found.error().message);
+    if (resolver == nullptr) resolver = std::make_shared<Resolver>();
+    addresses.push_back({.name = node.name,
+                         .addresses = found ? std::move(*found) : std::vector<SocketAddress>{},
+                         .resolver = resolver,
+                         .host = where.host,
+                         .port = where.port});
   }
   return addresses;
 }
@@ -55,10 +66,11 @@ Proxy::Proxy(Config config, std::vector<NodeAddress> addresses, Fd client_socket
       admin_port_(port_of(admin_socket)),
       shared_(config, std::move(addresses), thread_count(config)),
       maintenance_(shared_),
-      control_(shared_, maintenance_, std::move(admin_socket)) {
+      control_(shared_),
+      admin_(shared_, control_, maintenance_, std::move(admin_socket)) {
   describe();
   for (size_t i = 0; i < shared_.threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(shared_, i));
+    workers_.push_back(std::make_unique<Worker>(shared_, control_, i));
   }
   workers_.front()->listen(std::move(client_socket), [this](Fd client) {
     workers_[next_worker_++ % workers_.size()]->adopt(std::move(client));
@@ -70,24 +82,45 @@ Proxy::~Proxy() = default;
 // What `stats settings` and `stats elastripe` tell.
 void Proxy::describe() {
   const Config& config = shared_.config;
-  StatPairs settings = {{"maxconns", std::to_string(config.limits.connections)},
-                        {"tcpport", std::to_string(client_port_)},
-                        {"udpport", "0"},
-                        {"inter", config.listen.host},
-                        {"num_threads", std::to_string(shared_.threads)},
-                        {"item_size_max", std::to_string(config.max_object_bytes)},
-                        {"evictions", "off"},
-                        {"cas_enabled", "yes"},
-                        {"admin_addr", to_string(Endpoint{config.admin.host, admin_port_})},
-                        {"proxy_id", shared_.proxy_id},
-                        {"staged_bytes", std::to_string(config.limits.staged_bytes)},
-                        {"read_bytes", std::to_string(config.limits.read_bytes)},
-                        {"request_timeout_ms", std::to_string(config.timing.request_timeout_ms)}};
+  StatPairs settings = {
+      {"maxconns", std::to_string(config.sessions.max_connections)},
+      {"tcpport", std::to_string(client_port_)},
+      {"udpport", "0"},
+      {"inter", config.listen.host},
+      {"verbosity", "0"},
+      {"evictions", "off"},
+      {"domain_socket", "NULL"},
+      {"shutdown_command", "no"},
+      {"num_threads", std::to_string(shared_.threads)},
+      {"num_threads_per_udp", "0"},
+      {"detail_enabled", "no"},
+      {"cas_enabled", "yes"},
+      {"tcp_backlog", std::to_string(kListenBacklog)},
+      {"binding_protocol", "ascii"},
+      {"auth_enabled_sasl", "no"},
+      {"auth_enabled_ascii", "no"},
+      {"item_size_max", std::to_string(config.ops.max_object_bytes)},
+      {"maxconns_fast", "yes"},
+      {"lru_crawler", "no"},
+      {"flush_enabled", config.sessions.allows_flush ? "yes" : "no"},
+      {"dump_enabled", "no"},
+      {"idle_timeout", std::to_string(config.sessions.idle_timeout / std::chrono::seconds(1))},
+      {"track_sizes", "no"},
+      {"inline_ascii_response", "no"},
+      {"ssl_enabled", "no"},
+      {"admin_addr", to_string(Endpoint{config.admin.host, admin_port_})},
+      {"proxy_id", shared_.proxy_id}};
+  for (auto& setting : setting_stats(config)) settings.push_back(std::move(setting));
   for (const PoolConfig& pool : config.pools) {
     settings.emplace_back("pool_" + (pool.prefix.empty() ? "default" : pool.prefix),
                           coding::to_string(pool.scheme));
   }
-  shared_.stats.settings = [settings] { return settings; };
+  shared_.stats.stored = [this] { return control_.stored(); };
+  shared_.stats.settings = [this, settings] {
+    StatPairs pairs = {{"maxbytes", std::to_string(control_.stored().limit_bytes)}};
+    pairs.insert(pairs.end(), settings.begin(), settings.end());
+    return pairs;
+  };
   shared_.stats.cluster = [this] {
     const MapPtr map = shared_.map.current();
     if (map == nullptr) {
@@ -107,6 +140,7 @@ void Proxy::describe() {
 void Proxy::start() {
   control_.start();
   maintenance_.start();
+  admin_.start();
   for (auto& worker : workers_) worker->start();
   log_info("listening on {} with {} threads, admin on {}",
            to_string(Endpoint{shared_.config.listen.host, client_port_}), shared_.threads,
@@ -120,6 +154,8 @@ void Proxy::shut_down() {
   for (auto& worker : workers_) worker->begin_shutdown();
   for (auto& worker : workers_) worker->join();
   maintenance_.join();
+  admin_.begin_shutdown();
+  admin_.join();
   control_.begin_shutdown();
   control_.join();
 }

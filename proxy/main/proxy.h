@@ -1,9 +1,10 @@
-// Proxy: the whole process but its command line: sockets, the control thread, the workers.
+// Proxy: the whole process but its command line: sockets and threads.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "proxy/main/admin_thread.h"
 #include "proxy/main/control_thread.h"
 #include "proxy/main/maintenance_thread.h"
 #include "proxy/main/worker.h"
@@ -33,6 +34,7 @@ class Proxy {
   std::vector<std::unique_ptr<Worker>> workers_;
   MaintenanceThread maintenance_;
   ControlThread control_;
+  AdminThread admin_;
   size_t next_worker_ = 0;  // of the accepting worker's thread
 };
 

@@ -1,22 +1,21 @@
 #include "proxy/main/worker.h"
 
 #include "proxy/admin/ops_metrics.h"
-#include "proxy/base/metric_names.h"
+#include "proxy/main/elsewhere.h"
 
 namespace elastripe {
 namespace {
 
 constexpr Duration kDrain = std::chrono::seconds(5);
 constexpr Duration kPublishEvery = std::chrono::seconds(1);
-// What an idle or stalled client may hold of the connection's time is the upload's idle limit.
-SessionSettings session_settings(const Config& config) {
-  SessionSettings settings;
-  settings.max_object_bytes = config.max_object_bytes;
-  settings.stall_timeout = std::chrono::milliseconds(config.timing.upload_idle_ms);
-  settings.idle_timeout = std::chrono::milliseconds(config.timing.client_idle_ms);
-  settings.max_connections = config.limits.connections;
-  return settings;
-}
+
+constexpr GaugeRow kStagedBytes{"elastripe_staged_bytes",
+                                "Bytes of values held in the proxy's memory."};
+constexpr GaugeRow kReadBytes{"elastripe_read_bytes",
+                              "Bytes of values that are read, in the proxy's memory."};
+// for: write, read or decode
+constexpr GaugeRow kMemoryWaiters{
+    "elastripe_memory_waiters", "Operations that wait for memory for a value.", {"for"}};
 
 }  // namespace
 
@@ -26,11 +25,11 @@ class Worker::Publisher : private Timer {
   Publisher(FlowEnvironment& environment, ProxyShared& shared)
       : environment_(environment),
         counters_(shared.registry),
-        staged_(shared.registry.gauge(metric_names::kStagedBytes)),
-        read_(shared.registry.gauge(metric_names::kReadBytes)),
-        writes_waiting_(shared.registry.gauge(metric_names::kMemoryWaiters, {{"for", "write"}})),
-        reads_waiting_(shared.registry.gauge(metric_names::kMemoryWaiters, {{"for", "read"}})),
-        decodes_waiting_(shared.registry.gauge(metric_names::kMemoryWaiters, {{"for", "decode"}})) {
+        staged_(shared.registry.cell(kStagedBytes)),
+        read_(shared.registry.cell(kReadBytes)),
+        writes_waiting_(shared.registry.cell(kMemoryWaiters, {"write"})),
+        reads_waiting_(shared.registry.cell(kMemoryWaiters, {"read"})),
+        decodes_waiting_(shared.registry.cell(kMemoryWaiters, {"decode"})) {
     on_timer();
   }
 
@@ -38,11 +37,12 @@ class Worker::Publisher : private Timer {
   void on_timer() override {
     counters_.publish(environment_.ops().counters);
     const OpsContext& ops = environment_.ops();
-    staged_.set(static_cast<int64_t>(ops.staged_bytes.taken()));
-    read_.set(static_cast<int64_t>(ops.read_bytes.early.taken() + ops.read_bytes.in_turn.taken()));
-    writes_waiting_.set(static_cast<int64_t>(ops.staged_bytes.waiting()));
-    reads_waiting_.set(static_cast<int64_t>(ops.read_bytes.in_turn.waiting()));
-    decodes_waiting_.set(static_cast<int64_t>(ops.decode_bytes.waiting()));
+    staged_.set(static_cast<int64_t>(ops.memory.staged.taken()));
+    read_.set(
+        static_cast<int64_t>(ops.memory.read.early.taken() + ops.memory.read.in_turn.taken()));
+    writes_waiting_.set(static_cast<int64_t>(ops.memory.staged.waiting()));
+    reads_waiting_.set(static_cast<int64_t>(ops.memory.read.in_turn.waiting()));
+    decodes_waiting_.set(static_cast<int64_t>(ops.memory.decoded.waiting()));
     environment_.loop().arm(*this, environment_.loop().now() + kPublishEvery);
   }
 
@@ -55,15 +55,15 @@ class Worker::Publisher : private Timer {
   Gauge& decodes_waiting_;
 };
 
-Worker::Worker(ProxyShared& shared, size_t index)
-    : environment_(shared, shared.config.limits.staged_bytes / shared.threads,
+Worker::Worker(ProxyShared& shared, ControlThread& control, size_t index)
+    : control_(control),
+      environment_(shared, shared.config.staged_bytes / shared.threads,
                    shared.config.record_cache_bytes / shared.threads,
-                   shared.config.limits.read_bytes / shared.threads),
-      ops_(environment_.ops()),
+                   shared.config.read_bytes / shared.threads),
+      ops_(environment_.ops(), [this](uint32_t at) { return flush_all(at); }),
       sessions_(environment_.loop(), ops_, environment_.clock(), shared.stats,
-                shared.stats.worker(index), session_settings(shared.config)),
-      keepalive_(std::chrono::ceil<std::chrono::seconds>(
-          std::chrono::milliseconds(shared.config.timing.client_keepalive_ms))),
+                shared.stats.worker(index), shared.config.sessions),
+      keepalive_(std::chrono::ceil<std::chrono::seconds>(shared.config.client_keepalive)),
       publisher_(std::make_unique<Publisher>(environment_, shared)) {}
 
 Worker::~Worker() { cancel(); }
@@ -105,6 +105,11 @@ void Worker::sessions_ended() {
   cancel();
   environment_.cancel_all();
   ending_.spawn(finish());
+}
+
+Task<Result<void>> Worker::flush_all(uint32_t at) {
+  co_return co_await Elsewhere<Result<void>>(
+      environment_.loop(), [&](auto done) { control_.flush_all(at, std::move(done)); });
 }
 
 Task<void> Worker::finish() {

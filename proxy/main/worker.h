@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 
+#include "proxy/main/control_thread.h"
 #include "proxy/main/flow_environment.h"
 #include "proxy/session/listener.h"
 #include "proxy/session/sessions.h"
@@ -13,7 +14,7 @@ namespace elastripe {
 
 class Worker : private Timer {
  public:
-  Worker(ProxyShared& shared, size_t index);
+  Worker(ProxyShared& shared, ControlThread& control, size_t index);
   ~Worker() override;
 
   void start();
@@ -33,7 +34,9 @@ class Worker : private Timer {
   void drain();
   void sessions_ended();
   Task<void> finish();
+  Task<Result<void>> flush_all(uint32_t at);
 
+  ControlThread& control_;
   FlowEnvironment environment_;
   FlowOps ops_;
   Sessions sessions_;

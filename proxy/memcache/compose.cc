@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <iterator>
 #include <string>
 #include <utility>
+
+#include "proxy/base/bytes.h"
 
 namespace elastripe::memcache {
 namespace {
@@ -30,10 +31,8 @@ void append_number(Output& output, uint64_t number) {
   output.append(std::string_view(text.data(), end));
 }
 
-std::string one_line(std::string_view text) {
-  std::string line(text.substr(0, kMaxReasonBytes));
-  std::ranges::replace_if(line, [](char c) { return (c >= 0 && c < 0x20) || c == 0x7f; }, ' ');
-  return line;
+std::string reason_line(std::string_view reason) {
+  return one_line(reason.substr(0, kMaxReasonBytes));
 }
 
 }  // namespace
@@ -75,15 +74,15 @@ void compose_meta_miss(Output& output, std::string_view flags) { print(output, "
 void compose_value_trailer(Output& output) { output.append(kLineEnd); }
 
 void compose_client_error(Output& output, std::string_view reason) {
-  print(output, "CLIENT_ERROR {}\r\n", one_line(reason));
+  print(output, "CLIENT_ERROR {}\r\n", reason_line(reason));
 }
 
 void compose_server_error(Output& output, std::string_view reason) {
-  print(output, "SERVER_ERROR {}\r\n", one_line(reason));
+  print(output, "SERVER_ERROR {}\r\n", reason_line(reason));
 }
 
 void compose_stat(Output& output, std::string_view name, std::string_view value) {
-  print(output, "STAT {} {}\r\n", name, one_line(value));
+  print(output, "STAT {} {}\r\n", name, reason_line(value));
 }
 
 void compose_version(Output& output, std::string_view version) {

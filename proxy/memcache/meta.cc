@@ -58,6 +58,7 @@ std::expected<MetaGet, std::string_view> parse_meta_get(std::string_view flags) 
       case 'f':
       case 'k':
       case 's':
+      case 't':
         get.answers += name;
         break;
       case 'o':

@@ -26,6 +26,7 @@ void Output::append(Output other) {
     *this = std::move(other);
     return;
   }
+  kept_.insert(kept_.end(), other.kept_.begin(), other.kept_.end());
   other.drain([this](std::string_view text) { append(text); },
               [this](Buffer value) { append(std::move(value)); });
 }

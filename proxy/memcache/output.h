@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,21 +19,58 @@ class Output {
   // Values below are copied into the text around them: a piece of its own costs more.
   static constexpr size_t kReferenceBytes = 1024;
 
+  Output() = default;
+  explicit Output(std::string_view text) { append(text); }
+
   void append(std::string_view text);
   void append(Buffer value);
   void append(Output other);
+  // Held until all that was appended has left: the memory of values that were copied.
+  void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
   size_t bytes() const { return bytes_; }
+  // What is copied among these: values up to kReferenceBytes, and what is around values.
+  size_t text_bytes() const { return text_.size(); }
   bool empty() const { return bytes_ == 0; }
 
   // Gives all pieces in their order to take_text(std::string_view), whose text is gone after the
-  // call, and take_value(Buffer). Leaves the output empty.
+  // call, and take_value(Buffer), which has long text with kept memory, too. Leaves the output
+  // empty.
   template <class TakeText, class TakeValue>
   void drain(TakeText take_text, TakeValue take_value) {
     Output taken = std::exchange(*this, {});
-    const std::string_view text = taken.text_;
+    if (!taken.kept_.empty() && taken.text_.size() >= kSharedBytes) {
+      auto text = std::make_shared<SharedText>(std::move(taken.text_), std::move(taken.kept_));
+      return give(text->text, taken.values_, take_value, [&](std::string_view piece) {
+        take_value(Buffer::sharing(text, as_bytes(piece)));
+      });
+    }
+    give(taken.text_, taken.values_, take_value, take_text);
+  }
+
+  // All bytes in one piece.
+  std::string flatten() const;
+
+ private:
+  static constexpr size_t kSharedBytes = 16 << 10;
+
+  using Text = std::basic_string<char, std::char_traits<char>, Pooled<char>>;
+  using Kept = std::vector<std::shared_ptr<const void>, Pooled<std::shared_ptr<const void>>>;
+  struct Value {
+    size_t place;  // in text_, before which it stands
+    Buffer bytes;  // not empty
+  };
+  using Values = std::vector<Value, Pooled<Value>>;
+  struct SharedText {
+    Text text;
+    Kept kept;
+  };
+
+  template <class TakeText, class TakeValue>
+  static void give(std::string_view text, Values& values, TakeValue& take_value,
+                   TakeText&& take_text) {
     size_t begin = 0;
-    for (Value& value : taken.values_) {
+    for (Value& value : values) {
       if (value.place > begin) take_text(text.substr(begin, value.place - begin));
       begin = value.place;
       take_value(std::move(value.bytes));
@@ -40,17 +78,9 @@ class Output {
     if (begin < text.size()) take_text(text.substr(begin));
   }
 
-  // All bytes in one piece.
-  std::string flatten() const;
-
- private:
-  struct Value {
-    size_t place;  // in text_, before which it stands
-    Buffer bytes;  // not empty
-  };
-
-  std::basic_string<char, std::char_traits<char>, Pooled<char>> text_;
-  std::vector<Value, Pooled<Value>> values_;
+  Text text_;
+  Values values_;
+  Kept kept_;  // for text_
   size_t bytes_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <climits>
 #include <optional>
 
+#include "proxy/memcache/binary.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe::memcache {
@@ -16,7 +17,6 @@ constexpr size_t kKeptTokens = 8;
 constexpr int32_t kMaxValueBytes =
     INT_MAX - 2;  // as memcached, which adds the terminator in an int
 constexpr size_t kTerminatorBytes = 2;
-constexpr char kBinaryMagic = '\x80';
 
 // The first token at or after `from`; empty at the end of the line. Tokens are split by spaces
 // only.
@@ -62,6 +62,13 @@ std::optional<Number> parse_number(std::string_view token) {
   return number;
 }
 
+// memcached reads 64 bits and keeps the lower 32: 4294967295 is -1, expired already.
+std::optional<int32_t> parse_exptime(std::string_view token) {
+  const auto exptime = parse_number<int64_t>(token);
+  if (!exptime) return std::nullopt;
+  return static_cast<int32_t>(*exptime);
+}
+
 std::optional<uint32_t> parse_value_bytes(std::string_view token) {
   const auto bytes = parse_number<int32_t>(token);
   if (!bytes || *bytes < 0 || *bytes > kMaxValueBytes) return std::nullopt;
@@ -88,7 +95,7 @@ ParseResult parse_retrieval(std::string_view line, const Tokens& tokens, size_t 
   if (tokens.count < 2) return refuse(replies::kError);
   size_t next = end_of(line, tokens.at[0]);
   if (request.command == Command::kGat || request.command == Command::kGats) {
-    const auto exptime = parse_number<int32_t>(tokens.at[1]);
+    const auto exptime = parse_exptime(tokens.at[1]);
     if (!exptime) return refuse(replies::kBadExptime);
     request.exptime = *exptime;
     next = end_of(line, tokens.at[1]);
@@ -106,7 +113,7 @@ ParseResult parse_storage(const Tokens& tokens, Request& request) {
   const size_t required = request.command == Command::kCas ? 6 : 5;
   if (tokens.count != required && tokens.count != required + 1) return refuse(replies::kError);
   const auto flags = parse_number<uint32_t>(tokens.at[2]);
-  const auto exptime = parse_number<int32_t>(tokens.at[3]);
+  const auto exptime = parse_exptime(tokens.at[3]);
   const auto value_bytes = parse_value_bytes(tokens.at[4]);
   const auto cas_unique = request.command == Command::kCas ? parse_number<uint64_t>(tokens.at[5])
                                                            : std::optional<uint64_t>(0);
@@ -136,7 +143,7 @@ ParseResult parse_arithmetic(const Tokens& tokens, Request& request) {
 ParseResult parse_touch(const Tokens& tokens, Request& request) {
   if (tokens.count != 3 && tokens.count != 4) return refuse(replies::kError);
   if (!is_valid_key(tokens.at[1])) return refuse(replies::kBadLine, request);
-  const auto exptime = parse_number<int32_t>(tokens.at[2]);
+  const auto exptime = parse_exptime(tokens.at[2]);
   if (!exptime) return refuse(replies::kBadExptime, request);
   request.key = tokens.at[1];
   request.exptime = *exptime;
@@ -161,7 +168,7 @@ ParseResult parse_delete(const Tokens& tokens, Request& request) {
 ParseResult parse_flush_all(const Tokens& tokens, Request& request) {
   if (tokens.count > 3) return refuse(replies::kError);
   if (tokens.count == (request.noreply ? 2U : 1U)) return accept();
-  const auto delay = parse_number<int32_t>(tokens.at[1]);
+  const auto delay = parse_exptime(tokens.at[1]);
   if (!delay) return refuse(replies::kBadExptime, request);
   request.exptime = *delay;
   return accept();
@@ -172,6 +179,19 @@ ParseResult parse_verbosity(const Tokens& tokens, Request& request) {
   const auto level = parse_number<uint32_t>(tokens.at[1]);
   if (!level) return refuse(replies::kBadLine, request);
   request.verbosity = *level;
+  return accept();
+}
+
+// What the nodes may use is set where they are started: a limit that memcached would take is taken,
+// and changes nothing.
+ParseResult parse_cache_memlimit(const Tokens& tokens, Request& request) {
+  constexpr uint32_t kLeastMegabytes = 8;
+  constexpr uint32_t kMostMegabytes = 1'000'000'000;
+  if (tokens.count != 2 && tokens.count != 3) return refuse(replies::kError);
+  const auto megabytes = parse_number<uint32_t>(tokens.at[1]);
+  if (!megabytes) return refuse(replies::kError, request);
+  if (*megabytes < kLeastMegabytes) return refuse(replies::kMemlimitTooSmall, request);
+  if (*megabytes > kMostMegabytes) return refuse(replies::kMemlimitTooLarge, request);
   return accept();
 }
 
@@ -244,6 +264,8 @@ ParseResult parse_line(std::string_view line, size_t max_keys, Request& request)
       return parse_flush_all(tokens, request);
     case Command::kVerbosity:
       return parse_verbosity(tokens, request);
+    case Command::kCacheMemlimit:
+      return parse_cache_memlimit(tokens, request);
     case Command::kStats:
       return parse_stats(line, tokens, request);
     case Command::kMetaGet:
@@ -262,13 +284,18 @@ size_t line_cap(std::string_view input, const ParseLimits& limits) {
 
 }  // namespace
 
+ParseResult RequestParser::refuse_binary_request(std::string_view input) {
+  if (input.size() < kBinaryHeaderBytes) return {};
+  frame_ = refuse_binary(input.substr(0, kBinaryHeaderBytes));
+  ParseResult result = refuse_and_close({});
+  result.consumed = input.size();
+  result.frame = frame_;
+  return result;
+}
+
 ParseResult RequestParser::parse(std::string_view input, Request& request) {
   if (input.empty()) return {};
-  if (input.front() == kBinaryMagic) {
-    ParseResult result = refuse_and_close(replies::kBinary);
-    result.consumed = input.size();
-    return result;
-  }
+  if (input.front() == kBinaryMagic) return refuse_binary_request(input);
   const size_t feed = input.find('\n', scanned_);
   const bool complete = feed != std::string_view::npos;
   // Compared alike with and without the line's end, so that splits make no difference.

@@ -5,8 +5,8 @@
 // line of a storage command: the session then reads the data block (data_block.h).
 //
 // Grammar and texts are those of memcached 1.6.18, with these differences, which close holes:
-//  - keys with control bytes or 0x7f are refused; a NUL does not end the line
-//  - numbers that overflow are refused, never wrapped
+//  - keys with a NUL are refused; it does not end the line
+//  - numbers that overflow are refused, never wrapped (but for exptime, which wraps as memcached's)
 //  - when a storage line is refused but its byte count is readable, the data block is swallowed, so
 //    that a value is never taken for commands
 //  - lines are capped whether or not their end has already arrived, and the reason is told
@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "proxy/memcache/request.h"
@@ -35,10 +36,12 @@ enum class ParseStatus : uint8_t {
 struct ParseResult {
   ParseStatus status = ParseStatus::kNeedMore;
   size_t consumed = 0;  // bytes to drop from the front of the input; 0 if kNeedMore
-  // Of kInvalid only:
+  // For kInvalid only:
   std::string_view reply = {};  // static text without line end (replies.h); empty: answer nothing
   uint64_t swallow_bytes = 0;   // then skip so many bytes of the input (DataBlock::swallow)
   bool close = false;           // then close the connection
+  std::string_view frame =
+      {};  // instead of a reply: bytes to answer; they live until the next parse
 };
 
 // One per connection.
@@ -52,8 +55,11 @@ class RequestParser {
   ParseResult parse(std::string_view input, Request& request);
 
  private:
+  ParseResult refuse_binary_request(std::string_view input);
+
   ParseLimits limits_;
   size_t scanned_ = 0;  // bytes of the input known to hold no line feed
+  std::string frame_;
 };
 
 }  // namespace elastripe::memcache

@@ -21,7 +21,9 @@ inline constexpr std::string_view kBadLine = "CLIENT_ERROR bad command line form
 inline constexpr std::string_view kBadDelete =
     "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
 inline constexpr std::string_view kBadDataChunk = "CLIENT_ERROR bad data chunk";
+inline constexpr std::string_view kBadDetail = "CLIENT_ERROR usage: stats detail on|off|dump";
 inline constexpr std::string_view kBadExptime = "CLIENT_ERROR invalid exptime argument";
+inline constexpr std::string_view kFlushNotAllowed = "CLIENT_ERROR flush_all not allowed";
 inline constexpr std::string_view kBadDelta = "CLIENT_ERROR invalid numeric delta argument";
 inline constexpr std::string_view kNonNumeric =
     "CLIENT_ERROR cannot increment or decrement non-numeric value";
@@ -30,6 +32,10 @@ inline constexpr std::string_view kTooManyFlags = "CLIENT_ERROR options flags ar
 inline constexpr std::string_view kDuplicateFlag = "CLIENT_ERROR duplicate flag";
 inline constexpr std::string_view kBadToken = "CLIENT_ERROR bad token in command line format";
 inline constexpr std::string_view kOpaqueTooLong = "CLIENT_ERROR opaque token too long";
+inline constexpr std::string_view kMemlimitTooSmall =
+    "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m";
+inline constexpr std::string_view kMemlimitTooLarge =
+    "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes";
 inline constexpr std::string_view kMetaNoop = "MN";
 inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache";
 inline constexpr std::string_view kOutOfMemory = "SERVER_ERROR out of memory storing object";
@@ -37,6 +43,5 @@ inline constexpr std::string_view kOutOfMemory = "SERVER_ERROR out of memory sto
 // Ours: memcached closes such connections without a word.
 inline constexpr std::string_view kLineTooLong = "CLIENT_ERROR line too long";
 inline constexpr std::string_view kTooManyKeys = "CLIENT_ERROR too many keys";
-inline constexpr std::string_view kBinary = "CLIENT_ERROR the binary protocol is not supported";
 
 }  // namespace elastripe::memcache::replies

@@ -42,6 +42,8 @@ std::string_view name(Command command) {
       return "version";
     case Command::kVerbosity:
       return "verbosity";
+    case Command::kCacheMemlimit:
+      return "cache_memlimit";
     case Command::kStats:
       return "stats";
     case Command::kMetaGet:
@@ -56,16 +58,27 @@ std::string_view name(Command command) {
 
 bool is_storage(Command command) { return command >= Command::kSet && command <= Command::kCas; }
 
+bool is_write(Command command) {
+  switch (command) {
+    case Command::kGat:
+    case Command::kGats:
+    case Command::kIncr:
+    case Command::kDecr:
+    case Command::kDelete:
+    case Command::kTouch:
+      return true;
+    default:
+      return is_storage(command);
+  }
+}
+
 bool is_retrieval(Command command) { return command <= Command::kGats; }
 
 bool wants_cas(Command command) { return command == Command::kGets || command == Command::kGats; }
 
 bool is_valid_key(std::string_view key) {
   if (key.empty() || key.size() > kMaxKeyBytes) return false;
-  return std::ranges::none_of(key, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte <= 0x20 || byte == 0x7f;
-  });
+  return std::ranges::none_of(key, [](char c) { return c == '\0' || c == '\n' || c == ' '; });
 }
 
 void Request::clear() {

@@ -28,6 +28,7 @@ enum class Command : uint8_t {
   kFlushAll,
   kVersion,
   kVerbosity,
+  kCacheMemlimit,
   kStats,
   kMetaGet,
   kMetaNoop,
@@ -40,12 +41,14 @@ std::string_view name(Command command);
 
 // A data block follows the command line.
 bool is_storage(Command command);
+// May change what its keys hold, their exptime included.
+bool is_write(Command command);
 // Answered by VALUE lines and END.
 bool is_retrieval(Command command);
 // The VALUE lines carry the cas unique.
 bool wants_cas(Command command);
 
-// 1 to 250 bytes, none of them <= 0x20 or 0x7f.
+// 1 to 250 bytes: any but those that end a word or a line, which are NUL, line feed and space.
 bool is_valid_key(std::string_view key);
 
 // Views point into the parser's input and die with it.
@@ -60,7 +63,7 @@ struct Request {
   uint64_t cas_unique = 0;
   uint64_t delta = 0;  // of incr and decr
   uint32_t verbosity = 0;
-  // Of stats: everything after the word; of mg: after the key; without outer spaces.
+  // For stats, everything after the word; for mg, after the key; without outer spaces.
   std::string_view argument;
 
   // Back to the defaults; keeps the capacity of `keys`.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server-patches/node/format/mutant.h"
+
 namespace elastripe {
 
 namespace {
@@ -70,10 +72,10 @@ TimePoint call_deadline(const OpsContext& ops, TimePoint deadline) {
   return std::min(deadline, ops.clock.turn_time() + ops.settings.node_timeout);
 }
 
-bool is_live_now(const OpsContext& ops, const node::Record& record) {
+bool is_live_now(const OpsContext& ops, const node::ClusterMap& map, const node::Record& record) {
   // Most records never expire: no clock is looked at for them.
-  return !record.is_tombstone() &&
-         (record.content.exptime == 0 || record.is_live(ops.clock.unix_ms()));
+  const uint64_t now_ms = record.content.exptime == 0 ? 0 : ops.clock.unix_ms();
+  return record.is_live(now_ms, mutant(Mutant::kReadFlushed) ? 0 : map.flush_floor);
 }
 
 }  // namespace elastripe

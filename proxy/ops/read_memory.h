@@ -2,30 +2,16 @@
 // of the value is gone, which is when the client's socket has taken it.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 
 #include "proxy/async/clock.h"
-#include "proxy/async/semaphore.h"
 #include "proxy/base/error.h"
+#include "proxy/ops/memory_budgets.h"
 
 namespace elastripe {
 
 // Bytes are reserved as long as a copy lives. Loop thread only.
 using MemoryHold = std::shared_ptr<const void>;
-
-// What the reads of one thread may hold. Values leave in the order in which a client asked, so one
-// that waits for memory must not wait for a value behind it. Hence two parts: a read takes from
-// `early` what is free, at any time, or waits for `in_turn` when all reads before it have got their
-// values. Whoever waits then waits for values that can leave.
-struct ReadBudget {
-  // `in_turn` has room for the largest part of a value, whatever `bytes` says.
-  ReadBudget(uint64_t bytes, uint64_t max_part_bytes)
-      : early(bytes / 4), in_turn(std::max(bytes - bytes / 4, max_part_bytes)) {}
-
-  Semaphore early;
-  Semaphore in_turn;
-};
 
 // Where one read takes its memory from, once it knows the value's size.
 class ReadMemory {

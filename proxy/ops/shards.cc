@@ -12,7 +12,6 @@
 
 namespace elastripe {
 
-using node::Opcode;
 using node::Status;
 
 node::ShardName shard_name(const node::Segment& segment, const coding::Scheme& scheme,
@@ -53,28 +52,28 @@ Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::Shard
   message.name = name;
   message.offset = range.offset;
   message.length = range.length;
-  NodeRequest request = make_request(Opcode::kShardRead, message);
+  auto read = question(message);
   size_t wanted = 0;
   for (const auto& part : into) wanted += part.size();
-  request.into = std::move(into);
-  request.keep = std::move(keep);
-  request.stop = stop;
-  auto reply = co_await ops.nodes.call(from, stamp_for(*map, from), std::move(request),
-                                       call_deadline(ops, deadline));
-  if (!reply) co_return ShardRead::kUnreachable;
-  switch (reply->status()) {
+  read.frame.into = std::move(into);
+  read.frame.keep = std::move(keep);
+  read.frame.stop = stop;
+  const auto answer =
+      co_await ask(ops.nodes, *map, from, std::move(read), call_deadline(ops, deadline));
+  if (!answer) {
+    const bool is_over = answer.error().code == ErrorCode::kStaleEpoch;
+    co_return is_over ? ShardRead::kStaleEpoch : ShardRead::kUnreachable;
+  }
+  switch (answer->status()) {
     case Status::kOk:
       // Bytes of another size did not go where they were wanted: not the shard that the record
       // names.
-      co_return reply->header.payload_bytes() == wanted ? ShardRead::kRead : ShardRead::kMissing;
-    case Status::kNotHere:
-    case Status::kBadPage:
-      co_return ShardRead::kMissing;
-    case Status::kStaleEpoch:
-    case Status::kJoining:
-      co_return ShardRead::kStaleEpoch;
-    default:
+      co_return answer->reply.header.payload_bytes() == wanted ? ShardRead::kRead
+                                                               : ShardRead::kMissing;
+    case Status::kNoLease:  // the map is not over for it
       co_return ShardRead::kUnreachable;
+    default:
+      co_return ShardRead::kMissing;
   }
 }
 
@@ -87,17 +86,13 @@ Task<Result<std::vector<node::ShardConfirmReply::Entry>>> confirm_shards(
     node::ShardConfirmRequest message;
     message.names.assign(names.begin() + asked, names.end());
     message.check_pages = check_pages;
-    auto reply = co_await ops.nodes.call(on, stamp_for(*map, on),
-                                         make_request(Opcode::kShardConfirm, message),
-                                         call_deadline(ops, deadline));
-    if (!reply) co_return fail(reply.error());
-    if (reply->status() != Status::kOk) co_return fail(refusal(on, *reply));
-    const auto confirmed = node::decode<node::ShardConfirmReply>(reply->args());
-    if (!confirmed || confirmed->entries.empty() ||
-        confirmed->entries.size() > message.names.size()) {
-      co_return fail(ErrorCode::kInvalid, "node {}: bad confirmation", on);
+    const auto answer = co_await ask(ops.nodes, *map, on, message, call_deadline(ops, deadline));
+    if (!answer) co_return fail(answer.error());
+    const auto& confirmed = answer->args.entries;
+    if (confirmed.empty() || confirmed.size() > message.names.size()) {
+      co_return fail(malformed(*map, on, "bad confirmation"));
     }
-    entries.insert(entries.end(), confirmed->entries.begin(), confirmed->entries.end());
+    entries.insert(entries.end(), confirmed.begin(), confirmed.end());
   }
   co_return entries;
 }
@@ -130,12 +125,10 @@ Task<uint64_t> delete_on_node(OpsContext& ops, MapPtr map, ShardsOnNode shards, 
   node::ShardDeleteRequest message;
   message.names = std::move(shards.names);
   message.after_ms = after_ms;
-  auto reply = co_await ops.nodes.call(shards.node, stamp_for(*map, shards.node),
-                                       make_request(Opcode::kShardDelete, message), deadline);
-  if (!reply || reply->status() != Status::kOk) co_return 0;
+  const auto deleted = co_await ask(ops.nodes, *map, shards.node, message, deadline);
+  if (!deleted) co_return 0;
   fail_point(FailPoint::kDeletionTold);
-  const auto deleted = node::decode<node::ShardDeleteReply>(reply->args());
-  co_return deleted ? deleted->deleted : 0;
+  co_return deleted->args.deleted;
 }
 
 }  // namespace

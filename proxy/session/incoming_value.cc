@@ -1,8 +1,10 @@
 #include "proxy/session/incoming_value.h"
 
+#include <algorithm>
+
 namespace elastripe {
 
-Task<Result<Buffer>> IncomingValue::next(size_t bytes) {
+auto IncomingValue::until_given() {
   struct Wait {
     IncomingValue& value;
     bool await_ready() const noexcept { return value.broken_.has_value(); }
@@ -12,10 +14,26 @@ Task<Result<Buffer>> IncomingValue::next(size_t bytes) {
     }
     void await_resume() const noexcept {}
   };
+  return Wait{*this};
+}
+
+Task<Result<void>> IncomingValue::arrived(size_t bytes) {
+  awaited_ = std::min(bytes, kArrivedBytes);
+  co_await until_given();
+  awaited_ = 0;
+  if (broken_) co_return fail(*broken_);
+  co_return Result<void>{};
+}
+
+void IncomingValue::offer(size_t bytes) {
+  if (awaits_arrival() && bytes >= awaited_) give();
+}
+
+Task<Result<Buffer>> IncomingValue::next(size_t bytes) {
   if (broken_) co_return fail(*broken_);
   part_ = Buffer::allocate(bytes);
   filled_ = 0;
-  co_await Wait{*this};
+  co_await until_given();
   filled_ = 0;
   if (broken_) co_return fail(*broken_);
   co_return std::exchange(part_, {});

@@ -1,5 +1,5 @@
 // The keys of the commands of one connection that are running: whether the next one has to wait for
-// them takes a look-up for each of its own keys, however many there are.
+// them takes a look-up for each of its own keys, however many there are. flush_all has them all.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,11 @@ class KeysInFlight {
       return use != uses_.end() && (writes || use->second.writers > 0);
     });
   }
+  // Whether one that writes all keys has to wait.
+  bool any() const { return !uses_.empty() || all_ > 0; }
+  bool all() const { return all_ > 0; }
+  void add_all() { ++all_; }
+  void remove_all() { --all_; }
   size_t size() const { return uses_.size(); }
   void add(const KeyHashes& keys, bool writes) {
     writers_ += writes;
@@ -53,6 +58,7 @@ class KeysInFlight {
                      Pooled<std::pair<const uint64_t, Use>>>
       uses_;
   size_t writers_ = 0;  // commands
+  size_t all_ = 0;      // commands that write all keys
 };
 
 }  // namespace elastripe

@@ -2,27 +2,35 @@
 
 namespace elastripe {
 
-Task<Result<ReadOutcome>> FlowOps::get(std::string_view key, ValueSink& sink, ByteRange range) {
-  return get_object(context_, key, sink, range, deadline());
+Task<Result<objects::ReadOutcome>> FlowOps::get(std::string_view key, objects::ValueSink& sink,
+                                                objects::ByteRange range) {
+  return objects::get_object(context_, key, sink, range, deadline());
 }
-Task<Result<StoreOutcome>> FlowOps::store(StoreRequest request) {
-  return store_object(context_, std::move(request), deadline());
+Task<Result<objects::StoreOutcome>> FlowOps::store(objects::StoreRequest request) {
+  return objects::store_object(context_, request, deadline());
 }
-Task<Result<CounterOutcome>> FlowOps::change_counter(CounterRequest request) {
-  return elastripe::change_counter(context_, request, deadline());
+Task<Result<objects::CounterOutcome>> FlowOps::change_counter(objects::CounterRequest request) {
+  return objects::change_counter(context_, request, deadline());
 }
 Task<Result<bool>> FlowOps::remove(std::string_view key) {
-  return remove_object(context_, key, deadline());
+  return objects::remove_object(context_, key, deadline());
 }
 Task<Result<bool>> FlowOps::touch(std::string_view key, uint32_t exptime) {
-  return touch_object(context_, key, exptime, deadline());
+  return objects::touch_object(context_, key, exptime, deadline());
 }
-Task<Result<ReadOutcome>> FlowOps::touch_and_get(std::string_view key, uint32_t exptime,
-                                                 ValueSink& sink) {
-  return touch_and_get_object(context_, key, exptime, sink, deadline());
+Task<Result<objects::ReadOutcome>> FlowOps::touch_and_get(std::string_view key, uint32_t exptime,
+                                                          objects::ValueSink& sink) {
+  return objects::touch_and_get_object(context_, key, exptime, sink, deadline());
 }
-bool FlowOps::stripes(std::string_view key, uint64_t bytes) const {
-  return bytes > context_.pools.pool_of(key).inline_max_bytes;
+Task<Result<void>> FlowOps::flush_all(uint32_t at) { return flush_(at); }
+Storage FlowOps::storage_of(std::string_view key, uint64_t bytes) const {
+  return elastripe::storage_of(context_.pools.pool_of(key), bytes);
+}
+uint64_t FlowOps::inline_max_bytes(std::string_view key) const {
+  return context_.pools.pool_of(key).inline_max_bytes;
+}
+bool FlowOps::unreadable_is_miss(std::string_view key) const {
+  return context_.pools.pool_of(key).unreadable_is_miss;
 }
 std::string FlowOps::not_serving() const {
   return context_.map.current() == nullptr ? context_.map.reason() : std::string();

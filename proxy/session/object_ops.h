@@ -2,7 +2,10 @@
 // of sessions bind their own.
 #pragma once
 
-#include "proxy/ops/outcome.h"
+#include <functional>
+
+#include "proxy/cluster/pool.h"
+#include "proxy/ops/objects/outcome.h"
 
 namespace elastripe {
 
@@ -11,34 +14,49 @@ class ObjectOps {
  public:
   virtual ~ObjectOps() = default;
   // Here and below: `key` lives until it has ended.
-  virtual Task<Result<ReadOutcome>> get(std::string_view key, ValueSink& sink, ByteRange range) = 0;
-  virtual Task<Result<StoreOutcome>> store(StoreRequest request) = 0;
-  virtual Task<Result<CounterOutcome>> change_counter(CounterRequest request) = 0;
+  virtual Task<Result<objects::ReadOutcome>> get(std::string_view key, objects::ValueSink& sink,
+                                                 objects::ByteRange range) = 0;
+  virtual Task<Result<objects::StoreOutcome>> store(objects::StoreRequest request) = 0;
+  virtual Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) = 0;
   virtual Task<Result<bool>> remove(std::string_view key) = 0;
   virtual Task<Result<bool>> touch(std::string_view key, uint32_t exptime) = 0;
-  virtual Task<Result<ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
-                                                  ValueSink& sink) = 0;
-  // Where the memory of the two comes from.
-  virtual ReadBudget& read_budget() = 0;
-  // Whether a value of that size is stored in shards under that key.
-  virtual bool stripes(std::string_view key, uint64_t bytes) const = 0;
+  virtual Task<Result<objects::ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
+                                                           objects::ValueSink& sink) = 0;
+  // Every value becomes a miss, now or at the unix second `at` (0: now).
+  virtual Task<Result<void>> flush_all(uint32_t at) = 0;
+  // What large values take.
+  virtual MemoryBudgets& memory() = 0;
+  // How a value of so many bytes is stored under that key.
+  virtual Storage storage_of(std::string_view key, uint64_t bytes) const = 0;
+  // The largest value that a record under that key may hold.
+  virtual uint64_t inline_max_bytes(std::string_view key) const = 0;
+  // What clients are told of such a key while it can not be read.
+  virtual bool unreadable_is_miss(std::string_view key) const = 0;
   // Why the proxy serves nothing now; empty while it serves.
   virtual std::string not_serving() const = 0;
 };
 
 class FlowOps : public ObjectOps {
  public:
-  explicit FlowOps(OpsContext& context) : context_(context) {}
+  // What only the decider can do, on whichever thread it is.
+  using Flush = std::function<Task<Result<void>>(uint32_t at)>;
 
-  Task<Result<ReadOutcome>> get(std::string_view key, ValueSink& sink, ByteRange range) override;
-  Task<Result<StoreOutcome>> store(StoreRequest request) override;
-  Task<Result<CounterOutcome>> change_counter(CounterRequest request) override;
+  explicit FlowOps(OpsContext& context, Flush flush = {})
+      : context_(context), flush_(std::move(flush)) {}
+
+  Task<Result<objects::ReadOutcome>> get(std::string_view key, objects::ValueSink& sink,
+                                         objects::ByteRange range) override;
+  Task<Result<objects::StoreOutcome>> store(objects::StoreRequest request) override;
+  Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) override;
   Task<Result<bool>> remove(std::string_view key) override;
   Task<Result<bool>> touch(std::string_view key, uint32_t exptime) override;
-  Task<Result<ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
-                                          ValueSink& sink) override;
-  ReadBudget& read_budget() override { return context_.read_bytes; }
-  bool stripes(std::string_view key, uint64_t bytes) const override;
+  Task<Result<objects::ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
+                                                   objects::ValueSink& sink) override;
+  Task<Result<void>> flush_all(uint32_t at) override;
+  MemoryBudgets& memory() override { return context_.memory; }
+  Storage storage_of(std::string_view key, uint64_t bytes) const override;
+  uint64_t inline_max_bytes(std::string_view key) const override;
+  bool unreadable_is_miss(std::string_view key) const override;
   std::string not_serving() const override;
 
  private:
@@ -47,6 +65,7 @@ class FlowOps : public ObjectOps {
   }
 
   OpsContext& context_;
+  const Flush flush_;
 };
 
 }  // namespace elastripe

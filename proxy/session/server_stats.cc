@@ -7,21 +7,45 @@
 
 #include <algorithm>
 
-#include "proxy/base/metric_names.h"
 #include "proxy/memcache/compose.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe {
 namespace {
 
-constexpr std::array<std::string_view, kStatCount> kStatNames = {
-    "cmd_get",       "cmd_set",           "cmd_flush",
-    "cmd_touch",     "get_hits",          "get_misses",
-    "delete_misses", "delete_hits",       "incr_misses",
-    "incr_hits",     "decr_misses",       "decr_hits",
-    "cas_misses",    "cas_hits",          "cas_badval",
-    "touch_hits",    "touch_misses",      "bytes_read",
-    "bytes_written", "total_connections", "rejected_connections"};
+namespace replies = memcache::replies;
+
+constexpr CounterRow kCommands{
+    "elastripe_commands_total", "Client commands answered.", {"command", "status"}};
+// path: inline (records only), striped or degraded; of a store, by its value
+constexpr HistogramRow kRequestDuration{{"elastripe_request_duration_seconds",
+                                         "Time from a command read to its reply composed.",
+                                         {"command", "path"}}};
+// answered: error or miss
+constexpr CounterRow kUnreadableKeys{"elastripe_unreadable_keys_total",
+                                     "Keys that clients asked for and that could not be read then.",
+                                     {"answered"}};
+constexpr GaugeRow kConnections{"elastripe_client_connections", "Client connections open now."};
+constexpr CounterRow kConnectionsTotal{"elastripe_client_connections_total",
+                                       "Client connections accepted."};
+constexpr CounterRow kConnectionsRefused{"elastripe_client_connections_refused_total",
+                                         "Client connections refused at the limit."};
+constexpr CounterRow kConnectionsCut{
+    "elastripe_client_connections_cut_total",
+    "Clients cut because they took or sent too little for too long."};
+constexpr CounterRow kReceivedBytes{"elastripe_client_received_bytes_total",
+                                    "Bytes read from clients."};
+constexpr CounterRow kSentBytes{"elastripe_client_sent_bytes_total", "Bytes written to clients."};
+
+// What memcached counts and never happens here: nothing is evicted, connections above the limit are
+// refused rather than left waiting, and there is no authentication, no `watch` and no NAPI routing.
+constexpr std::array<std::string_view, 16> kNeverCounted = {
+    "evictions",           "evicted_unfetched",   "evicted_active",
+    "reclaimed",           "listen_disabled_num", "time_in_listen_disabled_us",
+    "conn_yields",         "auth_cmds",           "auth_errors",
+    "log_worker_dropped",  "log_worker_written",  "log_watcher_skipped",
+    "log_watcher_sent",    "log_watchers",        "unexpected_napi_ids",
+    "round_robin_fallback"};
 constexpr std::array<const char*, kCommandStatusCount> kStatusNames = {
     "ok", "miss", "refused", "client_error", "server_error"};
 constexpr std::array<const char*, 3> kPathNames = {"inline", "striped", "degraded"};
@@ -30,41 +54,51 @@ std::string seconds_text(const timeval& time) {
   return fmt::format("{}.{:06}", time.tv_sec, time.tv_usec);
 }
 
+std::string_view first_word(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return text.substr(0, text.find(' '));
+}
+
+// There are no statistics by prefix: they can be turned on and stay empty.
+std::string_view detail_reply(std::string_view action) {
+  if (action == "on" || action == "off") return replies::kOk;
+  return action == "dump" ? replies::kEnd : replies::kBadDetail;
+}
+
 void compose_all(memcache::Output& output, const StatPairs& pairs) {
   for (const auto& [stat, value] : pairs) memcache::compose_stat(output, stat, value);
 }
 
 }  // namespace
 
-std::string_view name(Stat stat) { return kStatNames[static_cast<size_t>(stat)]; }
-
 WorkerStats::WorkerStats(MetricRegistry& registry)
-    : received_(registry.counter(metric_names::kReceivedBytes)),
-      sent_(registry.counter(metric_names::kSentBytes)),
-      connections_(registry.gauge(metric_names::kConnections)),
-      connections_total_(registry.counter(metric_names::kConnectionsTotal)),
-      connections_refused_(registry.counter(metric_names::kConnectionsRefused)),
-      connections_cut_(registry.counter(metric_names::kConnectionsCut)) {
+    : unreadable_keys_{&registry.cell(kUnreadableKeys, {"error"}),
+                       &registry.cell(kUnreadableKeys, {"miss"})},
+      received_(registry.cell(kReceivedBytes)),
+      sent_(registry.cell(kSentBytes)),
+      connections_(registry.cell(kConnections)),
+      connections_total_(registry.cell(kConnectionsTotal)),
+      connections_refused_(registry.cell(kConnectionsRefused)),
+      connections_cut_(registry.cell(kConnectionsCut)) {
   for (size_t command = 0; command < memcache::kCommandCount; ++command) {
-    const std::string label(memcache::name(static_cast<memcache::Command>(command)));
+    const std::string_view name = memcache::name(static_cast<memcache::Command>(command));
     for (size_t status = 0; status < kCommandStatusCount; ++status) {
-      commands_[command][status] = &registry.counter(
-          metric_names::kCommands, {{"command", label}, {"status", kStatusNames[status]}});
+      commands_[command][status] = &registry.cell(kCommands, {name, kStatusNames[status]});
     }
     for (size_t path = 0; path < kPathNames.size(); ++path) {
-      durations_[command][path] =
-          &registry.histogram(metric_names::kRequestDuration, metric_names::kDurationBounds,
-                              {{"command", label}, {"path", kPathNames[path]}});
+      durations_[command][path] = &registry.cell(kRequestDuration, {name, kPathNames[path]});
     }
   }
 }
 
-void WorkerStats::command(memcache::Command command, CommandStatus status, ReadPath path,
+void WorkerStats::command(memcache::Command command, CommandStatus status, objects::ReadPath path,
                           double seconds) {
   const auto index = static_cast<size_t>(command);
   commands_[index][static_cast<size_t>(status)]->add();
   durations_[index][static_cast<size_t>(path)]->observe(seconds);
 }
+
+void WorkerStats::unreadable_key(bool as_miss) { unreadable_keys_[as_miss ? 1 : 0]->add(); }
 
 void WorkerStats::received(uint64_t bytes) {
   add(Stat::kBytesRead, bytes);
@@ -117,48 +151,64 @@ void ServerStats::reset() {
   }
 }
 
-void ServerStats::answer_general(memcache::Output& output) const {
+StatPairs ServerStats::general() const {
   const std::time_t now = std::time(nullptr);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  compose_all(output,
-              {{"pid", std::to_string(getpid())},
-               {"uptime", std::to_string(now - started_)},
-               {"time", std::to_string(now)},
-               {"version", version},
-               {"libevent", event_get_version()},
-               {"pointer_size", std::to_string(8 * sizeof(void*))},
-               {"rusage_user", seconds_text(usage.ru_utime)},
-               {"rusage_system", seconds_text(usage.ru_stime)},
-               {"max_connections", std::to_string(limit_.load(std::memory_order_relaxed))},
-               {"curr_connections", std::to_string(open_.load(std::memory_order_relaxed))}});
-  for (size_t stat = 0; stat < kStatCount; ++stat) {
-    const auto which = static_cast<Stat>(stat);
-    memcache::compose_stat(output, name(which), std::to_string(since_reset(which)));
+  const std::string connections = std::to_string(open_.load(std::memory_order_relaxed));
+  const StoredItems in_nodes = stored();
+  StatPairs pairs = {{"pid", std::to_string(getpid())},
+                     {"uptime", std::to_string(now - started_)},
+                     {"time", std::to_string(now)},
+                     {"version", version},
+                     {"libevent", event_get_version()},
+                     {"pointer_size", std::to_string(8 * sizeof(void*))},
+                     {"rusage_user", seconds_text(usage.ru_utime)},
+                     {"rusage_system", seconds_text(usage.ru_stime)},
+                     {"max_connections", std::to_string(limit_.load(std::memory_order_relaxed))},
+                     {"curr_connections", connections},
+                     {"connection_structures", connections},
+                     {"accepting_conns", "1"},
+                     {"threads", std::to_string(workers_.size())},
+                     {"limit_maxbytes", std::to_string(in_nodes.limit_bytes)},
+                     {"bytes", std::to_string(in_nodes.bytes)},
+                     {"curr_items", std::to_string(in_nodes.items)}};
+  for (const auto& [stat, name] : kStats)
+    pairs.emplace_back(name, std::to_string(since_reset(stat)));
+  for (const std::string_view stat : kNeverCounted) pairs.emplace_back(stat, "0");
+  return pairs;
+}
+
+// What ends in END. Items and their slabs lie on the nodes: exporters and tools take empty lists.
+std::optional<StatPairs> ServerStats::list(std::string_view what) const {
+  if (what.empty()) return general();
+  if (what == "settings") return settings();
+  if (what == "elastripe") return cluster();
+  if (what == "items" || what == "conns" || what == "cachedump") return StatPairs{};
+  if (what == "slabs") {
+    return StatPairs{{"active_slabs", "0"},
+                     {"total_malloced", std::to_string(stored().used_bytes)}};
   }
-  memcache::compose_stat(output, "threads", std::to_string(workers_.size()));
+  if (what == "sizes" || what == "sizes_enable" || what == "sizes_disable") {
+    return StatPairs{{"sizes_status", "disabled"}};
+  }
+  return std::nullopt;
 }
 
 bool ServerStats::answer(std::string_view argument, memcache::Output& output) {
-  if (argument.empty()) {
-    answer_general(output);
-  } else if (argument == "settings") {
-    if (settings) compose_all(output, settings());
-  } else if (argument == "elastripe") {
-    if (cluster) compose_all(output, cluster());
-  } else if (argument == "items") {
-    // The items lie on the nodes: an empty list keeps exporters working.
-  } else if (argument == "slabs") {
-    memcache::compose_stat(output, "active_slabs", "0");
-    memcache::compose_stat(output, "total_malloced", "0");
-  } else if (argument == "reset") {
+  // Only the first word counts, and the second one of `detail`.
+  const std::string_view what = first_word(argument);
+  if (what == "reset") {
     reset();
-    memcache::compose_line(output, memcache::replies::kReset);
-    return true;
+    memcache::compose_line(output, replies::kReset);
+  } else if (what == "detail") {
+    memcache::compose_line(output, detail_reply(first_word(argument.substr(what.size()))));
+  } else if (const auto pairs = list(what)) {
+    compose_all(output, *pairs);
+    memcache::compose_line(output, replies::kEnd);
   } else {
     return false;
   }
-  memcache::compose_line(output, memcache::replies::kEnd);
   return true;
 }
 

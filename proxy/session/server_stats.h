@@ -1,28 +1,32 @@
 // ServerStats: what `stats` tells, over all workers; and the metrics of client commands.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "proxy/base/metrics.h"
 #include "proxy/memcache/output.h"
 #include "proxy/memcache/request.h"
-#include "proxy/ops/outcome.h"
+#include "proxy/ops/objects/outcome.h"
 
 namespace elastripe {
 
-// memcached's names, in its order of `stats`.
+// What is counted for `stats`; memcached's names, in its order.
 enum class Stat : uint8_t {
   kCmdGet,
   kCmdSet,
   kCmdFlush,
   kCmdTouch,
+  kCmdMeta,
   kGetHits,
   kGetMisses,
   kDeleteMisses,
@@ -36,13 +40,45 @@ enum class Stat : uint8_t {
   kCasBadval,
   kTouchHits,
   kTouchMisses,
+  kStoreTooLarge,
+  kStoreNoMemory,
   kBytesRead,
   kBytesWritten,
   kTotalConnections,
   kRejectedConnections,
+  kTotalItems,
 };
-inline constexpr size_t kStatCount = static_cast<size_t>(Stat::kRejectedConnections) + 1;
-std::string_view name(Stat stat);
+using StatName = std::pair<Stat, std::string_view>;
+inline constexpr std::array kStats{
+    StatName{Stat::kCmdGet, "cmd_get"},
+    StatName{Stat::kCmdSet, "cmd_set"},
+    StatName{Stat::kCmdFlush, "cmd_flush"},
+    StatName{Stat::kCmdTouch, "cmd_touch"},
+    StatName{Stat::kCmdMeta, "cmd_meta"},
+    StatName{Stat::kGetHits, "get_hits"},
+    StatName{Stat::kGetMisses, "get_misses"},
+    StatName{Stat::kDeleteMisses, "delete_misses"},
+    StatName{Stat::kDeleteHits, "delete_hits"},
+    StatName{Stat::kIncrMisses, "incr_misses"},
+    StatName{Stat::kIncrHits, "incr_hits"},
+    StatName{Stat::kDecrMisses, "decr_misses"},
+    StatName{Stat::kDecrHits, "decr_hits"},
+    StatName{Stat::kCasMisses, "cas_misses"},
+    StatName{Stat::kCasHits, "cas_hits"},
+    StatName{Stat::kCasBadval, "cas_badval"},
+    StatName{Stat::kTouchHits, "touch_hits"},
+    StatName{Stat::kTouchMisses, "touch_misses"},
+    StatName{Stat::kStoreTooLarge, "store_too_large"},
+    StatName{Stat::kStoreNoMemory, "store_no_memory"},
+    StatName{Stat::kBytesRead, "bytes_read"},
+    StatName{Stat::kBytesWritten, "bytes_written"},
+    StatName{Stat::kTotalConnections, "total_connections"},
+    StatName{Stat::kRejectedConnections, "rejected_connections"},
+    StatName{Stat::kTotalItems, "total_items"},
+};
+inline constexpr size_t kStatCount = kStats.size();
+static_assert(kStatCount == static_cast<size_t>(Stat::kTotalItems) + 1 &&
+              std::ranges::is_sorted(kStats, std::ranges::less_equal(), &StatName::first));
 
 // How a command ended, for metrics.
 enum class CommandStatus : uint8_t { kOk, kMiss, kRefused, kClientError, kServerError };
@@ -55,9 +91,11 @@ class WorkerStats {
 
   void add(Stat stat, uint64_t n = 1) { stats_[static_cast<size_t>(stat)].add(n); }
   uint64_t value(Stat stat) const { return stats_[static_cast<size_t>(stat)].value(); }
-  void command(memcache::Command command, CommandStatus status, ReadPath path, double seconds);
+  void command(memcache::Command command, CommandStatus status, objects::ReadPath path,
+               double seconds);
   void received(uint64_t bytes);
   void sent(uint64_t bytes);
+  void unreadable_key(bool as_miss);
   void connection_opened();
   void connection_closed();
   void connection_refused();
@@ -68,6 +106,7 @@ class WorkerStats {
   std::array<Counter, kStatCount> stats_;
   std::array<std::array<Counter*, kCommandStatusCount>, memcache::kCommandCount> commands_;
   std::array<std::array<Histogram*, 3>, memcache::kCommandCount> durations_;
+  std::array<Counter*, 2> unreadable_keys_;  // answered by an error, by a miss
   Counter& received_;
   Counter& sent_;
   Gauge& connections_;
@@ -78,6 +117,14 @@ class WorkerStats {
 
 // What `stats settings` and `stats elastripe` tell.
 using StatPairs = std::vector<std::pair<std::string, std::string>>;
+
+// What the nodes that are up hold, by their last heartbeats.
+struct StoredItems {
+  uint64_t items = 0;        // about: records by the number of their homes
+  uint64_t bytes = 0;        // of records and shards, with their redundancy
+  uint64_t used_bytes = 0;   // memory that these take
+  uint64_t limit_bytes = 0;  // memory that there is for them
+};
 
 // Shared by all workers; made before they start.
 class ServerStats {
@@ -90,15 +137,17 @@ class ServerStats {
   void close_one() { open_.fetch_sub(1, std::memory_order_relaxed); }
 
   // Set before the workers start; called on any of their threads.
-  std::function<StatPairs()> settings;
-  std::function<StatPairs()> cluster;
+  std::function<StatPairs()> settings = [] { return StatPairs{}; };
+  std::function<StatPairs()> cluster = [] { return StatPairs{}; };
+  std::function<StoredItems()> stored = [] { return StoredItems{}; };
   std::string version = "1.6.18-elastripe-0.1.0";
 
-  // The answer to `stats argument`, with its END or RESET; false if the argument is unknown.
+  // The answer to `stats argument`, to its end; false if the argument is unknown.
   bool answer(std::string_view argument, memcache::Output& output);
 
  private:
-  void answer_general(memcache::Output& output) const;
+  StatPairs general() const;
+  std::optional<StatPairs> list(std::string_view what) const;
   uint64_t total(Stat stat) const;  // over all workers, since the start
   uint64_t since_reset(Stat stat) const;
   void reset();

@@ -2,17 +2,23 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "proxy/base/check.h"
 
 namespace elastripe {
 namespace {
 // As memcached says it.
 constexpr std::string_view kTooMany = "ERROR Too many open connections\r\n";
+// In one period in which others wait, it is looked so often who lets them.
+constexpr int kLooksInYieldTimeout = 4;
 }  // namespace
 
 Sessions::Sessions(Loop& loop, ObjectOps& ops, Clock& clock, ServerStats& server,
                    WorkerStats& stats, SessionSettings settings)
-    : loop_(loop), context_{ops, clock, server, stats, settings} {}
+    : loop_(loop), context_{ops, clock, server, stats, settings} {
+  on_timer();
+}
 
 Sessions::~Sessions() { CHECK(sessions_.empty(), "{} sessions are still open", sessions_.size()); }
 
@@ -40,6 +46,17 @@ void Sessions::drain(std::function<void()> empty) {
 
 void Sessions::abort() {
   for (auto& [session, owned] : sessions_) session->abort();
+}
+
+void Sessions::on_timer() {
+  const TimePoint now = loop_.now();
+  const Session::Waiting waiting{
+      .for_reads = context_.ops.memory().read.in_turn.waiting(),
+      .for_writes = context_.ops.memory().staged.waiting(),
+      .for_lines = static_cast<size_t>(std::ranges::count_if(
+          sessions_, [](const auto& session) { return session.first->waits_for_line(); }))};
+  for (auto& [session, owned] : sessions_) session->yield(now, waiting);
+  loop_.arm(*this, now + context_.settings.yield_timeout / kLooksInYieldTimeout);
 }
 
 void Sessions::ended(Session& session) {

@@ -8,7 +8,7 @@
 
 namespace elastripe {
 
-class Sessions : private Session::Owner {
+class Sessions : private Session::Owner, private Timer {
  public:
   Sessions(Loop& loop, ObjectOps& ops, Clock& clock, ServerStats& server, WorkerStats& stats,
            SessionSettings settings);
@@ -27,6 +27,7 @@ class Sessions : private Session::Owner {
 
  private:
   void ended(Session& session) override;
+  void on_timer() override;
 
   Loop& loop_;
   SessionContext context_;

@@ -23,7 +23,7 @@ static void close_after_pending_replies(conn *c) {
 }
 
 static void refuse_frame(conn *c, const char *reason) {
-    fprintf(stderr, "elastripe-node: connection %d closed: %s\n", c->sfd, reason);
+    node_log_closed(c->sfd, reason);
     close_after_pending_replies(c);
 }
 
@@ -175,6 +175,26 @@ void elastripe_drop_frame(conn *c) {
     c->item_malloced = false;
 }
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TELL_TSAN 1
+void __tsan_acquire(void *);
+void __tsan_release(void *);
+#endif
+#endif
+
+void elastripe_socket_closes(int sfd) {
+#ifdef TELL_TSAN
+    __tsan_release(&conns[sfd]);
+#endif
+}
+
+void elastripe_socket_opened(int sfd) {
+#ifdef TELL_TSAN
+    __tsan_acquire(&conns[sfd]);
+#endif
+}
+
 /* Never submitted to: it only owns the replies' memory. */
 static void never_queued(io_queue_t *q) {
     abort();
@@ -196,8 +216,7 @@ static bool is_one_of(const char *word, const char *const *words) {
 
 bool elastripe_refuse_ascii(conn *c, const char *command, const char *set_size,
                             const char *ms_size) {
-    static const char *const allowed[] = {"get", "gets", "mn", "version", "stats", "quit",
-                                          "verbosity", NULL};
+    static const char *const allowed[] = {"get", "gets", "mn", "version", "stats", "quit", NULL};
     static const char *const with_value[] = {"set", "add", "replace", "append", "prepend", "cas",
                                              NULL};
     if (is_one_of(command, allowed))
@@ -256,9 +275,19 @@ static void add_stat(const char *name, size_t name_bytes, const char *value, siz
     sink->add_stats(name, name_bytes, value, value_bytes, sink->c);
 }
 
+static void add_number(const struct stats_sink *sink, const char *name, size_t value) {
+    char digits[24];
+    const int length = snprintf(digits, sizeof(digits), "%zu", value);
+    sink->add_stats(name, strlen(name), digits, length, sink->c);
+}
+
 void elastripe_stats(ADD_STAT add_stats, void *c) {
     struct stats_sink sink = {add_stats, c};
     node_statistics(add_stat, &sink);
+    const partial_frames_use use = partial_frames_in_use();
+    add_number(&sink, "partial_data_bytes", use.data_bytes);
+    add_number(&sink, "partial_control_bytes", use.control_bytes);
+    add_number(&sink, "partial_waiting", use.waiting);
     add_stats(NULL, 0, NULL, 0, c);
 }
 

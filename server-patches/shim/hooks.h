@@ -33,6 +33,11 @@ bool elastripe_refuse_ascii(conn* c, const char* command, const char* set_size,
                             const char* ms_size);
 bool elastripe_refuse_binary(conn* c);
 
+/* Around the life of a socket, for ThreadSanitizer: whoever opens one of the same number later, on
+ * whatever thread, comes after its end. The kernel orders that. */
+void elastripe_socket_closes(int sfd);
+void elastripe_socket_opened(int sfd);
+
 void elastripe_stats(ADD_STAT add_stats, void* c);
 
 /* Life cycle: main thread. Pause and resume are called around what needs all threads at rest. */

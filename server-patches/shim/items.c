@@ -117,15 +117,30 @@ void *items_allocate(const char *key, size_t key_bytes, size_t value_bytes, item
     return it;
 }
 
+/* Linked items of each stretch: never fewer than there are, so counted before the link and after the
+ * unlink. For the largest table that a node has; of a smaller one the rest is never touched. */
+#define STRETCHES ((1u << 27) / ITEMS_STRETCH)
+static uint32_t stretch_items[STRETCHES];
+
+static uint32_t *items_beside(uint64_t bucket) {
+    return &stretch_items[(bucket & (items_buckets() - 1)) / ITEMS_STRETCH % STRETCHES];
+}
+
+bool items_stretch_is_empty(uint64_t bucket) {
+    return __atomic_load_n(items_beside(bucket), __ATOMIC_SEQ_CST) == 0;
+}
+
 void items_link(void *item_) {
     item *it = item_;
     const uint32_t hv = hash_of(it);
     item_lock(hv);
     item *old = assoc_find(ITEM_key(it), it->nkey, hv);
-    if (old != NULL)
+    if (old != NULL) {
         do_item_replace(old, it, hv);
-    else
+    } else {
+        __atomic_add_fetch(items_beside(hv), 1, __ATOMIC_SEQ_CST);
         do_item_link(it, hv);
+    }
     item_unlock(hv);
 }
 
@@ -133,8 +148,10 @@ bool items_remove(const char *key, size_t key_bytes) {
     const uint32_t hv = hash(key, key_bytes);
     item_lock(hv);
     item *it = assoc_find(key, key_bytes, hv);
-    if (it != NULL)
+    if (it != NULL) {
         do_item_unlink(it, hv);
+        __atomic_sub_fetch(items_beside(hv), 1, __ATOMIC_SEQ_CST);
+    }
     item_unlock(hv);
     return it != NULL;
 }
@@ -259,7 +276,10 @@ pages_move pages_start_move(int from_class) {
 }
 
 bool pages_is_moving(void) {
-    if (slab_rebalance_signal != 0)
+    slabs_mlock(); /* under which the mover begins and ends */
+    const bool signalled = slab_rebalance_signal != 0;
+    slabs_munlock();
+    if (signalled)
         return true;
     STATS_LOCK(); /* under which the mover's last step counts the page */
     const bool running = stats_state.slab_reassign_running;

@@ -33,6 +33,10 @@ const char* items_value(const void* item);
 void items_write(void* item, size_t offset, const void* in, size_t bytes);
 
 uint64_t items_buckets(void);
+/* Buckets lie in stretches of so many. Whether none of a bucket's stretch has an item, without any
+ * lock: so a walk passes over what is empty. */
+#define ITEMS_STRETCH 64
+bool items_stretch_is_empty(uint64_t bucket);
 /* How many items the bucket has. If `items` has room for so many, they are there, each with a
  * reference; if not, none is. */
 size_t items_of_bucket(uint64_t bucket, void** items, size_t room);

@@ -39,7 +39,7 @@ struct Options {
 
 constexpr int kUsageError = 2;
 
-// As the proxy judges its own addresses (proxy/config/check.cc).
+// As the proxy judges its own addresses (proxy/main/check_config.cc).
 bool is_loopback(const std::string& address) {
   if (address == "localhost") return true;
   in_addr ipv4{};
@@ -47,6 +47,8 @@ bool is_loopback(const std::string& address) {
   in6_addr ipv6{};
   return inet_pton(AF_INET6, address.c_str(), &ipv6) == 1 && IN6_IS_ADDR_LOOPBACK(&ipv6);
 }
+
+bool is_root() { return getuid() == 0 || geteuid() == 0; }
 
 // memcached would listen on each address of a list.
 std::string check_listen(const std::string& address) {
@@ -61,8 +63,6 @@ int hash_power(int memory_mb) {
 }
 
 std::vector<std::string> memcached_arguments(const Options& options) {
-  std::string user = options.user;
-  if (user.empty() && geteuid() == 0) user = "root";
   const std::pair<std::string, std::string> chosen[] = {
       {"-p", options.port == 0 ? "-1" : std::to_string(options.port)},
       {"-U", "0"},
@@ -80,7 +80,7 @@ std::vector<std::string> memcached_arguments(const Options& options) {
       // Pages move when the page keeper asks, not by the age of items.
       {"-o", "slab_reassign,no_slab_automove,no_lru_maintainer,no_lru_crawler"},
       {"-o", "no_hashexpand,hashpower=" + std::to_string(hash_power(options.memory_mb))},
-      {"-u", user},
+      {"-u", options.user},
   };
   std::vector<std::string> arguments = {"elastripe-node"};
   for (const auto& [flag, value] : chosen) {
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 63));
   app.add_option("--name", options.name, "name in logs");
   app.add_option("--port-file", options.port_file, "write the port here once listening");
-  app.add_option("--user", options.user, "user to become when started as root");
+  app.add_option("--user", options.user, "user to become when started as root, which takes one");
   app.add_flag("--insecure", options.insecure,
                "listen on an address that others can reach: anyone who can connect can read and "
                "write everything");
@@ -153,6 +153,12 @@ int main(int argc, char** argv) {
   }
   if (auto armed = elastripe::arm_fail_point("node"); !armed) {
     std::cerr << "elastripe-node: " << armed.error() << '\n';
+    return kUsageError;
+  }
+  if (options.user.empty() && is_root()) {
+    std::cerr
+        << "elastripe-node: started as root, and needs none of root's rights: add --user NAME "
+           "to become that user, or --user root to stay\n";
     return kUsageError;
   }
   if (!options.port_file.empty()) {

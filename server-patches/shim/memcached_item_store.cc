@@ -80,6 +80,10 @@ uint64_t MemcachedItemStore::walk(uint64_t cursor,
   for (uint64_t n = 0; n < kBucketsAtOnce && go_on; ++n) {
     const uint64_t bucket = bucket_of_cursor(cursor);
     if (bucket >= count) break;
+    if (items_stretch_is_empty(bucket)) {
+      cursor = cursor_of_bucket((bucket / ITEMS_STRETCH + 1) * ITEMS_STRETCH);
+      continue;
+    }
     size_t in_bucket = 0;
     for (;;) {
       items.reserve(found.size());

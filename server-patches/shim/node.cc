@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <cinttypes>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "server-patches/node/engine/engine.h"
+#include "server-patches/node/engine/line_limit.h"
 #include "server-patches/shim/memcached_item_store.h"
 
 struct node_reply {
@@ -31,6 +33,9 @@ constexpr auto kTickInterval = std::chrono::milliseconds(100);
 void log_out_of_memory(const char* what) {
   std::fprintf(stderr, "elastripe-node: out of memory for %s\n", what);
 }
+
+constexpr uint64_t kClosedLines = 10;
+constexpr uint64_t kClosedPeriod_ms = 60'000;
 
 static_assert(NODE_HEADER_BYTES == kHeaderBytes);
 
@@ -54,12 +59,6 @@ class BoottimeClock final : public NodeClock {
   }
 };
 
-// The engine sends nothing to other nodes yet.
-class NoOutbox final : public Outbox {
- public:
-  void send(NodeId, RequestHeader, std::string, OwnedBytes) override { std::abort(); }
-};
-
 void fill_randomly(void* memory, size_t bytes) {
   if (getrandom(memory, bytes, 0) != static_cast<ssize_t>(bytes)) std::abort();
 }
@@ -75,7 +74,7 @@ std::array<std::byte, 192> hash_secret;
 class Node {
  public:
   explicit Node(void (*on_tick)())
-      : on_tick_(on_tick), engine_({.incarnation = random_incarnation()}, store_, clock_, outbox_) {
+      : on_tick_(on_tick), engine_({.incarnation = random_incarnation()}, store_, clock_) {
     thread_ = std::thread([this] { tick_until_stopped(); });
   }
 
@@ -114,7 +113,6 @@ class Node {
 
   void (*const on_tick_)();
   BoottimeClock clock_;
-  NoOutbox outbox_;
   MemcachedItemStore store_;
   Engine engine_;
   std::mutex mutex_;
@@ -156,6 +154,20 @@ int64_t node_body_bytes(const char* header, char reason[NODE_REASON_BYTES]) {
     return -1;
   }
   return decoded->body_bytes;
+}
+
+void node_log_closed(int connection, const char* reason) {
+  using elastripe::node::LineLimit;
+  static LineLimit limit(elastripe::node::kClosedLines, elastripe::node::kClosedPeriod_ms);
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  const LineLimit::Turn turn = limit.next(static_cast<uint64_t>(now_ms));
+  if (!turn.may_log) return;
+  if (turn.left_out > 0) {
+    std::fprintf(stderr, "elastripe-node: %" PRIu64 " more connections closed before\n",
+                 turn.left_out);
+  }
+  std::fprintf(stderr, "elastripe-node: connection %d closed: %s\n", connection, reason);
 }
 
 bool node_is_control(const char* header) {

@@ -32,6 +32,10 @@ void node_resume(void);
  * to be trusted: the connection has to be closed. */
 int64_t node_body_bytes(const char* header, char reason[NODE_REASON_BYTES]);
 
+/* Tells that the connection is closed, and why, but not more than ten times a minute: whoever
+ * reaches the port decides how often that is. Any thread. */
+void node_log_closed(int connection, const char* reason);
+
 /* Whether a whole header is of a control frame. */
 bool node_is_control(const char* header);
 

@@ -112,3 +112,12 @@ void partial_frames_cut_slow(void) {
     }
     pthread_mutex_unlock(&lock);
 }
+
+partial_frames_use partial_frames_in_use(void) {
+    pthread_mutex_lock(&lock);
+    partial_frames_use use = {taken_bytes[false], taken_bytes[true], 0};
+    for (const waiter *w = first_waiter; w != NULL; w = w->next)
+        ++use.waiting;
+    pthread_mutex_unlock(&lock);
+    return use;
+}

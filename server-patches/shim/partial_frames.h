@@ -27,4 +27,10 @@ void partial_frame_end(partial_frame* frame);
  * a frame of that kind and not sent the rest for long loses its connection. */
 void partial_frames_cut_slow(void);
 
+/* Any thread. What the frames take that are being read, and how many connections wait for room. */
+typedef struct partial_frames_use {
+  size_t data_bytes, control_bytes, waiting;
+} partial_frames_use;
+partial_frames_use partial_frames_in_use(void);
+
 #endif

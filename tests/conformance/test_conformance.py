@@ -75,11 +75,19 @@ def test_meta_get(servers):
     check(servers, put("set", "mk", b"value", flags=42), "mg mk\r\n", "mg mk v\r\n",
           "mg mk s v k f Oabc\r\n", "mg mk vv kk qq\r\n", "mg mk O\r\n", "mg mk Oopaque k v\r\n",
           f"mg mk O{'o' * 31}\r\n", f"mg mk v O{'o' * 32}\r\n")
+    check(servers, "mg mk t s\r\n", "touch mk 1000\r\n", "mg mk t\r\n", "touch mk 0\r\n",
+          "mg mk t v\r\n", "mg ma t k\r\n")
     check(servers, "mg ma\r\n", "mg ma v k Oabc\r\n", "mg ma f s Oabc k\r\n", "mg ma O\r\n",
           "mg ma k q\r\nmn\r\n", f"mg ma O{'o' * 32}\r\n")
     check(servers, "mg\r\n", "mg  \r\n", b"mg " + TOO_LONG_KEY + b" v\r\n", "mg mk v v\r\n",
           "mg mk x\r\n", "mg mk q v x\r\n", "mg mk" + " v" * 18 + "\r\n",
           "mg mk" + " v" * 17 + "\r\n", "mn\r\n")
+
+
+def test_cache_memlimit(servers):
+    check(servers, "cache_memlimit\r\n", "cache_memlimit x\r\n", "cache_memlimit 7\r\n",
+          "cache_memlimit 64\r\n", "cache_memlimit 64 noreply\r\nmn\r\n",
+          "cache_memlimit 1000000001\r\n", "cache_memlimit 1 2 3\r\n")
 
 
 def test_set_and_get(servers):
@@ -139,9 +147,59 @@ def test_touch_and_expiry(servers):
           "touch t 5\r\n", "delete t\r\n", "touch t\r\n", "touch t x\r\n")
 
 
+def test_exptimes_of_more_than_32_bits(servers):
+    steps = []
+    for exptime in (2147483647, 2147483648, 4294967295, 4294967296, 4294967396, -4294967295,
+                    1 << 62, (1 << 63) - 1, -(1 << 63)):
+        steps += [put("set", "w", b"1", exptime=exptime), "get w\r\n", put("set", "w", b"2"),
+                  f"touch w {exptime}\r\n", "get w\r\n", put("set", "w", b"3"),
+                  f"gat {exptime} w\r\n", "get w\r\n"]
+    check(servers, "get a\r\r\n", *steps, f"touch w {1 << 63}\r\n", f"gat {1 << 64} w\r\n")
+
+
+def test_keys_with_any_bytes(servers):
+    keys = [b"%c" % byte for byte in range(1, 256) if byte not in b"\n "]
+    keys += [b"a\tb", b"a\rb", b"a\r", b"\x7f\x01", bytes(range(128, 256)), b"\xff" * 250]
+    for value in (b"1", LARGE):
+        for key in keys:
+            check(servers, put("set", key, value), b"get " + key + b" \r\n", b"incr " + key + b" 1\r\n",
+                  b"mg " + key + b" k s \r\n")
+        check(servers, b"get " + b" ".join(keys) + b" \r\n",
+              *[b"delete " + key + b" \r\n" for key in keys])
+
+
 def test_get_and_touch(servers):
     check(servers, "gat 10 g\r\n", put("set", "g", b"1"), "gat 100 g\r\n", "gats 100 g\r\n",
           "gat -1 g\r\n", "get g\r\n", "gat x g\r\n", "gat 1\r\n", "gat\r\n")
+
+
+def test_flush_all(servers):
+    check(servers, "flush_all\r\n", put("set", "f", b"1"), put("set", "fl", LARGE), "flush_all\r\n",
+          "get f fl\r\n", "gets f\r\n", "incr f 1\r\n", put("append", "f", b"2"),
+          put("prepend", "fl", LARGE), put("replace", "fl", LARGE), put("cas", "f", b"x", tail=b" 1"),
+          "touch f 10\r\n", "gat 10 fl\r\n", "delete f\r\n", put("add", "f", b"3"),
+          put("add", "fl", LARGE), "get f fl\r\n", "flush_all noreply\r\n", "get f fl\r\n",
+          put("set", "f", b"4") + b"flush_all\r\n" + put("add", "f", b"5") + b"get f\r\n")
+
+
+def test_flush_all_for_later(servers):
+    check(servers, "flush_all\r\n", put("set", "fd", b"1"), "flush_all 3600\r\n", "get fd\r\n",
+          "flush_all 2000000000\r\n", "flush_all -1\r\n", "get fd\r\n", put("set", "fd", b"2"),
+          "flush_all 3600 noreply\r\n", "get fd\r\n", "flush_all 0\r\n", "get fd\r\n",
+          put("set", "fd", b"3"), "get fd\r\n", "flush_all 2\r\n", put("set", "fe", LARGE))
+    for port in servers:
+        raw = Raw(port, timeout=20)
+        wait_for(lambda: raw.ask(b"get fd fe\r\n") == b"END\r\n", "all is flushed")
+        raw.close()
+    # memcached goes by the second: what is stored later in that one would die as well
+    check(servers, "flush_all\r\n", put("set", "fd", b"4"), "get fd\r\n", "flush_all\r\n",
+          "get fd\r\n")
+
+
+def test_malformed_flush_all(servers):
+    check(servers, "flush_all x\r\n", "flush_all 1x\r\n", "flush_all x noreply\r\n",
+          "flush_all 3600 7\r\n", "flush_all 0 noreply 7\r\n", "flush_all 1 2 3\r\n",
+          "flush_all  \r\n", "FLUSH_ALL\r\n", "flush_all\r\n")
 
 
 def test_noreply(servers):
@@ -159,6 +217,42 @@ def test_malformed_requests(servers):
           b"get a " + TOO_LONG_KEY + b" b\r\n", "set m 0 0 3\r\nabcdef\r\n", "get m\r\n",
           "set m 0 0 x\r\n", "set m 0 0 -1\r\n", "verbosity\r\n", "verbosity 1\r\n",
           "cas m 0 0 1\r\n", "incr\r\n", "touch\r\n")
+
+
+def names_of(answer):
+    return {line.split(b" ")[1].decode() for line in answer.splitlines() if line.startswith(b"STAT ")}
+
+
+# What memcached tells of the inside of one process: buffers, slabs, LRU lists and the hash table. Of a
+# cluster a node's own port tells it.
+OF_ONE_PROCESS = re.compile(r"response_obj_|read_buf_|slab|lru_|hash_|moves_|crawler_|direct_reclaims|"
+                            r"lrutail_|reserved_fds|malloc_fails|get_expired|get_flushed|expired_unfetched")
+
+
+def test_stats_have_the_fields_of_memcached(servers):
+    for ours, reference in [pair[1:] for pair in ask_both(servers, [b"stats\r\n"])]:
+        left_out = names_of(reference) - names_of(ours)
+        assert {name for name in left_out if not OF_ONE_PROCESS.match(name)} == set()
+        assert names_of(ours) - names_of(reference) <= {"evicted_active"}  # needs the LRU maintainer
+
+
+def test_settings_are_those_of_memcached_as_far_as_there_are_such(servers):
+    read = {"maxbytes", "maxconns", "tcpport", "udpport", "inter", "verbosity", "evictions", "num_threads",
+            "cas_enabled", "item_size_max", "binding_protocol", "flush_enabled", "dump_enabled",
+            "auth_enabled_sasl", "idle_timeout", "track_sizes", "ssl_enabled", "lru_crawler"}
+    for command in ("stats settings\r\n", "stats settings items\r\n"):
+        for _, ours, reference in ask_both(servers, [command.encode()]):
+            assert read <= names_of(ours) & names_of(reference)
+
+
+def test_other_stats_are_answered_as_memcached_answers(servers):
+    check(servers, "stats sizes\r\n", "stats detail on\r\n", "stats detail off\r\n", "stats detail dump\r\n",
+          "stats detail\r\n", "stats detail x\r\n", "stats cachedump 63 1\r\n", "stats reset\r\n", "stats reset x\r\n",
+          "stats nonsense\r\n", "stats sizesx\r\n", "stats ITEMS\r\n", "stats noreply\r\n",
+          "stats malloc\r\n", "stats proxy\r\n", "stats extstore\r\n")
+    for command in ("items", "slabs", "conns"):
+        for _, ours, reference in ask_both(servers, [f"stats {command}\r\n".encode()]):
+            assert ours.endswith(b"END\r\n") and reference.endswith(b"END\r\n"), command
 
 
 def test_version_and_quit(servers):

@@ -46,6 +46,9 @@ def cluster(make_cluster):
 
 def test_another_proxy_at_the_same_address_is_told_nothing(cluster):
     admin = f"127.0.0.1:{cluster.port + 1 + cluster.nodes}"
+    everywhere = f"0.0.0.0:{cluster.port + 1 + cluster.nodes}"  # told as the host that was asked
+    with proxy_elsewhere(everywhere) as port:
+        assert "is of another proxy" in refused(port, "status")
     with proxy_elsewhere(admin) as port:
         for words in (["status"], ["accept-loss"], ["node", "declare-dead", "n1", "--yes"],
                       ["transition", "--all", "--to", "2"]):

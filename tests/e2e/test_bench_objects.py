@@ -143,3 +143,19 @@ def test_wrong_command_lines_are_refused(words):
 def test_values_that_cannot_be_are_refused_with_the_reason(words, reason):
     done = run("elastripe", "bench", *words, check=False)
     assert done.returncode == 1 and reason in done.stderr
+
+
+def test_a_client_beside_hostile_ones(tmp_path):
+    kinds = ["silent", "large values not read", "half uploads"]
+    done = run("elastripe", "bench", "hostile", "--quick", "--clients", 20,
+               *(word for kind in kinds for word in ("--kind", kind)),
+               "--port", free_ports(60), "--output", tmp_path / "out.json", timeout=240)
+    results = json.loads((tmp_path / "out.json").read_text())
+    assert [case["clients"] for case in results["cases"]] == kinds
+    for case in results["cases"]:
+        assert case["peak_mib"] > 0
+        for what in ("GET", "SET"):
+            assert case[what]["requests"] > 0
+            assert 0 < case[what]["alone_p99_us"] and 0 < case[what]["beside_p99_us"]
+    assert len(results["goals"]) == 2 * len(kinds)
+    assert "| half uploads |" in done.stdout

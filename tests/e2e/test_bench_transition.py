@@ -7,7 +7,7 @@ import pytest
 
 from cluster import free_ports, run
 
-EXPERIMENTS = ["sizes", "parameters", "bandwidth", "order", "bulk", "beside"]
+EXPERIMENTS = ["sizes", "small", "parameters", "bandwidth", "order", "bulk", "beside"]
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,10 @@ def test_every_experiment_is_measured(quick):
         for direction in ("forward", "backward"):
             assert case[direction]["us"]["repetitions"] == results["repetitions"]
             assert case[direction]["us"]["p10"] > 0
+    for case in results["small"]:
+        for direction in ("forward", "backward"):
+            assert case[direction]["job_us"]["repetitions"] == results["repetitions"]
+            assert case[direction]["job_us"]["p10"] > 0
     assert "Object sizes" in text and "All objects of a pool" in text and "goal " in text
 
 

@@ -1,5 +1,6 @@
 """`elastripe cluster start` and other people's files, and how the programs end."""
 
+import json
 import os
 import signal
 
@@ -133,6 +134,7 @@ def test_a_proxy_that_ends_is_not_ready_and_answers_what_has_begun(make_cluster)
     pid = cluster.pid("proxy")
     os.kill(pid, signal.SIGTERM)
     wait_for(lambda: cluster.ask_admin("/readyz") == (503, "shutting down\n"), "it is not ready")
+    assert json.loads(cluster.admin("/v1/status"))["state"] == "stopping"
     assert reader.file.read(len(value)) == value
     assert reader.file.read() == b"\r\nEND\r\n"
     reader.close()

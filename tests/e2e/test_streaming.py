@@ -259,11 +259,11 @@ def test_a_value_that_can_not_be_stored_is_skipped_and_the_connection_goes_on(ma
         cluster.wait_serving(up=5 - dead)
     client.send_value(0, 0, 10 * MIB)
     client.socket.sendall(b"\r\n")
-    assert client.line().startswith(b"SERVER_ERROR ")
+    assert client.line().startswith(b"CLIENT_ERROR ")
     client.begin_set("key", size)
     client.send_value(0, 0, size)
     client.socket.sendall(b"\r\nset small 0 0 1\r\nx\r\nget key\r\n")
-    assert client.line().startswith(b"SERVER_ERROR ")
+    assert client.line().startswith(b"CLIENT_ERROR ")
     client.line()
     assert client.line() == b"END"
     cluster.stop()

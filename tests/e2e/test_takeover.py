@@ -30,11 +30,11 @@ def kill_one_by_one(cluster, names):
 
 
 @contextlib.contextmanager
-def forced_proxy(cluster):
-    """A proxy of the cluster's configuration whose operator vouches for all silent nodes."""
-    with open(cluster.dir / "forced.log", "w") as log:
+def another_proxy(cluster, *options):
+    """A proxy of the cluster's configuration, with these options besides."""
+    with open(cluster.dir / "another.log", "w") as log:
         proxy = subprocess.Popen(
-            [BIN / "elastripe-proxy", "--config", cluster.dir / "elastripe.yaml", "--force-epoch"],
+            [BIN / "elastripe-proxy", "--config", cluster.dir / "elastripe.yaml", *options],
             stdout=log, stderr=subprocess.STDOUT)
         try:
             yield
@@ -87,9 +87,23 @@ def test_silent_machines_are_declared_dead_by_the_operator(make_cluster):
         check(cluster, values)
         # a proxy that starts now is vouched for once
         cluster.kill("proxy")
-        with forced_proxy(cluster):
+        with another_proxy(cluster, "--force-epoch"):
             wait_for(lambda: cluster.is_serving(up=1), "the proxy serves on the rest")
             check(cluster, values)
     finally:
         for pid in silent.values():
             os.kill(pid, signal.SIGCONT)
+
+
+def test_nodes_are_found_by_name(make_cluster):
+    """localhost may have an address at which no node listens, before the one that serves."""
+    cluster = make_cluster(nodes=3, scheme="rep:2")
+    values = fill(cluster)
+    cluster.kill("proxy")
+    names = [word for i in range(3) for word in ("--set", f"nodes.{i}.host=localhost")]
+    with another_proxy(cluster, *names):
+        cluster.wait_serving(up=3)
+        check(cluster, values)
+        cluster.kill("n1")
+        wait_for(lambda: cluster.node_states()["n1"] == "lost", "n1 is lost")
+        check(cluster, values)

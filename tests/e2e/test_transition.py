@@ -130,6 +130,38 @@ def test_a_dry_run_tells_what_the_transition_then_does(cluster, objects):
     check_objects(cluster, objects, 4)
 
 
+def test_a_pool_says_in_which_state_new_values_are_written(make_cluster):
+    pools = [f"pools.{i}={{prefix: {prefix}, scheme: 'ers:4,1,5', write_state: {state}}}"
+             for i, (prefix, state) in enumerate([("w/", "wide"), ("b/", "as_before")], 1)]
+    cluster = make_cluster(nodes=6, scheme="ers:4,1,5", memory_mb=64,
+                           settings=[*pools, "threads=1"])  # a thread knows what it wrote itself
+    client = cluster.client()
+    values = {f"{prefix}{size}": payload(size, prefix)
+              for prefix in ("n/", "w/", "b/") for size in (20_000, 9_000_000)}
+
+    def states():
+        return {key: {segment["state"] for segment in cluster.object(key)["segments"]}
+                for key in values}
+
+    def put_all():
+        for key, value in values.items():
+            assert client.set(key, value, noreply=False)
+
+    put_all()
+    assert states() == {key: {"k'" if key.startswith("w/") else "k"} for key in values}
+    transition(cluster, "--all", "--to", 5)
+    for key, value in values.items():  # the thread knows of no transition before it reads
+        assert client.get(key) == value, key
+    put_all()
+    assert states() == {key: {"k" if key.startswith("n/") else "k'"} for key in values}
+    assert client.append("b/20000", b"more", noreply=False)
+    values["b/20000"] += b"more"
+    assert states()["b/20000"] == {"k'"}
+    for key, value in values.items():
+        assert client.get(key) == value, key
+    assert all(scrub["clean"] for scrub in cluster.scrub(*values))
+
+
 def test_one_object_and_wrong_command_lines(cluster, objects):
     assert transition(cluster, "--key", "o/77777", "--to", 5)["counts"]["transitioned"] == 1
     assert cluster.object("o/77777")["segments"][0]["state"] == "k'"

@@ -2,14 +2,13 @@
 //
 // The parser must never read or consume past its input, accept a key that is none, or give
 // different results for different splits.
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "proxy/base/check.h"
+#include "proxy/memcache/binary.h"
 #include "proxy/memcache/data_block.h"
+#include "proxy/memcache/meta.h"
 #include "proxy/memcache/parse.h"
+#include "tests/fuzz/client_samples.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -29,6 +28,8 @@ class Session {
     }
   }
   const std::string& transcript() const { return transcript_; }
+  // It asked for something, and nothing else.
+  bool was_understood() const { return !transcript_.empty() && !refused_; }
 
  private:
   bool step() {
@@ -56,8 +57,10 @@ class Session {
 
   void note(const ParseResult& result) {
     if (result.status == ParseStatus::kInvalid) {
-      transcript_ +=
-          fmt::format("(refused {} {} {})", result.reply, result.swallow_bytes, result.close);
+      transcript_ += fmt::format("(refused {} {} {} {})", result.reply, result.swallow_bytes,
+                                 result.close, result.frame);
+      CHECK(result.frame.empty() || result.frame.size() > kBinaryHeaderBytes);
+      refused_ |= result.frame.empty();
       closed_ = result.close;
       swallowing_ = true;
       if (result.swallow_bytes > 0) {
@@ -76,8 +79,17 @@ class Session {
       transcript_ += key;
     }
     transcript_ += ')';
+    if (request_.command == Command::kMetaGet) note_meta();
     swallowing_ = false;
     if (is_storage(request_.command)) block_ = DataBlock(request_.value_bytes);
+  }
+
+  void note_meta() {
+    const auto get = parse_meta_get(request_.argument);
+    refused_ |= !get;
+    transcript_ += get ? fmt::format("({} {} {} {} {} {})", get->value, get->answers, get->opaque,
+                                     get->quiet, get->offset, get->length)
+                       : fmt::format("(refused {})", get.error());
   }
 
   RequestParser parser_{kLimits};
@@ -85,18 +97,30 @@ class Session {
   DataBlock block_;
   bool swallowing_ = false;
   bool closed_ = false;
+  bool refused_ = false;
   std::string buffer_;
   std::string transcript_;
 };
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view stream(reinterpret_cast<const char*>(data), size);
+bool elastripe::fuzz::accepts(std::string_view input) {
   Session whole;
-  whole.receive(stream);
+  whole.receive(input);
   Session pieces;
-  for (size_t i = 0; i < size; ++i) pieces.receive(stream.substr(i, 1));
+  for (size_t i = 0; i < input.size(); ++i) pieces.receive(input.substr(i, 1));
   CHECK(whole.transcript() == pieces.transcript());
-  return 0;
+  return whole.was_understood();
+}
+
+std::vector<std::string> elastripe::fuzz::seeds() {
+  std::vector<std::string> samples = client_samples();
+  std::string all;
+  for (const std::string& sample : samples) all += '\n' + sample;
+  for (int i = 0; i < kCommandCount; ++i) {
+    const std::string_view word = name(static_cast<Command>(i));
+    CHECK(all.contains(fmt::format("\n{} ", word)) || all.contains(fmt::format("\n{}\r", word)),
+          "no seed has a command {}", word);
+  }
+  return samples;
 }

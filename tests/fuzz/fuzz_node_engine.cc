@@ -1,135 +1,203 @@
-// The engine under frames of any content that pass its gate. The input is a list of frames:
-// opcode (1 byte), length of the args (1 byte), length of the payload (2 bytes, little-endian),
-// args, payload, in which contents and records are without checksums. Every frame must be answered
-// once, with sizes that fit, and memory must stay bounded.
-#include <cstdlib>
+// The engine under frames of any content that pass its gate. The input is a list of frames: opcode
+// (1 byte), lengths of args and payload (2 bytes each, little-endian), args, payload, in which
+// contents, records and maps are without checksums. Every frame must be answered once, with sizes
+// that fit, and memory must stay bounded.
+#include <algorithm>
+#include <set>
 
+#include "proxy/base/check.h"
 #include "server-patches/node/engine/arena_store.h"
 #include "server-patches/node/engine/engine.h"
-#include "tests/fuzz/seal.h"
+#include "tests/fuzz/fuzzer.h"
+#include "tests/fuzz/node_samples.h"
 
 using namespace elastripe::node;
 
 namespace {
 
-constexpr uint64_t kIncarnation = 5;
 constexpr size_t kLimitBytes = 64u << 10;
+constexpr uint64_t kNow_ms = 1000;
 
 struct FixedClock : NodeClock {
-  uint64_t boottime_ms() const override { return 1000; }
-};
-struct NoOutbox : Outbox {
-  void send(NodeId, RequestHeader, std::string, OwnedBytes) override {}
-};
-struct CountReply : ReplySink {
-  explicit CountReply(int& count) : replies(count) {}
-  void complete(Reply reply) override {
-    ++replies;
-    const ReplyHeader& header = reply.header;
-    if (header.args_bytes != reply.args.size()) std::abort();
-    if (header.payload_bytes() != reply.payload.size()) std::abort();
-    if (header.body_bytes > kMaxBodyBytes) std::abort();
-  }
-  int& replies;
+  uint64_t boottime_ms() const override { return kNow_ms; }
 };
 
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+const HeartbeatRequest kLease = {.lease_stamp_ms = kNow_ms, .lease_ms = 1000};
 
-// Tail of partition 0, head of 1 (m = 2), unsynced home of 2, home of a LOST 3.
-ClusterMap make_map() {
-  ClusterMap map;
-  map.cluster_id = 1;
-  map.epoch = {.number = 1, .decider = 1, .map_hash = 0};
-  map.max_parities = 2;
-  for (NodeId id = 0; id < 3; ++id) {
-    map.nodes.push_back({.id = id,
-                         .name = "n",
-                         .host = "h",
-                         .port = 1,
-                         .domain = "d",
-                         .incarnation = kIncarnation + id,
-                         .state = NodeState::kUp});
-  }
-  map.partitions.resize(4);
-  map.partitions[0].homes = {0, 1, 2};
-  for (size_t p = 1; p < 4; ++p) map.partitions[p].homes = {1, 2, 0};
-  map.partitions[0].synced = map.partitions[1].synced = true;
-  map.partitions[2].sources = {{0, 1}};
-  map.partitions[3].lost = true;
-  seal(map);
-  return map;
-}
-
+// Node 0 of the sample map, with a lease.
 class Driver {
  public:
   Driver()
       : store_({.limit_bytes = kLimitBytes, .reserve_bytes = kLimitBytes / 8, .buckets = 16}),
-        engine_({.incarnation = kIncarnation, .latches = 4}, store_, clock_, outbox_),
-        map_(make_map()) {
-    std::string bytes;
-    encode(map_, bytes);
-    send(Opcode::kInstallMap, {}, as_view(bytes));
-    installed_ = true;
-    std::string lease;
-    encode(HeartbeatRequest{1000, 1000}, lease);
-    send(Opcode::kHeartbeat, as_view(lease), {});
+        engine_({.incarnation = incarnation_, .latches = 4}, store_, clock_) {
+    const std::string bytes = encoded(sample_map());
+    CHECK(send(Opcode::kInstallMap, {}, as_view(bytes)) == Status::kOk);
+    const std::string lease = encoded(kLease);
+    CHECK(send(Opcode::kHeartbeat, as_view(lease), {}) == Status::kOk);
   }
 
-  void send(Opcode opcode, ByteView args, ByteView payload) {
+  Status send(Opcode opcode, ByteView args, ByteView payload) {
     Frame frame;
     frame.header.opcode = opcode;
     frame.header.args_bytes = static_cast<uint32_t>(args.size());
     frame.header.body_bytes = static_cast<uint32_t>(args.size() + payload.size());
-    frame.header.cluster_id = map_.cluster_id;
-    // Of INSTALL_MAP it is the epoch that the map replaces: none at first.
-    frame.header.epoch = installed_ ? map_.epoch : Epoch{};
-    frame.header.incarnation = is_control(opcode) ? 0 : kIncarnation;
+    frame.header.cluster_id = sample_map().cluster_id;
+    frame.header.epoch = epoch_;
+    frame.header.incarnation = is_control(opcode) ? 0 : incarnation_;
     frame.header.now_ms = 1'700'000'000'000;
     frame.args = args;
     frame.payload = payload;
-    int replies = 0;
-    engine_.handle(frame, std::make_unique<CountReply>(replies));
-    require(replies == 1);
-    require(store_.memory().used_bytes <= kLimitBytes);
+    const Reply reply = engine_.serve(frame);
+    CHECK(reply.header.args_bytes == reply.args.size());
+    CHECK(reply.header.payload_bytes() == reply.payload.size());
+    CHECK(reply.header.body_bytes <= kMaxBodyBytes);
+    CHECK(store_.memory().used_bytes <= kLimitBytes);
+    epoch_ = reply.header.epoch;
+    return reply.header.status;
   }
 
   void tick() {
     engine_.tick();
-    require(!engine_.statistics().empty());
+    CHECK(!engine_.statistics().empty());
   }
 
  private:
+  const uint64_t incarnation_ = sample_map().nodes[0].incarnation;
   FixedClock clock_;
-  NoOutbox outbox_;
   ArenaStore store_;
   Engine engine_;
-  ClusterMap map_;
-  bool installed_ = false;
+  Epoch epoch_;  // of the map that it has
 };
+
+// As a node would get it.
+std::string sealed(Opcode opcode, ByteView bare) {
+  if (bare.empty()) return {};
+  if (opcode == Opcode::kRecordApply) return sealed_content(bare);
+  if (opcode == Opcode::kRecordStore) return sealed_record(bare);
+  if (opcode == Opcode::kInstallMap) return sealed_map(bare);
+  return std::string(as_text(bare));
+}
+
+// A list of frames that are all answered with kOk.
+class Frames {
+ public:
+  template <class Message>
+  Frames& add(Opcode opcode, const Message& message, std::string_view payload = {}) {
+    return add_bytes(opcode, encoded(message), payload);
+  }
+  Frames& add_bytes(Opcode opcode, std::string_view args, std::string_view payload) {
+    opcodes_.insert(static_cast<uint8_t>(opcode));
+    Writer out(bytes_);
+    out.u8(static_cast<uint8_t>(opcode));
+    out.u16(static_cast<uint16_t>(args.size()));
+    out.u16(static_cast<uint16_t>(payload.size()));
+    out.raw(args);
+    out.raw(payload);
+    return *this;
+  }
+  const std::string& bytes() const { return bytes_; }
+  const std::set<uint8_t>& opcodes() const { return opcodes_; }
+
+ private:
+  std::string bytes_;
+  std::set<uint8_t> opcodes_;
+};
+
+std::string key_in(size_t partition) {
+  for (int i = 0;; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    if (sample_map().partition_of(key) == partition) return key;
+  }
+}
+
+Frames record_frames() {
+  const std::string decided = key_in(1);
+  RecordApplyRequest set = {.m = 2,
+                            .attempt_id = {1, 1},
+                            .base_version = UINT64_MAX,
+                            .inline_max_bytes = 100,
+                            .key = decided};
+  RecordApplyRequest increment = set;
+  increment.attempt_id = {1, 2};
+  increment.mutation = Mutation::kIncrement;
+  increment.delta = 3;
+  const std::string stored = key_in(0);
+  const uint64_t version = sample_map().version_floor + 1;
+  const Record record = inline_record(version, "5");
+  Frames frames;
+  frames.add_bytes(Opcode::kHello, "", "")
+      .add(Opcode::kRecordApply, set, bare_content(record.content))
+      .add(Opcode::kRecordApply, increment)
+      .add(Opcode::kRecordStore, RecordStoreRequest{.m = 2, .key = stored}, bare_record(record))
+      .add(Opcode::kRecordRead, RecordReadRequest{.m = 2, .key = stored})
+      .add(Opcode::kRecordFetch, RecordFetchRequest{1000, {stored, decided}})
+      .add(Opcode::kRecordConfirm, RecordConfirmRequest{{{stored, {version, {2, version}}}}})
+      .add(Opcode::kRecordScan, RecordScanRequest{.max_bytes = 1000, .partitions = {15}})
+      .add(Opcode::kMarkSynced, MarkSyncedRequest{.partition = 2, .key = "", .floor = version})
+      .add(Opcode::kRaiseFloor, RaiseFloorRequest{.partition = 0, .floor = version})
+      .add(Opcode::kDropTombstones, DropTombstonesRequest{0, {{stored, version}}});
+  return frames;
+}
+
+Frames shard_frames() {
+  const ShardHeader old = sample_shard();
+  const std::string block(old.payload_bytes, 'b');
+  ShardHeader built = old;
+  ++built.name.generation;
+  const ShardBuildRequest build = {old.name, built, old.payload_bytes, {{{0}, {0}}}};
+  Frames frames;
+  frames.add(Opcode::kShardWrite, ShardWriteRequest{old}, block)
+      .add(Opcode::kShardBuild, build, block)
+      .add(Opcode::kShardRead, ShardReadRequest{.name = built.name, .offset = 1, .length = 9})
+      .add(Opcode::kShardConfirm, ShardConfirmRequest{{old.name, built.name}})
+      .add(Opcode::kShardScan, ShardScanRequest{.max_entries = 9})
+      .add(Opcode::kShardDelete, ShardDeleteRequest{{old.name}, 1000});
+  return frames;
+}
+
+Frames map_frames() {
+  ClusterMap next = sample_map();
+  ++next.epoch.number;
+  next.version_floor <<= 1;
+  next.flush_floor = next.version_floor - 1;
+  Frames frames;
+  frames.add_bytes(Opcode::kInstallMap, "", bare_map(next)).add(Opcode::kHeartbeat, kLease);
+  return frames;
+}
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+bool elastripe::fuzz::accepts(std::string_view input) {
   Driver driver;
-  Reader in(std::as_bytes(std::span(data, size)));
+  Reader in(as_view(input));
+  bool all_done = true;
   while (!in.at_end()) {
     const uint8_t opcode = in.u8();
-    const size_t args_bytes = in.u8();
+    const size_t args_bytes = in.u16();
     const size_t payload_bytes = in.u16();
     const std::string_view args = in.raw(args_bytes);
-    const std::string_view payload = in.raw(payload_bytes);
-    if (!in.ok()) break;
+    const std::string_view bare = in.raw(payload_bytes);
+    if (!in.ok()) return false;
     if (!is_known(opcode)) continue;
-    std::string sealed(payload);
-    if (!payload.empty() && static_cast<Opcode>(opcode) == Opcode::kRecordApply) {
-      sealed = sealed_content(as_view(payload));
-    } else if (static_cast<Opcode>(opcode) == Opcode::kRecordStore) {
-      sealed = sealed_record(as_view(payload));
-    }
-    driver.send(static_cast<Opcode>(opcode), as_view(args), as_view(sealed));
+    const std::string payload = sealed(static_cast<Opcode>(opcode), as_view(bare));
+    all_done &=
+        driver.send(static_cast<Opcode>(opcode), as_view(args), as_view(payload)) == Status::kOk;
   }
   driver.tick();
-  return 0;
+  return all_done;
+}
+
+std::vector<std::string> elastripe::fuzz::seeds() {
+  std::vector<std::string> seeds;
+  std::set<uint8_t> opcodes;
+  for (const Frames& frames : {record_frames(), shard_frames(), map_frames()}) {
+    seeds.push_back(frames.bytes());
+    opcodes.insert(frames.opcodes().begin(), frames.opcodes().end());
+  }
+  for (int opcode = 0; opcode < 256; ++opcode) {
+    const auto known = static_cast<uint8_t>(opcode);
+    CHECK(!is_known(known) || opcodes.contains(known), "no seed has a frame {}",
+          name(static_cast<Opcode>(known)));
+  }
+  return seeds;
 }

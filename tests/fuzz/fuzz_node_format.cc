@@ -1,103 +1,132 @@
 // Every decoder of the node protocol. The first byte chooses the decoder. What decodes must encode
 // to the bytes that it came from: two spellings of one message would be two records of one version.
 #include <array>
-#include <cstdlib>
 
+#include "proxy/base/check.h"
 #include "server-patches/node/format/messages.h"
-#include "tests/fuzz/seal.h"
+#include "tests/fuzz/fuzzer.h"
+#include "tests/fuzz/node_samples.h"
 
 using namespace elastripe::node;
 
 namespace {
 
-void require_same(std::string_view encoded, ByteView in) {
-  if (encoded != as_text(in)) std::abort();
+// What encodes as `bytes` did.
+template <class Message>
+bool comes_back(const Message& message, ByteView bytes) {
+  CHECK(encoded(message) == as_text(bytes));
+  return true;
 }
 
+// A decoder, and messages that it takes.
+struct Format {
+  bool (*accepts)(ByteView in);
+  std::vector<std::string> samples;
+};
+
 template <class Message>
-void try_message(ByteView in) {
-  const auto message = decode<Message>(in);
-  if (!message) return;
-  std::string again;
-  encode(*message, again);
-  require_same(again, in);
+Format message(const std::vector<Message>& samples) {
+  Format format;
+  format.accepts = [](ByteView in) {
+    const auto message = decode<Message>(in);
+    return message && comes_back(*message, in);
+  };
+  for (const Message& sample : samples) format.samples.push_back(encoded(sample));
+  return format;
 }
 
 // The input is the record without its checksums.
-void try_record(ByteView bare) {
+bool accepts_record(ByteView bare) {
   const std::string bytes = sealed_record(bare);
   const auto record = decode_record(as_view(bytes));
-  if (!record) return;
-  std::string again;
-  encode(*record, again);
-  require_same(again, as_view(bytes));
+  return record && comes_back(*record, as_view(bytes));
 }
 
-// The input is the map without its hash, which no fuzzer would guess.
-void try_map(ByteView body) {
-  std::string bytes;
-  Writer(bytes).u64(hash_key(as_text(body)));
-  bytes.append(as_text(body));
+// The input is the map without its hash.
+bool accepts_map(ByteView bare) {
+  const std::string bytes = sealed_map(bare);
   const auto map = decode_map(as_view(bytes));
-  if (!map) return;
-  std::string again;
-  encode(*map, again);
-  require_same(again, as_view(bytes));
+  return map && comes_back(*map, as_view(bytes));
 }
 
-template <class Header, class Decode>
-void try_header(ByteView in, Decode decode_header) {
-  if (in.size() != kHeaderBytes) return;
-  const Decoded<Header> header = decode_header(in.first<kHeaderBytes>());
-  if (!header) return;
-  std::array<std::byte, kHeaderBytes> again;
-  encode(*header, again);
-  require_same(as_text(again), in);
+template <class Header, auto decode_header>
+Format header(const Header& sample) {
+  Format format;
+  format.accepts = [](ByteView in) {
+    if (in.size() != kHeaderBytes) return false;
+    const Decoded<Header> header = decode_header(in.first<kHeaderBytes>());
+    if (!header) return false;
+    CHECK(encoded_header(*header) == as_text(in));
+    return true;
+  };
+  format.samples = {encoded_header(sample)};
+  return format;
 }
 
-void try_request_header(ByteView in) { try_header<RequestHeader>(in, decode_request_header); }
-void try_reply_header(ByteView in) { try_header<ReplyHeader>(in, decode_reply_header); }
-
-// Corpora depend on the order: append only.
-constexpr std::array kDecoders = {
-    try_record,
-    try_map,
-    try_request_header,
-    try_reply_header,
-    try_message<HelloReply>,
-    try_message<HeartbeatRequest>,
-    try_message<RecordReadRequest>,
-    try_message<FloorReply>,
-    try_message<DamagedReply>,
-    try_message<RecordApplyRequest>,
-    try_message<RecordApplyReply>,
-    try_message<RecordStoreRequest>,
-    try_message<RecordStoreReply>,
-    try_message<RecordScanRequest>,
-    try_message<RecordScanReply>,
-    try_message<MarkSyncedRequest>,
-    try_message<RaiseFloorRequest>,
-    try_message<DropTombstonesRequest>,
-    try_message<ShardWriteRequest>,
-    try_message<ShardWriteReply>,
-    try_message<ShardReadRequest>,
-    try_message<ShardConfirmRequest>,
-    try_message<ShardConfirmReply>,
-    try_message<ShardDeleteRequest>,
-    try_message<ShardDeleteReply>,
-    try_message<ShardScanRequest>,
-    try_message<ShardScanReply>,
-    try_message<RecordConfirmRequest>,
-    try_message<RecordConfirmReply>,
-    try_message<RecordFetchRequest>,
-    try_message<RecordFetchReply>,
-};
+const std::vector<Format>& formats() {
+  static const std::vector<Format> all = {
+      {accepts_record,
+       {bare_record(inline_record(7, "value")), bare_record(striped_record(7)),
+        bare_record(tombstone(7))}},
+      {accepts_map, {bare_map(sample_map())}},
+      header<RequestHeader, decode_request_header>(
+          {.opcode = Opcode::kShardBuild, .args_bytes = 3, .body_bytes = 9, .epoch = {1, 2, 3}}),
+      header<ReplyHeader, decode_reply_header>(
+          {.status = Status::kBadPage, .body_bytes = 9, .opaque = 5, .epoch = {1, 2, 3}}),
+      message<HelloReply>(
+          {{.clock_ms = 1, .max_version = 2, .has_lease = true, .synced = {3}, .statistics = {}}}),
+      message<HeartbeatRequest>({{1000, 3000}}),
+      message<RecordReadRequest>({{.role = Role::kHead, .if_version = 4, .key = "key"}}),
+      message<RecordReadReply>({{5, 6}}),
+      message<RecordApplyRequest>({{.attempt_id = {1, 2},
+                                    .condition = Condition::kIfVersion,
+                                    .mutation = Mutation::kReshape,
+                                    .key = "key"}}),
+      message<RecordApplyReply>({{5, true, ""}, {5, false, encoded(striped_record(7).content)}}),
+      message<RecordStoreRequest>({{.sync = true, .lost_version = 3, .key = "key"}}),
+      message<RecordStoreReply>({{5}}),
+      message<RecordScanRequest>({{.striped_only = true, .prefix = "pre", .partitions = {3}}}),
+      message<RecordScanReply>({{.cursor = 9,
+                                 .records = {{"key", "record"}, {"other", ""}},
+                                 .floors = {{1, 2}},
+                                 .unsynced = {3},
+                                 .versions = {{"key", {5, {6, 7}}, true, false}}}}),
+      message<MarkSyncedRequest>({{1, "key", 2}, {1, "", 2}}),
+      message<RaiseFloorRequest>({{1, 2}}),
+      message<DropTombstonesRequest>({{1, {{"key", 2}, {"other", 3}}}}),
+      message<RecordConfirmRequest>({{{{"key", {5, {6, 7}}}}}}),
+      message<RecordConfirmReply>({{{3}}}),
+      message<RecordFetchRequest>({{100, {"key", "other"}}}),
+      message<RecordFetchReply>({{{0, 50}}}),
+      message<ShardWriteRequest>({{sample_shard()}}),
+      message<ShardWriteReply>({{5}}),
+      message<ShardBuildRequest>(
+          {{sample_shard().name, sample_shard(), 64, {{{0}, {1, 2}}, {{}, {0}}}}}),
+      message<ShardReadRequest>({{sample_shard().name, 1, 2}}),
+      message<ShardConfirmRequest>({{{sample_shard().name}, false}}),
+      message<ShardConfirmReply>({{{{true, 1, 2}, {}}}}),
+      message<ShardDeleteRequest>({{{sample_shard().name}, 1000}}),
+      message<ShardDeleteReply>({{5}}),
+      message<ShardScanRequest>({{.cursor = 1, .max_entries = 2, .partitions = {3}}}),
+      message<ShardScanReply>({{9, {{sample_shard().name, "key", 5, 6}}}}),
+  };
+  return all;
+}
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  const ByteView in = std::as_bytes(std::span(data, size));
-  kDecoders[data[0] % kDecoders.size()](in.subspan(1));
-  return 0;
+bool elastripe::fuzz::accepts(std::string_view input) {
+  if (input.empty()) return false;
+  const size_t chosen = static_cast<unsigned char>(input.front()) % formats().size();
+  return formats()[chosen].accepts(as_view(input.substr(1)));
+}
+
+std::vector<std::string> elastripe::fuzz::seeds() {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < formats().size(); ++i) {
+    for (const std::string& sample : formats()[i].samples) {
+      all.push_back(static_cast<char>(i) + sample);
+    }
+  }
+  return all;
 }

@@ -44,6 +44,24 @@ def test_records_of_all_sizes_round_trip(node):
             assert c.read_record(key).payload == nf.record_meta(10) + nf.inline_content(value)
 
 
+def test_a_scan_passes_over_what_is_empty_and_over_nothing_else(node):
+    with node.connect() as c:
+        c.join_cluster()
+        assert c.scan_all() == ([], 1)  # one frame, however large the table is
+        keys = [b"key%d" % i for i in range(3000)]
+        for key in keys[:20]:
+            assert c.store_record(key, b"v", 10).status == nf.OK
+        found, frames = c.scan_all()
+        assert (sorted(found), frames) == (sorted(keys[:20]), 1)
+        for key in keys:
+            assert c.store_record(key, b"w", 20).status == nf.OK
+        assert sorted(c.scan_all()[0]) == sorted(keys)
+        for key in keys:
+            assert c.store_tombstone(key, 30).status == nf.OK
+        c.drop_tombstones(keys, 30)
+        assert c.scan_all() == ([], 1)
+
+
 def test_replies_around_the_size_of_small_ones_round_trip(node):
     with node.connect() as c:
         c.join_cluster()
@@ -139,6 +157,14 @@ def test_headers_not_to_be_trusted_close_only_their_connection(node):
                 assert c.is_closed_by_node(), header
             assert witness.hello().status == nf.OK
     assert "closed: body of 8388609 bytes is too large" in node.log()
+
+
+def test_bad_connections_do_not_fill_the_log(node):
+    for _ in range(200):
+        with node.connect() as c:
+            c.send(nf.HELLO, header=dict(version=9))
+            assert c.is_closed_by_node()
+    assert 0 < node.log().count(" closed: ") <= 10
 
 
 def test_replies_to_good_frames_arrive_before_a_bad_one_closes(node):

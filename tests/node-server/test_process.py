@@ -1,6 +1,7 @@
 """The process: options, safety of the address, the end under load, and plain memcached."""
 
 import os
+import pwd
 import random
 import socket
 import subprocess
@@ -34,6 +35,30 @@ def test_a_usage_error_ends_with_two(binary, options):
                           timeout=60)
     assert done.returncode == 2
     assert options[0] in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="about what root may do")
+class TestAsRoot:
+    def test_it_takes_a_user(self, binary):
+        done = subprocess.run([binary, "--port", "0"], capture_output=True, text=True, timeout=60,
+                              check=False)
+        assert done.returncode == 2
+        assert "--user" in done.stderr and "starting" not in done.stderr
+
+    def test_it_becomes_that_user_and_serves(self, binary):
+        nobody = pwd.getpwnam("nobody")
+        with nf.NodeProcess(binary, options=["--user", "nobody"]) as node, node.connect() as c:
+            assert c.hello().status == nf.OK
+            with open(f"/proc/{node.process.pid}/status", encoding="utf-8") as file:
+                status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+            assert set(status["Uid"].split()) == {str(nobody.pw_uid)}
+            assert set(status["Gid"].split()) == {str(nobody.pw_gid)}
+            assert status["Groups"].split() == []
+
+    def test_a_user_who_does_not_exist_is_an_error(self, binary):
+        done = subprocess.run([binary, "--port", "0", "--user", "no-such-user"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode != 0 and "no-such-user" in done.stderr
 
 
 def test_version_is_told(binary):

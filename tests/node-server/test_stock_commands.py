@@ -12,6 +12,7 @@ WITHOUT_VALUE = [
     b"flush_all 0 noreply", b"mg k T1", b"md k", b"ma k", b"me k", b"slabs reassign 1 2",
     b"slabs automove 1", b"cache_memlimit 64", b"shutdown", b"lru tune 10 25 0.1 2.0",
     b"lru_crawler enable", b"lru_crawler metadump all", b"watch", b"nonsense",
+    b"verbosity 2", b"verbosity 1 noreply",
 ]
 WITH_VALUE = [
     b"set k 0 0 5", b"set k 0 0 5 noreply", b"add k 0 0 5", b"replace k 0 0 5", b"append k 0 0 5",

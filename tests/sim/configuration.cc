@@ -1,7 +1,9 @@
 #include "tests/sim/configuration.h"
 
 #include "proxy/base/check.h"
-#include "tests/sim/world_internal.h"
+#include "tests/sim/run.h"
+
+using namespace elastripe::decider;
 
 namespace elastripe::sim {
 
@@ -9,25 +11,26 @@ using std::chrono::milliseconds;
 
 namespace {
 
-coding::Scheme scheme_of(const std::string& text) {
+coding::Scheme scheme_of(std::string_view text) {
   const auto scheme = coding::parse_scheme(text);
   CHECK(scheme.has_value(), "{}", scheme.error());
   return *scheme;
 }
 
-std::vector<Pool> pools_of(const Scenario& scenario, const std::string& scheme) {
+std::vector<Pool> pools_of(const Scenario& scenario, std::string_view scheme) {
   std::vector<Pool> pools(1);
   pools[0].scheme = scheme_of(scheme);
-  pools[0].inline_max_bytes = scenario.inline_max_bytes;
-  pools[0].segment_bytes = scenario.segment_bytes;
-  pools[0].degraded_writes = scenario.degraded_writes;
-  for (const ScenarioPool& more : scenario.more_pools) {
+  pools[0].inline_max_bytes = scenario.cluster.inline_max_bytes;
+  pools[0].segment_bytes = scenario.cluster.segment_bytes;
+  pools[0].degraded_writes = scenario.cluster.degraded_writes;
+  for (const ScenarioPool& more : scenario.cluster.more_pools()) {
     Pool& pool = pools.emplace_back();
     pool.prefix = more.prefix;
     pool.scheme = scheme_of(more.scheme);
     pool.inline_max_bytes = more.inline_max_bytes;
     pool.segment_bytes = more.segment_bytes;
   }
+  for (Pool& pool : pools) pool.write_state = scenario.cluster.write_state;
   return pools;
 }
 
@@ -41,8 +44,8 @@ OpsSettings ops_settings(const Scenario& scenario) {
   OpsSettings settings;
   settings.request_timeout = kRequestTimeout;
   settings.node_timeout = milliseconds(300);
-  settings.read_grace = scenario.read_grace;
-  settings.upload_idle = scenario.upload_idle;
+  settings.read_grace = scenario.cluster.read_grace;
+  settings.upload_idle = scenario.cluster.upload_idle;
   settings.tombstone_keep = milliseconds(4000);
   return settings;
 }
@@ -52,7 +55,7 @@ DeciderSettings decider_settings(const Scenario& scenario, size_t nodes) {
   for (const std::string& name : names(nodes)) {
     settings.nodes.push_back({name, "127.0.0.1", 1, domain_of(scenario, settings.nodes.size())});
   }
-  settings.partitions = scenario.partitions;
+  settings.partitions = scenario.cluster.partitions;
   settings.heartbeat = milliseconds(50);
   settings.suspect_after = milliseconds(400);
   settings.lease = milliseconds(1000);
@@ -62,13 +65,13 @@ DeciderSettings decider_settings(const Scenario& scenario, size_t nodes) {
 }  // namespace
 
 std::string domain_of(const Scenario& scenario, size_t node) {
-  if (scenario.domains == 0) return fmt::format("node-{}", node);
-  return fmt::format("domain-{}", node % static_cast<size_t>(scenario.domains));
+  if (scenario.cluster.domains == 0) return fmt::format("node-{}", node);
+  return fmt::format("domain-{}", node % static_cast<size_t>(scenario.cluster.domains));
 }
 
-Configuration::Configuration(const Scenario& scenario, size_t nodes, const std::string& scheme)
+Configuration::Configuration(const Scenario& scenario, size_t nodes, std::string_view scheme)
     : pools(pools_of(scenario, scheme)),
-      ring(names(nodes), scenario.partitions),
+      ring(names(nodes), scenario.cluster.partitions),
       ops(ops_settings(scenario)),
       decider(decider_settings(scenario, nodes)) {}
 

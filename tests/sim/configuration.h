@@ -3,26 +3,27 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proxy/cluster/pool.h"
 #include "proxy/cluster/ring.h"
 #include "proxy/ops/context.h"
-#include "proxy/ops/decider.h"
+#include "proxy/ops/decider/decider.h"
 #include "tests/sim/scenario.h"
 
 namespace elastripe::sim {
 
 struct Configuration {
-  // Of so many nodes, and `scheme` for the default pool.
-  Configuration(const Scenario& scenario, size_t nodes, const std::string& scheme);
+  // A cluster of so many nodes, with `scheme` for the default pool.
+  Configuration(const Scenario& scenario, size_t nodes, std::string_view scheme);
 
   size_t parities() const { return static_cast<size_t>(pools.max_parities()); }
 
   PoolTable pools;
   Ring ring;
   OpsSettings ops;
-  DeciderSettings decider;
+  decider::DeciderSettings decider;
 };
 
 // The failure domain of a node: its own, unless nodes share them.

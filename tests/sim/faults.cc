@@ -1,262 +1,295 @@
-// World's faults.
-#include <set>
+#include "tests/sim/faults.h"
+
+#include <algorithm>
 
 #include "proxy/base/check.h"
-#include "tests/sim/world_internal.h"
 
 namespace elastripe::sim {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-void World::plan_faults() {
-  const auto plan = [this](int most, void (World::*fault)()) {
+void Faults::plan() {
+  const auto plan = [this](int most, void (Faults::*fault)()) {
     const uint64_t count = random_.below(static_cast<uint64_t>(most) + 1);
     for (uint64_t i = 0; i < count; ++i) {
-      events_.after(random_.between(Duration::zero(), scenario_.faults_until), [this, fault] {
-        if (!calm_) (this->*fault)();
+      run_.events.after(random_.between(Duration::zero(), plan_.until), [this, fault] {
+        if (!run_.calm) (this->*fault)();
       });
     }
   };
-  plan(scenario_.node_kills, &World::kill_a_node);
-  if (scenario_.burials > 0) {
-    events_.after(random_.between(Duration::zero(), seconds(1)), [this] { bury_one(); });
+  plan(plan_.node_kills, &Faults::kill_a_node);
+  if (plan_.burials > 0) {
+    run_.events.after(random_.between(Duration::zero(), seconds(1)), [this] { bury_one(); });
   }
-  for (int i = 0; i < scenario_.catastrophes; ++i) {
-    events_.after(random_.between(scenario_.faults_until / 8, scenario_.faults_until), [this] {
-      if (!calm_) kill_many();
+  for (int i = 0; i < plan_.catastrophes; ++i) {
+    run_.events.after(random_.between(plan_.until / 8, plan_.until), [this] {
+      if (!run_.calm) kill_many();
     });
   }
-  plan(scenario_.node_stalls, &World::stall_a_node);
-  plan(scenario_.node_sticks, &World::stick_a_node);
-  plan(scenario_.bit_flips, &World::flip_a_bit);
-  plan(scenario_.clock_steps, &World::step_a_clock);
-  plan(scenario_.restarts, &World::restart_proxies);
-  plan(scenario_.link_cuts, &World::cut_a_link);
-  plan(scenario_.proxy_kills, &World::kill_a_proxy);
-  plan(scenario_.proxy_pauses, &World::pause_a_proxy);
-  network_.watch_commits(
-      [this](int proxy, node::NodeId head, uint32_t epoch, const node::Record* record) {
-        newest_epoch_ = std::max(newest_epoch_, epoch);
-        if (record != nullptr) note_reshapes(*record);
-        if (scenario_.head_kills > 0 || scenario_.committer_kills > 0)
-          fault_after_commit(proxy, head);
-      });
-  network_.watch_installs([this](const node::ClusterMap& map) { note_installed(map); });
-  if (scenario_.stager_pauses > 0) {
-    network_.watch_staging([this](int proxy) {
-      if (calm_ || !random_.chance(scenario_.stager_pauses)) return;
-      pause_proxy(*proxies_[static_cast<size_t>(proxy)]);
-    });
-  }
+  plan(plan_.node_stalls, &Faults::stall_a_node);
+  plan(plan_.node_sticks, &Faults::stick_a_node);
+  plan(plan_.bit_flips, &Faults::flip_a_bit);
+  plan(plan_.clock_steps, &Faults::step_a_clock);
+  plan(plan_.restarts, &Faults::restart_proxies);
+  plan(plan_.link_cuts, &Faults::cut_a_link);
+  plan(plan_.proxy_kills, &Faults::kill_a_proxy);
+  plan(plan_.proxy_pauses, &Faults::pause_a_proxy);
 }
 
-// The moments that random kills hardly ever hit.
-void World::fault_after_commit(int proxy, node::NodeId head) {
-  if (calm_) return;
-  if (random_.chance(scenario_.head_kills)) {
+void Faults::after_commit(int proxy, node::NodeId head) {
+  if (run_.calm || (plan_.head_kills == 0 && plan_.committer_kills == 0)) return;
+  if (random_.chance(plan_.head_kills)) {
     // The answer has left: it is in the network.
-    events_.after(milliseconds(0), [this, head] {
-      if (!calm_ && network_.node(head).is_up()) kill_node(network_.node(head));
+    run_.events.after(milliseconds(0), [this, head] {
+      if (!run_.calm && cluster_.node(head).is_up()) kill_node(cluster_.node(head));
     });
   }
-  if (random_.chance(scenario_.committer_kills)) {
-    events_.after(random_.between(Duration::zero(), scenario_.network.slow_max), [this, proxy] {
-      SimProxy& victim = *proxies_[static_cast<size_t>(proxy)];
-      if (!calm_ && victim.is_alive()) kill_proxy(victim);
-    });
+  if (random_.chance(plan_.committer_kills)) {
+    run_.events.after(random_.between(Duration::zero(), run_.scenario.cluster.network.slow_max),
+                      [this, proxy] {
+                        SimProxy& victim = *cluster_.proxies()[static_cast<size_t>(proxy)];
+                        if (!run_.calm && victim.is_alive()) cluster_.kill_proxy(victim);
+                      });
   }
 }
 
 // What was answered is at all its places, at this very instant: one of them dies.
-void World::fault_after_answer(const Operation& op) {
-  if (calm_ || followed_ == nullptr || !random_.chance(scenario_.answer_kills)) return;
-  std::vector<node::NodeId> victims = doomed_;
+void Faults::after_answer(const Operation& op) {
+  const node::MapPtr map = cluster_.newest_map();
+  if (run_.calm || map == nullptr || !random_.chance(plan_.answer_kills)) return;
+  std::vector<node::NodeId> victims = promise_.doomed();
   if (random_.chance(0.5)) {  // a home; else most hold a shard
-    const auto& homes = followed_->partitions[followed_->partition_of(op.key)].homes;
+    const auto& homes = map->partitions[map->partition_of(op.key)].homes;
     std::erase_if(victims,
                   [&](node::NodeId id) { return std::ranges::find(homes, id) == homes.end(); });
   }
   if (victims.empty()) return;
-  SimNode& victim = network_.node(victims[random_.below(victims.size())]);
+  SimNode& victim = cluster_.node(victims[random_.below(victims.size())]);
   if (victim.is_up()) kill_node(victim);
 }
 
-void World::kill_a_node() {
-  SimNode& victim = network_.node(doomed_[random_.below(doomed_.size())]);
+void Faults::after_staging(int proxy) {
+  if (plan_.stager_pauses == 0 || run_.calm) return;
+  if (!random_.chance(plan_.stager_pauses)) return;
+  pause_proxy(*cluster_.proxies()[static_cast<size_t>(proxy)]);
+}
+
+void Faults::kill_a_node() {
+  SimNode& victim = cluster_.node(promise_.doomed()[random_.below(promise_.doomed().size())]);
   if (!victim.is_up()) return;
-  const bool whole = scenario_.domain_kills > 0 && random_.chance(scenario_.domain_kills);
-  if (whole && may_fail(victim.id())) trace_.add("{} dies", domain_of(scenario_, victim.id()));
-  for (size_t id = 0; whole && id < network_.nodes(); ++id) {
-    const bool is_near = domain_of(scenario_, id) == domain_of(scenario_, victim.id());
-    if (is_near && id != victim.id() && network_.node(id).is_up()) kill_node(network_.node(id));
+  const bool whole = plan_.domain_kills > 0 && random_.chance(plan_.domain_kills);
+  if (whole && promise_.may_fail(victim.id()))
+    run_.trace.add("{} dies", domain_of(run_.scenario, victim.id()));
+  for (size_t id = 0; whole && id < cluster_.nodes(); ++id) {
+    const bool is_near = domain_of(run_.scenario, id) == domain_of(run_.scenario, victim.id());
+    if (is_near && id != victim.id() && cluster_.node(id).is_up()) kill_node(cluster_.node(id));
   }
   kill_node(victim);
 }
 
 // More than m of the doomed, in a moment.
-void World::kill_many() {
-  const size_t m = tolerated();
-  CHECK(doomed_.size() > m);
-  const size_t count = m + 1 + random_.below(doomed_.size() - m);
-  const size_t first = random_.below(doomed_.size());
+void Faults::kill_many() {
+  const size_t m = promise_.tolerated();
+  CHECK(promise_.doomed().size() > m);
+  const size_t count = m + 1 + random_.below(promise_.doomed().size() - m);
+  const size_t first = random_.below(promise_.doomed().size());
   for (size_t i = 0; i < count; ++i) {
-    const node::NodeId id = doomed_[(first + i) % doomed_.size()];
-    events_.after(random_.between(Duration::zero(), milliseconds(30)), [this, id] {
-      if (!calm_ && network_.node(id).is_up()) kill_node(network_.node(id));
+    const node::NodeId id = promise_.doomed()[(first + i) % promise_.doomed().size()];
+    run_.events.after(random_.between(Duration::zero(), milliseconds(30)), [this, id] {
+      if (!run_.calm && cluster_.node(id).is_up()) kill_node(cluster_.node(id));
     });
   }
 }
 
-void World::kill_node(SimNode& victim) {
-  if (!may_fail(victim.id()) || !can_spare(victim.id(), false)) return;
-  note_failure(victim.id());
-  victim.kill(random_.chance(scenario_.silent_kills) && can_spare(victim.id(), true));
+void Faults::kill_node(SimNode& victim) {
+  if (!promise_.may_fail(victim.id()) || !promise_.can_spare(victim.id(), false)) return;
+  promise_.note_failure(victim.id());
+  victim.kill(random_.chance(plan_.silent_kills) && promise_.can_spare(victim.id(), true));
   // Back soon, before anybody has noticed, or after it has been excluded.
-  Duration away = random_.chance(scenario_.quick_restarts)
+  Duration away = random_.chance(plan_.quick_restarts)
                       ? random_.between(milliseconds(1), milliseconds(60))
-                      : random_.between(milliseconds(1), scenario_.fault_max);
-  if (const Duration every = scenario_.restart_every; every > Duration::zero()) {
-    away += every - (events_.now() + away).time_since_epoch() % every;
+                      : random_.between(milliseconds(1), plan_.longest);
+  if (const Duration every = plan_.restart_every; every > Duration::zero()) {
+    away += every - (run_.events.now() + away).time_since_epoch() % every;
   }
-  events_.after(away, [this, &victim] {
+  run_.events.after(away, [this, &victim] {
     if (victim.is_up()) return;
     victim.start();
-    SimProxy* proxy = decider();
-    if (calm_ || proxy == nullptr || !random_.chance(scenario_.restart_cuts)) return;
-    cut(*proxy, static_cast<node::NodeId>(random_.below(network_.nodes())), seconds(1));
+    SimProxy* proxy = cluster_.decider();
+    if (run_.calm || proxy == nullptr || !random_.chance(plan_.restart_cuts)) return;
+    cut(*proxy, static_cast<node::NodeId>(random_.below(cluster_.nodes())), seconds(1));
   });
 }
 
 // It knows nothing of this cluster, and must get no part in it.
-void World::put_stray(SimNode& at) {
-  if (calm_ || at.runs()) return;
-  ++result_.totals.strays;
+void Faults::put_stray(SimNode& at) {
+  if (run_.calm || at.runs()) return;
+  ++run_.totals.strays;
   at.start_stray();
 }
 
-void World::stall_a_node() {
-  SimNode& victim = network_.node(random_.below(network_.nodes()));
+// One more dies for good, if what the ones before it had is synced.
+void Faults::bury_one() {
+  if (run_.calm || buried_.size() >= static_cast<size_t>(plan_.burials)) return;
+  std::vector<node::NodeId> candidates;
+  for (const node::NodeId id : promise_.doomed()) {
+    if (cluster_.node_is_up(id) && promise_.may_fail(id) && promise_.can_spare(id, false))
+      candidates.push_back(id);
+  }
+  if (cluster_.decider() != nullptr && !candidates.empty()) {
+    SimNode& victim = cluster_.node(candidates[random_.below(candidates.size())]);
+    promise_.note_failure(victim.id());
+    buried_.insert(victim.id());
+    ++run_.totals.burials;
+    const bool silent = random_.chance(plan_.silent_kills) && promise_.can_spare(victim.id(), true);
+    victim.kill(silent);
+    if (plan_.strays > 0 && random_.chance(plan_.strays)) {
+      run_.events.after(random_.between(Duration::zero(), milliseconds(2000)),
+                        [this, &victim] { put_stray(victim); });
+    }
+    if (random_.chance(plan_.successions)) {
+      run_.events.after(random_.between(Duration::zero(), milliseconds(2000)), [this] {
+        if (!run_.calm && cluster_.decider() != nullptr) cluster_.kill_proxy(*cluster_.decider());
+      });
+    }
+  }
+  run_.events.after(random_.between(milliseconds(50), milliseconds(900)), [this] { bury_one(); });
+}
+
+void Faults::stall_a_node() {
+  SimNode& victim = cluster_.node(random_.below(cluster_.nodes()));
   if (!victim.is_up() || victim.is_stalled()) return;
-  ++result_.totals.node_stalls;
+  ++run_.totals.node_stalls;
   victim.stall();
-  events_.after(random_.between(milliseconds(10), scenario_.fault_max),
-                [&victim] { victim.resume(); });
+  run_.events.after(random_.between(milliseconds(10), plan_.longest),
+                    [&victim] { victim.resume(); });
 }
 
 // A node that answers no data frame is of no use, however well it answers heartbeats.
-void World::stick_a_node() {
-  SimNode& victim = network_.node(random_.below(network_.nodes()));
+void Faults::stick_a_node() {
+  SimNode& victim = cluster_.node(random_.below(cluster_.nodes()));
   if (!victim.is_up() || victim.is_stalled() || victim.is_stuck()) return;
-  ++result_.totals.node_sticks;
+  ++run_.totals.node_sticks;
   victim.stick();
   const uint64_t stick = victim.sticks();
   const bool is_long = random_.chance(0.5);
   const auto limit =
-      milliseconds(SimNode::kStuckAfter_ms) + configurations_.back()->decider.lease + seconds(1);
-  events_.after(limit, [this, &victim, stick] {
+      milliseconds(SimNode::kStuckAfter_ms) + cluster_.configuration().decider.lease + seconds(1);
+  run_.events.after(limit, [this, &victim, stick] {
     if (victim.sticks() != stick || !victim.is_stuck() || !victim.has_lease()) return;
-    violation(Fault::kStuck,
-              fmt::format("node {} keeps its lease and serves no data", victim.id()));
+    run_.violation(Fault::kStuck,
+                   fmt::format("node {} keeps its lease and serves no data", victim.id()));
   });
-  const Duration longest = is_long ? limit + seconds(2) : scenario_.fault_max;
-  events_.after(random_.between(is_long ? limit : milliseconds(10), longest), [&victim, stick] {
+  const Duration longest = is_long ? limit + seconds(2) : plan_.longest;
+  run_.events.after(random_.between(is_long ? limit : milliseconds(10), longest), [&victim, stick] {
     if (victim.sticks() == stick) victim.resume();
   });
 }
 
 // One copy of a key at a time counts for at most one failure; it does so until the key is written
 // again. A copy that is just being written is left alone.
-void World::flip_a_bit() {
-  SimNode& victim = network_.node(random_.below(network_.nodes()));
+void Faults::flip_a_bit() {
+  SimNode& victim = cluster_.node(random_.below(cluster_.nodes()));
   if (!victim.is_up()) return;
   const uint64_t seed = random_.next();
   const std::string key = victim.store().corrupt(seed);
   if (key.empty()) return;
-  const bool is_written = std::ranges::any_of(history_, [&](const Operation& op) {
-    return op.key == key && op.verb != Verb::kGet && op.returned == UINT64_MAX &&
-           op.answer == Answer::kUnknown;
-  });
-  if (is_written || !flipped_.insert(key).second) {
+  if (clients_.is_being_written(key) || !promise_.note_damage(key)) {
     victim.store().corrupt(seed);  // and back
     return;
   }
-  ++result_.totals.bit_flips;
-  trace_.add("node {}: a bit of the record of {} flips", victim.id(), key);
+  ++run_.totals.bit_flips;
+  run_.trace.add("node {}: a bit of the record of {} flips", victim.id(), key);
 }
 
-SimProxy* World::victim_proxy() {
-  if (random_.chance(scenario_.at_decider)) return decider();
-  return choose_proxy(random_);
+SimProxy* Faults::victim_proxy() {
+  if (random_.chance(plan_.at_decider)) return cluster_.decider();
+  return cluster_.choose_proxy(random_);
 }
 
-void World::cut_a_link() {
+void Faults::cut_a_link() {
   SimProxy* proxy = victim_proxy();
   if (proxy == nullptr) return;
-  const auto id = static_cast<node::NodeId>(random_.below(network_.nodes()));
-  cut(*proxy, id, random_.between(milliseconds(10), scenario_.fault_max));
+  const auto id = static_cast<node::NodeId>(random_.below(cluster_.nodes()));
+  cut(*proxy, id, random_.between(milliseconds(10), plan_.longest));
 }
 
-void World::cut(SimProxy& proxy, node::NodeId id, Duration how_long) {
-  ++result_.totals.link_cuts;
-  trace_.add("the link of proxy {} and node {} is cut", proxy.id(), id);
-  network_.cut(proxy.id(), id);
-  events_.after(how_long, [this, &proxy, id] {
-    trace_.add("the link of proxy {} and node {} is mended", proxy.id(), id);
-    network_.mend(proxy.id(), id);
+void Faults::cut(SimProxy& proxy, node::NodeId id, Duration how_long) {
+  ++run_.totals.link_cuts;
+  run_.trace.add("the link of proxy {} and node {} is cut", proxy.id(), id);
+  cluster_.network().cut(proxy.id(), id);
+  run_.events.after(how_long, [this, &proxy, id] {
+    run_.trace.add("the link of proxy {} and node {} is mended", proxy.id(), id);
+    cluster_.network().mend(proxy.id(), id);
   });
 }
 
-void World::kill_a_proxy() {
+void Faults::kill_a_proxy() {
   SimProxy* proxy = victim_proxy();
-  if (proxy != nullptr) kill_proxy(*proxy);
+  if (proxy != nullptr) cluster_.kill_proxy(*proxy);
 }
 
-void World::kill_proxy(SimProxy& proxy) {
-  ++result_.totals.proxy_kills;
-  trace_.add("proxy {} is killed", proxy.id());
-  count_failures();  // a map that it has just made may exclude a node
-  proxy.kill();
-  const bool was_decider = proxy.decider() != nullptr;
-  if (was_decider) return;  // keep_a_decider() starts the next one
-  events_.after(random_.between(milliseconds(10), milliseconds(1000)), [this] {
-    if (decider_wanted_) add_proxy();
-  });
-}
-
-void World::pause_a_proxy() {
+void Faults::pause_a_proxy() {
   SimProxy* proxy = victim_proxy();
   if (proxy != nullptr) pause_proxy(*proxy);
 }
 
-void World::pause_proxy(SimProxy& paused) {
+void Faults::pause_proxy(SimProxy& paused) {
   SimProxy* const proxy = &paused;
   if (!proxy->is_alive() || proxy->clock().paused()) return;
-  ++result_.totals.proxy_pauses;
-  trace_.add("proxy {} is paused", proxy->id());
+  ++run_.totals.proxy_pauses;
+  run_.trace.add("proxy {} is paused", proxy->id());
   proxy->pause();
-  const Duration pause = random_.between(milliseconds(10), scenario_.fault_max);
+  const Duration pause = random_.between(milliseconds(10), plan_.longest);
   // A paused decider may be taken for dead: it must then be harmless.
-  if (proxy == decider() && random_.chance(0.6)) {
-    events_.after(random_.between(Duration::zero(), pause), [this, proxy] {
-      if (decider_wanted_ && !calm_ && decider() == proxy) start_new_decider();
-    });
+  if (proxy == cluster_.decider() && random_.chance(0.6)) {
+    run_.events.after(random_.between(Duration::zero(), pause),
+                      [this, proxy] { cluster_.replace_decider(*proxy); });
   }
-  events_.after(pause, [this, proxy] {
-    trace_.add("proxy {} goes on", proxy->id());
+  run_.events.after(pause, [this, proxy] {
+    run_.trace.add("proxy {} goes on", proxy->id());
     proxy->resume();
   });
 }
 
-// Of all that were ever served. A decider that has been deposed has no map any more, and whoever
-// follows it may serve none yet; but what was committed under its last one is as whole as ever, and
-// a node that dies in between takes shards of that epoch along.
-uint32_t World::newest_epoch() {
-  for (const auto& proxy : proxies_) {
-    const node::MapPtr map = proxy->map().current();
-    if (map != nullptr) newest_epoch_ = std::max(newest_epoch_, map->epoch.number);
+Duration Faults::choose_step() {
+  const Duration step = random_.between(plan_.clock_step_max / 8, plan_.clock_step_max);
+  return random_.chance(0.5) ? step : -step;
+}
+
+void Faults::step_a_clock() {
+  SimProxy* proxy = victim_proxy();
+  if (proxy != nullptr) clients_.step_clock(*proxy, choose_step());
+}
+
+// As a time service does in the end.
+void Faults::set_clocks_right() {
+  for (auto& proxy : cluster_.proxies()) {
+    const auto ahead = static_cast<int64_t>(proxy->clock().unix_ms() - run_.clock.unix_ms());
+    if (ahead != 0) clients_.step_clock(*proxy, milliseconds(-ahead));
   }
-  return newest_epoch_;
+}
+
+void Faults::end() {
+  run_.trace.add("-- heal");
+  run_.calm = true;
+  cluster_.network().calm();
+  cluster_.network().mend_all();
+  for (size_t id = 0; id < cluster_.nodes(); ++id) {
+    SimNode& node = cluster_.node(id);
+    node.resume();
+    const bool returns = !buried_.contains(node.id()) || random_.chance(plan_.returns);
+    if (returns && node.is_stray()) node.kill(false);
+    if (returns && !node.is_up()) node.start();
+  }
+  for (auto& proxy : cluster_.proxies()) proxy->resume();
+  set_clocks_right();
+}
+
+void Faults::set_clock_wrong(SimProxy& proxy) {
+  if (plan_.wrong_clocks == 0 || !random_.chance(plan_.wrong_clocks)) return;
+  clients_.step_clock(proxy, choose_step());
 }
 
 }  // namespace elastripe::sim

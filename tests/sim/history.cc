@@ -7,7 +7,7 @@ namespace elastripe::sim {
 const char* name(Verb verb) {
   static constexpr const char* kNames[] = {
       "get",       "set",       "add",    "replace", "append",     "prepend", "cas",
-      "increment", "decrement", "delete", "touch",   "transition", "lose"};
+      "increment", "decrement", "delete", "touch",   "transition", "flush",   "lose"};
   return kNames[static_cast<size_t>(verb)];
 }
 
@@ -24,6 +24,7 @@ std::string to_string(const Operation& op) {
   if (!op.value.empty()) text += fmt::format(" {}", op.value);
   if (op.delta != 0) text += fmt::format(" by {}", op.delta);
   if (op.to != 0) text += fmt::format(" to {}{}", op.to, op.at_proxy ? " at the proxy" : "");
+  if (op.at != 0) text += fmt::format(" at {}", op.at);
   if (op.exptime != 0) text += fmt::format(" exptime {}", op.exptime);
   if (op.verb == Verb::kCas) text += fmt::format(" if {}", op.expected);
   if (op.length != UINT64_MAX) text += fmt::format(" [{}, +{})", op.offset, op.length);

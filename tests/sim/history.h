@@ -20,9 +20,10 @@ enum class Verb : uint8_t {
   kDelete,
   kTouch,
   kTransition,  // an operator's: no client sees anything of it
+  kFlush,       // of all keys; `key` is empty
   kLose,        // not a client's: the operator accepts that the key is gone
 };
-inline constexpr size_t kVerbs = 12;  // that schedules choose from
+inline constexpr size_t kKeyVerbs = 11;  // those of clients, each of one key: the first ones
 const char* name(Verb verb);
 
 enum class Answer : uint8_t {
@@ -52,8 +53,9 @@ struct Operation {
   uint64_t length = UINT64_MAX;
   int to = 0;             // transition: the k to have
   bool at_proxy = false;  // transition: the proxy computes the parities, not their nodes
-  // Of a cas: the value that was read together with the cas unique. Values are unique, so comparing
-  // them is comparing cas uniques.
+  uint32_t at = 0;        // flush: unix seconds, 0 = now
+  // What a cas expects: the value that was read together with the cas unique. Values are unique, so
+  // comparing them is comparing cas uniques.
   std::string expected;
   // The answer.
   Answer answer = Answer::kUnknown;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <charconv>
 #include <map>
@@ -25,31 +26,40 @@ struct State {
   friend bool operator==(const State&, const State&) = default;
 };
 
+using States = std::array<State, kMostKeysTogether>;  // by key
+
 struct Node {
   Done done;
-  State state;
+  States states;
   friend bool operator==(const Node&, const Node&) = default;
 };
 struct NodeHash {
   size_t operator()(const Node& node) const {
-    const size_t state = static_cast<size_t>(node.state.value + 1) * 0x9e3779b97f4a7c15 +
-                         node.state.exptime * size_t{0xff51afd7ed558ccd};
-    return std::hash<Done>()(node.done) ^ (state + (state >> 29));
+    size_t all = 0;
+    for (const State& state : node.states) {
+      all = all * 31 + static_cast<size_t>(state.value + 1) * 0x9e3779b97f4a7c15 +
+            state.exptime * size_t{0xff51afd7ed558ccd};
+    }
+    return std::hash<Done>()(node.done) ^ (all + (all >> 29));
   }
 };
 
 class Search {
  public:
-  Search(const History& history, const std::string& key, uint64_t max_steps)
+  Search(const History& history, std::span<const std::string> keys, uint64_t max_steps)
       : max_steps_(max_steps) {
+    ELASTRIPE_CHECK(keys.size() <= kMostKeysTogether);
     for (size_t i = 0; i < history.size(); ++i) {
-      if (history[i].key != key || history[i].answer == Answer::kNone) continue;
+      const auto key = std::ranges::find(keys, history[i].key);
+      const bool is_flush = history[i].verb == Verb::kFlush;
+      if ((key == keys.end() && !is_flush) || history[i].answer == Answer::kNone) continue;
       // It changes nothing that a client sees, so no answer of it may need explaining.
       if (history[i].verb == Verb::kTransition) continue;
       // An unknown read tells nothing and changes nothing.
       if (history[i].verb == Verb::kGet && history[i].answer == Answer::kUnknown) continue;
       ops_.push_back(&history[i]);
       positions_.push_back(i);
+      keys_.push_back(is_flush ? 0 : static_cast<size_t>(key - keys.begin()));
     }
     ELASTRIPE_CHECK(ops_.size() <= kMaxOperations, "a history of {} operations", ops_.size());
     order_.resize(ops_.size());
@@ -108,7 +118,7 @@ class Search {
       const uint64_t before = limit(node.done);
       for (const size_t i : order_) {
         if (node.done[i] || end(i) == UINT64_MAX || ops_[i]->invoked > before) continue;
-        if (!keeps_state(*ops_[i], node.state)) continue;
+        if (!keeps_state(*ops_[i], node.states[keys_[i]])) continue;
         node.done.set(i);
         again = true;
       }
@@ -121,12 +131,22 @@ class Search {
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
       const size_t i = *it;
       if (node.done[i] || ops_[i]->invoked > before) continue;
+      const auto push = [&](const States& states) {
+        Node next{node.done, states};
+        next.done.set(i);
+        if (!seen_.contains(next)) stack.push_back(next);
+      };
+      if (ops_[i]->verb == Verb::kFlush) {
+        push({});
+        continue;
+      }
+      const State& state = node.states[keys_[i]];
       for (const bool live : {false, true}) {
-        if (!possible(*ops_[i], node.state, live)) continue;
-        if (auto after = apply(*ops_[i], node.state, live)) {
-          Node next{node.done, *after};
-          next.done.set(i);
-          if (!seen_.contains(next)) stack.push_back(next);
+        if (!possible(*ops_[i], state, live)) continue;
+        if (auto after = apply(*ops_[i], state, live)) {
+          States states = node.states;
+          states[keys_[i]] = *after;
+          push(states);
         }
       }
     }
@@ -175,6 +195,7 @@ class Search {
     switch (op.verb) {
       case Verb::kGet:
       case Verb::kTransition:
+      case Verb::kFlush:  // see expand()
         return std::nullopt;
       case Verb::kSet:
         return fresh(op);
@@ -243,6 +264,7 @@ class Search {
   const uint64_t max_steps_;
   std::vector<const Operation*> ops_;
   std::vector<size_t> positions_;  // of ops_, in the history
+  std::vector<size_t> keys_;       // of ops_; a flush has all of them
   std::vector<size_t> order_;      // of ops_, by return
   Done required_;
   std::unordered_set<Node, NodeHash> seen_;
@@ -253,7 +275,11 @@ class Search {
 }  // namespace
 
 Check check_key(const History& history, const std::string& key, uint64_t max_steps) {
-  return Search(history, key, max_steps).run();
+  return Search(history, {&key, 1}, max_steps).run();
+}
+
+Check check_keys(const History& history, std::span<const std::string> keys, uint64_t max_steps) {
+  return Search(history, keys, max_steps).run();
 }
 
 std::string check_cas_uniques(const History& history, const std::string& key) {

@@ -1,6 +1,7 @@
-// Linearizability of the history of one key with memcached's semantics.
+// Linearizability of histories with memcached's semantics.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "tests/sim/history.h"
@@ -25,6 +26,11 @@ struct Check {
 // An operation of unknown outcome may take effect at any time after its invocation, or never; one
 // with no information is ignored. Each operation judges expiry by a time inside its own interval.
 Check check_key(const History& history, const std::string& key, uint64_t max_steps = 4'000'000);
+
+// The same of several keys in one order. Only a flush, which is one operation on all of them, makes
+// that more than the sum of its keys: it happens to all at the same moment.
+inline constexpr size_t kMostKeysTogether = 3;
+Check check_keys(const History& history, std::span<const std::string> keys, uint64_t max_steps);
 
 // cas uniques: one per value, never two values with one, and never going back from one read to a
 // read that began after it. Returns the violation, or empty.

@@ -14,26 +14,16 @@ std::span<const std::byte, node::kHeaderBytes> header_of(std::string_view frame)
   return node::as_view(frame).first<node::kHeaderBytes>();
 }
 
-// Encodes the reply as it would leave the node's port.
-class Sink final : public node::ReplySink {
- public:
-  explicit Sink(SimNode::ReplyFunction reply) : reply_(std::move(reply)) {}
-
-  void complete(node::Reply reply) override {
-    std::string bytes(node::kHeaderBytes, '\0');
-    node::encode(reply.header,
-                 std::as_writable_bytes(std::span(bytes)).first<node::kHeaderBytes>());
-    bytes += reply.args;
-    bytes += node::as_text(std::as_const(reply.payload).bytes());
-    CHECK(bytes.size() == node::kHeaderBytes + reply.header.body_bytes,
-          "a reply of {} bytes says {}", bytes.size() - node::kHeaderBytes,
-          reply.header.body_bytes);
-    reply_(std::move(bytes));
-  }
-
- private:
-  SimNode::ReplyFunction reply_;
-};
+// As it leaves the node's port.
+std::string encoded(const node::Reply& reply) {
+  std::string bytes(node::kHeaderBytes, '\0');
+  node::encode(reply.header, std::as_writable_bytes(std::span(bytes)).first<node::kHeaderBytes>());
+  bytes += reply.args;
+  bytes += node::as_text(reply.payload.bytes());
+  CHECK(bytes.size() == node::kHeaderBytes + reply.header.body_bytes, "a reply of {} bytes says {}",
+        bytes.size() - node::kHeaderBytes, reply.header.body_bytes);
+  return bytes;
+}
 
 }  // namespace
 
@@ -64,7 +54,7 @@ void SimNode::start() {
                                                          .scan = memory_.scan,
                                                          .confirm_bytes = kConfirmBytes,
                                                          .stuck_after_ms = SimNode::kStuckAfter_ms},
-                                     *store_, *this, *this);
+                                     *store_, *this);
   trace_.add("node {} starts", id_);
 }
 
@@ -171,17 +161,13 @@ uint64_t SimNode::boottime_ms() const {
              std::chrono::duration_cast<milliseconds>(events_.now().time_since_epoch()).count());
 }
 
-void SimNode::send(node::NodeId, node::RequestHeader, std::string, node::OwnedBytes) {
-  CHECK(false, "nodes send nothing to each other yet");
-}
-
 void SimNode::handle(const std::string& frame, ReplyFunction reply) {
   const auto header = node::decode_request_header(header_of(frame));
   CHECK(header.has_value(), "a proxy sent a bad header: {}", header.error());
   const node::ByteView body = node::as_view(frame).subspan(node::kHeaderBytes);
   CHECK(body.size() == header->body_bytes);
-  engine_->handle({*header, body.first(header->args_bytes), body.subspan(header->args_bytes)},
-                  std::make_unique<Sink>(std::move(reply)));
+  reply(encoded(
+      engine_->serve({*header, body.first(header->args_bytes), body.subspan(header->args_bytes)})));
 }
 
 namespace {

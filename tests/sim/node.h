@@ -23,7 +23,7 @@ struct NodeMemory {
   node::ScanLimits scan = {};
 };
 
-class SimNode final : public node::NodeClock, public node::Outbox {
+class SimNode final : public node::NodeClock {
  public:
   static constexpr uint64_t kStuckAfter_ms = 600;
 
@@ -65,8 +65,6 @@ class SimNode final : public node::NodeClock, public node::Outbox {
   uint64_t boottime_ms() const override;
 
  private:
-  void send(node::NodeId to, node::RequestHeader header, std::string args,
-            node::OwnedBytes payload) override;
   void handle(const std::string& frame, ReplyFunction reply);
   std::string stray_map() const;
   node::Reply hello();

@@ -1,6 +1,8 @@
 #include "tests/sim/proxy.h"
 
-#include "tests/sim/world_internal.h"
+#include "tests/sim/totals.h"
+
+using namespace elastripe::decider;
 
 namespace elastripe::sim {
 
@@ -10,14 +12,15 @@ constexpr size_t kCacheBytes = 64 << 10;
 
 SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
                          const PoolTable& pools, const OpsSettings& settings,
-                         const ProxyMemory& memory)
+                         const ProxyMemory& sizes)
     : nodes(network, proxy.clock_, proxy.id_),
       ids(proxy.random_),
       cache(kCacheBytes),
-      staged_bytes(memory.staged_bytes),
-      rebuild_bytes(memory.staged_bytes),
-      decode_bytes(memory.decode_bytes),
-      read_bytes(memory.read_bytes, memory.read_bytes),
+      memory({.staged = sizes.staged_bytes,
+              .rebuilt = sizes.staged_bytes,
+              .decoded = sizes.decode_bytes,
+              .read = sizes.read_bytes,
+              .max_part = sizes.read_bytes}),
       ops{.nodes = nodes,
           .clock = proxy.clock_,
           .random = proxy.random_,
@@ -27,10 +30,7 @@ SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
           .pools = pools,
           .cache = cache,
           .locks = locks,
-          .staged_bytes = staged_bytes,
-          .rebuild_bytes = rebuild_bytes,
-          .decode_bytes = decode_bytes,
-          .read_bytes = read_bytes,
+          .memory = memory,
           .background = background,
           .settings = settings,
           .counters = {},

@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "proxy/ops/decider.h"
-#include "proxy/ops/outcome.h"
+#include "proxy/ops/decider/decider.h"
+#include "proxy/ops/objects/outcome.h"
 #include "tests/sim/network.h"
 
 namespace elastripe::sim {
@@ -28,8 +28,8 @@ class SimProxy {
   VirtualClock& clock() { return clock_; }
 
   // Makes maps from now on.
-  void start_decider(const DeciderSettings& settings);
-  Decider* decider() { return decider_ ? &*decider_ : nullptr; }
+  void start_decider(const decider::DeciderSettings& settings);
+  decider::Decider* decider() { return decider_ ? &*decider_ : nullptr; }
   bool decider_has_ended() const { return decider_ended_; }
   bool is_forced() const { return forced_; }  // it gives up whoever is silent
 
@@ -47,15 +47,12 @@ class SimProxy {
   // What a worker thread owns: one for the clients' operations, one for the decider.
   struct Worker {
     Worker(SimProxy& proxy, Network& network, const Ring& ring, const PoolTable& pools,
-           const OpsSettings& settings, const ProxyMemory& memory);
+           const OpsSettings& settings, const ProxyMemory& sizes);
     SimTransport nodes;
     IdSource ids;
     RecordCache cache;
     KeyLocks locks;
-    Semaphore staged_bytes;
-    Semaphore rebuild_bytes;
-    Semaphore decode_bytes;
-    ReadBudget read_bytes;
+    MemoryBudgets memory;
     Scope background;
     OpsContext ops;
   };
@@ -67,7 +64,7 @@ class SimProxy {
   MapView map_;
   Worker data_;
   Worker control_;
-  std::optional<Decider> decider_;
+  std::optional<decider::Decider> decider_;
   bool decider_ended_ = false;
   bool forced_ = false;
   Scope flows_;

@@ -5,429 +5,393 @@
 
 namespace elastripe::sim {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
+using namespace std::chrono_literals;
 
 namespace {
 
-// A named copy of one of the random scenarios, to be sharpened.
-Scenario based_on(std::string_view base, std::string name) {
-  Scenario s = *std::find_if(scenarios().begin(), scenarios().end(),
-                             [&](const Scenario& other) { return other.name == base; });
-  s.about = "for the rule of the same name";
-  s.name = std::move(name);
-  s.weights[static_cast<size_t>(Verb::kTransition)] = 0;
-  if (base != "streaming") s.streams = {};
-  return s;
-}
+// clang-format off
+constexpr Scenario kContestedMaps{
+  .about = "many stalls, cuts and changes of the decider, maps that come late",
+  .cluster = {.proxies = 3, .map_delay_max = 2s},
+  .workload = {.keys = 1},
+  .faults = {.node_kills = 2, .node_stalls = 4, .link_cuts = 6, .proxy_kills = 2, .proxy_pauses = 4,
+             .at_decider = 0.7}};
 
-// Nodes come back at once, as another process, while copies of old maps are on their way.
-Scenario incarnation() {
-  Scenario s = based_on("inline", "incarnation");
-  s.network.install_echoes = 30;
-  s.network.late_max = seconds(3);
-  s.quick_restarts = 1;
-  s.silent_kills = 0;
-  s.node_kills = 4;
-  s.records_only = true;
-  s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.operations = 60;
-  s.think_max = milliseconds(60);
-  s.weights = {60, 30, 2, 2, 2, 2, 2, 2, 2, 2, 2};
-  return s;
-}
+constexpr Scenario kQuickRestarts{
+  .about = "nodes come back at once, as another process, while copies of old maps are on their way",
+  .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024,
+              .network = {.late_max = 3s, .install_echoes = 30}},
+  .workload = {.clients = 4, .keys = 1, .operations = 60, .think_max = 60ms,
+               .weights = {60, 30, 2, 2, 2, 2, 2, 2, 2, 2, 2}},
+  .faults = {.node_kills = 4, .quick_restarts = 1, .silent_kills = 0},
+  .expect = {.records_only = true}};
 
-// Two nodes come back together and a third dies before the slow sweep has finished.
-Scenario sync_sources() {
-  Scenario s = based_on("inline", "sync-source");
-  s.nodes = 6;
-  s.network.scan_delay_max = milliseconds(290);
-  s.records_only = true;
-  s.restart_every = seconds(1);
-  s.silent_kills = 0;
-  s.node_kills = 12;
-  s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.operations = 60;
-  s.think_max = milliseconds(80);
-  s.faults_until = seconds(6);
-  s.weights = {40, 40, 2, 2, 6, 2, 2, 2, 2, 2, 2};
-  return s;
-}
+// Sync asks every live home of the map before, so it keeps all unsynced homes silent until that
+// node has the new map, too. What needs no sync are blind SETs to a LOST partition: its homes are
+// replaced by nodes that return, and while its old tail still answers, the new ones take a SET.
+constexpr Scenario kLateMaps{
+  .about = "a node without the newest map serves the one before, in which it is a home",
+  .cluster = {.nodes = 4, .proxies = 3, .scheme = "rep:2", .inline_max_bytes = 1024,
+              .map_delay_max = 2s},
+  .workload = {.clients = 16, .keys = 4, .operations = 80, .think_max = 250ms,
+               .weights = {80, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0}, .expiring = 0},
+  .faults = {.quick_restarts = 0, .restart_every = 2s, .restart_cuts = 0.5, .silent_kills = 0.1,
+             .catastrophes = 10, .until = 10s, .longest = 1ms},
+  .expect = {.beyond_promise = true, .check_leaks = false}};
 
-// A node that has not got a map in which it is no home any more, and serves the one before. Sync
-// asks every live home of the map before, so it keeps all unsynced homes silent until that node has
-// the new map, too. What needs no sync are blind SETs to a LOST partition: its homes are replaced
-// by nodes that return, and while its old tail still answers, the new ones take a SET.
-Scenario served_too_soon() {
-  Scenario s = based_on("lost", "install");
-  s.keys = 4;
-  s.proxies = 3;
-  s.clients = 16;
-  s.operations = 80;
-  s.think_max = milliseconds(250);
-  s.weights = {80, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  s.expiring = 0;
-  s.catastrophes = 10;
-  s.quick_restarts = 0;
-  s.restart_every = seconds(2);
-  s.restart_cuts = 0.5;
-  s.fault_max = milliseconds(1);
-  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.map_delay_max = seconds(2);
-  s.faults_until = seconds(10);
-  return s;
-}
+constexpr Scenario kUsual{
+  .about = "a bit of everything",
+  .faults = {.node_kills = 2, .node_stalls = 1, .link_cuts = 2, .proxy_kills = 1,
+             .proxy_pauses = 1}};
 
-// Answers of the head that come slowly, so that epochs change in mid-commit.
-Scenario slow_commits(std::string name) {
-  Scenario s = based_on("inline", std::move(name));
-  s.records_only = true;
-  s.network.slow = 0.4;
-  s.network.slow_max = milliseconds(280);
-  s.silent_kills = 0;
-  s.node_kills = 6;
-  s.node_stalls = 0;
-  s.map_delay_max = milliseconds(20);
-  s.operations = 25;
-  s.think_max = milliseconds(50);
-  return s;
-}
+constexpr Scenario kTooManyDeaths{
+  .about = "more memory is lost than the scheme survives",
+  .cluster = {.nodes = 4, .scheme = "rep:2", .inline_max_bytes = 1024},
+  .faults = {.node_kills = 6, .node_stalls = 1, .link_cuts = 2, .proxy_kills = 1, .proxy_pauses = 1,
+             .silent_kills = 0.1},
+  .expect = {.beyond_promise = true, .check_leaks = false}};
 
-// Uploads that take long, while nodes lose their memory.
-Scenario slow_uploads(std::string name) {
-  Scenario s = based_on("uploads", std::move(name));
-  s.network.slow = 0.4;
-  s.network.slow_max = milliseconds(280);
-  s.node_kills = 6;
-  s.node_stalls = 0;
-  s.silent_kills = 0;
-  s.quick_restarts = 0.8;
-  s.keys = 3;
-  s.operations = 8;
-  s.weights = {10, 60, 2, 2, 2, 2, 2, 0, 0, 2, 2};
-  s.faults_until = seconds(3);
-  return s;
-}
+// With rarer reclaim clients meet more of what is LOST; who asks at once is told of the loss before
+// the silence counts as a failure, too.
+constexpr Scenario kSilences{
+  .about = "machines fall silent, more than a map may exclude, and come back with all they had",
+  .cluster = {.nodes = 4, .scheme = "rs:2,1", .upload_idle = 1500ms},
+  .workload = {.clients = 5, .keys = 1, .operations = 60, .think_max = 40ms},
+  .faults = {.node_kills = 2, .node_stalls = 8, .link_cuts = 4, .quick_restarts = 0,
+             .silent_kills = 0, .until = 6s, .longest = 4s}};
 
-// Large values, one after the other, whose proxies die when the head has decided.
-Scenario deaths_in_commits(std::string name) {
-  Scenario s = based_on("uploads", std::move(name));
-  s.network.slow = 0.3;
-  s.committer_kills = 0.1;
-  s.weights = {20, 60, 2, 2, 2, 2, 2, 0, 0, 2, 2};
-  return s;
-}
+constexpr Scenario kSlowSweeps{
+  .about = "two nodes come back together and a third dies before the slow sweep has finished",
+  .cluster = {.scheme = "rep:3", .inline_max_bytes = 1024, .network = {.scan_delay_max = 290ms}},
+  .workload = {.clients = 4, .keys = 1, .operations = 60, .think_max = 80ms,
+               .weights = {40, 40, 2, 2, 6, 2, 2, 2, 2, 2, 2}},
+  .faults = {.node_kills = 12, .restart_every = 1s, .silent_kills = 0, .until = 6s},
+  .expect = {.records_only = true}};
 
-// Heads that die right after they have decided, before the other homes have it.
-Scenario deaths_of_heads(std::string name) {
-  Scenario s = slow_commits(std::move(name));
-  s.head_kills = 0.15;
-  s.clients = 3;
-  s.operations = 10;
-  s.weights = {10, 10, 2, 2, 4, 20, 2, 40, 2, 2, 2};
-  return s;
-}
+constexpr Scenario kOldCopies{
+  .about = "nodes are away for a while, and come back with records that were overwritten meanwhile",
+  .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
+  .workload = {.clients = 4, .keys = 1, .operations = 60, .think_max = 100ms,
+               .weights = {40, 40, 2, 4, 4, 2, 2, 2, 2, 2, 2}, .expiring = 0},
+  .faults = {.node_kills = 2, .node_stalls = 8, .until = 6s, .longest = 4s},
+  .expect = {.records_only = true}};
 
-// Commits that come very late, within their epoch: after reclaim has dealt with their shards.
-Scenario late_commits(std::string name) {
-  Scenario s = based_on("uploads", std::move(name));
-  s.network.late = 0.08;
-  s.network.late_max = seconds(10);
-  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.faults_until = seconds(16);
-  s.think_max = seconds(1);
-  s.expiring = 0;
-  s.weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 30, 2};
-  return s;
-}
+constexpr Scenario kFullHomes{
+  .about = "nodes die while all are full of records",
+  .share = 0.5,
+  .cluster = {.nodes = 4, .scheme = "rep:2", .inline_max_bytes = 1024, .segment_bytes = 300,
+              .partitions = 16, .node_memory = {.limit_bytes = 16 << 10, .reserve_bytes = 8 << 10}},
+  .workload = {.keys = 24, .operations = 8, .think_max = 60ms,
+               .weights = {20, 50, 5, 2, 5, 2, 2, 1, 1, 5, 2}, .large = 0.7},
+  .expect = {.fill_nodes = true}};
 
 // What a fence that does nothing leaves behind is a leak at best: here, only lost data counts.
-Scenario fences_that_do_nothing() {
-  Scenario s = late_commits("attempt-id");
-  s.network.late = 0.03;
-  s.check_leaks = false;
-  s.weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 2, 2};
-  return s;
+constexpr Scenario kIdleFences{
+  .about = "commits come late, beside fences",
+  .cluster = {.proxies = 3, .network = {.late = 0.03, .late_max = 10s}},
+  .workload = {.keys = 1, .operations = 16, .think_max = 1s,
+               .weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 2, 2}, .expiring = 0, .large = 1},
+  .faults = {.until = 16s, .at_decider = 0.2},
+  .expect = {.check_leaks = false}};
+
+constexpr Scenario kBadNetwork{
+  .about = "no crash; the network delays, drops and duplicates",
+  .cluster = {.network = {.drop = 0.02, .drop_reply = 0.02, .duplicate = 0.05, .slow = 0.2,
+                          .late = 0.02}},
+  .workload = {.keys = 1, .think_max = 40ms}};
+
+// Answers of the head come slowly, so that epochs change in mid-commit.
+constexpr Scenario kDeathsOfHeads{
+  .about = "heads die right after they have decided, before the other homes have it",
+  .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024,
+              .network = {.slow = 0.4, .slow_max = 280ms}, .map_delay_max = 20ms},
+  .workload = {.keys = 1, .operations = 10, .think_max = 50ms,
+               .weights = {10, 10, 2, 2, 4, 20, 2, 40, 2, 2, 2}},
+  .faults = {.node_kills = 6, .link_cuts = 2, .proxy_kills = 1, .proxy_pauses = 1,
+             .silent_kills = 0, .head_kills = 0.15},
+  .expect = {.records_only = true}};
+
+constexpr Scenario kLateReturns{
+  .about = "nodes come back late, so that maps change while all heals and clients go on",
+  .workload = {.clients = 6, .operations = 60, .think_max = 200ms},
+  .faults = {.node_kills = 8, .node_stalls = 2, .proxy_kills = 1, .quick_restarts = 0}};
+
+constexpr Scenario kSlowUploads{
+  .about = "uploads take long, while nodes lose their memory",
+  .cluster = {.proxies = 3, .network = {.slow = 0.4, .late = 0.02, .slow_max = 280ms}},
+  .workload = {.keys = 3, .operations = 8, .think_max = 400ms,
+               .weights = {10, 60, 2, 2, 2, 2, 2, 0, 0, 2, 2}, .large = 1},
+  .faults = {.node_kills = 6, .link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 3,
+             .quick_restarts = 0.8, .silent_kills = 0, .until = 3s, .at_decider = 0.2}};
+
+constexpr Scenario kDamage{
+  .about = "the memory of one node fails every now and then",
+  .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 200},
+  .workload = {.clients = 4, .keys = 6, .operations = 40},
+  .faults = {.bit_flips = 12}};
+
+constexpr Scenario kCutUploads{
+  .about = "large values, proxies that die or stop in mid-upload, and reclaim",
+  .cluster = {.proxies = 3, .network = {.late = 0.02}},
+  .workload = {.keys = 1, .operations = 16, .think_max = 400ms, .large = 1},
+  .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 3,
+             .until = 6s, .at_decider = 0.2}};
+
+constexpr Scenario kBusyKeys{
+  .about = "shards that uploads leave behind, of keys that are written all the time",
+  .cluster = {.proxies = 3, .network = {.drop_reply = 0.02}},
+  .workload = {.operations = 10, .think_max = 500ms, .weights = {10, 60, 4, 2, 2, 2, 2, 1, 1, 6, 2},
+               .large = 0.9},
+  .faults = {.node_kills = 2, .node_stalls = 1, .link_cuts = 2, .proxy_kills = 4, .proxy_pauses = 1,
+             .at_decider = 0.4},
+  .expect = {.write_on = true}};
+
+constexpr Scenario kDeathsInCommits{
+  .about = "large values, one after the other, whose proxies die when the head has decided",
+  .cluster = {.proxies = 3, .network = {.slow = 0.3, .late = 0.02}},
+  .workload = {.keys = 1, .operations = 16, .think_max = 400ms,
+               .weights = {20, 60, 2, 2, 2, 2, 2, 0, 0, 2, 2}, .large = 1},
+  .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 3,
+             .committer_kills = 0.1, .until = 6s, .at_decider = 0.2}};
+
+constexpr Scenario kPausedReaders{
+  .about = "readers stop, between the record and its shards, for longer than those are kept",
+  .cluster = {.proxies = 3, .network = {.late = 0.02}},
+  .workload = {.clients = 6, .keys = 1, .operations = 60, .think_max = 60ms,
+               .weights = {50, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0}, .expiring = 0, .large = 1},
+  .faults = {.proxy_pauses = 30, .until = 6s, .longest = 1500ms, .at_decider = 0}};
+
+constexpr Scenario kSlowReaders{
+  .about = "slow readers of values that are always of one size and overwritten soon",
+  .cluster = {.nodes = 7, .proxies = 3, .write_state = WriteState::kWide, .read_grace = 100ms,
+              .upload_idle = 340ms, .proxy_memory = {.staged_bytes = 1200}},
+  .workload = {.clients = 5, .keys = 1, .weights = {60, 40, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+               .expiring = 0, .large = 0.9, .whole_segments = true,
+               .streams = {.share = 0.7, .stops = 0.2, .stop_max = 1s, .cuts = 0}},
+  .faults = {.quick_restarts = 0.6, .until = 8s, .at_decider = 0.3}};
+
+// Their keys are hardly written otherwise: their shards are fenced, and die.
+constexpr Scenario kIdleUploads{
+  .about = "values come part by part, and stop coming for longer than reclaim waits",
+  .cluster = {.nodes = 7, .proxies = 3, .write_state = WriteState::kWide, .read_grace = 250ms,
+              .upload_idle = 140ms, .proxy_memory = {.staged_bytes = 1200}},
+  .workload = {.clients = 5, .weights = {20, 40, 0, 0, 0, 0, 0, 0, 0, 6, 0}, .large = 0.9,
+               .whole_segments = true, .streams = {.share = 0.8, .stops = 0.4, .cuts = 0}},
+  .faults = {.quick_restarts = 0.6, .until = 8s, .at_decider = 0.3}};
+
+constexpr Scenario kInterruptedUploads{
+  .about = "values come part by part while nodes lose their memory",
+  .cluster = {.nodes = 7, .proxies = 3, .write_state = WriteState::kWide, .read_grace = 250ms,
+              .upload_idle = 340ms, .proxy_memory = {.staged_bytes = 1200},
+              .network = {.slow = 0.3, .slow_max = 200ms}},
+  .workload = {.clients = 5, .keys = 10, .operations = 6,
+               .weights = {10, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0}, .large = 0.9, .segments = 7,
+               .whole_segments = true, .ranges = 0.2,
+               .streams = {.share = 1, .stops = 0, .cuts = 0}},
+  .faults = {.node_kills = 6, .quick_restarts = 0.8, .silent_kills = 0, .until = 3s,
+             .at_decider = 0.3}};
+
+constexpr Scenario kLostAnswers{
+  .about = "commits whose answers are lost",
+  .cluster = {.nodes = 7, .proxies = 3, .write_state = WriteState::kWide, .read_grace = 250ms,
+              .upload_idle = 340ms, .proxy_memory = {.staged_bytes = 1200},
+              .network = {.drop_reply = 0.03, .slow = 0.3, .late = 0.03, .slow_max = 280ms}},
+  .workload = {.clients = 5, .keys = 6, .operations = 8,
+               .weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 4, 2}, .large = 0.9, .segments = 7,
+               .whole_segments = true, .ranges = 0.2, .streams = {.share = 0.8}},
+  .faults = {.node_kills = 6, .node_stalls = 1, .link_cuts = 2, .proxy_kills = 2, .proxy_pauses = 2,
+             .quick_restarts = 0.6, .until = 8s, .at_decider = 0.3}};
+
+constexpr Scenario kLateCommits{
+  .about = "commits come very late, within their epoch: after reclaim has dealt with their shards",
+  .cluster = {.proxies = 3, .network = {.late = 0.08, .late_max = 10s}},
+  .workload = {.keys = 1, .operations = 16, .think_max = 1s,
+               .weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 30, 2}, .expiring = 0, .large = 1},
+  .faults = {.until = 16s, .at_decider = 0.2}};
+
+// A home was replaced meanwhile: while the homes' floors differ, a fence that names one of them is
+// refused. Nothing worse can come of it: a map's version_floor is above every version of earlier
+// epochs, and shards are confirmed in the epoch of their commit, so neither goes back with a floor
+// that was forgotten.
+constexpr Scenario kOrphansOfMissing{
+  .about = "uploads fail and leave shards behind, after the tombstone of their key was dropped",
+  .cluster = {.proxies = 3, .network = {.drop = 0.02, .late = 0.02}},
+  .workload = {.clients = 2, .keys = 1, .operations = 14, .think_max = 2s,
+               .weights = {4, 5, 0, 60, 0, 0, 0, 0, 0, 10, 0}, .expiring = 0, .large = 1},
+  .faults = {.node_kills = 12, .until = 14s, .at_decider = 0.2}};
+
+// No scrub: a wrong parity is to be found by who needs it.
+constexpr Scenario kTransitionsOnly{
+  .about = "little else than transitions and reads of one object, by several proxies",
+  .cluster = {.nodes = 7, .proxies = 3, .write_state = WriteState::kAsBefore,
+              .network = {.late = 0.01}},
+  .workload = {.clients = 4, .keys = 1, .operations = 14,
+               .weights = {30, 14, 0, 0, 0, 0, 0, 0, 0, 0, 4}, .transitions = 52, .expiring = 0,
+               .large = 1, .segments = 9},
+  .faults = {.node_kills = 2, .node_stalls = 1, .link_cuts = 2, .proxy_kills = 2, .proxy_pauses = 3,
+             .committer_kills = 0.02, .at_decider = 0.3},
+  .expect = {.scrub = false}};
+
+constexpr Scenario kPausedTransitions{
+  .about = "transitions stop between their prepare and their commit",
+  .cluster = {.nodes = 5, .proxies = 4, .scheme = "ers:2,1,3", .write_state = WriteState::kAsBefore,
+              .network = {.late = 0.01}},
+  .workload = {.clients = 4, .keys = 3, .operations = 14, .think_max = 1500ms,
+               .weights = {5, 25, 0, 0, 0, 0, 0, 0, 0, 0, 0}, .transitions = 70, .expiring = 0,
+               .large = 1, .segments = 1},
+  .faults = {.stager_pauses = 0.3, .until = 12s, .longest = 3s, .at_decider = 0.3},
+  .expect = {.scrub = false}};
+
+// Reclaim collects what nothing refers to only after that. Leaks are not looked for: shards that no
+// transition has staged are not collected.
+constexpr Scenario kShortPauses{
+  .about = "transitions stop for less time than reclaim waits",
+  .cluster = {.nodes = 5, .proxies = 4, .scheme = "ers:2,1,3", .write_state = WriteState::kAsBefore,
+              .network = {.late = 0.01}},
+  .workload = {.clients = 4, .keys = 3, .operations = 14, .think_max = 1500ms,
+               .weights = {5, 25, 0, 0, 0, 0, 0, 0, 0, 0, 0}, .transitions = 70, .expiring = 0,
+               .large = 1, .segments = 1},
+  .faults = {.stager_pauses = 0.3, .until = 12s, .longest = 700ms, .at_decider = 0.3},
+  .expect = {.scrub = false, .check_leaks = false}};
+
+constexpr Scenario kFlushedValues{
+  .about = "values are changed by what they are, again and again, while all are flushed",
+  .cluster = {.map_delay_max = 20ms},
+  .workload = {.clients = 4, .operations = 30, .think_max = 60ms,
+               .weights = {24, 14, 6, 6, 14, 6, 6, 10, 2, 4, 8}, .flushes = 10, .late_flushes = 0,
+               .expiring = 0}};
+
+constexpr Scenario kFlushTakeover{
+  .about = "flushes, and deciders that take over from each other",
+  .cluster = {.nodes = 4, .scheme = "rep:2", .inline_max_bytes = 1024},
+  .workload = {.clients = 4, .keys = 3, .operations = 20, .flushes = 8},
+  .faults = {.node_kills = 1, .link_cuts = 4, .proxy_kills = 4, .proxy_pauses = 2,
+             .silent_kills = 0, .burials = 1, .successions = 0.6, .until = 6s, .at_decider = 0.8},
+  .expect = {.records_only = true}};
+
+constexpr Scenario kFlushForced{
+  .about = "flushes, while it is open who makes maps",
+  .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
+  .workload = {.keys = 3, .operations = 20, .flushes = 8},
+  .faults = {.proxy_kills = 1, .proxy_pauses = 1, .silent_kills = 0.8, .burials = 4,
+             .successions = 0.6, .forced = 0.5, .until = 6s},
+  .expect = {.records_only = true}};
+
+// clang-format on
+
+// A rule's scenario has a name of its own.
+constexpr Rule rule(Mutant mutant, std::string_view mutant_name, std::string_view sentence,
+                    std::string_view scenario_name, Scenario scenario,
+                    Rule::Purpose purpose = Rule::Purpose::kTruth) {
+  scenario.name = scenario_name;
+  return {mutant, mutant_name, sentence, scenario, purpose};
 }
 
-// Uploads that fail and leave shards behind, after the key's tombstone was dropped and a home was
-// replaced: while the homes' floors differ, a fence that names one of them is refused. Nothing
-// worse can come of it: a map's version_floor is above every version of earlier epochs, and shards
-// are confirmed in the epoch of their commit, so neither goes back with a floor that was forgotten.
-Scenario orphans_of_missing() {
-  Scenario s = based_on("uploads", "sync-floor");
-  s.network.drop = 0.02;
-  s.node_kills = 12;
-  s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.clients = 2;
-  s.operations = 14;
-  s.think_max = seconds(2);
-  s.expiring = 0;
-  s.faults_until = seconds(14);
-  s.weights = {4, 5, 0, 60, 0, 0, 0, 0, 0, 10, 0};
-  return s;
-}
-
-// Machines that fall silent, more than a map may exclude, and come back with all they had.
-Scenario silences() {
-  Scenario s = based_on("m1", "last-copy");
-  s.upload_idle = milliseconds(1500);  // with rarer reclaim, clients meet more of what is LOST
-  s.node_stalls = 8;
-  s.node_kills = 2;
-  s.link_cuts = 4;
-  s.proxy_kills = s.proxy_pauses = 0;
-  s.silent_kills = 0;
-  s.quick_restarts = 0;
-  s.faults_until = seconds(6);
-  s.fault_max = seconds(4);
-  // Who asks at once is told of the loss before the silence counts as a failure, too.
-  s.clients = 5;
-  s.operations = 60;
-  s.think_max = milliseconds(40);
-  return s;
-}
-
-// Readers that stop, between the record and its shards, for longer than those are kept.
-Scenario paused_readers() {
-  Scenario s = based_on("uploads", "reread");
-  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = 0;
-  s.proxy_pauses = 30;
-  s.at_decider = 0;
-  s.fault_max = milliseconds(1500);
-  s.clients = 6;
-  s.operations = 60;
-  s.think_max = milliseconds(60);
-  s.expiring = 0;
-  s.weights = {50, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  return s;
-}
-
-// Nodes that are away for a while, and come back with records that were overwritten meanwhile.
-Scenario returns_with_old_copies() {
-  Scenario s = based_on("inline", "confirm");
-  s.records_only = true;
-  s.node_stalls = 8;
-  s.node_kills = 2;
-  s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.faults_until = seconds(6);
-  s.fault_max = seconds(4);
-  s.operations = 60;
-  s.think_max = milliseconds(100);
-  s.expiring = 0;
-  s.weights = {40, 40, 2, 4, 4, 2, 2, 2, 2, 2, 2};
-  return s;
-}
-
-// Little else than transitions and reads of one object, by several proxies.
-Scenario transitions_only(std::string name) {
-  Scenario s = based_on("transitions", std::move(name));
-  s.more_pools.clear();
-  s.nodes = 7;
-  s.keys = 1;
-  s.expiring = 0;
-  s.large = 1;
-  s.weights = {30, 14, 0, 0, 0, 0, 0, 0, 0, 0, 4, 52};
-  s.scrub = false;  // a wrong parity is to be found by who needs it
-  return s;
-}
-
-// Transitions that stop between their prepare and their commit.
-Scenario paused_transitions(std::string name, Duration pause_max) {
-  Scenario s = transitions_only(std::move(name));
-  s.scheme = "ers:2,1,3";
-  s.segments = 1;
-  s.nodes = 5;
-  s.proxies = 4;
-  s.proxy_pauses = s.proxy_kills = s.node_kills = s.node_stalls = s.link_cuts = 0;
-  s.committer_kills = 0;
-  s.stager_pauses = 0.3;
-  s.fault_max = pause_max;
-  s.keys = 3;
-  s.think_max = milliseconds(1500);
-  s.faults_until = seconds(12);
-  s.weights = {5, 25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 70};
-  return s;
-}
-
-// For less time than reclaim waits before it collects what nothing refers to.
-Scenario dropped_staging() {
-  Scenario s = paused_transitions("staged-timer", milliseconds(700));
-  s.check_leaks = false;  // shards that no transition has staged are not collected
-  return s;
-}
-
-// Values that come part by part to keys that are hardly written otherwise, and stop coming for
-// longer than reclaim waits: their shards are fenced, and die.
-Scenario idle_uploads(std::string name) {
-  Scenario s = based_on("streaming", std::move(name));
-  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.streams.stops = 0.4;
-  s.streams.cuts = 0;
-  s.ranges = 0;
-  s.segments = 3;
-  s.upload_idle = milliseconds(140);
-  s.weights = {20, 40, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0};
-  return s;
-}
-
-// Values that come part by part while nodes lose their memory.
-Scenario interrupted_uploads(std::string name) {
-  Scenario s = based_on("streaming", std::move(name));
-  s.network.slow = 0.3;
-  s.network.slow_max = milliseconds(200);
-  s.node_kills = 6;
-  s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.silent_kills = 0;
-  s.quick_restarts = 0.8;
-  s.streams.share = 1;
-  s.streams.stops = s.streams.cuts = 0;
-  s.keys = 10;
-  s.operations = 6;
-  s.faults_until = seconds(3);
-  s.weights = {10, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  return s;
-}
-
-// Commits whose answers are lost.
-Scenario unknown_outcomes() {
-  Scenario s = based_on("streaming", "abandon");
-  s.network.drop_reply = 0.03;
-  s.network.late = 0.03;
-  s.network.slow = 0.3;
-  s.network.slow_max = milliseconds(280);
-  s.node_kills = 6;
-  s.keys = 6;
-  s.operations = 8;
-  s.weights = {20, 50, 2, 2, 2, 2, 2, 0, 0, 4, 2, 0};
-  return s;
-}
-
-// Readers that are slow, of values that are always of one size and overwritten soon.
-Scenario slow_readers() {
-  Scenario s = based_on("streaming", "mixed-versions");
-  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.keys = 1;
-  s.segments = 3;
-  s.expiring = 0;
-  s.streams.share = 0.7;
-  s.streams.stops = 0.2;
-  s.streams.stop_max = seconds(1);
-  s.streams.cuts = 0;
-  s.read_grace = milliseconds(100);
-  s.ranges = 0;
-  s.weights = {60, 40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  return s;
-}
-
-// Nodes that die while all are full of records.
-Scenario full_homes() {
-  Scenario s = based_on("full", "full-home");
-  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.operations = 8;
-  return s;
-}
-
-// Memory of one node that fails every now and then.
-Scenario damaged_records() {
-  Scenario s = based_on("inline", "damage");
-  s.node_kills = s.node_stalls = s.link_cuts = s.proxy_kills = s.proxy_pauses = 0;
-  s.inline_max_bytes = 200;
-  s.keys = 6;
-  s.operations = 40;
-  s.bit_flips = 12;
-  return s;
-}
-
-Scenario plain(std::string name) { return based_on("mixed", std::move(name)); }
+#define RULE(mutant, ...) rule(Mutant::mutant, #mutant, __VA_ARGS__)
+constexpr Rule kRules[] = {
+    RULE(kIgnoreEpoch, "rule 1: a node that serves any epoch serves deposed proxies", "epoch",
+         kContestedMaps),
+    RULE(kIgnoreIncarnation, "rule 1: an empty node must not answer for its predecessor",
+         "incarnation", kQuickRestarts),
+    RULE(kServeBeforeInstalled, "rule 2: a map is served only once every survivor has it",
+         "install", kLateMaps),
+    RULE(kAnswerUnsynced, "rule 3: an unsynced partition has no misses", "unsynced", kUsual),
+    RULE(kLostIsMiss, "rule 3: a LOST partition has no misses", "lost-miss", kTooManyDeaths),
+    RULE(kIgnoreLease, "rule 4: a node past its lease serves nothing", "lease", kContestedMaps),
+    RULE(kSkipLeaseWait, "rule 4: the lease of an excluded node is waited out", "lease-wait",
+         kContestedMaps),
+    RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
+         kContestedMaps),
+    RULE(kTimeoutIsLoss, "rule 4: a timeout makes nothing LOST", "last-copy", kSilences),
+    RULE(kSyncOneSource, "rule 3: sync takes the maximum of all sources", "sync-source",
+         kSlowSweeps),
+    RULE(kMarkBeforeStored, "rule 3: synced means that every home has stored", "mark", kUsual),
+    RULE(kConfirmAny, "rule 3: what a node had counts again only if it is the newest", "confirm",
+         kOldCopies),
+    RULE(kFullIsStored, "rule 3: a home that has no room has not stored", "full-home", kFullHomes),
+    RULE(kBlindHead, "rule 5: the head compares the expected version", "blind-head", kUsual),
+    RULE(kStoreAnyVersion, "rule 5: a store never lowers a version", "store", kUsual),
+    RULE(kAckBeforeTail, "rule 5: a write is acknowledged after the tail has it", "ack", kUsual),
+    RULE(kReadHead, "rule 5: reads are decided at the tail", "read-head", kUsual),
+    RULE(kMismatchIsFailure, "rule 6: a mismatch may hide one's own commit", "mismatch", kUsual),
+    RULE(kAttemptIsTxid, "rule 6: an attempt's id is not its data_txid", "attempt-id", kIdleFences),
+    RULE(kResendAlways, "rule 6: an unconditional commit is never sent twice", "resend",
+         kBadNetwork),
+    RULE(kTimeoutIsNotDone, "rule 6: an unknown outcome is told as unknown", "not-done",
+         kDeathsOfHeads),
+    RULE(kRestampEpoch, "rule 6a: an operation in flight keeps its epoch", "restamp",
+         kDeathsOfHeads),
+    RULE(kRetryOldMap, "rule 6a: a try that failed is made again under the newest map", "retry",
+         kLateReturns, Rule::Purpose::kProgress),
+    RULE(kNoReprepare, "rule 6a: shards are confirmed in the epoch of their commit", "reprepare",
+         kSlowUploads),
+    RULE(kTrustBytes, "a damaged copy is no copy", "damage", kDamage),
+    RULE(kIgnoreFence, "rule 7: a fenced transaction does not commit", "fence", kCutUploads),
+    RULE(kReclaimWithoutFence, "rule 7: deleting orphans without a fence loses data",
+         "reclaim-fence", kCutUploads),
+    RULE(kReclaimByTimer, "rule 7: a timer alone never drops anything", "reclaim-timer",
+         kCutUploads),
+    RULE(kReclaimQuietKeys, "rule 7: what is left behind goes, however busy its key is",
+         "quiet-keys", kBusyKeys, Rule::Purpose::kNoLeaks),
+    RULE(kDeleteBeforeTail, "rule 8: superseded shards stay until the tail has the commit",
+         "superseded", kDeathsInCommits),
+    RULE(kNoReread, "rule 8: a reader that misses shards reads the record again", "reread",
+         kPausedReaders),
+    RULE(kMixVersions, "rule 8: in mid-stream a reader goes on with the same value only",
+         "mixed-versions", kSlowReaders),
+    RULE(kKeepFencedShards, "rule 7: a fenced upload starts again under another data_txid",
+         "fenced-shards", kIdleUploads),
+    RULE(kLateBase, "rule 7: the base is known before the first shard is written", "late-base",
+         kIdleUploads),
+    RULE(kNoRebuild, "rule 6a: shards that nodes do not confirm are written again", "rebuild",
+         kInterruptedUploads),
+    RULE(kRelabelAcks, "rule 6a: acknowledgements keep the epoch they were given in", "relabel",
+         kInterruptedUploads),
+    RULE(kAbandonUnknown, "rule 6: the shards of an unknown outcome are kept", "abandon",
+         kLostAnswers),
+    RULE(kDeleteForgets, "rule 9: a DELETE leaves a tombstone", "delete", kUsual),
+    RULE(kDropWithoutFloor, "rule 9: tombstones go only after the floor was raised", "floor",
+         kLateCommits),
+    RULE(kSyncForgetsFloor, "rule 9: sync transfers the floor", "sync-floor", kOrphansOfMissing,
+         Rule::Purpose::kNoLeaks),
+    RULE(kCommitBeforeStaged, "rule 26: a transition commits when all its parities are staged",
+         "staged", kTransitionsOnly),
+    RULE(kOverwriteParities, "rule 26: new parities do not replace the old ones in place",
+         "in-place", kTransitionsOnly),
+    RULE(kReuseParityTxid, "rule 26: every transition has a parity_txid of its own", "parity-txid",
+         kTransitionsOnly),
+    RULE(kReshapeIsTxid, "rule 6: a transition's attempt_id is not its data_txid", "reshape-id",
+         kTransitionsOnly),
+    RULE(kReshapeIgnoresFence, "rule 7: a fenced transition does not commit", "transition-fence",
+         kPausedTransitions),
+    RULE(kDropStaged, "rule 7: a timer alone never drops staged parities", "staged-timer",
+         kShortPauses),
+    RULE(kIgnoreGeneration, "rule 26: a reader uses the generation that the record names",
+         "generation", kTransitionsOnly),
+    RULE(kReadFlushed, "rule 27: reads do not see what was flushed", "read-flushed",
+         kFlushedValues),
+    RULE(kChangeFlushed, "rule 27: what was flushed is absent for every change", "change-flushed",
+         kFlushedValues),
+    RULE(kExtendFlushed, "rule 27: nothing is made of a value that was flushed meanwhile",
+         "extend-flushed", kFlushedValues),
+    RULE(kTouchRevives, "rule 27: a flush asks for the version of the value, not of the record",
+         "touch-revives", kFlushedValues),
+    RULE(kForgetFlush, "rule 27: who takes over keeps the flush floor", "forget-flush",
+         kFlushTakeover),
+    RULE(kFlushUnserved, "rule 27: a flush is acknowledged when its map is served",
+         "flush-unserved", kFlushedValues),
+    RULE(kRepeatFlush, "rule 27: a flush that may have been done is not asked for again",
+         "repeat-flush", kFlushForced),
+};
+#undef RULE
 
 }  // namespace
 
-const std::vector<Rule>& rules() {
-#define RULE(mutant, sentence, ...) {Mutant::mutant, #mutant, sentence, __VA_ARGS__}
-  static const std::vector<Rule> kRules{
-      RULE(kIgnoreEpoch, "rule 1: a node that serves any epoch serves deposed proxies",
-           based_on("membership", "epoch")),
-      RULE(kIgnoreIncarnation, "rule 1: an empty node must not answer for its predecessor",
-           incarnation()),
-      RULE(kServeBeforeInstalled, "rule 2: a map is served only once every survivor has it",
-           served_too_soon()),
-      RULE(kAnswerUnsynced, "rule 3: an unsynced partition has no misses",
-           based_on("mixed", "unsynced")),
-      RULE(kLostIsMiss, "rule 3: a LOST partition has no misses", based_on("lost", "lost-miss")),
-      RULE(kIgnoreLease, "rule 4: a node past its lease serves nothing",
-           based_on("membership", "lease")),
-      RULE(kSkipLeaseWait, "rule 4: the lease of an excluded node is waited out",
-           based_on("membership", "lease-wait")),
-      RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old",
-           based_on("membership", "suspect")),
-      RULE(kTimeoutIsLoss, "rule 4: a timeout makes nothing LOST", silences()),
-      RULE(kSyncOneSource, "rule 3: sync takes the maximum of all sources", sync_sources()),
-      RULE(kMarkBeforeStored, "rule 3: synced means that every home has stored",
-           based_on("mixed", "mark")),
-      RULE(kConfirmAny, "rule 3: what a node had counts again only if it is the newest",
-           returns_with_old_copies()),
-      RULE(kFullIsStored, "rule 3: a home that has no room has not stored", full_homes()),
-      RULE(kBlindHead, "rule 5: the head compares the expected version", plain("blind-head")),
-      RULE(kStoreAnyVersion, "rule 5: a store never lowers a version", plain("store")),
-      RULE(kAckBeforeTail, "rule 5: a write is acknowledged after the tail has it", plain("ack")),
-      RULE(kReadHead, "rule 5: reads are decided at the tail", plain("read-head")),
-      RULE(kMismatchIsFailure, "rule 6: a mismatch may hide one's own commit", plain("mismatch")),
-      RULE(kAttemptIsTxid, "rule 6: an attempt's id is not its data_txid",
-           fences_that_do_nothing()),
-      RULE(kResendAlways, "rule 6: an unconditional commit is never sent twice",
-           based_on("calm", "resend")),
-      RULE(kTimeoutIsNotDone, "rule 6: an unknown outcome is told as unknown",
-           deaths_of_heads("not-done")),
-      RULE(kRestampEpoch, "rule 6a: an operation in flight keeps its epoch",
-           deaths_of_heads("restamp")),
-      RULE(kNoReprepare, "rule 6a: shards are confirmed in the epoch of their commit",
-           slow_uploads("reprepare")),
-      RULE(kTrustBytes, "a damaged copy is no copy", damaged_records()),
-      RULE(kIgnoreFence, "rule 7: a fenced transaction does not commit",
-           based_on("uploads", "fence")),
-      RULE(kReclaimWithoutFence, "rule 7: deleting orphans without a fence loses data",
-           based_on("uploads", "reclaim-fence")),
-      RULE(kReclaimByTimer, "rule 7: a timer alone never drops anything",
-           based_on("uploads", "reclaim-timer")),
-      RULE(kReclaimQuietKeys, "rule 7: what is left behind goes, however busy its key is",
-           based_on("busy-keys", "quiet-keys"), 2000, /*prevents_leaks_only=*/true),
-      RULE(kDeleteBeforeTail, "rule 8: superseded shards stay until the tail has the commit",
-           deaths_in_commits("superseded")),
-      RULE(kNoReread, "rule 8: a reader that misses shards reads the record again",
-           paused_readers()),
-      RULE(kMixVersions, "rule 8: in mid-stream a reader goes on with the same value only",
-           slow_readers()),
-      RULE(kKeepFencedShards, "rule 7: a fenced upload starts again under another data_txid",
-           idle_uploads("fenced-shards")),
-      RULE(kLateBase, "rule 7: the base is known before the first shard is written",
-           idle_uploads("late-base")),
-      RULE(kNoRebuild, "rule 6a: shards that nodes do not confirm are written again",
-           interrupted_uploads("rebuild")),
-      RULE(kRelabelAcks, "rule 6a: acknowledgements keep the epoch they were given in",
-           interrupted_uploads("relabel")),
-      RULE(kAbandonUnknown, "rule 6: the shards of an unknown outcome are kept",
-           unknown_outcomes()),
-      RULE(kDeleteForgets, "rule 9: a DELETE leaves a tombstone", plain("delete")),
-      RULE(kDropWithoutFloor, "rule 9: tombstones go only after the floor was raised",
-           late_commits("floor")),
-      RULE(kSyncForgetsFloor, "rule 9: sync transfers the floor", orphans_of_missing(), 2000,
-           /*prevents_leaks_only=*/true),
-      RULE(kCommitBeforeStaged, "rule 26: a transition commits when all its parities are staged",
-           transitions_only("staged")),
-      RULE(kOverwriteParities, "rule 26: new parities do not replace the old ones in place",
-           transitions_only("in-place")),
-      RULE(kReuseParityTxid, "rule 26: every transition has a parity_txid of its own",
-           transitions_only("parity-txid")),
-      RULE(kReshapeIsTxid, "rule 6: a transition's attempt_id is not its data_txid",
-           transitions_only("reshape-id")),
-      RULE(kReshapeIgnoresFence, "rule 7: a fenced transition does not commit",
-           paused_transitions("transition-fence", seconds(3))),
-      RULE(kDropStaged, "rule 7: a timer alone never drops staged parities", dropped_staging()),
-      RULE(kIgnoreGeneration, "rule 26: a reader uses the generation that the record names",
-           transitions_only("generation")),
-  };
-#undef RULE
-  return kRules;
+std::span<const Rule> rules() { return kRules; }
+
+const Rule* find_rule(std::string_view mutant_name) {
+  const auto it = std::ranges::find(rules(), mutant_name, &Rule::mutant_name);
+  return it == rules().end() ? nullptr : &*it;
 }
 
 }  // namespace elastripe::sim

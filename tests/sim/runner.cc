@@ -35,9 +35,9 @@ std::string report(const Campaign& campaign) {
   const auto fault = [&](Fault which) { return campaign.faults[static_cast<size_t>(which)]; };
   std::string text = fmt::format(
       "schedules {}  histories {}  operations {}  acknowledged writes {}  unknowns {}  errors {}  "
-      "transitions {}  refused {}\n",
+      "transitions {}  refused {}  flushes {}  of unknown order {}\n",
       t.schedules, t.histories, t.operations, t.acknowledged_writes, t.unknowns, t.errors,
-      t.transitions, t.refused_transitions);
+      t.transitions, t.refused_transitions, t.flushes, t.undecided_flushes);
   text += fmt::format(
       "node kills {}  stalls {}  stuck threads {}  bits flipped {}  link cuts {}  proxy kills {}  "
       "pauses {}  epochs {}\n",

@@ -1,10 +1,11 @@
-// Scenarios: what a random schedule is made of. All randomness comes from the schedule's seed.
+// Scenarios: what a random schedule is made of, as data: cluster x workload x faults, and what is
+// expected of it. All randomness comes from the schedule's seed.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <string>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "server-patches/node/format/mutant.h"
 #include "tests/sim/history.h"
@@ -13,12 +14,37 @@
 
 namespace elastripe::sim {
 
-// A pool beside the default one; keys go round the pools.
+// A pool beside the default one.
 struct ScenarioPool {
-  std::string prefix;
-  std::string scheme;
+  std::string_view prefix;
+  std::string_view scheme;
   uint32_t inline_max_bytes = 24;
   uint32_t segment_bytes = 64;
+};
+
+struct ClusterShape {
+  int nodes = 6;
+  int proxies = 2;
+  int domains = 0;  // that the nodes share; 0: each has its own
+  std::string_view scheme = "ers:2,2,3";
+  uint32_t inline_max_bytes = 24;
+  uint32_t segment_bytes = 64;
+  bool degraded_writes = false;
+  WriteState write_state = WriteState::kNarrow;  // of all pools
+  std::array<ScenarioPool, 2> pools{};           // the first ones, as many as have a scheme
+  uint32_t partitions = 4;
+  Duration read_grace = std::chrono::milliseconds(500);
+  Duration upload_idle = std::chrono::milliseconds(500);  // reclaim waits kAbandonedAfter of them
+  ProxyMemory proxy_memory = {};
+  NodeMemory node_memory = {};
+  NetworkProfile network = {};
+  Duration map_delay_max = std::chrono::milliseconds(200);  // from the decider to the other proxies
+
+  constexpr std::span<const ScenarioPool> more_pools() const {
+    size_t count = 0;
+    while (count < pools.size() && !pools[count].scheme.empty()) ++count;
+    return std::span(pools).first(count);
+  }
 };
 
 // Clients that send and take values part by part, each part (a segment) in its own time.
@@ -30,49 +56,43 @@ struct StreamProfile {
   double cuts = 0.02;  // of parts: the client goes away
 };
 
-struct Scenario {
-  std::string name;
-  std::string about;  // one line
-  double share = 1;   // of the seeds that tests run
-
-  // The cluster.
-  int nodes = 6;
-  int domains = 0;  // that the nodes share; 0: each has its own
-  std::string scheme = "ers:2,2,3";
-  uint32_t inline_max_bytes = 24;
-  uint32_t segment_bytes = 64;
-  bool degraded_writes = false;
-  std::vector<ScenarioPool> more_pools;
-  uint32_t partitions = 4;
-  Duration read_grace = std::chrono::milliseconds(500);
-  Duration upload_idle = std::chrono::milliseconds(500);  // reclaim waits kAbandonedAfter of them
-  ProxyMemory proxy_memory;
-  NodeMemory node_memory;
-  NetworkProfile network;
-  Duration map_delay_max = std::chrono::milliseconds(200);  // from the decider to the other proxies
-
-  // The clients.
-  int proxies = 2;
+struct Workload {
   int clients = 3;
-  int keys = 2;
+  int keys = 2;         // they go round the pools
   int operations = 12;  // of each client
   Duration think_max = std::chrono::milliseconds(150);
-  std::array<int, kVerbs> weights{30, 22, 3, 3, 6, 3, 8, 8, 3, 8, 6, 0};  // by Verb
+  // How often an operation is which, by Verb: get, set, add, replace, append, prepend, cas, incr,
+  // decr, delete, touch; and the two that are no client's.
+  std::array<int, kKeyVerbs> weights{30, 22, 3, 3, 6, 3, 8, 8, 3, 8, 6};
+  int transitions = 0;  // with any, all objects are transitioned once more when all has healed
+  int flushes = 0;
+  double late_flushes = 0.2;    // of flushes: after a few seconds
   double expiring = 0.1;        // of sets and touches, in seconds
+  double long_expiry = 0;       // of what expires: only after up to clock_step_max
   double large = 0.5;           // of values: striped
   int segments = 3;             // of large values, at most
   bool whole_segments = false;  // large values are so many of them exactly
   double ranges = 0;            // of reads that are streamed: a part of the value
-  StreamProfile streams;
+  StreamProfile streams = {};
 
-  // The faults: at most so many of each, at random times.
-  int node_kills = 2;
-  int node_stalls = 1;
+  constexpr std::array<int, kKeyVerbs + 2> all_weights() const {  // by Verb
+    std::array<int, kKeyVerbs + 2> all{};
+    std::ranges::copy(weights, all.begin());
+    all[static_cast<size_t>(Verb::kTransition)] = transitions;
+    all[static_cast<size_t>(Verb::kFlush)] = flushes;
+    return all;
+  }
+};
+
+// At most so many of each, at random times; and how they go.
+struct FaultPlan {
+  int node_kills = 0;
+  int node_stalls = 0;
   int node_sticks = 0;  // threads that do not come back, while others answer heartbeats
   int bit_flips = 0;    // in stored records: at one home of a key at a time
-  int link_cuts = 2;
-  int proxy_kills = 1;
-  int proxy_pauses = 1;
+  int link_cuts = 0;
+  int proxy_kills = 0;
+  int proxy_pauses = 0;
   double quick_restarts = 0.3;  // before anybody may have noticed
   Duration restart_every{0};    // nodes come back together, at multiples of it
   double restart_cuts = 0;      // just then the decider loses sight of another node for a second
@@ -82,11 +102,10 @@ struct Scenario {
   int clock_steps = 0;
   double wrong_clocks = 0;
   Duration clock_step_max = std::chrono::hours(3);
-  double long_expiry = 0;  // of what expires: only after up to clock_step_max
   // All proxies are started again, with this scheme for the default pool in place of the other one.
   int restarts = 0;
-  std::string other_scheme;
-  // Of nodes that die for good: a process of another cluster takes the address.
+  std::string_view other_scheme = {};
+  // The share of nodes that die for good whose address a process of another cluster takes.
   double strays = 0;
   double domain_kills = 0;  // of kills: the whole failure domain dies
   // Nodes that die one after the other, each when all is synced again, and stay dead; some of them
@@ -105,14 +124,20 @@ struct Scenario {
   double answer_kills = 0;
   // When a node has acknowledged a staged parity: its proxy stops.
   double stager_pauses = 0;
-  Duration faults_until = std::chrono::seconds(4);
-  Duration fault_max = std::chrono::milliseconds(2500);  // how long stalls, cuts and pauses take
+  Duration until = std::chrono::seconds(4);
+  Duration longest = std::chrono::milliseconds(2500);  // stalls, cuts and pauses
   // Faults hit the decider's links and process rather than others', as often.
   double at_decider = 0.5;
+};
+
+// What the promise covers, and what is asked of the cluster when all has healed.
+struct Expectations {
   // More memory may be lost than the scheme survives: reads may then fail, but never lie.
   bool beyond_promise = false;
   // No shards: any node may be killed, as often as all is synced again.
   bool records_only = false;
+  // The operator accepts the loss when all has healed; from then on all promises count again.
+  bool accept_loss = false;
   // Objects are scrubbed whenever everything is read.
   bool scrub = true;
   // A schedule without the phase in which reclaim is waited for and leaks are looked for.
@@ -123,18 +148,23 @@ struct Scenario {
   // Fills the nodes when all has healed: nothing is lost, also if one dies then, and deletes give
   // the memory back.
   bool fill_nodes = false;
-  // The operator accepts the loss when all has healed; from then on all promises count again.
-  bool accept_loss = false;
+  // In some schedules nodes have no room for all homes of a partition.
+  bool short_of_room = false;
 };
 
-// Whether objects are transitioned; then they all are once more when all has healed.
-inline bool has_transitions(const Scenario& scenario) {
-  return scenario.weights[static_cast<size_t>(Verb::kTransition)] > 0;
-}
+struct Scenario {
+  std::string_view name = {};
+  std::string_view about;  // one line
+  double share = 1;        // of the seeds that tests run
+  ClusterShape cluster = {};
+  Workload workload = {};
+  FaultPlan faults = {};
+  Expectations expect = {};
+};
 
 // Null if there is no such scenario.
 const Scenario* find_scenario(std::string_view name);
-const std::vector<Scenario>& scenarios();  // those that random runs rotate through
+std::span<const Scenario> scenarios();  // those that random runs rotate through
 
 // The directed scenario of a rule, and the mutant that breaks it.
 struct Rule {
@@ -142,12 +172,11 @@ struct Rule {
   std::string_view mutant_name;
   std::string_view sentence;  // "rule 7: deleting orphans without a fence loses data"
   Scenario scenario;
-  uint64_t max_seeds = 2000;  // within which the mutant must be caught
-  // The rule's only use is that nothing is left behind. Of other mutants a leak or a cluster that
-  // hangs is no catch: a client must be lied to, or data be lost.
-  bool prevents_leaks_only = false;
+  // What the rule is for. To catch its mutant a client must be lied to, or data be lost, unless its
+  // only use is that nothing is left behind, or that operations come to an end.
+  enum class Purpose : uint8_t { kTruth, kNoLeaks, kProgress } purpose = Purpose::kTruth;
 };
-const std::vector<Rule>& rules();
+std::span<const Rule> rules();
 const Rule* find_rule(std::string_view mutant_name);
 
 }  // namespace elastripe::sim

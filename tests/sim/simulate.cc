@@ -99,7 +99,7 @@ std::vector<Scenario> chosen(const Options& options) {
     return {*scenario};
   }
   if (!options.mutant.empty()) return {find_rule(options.mutant)->scenario};
-  return scenarios();
+  return {scenarios().begin(), scenarios().end()};
 }
 
 void choose_mutant(const Options& options) {

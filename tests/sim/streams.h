@@ -30,7 +30,7 @@ class Pace {
 };
 
 // A value on its way in.
-class SlowSource final : public ValueSource {
+class SlowSource final : public objects::ValueSource {
  public:
   SlowSource(OpsContext& ops, std::string value, Pace pace)
       : ops_(ops), value_(std::move(value)), pace_(std::move(pace)) {}

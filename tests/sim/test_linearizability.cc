@@ -51,6 +51,41 @@ bool linearizable(const History& history) {
   return check_key(history, "k").verdict == Verdict::kLinearizable;
 }
 
+TEST_CASE("a flush is a delete of every key at one moment") {
+  const auto flush = [](uint64_t from, uint64_t to, Answer answer) {
+    Operation operation = op(Verb::kFlush, from, to, answer);
+    operation.key.clear();
+    return operation;
+  };
+  CHECK(linearizable({set(1, 2, "a"), flush(3, 4, Answer::kDone), miss(5, 6)}));
+  CHECK_FALSE(linearizable({set(1, 2, "a"), flush(3, 4, Answer::kDone), hit(5, 6, "a")}));
+  CHECK(linearizable({set(1, 2, "a"), flush(3, 8, Answer::kDone), hit(5, 6, "a"), miss(9, 10)}));
+  CHECK_FALSE(
+      linearizable({set(1, 2, "a"), flush(3, 9, Answer::kDone), miss(4, 5), hit(6, 7, "a")}));
+  CHECK(linearizable({flush(1, 2, Answer::kDone), miss(3, 4)}));
+  const Operation unknown = flush(3, UINT64_MAX, Answer::kUnknown);
+  CHECK(linearizable({set(1, 2, "a"), unknown, hit(5, 6, "a"), miss(7, 8)}));
+  CHECK(linearizable({set(1, 2, "a"), unknown, hit(5, 6, "a")}));
+  CHECK_FALSE(linearizable({set(1, 2, "a"), flush(3, 4, Answer::kNone), miss(5, 6)}));
+
+  const auto of = [](std::string key, Operation operation) {
+    operation.key = std::move(key);
+    return operation;
+  };
+  const std::vector<std::string> keys = {"k", "l"};
+  const auto together = [&](const History& history) {
+    return check_keys(history, keys, 1000).verdict == Verdict::kLinearizable;
+  };
+  const History both = {set(1, 2, "a"), of("l", set(1, 2, "b")), flush(3, 20, Answer::kDone)};
+  History seen_twice = both;
+  seen_twice.insert(seen_twice.end(), {miss(4, 5), of("l", miss(6, 7))});
+  CHECK(together(seen_twice));
+  History seen_once = both;  // each key by itself could be as it was read
+  seen_once.insert(seen_once.end(), {miss(4, 5), of("l", hit(6, 7, "b"))});
+  CHECK(linearizable(seen_once));
+  CHECK_FALSE(together(seen_once));
+}
+
 TEST_CASE("a read that broke off, or of a range, has a part of one value that was there") {
   const auto part = [](Answer answer, uint64_t from, uint64_t offset, std::string bytes) {
     Operation read = op(Verb::kGet, from, from + 1, answer, std::move(bytes));

@@ -29,25 +29,26 @@ TEST_CASE("random schedules keep every promise", "[random]") {
     // A schedule that does nothing proves nothing.
     const Totals& totals = campaign.totals;
     CHECK(totals.acknowledged_writes > 5 * totals.schedules);
-    if (scenario.fill_nodes) CHECK(totals.refused_for_memory > 5 * totals.schedules);
-    if (scenario.name == "full") CHECK(totals.short_of_room > totals.schedules / 5);
-    if (scenario.degraded_writes) CHECK(totals.ops.degraded_writes > totals.schedules);
-    if (has_transitions(scenario)) CHECK(totals.transitions > totals.schedules / 4);
-    if (scenario.streams.share > 0.5) {
+    if (scenario.expect.fill_nodes) CHECK(totals.refused_for_memory > 5 * totals.schedules);
+    if (scenario.expect.short_of_room) CHECK(totals.short_of_room > totals.schedules / 5);
+    if (scenario.cluster.degraded_writes) CHECK(totals.ops.degraded_writes > totals.schedules);
+    if (scenario.workload.transitions > 0) CHECK(totals.transitions > totals.schedules / 4);
+    if (scenario.workload.streams.share > 0.5) {
       CHECK(totals.streams > 10 * totals.schedules);
       CHECK(totals.cut_uploads > totals.schedules / 2);
       CHECK(totals.cut_reads > totals.schedules / 4);
       CHECK(totals.ops.reprepares > totals.schedules);
     }
-    if (scenario.burials > 0) CHECK(totals.burials > totals.schedules);
-    if (scenario.joiners > 0) CHECK(totals.joiners > totals.schedules);
-    if (scenario.strays > 0) CHECK(totals.strays > totals.schedules / 2);
-    if (scenario.forced > 0) CHECK(totals.forced > totals.schedules);
-    if (scenario.restarts > 0) CHECK(totals.restarts > totals.schedules / 2);
-    if (scenario.clock_steps > 0) CHECK(totals.clock_steps > 2 * totals.schedules);
-    if (scenario.node_sticks > 0) CHECK(totals.node_sticks > totals.schedules);
-    if (scenario.bit_flips > 0) CHECK(totals.bit_flips > totals.schedules / 2);
-    if (scenario.accept_loss) CHECK(totals.lost_keys > totals.schedules / 10);
+    if (scenario.faults.burials > 1) CHECK(totals.burials > totals.schedules);
+    if (scenario.faults.burials == 1) CHECK(totals.burials > totals.schedules / 2);
+    if (scenario.faults.joiners > 0) CHECK(totals.joiners > totals.schedules);
+    if (scenario.faults.strays > 0) CHECK(totals.strays > totals.schedules / 2);
+    if (scenario.faults.forced > 0) CHECK(totals.forced > totals.schedules);
+    if (scenario.faults.restarts > 0) CHECK(totals.restarts > totals.schedules / 2);
+    if (scenario.faults.clock_steps > 0) CHECK(totals.clock_steps > 2 * totals.schedules);
+    if (scenario.faults.node_sticks > 0) CHECK(totals.node_sticks > totals.schedules);
+    if (scenario.faults.bit_flips > 0) CHECK(totals.bit_flips > totals.schedules / 2);
+    if (scenario.expect.accept_loss) CHECK(totals.lost_keys > totals.schedules / 10);
   }
 }
 

@@ -18,7 +18,7 @@ from port_file import PortFile
 
 REQUEST_MAGIC = 0xE5
 REPLY_MAGIC = 0xE6
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 HEADER_BYTES = 64
 MAX_BODY_BYTES = 8 << 20
 MAX_LIST_ENTRIES = 4096  # of one DROP_TOMBSTONES, SHARD_CONFIRM or SHARD_DELETE
@@ -89,7 +89,9 @@ def make_map(incarnation, number=1):
     """(encoded map, its hash): node 0 is the node under test and head of every partition for m = 1;
     node 1, the tail, does not exist."""
     no_base = (0, 0, 0)
-    body = struct.pack("<QIIIIQQBH", CLUSTER_ID, number, 7, *no_base, number << 28, 1, 2)
+    no_flush = (0, 0)
+    body = struct.pack("<QIIIIQQQIBH", CLUSTER_ID, number, 7, *no_base, number << 28, *no_flush, 1,
+                       2)
     for node, inc in ((0, incarnation), (1, 1)):
         body += struct.pack("<H", node) + short(b"n%d" % node) + short(b"127.0.0.1")
         body += struct.pack("<H", 1) + short(b"d%d" % node) + struct.pack("<QB", inc, 0)
@@ -229,6 +231,24 @@ class Connection:
     def read_record(self, key):
         return self.call(RECORD_READ, struct.pack("<BBQ", 2, 1, 0) + short(key))
 
+    def scan_all(self):
+        """The keys of all records, and how many frames it took to tell them."""
+        bits = bytes([0xff]) * (PARTITIONS // 8)
+        keys, cursor, frames = [], 0, 0
+        while frames == 0 or cursor != 0:
+            limits = struct.pack("<QIBBBBIB", cursor, 1 << 20, 0, 0, 0, 0, 0, 0)
+            reply = self.call(RECORD_SCAN, limits + short(b"") + struct.pack("<I", len(bits)) + bits)
+            assert reply.status == OK, reply
+            cursor, count = struct.unpack_from("<QI", reply.args)
+            place = 12
+            for _ in range(count):
+                key_bytes = struct.unpack_from("<H", reply.args, place)[0]
+                keys.append(reply.args[place + 2 : place + 2 + key_bytes])
+                place += 2 + key_bytes
+                place += 4 + struct.unpack_from("<I", reply.args, place)[0]
+            frames += 1
+        return keys, frames
+
     def shard_frame(self, name, payload, key=b"owner"):
         args = name + short(key) + struct.pack("<IQB", len(payload), 0, 0)
         return self.frame(SHARD_WRITE, args, payload)
@@ -253,6 +273,10 @@ class NodeProcess:
         self.log_path = os.path.join(self.directory.name, "log")
         command = [binary, "--port", "0", "--port-file", port_file.path,
                    "--memory-mb", str(memory_mb), "--threads", str(threads), *options]
+        if "--user" in options:
+            os.chmod(self.directory.name, 0o777)  # that user writes the port there
+        elif os.geteuid() == 0:
+            command += ["--user", "root"]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         self.port = port_file.wait(self.process)

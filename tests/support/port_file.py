@@ -15,6 +15,7 @@ class PortFile:
     def __init__(self, directory):
         self.path = os.path.join(directory, "port")
         os.mkfifo(self.path + ".lck")
+        os.chmod(self.path + ".lck", 0o666)  # the node may have become another user
         self.fifo = os.open(self.path + ".lck", os.O_RDONLY | os.O_NONBLOCK)
 
     def wait(self, process, timeout_s=60):

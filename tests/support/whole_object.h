@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "proxy/ops/outcome.h"
+#include "proxy/ops/objects/outcome.h"
 
 namespace elastripe {
 
 struct WholeObject {
-  std::optional<Object> object;  // nothing: a miss
+  std::optional<objects::Object> object;  // nothing: a miss
   std::vector<Buffer> parts;
-  ReadPath path = ReadPath::kInline;
+  objects::ReadPath path = objects::ReadPath::kInline;
 
   std::string value() const {
     std::string bytes;
@@ -21,24 +21,24 @@ struct WholeObject {
   }
 };
 
-class WholeSink : public ValueSink {
+class WholeSink : public objects::ValueSink {
  public:
   explicit WholeSink(OpsContext& ops) : ops_(ops) {}
 
   MemoryHold try_reserve(uint64_t bytes) override {
-    ReadBudget& budget = ops_.read_bytes;
+    ReadBudget& budget = ops_.memory.read;
     const bool early = bytes <= budget.early.free();
     auto permit = (early ? budget.early : budget.in_turn).try_acquire(bytes);
     return permit ? held(std::move(*permit)) : nullptr;
   }
   Task<Result<MemoryHold>> reserve(uint64_t bytes) override {
-    auto permit = co_await ops_.read_bytes.in_turn.acquire(bytes);
+    auto permit = co_await ops_.memory.read.in_turn.acquire(bytes);
     if (!co_await ops_.clock.next_turn()) {
       co_return fail(ErrorCode::kCancelled, "shutting down");
     }
     co_return held(std::move(permit));
   }
-  void begin(const Object& object) override { whole.object = object; }
+  void begin(const objects::Object& object) override { whole.object = object; }
   void part(Buffer bytes) override { whole.parts.push_back(std::move(bytes)); }
 
   WholeObject whole;
@@ -52,9 +52,9 @@ class WholeSink : public ValueSink {
 };
 
 inline Task<Result<WholeObject>> get_whole(OpsContext& ops, std::string key, TimePoint deadline,
-                                           ByteRange range = {}) {
+                                           objects::ByteRange range = {}) {
   WholeSink sink(ops);
-  const auto outcome = co_await get_object(ops, key, sink, range, deadline);
+  const auto outcome = co_await objects::get_object(ops, key, sink, range, deadline);
   if (!outcome) co_return fail(outcome.error());
   sink.whole.path = outcome->path;
   co_return std::move(sink.whole);
@@ -63,7 +63,7 @@ inline Task<Result<WholeObject>> get_whole(OpsContext& ops, std::string key, Tim
 inline Task<Result<WholeObject>> touch_and_get_whole(OpsContext& ops, std::string key,
                                                      uint32_t exptime, TimePoint deadline) {
   WholeSink sink(ops);
-  const auto outcome = co_await touch_and_get_object(ops, key, exptime, sink, deadline);
+  const auto outcome = co_await objects::touch_and_get_object(ops, key, exptime, sink, deadline);
   if (!outcome) co_return fail(outcome.error());
   sink.whole.path = outcome->path;
   co_return std::move(sink.whole);

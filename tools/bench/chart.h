@@ -19,16 +19,16 @@ struct ChartValue {
 
 struct ChartSeries {
   std::string name;
-  std::vector<std::optional<ChartValue>> values;  // by category
-  bool dashed = false;                            // of lines: not measured
+  std::vector<std::optional<ChartValue>> values = {};  // by category
+  bool dashed = false;                                 // of lines: not measured
 };
 
 struct Chart {
   std::string title;
   std::string x_label;
   std::string y_label;
-  std::vector<std::string> categories;
-  std::vector<ChartSeries> series;
+  std::vector<std::string> categories = {};
+  std::vector<ChartSeries> series = {};
   bool lines = false;        // else bars
   bool logarithmic = false;  // the vertical axis; from 0 if not
 };

@@ -1,23 +1,214 @@
 #include "tools/bench/load.h"
 
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <deque>
 #include <mutex>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "tools/bench/load_connection.h"
+#include "tools/bench/socket.h"
+#include "tools/bench/try.h"
 
 namespace elastripe::bench {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
+using TimePoint = SteadyClock::time_point;
 
 constexpr int kWaitMs = 30'000;
+constexpr size_t kReadBytes = 64 << 10;
+constexpr std::string_view kEnd = "END\r\n";
+
+// One connection of a load: composes requests, checks replies, records latencies. Used by one
+// thread; never waits.
+class Connection {
+ public:
+  // Counts into `result`.
+  Connection(const LoadSettings& settings, const ObjectBytes& objects,
+             std::unique_ptr<RequestSource> source, LoadResult& result)
+      : settings_(settings),
+        objects_(objects),
+        source_(std::move(source)),
+        result_(result),
+        in_(std::max(kReadBytes, 2 * objects.object_bytes() + 1024), '\0') {}
+  ~Connection() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  cli::Result<> connect() {
+    fd_ = TRY(connect_socket(settings_.host, settings_.port));
+    return {};
+  }
+  int fd() const { return fd_; }
+
+  // Sends what waits, and new requests until as many as the depth are in flight.
+  cli::Result<> ask(TimePoint now) {
+    while (!ended_ && in_flight_.size() < static_cast<size_t>(settings_.depth)) {
+      const auto request = source_->next();
+      if (!request) {
+        ended_ = true;
+        break;
+      }
+      const bool reads = request->operation == Operation::kRead ||
+                         request->operation == Operation::kReadModifyWrite;
+      send({*request, reads, now, now});
+    }
+    while (sent_ < out_.size()) {
+      const ssize_t count =
+          ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
+      if (count < 0) return cli::fail("sending: {}", std::strerror(errno));
+      sent_ += static_cast<size_t>(count);
+    }
+    out_.clear();
+    sent_ = 0;
+    return {};
+  }
+
+  // Takes the replies that have come.
+  cli::Result<> receive(TimePoint now) {
+    const ssize_t count = ::recv(fd_, in_.data() + received_, in_.size() - received_, MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
+    if (count < 0) return cli::fail("receiving: {}", std::strerror(errno));
+    if (count == 0) return cli::fail("the server closed a connection");
+    received_ += static_cast<size_t>(count);
+
+    const std::string_view all(in_.data(), received_);
+    size_t taken = 0;
+    while (!in_flight_.empty()) {
+      const size_t bytes = TRY(take_reply(all.substr(taken), now));
+      if (bytes == 0) break;
+      taken += bytes;
+    }
+    if (in_flight_.empty() && taken < received_) return cli::fail("a reply that nobody asked for");
+    std::memmove(in_.data(), in_.data() + taken, received_ - taken);
+    received_ -= taken;
+    return {};
+  }
+
+  // No new requests.
+  void end() { ended_ = true; }
+  // Nothing in flight, and nothing more to ask.
+  bool idle() const { return ended_ && in_flight_.empty(); }
+
+  bool waits_for_room() const { return sent_ < out_.size(); }
+  // True once whenever waits_for_room() is another than when it was last asked.
+  bool wants_change_of_interest() {
+    return std::exchange(watched_for_room_, waits_for_room()) != waits_for_room();
+  }
+
+ private:
+  struct InFlight {
+    Request request;
+    bool reads = false;  // a GET; else a SET
+    TimePoint sent;
+    TimePoint started;  // of a read-modify-write: its read
+  };
+
+  void send(const InFlight& asked) {
+    const std::string key = key_of(settings_.key_prefix, asked.request.record);
+    if (asked.reads) {
+      out_ += fmt::format("get {}\r\n", key);
+    } else if (asked.request.operation == Operation::kDelete) {
+      out_ += fmt::format("delete {}\r\n", key);
+    } else {
+      out_ += fmt::format("set {} 0 {} {}\r\n", key, settings_.exptime_s, objects_.object_bytes());
+      objects_.append(out_, asked.request.record, ++revision_);
+      out_ += "\r\n";
+    }
+    in_flight_.push_back(asked);
+  }
+
+  // Takes one whole reply from the front of `text`; 0 if it is not whole yet.
+  cli::Result<size_t> take_reply(std::string_view text, TimePoint now) {
+    const InFlight answered = in_flight_.front();
+    size_t bytes = 0;
+    if (answered.reads && text.starts_with("VALUE ")) {
+      bytes = TRY(take_value(text, answered.request));
+      if (bytes == 0) return 0;
+    } else {
+      const size_t end = text.find("\r\n");
+      if (end == std::string_view::npos) return 0;
+      bytes = end + 2;
+      const std::string_view line = text.substr(0, bytes);
+      if (answered.reads && line == kEnd) {
+        return cli::fail("{} is gone: has the server enough memory?",
+                         key_of(settings_.key_prefix, answered.request.record));
+      }
+      const bool deletes = answered.request.operation == Operation::kDelete;
+      const bool succeeds =
+          deletes ? line == "DELETED\r\n" || line == "NOT_FOUND\r\n" : line == "STORED\r\n";
+      if (answered.reads || !succeeds) return cli::fail("{}", text.substr(0, end));
+    }
+    in_flight_.pop_front();
+    complete(answered, now);
+    return bytes;
+  }
+
+  // "VALUE <key> <flags> <bytes>\r\n<data>\r\nEND\r\n"
+  cli::Result<size_t> take_value(std::string_view text, const Request& request) const {
+    const size_t line_end = text.find("\r\n");
+    if (line_end == std::string_view::npos) return 0;
+    const std::string_view line = text.substr(0, line_end);
+    const size_t number_at = line.rfind(' ') + 1;
+    size_t value_bytes = 0;
+    std::from_chars(line.data() + number_at, line.data() + line.size(), value_bytes);
+    if (value_bytes != objects_.object_bytes()) return cli::fail("wrong size: {}", line);
+    const size_t whole = line_end + 2 + value_bytes + 2 + kEnd.size();
+    if (text.size() < whole) return 0;
+    const std::string key = key_of(settings_.key_prefix, request.record);
+    const bool right = line.substr(6).starts_with(key) && line[6 + key.size()] == ' ' &&
+                       objects_.matches(text.substr(line_end + 2, value_bytes), request.record) &&
+                       text.substr(whole - kEnd.size(), kEnd.size()) == kEnd;
+    if (!right) return cli::fail("wrong bytes of {}", key);
+    return whole;
+  }
+
+  void count(Operation operation, TimePoint since, TimePoint now) {
+    result_.latencies[static_cast<size_t>(operation)].record(now - since);
+  }
+
+  void complete(const InFlight& answered, TimePoint now) {
+    const Operation operation = answered.request.operation;
+    const bool both = operation == Operation::kReadModifyWrite;
+    if (both && answered.reads) {  // its update is the connection's next request
+      count(Operation::kRead, answered.sent, now);
+      send({answered.request, false, now, answered.started});
+      return;
+    }
+    if (both) count(Operation::kUpdate, answered.sent, now);
+    count(operation, answered.started, now);
+    ++result_.operations;
+    source_->acknowledged(answered.request);
+  }
+
+  const LoadSettings& settings_;
+  const ObjectBytes& objects_;
+  const std::unique_ptr<RequestSource> source_;
+  LoadResult& result_;
+
+  int fd_ = -1;
+  bool ended_ = false;
+  bool watched_for_room_ = false;
+  std::deque<InFlight> in_flight_;
+  std::string out_;
+  size_t sent_ = 0;  // of out_
+  std::string in_;   // its first `received_` bytes are replies not yet taken
+  size_t received_ = 0;
+  uint64_t revision_ = 0;
+};
 
 // What the threads of one load share.
 struct Shared {
@@ -41,9 +232,8 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
 
   cli::Result<> connect(std::unique_ptr<RequestSource> source) {
-    auto connection =
-        std::make_unique<LoadConnection>(settings_, objects_, std::move(source), result_);
-    if (auto done = connection->connect(); !done) return done;
+    auto connection = std::make_unique<Connection>(settings_, objects_, std::move(source), result_);
+    TRY(connection->connect());
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.ptr = connection.get();
@@ -54,7 +244,7 @@ class Driver {
     return {};
   }
 
-  void run(SteadyClock::time_point start, Shared& shared) {
+  void run(TimePoint start, Shared& shared) {
     if (auto done = drive(start, shared.failed); !done) shared.fail(done.error());
     result_.seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
     const std::lock_guard lock(shared.mutex);
@@ -64,13 +254,12 @@ class Driver {
   }
 
  private:
-  cli::Result<> drive(SteadyClock::time_point start, const std::atomic<bool>& stop) {
-    const auto end =
-        settings_.duration ? start + *settings_.duration : SteadyClock::time_point::max();
+  cli::Result<> drive(TimePoint start, const std::atomic<bool>& stop) {
+    const auto end = settings_.duration ? start + *settings_.duration : TimePoint::max();
     size_t busy = connections_.size();
     for (const auto& connection : connections_) {
-      if (auto done = connection->ask(SteadyClock::now()); !done) return done;
-      if (auto done = watch(*connection); !done) return done;
+      TRY(connection->ask(SteadyClock::now()));
+      TRY(watch(*connection));
       if (connection->idle()) --busy;
     }
     std::array<epoll_event, 64> events{};
@@ -80,27 +269,27 @@ class Driver {
       if (count <= 0) return cli::fail("no answer for {} s", kWaitMs / 1000);
       for (int i = 0; i < count; ++i) {
         const epoll_event& event = events[static_cast<size_t>(i)];
-        auto& connection = *static_cast<LoadConnection*>(event.data.ptr);
+        auto& connection = *static_cast<Connection*>(event.data.ptr);
         if (connection.idle()) return cli::fail("the server closed a connection");
-        if (auto done = serve(connection, event.events, end); !done) return done;
+        TRY(serve(connection, event.events, end));
         if (connection.idle()) --busy;
       }
     }
     return {};
   }
 
-  cli::Result<> serve(LoadConnection& connection, uint32_t events, SteadyClock::time_point end) {
+  cli::Result<> serve(Connection& connection, uint32_t events, TimePoint end) {
     const auto now = SteadyClock::now();
     if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) {
-      if (auto done = connection.receive(now); !done) return done;
+      TRY(connection.receive(now));
     }
     if (now >= end) connection.end();
-    if (auto done = connection.ask(now); !done) return done;
+    TRY(connection.ask(now));
     return watch(connection);
   }
 
   // Asks for room only while something waits for it.
-  cli::Result<> watch(LoadConnection& connection) const {
+  cli::Result<> watch(Connection& connection) const {
     if (!connection.wants_change_of_interest()) return {};
     epoll_event event{};
     event.events = connection.waits_for_room() ? EPOLLIN | EPOLLOUT : EPOLLIN;
@@ -115,7 +304,7 @@ class Driver {
   const ObjectBytes& objects_;
   const int epoll_;
   LoadResult result_;
-  std::vector<std::unique_ptr<LoadConnection>> connections_;
+  std::vector<std::unique_ptr<Connection>> connections_;
 };
 
 class UniformSource : public RequestSource {
@@ -149,19 +338,9 @@ class StoringSource : public RequestSource {
 }  // namespace
 
 const char* name_of(Operation operation) {
-  switch (operation) {
-    case Operation::kRead:
-      return "read";
-    case Operation::kUpdate:
-      return "update";
-    case Operation::kInsert:
-      return "insert";
-    case Operation::kReadModifyWrite:
-      return "read-modify-write";
-    case Operation::kDelete:
-      return "delete";
-  }
-  return "";
+  constexpr std::array kNames{"read", "update", "insert", "read-modify-write", "delete"};
+  static_assert(kNames.size() == kOperations.size());
+  return kNames[static_cast<size_t>(operation)];
 }
 
 std::string key_of(const std::string& prefix, uint64_t record) {
@@ -184,7 +363,7 @@ cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes
   }
   for (int i = 0; i < settings.connections; ++i) {
     auto& driver = *drivers[static_cast<size_t>(i % threads)];
-    if (auto done = driver.connect(sources()); !done) return std::unexpected(done.error());
+    TRY(driver.connect(sources()));
   }
   Shared shared;
   {

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "tools/bench/histogram.h"
 #include "tools/bench/object_bytes.h"
+#include "tools/bench/statistics.h"
 #include "tools/cli/result.h"
 
 namespace elastripe::bench {
@@ -45,13 +45,13 @@ using SourceFactory = std::function<std::unique_ptr<RequestSource>()>;
 struct LoadSettings {
   std::string host = "127.0.0.1";
   uint16_t port = 0;
-  std::string key_prefix;
+  std::string key_prefix = {};
   int connections = 32;
   int depth = 1;      // requests in flight on each connection
   int threads = 1;    // that drive the connections
   int exptime_s = 0;  // of what is stored, from then on; 0: for ever
   // No request is sent after it; what is in flight is still answered, and counted.
-  std::optional<std::chrono::milliseconds> duration;
+  std::optional<std::chrono::milliseconds> duration = {};
 };
 
 struct LoadResult {

@@ -13,7 +13,7 @@ class ObjectBytes {
  public:
   static constexpr size_t kLeastBytes = 16;
 
-  // Of objects of this size, at least kLeastBytes.
+  // Objects have this size, at least kLeastBytes.
   explicit ObjectBytes(size_t object_bytes);
 
   size_t object_bytes() const { return object_bytes_; }

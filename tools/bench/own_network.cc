@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tools/bench/try.h"
 #include "tools/cli/process.h"
 
 namespace elastripe::bench {
@@ -20,6 +21,7 @@ namespace {
 // The largest packet of a real network's kind: a bucket must hold one, and as little else as
 // possible, because what it holds passes without waiting.
 constexpr int kPacketBytes = 9000;
+constexpr int kLoopbackPacketBytes = 65536;  // as the kernel sets it
 constexpr uint64_t kLeastBurstBytes = 16 << 10;
 // A timer is that late at times; what may have passed meanwhile has to be in the bucket.
 constexpr double kTimerSeconds = 1e-4;
@@ -48,7 +50,8 @@ cli::Result<OwnNetwork> OwnNetwork::enter() {
   const auto user = ::getuid();
   const auto group = ::getgid();
   if (::unshare(CLONE_NEWNET) != 0) {
-    // not root: root of a user namespace of its own, as `unshare --net --map-root-user`
+    // not root: root of a user namespace of its own, as `unshare --net
+    // --map-root-user`
     if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
       return cli::fail("this machine permits no network of our own: {}", std::strerror(errno));
     }
@@ -60,9 +63,7 @@ cli::Result<OwnNetwork> OwnNetwork::enter() {
   }
   ifreq up{};
   up.ifr_flags = IFF_UP | IFF_RUNNING;
-  if (auto done = change_loopback(SIOCSIFFLAGS, up, "bringing up the loopback"); !done) {
-    return std::unexpected(done.error());
-  }
+  TRY(change_loopback(SIOCSIFFLAGS, up, "bringing up the loopback"));
   return OwnNetwork();
 }
 
@@ -72,13 +73,13 @@ cli::Result<> OwnNetwork::limit(uint64_t bits_per_second) {
     argv.insert(argv.end(), words.begin(), words.end());
     return cli::run_to_end(argv);
   };
+  ifreq packet{};
+  packet.ifr_mtu = bits_per_second == 0 ? kLoopbackPacketBytes : kPacketBytes;
+  TRY(change_loopback(SIOCSIFMTU, packet, "the size of packets"));
   if (bits_per_second == 0) {
     tc({"del", "dev", "lo", "root"});  // fails where there was no limit
     return {};
   }
-  ifreq packet{};
-  packet.ifr_mtu = kPacketBytes;
-  if (auto done = change_loopback(SIOCSIFMTU, packet, "the size of packets"); !done) return done;
   const auto burst =
       std::max(kLeastBurstBytes,
                static_cast<uint64_t>(static_cast<double>(bits_per_second) / 8 * kTimerSeconds));

@@ -11,7 +11,7 @@ namespace elastripe::bench {
 // Seconds of processor time of each thread of a process, by thread; those that ended are not there.
 std::map<pid_t, double> thread_seconds(pid_t process);
 
-// Of a process and all its threads, to the nanosecond; 0 if it is gone.
+// The time of a process and all its threads, to the nanosecond; 0 if it is gone.
 double process_seconds(pid_t process);
 // The sum of them.
 double process_seconds(const std::vector<pid_t>& processes);

@@ -1,102 +1,161 @@
 #include "tools/bench/system_calls.h"
 
+#include <fmt/core.h>
 #include <signal.h>
 #include <stdlib.h>
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
-#include <sstream>
+#include <map>
+#include <memory>
+#include <ranges>
 
-#include "tools/bench/testbed.h"
+#include "tools/bench/runner.h"
+#include "tools/bench/try.h"
+#include "tools/cli/process.h"
 
 namespace elastripe::bench {
 namespace {
 
+using cli::Result;
+using CallsByName = std::map<std::string, uint64_t>;
+
 constexpr std::chrono::seconds kAttach{10};
 constexpr std::chrono::seconds kDetach{10};
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // Every thread of the process has a tracer.
 bool is_traced(pid_t process) {
   std::error_code error;
   const auto tasks = std::filesystem::path("/proc") / std::to_string(process) / "task";
   for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
-    const std::string status = contents(task.path() / "status");
+    std::ifstream file(task.path() / "status");
+    const std::string status{std::istreambuf_iterator<char>(file), {}};
     if (status.find("TracerPid:\t0\n") != std::string::npos) return false;
   }
   return !error;
 }
 
+// A running strace.
+class Trace {
+ public:
+  // Attaches to the processes and all their threads; an error says why that cannot be.
+  static Result<std::unique_ptr<Trace>> start(const std::vector<pid_t>& processes) {
+    const auto program = TRY(needed_program("strace", "strace"));
+    const auto dir = TRY(make_temporary_directory());
+    std::unique_ptr<Trace> trace(new Trace(dir));
+    std::vector<std::string> argv{
+        program, "-f", "-qq", "-c", "--summary-columns=calls,name", "-o", dir / "summary"};
+    for (const pid_t process : processes) {
+      argv.emplace_back("-p");
+      argv.push_back(std::to_string(process));
+    }
+    const auto strace = TRY(cli::spawn_detached(argv, dir / "log"));
+    trace->strace_ = strace;
+    const auto attached = [&] {
+      return !cli::is_running(strace) || std::ranges::all_of(processes, is_traced);
+    };
+    if (!cli::wait_until(attached, kAttach) || !cli::is_running(strace)) {
+      return cli::fail("strace cannot attach: {}", cli::tail_of(dir / "log", 1));
+    }
+    return trace;
+  }
+
+  ~Trace() {
+    [[maybe_unused]] const auto ended = stop();
+    std::error_code ignored;
+    std::filesystem::remove_all(dir_, ignored);
+  }
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  // Detaches.
+  Result<CallsByName> stop() {
+    if (strace_.pid == 0) return {};
+    const cli::ProcessId strace = std::exchange(strace_, {});
+    cli::send_signal(strace, SIGINT);
+    if (!cli::wait_until([&] { return !cli::is_running(strace); }, kDetach)) {
+      cli::send_signal(strace, SIGKILL);
+      return cli::fail("strace does not end");
+    }
+    CallsByName calls;
+    std::ifstream summary(dir_ / "summary");
+    uint64_t count = 0;
+    for (std::string word; summary >> word;) {  // "calls syscall" and dashes, then pairs
+      if (std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0; })) {
+        count = std::stoull(word);
+      } else if (count > 0 && word != "total") {
+        calls[word] += std::exchange(count, 0);
+      }
+    }
+    return calls;
+  }
+
+ private:
+  explicit Trace(std::filesystem::path dir) : dir_(std::move(dir)) {}
+
+  const std::filesystem::path dir_;
+  cli::ProcessId strace_;
+};
+
+// "front_calls" and so on; "front_frequent" are the most frequent ones: "sendmsg 0.51, recvfrom
+// 0.50".
+void add_calls(Json& row, const std::string& side, const CallsByName& calls) {
+  const double requests = std::max(number(row, "operations"), 1.0);
+  double sum = 0;
+  std::vector<std::pair<double, std::string>> shares;
+  for (const auto& [name, count] : calls) {
+    shares.emplace_back(static_cast<double>(count) / requests, name);
+    sum += shares.back().first;
+  }
+  std::ranges::sort(shares, std::greater<>());
+  std::string frequent;
+  for (const auto& [share, name] : shares | std::views::take(4)) {
+    if (share >= 0.01)
+      frequent += fmt::format("{}{} {:.2f}", frequent.empty() ? "" : ", ", name, share);
+  }
+  row[side + "_calls"] = calls;
+  row[side + "_calls_per_operation"] = sum;
+  row[side + "_frequent"] = frequent;
+}
+
+Result<Json> trace_case(const TracedCase& c) {
+  auto front = TRY(Trace::start(c.target.front));
+  std::unique_ptr<Trace> back;
+  if (!c.target.back.empty()) {
+    auto started = TRY(Trace::start(c.target.back));
+    back = std::move(started);
+  }
+  const auto requests = TRY(c.make_requests());
+  const auto front_calls = TRY(front->stop());
+  const auto back_calls = TRY(back ? back->stop() : CallsByName{});
+  Json row = c.labels;
+  row["operations"] = requests;
+  add_calls(row, "front", front_calls);
+  add_calls(row, "back", back_calls);
+  return row;
+}
+
 }  // namespace
 
-cli::Result<SystemCallCount> SystemCallCount::start(const std::vector<pid_t>& processes) {
-  const auto program = find_program("strace");
-  if (program.empty()) {
-    return cli::fail(
-        "strace is not installed: Debian's package strace, or "
-        "scripts/install-packages --bench");
+Result<> add_system_calls(Report& report, const std::string& what, std::string columns,
+                          const std::vector<TracedCase>& cases) {
+  fmt::print(stderr, "system calls\n");
+  Rows rows;
+  for (const TracedCase& c : cases) {
+    TRY(check_interrupt());
+    auto row = trace_case(c);
+    if (!row) {
+      report.notes.push_back("Without system calls: " + row.error() + ".");
+      return {};
+    }
+    rows.push_back(std::move(*row));
   }
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "elastripe-strace-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) return cli::fail("cannot make {}", pattern);
-  SystemCallCount count;
-  count.dir_ = pattern;
-  std::vector<std::string> argv{
-      program, "-f", "-qq", "-c", "--summary-columns=calls,name", "-o", count.dir_ / "summary"};
-  for (const pid_t process : processes) {
-    argv.emplace_back("-p");
-    argv.push_back(std::to_string(process));
-  }
-  const auto log = count.dir_ / "log";
-  const auto strace = cli::spawn_detached(argv, log);
-  if (!strace) return std::unexpected(strace.error());
-  count.strace_ = *strace;
-  const auto attached = [&] {
-    return !cli::is_running(*strace) || std::ranges::all_of(processes, is_traced);
-  };
-  if (!cli::wait_until(attached, kAttach) || !cli::is_running(*strace)) {
-    return cli::fail("strace cannot attach: {}", cli::tail_of(log, 1));
-  }
-  return count;
-}
-
-SystemCallCount::SystemCallCount(SystemCallCount&& other) noexcept
-    : dir_(std::exchange(other.dir_, {})), strace_(std::exchange(other.strace_, {})) {}
-
-SystemCallCount::~SystemCallCount() {
-  if (dir_.empty()) return;
-  [[maybe_unused]] const auto ended = stop();
-  std::error_code ignored;
-  std::filesystem::remove_all(dir_, ignored);
-}
-
-cli::Result<std::map<std::string, uint64_t>> SystemCallCount::stop() {
-  if (strace_.pid == 0) return {};
-  const cli::ProcessId strace = std::exchange(strace_, {});
-  cli::send_signal(strace, SIGINT);
-  if (!cli::wait_until([&] { return !cli::is_running(strace); }, kDetach)) {
-    cli::send_signal(strace, SIGKILL);
-    return cli::fail("strace does not end");
-  }
-  return parse_summary(contents(dir_ / "summary"));
-}
-
-std::map<std::string, uint64_t> parse_summary(const std::string& text) {
-  std::map<std::string, uint64_t> calls;
-  std::istringstream lines(text);
-  std::string line;
-  while (std::getline(lines, line)) {
-    std::istringstream words(line);
-    uint64_t number = 0;
-    std::string name;
-    if (words >> number >> name && name != "total") calls[name] += number;
-  }
-  return calls;
+  columns +=
+      " | calls = front_calls_per_operation .2 | = front_frequent | nodes' calls = "
+      "back_calls_per_operation .2 | = back_frequent";
+  report.show(what + ", counted by strace, which slows the servers down.", columns, rows);
+  report.json["system_calls"] = std::move(rows);
+  return {};
 }
 
 }  // namespace elastripe::bench

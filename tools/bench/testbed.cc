@@ -8,9 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
-#include "tools/bench/redis_client.h"
+#include "tools/bench/try.h"
 
 namespace elastripe::bench {
 namespace {
@@ -24,19 +25,6 @@ constexpr seconds kServerStart{10};
 constexpr seconds kReplicaSync{30};
 constexpr seconds kServerEnd{10};
 
-// An error that says how to get it.
-Result<std::string> needed_program(const std::string& name, const char* package) {
-  const auto path = find_program(name);
-  if (path.empty()) {
-    return cli::fail(
-        "{} is not installed: Debian's package {}, or scripts/install-packages --bench", name,
-        package);
-  }
-  return path.string();
-}
-
-}  // namespace
-
 std::filesystem::path find_program(const std::string& name) {
   const char* path = ::getenv("PATH");
   std::istringstream directories(std::string(path == nullptr ? "" : path) +
@@ -49,14 +37,55 @@ std::filesystem::path find_program(const std::string& name) {
   return {};
 }
 
-Result<std::unique_ptr<Testbed>> Testbed::create(int first_port) {
+}  // namespace
+
+Result<std::unique_ptr<ObjectClient>> Target::connect() const {
+  if (redis) return TRY(RedisClient::connect(host, port));
+  return TRY(MemcachedClient::connect(host, port));
+}
+
+Result<std::string> needed_program(const std::string& name, const char* package) {
+  const auto path = find_program(name);
+  if (!path.empty()) return path.string();
+  return cli::fail("{} is not installed: Debian's package {}, or scripts/install-packages --bench",
+                   name, package);
+}
+
+Result<std::filesystem::path> make_temporary_directory() {
   std::string pattern =
       (std::filesystem::temp_directory_path() / "elastripe-bench-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) return cli::fail("cannot make {}", pattern);
-  return std::unique_ptr<Testbed>(new Testbed(pattern, first_port));
+  return pattern;
+}
+
+Result<std::vector<std::map<std::string, uint64_t>>> Cluster::node_stats(const char* what) const {
+  std::vector<std::map<std::string, uint64_t>> nodes;
+  for (int i = 0; i < processes->settings().nodes; ++i) {
+    auto client =
+        TRY(MemcachedClient::connect(kLoopback, static_cast<uint16_t>(target.port + 1 + i)));
+    auto numbers = client->stats(what);
+    if (!numbers) return cli::fail("n{}: {}", i, numbers.error());
+    nodes.push_back(std::move(*numbers));
+  }
+  return nodes;
+}
+
+Result<std::map<std::string, uint64_t>> Cluster::sum_of_stats(const char* what) const {
+  std::map<std::string, uint64_t> sums;
+  for (const auto& numbers : TRY(node_stats(what))) {
+    for (const auto& [name, number] : numbers) sums[name] += number;
+  }
+  return sums;
+}
+
+Result<std::unique_ptr<Testbed>> Testbed::create(int first_port) {
+  return std::unique_ptr<Testbed>(new Testbed(TRY(make_temporary_directory()), first_port));
 }
 
 Testbed::~Testbed() {
+  for (const auto& cluster : clusters_) {
+    [[maybe_unused]] const auto stopped = cluster->stop(cluster->names());
+  }
   for (const cli::ProcessId& server : servers_) cli::send_signal(server, SIGKILL);
   cli::wait_until([&] { return std::ranges::none_of(servers_, cli::is_running); }, kServerEnd);
   std::error_code ignored;
@@ -75,141 +104,123 @@ Result<int> Testbed::take_ports(int count) {
 Result<pid_t> Testbed::start_server(const std::string& name, int port,
                                     const std::vector<std::string>& argv) {
   const auto log = dir_ / fmt::format("{}-{}.log", name, port);
-  const auto process = cli::spawn_detached(argv, log);
-  if (!process) return std::unexpected(process.error());
-  servers_.push_back(*process);
+  const auto process = TRY(cli::spawn_detached(argv, log));
+  servers_.push_back(process);
   const auto accepts = [&] {
-    return cli::port_accepts(kLoopback, static_cast<uint16_t>(port)) || !cli::is_running(*process);
+    return cli::port_accepts(kLoopback, static_cast<uint16_t>(port)) || !cli::is_running(process);
   };
-  if (!cli::wait_until(accepts, kServerStart) || !cli::is_running(*process)) {
+  if (!cli::wait_until(accepts, kServerStart) || !cli::is_running(process)) {
     return cli::fail("{} does not start:\n{}", name, cli::tail_of(log, 10));
   }
-  return process->pid;
+  return process.pid;
 }
 
 Result<Target> Testbed::start_memcached(int threads, int memory_mb) {
-  const auto bin = cli::own_directory();
-  if (!bin) return std::unexpected(bin.error());
-  const auto port = take_ports(1);
-  if (!port) return std::unexpected(port.error());
-  const auto pid =
-      start_server("memcached", *port,
-                   {*bin / "elastripe-node", "--plain", "-p", std::to_string(*port), "-U", "0",
-                    "-l", kLoopback, "-m", std::to_string(std::max(memory_mb, 2 * kLargestItemMb)),
-                    "-I", fmt::format("{}m", kLargestItemMb), "-c", "8192", "-t",
-                    std::to_string(threads), "-u", "root"});
-  if (!pid) return std::unexpected(pid.error());
-  return Target{.name = "memcached",
-                .port = static_cast<uint16_t>(*port),
-                .key_prefix = {},
-                .front = {*pid},
-                .back = {}};
+  const auto bin = TRY(cli::own_directory());
+  const auto port = TRY(take_ports(1));
+  const auto pid = TRY(
+      start_server("memcached", port,
+                   {bin / "elastripe-node", "--plain", "-p", std::to_string(port), "-U", "0", "-l",
+                    kLoopback, "-m", std::to_string(std::max(memory_mb, 2 * kLargestItemMb)), "-I",
+                    fmt::format("{}m", kLargestItemMb), "-c", "8192", "-t", std::to_string(threads),
+                    "-u", "root"}));
+  return Target{.name = "memcached", .port = static_cast<uint16_t>(port), .front = {pid}};
 }
 
 Result<Target> Testbed::start_twemproxy(int nodes, int memory_mb) {
-  const auto program = needed_program("nutcracker", "nutcracker");
-  if (!program) return std::unexpected(program.error());
-  Target target{.name = "twemproxy", .key_prefix = {}, .front = {}, .back = {}};
+  const auto program = TRY(needed_program("nutcracker", "nutcracker"));
+  Target target{.name = "twemproxy"};
   std::string servers;
   for (int i = 0; i < nodes; ++i) {
-    const auto node = start_memcached(1, memory_mb);
-    if (!node) return std::unexpected(node.error());
-    target.back.push_back(node->front.front());
-    servers += fmt::format("   - {}:{}:1 n{}\n", kLoopback, node->port, i);
+    const auto node = TRY(start_memcached(1, memory_mb));
+    target.back.push_back(node.front.front());
+    servers += fmt::format("   - {}:{}:1 n{}\n", kLoopback, node.port, i);
   }
-  const auto port = take_ports(2);  // and of its statistics
-  if (!port) return std::unexpected(port.error());
+  const int port = TRY(take_ports(2));  // and of its statistics
   const auto config = dir_ / "nutcracker.yml";
   std::ofstream file(config);
   file << fmt::format(
       "bench:\n  listen: {}:{}\n  hash: fnv1a_64\n  distribution: ketama\n  timeout: 30000\n"
       "  backlog: 1024\n  preconnect: true\n  auto_eject_hosts: false\n  servers:\n{}",
-      kLoopback, *port, servers);
+      kLoopback, port, servers);
   file.close();
   if (!file) return cli::fail("cannot write {}", config.string());
   const auto pid =
-      start_server("nutcracker", *port,
-                   {*program, "--conf-file", config, "--stats-port", std::to_string(*port + 1),
-                    "--stats-addr", kLoopback, "--verbose", "3", "--output",
-                    dir_ / "nutcracker.out", "--pid-file", dir_ / "nutcracker.pid"});
-  if (!pid) return std::unexpected(pid.error());
-  target.port = static_cast<uint16_t>(*port);
-  target.front = {*pid};
+      TRY(start_server("nutcracker", port,
+                       {program, "--conf-file", config, "--stats-port", std::to_string(port + 1),
+                        "--stats-addr", kLoopback, "--verbose", "3", "--output",
+                        dir_ / "nutcracker.out", "--pid-file", dir_ / "nutcracker.pid"}));
+  target.port = static_cast<uint16_t>(port);
+  target.front = {pid};
   return target;
 }
 
 Result<Target> Testbed::start_redis(int memory_mb) {
-  const auto program = needed_program("redis-server", "redis-server");
-  if (!program) return std::unexpected(program.error());
-  const auto port = take_ports(2);
-  if (!port) return std::unexpected(port.error());
+  const auto program = TRY(needed_program("redis-server", "redis-server"));
+  const auto port = TRY(take_ports(2));
   const auto start = [&](int own_port, std::vector<std::string> more) {
     const auto dir = dir_ / fmt::format("redis-{}", own_port);
     std::error_code ignored;
     std::filesystem::create_directory(dir, ignored);
-    std::vector<std::string> argv{*program,
-                                  "--port",
-                                  std::to_string(own_port),
-                                  "--bind",
-                                  kLoopback,
-                                  "--dir",
-                                  dir,
-                                  "--save",
-                                  "",
-                                  "--appendonly",
-                                  "no",
-                                  "--maxmemory",
-                                  fmt::format("{}mb", memory_mb),
-                                  "--repl-diskless-sync",
-                                  "yes",
-                                  "--repl-diskless-sync-delay",
-                                  "0",
-                                  "--client-output-buffer-limit",
-                                  "replica 0 0 0",
-                                  "--repl-backlog-size",
-                                  "64mb"};
+    std::vector<std::string> argv{program, "--port", std::to_string(own_port), "--bind", kLoopback};
+    const auto options = fmt::format(
+        "--appendonly no --maxmemory {}mb --repl-diskless-sync yes --repl-diskless-sync-delay 0 "
+        "--repl-backlog-size 64mb",
+        memory_mb);
+    std::istringstream words(options);
+    std::copy(std::istream_iterator<std::string>(words), {}, std::back_inserter(argv));
+    for (const char* word : {"--save", "", "--client-output-buffer-limit", "replica 0 0 0"}) {
+      argv.emplace_back(word);
+    }
+    more.insert(more.begin(), {"--dir", dir});
     argv.insert(argv.end(), more.begin(), more.end());
     return start_server("redis", own_port, argv);
   };
-  const auto primary = start(*port, {});
-  if (!primary) return std::unexpected(primary.error());
-  const auto replica = start(*port + 1, {"--replicaof", kLoopback, std::to_string(*port)});
-  if (!replica) return std::unexpected(replica.error());
+  const auto primary = TRY(start(port, {}));
+  const auto replica = TRY(start(port + 1, {"--replicaof", kLoopback, std::to_string(port)}));
 
-  auto client = RedisClient::connect(kLoopback, static_cast<uint16_t>(*port));
-  if (!client) return std::unexpected(client.error());
+  auto client = TRY(RedisClient::connect(kLoopback, static_cast<uint16_t>(port)));
   const auto in_sync = [&] {
-    const auto info = (*client)->info("replication");
-    return info && info->find("state=online") != std::string::npos;
+    return client->put("sync", "").has_value();  // acknowledged by the replica
   };
   if (!cli::wait_until(in_sync, kReplicaSync)) return cli::fail("the Redis replica does not sync");
   return Target{.name = "redis",
-                .port = static_cast<uint16_t>(*port),
-                .key_prefix = {},
-                .front = {*primary},
-                .back = {*replica}};
+                .port = static_cast<uint16_t>(port),
+                .front = {primary},
+                .back = {replica},
+                .redis = true};
 }
 
-Result<Testbed::Cluster> Testbed::start_cluster(std::string name, cli::ClusterSettings settings) {
-  const auto port = take_ports(settings.nodes + 2);
-  if (!port) return std::unexpected(port.error());
-  settings.port = *port;
+Result<Cluster> Testbed::start_cluster(std::string name, cli::ClusterSettings settings) {
+  const auto port = TRY(take_ports(settings.nodes + 2));
+  settings.port = port;
   settings.set.emplace_back("timing.read_grace_ms=1000");
   settings.set.emplace_back("timing.request_timeout_ms=30000");
-  auto cluster = TemporaryCluster::start(std::move(settings));
-  if (!cluster) return std::unexpected(cluster.error());
-  const cli::LocalCluster& processes = (*cluster)->processes();
-  Target target{.name = std::move(name),
-                .port = (*cluster)->proxy_port(),
-                .key_prefix = {},
-                .front = {},
-                .back = {}};
-  for (const std::string& process : processes.names()) {
+  const auto dir = dir_ / fmt::format("cluster-{}", port);
+  std::filesystem::create_directory(dir);
+  auto created = TRY(cli::LocalCluster::create(dir, std::move(settings)));
+  clusters_.push_back(std::make_unique<cli::LocalCluster>(std::move(created)));
+  cli::LocalCluster& cluster = *clusters_.back();
+  TRY(cluster.start(cluster.names()));
+  Target target{.name = std::move(name), .port = static_cast<uint16_t>(port)};
+  for (const std::string& process : cluster.names()) {
     auto& pids = process == cli::kProxyName ? target.front : target.back;
-    pids.push_back(processes.status(process).process.pid);
+    pids.push_back(cluster.status(process).process.pid);
   }
-  clusters_.push_back(std::move(*cluster));
-  return Cluster{std::move(target), clusters_.back().get()};
+  return Cluster{std::move(target), &cluster};
+}
+
+Result<std::vector<Cluster>> Testbed::start_clusters(const std::string& of,
+                                                     cli::ClusterSettings settings,
+                                                     const std::string& baseline) {
+  std::vector<Cluster> clusters;
+  for (const bool ours : {false, true}) {
+    if (!ours && baseline.empty()) continue;
+    settings.programs = ours ? "" : baseline;
+    auto cluster = TRY(start_cluster((ours ? "elastripe" : "baseline") + of, settings));
+    clusters.push_back(std::move(cluster));
+  }
+  return clusters;
 }
 
 }  // namespace elastripe::bench

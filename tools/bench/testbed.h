@@ -1,31 +1,54 @@
-// The servers that a benchmark compares, all on loopback and ended with the scope: clusters of
+// The servers that an experiment compares, all on loopback and ended with the scope: clusters of
 // ours, and their peers: plain memcached, twemproxy (nutcracker) in front of plain memcached, and
-// Redis with a replica. Each is a Target that clients talk to.
+// Redis with a replica.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "tools/bench/temporary_cluster.h"
+#include "tools/bench/object_client.h"
+#include "tools/cli/admin.h"
+#include "tools/cli/local_cluster.h"
 
 namespace elastripe::bench {
 
+// What takes part in a comparison, as its clients see it.
 struct Target {
-  std::string name;
+  std::string name = {};
   std::string host = "127.0.0.1";
   uint16_t port = 0;
-  std::string key_prefix;
-  std::vector<pid_t> front;  // what clients are connected to
-  std::vector<pid_t> back;   // what is behind it
+  std::string key_prefix = {};
+  std::vector<pid_t> front = {};  // what clients are connected to
+  std::vector<pid_t> back = {};   // what is behind it
+  bool redis = false;             // else it speaks memcached's protocol
+
+  cli::Result<std::unique_ptr<ObjectClient>> connect() const;
 };
 
-// The program as a file, or nothing: of PATH and of the directories of system programs.
-std::filesystem::path find_program(const std::string& name);
+// The program as a file: of PATH and of the directories of system programs. An error says which
+// package has it.
+cli::Result<std::string> needed_program(const std::string& name, const char* package);
+// A new one under the system's; the caller removes it.
+cli::Result<std::filesystem::path> make_temporary_directory();
+
+struct Cluster {
+  Target target;
+  cli::LocalCluster* processes = nullptr;  // of the testbed
+
+  cli::Result<cli::AdminClient> admin() const {
+    return cli::AdminClient::of_server(processes->server());
+  }
+  // The numbers of `stats <what>` by name, of each node.
+  cli::Result<std::vector<std::map<std::string, uint64_t>>> node_stats(const char* what) const;
+  // The sums of them.
+  cli::Result<std::map<std::string, uint64_t>> sum_of_stats(const char* what) const;
+};
 
 class Testbed {
  public:
@@ -44,14 +67,15 @@ class Testbed {
   // A primary with one replica that is in sync; persistence is off. Needs redis-server.
   cli::Result<Target> start_redis(int memory_mb);
 
-  struct Cluster {
-    Target target;
-    TemporaryCluster* processes = nullptr;  // of the testbed
-  };
   // A cluster of ours; the port of the settings is chosen here. What is overwritten leaves its
   // nodes after a second, so that long runs do not fill them; a request may take 30 s, so that one
   // that waits on a busy machine is slow, and no error.
   cli::Result<Cluster> start_cluster(std::string name, cli::ClusterSettings settings);
+  // "elastripe<of>" and, before it, if `baseline` is the directory of another build's programs,
+  // "baseline<of>".
+  cli::Result<std::vector<Cluster>> start_clusters(const std::string& of,
+                                                   cli::ClusterSettings settings,
+                                                   const std::string& baseline);
 
  private:
   Testbed(std::filesystem::path dir, int first_port)
@@ -66,7 +90,7 @@ class Testbed {
   std::filesystem::path dir_;
   int next_port_;
   std::vector<cli::ProcessId> servers_;  // but those of the clusters
-  std::vector<std::unique_ptr<TemporaryCluster>> clusters_;
+  std::vector<std::unique_ptr<cli::LocalCluster>> clusters_;
 };
 
 }  // namespace elastripe::bench

@@ -3,144 +3,358 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <random>
+#include <atomic>
+#include <future>
+#include <optional>
 #include <set>
+#include <thread>
 
 #include "tools/bench/object_bytes.h"
+#include "tools/bench/processor_time.h"
+#include "tools/bench/runner.h"
+#include "tools/bench/try.h"
+#include "tools/bench/units.h"
 
 namespace elastripe::bench {
 namespace {
 
 using cli::Result;
+using Clock = std::chrono::steady_clock;
+using Samples = std::vector<double>;
 
-std::string key_of(const TransitionCase& c) {
-  return fmt::format("{}{}", TransitionCluster::prefix_of(c.layout), c.object_bytes);
+// Puts `count` objects of the same bytes under `prefix`, if any with their numbers behind it.
+Result<> put_objects(const TransitionCluster& cluster, const std::string& prefix, int count,
+                     size_t bytes) {
+  const std::string object = make_object(bytes, 1);
+  for (int i = 0; i < count; ++i) {
+    TRY(check_interrupt());
+    TRY(cluster.client().put(fmt::format("{}{}", prefix, i), object));
+  }
+  return {};
 }
 
-// One object of each layout and size: cases leave it narrow.
-Result<> put_objects(const TransitionCluster& cluster, const std::vector<TransitionCase>& cases) {
-  auto client = connect_to(cluster.processes().proxy_port());
-  if (!client) return std::unexpected(client.error());
-  std::set<std::string> there;
-  for (const TransitionCase& c : cases) {
-    if (!there.insert(key_of(c)).second) continue;
-    if (const auto done = client->put(key_of(c), make_object(c.object_bytes, 1)); !done) {
-      return cli::fail("PUT {}: {}", key_of(c), done.error().message);
+double since_us(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+uint64_t sum_of(const Json& counts, const char* one, const char* other) {
+  return counts.value(one, uint64_t{0}) + counts.value(other, uint64_t{0});
+}
+
+std::string prefix_of(const TransitionKind& kind) {
+  return fmt::format("{}{}/", TransitionCluster::prefix_of(kind.layout), kind.object_bytes);
+}
+
+Result<> note_transition(const TransitionCluster& cluster, const TransitionKind& kind,
+                         Direction direction, bool wire, Notes& notes) {
+  const std::string name = name_of(direction);
+  const Blocks planned = TRY(planned_blocks(kind.parameters, kind.layout, direction, kind.execution,
+                                            kind.order_selection));
+  const WireBytes before = wire ? TRY(cluster.wire_bytes()) : WireBytes{};
+  const Json report = TRY(cluster.transition({.key = prefix_of(kind) + "0",
+                                              .direction = direction,
+                                              .execution = kind.execution,
+                                              .order_selection = kind.order_selection}));
+  const Json& done = report.at("done");
+  const Blocks counted{done.at("read_blocks"), done.at("sent_blocks")};
+  if (done.at("objects") != 1 || counted != planned) {
+    return cli::fail("{}: {} and {} blocks read and sent, but {} and {} planned", name,
+                     counted.read, counted.sent, planned.read, planned.sent);
+  }
+  notes.add(name + "/us", report.at("object_seconds").value("max", 0.0) * 1e6);
+  if (!wire) return {};
+  const WireBytes after = TRY(cluster.wire_bytes());
+  Json& figures = notes.figures[name];
+  const auto least = [&](const char* of, uint64_t bytes) {
+    return figures.is_null() ? bytes : std::min(bytes, figures.at(of).get<uint64_t>());
+  };
+  figures = {{"blocks_read", counted.read},
+             {"blocks_sent", counted.sent},
+             {"block_bytes", sum_of(done, "read_bytes", "sent_bytes")},
+             {"proxy_wire_bytes", least("proxy_wire_bytes", after.proxy - before.proxy)},
+             {"node_wire_bytes", least("node_wire_bytes", after.nodes - before.nodes)}};
+  return {};
+}
+
+// Other traffic only adds to what a transition takes: PUTs before it, a shard that a busy node was
+// late with. So the least of the first turns is what counts.
+constexpr size_t kWireTurns = 3;
+
+std::unique_ptr<Case> transition_case(const TransitionCluster& cluster,
+                                      const TransitionKind& kind) {
+  const Json labels{{"parameters", kind.parameters.text()},
+                    {"k", kind.parameters.k},
+                    {"m", kind.parameters.m},
+                    {"k_prime", kind.parameters.k_prime},
+                    {"layout", kind.layout},
+                    {"execution", kind.execution},
+                    {"object_bytes", kind.object_bytes},
+                    {"order_selection", kind.order_selection},
+                    {"bits_per_second", kind.bits_per_second}};
+  return std::make_unique<NotedCase>(
+      labels, deciles, [&cluster, kind](Notes& notes, size_t number) -> Result<> {
+        for (const Direction direction : kDirections) {
+          TRY(note_transition(cluster, kind, direction, number < kWireTurns, notes));
+        }
+        return {};
+      });
+}
+
+// GETs of all objects under the prefix, then one's transition, then that of all in one job.
+Result<> note_small_objects(const TransitionCluster& cluster, const std::string& prefix,
+                            Notes& notes) {
+  std::string value;
+  for (int i = 0; i < kJobObjects; ++i) {
+    // Twice: the proxy may know the first time only what it was before a transition.
+    for (const bool counts : {false, true}) {
+      const auto start = Clock::now();
+      TRY(cluster.client().get(fmt::format("{}{}", prefix, i), value));
+      if (counts) notes.add("get_us", since_us(start));
     }
   }
-  return {};
-}
-
-Result<> plan_blocks(TransitionCase& c) {
-  for (const Direction direction : kDirections) {
-    const auto planned =
-        planned_blocks(c.parameters, c.layout, direction, c.execution, c.order_selection);
-    if (!planned) return std::unexpected(planned.error());
-    c.of(direction).blocks = *planned;
-  }
-  return {};
-}
-
-Result<double> run_once(const TransitionCluster& cluster, TransitionCase& c, Direction direction) {
-  const auto report = cluster.transition({.key = key_of(c),
-                                          .prefix = {},
-                                          .direction = direction,
-                                          .execution = c.execution,
-                                          .order_selection = c.order_selection});
-  if (!report) return std::unexpected(report.error());
-  const Json& done = report->at("done");
-  MeasuredTransition& measured = c.of(direction);
-  const Blocks counted{done.value("read_blocks", uint64_t{0}),
-                       done.value("sent_blocks", uint64_t{0})};
-  if (done.value("objects", 0) != 1 || counted != measured.blocks) {
-    return cli::fail(
-        "{} {} {} {} of {} bytes: {} and {} blocks read and sent, but {} and {} planned",
-        c.parameters.text(), c.layout, c.execution, name_of(direction), c.object_bytes,
-        counted.read, counted.sent, measured.blocks.read, measured.blocks.sent);
-  }
-  measured.bytes = done.value("read_bytes", uint64_t{0}) + done.value("sent_bytes", uint64_t{0});
-  return report->at("object_seconds").value("max", 0.0) * 1e6;
-}
-
-// Both directions once, between two looks at what has gone over the network.
-Result<> count_wire(const TransitionCluster& cluster, TransitionCase& c) {
-  for (const Direction direction : kDirections) {
-    const auto before = cluster.wire_bytes();
-    if (!before) return std::unexpected(before.error());
-    const auto us = run_once(cluster, c, direction);
-    if (!us) return std::unexpected(us.error());
-    const auto after = cluster.wire_bytes();
-    if (!after) return std::unexpected(after.error());
-    c.of(direction).wire = *after - *before;
-  }
-  return {};
-}
-
-// Cases of one rate.
-Result<> measure(const TransitionCluster& cluster, std::vector<TransitionCase*> cases,
-                 int repetitions, const std::atomic<bool>& interrupted) {
-  std::mt19937_64 random(1);
-  for (TransitionCase* c : cases) {  // and warms up
-    if (interrupted) return cli::fail("interrupted");
-    if (auto done = count_wire(cluster, *c); !done) return done;
-  }
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
-    std::ranges::shuffle(cases, random);
-    for (TransitionCase* c : cases) {
-      for (const Direction direction : kDirections) {
-        if (interrupted) return cli::fail("interrupted");
-        const auto us = run_once(cluster, *c, direction);
-        if (!us) return std::unexpected(us.error());
-        c->of(direction).us.push_back(*us);
+  for (const bool job : {false, true}) {
+    for (const Direction direction : kDirections) {
+      const Json report = TRY(cluster.transition(
+          {.key = job ? "" : prefix + "0", .prefix = job ? prefix : "", .direction = direction}));
+      const int objects = job ? kJobObjects : 1;
+      if (report.at("done").value("objects", 0) != objects) {
+        return cli::fail("{}: done {}", prefix, report.at("done").dump());
       }
+      notes.add(fmt::format("{}/{}_us", name_of(direction), job ? "job" : "alone"),
+                report.value("seconds", 0.0) * 1e6 / objects);
     }
   }
+  return {};
+}
+
+// In words: what there was no more of.
+std::string limit_of(const Json& pass) {
+  const auto share = [&](const char* of) { return number(pass, of) / number(pass, "seconds"); };
+  const double processors = std::thread::hardware_concurrency();
+  const double busy = processors - share("idle_cpu_seconds");
+  if (share("proxy_thread_cpu_seconds") > 0.9) return "the thread of the proxy that transitions";
+  if (busy > 0.9 * processors) {
+    return fmt::format("all {:.0f} processors, {:.2f} of them by the cluster", processors,
+                       share("proxy_cpu_seconds") + share("nodes_cpu_seconds"));
+  }
+  return fmt::format("waiting: {:.2f} of {:.0f} processors busy", busy, processors);
+}
+
+// Processor time up to now.
+struct Used {
+  std::map<pid_t, double> proxy_threads;
+  double proxy;
+  double nodes;
+  double idle;  // of the machine
+
+  static Used by(const Target& target) {
+    return {thread_seconds(target.front.front()), process_seconds(target.front),
+            process_seconds(target.back), idle_seconds()};
+  }
+};
+
+// All objects of one layout, once one way.
+Result<> note_bulk(const TransitionCluster& cluster, const TransitionCall& call, int objects,
+                   Notes& notes) {
+  const WireBytes wire = TRY(cluster.wire_bytes());
+  const Used before = Used::by(cluster.target());
+  const Json report = TRY(cluster.transition(call));
+  const Used after = Used::by(cluster.target());
+  const WireBytes wire_after = TRY(cluster.wire_bytes());
+  const Json& done = report.at("done");
+  if (done.value("objects", 0) != objects || done != report.at("planned")) {
+    return cli::fail("done {}, but planned {}", done.dump(), report.at("planned").dump());
+  }
+  double busiest = 0;
+  for (const auto& [thread, seconds] : after.proxy_threads) {
+    const auto found = before.proxy_threads.find(thread);
+    busiest =
+        std::max(busiest, seconds - (found == before.proxy_threads.end() ? 0 : found->second));
+  }
+  notes.figures = {{"objects", objects},
+                   {"object_bytes", done.at("object_bytes")},
+                   {"seconds", report.at("seconds")},
+                   {"object_p50_seconds", report.at("object_seconds").at("p50")},
+                   {"object_p99_seconds", report.at("object_seconds").at("p99")},
+                   {"block_bytes", sum_of(done, "read_bytes", "sent_bytes")},
+                   {"proxy_wire_bytes", wire_after.proxy - wire.proxy},
+                   {"node_wire_bytes", wire_after.nodes - wire.nodes},
+                   {"proxy_cpu_seconds", after.proxy - before.proxy},
+                   {"proxy_thread_cpu_seconds", busiest},
+                   {"nodes_cpu_seconds", after.nodes - before.nodes},
+                   {"idle_cpu_seconds", after.idle - before.idle}};
+  notes.figures["limited_by"] = limit_of(notes.figures);
+  return {};
+}
+
+constexpr const char* kReadPrefix = "read/";
+constexpr int kReadKeys = 16;
+
+std::string read_prefix(size_t bytes) { return fmt::format("{}{}/", kReadPrefix, bytes); }
+
+// GETs one after the other, until it is told to stop. What each took, in microseconds.
+Result<Samples> read_until(const std::atomic<bool>& stop, const Target& target, size_t bytes) {
+  const auto client = TRY(target.connect());
+  const std::string object = make_object(bytes, 1);
+  std::string value;
+  Samples us;
+  for (int i = 0; !stop; ++i) {
+    const auto start = Clock::now();
+    TRY(client->get(fmt::format("{}{}", read_prefix(bytes), i % kReadKeys), value));
+    us.push_back(since_us(start));
+    if (value != object) return cli::fail("wrong bytes of {}{}", read_prefix(bytes), i % kReadKeys);
+  }
+  return us;
+}
+
+// Reads while the transition goes, or for a second if there is none.
+Result<> note_beside(const TransitionCluster& cluster, size_t read_bytes,
+                     const std::optional<TransitionCall>& call, Notes& notes) {
+  const auto start = Clock::now();
+  std::atomic<bool> stop = false;
+  auto reading = std::async(std::launch::async,
+                            [&] { return read_until(stop, cluster.target(), read_bytes); });
+  if (!call) std::this_thread::sleep_for(std::chrono::seconds(1));
+  const auto report = call ? cluster.transition(*call) : Json{{"done", {{"objects", 0}}}};
+  const double seconds = since_us(start) / 1e6;
+  stop = true;
+  const auto us = reading.get();
+  const double objects = TRY(report).at("done").at("objects");
+  for (const double one : TRY(us)) notes.add("us", one);
+  notes.figures["seconds"] = number(notes.figures, "seconds") + seconds;
+  notes.figures["transitioned"] = number(notes.figures, "transitioned") + objects;
   return {};
 }
 
 }  // namespace
 
-std::vector<TransitionCase> cases_of(const Parameters& parameters, std::vector<size_t> sizes,
-                                     std::vector<uint64_t> rates) {
-  std::vector<TransitionCase> cases;
+std::vector<TransitionKind> kinds_of(const Parameters& parameters, const std::vector<size_t>& sizes,
+                                     const std::vector<uint64_t>& rates) {
+  std::vector<TransitionKind> kinds;
   for (const uint64_t rate : rates) {
     for (const size_t bytes : sizes) {
       for (const char* execution : kExecutions) {
         for (const char* layout : kLayouts) {
-          TransitionCase c;
-          c.parameters = parameters;
-          c.layout = layout;
-          c.execution = execution;
-          c.object_bytes = bytes;
-          c.bits_per_second = rate;
-          cases.push_back(std::move(c));
+          kinds.push_back({parameters, layout, execution, bytes, true, rate});
         }
       }
     }
   }
-  return cases;
+  return kinds;
 }
 
-Result<> measure_cases(const TransitionCluster& cluster, std::vector<TransitionCase>& cases,
-                       int repetitions, OwnNetwork* network, const std::atomic<bool>& interrupted) {
-  if (auto done = put_objects(cluster, cases); !done) return done;
-  std::set<uint64_t> rates;
-  for (TransitionCase& c : cases) {
-    if (auto done = plan_blocks(c); !done) return done;
-    rates.insert(c.bits_per_second);
+Result<Rows> measure_transitions(const std::vector<TransitionKind>& kinds, int repetitions,
+                                 int port, OwnNetwork* network) {
+  const Parameters& parameters = kinds.front().parameters;
+  fmt::print(stderr, "  {}\n", parameters.text());
+  const auto cluster = TRY(TransitionCluster::start({parameters, port, 256}));
+  std::set<std::string> stored;  // one object of each layout and size: cases leave it narrow
+  std::vector<std::pair<uint64_t, Group>> by_rate;
+  for (const TransitionKind& kind : kinds) {
+    if (stored.insert(prefix_of(kind)).second) {
+      TRY(put_objects(*cluster, prefix_of(kind), 1, kind.object_bytes));
+    }
+    const uint64_t rate = kind.bits_per_second;
+    if (by_rate.empty() || by_rate.back().first != rate) by_rate.emplace_back(rate, Group());
+    by_rate.back().second.push_back(transition_case(*cluster, kind));
   }
-  for (const uint64_t rate : rates) {
+  Rows rows;
+  for (auto& [rate, group] : by_rate) {
     if (rate > 0 && network == nullptr) return cli::fail("no network to limit");
-    if (network != nullptr) {
-      if (auto done = network->limit(rate); !done) return done;
-    }
-    std::vector<TransitionCase*> of_rate;
-    for (TransitionCase& c : cases) {
-      if (c.bits_per_second == rate) of_rate.push_back(&c);
-    }
-    if (auto done = measure(cluster, of_rate, repetitions, interrupted); !done) return done;
+    TRY(network == nullptr ? Result<>{} : network->limit(rate));
+    auto of_rate = TRY(measure(std::move(group), {.rounds = repetitions}));
+    std::ranges::move(of_rate, std::back_inserter(rows));
   }
-  return network != nullptr ? network->limit(0) : Result<>{};
+  TRY(network == nullptr ? Result<>{} : network->limit(0));
+  return rows;
+}
+
+Result<Rows> measure_small_objects(const Parameters& parameters, int repetitions, int port) {
+  const auto cluster = TRY(TransitionCluster::start({parameters, port, 64}));
+  Group cases;
+  for (const size_t bytes : {kKiB, 4 * kKiB, 16 * kKiB, 64 * kKiB}) {
+    const auto prefix = fmt::format("{}{}/", TransitionCluster::prefix_of("ers-2"), bytes);
+    TRY(put_objects(*cluster, prefix, kJobObjects, bytes));
+    cases.push_back(std::make_unique<NotedCase>(
+        Json{{"object_bytes", bytes}}, deciles, [&cluster, prefix](Notes& notes, size_t) {
+          return note_small_objects(*cluster, prefix, notes);
+        }));
+  }
+  return measure(std::move(cases), {.rounds = repetitions});
+}
+
+Result<Rows> measure_bulk(const Parameters& p, size_t object_bytes, int objects, int port) {
+  constexpr int kMost = 10'000;
+  // The share of the free memory that objects take: the rest is for the proxy, for this process and
+  // for others.
+  constexpr double kShareOfMemory = 0.7;
+  // Parities of the old generation until the read grace is over, records, headers, rounding of
+  // sizes.
+  constexpr double kOverhead = 1.3;
+  constexpr int kNodeMb = 128;  // of each node, beside what objects take
+  constexpr int kOfLayouts = kLayouts.size();
+  const double of_object = static_cast<double>(object_bytes) * (p.k + p.m) / p.k * kOverhead;
+  if (objects == 0) {
+    const double fit = available_memory_bytes() * kShareOfMemory / of_object;
+    objects = std::max(std::min(kMost, static_cast<int>(fit)), kOfLayouts);
+  }
+  fmt::print(stderr, "  {} objects\n", objects);
+  const double of_node = of_object * objects / p.nodes();
+  const auto cluster =
+      TRY(TransitionCluster::start({p, port, kNodeMb + static_cast<int>(of_node / kMiB)}));
+  const int of_layout = objects / kOfLayouts;
+  for (const char* layout : kLayouts) {
+    TRY(put_objects(*cluster, TransitionCluster::prefix_of(layout), of_layout, object_bytes));
+  }
+  Group cases;
+  for (const char* execution : kExecutions) {
+    for (const Direction direction : kDirections) {
+      for (const char* layout : kLayouts) {
+        const TransitionCall call{.prefix = TransitionCluster::prefix_of(layout),
+                                  .direction = direction,
+                                  .execution = execution};
+        cases.push_back(std::make_unique<NotedCase>(
+            Json{{"layout", layout}, {"execution", execution}, {"direction", name_of(direction)}},
+            deciles, [&cluster, call, of_layout](Notes& notes, size_t) {
+              return note_bulk(*cluster, call, of_layout, notes);
+            }));
+      }
+    }
+  }
+  return measure(std::move(cases), {.warm_up = false, .shuffled = false});
+}
+
+Result<Rows> measure_beside(const Parameters& p, int objects, int rounds, int port) {
+  const auto scheme = fmt::format("ers-2:{},{},{}", p.k, p.m, p.k_prime);
+  const auto cluster = TRY(TransitionCluster::start({p, port, 1024, {{kReadPrefix, scheme, {}}}}));
+  const std::string prefix = TransitionCluster::prefix_of("ers-2");
+  TRY(put_objects(*cluster, prefix, objects, kMiB));
+  const std::vector<std::pair<const char*, std::optional<TransitionCall>>> ways{
+      {"nothing", {}},
+      {"--rate 25M", TransitionCall{.prefix = prefix, .rate = 25u << 20}},
+      {"--parallel 1", TransitionCall{.prefix = prefix, .parallel = 1}},
+      {"--parallel 4", TransitionCall{.prefix = prefix, .parallel = 4}}};
+  size_t transitions = 0;  // each goes in the direction that the one before did not
+  Group cases;
+  for (const size_t bytes : {kKiB, kMiB}) {
+    TRY(put_objects(*cluster, read_prefix(bytes), kReadKeys, bytes));
+    for (const auto& [name, way] : ways) {
+      cases.push_back(std::make_unique<NotedCase>(
+          Json{{"read_bytes", bytes}, {"transition", name}}, latencies,
+          [&cluster, &transitions, bytes, call = way](Notes& notes, size_t) mutable {
+            if (call) call->direction = kDirections[transitions++ % kDirections.size()];
+            return note_beside(*cluster, bytes, call, notes);
+          }));
+    }
+  }
+  Rows rows =
+      TRY(measure(std::move(cases), {.rounds = rounds, .warm_up = false, .shuffled = false}));
+  for (Json& row : rows) {
+    row["transitioned_per_second"] = number(row, "transitioned") / number(row, "seconds");
+    row["gets"] = row["us"]["requests"];
+    for (const char* quantile : {"p50_us", "p99_us"}) row[quantile] = row["us"][quantile];
+  }
+  return rows;
 }
 
 }  // namespace elastripe::bench

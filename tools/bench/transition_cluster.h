@@ -6,17 +6,16 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "coding/transition_plan.h"
-#include "tools/bench/temporary_cluster.h"
-#include "tools/cli/admin.h"
+#include "tools/bench/object_client.h"
+#include "tools/bench/rows.h"
+#include "tools/bench/testbed.h"
 
 namespace elastripe::bench {
 
-using Json = nlohmann::ordered_json;
 using coding::Direction;
 
 struct Parameters {
@@ -41,7 +40,6 @@ struct Blocks {
   uint64_t sent = 0;
 
   friend bool operator==(const Blocks&, const Blocks&) = default;
-  uint64_t sum() const { return read + sent; }
 };
 
 // As the plan says.
@@ -54,16 +52,12 @@ cli::Result<Blocks> planned_blocks(const Parameters& parameters, const std::stri
 struct WireBytes {
   uint64_t proxy = 0;
   uint64_t nodes = 0;
-
-  WireBytes operator-(const WireBytes& other) const {
-    return {proxy - other.proxy, nodes - other.nodes};
-  }
 };
 
 // What POST /v1/transitions is sent (docs/admin-api.md).
 struct TransitionCall {
-  std::string key;     // of one object, or
-  std::string prefix;  // of many
+  std::string key = {};     // of one object, or
+  std::string prefix = {};  // of many
   Direction direction = Direction::kForward;
   std::string execution = "delta";
   bool order_selection = true;
@@ -76,34 +70,36 @@ class TransitionCluster {
   struct Settings {
     Parameters parameters;
     int port = 15311;
-    int memory_mb = 1024;                 // of each node
-    std::vector<cli::PoolSettings> more;  // pools beside those of the layouts
+    int memory_mb = 1024;                      // of each node
+    std::vector<cli::PoolSettings> more = {};  // pools beside those of the layouts
   };
   static cli::Result<std::unique_ptr<TransitionCluster>> start(const Settings& settings);
 
-  const Parameters& parameters() const { return parameters_; }
-  const TemporaryCluster& processes() const { return *cluster_; }
+  const Target& target() const { return cluster_.target; }
+  ObjectClient& client() const { return *client_; }
 
   // Prefix of the keys of a layout's pool.
   static std::string prefix_of(const std::string& layout) { return layout + "/"; }
 
-  // Starts a transition.
-  cli::Result<uint64_t> start_transition(const TransitionCall& call) const;
   // Its report, after its end; an error unless every object that it met went, or was there.
-  cli::Result<Json> wait_for(uint64_t id) const;
-  bool is_running(uint64_t id) const;
   cli::Result<Json> transition(const TransitionCall& call) const;
 
   cli::Result<WireBytes> wire_bytes() const;
 
  private:
-  TransitionCluster(Parameters parameters, std::unique_ptr<TemporaryCluster> cluster,
-                    cli::AdminClient admin)
-      : parameters_(parameters), cluster_(std::move(cluster)), admin_(std::move(admin)) {}
+  TransitionCluster(Parameters parameters, std::unique_ptr<Testbed> testbed, Cluster cluster,
+                    cli::AdminClient admin, std::unique_ptr<ObjectClient> client)
+      : parameters_(parameters),
+        testbed_(std::move(testbed)),
+        cluster_(std::move(cluster)),
+        admin_(std::move(admin)),
+        client_(std::move(client)) {}
 
   Parameters parameters_;
-  std::unique_ptr<TemporaryCluster> cluster_;
+  std::unique_ptr<Testbed> testbed_;
+  Cluster cluster_;
   cli::AdminClient admin_;
+  std::unique_ptr<ObjectClient> client_;
 };
 
 }  // namespace elastripe::bench

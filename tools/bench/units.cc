@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "client-lib/client.h"
+#include "tools/bench/try.h"
 
 namespace elastripe::bench {
 
@@ -17,18 +18,43 @@ cli::Result<size_t> parse_size(const std::string& text) {
   const std::string unit = text.substr(end);
   size_t factor = 0;
   if (unit.empty() || unit == "B") factor = 1;
-  if (unit == "K" || unit == "KiB") factor = 1 << 10;
-  if (unit == "M" || unit == "MiB") factor = 1 << 20;
+  if (unit == "K" || unit == "KiB") factor = kKiB;
+  if (unit == "M" || unit == "MiB") factor = kMiB;
   if (factor == 0 || number == 0 || number * factor > client::kMaxObjectBytes) {
     return cli::fail("not a size up to 64MiB: {}", text);
   }
   return number * factor;
 }
 
+cli::Result<std::vector<size_t>> parse_sizes(const std::vector<std::string>& texts) {
+  std::vector<size_t> sizes;
+  for (const std::string& text : texts) {
+    const auto size = TRY(parse_size(text));
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+cli::Result<std::vector<coding::Scheme>> parse_schemes(const std::vector<std::string>& texts) {
+  std::vector<coding::Scheme> schemes;
+  for (const std::string& text : texts) {
+    const auto scheme = coding::parse_scheme(text);
+    if (!scheme) return cli::fail("{}: {}", text, scheme.error());
+    schemes.push_back(*scheme);
+  }
+  return schemes;
+}
+
 std::string size_text(size_t bytes) {
-  if (bytes % (1 << 20) == 0) return fmt::format("{} MiB", bytes >> 20);
-  if (bytes % (1 << 10) == 0) return fmt::format("{} KiB", bytes >> 10);
+  if (bytes % kMiB == 0) return fmt::format("{} MiB", bytes / kMiB);
+  if (bytes % kKiB == 0) return fmt::format("{} KiB", bytes / kKiB);
   return fmt::format("{} B", bytes);
+}
+
+std::string rate_text(uint64_t bits_per_second) {
+  if (bits_per_second == 0) return "unlimited";
+  const uint64_t mbit = bits_per_second / 1'000'000;
+  return mbit % 1000 == 0 ? fmt::format("{} Gbit/s", mbit / 1000) : fmt::format("{} Mbit/s", mbit);
 }
 
 }  // namespace elastripe::bench

@@ -20,7 +20,7 @@ size_t append_body(char* data, size_t size, size_t count, void* context) {
   return size * count;
 }
 
-// Of {"error": CODE, "message": TEXT}, or the text itself, in one line.
+// The text of {"error": CODE, "message": TEXT}, or the text itself, in one line.
 std::string reason_of(const std::string& body) {
   const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) {
@@ -31,7 +31,8 @@ std::string reason_of(const std::string& body) {
   return body.substr(0, body.find('\n'));
 }
 
-// Who listens everywhere tells no address to connect to: then it is the host that was asked.
+// A proxy that listens everywhere tells no address to connect to: then it is the host that was
+// asked.
 std::string reachable(const std::string& told, const std::string& host) {
   for (const std::string_view everywhere : {"0.0.0.0:", "[::]:"}) {
     if (!told.starts_with(everywhere)) continue;

@@ -94,8 +94,8 @@ Result<> write_text(const std::filesystem::path& path, const std::string& text) 
   return {};
 }
 
-// Whoever can write the directory, or what describes its cluster, decides which programs we start
-// and which processes we end. Nothing to object to if it is not there.
+// A user who can write the directory, or what describes its cluster, decides which programs we
+// start and which processes we end. Nothing to object to if it is not there.
 Result<> check_trusted(const std::filesystem::path& path) {
   struct stat found{};
   if (::stat(path.c_str(), &found) != 0) return {};
@@ -165,17 +165,20 @@ Result<std::vector<std::string>> LocalCluster::command_of(const std::string& nam
     }
     return argv;
   }
-  return std::vector<std::string>{*bin / "elastripe-node",
-                                  "--name",
-                                  name,
-                                  "--listen",
-                                  settings_.address,
-                                  "--port",
-                                  std::to_string(port_of(name)),
-                                  "--memory-mb",
-                                  std::to_string(settings_.memory_mb),
-                                  "--threads",
-                                  std::to_string(settings_.node_threads)};
+  std::vector<std::string> argv{*bin / "elastripe-node",
+                                "--name",
+                                name,
+                                "--listen",
+                                settings_.address,
+                                "--port",
+                                std::to_string(port_of(name)),
+                                "--memory-mb",
+                                std::to_string(settings_.memory_mb),
+                                "--threads",
+                                std::to_string(settings_.node_threads)};
+  // A user who runs this as root, in a container mostly, has no other user to name.
+  if (::geteuid() == 0) argv.insert(argv.end(), {"--user", "root"});
+  return argv;
 }
 
 Result<> LocalCluster::write_files() const {

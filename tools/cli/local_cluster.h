@@ -31,13 +31,13 @@ struct PoolSettings {
 struct ClusterSettings {
   int nodes = 9;
   std::string scheme = "ers:4,2,5";  // of the pool without a prefix
-  std::vector<PoolSettings> pools;
-  int port = 11311;              // the proxy's; node i listens on port + 1 + i
-  int memory_mb = 256;           // of each node
-  int node_threads = 1;          // of each node
-  std::vector<std::string> set;  // KEY=VALUE, handed to the proxy
+  std::vector<PoolSettings> pools = {};
+  int port = 11311;                   // the proxy's; node i listens on port + 1 + i
+  int memory_mb = 256;                // of each node
+  int node_threads = 1;               // of each node
+  std::vector<std::string> set = {};  // KEY=VALUE, handed to the proxy
   std::string address = "127.0.0.1";
-  std::string programs;  // the directory of elastripe-node and elastripe-proxy; empty: our own
+  std::string programs = {};  // the directory of elastripe-node and elastripe-proxy; empty: our own
 };
 
 struct ProcessStatus {

@@ -1,25 +1,11 @@
 // elastripe: the command-line tool.
 #include <curl/curl.h>
-#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#ifdef ELASTRIPE_BENCH
-#include "tools/bench/bench.h"
-#endif
 #include "tools/cli/commands.h"
-
-namespace elastripe::cli {
-
-void report(Globals& globals, const Result<>& result) {
-  if (result) return;
-  fmt::print(stderr, "elastripe: {}\n", result.error());
-  globals.exit_status = 1;
-}
-
-}  // namespace elastripe::cli
 
 // NOLINTNEXTLINE(bugprone-exception-escape): CLI11 throws when an option is declared wrong: a bug
 int main(int argc, char** argv) {
@@ -40,9 +26,7 @@ int main(int argc, char** argv) {
   elastripe::cli::add_object_commands(app, globals);
   elastripe::cli::add_plan_command(app, globals);
   elastripe::cli::add_transition_command(app, globals);
-#ifdef ELASTRIPE_BENCH
-  elastripe::bench::add_bench_command(app, globals);
-#endif
+  elastripe::cli::add_bench_command(app, globals);
 
   try {
     app.parse(argc, argv);

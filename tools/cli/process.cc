@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@
 namespace elastripe::cli {
 namespace {
 
-// Of a process, from /proc.
+// What /proc says of a process.
 struct ProcStat {
   char state = '?';
   int threads = 0;
@@ -72,6 +73,14 @@ Result<sockaddr_in> address_of(const std::string& address, uint16_t port) {
 
 }  // namespace
 
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  std::ranges::transform(words, std::back_inserter(pointers),
+                         [](std::string& word) { return word.data(); });
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 Result<ProcessId> spawn_detached(const std::vector<std::string>& argv,
                                  const std::filesystem::path& log) {
   const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -82,9 +91,7 @@ Result<ProcessId> spawn_detached(const std::vector<std::string>& argv,
     return fail("pipe: {}", std::strerror(errno));
   }
   std::vector<std::string> copy = argv;
-  std::vector<char*> words;
-  std::ranges::transform(copy, std::back_inserter(words), [](std::string& s) { return s.data(); });
-  words.push_back(nullptr);
+  const std::vector<char*> words = pointers_to(copy);
 
   const pid_t pid = ::fork();
   if (pid == 0) become(words.data(), out, report[1]);
@@ -119,6 +126,24 @@ FinishedCommand run_to_end(const std::vector<std::string>& argv) {
   }
   finished.ok = ::pclose(pipe) == 0;
   return finished;
+}
+
+bool run_beside(const std::vector<std::string>& argv) {
+  std::vector<std::string> copy = argv;
+  std::vector<char*> words = pointers_to(copy);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  pid_t pid = 0;
+  int status = -1;
+  const int reason = ::posix_spawnp(&pid, words[0], &actions, nullptr, words.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (reason != 0) {
+    fmt::print(stderr, "elastripe: cannot run {}: {}\n", argv[0], std::strerror(reason));
+    return false;
+  }
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  return status == 0;
 }
 
 bool is_running(const ProcessId& process) {

@@ -20,6 +20,9 @@ struct ProcessId {
   uint64_t start_ticks = 0;  // since boot: field 22 of /proc/PID/stat
 };
 
+// What exec takes: a pointer to each word, and a null. They live as long as the words do.
+std::vector<char*> pointers_to(std::vector<std::string>& words);
+
 // Starts argv[0] in a session of its own, its input empty, its output appended to `log`. An error
 // if it cannot be executed.
 Result<ProcessId> spawn_detached(const std::vector<std::string>& argv,
@@ -31,6 +34,9 @@ struct FinishedCommand {
   std::string output;  // of both kinds
 };
 FinishedCommand run_to_end(const std::vector<std::string>& argv);
+
+// Runs a command to its end, both its outputs going to our error output; true if it exited with 0.
+bool run_beside(const std::vector<std::string>& argv);
 
 // True while that very process runs, with any of its threads: what is left to reap does not.
 bool is_running(const ProcessId& process);

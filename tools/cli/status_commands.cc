@@ -88,8 +88,8 @@ std::string where(const Json& shard) {
 }
 
 void print_object(const Json& object) {
-  for (const char* key :
-       {"key", "kind", "size", "scheme", "flags", "exptime", "version", "value_version", "fence"}) {
+  for (const char* key : {"key", "kind", "size", "scheme", "flags", "exptime", "flushed", "version",
+                          "value_version", "fence"}) {
     if (object.contains(key)) fmt::print("{:<14} {}\n", key, text(object, key));
   }
   std::string homes;
@@ -139,8 +139,27 @@ Result<> node(const Globals& globals, const std::string& name) {
   return {};
 }
 
+// An object of very many segments is shown page by page; here all are put together.
+Result<Json> whole_object(const Globals& globals, const std::string& path) {
+  auto object = fetch(globals, path);
+  while (object && object->contains("segments")) {
+    Json& segments = (*object)["segments"];
+    if (static_cast<double>(segments.size()) >= number(*object, "segments_total")) break;
+    auto page = fetch(globals, fmt::format("{}?first={}", path, segments.size()));
+    if (!page) return std::unexpected(page.error());
+    if (text(*page, "version") != text(*object, "version") || part(*page, "segments").empty()) {
+      return fail("the object was changed meanwhile; ask again");
+    }
+    for (Json& segment : (*page)["segments"]) segments.push_back(std::move(segment));
+    for (const char* count : {"missing_shards", "unreachable_shards"}) {
+      (*object)[count] = object->value(count, uint64_t{0}) + page->value(count, uint64_t{0});
+    }
+  }
+  return object;
+}
+
 Result<> object(const Globals& globals, const std::string& key) {
-  const auto object = fetch(globals, "/v1/objects/" + url_escape(key));
+  const auto object = whole_object(globals, "/v1/objects/" + url_escape(key));
   if (!object) return std::unexpected(object.error());
   if (globals.json) {
     print_json(*object);

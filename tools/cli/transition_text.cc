@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kBarWidth = 30;
-// Of bytes a second, where nothing better is known: what gigabit links carry.
+// Bytes a second, where nothing better is known: what gigabit links carry.
 constexpr double kAssumedRate = 100 << 20;
 
 // Reports are read leniently: what a proxy of another version lacks counts as nothing.
@@ -112,6 +112,9 @@ std::pair<double, std::string> expected_rate(const Json& report, const Json& tra
   return {kAssumedRate, "an assumption: no transition was run yet, and there is no --rate"};
 }
 
+// Whether `planned` is all that there is to do.
+bool is_counted(const Json& report) { return report.value("counted", true); }
+
 }  // namespace
 
 bool is_running(const Json& report) {
@@ -157,6 +160,10 @@ std::string progress_line(const Json& report, const TransitionPace& pace, bool b
   const double settled = std::min(number(report, "settled_bytes"), total);
   const double fraction = total > 0 ? settled / total : 1;
   const auto rate = pace.bytes_per_second();
+  if (!is_counted(report)) {
+    return fmt::format("{} of at least {}{}{}", size(settled), size(total),
+                       rate ? fmt::format(", {}/s", size(*rate)) : "", ending);
+  }
   const std::string speed =
       rate ? fmt::format(", {}/s, {} left", size(*rate), duration((total - settled) / *rate)) : "";
   std::string drawn;

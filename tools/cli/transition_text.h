@@ -37,8 +37,8 @@ std::string progress_line(const nlohmann::ordered_json& report, const Transition
 
 // Lines. After the end of a job.
 std::string summary_of(const nlohmann::ordered_json& report);
-// Of a dry run; `transitions` is GET /v1/transitions, whose last finished job tells a rate if the
-// dry run was given none.
+// What a dry run tells; `transitions` is GET /v1/transitions, whose last finished job tells a rate
+// if the dry run was given none.
 std::string forecast_of(const nlohmann::ordered_json& report,
                         const nlohmann::ordered_json& transitions);
 

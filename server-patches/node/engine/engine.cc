@@ -21,7 +21,7 @@ void raise(std::atomic<uint64_t>& number, uint64_t to) {
 
 namespace {
 
-// Of 100 ms at most each.
+// Each takes 100 ms at most.
 constexpr int kMaxRoomWaits = 10;
 
 // A read changes nothing, so it has one only.
@@ -52,13 +52,9 @@ FailPoints fail_points_of(Opcode opcode) {
 
 }  // namespace
 
-Engine::Engine(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox)
-    : impl_(std::make_unique<Impl>(options, store, clock, outbox)) {}
+Engine::Engine(EngineOptions options, ItemStore& store, const NodeClock& clock)
+    : impl_(std::make_unique<Impl>(options, store, clock)) {}
 Engine::~Engine() = default;
-void Engine::handle(const Frame& frame, ReplyToken token) {
-  // Outside of every lock: the sink may come back into the engine.
-  token->complete(impl_->serve(frame));
-}
 Reply Engine::serve(const Frame& frame) { return impl_->serve(frame); }
 void Engine::tick() { impl_->tick(); }
 Progress& Engine::progress() { return impl_->progress(); }
@@ -66,11 +62,10 @@ std::vector<std::pair<std::string, std::string>> Engine::statistics() const {
   return impl_->statistics();
 }
 
-Engine::Impl::Impl(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox)
+Engine::Impl::Impl(EngineOptions options, ItemStore& store, const NodeClock& clock)
     : options_(options),
       store_(store),
       clock_(clock),
-      outbox_(outbox),
       latches_(std::make_unique<std::mutex[]>(options.latches)),
       deletions_(options.max_delayed_deletions) {}
 
@@ -158,38 +153,45 @@ Answer Engine::Impl::dispatch_data(const Context& c) {
   return result;
 }
 
+template <class Request>
+Answer Engine::Impl::with_request(const Context& c,
+                                  Answer (Impl::*handler)(const Context&, const Request&)) {
+  const auto request = decode<Request>(c.frame.args);
+  return request ? (this->*handler)(c, *request) : refuse(Status::kInvalid, request.error());
+}
+
 Answer Engine::Impl::handle_data(const Context& c) {
   switch (c.frame.header.opcode) {
     case Opcode::kRecordRead:
-      return record_read(c);
+      return with_request(c, &Impl::record_read);
     case Opcode::kRecordApply:
-      return record_apply(c);
+      return with_request(c, &Impl::record_apply);
     case Opcode::kRecordStore:
-      return record_store(c);
+      return with_request(c, &Impl::record_store);
     case Opcode::kRecordScan:
-      return record_scan(c);
+      return with_request(c, &Impl::record_scan);
     case Opcode::kMarkSynced:
-      return mark_synced(c);
+      return with_request(c, &Impl::mark_synced);
     case Opcode::kRaiseFloor:
-      return raise_floor(c);
+      return with_request(c, &Impl::raise_floor);
     case Opcode::kDropTombstones:
-      return drop_tombstones(c);
+      return with_request(c, &Impl::drop_tombstones);
     case Opcode::kRecordConfirm:
-      return record_confirm(c);
+      return with_request(c, &Impl::record_confirm);
     case Opcode::kRecordFetch:
-      return record_fetch(c);
+      return with_request(c, &Impl::record_fetch);
     case Opcode::kShardWrite:
-      return shard_write(c);
+      return with_request(c, &Impl::shard_write);
     case Opcode::kShardRead:
-      return shard_read(c);
+      return with_request(c, &Impl::shard_read);
     case Opcode::kShardConfirm:
-      return shard_confirm(c);
+      return with_request(c, &Impl::shard_confirm);
     case Opcode::kShardDelete:
-      return shard_delete(c);
+      return with_request(c, &Impl::shard_delete);
     case Opcode::kShardScan:
-      return shard_scan(c);
+      return with_request(c, &Impl::shard_scan);
     case Opcode::kShardBuild:
-      return shard_build(c);
+      return with_request(c, &Impl::shard_build);
     default:
       return refuse(Status::kInvalid, "unknown opcode");
   }

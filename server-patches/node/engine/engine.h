@@ -2,8 +2,8 @@
 // socket and no memcached header; memcached's worker threads (server-patches/shim), the simulator
 // and unit tests drive the same code.
 //
-// A frame comes in through handle(); its reply leaves through the ReplyToken, at once or later.
-// Frames for other nodes leave through the Outbox. tick() does what time asks for.
+// serve() answers a frame, and tick() does what time asks for. Nodes do not speak to each other:
+// whatever needs several of them is driven by a proxy.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class OwnedBytes {
 
 struct Frame {
   RequestHeader header;
-  ByteView args;  // views are valid during handle() only
+  ByteView args;  // views are valid during serve() only
   ByteView payload;
 };
 
@@ -46,22 +46,6 @@ struct Reply {
   ReplyHeader header;
   std::string args;
   OwnedBytes payload;
-};
-
-// Where one reply goes: completed exactly once, by any thread. The transport implements it.
-class ReplySink {
- public:
-  virtual ~ReplySink() = default;
-  virtual void complete(Reply reply) = 0;
-};
-using ReplyToken = std::unique_ptr<ReplySink>;
-
-// Frames from this node to others; the transport delivers them. Nothing is sent yet: log copies and
-// hub transitions will.
-class Outbox {
- public:
-  virtual ~Outbox() = default;
-  virtual void send(NodeId to, RequestHeader header, std::string args, OwnedBytes payload) = 0;
 };
 
 class NodeClock {
@@ -85,7 +69,7 @@ struct EngineOptions {
   uint64_t incarnation = 0;  // random, of this process
   size_t latches = 1024;     // power of two
   ScanLimits scan = {};
-  // Of shards that one SHARD_CONFIRM reads; the caller asks for the rest again.
+  // Shards that one SHARD_CONFIRM reads; the caller asks for the rest again.
   size_t confirm_bytes = 32 << 20;
   // A thread that has been inside one frame for longer is stuck, and the node gets no lease.
   uint64_t stuck_after_ms = 3000;
@@ -98,15 +82,12 @@ struct EngineOptions {
 
 class Engine {
  public:
-  Engine(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox);
+  Engine(EngineOptions options, ItemStore& store, const NodeClock& clock);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Any thread. Malformed args answer kInvalid with the reason.
-  void handle(const Frame& frame, ReplyToken token);
-  // What handle() answers, for a transport that has nothing else to do meanwhile: no request waits
-  // for another node yet.
   Reply serve(const Frame& frame);
 
   // One thread, about every 100 ms: deletes shards whose time has come, and forgets what the node

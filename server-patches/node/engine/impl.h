@@ -53,7 +53,7 @@ struct PartitionState {
 // kDamaged: synced, but for this copy.
 enum class Knowledge { kSynced, kDamaged, kNotSynced, kLost };
 
-// What a handler answers; handle() makes the header.
+// What a handler answers; serve() makes the header.
 struct Answer {
   Status status = Status::kOk;
   std::string args;
@@ -91,7 +91,7 @@ void raise(std::atomic<uint64_t>& number, uint64_t to);
 
 class Engine::Impl {
  public:
-  Impl(EngineOptions options, ItemStore& store, const NodeClock& clock, Outbox& outbox);
+  Impl(EngineOptions options, ItemStore& store, const NodeClock& clock);
 
   Reply serve(const Frame& frame);
   void tick();
@@ -108,6 +108,8 @@ class Engine::Impl {
   Answer pass_gate(const Frame& frame, Room& room);
   Answer dispatch_data(const Context& c);
   Answer handle_data(const Context& c);
+  template <class Request>
+  Answer with_request(const Context& c, Answer (Impl::*handler)(const Context&, const Request&));
   // Null if there is no room: the frame changes nothing, and answers kNoSpace.
   ItemRef allocate(const Context& c, std::string_view key, size_t value_bytes, Urgency urgency);
 
@@ -129,8 +131,8 @@ class Engine::Impl {
   Answer install_map(const Frame& frame);
   bool stays_home(const ClusterMap* before, size_t partition) const;
   bool has_homes_of(const ClusterMap& before, size_t partition) const;
-  Answer mark_synced(const Context& c);
-  Answer raise_floor(const Context& c);
+  Answer mark_synced(const Context& c, const MarkSyncedRequest& request);
+  Answer raise_floor(const Context& c, const RaiseFloorRequest& request);
   HelloReply describe() const;  // under the gate
   // Why the node should get no lease although it answers.
   std::optional<Answer> check_progress() const;
@@ -188,24 +190,24 @@ class Engine::Impl {
   uint32_t synced_in(size_t partition, std::string_view item_key, const Found& replaced,
                      bool marks);
   void remove_record(std::string_view item_key, const Found& found);
-  Answer record_read(const Context& c);
-  Answer record_apply(const Context& c);
+  Answer record_read(const Context& c, const RecordReadRequest& request);
+  Answer record_apply(const Context& c, const RecordApplyRequest& request);
   Answer apply_latched(const Context& c, const RecordApplyRequest& request, size_t partition,
                        RecordContent given);
   // `current` is null if the record counts as missing; its meta goes over into the new record.
   // `replaced` is what lies there all the same. The content of a SET is stored as it came.
   Answer commit(const Context& c, const RecordApplyRequest& request, size_t partition,
                 Record* current, RecordContent content, const Found& replaced, bool revives);
-  Answer record_store(const Context& c);
-  Answer drop_tombstones(const Context& c);
+  Answer record_store(const Context& c, const RecordStoreRequest& request);
+  Answer drop_tombstones(const Context& c, const DropTombstonesRequest& request);
 
   // sync.cc
   // Whether forgotten records of the partition may become current again, by RECORD_CONFIRM.
   bool is_confirmable(size_t partition) const;
   bool has_room_for_forgotten() const;
   bool confirm_latched(const Context& c, const RecordConfirmRequest::Entry& entry);
-  Answer record_confirm(const Context& c);
-  Answer record_fetch(const Context& c);
+  Answer record_confirm(const Context& c, const RecordConfirmRequest& request);
+  Answer record_fetch(const Context& c, const RecordFetchRequest& request);
 
   // shards.cc
   struct FoundShard {
@@ -215,31 +217,40 @@ class Engine::Impl {
   // Null item if there is none; the item is held by reference, without a latch.
   FoundShard find_shard(const ShardName& name);
   bool is_intact(const FoundShard& found, uint32_t* crc) const;
-  Answer shard_write(const Context& c);
+  Answer shard_write(const Context& c, const ShardWriteRequest& request);
   // Links the shard unless its name is taken; ShardWriteReply, for SHARD_BUILD too.
   Answer store_shard(const Context& c, const ShardHeader& header, ByteView payload);
-  Answer shard_read(const Context& c);
-  Answer shard_confirm(const Context& c);
-  Answer shard_delete(const Context& c);
+  Answer shard_read(const Context& c, const ShardReadRequest& request);
+  Answer shard_confirm(const Context& c, const ShardConfirmRequest& request);
+  Answer shard_delete(const Context& c, const ShardDeleteRequest& request);
   bool has_shard(const ShardName& name);
   bool delete_shard(const ShardName& name);  // true if it was there
 
   // shard_build.cc
-  Answer shard_build(const Context& c);
+  Answer shard_build(const Context& c, const ShardBuildRequest& request);
 
   // scans.cc
-  Answer record_scan(const Context& c);
-  Answer shard_scan(const Context& c);
+  Answer record_scan(const Context& c, const RecordScanRequest& request);
+  Answer shard_scan(const Context& c, const ShardScanRequest& request);
   void delete_due_shards();
   void forget_slice();
 
   // statistics.cc
   struct Counters {
-    std::array<std::atomic<uint64_t>, 32> frames_by_opcode = {};
-    std::array<std::atomic<uint64_t>, 32> answers_by_status = {};
+    // The last of them is of those that are none.
+    std::array<std::atomic<uint64_t>, kOpcodes.size() + 1> frames_by_opcode = {};
+    std::array<std::atomic<uint64_t>, kStatuses> answers_by_status = {};
     std::atomic<uint64_t> frames = 0, bytes_in = 0, bytes_out = 0;
     std::atomic<uint64_t> records = 0, record_bytes = 0, shards = 0, shard_bytes = 0;
     std::atomic<uint64_t> bad_pages = 0, bad_records = 0, out_of_memory = 0, forgotten = 0;
+  };
+  // Those that only `stats elastripe` tells, by its names.
+  using OwnCounter = std::pair<const char*, std::atomic<uint64_t> Counters::*>;
+  static constexpr std::array kOwnCounters{
+      OwnCounter{"bad_pages", &Counters::bad_pages},
+      OwnCounter{"bad_records", &Counters::bad_records},
+      OwnCounter{"out_of_memory", &Counters::out_of_memory},
+      OwnCounter{"records_forgotten", &Counters::forgotten},
   };
   void count(const Frame& frame, const Answer& answer);
   NodeStatistics node_statistics() const;
@@ -247,7 +258,6 @@ class Engine::Impl {
   const EngineOptions options_;
   ItemStore& store_;
   const NodeClock& clock_;
-  [[maybe_unused]] Outbox& outbox_;
   const std::unique_ptr<std::mutex[]> latches_;
 
   Progress progress_;
@@ -262,8 +272,8 @@ class Engine::Impl {
   std::atomic<uint64_t> max_version_ = 0;
   // Counts changes of tenures: what was stored before is to be forgotten.
   std::atomic<uint64_t> tenures_changed_ = 0;
-  // Of forgetting, tick()'s own: where the walk stands, what it began with, and what the last whole
-  // one had begun with.
+  // tick()'s own, for forgetting: where the walk stands, what it began with, and what the last
+  // whole one had begun with.
   uint64_t forget_cursor_ = 0;
   uint64_t forgets_ = 0;
   uint64_t forgotten_ = 0;

@@ -23,9 +23,9 @@ struct RecordItemPrefix {
   uint32_t record_bytes = 0;
   uint32_t written_s = 0;  // the node's boottime when the item was linked, rounded up
   uint32_t synced_in = 0;  // number of the epoch in which the key was synced by itself, 0: none
-  // Of the record, which starts with it.
+  // The record's, which starts with it.
   uint64_t version = 0;
-  // Of what was read: the item's key and the other fields match the checksum. Else they mean
+  // The item's key and the other fields match the checksum. Else they mean
   // nothing, and record_bytes is 0; the version is what it was if just one bit has changed, else 0.
   bool is_intact = true;
 };

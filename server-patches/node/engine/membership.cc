@@ -198,7 +198,7 @@ Knowledge Engine::Impl::knowledge(size_t partition, std::string_view key, const 
                          (found.item && found.prefix.synced_in == map_->epoch.number) ||
                          state.absent_keys.contains(key);
   const bool damaged = state.damaged_keys.contains(key);
-  // Of a damaged item nobody can tell whether it was marked.
+  // Nobody can tell whether a damaged item was marked.
   if (is_marked || state.lost) {
     return damaged ? Knowledge::kDamaged : is_marked ? Knowledge::kSynced : Knowledge::kLost;
   }
@@ -273,28 +273,26 @@ void Engine::Impl::note_damaged(size_t partition, std::string_view key, uint64_t
   }
 }
 
-Answer Engine::Impl::mark_synced(const Context& c) {
-  const auto request = decode<MarkSyncedRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  if (request->partition >= c.map.partitions.size() ||
-      (!request->key.empty() && c.map.partition_of(request->key) != request->partition)) {
+Answer Engine::Impl::mark_synced(const Context& c, const MarkSyncedRequest& request) {
+  if (request.partition >= c.map.partitions.size() ||
+      (!request.key.empty() && c.map.partition_of(request.key) != request.partition)) {
     return refuse(Status::kInvalid, "no such partition, or not the key's");
   }
-  if (request->floor > max_floor(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
-  const Partition& partition = c.map.partitions[request->partition];
-  PartitionState& state = partitions_[request->partition];
+  if (request.floor > max_floor(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
+  const Partition& partition = c.map.partitions[request.partition];
+  PartitionState& state = partitions_[request.partition];
   const bool home = is_home(partition, c.self, partition.homes.size());
-  if (!request->key.empty()) {
+  if (!request.key.empty()) {
     if (!home) return refuse(Status::kNotHome, "the node is no home of the partition");
-    raise(state.floor, request->floor);
-    const Latch held = latch(hash_key(request->key));
-    const Found found = find_record(request->partition, record_item_key(request->key));
-    if (!mark_key(c, request->partition, request->key, found)) {
+    raise(state.floor, request.floor);
+    const Latch held = latch(hash_key(request.key));
+    const Found found = find_record(request.partition, record_item_key(request.key));
+    if (!mark_key(c, request.partition, request.key, found)) {
       return refuse(Status::kNoSpace, "no memory for the mark");
     }
   } else if (home) {
     if (state.lost) return refuse(Status::kLost, "a LOST partition does not become synced");
-    raise(state.floor, request->floor);
+    raise(state.floor, request.floor);
     std::lock_guard lock(state.mutex);
     if (!state.synced.exchange(true)) ++tenures_changed_;  // nothing is confirmed any more
     state.absent_keys.clear();
@@ -306,23 +304,21 @@ Answer Engine::Impl::mark_synced(const Context& c) {
     state.damaged_keys.clear();
     state.has_damaged = false;
   }
-  raise(max_version_, request->floor);
+  raise(max_version_, request.floor);
   return {};
 }
 
-Answer Engine::Impl::raise_floor(const Context& c) {
-  const auto request = decode<RaiseFloorRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  if (request->partition >= c.map.partitions.size()) {
+Answer Engine::Impl::raise_floor(const Context& c, const RaiseFloorRequest& request) {
+  if (request.partition >= c.map.partitions.size()) {
     return refuse(Status::kInvalid, "no such partition");
   }
-  if (request->floor > max_floor(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
-  const Partition& partition = c.map.partitions[request->partition];
+  if (request.floor > max_floor(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
+  const Partition& partition = c.map.partitions[request.partition];
   if (!is_home(partition, c.self, partition.homes.size())) {
     return refuse(Status::kNotHome, "the node is no home of the partition");
   }
-  raise(partitions_[request->partition].floor, request->floor);
-  raise(max_version_, request->floor);
+  raise(partitions_[request.partition].floor, request.floor);
+  raise(max_version_, request.floor);
   return {};
 }
 

@@ -3,12 +3,27 @@
 #include <algorithm>
 
 #include "server-patches/node/format/counter.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::node {
 namespace {
 
-bool is_live(const Record* current, uint64_t now_ms) {
-  return current != nullptr && current->is_live(now_ms);
+bool is_flushed(const Record& record, Moment now) {
+  if (mutant(Mutant::kChangeFlushed)) return false;
+  if (mutant(Mutant::kTouchRevives)) return record.meta.version <= now.flush_floor;
+  return record.is_flushed(now.flush_floor);
+}
+
+bool is_live(const Record* current, Moment now) {
+  return current != nullptr && !current->is_tombstone() && !current->is_expired(now.now_ms) &&
+         !is_flushed(*current, now);
+}
+
+// Only a value that was made from the record's own is set if it has a certain version. A record
+// that is gone was flushed or has expired, and the floor may be its version by chance.
+bool is_made_of_dead(const RecordApplyRequest& request, const Record* current, Moment now) {
+  return request.mutation == Mutation::kSet && (current == nullptr || is_flushed(*current, now)) &&
+         !mutant(Mutant::kExtendFlushed);
 }
 
 RecordContent with_value(const RecordContent& old, std::string value) {
@@ -41,8 +56,8 @@ bool is_reshaped(const RecordContent& old, const RecordContent& given) {
 }  // namespace
 
 std::optional<Status> check_condition(const RecordApplyRequest& request, const Record* current,
-                                      uint64_t floor, uint64_t now_ms) {
-  const bool live = is_live(current, now_ms);
+                                      uint64_t floor, Moment now) {
+  const bool live = is_live(current, now);
   const auto hold = [](bool holds) {
     return holds ? std::nullopt : std::optional(Status::kConditionFailed);
   };
@@ -51,7 +66,8 @@ std::optional<Status> check_condition(const RecordApplyRequest& request, const R
       return std::nullopt;
     case Condition::kIfVersion:
       return hold((current != nullptr ? current->meta.version : floor) ==
-                  request.condition_argument);
+                      request.condition_argument &&
+                  !is_made_of_dead(request, current, now));
     case Condition::kIfAbsent:
       return hold(!live);
     case Condition::kIfPresent:
@@ -64,7 +80,7 @@ std::optional<Status> check_condition(const RecordApplyRequest& request, const R
 }
 
 std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
-                                            const Record* current, uint64_t now_ms,
+                                            const Record* current, Moment now,
                                             RecordContent given) {
   if (request.mutation == Mutation::kSet) return given;
   if (request.mutation == Mutation::kFence) {
@@ -77,7 +93,7 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
       !current->is_tombstone()) {
     return RecordContent{};
   }
-  if (!is_live(current, now_ms)) return std::unexpected(Status::kNotFound);
+  if (!is_live(current, now)) return std::unexpected(Status::kNotFound);
   const RecordContent& old = current->content;
   if (request.mutation == Mutation::kDelete) return RecordContent{};
   if (request.mutation == Mutation::kTouch) {

@@ -11,16 +11,21 @@ namespace elastripe::node {
 // Largest inline value, whatever a request allows.
 inline constexpr size_t kMaxInlineBytes = kMaxContentBytes - 64;
 
+// What decides whether a record is live.
+struct Moment {
+  uint64_t now_ms = 0;       // the sender's time
+  uint64_t flush_floor = 0;  // of the map
+};
+
 // Why the condition of the request does not hold, or nothing. `current` is null if there is no
 // record; it then counts as a tombstone of version `floor`.
 std::optional<Status> check_condition(const RecordApplyRequest& request, const Record* current,
-                                      uint64_t floor, uint64_t now_ms);
+                                      uint64_t floor, Moment now);
 
 // The new content, or why there is none: kNotFound, kNotInline, kNotNumber, kTooLarge.
 // `given` is the content that the request carries.
 std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
-                                            const Record* current, uint64_t now_ms,
-                                            RecordContent given);
+                                            const Record* current, Moment now, RecordContent given);
 
 // Whether this mutation moves value_version, that is memcached's cas.
 bool changes_value(Mutation mutation);

@@ -237,12 +237,10 @@ void Engine::Impl::remove_record(std::string_view item_key, const Found& found) 
   counters_.record_bytes -= store_.value_bytes(found.item);
 }
 
-Answer Engine::Impl::record_read(const Context& c) {
-  const auto request = decode<RecordReadRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  const uint64_t hash = hash_key(request->key);
-  const size_t partition = c.map.partition_of(request->key);
-  if (auto refusal = check_role(c, partition, request->role, request->m)) {
+Answer Engine::Impl::record_read(const Context& c, const RecordReadRequest& request) {
+  const uint64_t hash = hash_key(request.key);
+  const size_t partition = c.map.partition_of(request.key);
+  if (auto refusal = check_role(c, partition, request.role, request.m)) {
     return std::move(*refusal);
   }
   Found found;
@@ -250,39 +248,37 @@ Answer Engine::Impl::record_read(const Context& c) {
   bool damaged = false;
   {
     const Latch held = latch(hash);
-    found = find_record(partition, record_item_key(request->key));
-    known = knowledge(partition, request->key, found);
-    damaged = is_damaged(partition, request->key);
+    found = find_record(partition, record_item_key(request.key));
+    known = knowledge(partition, request.key, found);
+    damaged = is_damaged(partition, request.key);
   }
-  if (request->role != Role::kAny) {
+  if (request.role != Role::kAny) {
     if (auto refusal = check_knowledge(known)) return std::move(*refusal);
   } else if (has_passed_on(partition)) {
     return refuse(Status::kNotSynced, "the node is a source that has forgotten the partition");
   }
-  const FloorReply floor{partitions_[partition].floor};
+  RecordReadReply reply{.floor = partitions_[partition].floor};
   if (damaged) {
-    const DamagedReply reply{floor.floor, damaged_version(partition, request->key)};
+    reply.damaged_version = damaged_version(partition, request.key);
     return answer(Status::kBadPage, reply, found.visible() ? record_bytes(found) : OwnedBytes());
   }
-  if (!found.visible()) return answer(Status::kNotFound, floor);
-  if (request->if_version != 0 && found.prefix.version == request->if_version) {
-    return answer(Status::kSame, floor);
+  if (!found.visible()) return answer(Status::kNotFound, reply);
+  if (request.if_version != 0 && found.prefix.version == request.if_version) {
+    return answer(Status::kSame, reply);
   }
-  return answer(Status::kOk, floor, record_bytes(found));
+  return answer(Status::kOk, reply, record_bytes(found));
 }
 
-Answer Engine::Impl::record_apply(const Context& c) {
-  const auto request = decode<RecordApplyRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  auto given = decode_given(*request, c.frame.payload);
+Answer Engine::Impl::record_apply(const Context& c, const RecordApplyRequest& request) {
+  auto given = decode_given(request, c.frame.payload);
   if (!given) return refuse(Status::kInvalid, given.error());
-  const uint64_t hash = hash_key(request->key);
-  const size_t partition = c.map.partition_of(request->key);
-  if (auto refusal = check_role(c, partition, Role::kHead, request->m)) {
+  const uint64_t hash = hash_key(request.key);
+  const size_t partition = c.map.partition_of(request.key);
+  if (auto refusal = check_role(c, partition, Role::kHead, request.m)) {
     return std::move(*refusal);
   }
   const Latch held = latch(hash);
-  return apply_latched(c, *request, partition, std::move(*given));
+  return apply_latched(c, request, partition, std::move(*given));
 }
 
 Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& request,
@@ -342,14 +338,14 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   if (request.base_version < fence && !mutant(Mutant::kIgnoreFence)) {
     return answer_current(Status::kFenced);
   }
-  const uint64_t now_ms = c.frame.header.now_ms;
+  const Moment now{c.frame.header.now_ms, c.map.flush_floor};
   const bool blind_head = mutant(Mutant::kBlindHead) && request.condition == Condition::kIfVersion;
   if (!blind_head) {
-    if (auto refused = check_condition(request, record, floor, now_ms)) {
+    if (auto refused = check_condition(request, record, floor, now)) {
       return answer_current(*refused);
     }
   }
-  auto content = mutate(request, record, now_ms, std::move(given));
+  auto content = mutate(request, record, now, std::move(given));
   if (!content) return answer_current(content.error());
 
   Answer result = commit(c, request, partition, record, std::move(*content), found, revives);
@@ -442,36 +438,34 @@ Answer Engine::Impl::store_lost(const Context& c, const RecordStoreRequest& requ
   return answer(Status::kOk, RecordStoreReply{});
 }
 
-Answer Engine::Impl::record_store(const Context& c) {
-  const auto request = decode<RecordStoreRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  if (request->lost_version != 0) return store_lost(c, *request);
+Answer Engine::Impl::record_store(const Context& c, const RecordStoreRequest& request) {
+  if (request.lost_version != 0) return store_lost(c, request);
   std::string_view value;  // stays in the payload
   const auto record = decode_record(c.frame.payload, value);
   if (!record) return refuse(Status::kInvalid, record.error());
   if (!has_possible_versions(record->meta, c.map)) {
     return refuse(Status::kInvalid, "no epoch so far can have assigned the record's versions");
   }
-  const size_t partition = c.map.partition_of(request->key);
+  const size_t partition = c.map.partition_of(request.key);
   const Partition& homes = c.map.partitions[partition];
-  if (!is_home(homes, c.self, request->sync ? homes.homes.size() : request->m + size_t{1})) {
+  if (!is_home(homes, c.self, request.sync ? homes.homes.size() : request.m + size_t{1})) {
     return refuse(Status::kNotHome, "the node is no home of the key");
   }
   const uint64_t version = record->meta.version;
-  const RecordItemKey item_key = record_item_key(request->key);
-  const Latch held = latch(hash_key(request->key));
+  const RecordItemKey item_key = record_item_key(request.key);
+  const Latch held = latch(hash_key(request.key));
   Found found = find_record(partition, item_key, Trust::kPrefix);
   // What stays is offered here again, and is to be intact.
   if (found.visible() && found.prefix.version >= version) check(partition, item_key, found);
-  const Knowledge known = knowledge(partition, request->key, found);
+  const Knowledge known = knowledge(partition, request.key, found);
   const uint64_t floor = partitions_[partition].floor;
   // Sync brings a new home whole partitions: these must leave the reserve to commits.
-  const bool moves_in = request->sync && !is_source(homes, c.self);
+  const bool moves_in = request.sync && !is_source(homes, c.self);
   // Whatever the damaged copy was, this is that commit or a newer one, whose head knew all before.
-  const bool replaces_damaged = !request->sync && is_damaged(partition, request->key) &&
-                                version >= damaged_version(partition, request->key);
-  const bool revives = request->revive && (known == Knowledge::kLost ||
-                                           (known == Knowledge::kDamaged && replaces_damaged));
+  const bool replaces_damaged = !request.sync && is_damaged(partition, request.key) &&
+                                version >= damaged_version(partition, request.key);
+  const bool revives = request.revive && (known == Knowledge::kLost ||
+                                          (known == Knowledge::kDamaged && replaces_damaged));
   const bool keeps =
       found.visible() && found.prefix.version >= version && !mutant(Mutant::kStoreAnyVersion);
   // Sync brings live records that are older than the floor, unless the key is synced: then the
@@ -480,16 +474,14 @@ Answer Engine::Impl::record_store(const Context& c) {
   // head's copy was damaged, and what it committed last is no part of the record any more.
   const auto is_late = [&] {
     if (version > floor) return false;
-    if (request->sync) return !found.visible() && known == Knowledge::kSynced;
+    if (request.sync) return !found.visible() && known == Knowledge::kSynced;
     return known != Knowledge::kLost && !(keeps && has_commit(found, version));
   };
   if (is_late()) {
-    Answer fenced = answer(Status::kFenced, FloorReply{floor});
-    fenced.payload = OwnedBytes("the version is not above the partition's floor");
-    return fenced;
+    return refuse(Status::kFenced, "the version is not above the partition's floor");
   }
   if (keeps) {
-    if (revives && !mark_key(c, partition, request->key, found)) {
+    if (revives && !mark_key(c, partition, request.key, found)) {
       return refuse(Status::kNoSpace, "no memory for the mark");
     }
   } else {
@@ -497,16 +489,14 @@ Answer Engine::Impl::record_store(const Context& c) {
                      urgency_of_store(*record, moves_in), found, revives)) {
       return refuse(Status::kNoSpace, "no memory for the record");
     }
-    if (replaces_damaged) forget_damage(partition, request->key);
+    if (replaces_damaged) forget_damage(partition, request.key);
     raise(max_version_, version);
   }
   return answer(Status::kOk, RecordStoreReply{keeps ? found.prefix.version : version});
 }
 
-Answer Engine::Impl::drop_tombstones(const Context& c) {
-  const auto request = decode<DropTombstonesRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  const size_t partition = request->partition;
+Answer Engine::Impl::drop_tombstones(const Context& c, const DropTombstonesRequest& request) {
+  const size_t partition = request.partition;
   if (partition >= c.map.partitions.size()) return refuse(Status::kInvalid, "no such partition");
   const Partition& homes = c.map.partitions[partition];
   if (!is_home(homes, c.self, homes.homes.size())) {
@@ -516,15 +506,15 @@ Answer Engine::Impl::drop_tombstones(const Context& c) {
   if (!partitions_[partition].synced) {
     return refuse(Status::kNotSynced, "the partition is not synced");
   }
-  if (request->tombstones.size() > kMaxListEntries) {
+  if (request.tombstones.size() > kMaxListEntries) {
     return refuse(Status::kInvalid, "too many tombstones");
   }
-  for (const auto& [key, _] : request->tombstones) {
+  for (const auto& [key, _] : request.tombstones) {
     if (c.map.partition_of(key) != partition) {
       return refuse(Status::kInvalid, "a key is of another partition");
     }
   }
-  for (const auto& [key, version] : request->tombstones) {
+  for (const auto& [key, version] : request.tombstones) {
     const RecordItemKey item_key = record_item_key(key);
     const Latch held = latch(hash_key(key));
     Found found = find_record(partition, item_key);
@@ -532,7 +522,8 @@ Answer Engine::Impl::drop_tombstones(const Context& c) {
     // The floor is what stands for it from now on.
     if (version > partitions_[partition].floor && !mutant(Mutant::kDropWithoutFloor)) continue;
     const auto record = load_record(found);
-    if (record && record->record.is_as_good_as_tombstone(c.frame.header.now_ms)) {
+    if (record &&
+        record->record.is_as_good_as_tombstone(c.frame.header.now_ms, c.map.flush_floor)) {
       remove_record(item_key, found);
     }
   }

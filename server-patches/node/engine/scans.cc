@@ -27,13 +27,15 @@ bool names_partitions_of(const ClusterMap& map, const std::vector<uint8_t>& bits
 
 // Whether a scan that is restricted to kinds of records returns this one.
 bool is_wanted(const RecordScanRequest& request, const Record& record, uint32_t age_s,
-               uint64_t now_ms) {
-  if (record.is_as_good_as_tombstone(now_ms)) {
-    const bool asked = record.is_tombstone() ? request.tombstones_only : request.expired_only;
-    return asked && age_s >= request.min_age_s;
-  }
-  if (record.content.kind != RecordKind::kStriped) return false;
-  return request.striped_only || (request.expired_only && record.is_expired(now_ms));
+               uint64_t now_ms, uint64_t flush_floor) {
+  const bool is_dead = record.is_as_good_as_tombstone(now_ms, flush_floor);
+  // To collect what was flushed, no clock has to be believed.
+  const bool is_flushed = !record.is_tombstone() && record.is_flushed(flush_floor);
+  const bool is_expired = !record.is_tombstone() && record.is_expired(now_ms);
+  const bool is_asked = (request.tombstones_only && (record.is_tombstone() || is_flushed)) ||
+                        (request.expired_only && (is_expired || is_flushed));
+  if (is_dead) return is_asked && age_s >= request.min_age_s;
+  return record.is_striped() && (request.striped_only || is_asked);
 }
 
 // The object's key, if the item is a record's.
@@ -72,28 +74,26 @@ void strip_value(std::string& encoded) {
 
 }  // namespace
 
-Answer Engine::Impl::record_scan(const Context& c) {
-  const auto request = decode<RecordScanRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  if (!names_partitions_of(c.map, request->partitions)) {
+Answer Engine::Impl::record_scan(const Context& c, const RecordScanRequest& request) {
+  if (!names_partitions_of(c.map, request.partitions)) {
     return refuse(Status::kInvalid, "no such partition");
   }
-  const size_t chosen_bits = request->partitions.size() * 8;
+  const size_t chosen_bits = request.partitions.size() * 8;
   for (size_t p = 0; p < chosen_bits; ++p) {
-    if (!has_bit(request->partitions, p)) continue;
+    if (!has_bit(request.partitions, p)) continue;
     const Partition& partition = c.map.partitions[p];
     if (!is_home(partition, c.self, partition.homes.size()) && !is_source(partition, c.self)) {
       return refuse(Status::kNotHome, "the node is neither home nor source of a partition");
     }
   }
   const ScanLimits& limits = options_.scan;
-  const bool selective = request->tombstones_only || request->expired_only || request->striped_only;
+  const bool selective = request.tombstones_only || request.expired_only || request.striped_only;
   const auto now_s = static_cast<uint32_t>(c.now_ms / 1000);
-  const size_t budget = std::clamp<size_t>(request->max_bytes, 1, limits.record_bytes);
+  const size_t budget = std::clamp<size_t>(request.max_bytes, 1, limits.record_bytes);
   RecordScanReply reply;
   // Told before the first record is read: what becomes synced later may have been missed.
-  for (size_t p = 0; request->cursor == 0 && p < chosen_bits; ++p) {
-    if (!has_bit(request->partitions, p) || partitions_[p].synced || partitions_[p].lost) continue;
+  for (size_t p = 0; request.cursor == 0 && p < chosen_bits; ++p) {
+    if (!has_bit(request.partitions, p) || partitions_[p].synced || partitions_[p].lost) continue;
     reply.unsynced.push_back(static_cast<uint32_t>(p));
   }
   size_t bytes = 0;
@@ -104,11 +104,11 @@ Answer Engine::Impl::record_scan(const Context& c) {
     const auto key = record_key(store_, item);
     if (!key) return true;
     const size_t partition = c.map.partition_of(*key);
-    if (!has_bit(request->partitions, partition)) return true;
-    if (!key->starts_with(request->prefix)) return true;
+    if (!has_bit(request.partitions, partition)) return true;
+    if (!key->starts_with(request.prefix)) return true;
     const RecordItemPrefix prefix = read_record_prefix(store_, item);
     const bool forgotten = prefix.is_intact && prefix.tenure < partitions_[partition].tenure;
-    if (request->versions_only) {
+    if (request.versions_only) {
       if (forgotten && !is_confirmable(partition)) return true;
       const auto commit = last_commit(store_, item, prefix);
       if (!commit && forgotten) return true;
@@ -124,7 +124,7 @@ Answer Engine::Impl::record_scan(const Context& c) {
     bool fits = has_room(prefix.record_bytes);
     bool damaged = !prefix.is_intact;
     std::string encoded;
-    if (!damaged && (fits || selective || request->without_values)) {
+    if (!damaged && (fits || selective || request.without_values)) {
       encoded.resize(prefix.record_bytes);
       store_.read(item, kRecordPrefixBytes, std::as_writable_bytes(std::span(encoded)));
       damaged = !node::is_intact(as_view(encoded));
@@ -137,9 +137,10 @@ Answer Engine::Impl::record_scan(const Context& c) {
     if (selective && !damaged) {
       const uint32_t age_s = now_s - std::min(now_s, prefix.written_s);
       const auto record = decode_record(as_view(encoded));
-      if (!record || !is_wanted(*request, *record, age_s, c.frame.header.now_ms)) return true;
+      if (!record || !is_wanted(request, *record, age_s, c.frame.header.now_ms, c.map.flush_floor))
+        return true;
     }
-    if (request->without_values && !damaged) {
+    if (request.without_values && !damaged) {
       strip_value(encoded);
       fits = has_room(encoded.size());
     }
@@ -148,7 +149,7 @@ Answer Engine::Impl::record_scan(const Context& c) {
     reply.records.push_back({std::string(*key), std::move(encoded)});
     return bytes < budget;
   };
-  reply.cursor = request->cursor;
+  reply.cursor = request.cursor;
   for (size_t walk = 0; walk < limits.walks_per_frame && bytes < budget; ++walk) {
     reply.cursor = store_.walk(reply.cursor, visit);
     if (reply.cursor == 0) break;
@@ -157,21 +158,19 @@ Answer Engine::Impl::record_scan(const Context& c) {
     // Read after the records: a tombstone that the walk missed because it was just collected lies
     // at or below them.
     for (size_t p = 0; p < c.map.partitions.size(); ++p) {
-      if (!has_bit(request->partitions, p)) continue;
+      if (!has_bit(request.partitions, p)) continue;
       reply.floors.emplace_back(static_cast<uint32_t>(p), partitions_[p].floor.load());
     }
   }
   return answer(Status::kOk, reply);
 }
 
-Answer Engine::Impl::shard_scan(const Context& c) {
-  const auto request = decode<ShardScanRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
+Answer Engine::Impl::shard_scan(const Context& c, const ShardScanRequest& request) {
   const ScanLimits& limits = options_.scan;
-  if (!names_partitions_of(c.map, request->partitions)) {
+  if (!names_partitions_of(c.map, request.partitions)) {
     return refuse(Status::kInvalid, "no such partition");
   }
-  const size_t budget = std::clamp<size_t>(request->max_entries, 1, limits.shards);
+  const size_t budget = std::clamp<size_t>(request.max_entries, 1, limits.shards);
   ShardScanReply reply;
   if (counters_.shards == 0) return answer(Status::kOk, reply);  // all objects are inline
   const auto visit = [&](const ItemRef& item) {
@@ -180,9 +179,9 @@ Answer Engine::Impl::shard_scan(const Context& c) {
     auto shard = read_shard_item(store_, item);
     if (!shard) return true;
     const uint64_t age_ms = c.now_ms - std::min(c.now_ms, shard->written_ms);
-    if (age_ms < request->min_age_ms) return true;
-    if (!request->partitions.empty() &&
-        !has_bit(request->partitions, c.map.partition_of(shard->header.key))) {
+    if (age_ms < request.min_age_ms) return true;
+    if (!request.partitions.empty() &&
+        !has_bit(request.partitions, c.map.partition_of(shard->header.key))) {
       return true;
     }
     if (deletions_.has(shard->header.name)) return true;
@@ -192,7 +191,7 @@ Answer Engine::Impl::shard_scan(const Context& c) {
                             .payload_bytes = shard->header.payload_bytes});
     return reply.shards.size() < budget;
   };
-  reply.cursor = request->cursor;
+  reply.cursor = request.cursor;
   for (size_t walk = 0; walk < limits.walks_per_frame && reply.shards.size() < budget; ++walk) {
     reply.cursor = store_.walk(reply.cursor, visit);
     if (reply.cursor == 0) break;

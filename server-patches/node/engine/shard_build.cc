@@ -49,18 +49,16 @@ std::optional<std::string_view> check_sizes(const ShardBuildRequest& request, si
 
 }  // namespace
 
-Answer Engine::Impl::shard_build(const Context& c) {
-  const auto request = decode<ShardBuildRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  const FoundShard source = find_shard(request->source);
+Answer Engine::Impl::shard_build(const Context& c, const ShardBuildRequest& request) {
+  const FoundShard source = find_shard(request.source);
   if (!source.item) return refuse(Status::kNotHere, "no such shard");
   const size_t source_bytes = source.layout.header.payload_bytes;
   const ByteView deltas = c.frame.payload;
-  if (auto wrong = check_sizes(*request, deltas.size(), source_bytes)) {
+  if (auto wrong = check_sizes(request, deltas.size(), source_bytes)) {
     return refuse(Status::kInvalid, *wrong);
   }
   const bool uses_old =
-      std::ranges::any_of(request->blocks, [](const auto& block) { return !block.old.empty(); });
+      std::ranges::any_of(request.blocks, [](const auto& block) { return !block.old.empty(); });
   OwnedBytes old(uses_old ? source_bytes : 0);
   if (uses_old) {
     store_.read(source.item, source.layout.payload_at, old.bytes());
@@ -71,20 +69,20 @@ Answer Engine::Impl::shard_build(const Context& c) {
     }
   }
 
-  const size_t block_bytes = request->block_bytes;
-  OwnedBytes built(request->header.payload_bytes);
+  const size_t block_bytes = request.block_bytes;
+  OwnedBytes built(request.header.payload_bytes);
   std::vector<ByteView> terms;
-  for (size_t b = 0; b < request->blocks.size(); ++b) {
+  for (size_t b = 0; b < request.blocks.size(); ++b) {
     terms.clear();
-    for (const uint16_t number : request->blocks[b].old) {
+    for (const uint16_t number : request.blocks[b].old) {
       terms.push_back(ByteView(old.bytes()).subspan(number * block_bytes, block_bytes));
     }
-    for (const uint16_t number : request->blocks[b].deltas) {
+    for (const uint16_t number : request.blocks[b].deltas) {
       terms.push_back(deltas.subspan(number * block_bytes, block_bytes));
     }
     add_up(built.bytes().subspan(b * block_bytes, block_bytes), terms);
   }
-  return store_shard(c, request->header, built.bytes());
+  return store_shard(c, request.header, built.bytes());
 }
 
 }  // namespace elastripe::node

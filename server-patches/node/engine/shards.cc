@@ -49,10 +49,8 @@ bool Engine::Impl::is_intact(const FoundShard& found, uint32_t* crc) const {
          read_checksums(store_, found.item, found.layout, 0, page_count(payload_bytes));
 }
 
-Answer Engine::Impl::shard_write(const Context& c) {
-  const auto request = decode<ShardWriteRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  const ShardHeader& header = request->header;
+Answer Engine::Impl::shard_write(const Context& c, const ShardWriteRequest& request) {
+  const ShardHeader& header = request.header;
   const ByteView payload = c.frame.payload;
   if (header.payload_bytes != payload.size()) {
     return refuse(Status::kInvalid, "the shard's length does not match its header");
@@ -94,17 +92,15 @@ Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, By
   return answer(Status::kOk, reply);
 }
 
-Answer Engine::Impl::shard_read(const Context& c) {
-  const auto request = decode<ShardReadRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  const FoundShard found = find_shard(request->name);
+Answer Engine::Impl::shard_read(const Context&, const ShardReadRequest& request) {
+  const FoundShard found = find_shard(request.name);
   if (!found.item) return refuse(Status::kNotHere, "no such shard");
   const size_t total = found.layout.header.payload_bytes;
-  const size_t begin = request->offset;
-  if (begin > total || request->length > total - begin) {
+  const size_t begin = request.offset;
+  if (begin > total || request.length > total - begin) {
     return refuse(Status::kInvalid, "the range is beyond the shard's end");
   }
-  const size_t end = request->length == 0 ? total : begin + request->length;
+  const size_t end = request.length == 0 ? total : begin + request.length;
   const size_t first_page = begin / kPageBytes;
   const size_t pages = page_count(end) - std::min(first_page, page_count(end));
   const size_t pages_begin = first_page * kPageBytes;
@@ -127,20 +123,18 @@ Answer Engine::Impl::shard_read(const Context& c) {
   return result;
 }
 
-Answer Engine::Impl::shard_confirm(const Context& c) {
-  const auto request = decode<ShardConfirmRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  if (request->names.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many names");
+Answer Engine::Impl::shard_confirm(const Context&, const ShardConfirmRequest& request) {
+  if (request.names.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many names");
   ShardConfirmReply reply;
-  reply.entries.reserve(request->names.size());
+  reply.entries.reserve(request.names.size());
   size_t bytes = 0;
-  for (const ShardName& name : request->names) {
+  for (const ShardName& name : request.names) {
     ShardConfirmReply::Entry entry;
     const FoundShard found = find_shard(name);
     if (found.item) {
-      if (request->check_pages) bytes += found.layout.header.payload_bytes;
+      if (request.check_pages) bytes += found.layout.header.payload_bytes;
       if (bytes > options_.confirm_bytes && !reply.entries.empty()) break;
-      entry.present = !request->check_pages || is_intact(found, &entry.crc32c);
+      entry.present = !request.check_pages || is_intact(found, &entry.crc32c);
       entry.payload_bytes = found.layout.header.payload_bytes;
       if (!entry.present) ++counters_.bad_pages;
     }
@@ -149,21 +143,19 @@ Answer Engine::Impl::shard_confirm(const Context& c) {
   return answer(Status::kOk, reply);
 }
 
-Answer Engine::Impl::shard_delete(const Context& c) {
-  const auto request = decode<ShardDeleteRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  if (request->names.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many names");
-  if (request->after_ms > kMaxDeletionDelay_ms) return refuse(Status::kInvalid, "too late");
+Answer Engine::Impl::shard_delete(const Context& c, const ShardDeleteRequest& request) {
+  if (request.names.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many names");
+  if (request.after_ms > kMaxDeletionDelay_ms) return refuse(Status::kInvalid, "too late");
   ShardDeleteReply reply;
-  if (request->after_ms > 0) {
-    const uint64_t due_ms = c.now_ms + request->after_ms;
-    if (!deletions_.add(due_ms, request->names)) {
+  if (request.after_ms > 0) {
+    const uint64_t due_ms = c.now_ms + request.after_ms;
+    if (!deletions_.add(due_ms, request.names)) {
       return refuse(Status::kNoSpace, "too many deletions are waiting");
     }
-    for (const ShardName& name : request->names) reply.deleted += has_shard(name);
+    for (const ShardName& name : request.names) reply.deleted += has_shard(name);
     return answer(Status::kOk, reply);
   }
-  for (const ShardName& name : request->names) reply.deleted += delete_shard(name);
+  for (const ShardName& name : request.names) reply.deleted += delete_shard(name);
   return answer(Status::kOk, reply);
 }
 

@@ -4,10 +4,9 @@
 namespace elastripe::node {
 
 void Engine::Impl::count(const Frame& frame, const Answer& answer) {
-  const auto slot = [](auto value) { return static_cast<size_t>(value) % 32; };
   ++counters_.frames;
-  ++counters_.frames_by_opcode[slot(frame.header.opcode)];
-  ++counters_.answers_by_status[slot(answer.status)];
+  ++counters_.frames_by_opcode[index_of(frame.header.opcode)];
+  ++counters_.answers_by_status[static_cast<size_t>(answer.status)];
   counters_.bytes_in += kHeaderBytes + frame.args.size() + frame.payload.size();
   counters_.bytes_out += kHeaderBytes + answer.args.size() + answer.payload.size();
 }
@@ -52,26 +51,13 @@ std::vector<std::pair<std::string, std::string>> Engine::Impl::statistics() cons
   add("max_version", max_version_);
 
   const NodeStatistics s = node_statistics();
-  add("records", s.records);
-  add("record_bytes", s.record_bytes);
-  add("shards", s.shards);
-  add("shard_bytes", s.shard_bytes);
-  add("used_bytes", s.used_bytes);
-  add("limit_bytes", s.limit_bytes);
+  for (const auto& [name, number] : kNodeStatistics) add(std::string(name), s.*number);
   add("free_bytes", store_.memory().free_bytes);
-  add("frames", s.frames);
-  add("bytes_in", s.bytes_in);
-  add("bytes_out", s.bytes_out);
-  add("bad_pages", counters_.bad_pages);
-  add("bad_records", counters_.bad_records);
-  add("out_of_memory", counters_.out_of_memory);
-  add("records_forgotten", counters_.forgotten);
-  for (uint8_t opcode = 0; opcode < 32; ++opcode) {
-    if (!is_known(opcode)) continue;
-    add(std::string("frames_") + name(static_cast<Opcode>(opcode)),
-        counters_.frames_by_opcode[opcode]);
+  for (const auto& [name, counter] : kOwnCounters) add(name, counters_.*counter);
+  for (size_t i = 0; i < kOpcodes.size(); ++i) {
+    add(std::string("frames_") + kOpcodes[i].name, counters_.frames_by_opcode[i]);
   }
-  for (uint8_t status = 1; status <= static_cast<uint8_t>(Status::kSuperseded); ++status) {
+  for (uint8_t status = 1; status < kStatuses; ++status) {
     add(std::string("refused_") + name(static_cast<Status>(status)),
         counters_.answers_by_status[status]);
   }

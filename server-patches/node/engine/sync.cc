@@ -52,22 +52,20 @@ bool Engine::Impl::confirm_latched(const Context& c, const RecordConfirmRequest:
   return true;
 }
 
-Answer Engine::Impl::record_confirm(const Context& c) {
-  const auto request = decode<RecordConfirmRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  if (request->records.size() > kMaxListEntries) {
+Answer Engine::Impl::record_confirm(const Context& c, const RecordConfirmRequest& request) {
+  if (request.records.size() > kMaxListEntries) {
     return refuse(Status::kInvalid, "too many records");
   }
-  for (const auto& entry : request->records) {
+  for (const auto& entry : request.records) {
     const Partition& partition = c.map.partitions[c.map.partition_of(entry.key)];
     if (!is_home(partition, c.self, partition.homes.size())) {
       return refuse(Status::kNotHome, "the node is no home of a key");
     }
   }
   RecordConfirmReply reply;
-  reply.held.resize((request->records.size() + 7) / 8);
-  for (size_t i = 0; i < request->records.size(); ++i) {
-    const auto& entry = request->records[i];
+  reply.held.resize((request.records.size() + 7) / 8);
+  for (size_t i = 0; i < request.records.size(); ++i) {
+    const auto& entry = request.records[i];
     const Latch held = latch(hash_key(entry.key));
     const bool is_held = confirm_latched(c, entry);
     // It is begun again when there may be room.
@@ -78,15 +76,13 @@ Answer Engine::Impl::record_confirm(const Context& c) {
   return answer(Status::kOk, reply);
 }
 
-Answer Engine::Impl::record_fetch(const Context& c) {
-  const auto request = decode<RecordFetchRequest>(c.frame.args);
-  if (!request) return refuse(Status::kInvalid, request.error());
-  if (request->keys.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many keys");
-  const size_t budget = std::clamp<size_t>(request->max_bytes, 1, kMaxFetchBytes);
+Answer Engine::Impl::record_fetch(const Context& c, const RecordFetchRequest& request) {
+  if (request.keys.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many keys");
+  const size_t budget = std::clamp<size_t>(request.max_bytes, 1, kMaxFetchBytes);
   std::vector<Found> records;
   RecordFetchReply reply;
   size_t bytes = 0;
-  for (const std::string& key : request->keys) {
+  for (const std::string& key : request.keys) {
     const size_t number = c.map.partition_of(key);
     const Partition& partition = c.map.partitions[number];
     if (!is_home(partition, c.self, partition.homes.size()) && !is_source(partition, c.self)) {

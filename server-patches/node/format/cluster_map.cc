@@ -31,6 +31,8 @@ void encode_body(const ClusterMap& map, std::string& out) {
   w.u32(map.base.decider);
   w.u64(map.base.map_hash);
   w.u64(map.version_floor);
+  w.u64(map.flush_floor);
+  w.u32(map.flush_at);
   w.u8(map.max_parities);
   w.u16(static_cast<uint16_t>(map.nodes.size()));
   for (const NodeInfo& node : map.nodes) {
@@ -61,7 +63,8 @@ std::vector<NodeId> decode_ids(Reader& in, size_t nodes) {
   return ids;
 }
 
-// Of sources in all partitions together: on the wire one takes a few bytes, in memory many.
+// The most sources in all partitions together: one takes a few bytes on the wire, and many in
+// memory.
 constexpr size_t kMaxGroups = size_t{1} << 20;
 
 NodeInfo decode_node(Reader& in) {
@@ -149,11 +152,16 @@ Decoded<ClusterMap> decode_map(ByteView bytes) {
   map.base.decider = in.u32();
   map.base.map_hash = in.u64();
   map.version_floor = in.u64();
+  map.flush_floor = in.u64();
+  map.flush_at = in.u32();
   map.max_parities = in.u8();
   const size_t nodes = in.count<uint16_t>(kNodeBytes);
   if (!in.ok()) return std::unexpected("map is cut off");
   if (map.max_parities < 1 || map.max_parities > coding::kMaxParities) {
     return std::unexpected("map has a bad number of parities");
+  }
+  if (map.flush_floor > map.version_floor) {
+    return std::unexpected("map flushes what is committed under it");
   }
   map.nodes.reserve(nodes);
   for (size_t i = 0; i < nodes && in.ok(); ++i) {

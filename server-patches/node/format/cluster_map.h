@@ -49,10 +49,13 @@ bool is_source(const Partition& partition, NodeId id);
 struct ClusterMap {
   uint64_t cluster_id = 0;
   Epoch epoch;  // map_hash covers everything else
-  // Of the map that this one was made from, if all that are left of its members had just that one;
+  // The map that this one was made from, if all that are left of its members had just that one;
   // else number 0.
   Epoch base;
-  uint64_t version_floor = 0;   // every version assigned under this map is above it
+  uint64_t version_floor = 0;  // every version assigned under this map is above it
+  // flush_all (rule 27): values whose value_version is not above it are as absent as expired ones.
+  uint64_t flush_floor = 0;
+  uint32_t flush_at = 0;        // unix seconds at which to flush once more; 0: nobody has asked
   uint8_t max_parities = 1;     // M
   std::vector<NodeInfo> nodes;  // by id
   std::vector<Partition> partitions;

@@ -42,7 +42,7 @@ enum class FailPoint : uint8_t {
   kShardDeleteDone,
 };
 
-// Of each fail point, in this order: the process that has it, and its name.
+// The process that has a fail point, and its name; in the order of the fail points.
 struct FailPointName {
   std::string_view process;
   std::string_view name;

@@ -73,55 +73,29 @@ Decoded<RawHeader> read_raw(std::span<const std::byte, kHeaderBytes> in, uint8_t
   return h;
 }
 
-constexpr uint8_t kLastStatus = static_cast<uint8_t>(Status::kSuperseded);
+}  // namespace
+
+namespace {
+
+using OpcodePlaces = std::array<uint8_t, 256>;
+constexpr OpcodePlaces kPlaces = [] {
+  OpcodePlaces places;
+  places.fill(kOpcodes.size());
+  for (size_t i = 0; i < kOpcodes.size(); ++i) {
+    places[static_cast<uint8_t>(kOpcodes[i].opcode)] = static_cast<uint8_t>(i);
+  }
+  return places;
+}();
 
 }  // namespace
 
-const char* name(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kHello:
-      return "HELLO";
-    case Opcode::kHeartbeat:
-      return "HEARTBEAT";
-    case Opcode::kInstallMap:
-      return "INSTALL_MAP";
-    case Opcode::kRecordRead:
-      return "RECORD_READ";
-    case Opcode::kRecordApply:
-      return "RECORD_APPLY";
-    case Opcode::kRecordStore:
-      return "RECORD_STORE";
-    case Opcode::kRecordScan:
-      return "RECORD_SCAN";
-    case Opcode::kMarkSynced:
-      return "MARK_SYNCED";
-    case Opcode::kRaiseFloor:
-      return "RAISE_FLOOR";
-    case Opcode::kDropTombstones:
-      return "DROP_TOMBSTONES";
-    case Opcode::kRecordConfirm:
-      return "RECORD_CONFIRM";
-    case Opcode::kRecordFetch:
-      return "RECORD_FETCH";
-    case Opcode::kShardWrite:
-      return "SHARD_WRITE";
-    case Opcode::kShardRead:
-      return "SHARD_READ";
-    case Opcode::kShardConfirm:
-      return "SHARD_CONFIRM";
-    case Opcode::kShardDelete:
-      return "SHARD_DELETE";
-    case Opcode::kShardScan:
-      return "SHARD_SCAN";
-    case Opcode::kShardBuild:
-      return "SHARD_BUILD";
-  }
-  return "UNKNOWN";
-}
+size_t index_of(uint8_t opcode) { return kPlaces[opcode]; }
 
-bool is_known(uint8_t opcode) {
-  return (opcode >= 1 && opcode <= 3) || (opcode >= 10 && opcode <= 18) ||
-         (opcode >= 20 && opcode <= 25);
+bool is_known(uint8_t opcode) { return index_of(opcode) < kOpcodes.size(); }
+
+const char* name(Opcode opcode) {
+  const size_t i = index_of(opcode);
+  return i < kOpcodes.size() ? kOpcodes[i].name : "UNKNOWN";
 }
 
 bool is_control(Opcode opcode) { return static_cast<uint8_t>(opcode) < 10; }
@@ -225,7 +199,7 @@ Decoded<RequestHeader> decode_request_header(std::span<const std::byte, kHeaderB
 Decoded<ReplyHeader> decode_reply_header(std::span<const std::byte, kHeaderBytes> in) {
   auto raw = read_raw(in, kReplyMagic);
   if (!raw) return std::unexpected(std::move(raw.error()));
-  if (raw->flags_or_status > kLastStatus) {
+  if (raw->flags_or_status >= kStatuses) {
     return std::unexpected("unknown status " + std::to_string(raw->flags_or_status));
   }
   if (raw->word7 != 0) return std::unexpected("reserved header bytes are not zero");

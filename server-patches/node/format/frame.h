@@ -8,13 +8,17 @@
 // and are matched by `opaque`.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+
 #include "server-patches/node/format/wire.h"
 
 namespace elastripe::node {
 
 inline constexpr uint8_t kRequestMagic = 0xE5;  // memcached uses 0x80/0x81 and printable ASCII
 inline constexpr uint8_t kReplyMagic = 0xE6;
-inline constexpr uint8_t kFormatVersion = 1;
+inline constexpr uint8_t kFormatVersion = 2;
 inline constexpr size_t kHeaderBytes = 64;
 // Above the largest shard (a 4 MiB segment under rep) with room for the args.
 inline constexpr uint32_t kMaxBodyBytes = 8u << 20;
@@ -45,6 +49,37 @@ enum class Opcode : uint8_t {
   kShardScan = 24,
   kShardBuild = 25,
 };
+
+// Every opcode, in the order of their values.
+struct OpcodeName {
+  Opcode opcode;
+  const char* name;
+};
+inline constexpr std::array kOpcodes = {
+    OpcodeName{Opcode::kHello, "HELLO"},
+    OpcodeName{Opcode::kHeartbeat, "HEARTBEAT"},
+    OpcodeName{Opcode::kInstallMap, "INSTALL_MAP"},
+    OpcodeName{Opcode::kRecordRead, "RECORD_READ"},
+    OpcodeName{Opcode::kRecordApply, "RECORD_APPLY"},
+    OpcodeName{Opcode::kRecordStore, "RECORD_STORE"},
+    OpcodeName{Opcode::kRecordScan, "RECORD_SCAN"},
+    OpcodeName{Opcode::kMarkSynced, "MARK_SYNCED"},
+    OpcodeName{Opcode::kRaiseFloor, "RAISE_FLOOR"},
+    OpcodeName{Opcode::kDropTombstones, "DROP_TOMBSTONES"},
+    OpcodeName{Opcode::kRecordConfirm, "RECORD_CONFIRM"},
+    OpcodeName{Opcode::kRecordFetch, "RECORD_FETCH"},
+    OpcodeName{Opcode::kShardWrite, "SHARD_WRITE"},
+    OpcodeName{Opcode::kShardRead, "SHARD_READ"},
+    OpcodeName{Opcode::kShardConfirm, "SHARD_CONFIRM"},
+    OpcodeName{Opcode::kShardDelete, "SHARD_DELETE"},
+    OpcodeName{Opcode::kShardScan, "SHARD_SCAN"},
+    OpcodeName{Opcode::kShardBuild, "SHARD_BUILD"},
+};
+static_assert(std::ranges::is_sorted(kOpcodes, std::ranges::less_equal(), &OpcodeName::opcode));
+// Its place in kOpcodes, for arrays by opcode; kOpcodes.size() of a number that is none.
+size_t index_of(uint8_t opcode);
+inline size_t index_of(Opcode opcode) { return index_of(static_cast<uint8_t>(opcode)); }
+
 const char* name(Opcode opcode);
 bool is_known(uint8_t opcode);
 bool is_control(Opcode opcode);  // opcodes below 10
@@ -73,7 +108,19 @@ enum class Status : uint8_t {
   kInvalid = 18,     // malformed request
   kSuperseded = 19,  // RECORD_APPLY: attempt_id committed, but later commits followed
 };
+inline constexpr size_t kStatuses = 20;  // values from 0 on, without a gap
 const char* name(Status status);
+
+class StatusSet {
+ public:
+  constexpr StatusSet(std::initializer_list<Status> statuses) {
+    for (const Status status : statuses) bits_ |= 1u << static_cast<unsigned>(status);
+  }
+  constexpr bool has(Status status) const { return bits_ >> static_cast<unsigned>(status) & 1; }
+
+ private:
+  uint32_t bits_ = 0;
+};
 
 // (number, decider, map hash): a node accepts one map per number.
 struct Epoch {

@@ -29,15 +29,14 @@ CommitName read_commit(Reader& in) {
   return commit;
 }
 
-template <class Statistics, class Visit>
-void each_number(Statistics& s, Visit visit) {
-  for (auto* number : {&s.used_bytes, &s.limit_bytes, &s.records, &s.shards, &s.record_bytes,
-                       &s.shard_bytes, &s.frames, &s.bytes_in, &s.bytes_out, &s.cpu_us}) {
-    visit(*number);
-  }
-}
-
 }  // namespace
+
+void encode(const NoArgs&, std::string&) {}
+
+template <>
+Decoded<NoArgs> decode<NoArgs>(ByteView bytes) {
+  return finish(Reader(bytes), NoArgs{}, "args: there are none");
+}
 
 void encode(const HelloReply& m, std::string& out) {
   Writer w(out);
@@ -45,7 +44,7 @@ void encode(const HelloReply& m, std::string& out) {
   w.u64(m.max_version);
   w.u8(m.has_lease);
   write_bits(w, m.synced);
-  each_number(m.statistics, [&](uint64_t number) { w.u64(number); });
+  for (const auto& [name, number] : kNodeStatistics) w.u64(m.statistics.*number);
 }
 
 template <>
@@ -56,7 +55,7 @@ Decoded<HelloReply> decode<HelloReply>(ByteView bytes) {
   m.max_version = in.u64();
   m.has_lease = read_flag(in);
   m.synced = read_bits(in);
-  each_number(m.statistics, [&](uint64_t& number) { number = in.u64(); });
+  for (const auto& [name, number] : kNodeStatistics) m.statistics.*number = in.u64();
   return finish(in, std::move(m), "HELLO reply");
 }
 
@@ -94,28 +93,19 @@ Decoded<RecordReadRequest> decode<RecordReadRequest>(ByteView bytes) {
   return finish(in, m, "RECORD_READ");
 }
 
-void encode(const FloorReply& m, std::string& out) { Writer(out).u64(m.floor); }
-
-template <>
-Decoded<FloorReply> decode<FloorReply>(ByteView bytes) {
-  Reader in(bytes);
-  const FloorReply m{in.u64()};
-  return finish(in, m, "floor");
-}
-
-void encode(const DamagedReply& m, std::string& out) {
+void encode(const RecordReadReply& m, std::string& out) {
   Writer w(out);
   w.u64(m.floor);
-  w.u64(m.version);
+  w.u64(m.damaged_version);
 }
 
 template <>
-Decoded<DamagedReply> decode<DamagedReply>(ByteView bytes) {
+Decoded<RecordReadReply> decode<RecordReadReply>(ByteView bytes) {
   Reader in(bytes);
-  DamagedReply m;
+  RecordReadReply m;
   m.floor = in.u64();
-  m.version = in.u64();
-  return finish(in, m, "damaged record");
+  m.damaged_version = in.u64();
+  return finish(in, m, "RECORD_READ reply");
 }
 
 void encode(const RecordApplyRequest& m, std::string& out) {

@@ -8,6 +8,7 @@
 
 #include "server-patches/node/format/cluster_map.h"
 #include "server-patches/node/format/message.h"
+#include "server-patches/node/format/node_statistics.h"
 #include "server-patches/node/format/record.h"
 #include "server-patches/node/format/shard_messages.h"
 
@@ -15,20 +16,6 @@ namespace elastripe::node {
 
 // Encoded content that one RECORD_APPLY may bring: its record fits in a frame by itself.
 inline constexpr size_t kMaxContentBytes = kMaxBodyBytes - (64u << 10);
-
-// What nodes tell about themselves: for operators now, for placement later.
-struct NodeStatistics {
-  uint64_t used_bytes = 0;   // memory taken for items, slab waste included
-  uint64_t limit_bytes = 0;  // -m
-  uint64_t records = 0;
-  uint64_t shards = 0;
-  uint64_t record_bytes = 0;
-  uint64_t shard_bytes = 0;
-  uint64_t frames = 0;  // served since the start
-  uint64_t bytes_in = 0;
-  uint64_t bytes_out = 0;
-  uint64_t cpu_us = 0;  // of the process
-};
 
 // HELLO: who are you, which map have you got. Answered in any state.
 struct HelloReply {
@@ -39,19 +26,30 @@ struct HelloReply {
   NodeStatistics statistics;
 };  // payload: the installed map, or empty
 
+struct HelloRequest : NoArgs {
+  static constexpr Opcode kOpcode = Opcode::kHello;
+  using Reply = HelloReply;
+};
+
 // HEARTBEAT: the header's epoch is the decider's; any other epoch at the node answers kStaleEpoch.
 // Grants the lease until lease_stamp_ms + lease_ms on the node's clock, where the stamp is the
 // clock_ms of the node's previous reply: a delayed heartbeat can not lengthen a lease.
 struct HeartbeatRequest {
+  static constexpr Opcode kOpcode = Opcode::kHeartbeat;
+  using Reply = HelloReply;
   uint64_t lease_stamp_ms = 0;  // 0: no grant, only asks
   uint32_t lease_ms = 0;
 };
-// Answered with a HelloReply without payload.
+// The reply has no payload.
 
 // INSTALL_MAP: payload is the map; the header's epoch is that of the map which it replaces (number
 // 0: none). Accepted if that is the installed map and the new number is above it, or if the new map
 // is already installed; else kStaleEpoch: no decider overlooks a map that another one has made.
 // Voids the lease unless it is the installed one.
+struct InstallMapRequest : NoArgs {
+  static constexpr Opcode kOpcode = Opcode::kInstallMap;
+  using Reply = NoArgs;
+};
 
 enum class Role : uint8_t {
   kTail = 0,  // reads
@@ -59,25 +57,28 @@ enum class Role : uint8_t {
   kAny = 2,   // sync: answered even if not synced, and by sources that are no homes
 };
 
+// RECORD_READ. kOk: payload is the record (tombstones and expired records too). kBadPage: payload
+// is what was stored since the copy was damaged, if anything.
+struct RecordReadReply {
+  uint64_t floor = 0;  // of the partition: a missing record counts as version = fence = floor
+  uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
+};
 struct RecordReadRequest {
+  static constexpr Opcode kOpcode = Opcode::kRecordRead;
+  using Reply = RecordReadReply;
+  static constexpr StatusSet kAnswers = {Status::kOk, Status::kSame, Status::kNotFound,
+                                         Status::kBadPage};
+  static constexpr StatusSet kTold = {Status::kNotSynced};
   Role role = Role::kTail;
   uint8_t m = 1;            // of the key's pool: the role is among the first m+1 homes
   uint64_t if_version = 0;  // kSame if the record has it; 0: always send
   std::string_view key;
 };
-// kOk: payload is the record (tombstones and expired records too).
-struct FloorReply {    // args of kOk, kSame and kNotFound of RECORD_READ
-  uint64_t floor = 0;  // of the partition: a missing record counts as version = fence = floor
-};
-struct DamagedReply {  // args of kBadPage of RECORD_READ
-  uint64_t floor = 0;
-  uint64_t version = 0;  // the damaged copy had at most this one
-};
 
 // Values are on the wire: never renumber.
 enum class Condition : uint8_t {
   kAlways = 0,          // never resent: a late copy would take effect twice
-  kIfVersion = 1,       // version == argument (missing record: argument == floor)
+  kIfVersion = 1,       // version == argument (missing record: argument == floor, but never kSet)
   kIfAbsent = 2,        // no live record
   kIfPresent = 3,       // a live record
   kIfValueVersion = 4,  // a live record with value_version == argument, else: kNotFound if absent
@@ -97,7 +98,21 @@ enum class Mutation : uint8_t {
 };
 
 // RECORD_APPLY: the head checks and commits one change of a record (rules 5-7).
+struct RecordApplyReply {
+  uint64_t floor = 0;         // of the partition
+  bool whole_record = false;  // the payload is a record, not a meta
+  // kOk of kSet and kDelete: the encoded RecordContent that was replaced, if that was striped: the
+  // proxy deletes its shards after a grace.
+  std::string superseded = {};
+};
 struct RecordApplyRequest {
+  static constexpr Opcode kOpcode = Opcode::kRecordApply;
+  using Reply = RecordApplyReply;
+  // Every status that says what the record is.
+  static constexpr StatusSet kAnswers = {
+      Status::kOk,        Status::kNotFound,  Status::kConditionFailed, Status::kFenced,
+      Status::kNotInline, Status::kNotNumber, Status::kTooLarge,        Status::kSuperseded};
+  static constexpr StatusSet kTold = {Status::kNotSynced, Status::kNoSpace};
   uint8_t m = 1;
   Id128 attempt_id;
   // where the transaction started from, known before its first shard write
@@ -111,24 +126,22 @@ struct RecordApplyRequest {
   std::string_view key;
 };
 // Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch; else empty).
-// Answered with a RecordApplyReply by every status that says what the record is (kOk, kNotFound,
-// kConditionFailed, kFenced, kNotInline, kNotNumber, kTooLarge, kSuperseded).
-// Payload: of kOk the new RecordMeta for kSet and kDelete (the proxy has the content), the whole
-// new record for the other mutations and for an attempt that had committed before; of the others
-// the current record, or nothing if there is none.
-struct RecordApplyReply {
-  uint64_t floor = 0;         // of the partition
-  bool whole_record = false;  // the payload is a record, not a meta
-  // kOk of kSet and kDelete: the encoded RecordContent that was replaced, if that was striped: the
-  // proxy deletes its shards after a grace.
-  std::string superseded = {};
-};
+// Payload of the reply: of kOk the new RecordMeta for kSet and kDelete (the proxy has the content),
+// the whole new record for the other mutations and for an attempt that had committed before; of the
+// others the current record, or nothing if there is none.
 
 // RECORD_STORE: payload is a record; stored if its version is greater than what is there.
-// kFenced (args FloorReply): the key is synced here, has no record, and the version is not above
-// the floor. Either a tombstone above it was collected, or the floor rose past a commit in flight:
-// the chain goes on after the head has given the record a version above the floor (kFence).
+// kFenced: the key is synced here, has no record, and the version is not above the floor. Either a
+// tombstone above it was collected, or the floor rose past a commit in flight: the chain goes on
+// after the head has given the record a version above the floor (kFence).
+struct RecordStoreReply {
+  // What the node holds now: >= the record's. 0: the key's record counts as damaged.
+  uint64_t version = 0;
+};
 struct RecordStoreRequest {
+  static constexpr Opcode kOpcode = Opcode::kRecordStore;
+  using Reply = RecordStoreReply;
+  static constexpr StatusSet kTold = {Status::kSame, Status::kNoSpace};
   uint8_t m = 1;
   bool sync = false;    // by sync, not by a commit: any home of the partition takes it
   bool revive = false;  // by a commit: its head knows the key, so in a LOST partition it is synced
@@ -138,25 +151,9 @@ struct RecordStoreRequest {
   uint64_t lost_version = 0;
   std::string_view key;
 };
-struct RecordStoreReply {
-  // What the node holds now: >= the record's. 0: the key's record counts as damaged.
-  uint64_t version = 0;
-};
 
 // RECORD_SCAN: all records of the chosen partitions, a slice a frame; answered by sources and
 // homes, synced or not. Of several restrictions to a kind any suffices.
-struct RecordScanRequest {
-  uint64_t cursor = 0;  // 0 starts; the reply's cursor goes on
-  uint32_t max_bytes = 0;
-  bool tombstones_only = false;
-  bool expired_only = false;
-  bool striped_only = false;
-  bool without_values = false;      // inline records come without their bytes (size 0)
-  uint32_t min_age_s = 0;           // of what DROP_TOMBSTONES removes: younger ones are skipped
-  bool versions_only = false;       // only what each record's last commit was, for sync
-  std::string prefix = {};          // of keys; empty: all
-  std::vector<uint8_t> partitions;  // one bit a partition
-};
 struct ScannedRecord {
   std::string key;
   std::string record;  // encoded; empty: it did not fit, RECORD_READ tells
@@ -182,32 +179,52 @@ struct RecordScanReply {
   std::vector<uint32_t> unsynced = {};
   std::vector<ScannedVersion> versions = {};  // in place of `records`, with versions_only
 };
+struct RecordScanRequest {
+  static constexpr Opcode kOpcode = Opcode::kRecordScan;
+  using Reply = RecordScanReply;
+  uint64_t cursor = 0;  // 0 starts; the reply's cursor goes on
+  uint32_t max_bytes = 0;
+  bool tombstones_only = false;
+  bool expired_only = false;
+  bool striped_only = false;
+  bool without_values = false;      // inline records come without their bytes (size 0)
+  uint32_t min_age_s = 0;           // of what DROP_TOMBSTONES removes: younger ones are skipped
+  bool versions_only = false;       // only what each record's last commit was, for sync
+  std::string prefix = {};          // of keys; empty: all
+  std::vector<uint8_t> partitions;  // one bit a partition
+};
 
 // RECORD_CONFIRM: these are the newest commits of their keys, as a source has them. A home that
 // holds just such a copy from an older tenure takes it as current: nothing needs to be sent.
+struct RecordConfirmReply {
+  std::vector<uint8_t> held;  // one bit an entry: the home has that commit, or a newer one
+};
 struct RecordConfirmRequest {
+  static constexpr Opcode kOpcode = Opcode::kRecordConfirm;
+  using Reply = RecordConfirmReply;
   struct Entry {
     std::string key;
     CommitName commit;
   };
   std::vector<Entry> records;  // at most kMaxListEntries
 };
-struct RecordConfirmReply {
-  std::vector<uint8_t> held;  // one bit an entry: the home has that commit, or a newer one
-};
 
 // RECORD_FETCH: RECORD_READ in role any, of many keys.
-struct RecordFetchRequest {
-  uint32_t max_bytes = 0;         // of the reply; a first record comes whatever its size
-  std::vector<std::string> keys;  // at most kMaxListEntries
-};
 struct RecordFetchReply {
   std::vector<uint32_t> sizes;  // of the records of the first keys, in order; 0: there is none
 };  // payload: these records, one after the other
+struct RecordFetchRequest {
+  static constexpr Opcode kOpcode = Opcode::kRecordFetch;
+  using Reply = RecordFetchReply;
+  uint32_t max_bytes = 0;         // of the reply; a first record comes whatever its size
+  std::vector<std::string> keys;  // at most kMaxListEntries
+};
 
 // MARK_SYNCED: every home of the current epoch stores all of the key, or of the partition.
 // A node that is no home of the partition then forgets what it has of it.
 struct MarkSyncedRequest {
+  static constexpr Opcode kOpcode = Opcode::kMarkSynced;
+  using Reply = NoArgs;
   uint32_t partition = 0;
   std::string key;     // empty: the whole partition
   uint64_t floor = 0;  // raises the partition's floor
@@ -215,6 +232,8 @@ struct MarkSyncedRequest {
 
 // RAISE_FLOOR: at every home before any DROP_TOMBSTONES of versions up to it (rule 9).
 struct RaiseFloorRequest {
+  static constexpr Opcode kOpcode = Opcode::kRaiseFloor;
+  using Reply = NoArgs;
   uint32_t partition = 0;
   uint64_t floor = 0;
 };
@@ -222,6 +241,8 @@ struct RaiseFloorRequest {
 // key that was created and deleted again meanwhile keeps its newer one. An inline record that has
 // expired is as good as a tombstone.
 struct DropTombstonesRequest {
+  static constexpr Opcode kOpcode = Opcode::kDropTombstones;
+  using Reply = NoArgs;
   struct Entry {
     std::string key;
     uint64_t version = 0;
@@ -233,8 +254,7 @@ struct DropTombstonesRequest {
 ELASTRIPE_MESSAGE(HelloReply);
 ELASTRIPE_MESSAGE(HeartbeatRequest);
 ELASTRIPE_MESSAGE(RecordReadRequest);
-ELASTRIPE_MESSAGE(FloorReply);
-ELASTRIPE_MESSAGE(DamagedReply);
+ELASTRIPE_MESSAGE(RecordReadReply);
 ELASTRIPE_MESSAGE(RecordApplyRequest);
 ELASTRIPE_MESSAGE(RecordApplyReply);
 ELASTRIPE_MESSAGE(RecordStoreRequest);

@@ -31,6 +31,7 @@ enum class Mutant {
   kResendAlways,       // proxy: resends an unconditional commit
   kTimeoutIsNotDone,   // proxy: a commit without an answer is told as if it had not been done
   kRestampEpoch,       // proxy: goes on with an operation in flight under a new epoch
+  kRetryOldMap,        // proxy: tries again under the map that turned out to be over
   kNoReprepare,        // proxy: commits shards of an older epoch without confirming them
   // Damaged copies.
   kTrustBytes,  // node, proxy: does not compare the checksums of records
@@ -59,6 +60,14 @@ enum class Mutant {
   kReshapeIgnoresFence,  // proxy: commits parities that were staged before a fence
   kDropStaged,           // reclaim: deletes young staged parities, without a fence
   kIgnoreGeneration,     // proxy: a reader keeps the parities it knows while the data is the same
+  // Rule 27, flushes.
+  kReadFlushed,    // proxy: reads do not look at the flush floor
+  kChangeFlushed,  // node: conditions and mutations do not look at it
+  kExtendFlushed,  // node: takes a value that was made from a flushed one
+  kTouchRevives,   // node: looks at the version of a record, not at that of its value
+  kForgetFlush,    // decider: a takeover does not carry it over
+  kFlushUnserved,  // decider: acknowledges a flush before its map is served
+  kRepeatFlush,    // decider: flushes again when a map that flushes was given up
 };
 
 #ifdef ELASTRIPE_MUTANTS

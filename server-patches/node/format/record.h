@@ -58,12 +58,12 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-// Of an encoded segment, without its placement.
+// The size of an encoded segment, without its placement.
 inline constexpr size_t kSegmentBytes = 54;
 // More than any configuration has (segment_bytes): what would make a reader take more memory is no
 // record.
 inline constexpr uint32_t kMaxSegmentBytes = 64u << 20;
-// Of an encoded meta without attempts, of each attempt, and of a tombstone's content.
+// The sizes of an encoded meta without attempts, of each attempt, and of a tombstone's content.
 inline constexpr size_t kMetaBytes = 29;
 inline constexpr size_t kAttemptBytes = 24;
 inline constexpr size_t kTombstoneContentBytes = 25;
@@ -90,11 +90,16 @@ struct Record {
   bool is_expired(uint64_t now_ms) const {
     return content.exptime != 0 && content.exptime <= now_ms / 1000;
   }
-  // An expired object without shards leaves nothing else behind.
-  bool is_as_good_as_tombstone(uint64_t now_ms) const {
-    return is_tombstone() || (content.kind == RecordKind::kInline && is_expired(now_ms));
+  // So are those that were there when all were flushed (rule 27). A touch, a fence or a transition
+  // gives the record a version of its own, but no other value.
+  bool is_flushed(uint64_t flush_floor) const { return meta.value_version <= flush_floor; }
+  bool is_live(uint64_t now_ms, uint64_t flush_floor) const {
+    return !is_tombstone() && !is_expired(now_ms) && !is_flushed(flush_floor);
   }
-  bool is_live(uint64_t now_ms) const { return !is_tombstone() && !is_expired(now_ms); }
+  // A dead object without shards leaves nothing else behind.
+  bool is_as_good_as_tombstone(uint64_t now_ms, uint64_t flush_floor) const {
+    return content.kind != RecordKind::kStriped && !is_live(now_ms, flush_floor);
+  }
   const RecentAttempt* find_attempt(const Id128& attempt_id) const;
 };
 

@@ -10,11 +10,14 @@
 namespace elastripe::node {
 
 // SHARD_WRITE: payload is the shard's bytes. A second copy with the same bytes answers kOk.
-struct ShardWriteRequest {
-  ShardHeader header;
-};
 struct ShardWriteReply {
   uint32_t crc32c = 0;  // of the payload
+};
+struct ShardWriteRequest {
+  static constexpr Opcode kOpcode = Opcode::kShardWrite;
+  using Reply = ShardWriteReply;
+  static constexpr StatusSet kTold = {Status::kNoSpace};
+  ShardHeader header;
 };
 
 // A parity shard has a block for each codeword: at most k' stripes, or fewer rows.
@@ -24,6 +27,9 @@ inline constexpr size_t kMaxShardBlocks = coding::kMaxDataNodes;
 // of deltas (execution `delta` of a transition). A second copy answers kOk, like SHARD_WRITE's.
 // kNotHere and kBadPage are of the source.
 struct ShardBuildRequest {
+  static constexpr Opcode kOpcode = Opcode::kShardBuild;
+  using Reply = ShardWriteReply;
+  static constexpr StatusSet kTold = {Status::kNotHere, Status::kBadPage};
   struct Block {                   // of the new shard: the XOR of these
     std::vector<uint16_t> old;     // blocks of the source
     std::vector<uint16_t> deltas;  // blocks of the payload
@@ -34,19 +40,17 @@ struct ShardBuildRequest {
   uint32_t block_bytes = 0;
   std::vector<Block> blocks;
 };  // payload: the deltas, block_bytes each
-// Answered with a ShardWriteReply.
 
 struct ShardReadRequest {
+  static constexpr Opcode kOpcode = Opcode::kShardRead;
+  using Reply = NoArgs;
+  static constexpr StatusSet kTold = {Status::kNotHere, Status::kBadPage, Status::kNoLease};
   ShardName name;
   uint32_t offset = 0;
   uint32_t length = 0;  // 0: to the end
 };  // kOk: payload is the bytes
 
 // SHARD_CONFIRM: are these shards here, intact? (re-prepare, rule 6a)
-struct ShardConfirmRequest {
-  std::vector<ShardName> names;
-  bool check_pages = true;  // false: only whether they are here, without a look at their bytes
-};
 struct ShardConfirmReply {
   struct Entry {
     bool present = false;
@@ -56,24 +60,26 @@ struct ShardConfirmReply {
   // In the order asked: of the first names, at least one, until enough bytes were checked.
   std::vector<Entry> entries;
 };
+struct ShardConfirmRequest {
+  static constexpr Opcode kOpcode = Opcode::kShardConfirm;
+  using Reply = ShardConfirmReply;
+  std::vector<ShardName> names;
+  bool check_pages = true;  // false: only whether they are here, without a look at their bytes
+};
 
 // SHARD_DELETE: at once, or by the node's own clock. Only names that no record can ever refer to
 // again (rules 7 and 8).
+struct ShardDeleteReply {
+  uint32_t deleted = 0;  // or will be: how many of them are here
+};
 struct ShardDeleteRequest {
+  static constexpr Opcode kOpcode = Opcode::kShardDelete;
+  using Reply = ShardDeleteReply;
   std::vector<ShardName> names;  // at most kMaxListEntries
   uint32_t after_ms = 0;         // at most kMaxDeletionDelay_ms
 };
 inline constexpr uint32_t kMaxDeletionDelay_ms = 24 * 3600 * 1000;
-struct ShardDeleteReply {
-  uint32_t deleted = 0;  // or will be: how many of them are here
-};
 
-struct ShardScanRequest {
-  uint64_t cursor = 0;
-  uint32_t max_entries = 0;
-  uint32_t min_age_ms = 0;               // skips younger ones
-  std::vector<uint8_t> partitions = {};  // one bit a partition, of the objects' keys; empty: all
-};
 struct ScannedShard {
   ShardName name;
   std::string key;
@@ -83,6 +89,14 @@ struct ScannedShard {
 struct ShardScanReply {
   uint64_t cursor = 0;  // 0: done
   std::vector<ScannedShard> shards;
+};
+struct ShardScanRequest {
+  static constexpr Opcode kOpcode = Opcode::kShardScan;
+  using Reply = ShardScanReply;
+  uint64_t cursor = 0;
+  uint32_t max_entries = 0;
+  uint32_t min_age_ms = 0;               // skips younger ones
+  std::vector<uint8_t> partitions = {};  // one bit a partition, of the objects' keys; empty: all
 };
 
 ELASTRIPE_MESSAGE(ShardWriteRequest);

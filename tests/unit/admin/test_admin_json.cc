@@ -4,6 +4,9 @@
 #include "proxy/admin/admin_json.h"
 #include "proxy/ops/shards.h"
 
+using namespace elastripe::objects;
+using namespace elastripe::decider;
+
 namespace elastripe {
 namespace {
 
@@ -51,7 +54,7 @@ TEST_CASE("status tells the state, the epoch and the numbers of nodes and partit
   REQUIRE(status["nodes"]["lost"] == 1);
   REQUIRE(status["partitions"]["lost"] == 1);
   REQUIRE(status["partitions"]["short"] == 4);
-  // Of the one that is up and the one that is suspect.
+  // The memory of the one that is up and the one that is suspect.
   REQUIRE(status["memory"] == json({{"used_bytes", 6}, {"limit_bytes", 200}}));
 }
 
@@ -86,6 +89,7 @@ TEST_CASE("a striped object shows every shard by its node, and which are missing
   REQUIRE(object["kind"] == "striped");
   REQUIRE(object["homes"] == json({"n3", "n1"}));
   REQUIRE(object["missing_shards"] == 1);
+  REQUIRE(object["segments_total"] == 1);
   const json& shards = object["segments"][0]["shards"];
   REQUIRE(object["unreachable_shards"] == 1);
   const auto shard = [](const char* role, const char* node, bool missing, bool unreachable) {

@@ -6,8 +6,11 @@
 #include <thread>
 
 #include "proxy/admin/admin_server.h"
-#include "proxy/base/metric_names.h"
 #include "proxy/base/published.h"
+
+using namespace elastripe::objects;
+using namespace elastripe::jobs;
+using namespace elastripe::decider;
 
 namespace elastripe {
 namespace {
@@ -43,20 +46,23 @@ Task<Result<ScrubReport>> scrub(std::string key) {
 struct Fixture {
   Fixture() {
     AdminSources sources;
-    sources.cluster = [] { return ClusterStatus{}; };
+    sources.cluster = []() -> Task<ClusterStatus> { co_return ClusterStatus{}; };
     sources.map = [] { return MapPtr(); };
     sources.not_serving = [this] { return ready ? std::string() : std::string("no map yet"); };
-    sources.inspect = inspect;
-    sources.scrub = scrub;
-    sources.accept_loss = [this]() -> Result<AcceptedLoss> {
-      if (!has_loss) return fail(ErrorCode::kConflict, "nothing is lost");
-      ++accepted;
-      return AcceptedLoss{.start_empty = 5, .lost = 2};
+    sources.inspect = [this](std::string key, size_t from, size_t) {
+      first = from;
+      return inspect(std::move(key));
     };
-    sources.declare_dead = [this](const std::string& node) -> Result<void> {
-      if (node == "n 1") return fail(ErrorCode::kConflict, "node n 1 answers");
+    sources.scrub = scrub;
+    sources.accept_loss = [this]() -> Task<Result<AcceptedLoss>> {
+      if (!has_loss) co_return fail(ErrorCode::kConflict, "nothing is lost");
+      ++accepted;
+      co_return AcceptedLoss{.start_empty = 5, .lost = 2};
+    };
+    sources.declare_dead = [this](std::string node) -> Task<Result<void>> {
+      if (node == "n 1") co_return fail(ErrorCode::kConflict, "node n 1 answers");
       declared_dead.push_back(node);
-      return {};
+      co_return Result<void>{};
     };
     sources.start_transition = [this](TransitionJobSpec spec) { return start(std::move(spec)); };
     sources.transitions = [this] { return reports.load(); };
@@ -67,7 +73,7 @@ struct Fixture {
     };
     sources.version = "v";
     sources.host = "admin.example.org";
-    registry.counter(metric_names::kDegradedReads).add(3);
+    registry.cell(CounterRow{"elastripe_degraded_reads_total", "Reads."}).add(3);
     Fd socket = listen_on(resolve("127.0.0.1", 0).value(), false).value();
     port = port_of(socket);
     server = std::make_unique<AdminServer>(loop, std::move(socket), registry, sources);
@@ -91,18 +97,26 @@ struct Fixture {
                    "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n",
                body);
   }
-  std::string ask(const std::string& method, const std::string& path,
-                  const std::string& headers = "Host: localhost\r\n",
-                  const std::string& body = {}) {
+  Fd connect_to() {
     const SocketAddress address = resolve("127.0.0.1", port).value();
     Fd client(socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(connect(client.get(), reinterpret_cast<const sockaddr*>(&address.storage),
                     address.length) == 0);
-    const std::string request =
-        method + " " + path + " HTTP/1.1\r\nConnection: close\r\n" + headers + "\r\n" + body;
-    REQUIRE(write(client.get(), request.data(), request.size()) ==
-            static_cast<ssize_t>(request.size()));
+    return client;
+  }
+  std::string ask(const std::string& method, const std::string& path,
+                  const std::string& headers = "Host: localhost\r\n",
+                  const std::string& body = {}) {
+    const std::string answer =
+        exchange(connect_to(), method + " " + path + " HTTP/1.1\r\nConnection: close\r\n" +
+                                   headers + "\r\n" + body);
+    REQUIRE_FALSE(answer.empty());
+    return answer;
+  }
+  // All that comes until the end. Any thread: only one of them may assert anything.
+  static std::string exchange(const Fd& client, const std::string& request) {
     std::string answer;
+    if (write(client.get(), request.data(), request.size()) < 0) return answer;
     char part[4096];
     for (ssize_t got; (got = read(client.get(), part, sizeof part)) > 0;) {
       answer.append(part, static_cast<size_t>(got));
@@ -115,6 +129,7 @@ struct Fixture {
   std::atomic<bool> ready = true;
   std::atomic<bool> has_loss = true;
   std::atomic<int> accepted = 0;
+  std::atomic<size_t> first = 0;
   std::vector<std::string> declared_dead;
   std::atomic<int> cancelled = 0;
   Published<std::vector<TransitionReport>> reports;
@@ -204,15 +219,17 @@ TEST_CASE("declaring a node dead needs a POST that says so, and its name") {
 
 TEST_CASE("what a web page can send accepts no loss") {
   Fixture f;
-  const std::string form = "Content-Type: text/plain\r\nOrigin: http://example.org\r\n";
+  const std::string form = "Content-Type: text/plain\r\n";
   REQUIRE(f.ask("POST", "/v1/accept-loss", form).find(" 400 ") != std::string::npos);
+  const std::string origin = "Origin: http://example.org\r\n";
+  REQUIRE(f.ask("POST", "/v1/accept-loss", form + origin).find(" 403 ") != std::string::npos);
   REQUIRE(f.ask("POST", "/v1/accept-loss", "X-Elastripe: yes\r\n").find(" 400 ") !=
           std::string::npos);
   const std::string preflight =
       f.ask("OPTIONS", "/v1/accept-loss",
             "Origin: http://example.org\r\nAccess-Control-Request-Method: POST\r\n"
             "Access-Control-Request-Headers: x-elastripe\r\n");
-  REQUIRE(preflight.find(" 405 ") != std::string::npos);
+  REQUIRE(preflight.find(" 403 ") != std::string::npos);
   REQUIRE(preflight.find("Access-Control-Allow") == std::string::npos);
   REQUIRE(f.accepted == 0);
 }
@@ -284,6 +301,52 @@ TEST_CASE("a page that had its name resolve to the interface learns nothing") {
     f.ask("POST", "/v1/accept-loss", header + "X-Elastripe: accept-loss\r\n");
   }
   REQUIRE(f.accepted == 0);
+}
+
+TEST_CASE("what another web page asks for is refused") {
+  Fixture f;
+  const std::string host = "Host: localhost\r\n";
+  for (const char* header : {"Sec-Fetch-Site: cross-site\r\n", "Sec-Fetch-Site: same-site\r\n",
+                             "Origin: http://evil.example\r\n", "Origin: null\r\n"}) {
+    REQUIRE(f.ask("GET", "/v1/status", host + header).find(" 403 ") != std::string::npos);
+  }
+  for (const char* header : {"Sec-Fetch-Site: none\r\n", "Sec-Fetch-Site: same-origin\r\n",
+                             "Origin: http://localhost\r\n"}) {
+    REQUIRE(f.ask("GET", "/v1/status", host + header).find(" 200 ") != std::string::npos);
+  }
+}
+
+TEST_CASE("so many connections are open at once, and the next waits for one to end") {
+  Fixture f;
+  std::vector<Fd> idle;
+  for (size_t i = 0; i < AdminServer::kMaxConnections + 10; ++i) idle.push_back(f.connect_to());
+  std::atomic<bool> is_answered = false;
+  std::thread next([&is_answered, client = f.connect_to()] {
+    const std::string request =
+        "GET /healthz HTTP/1.1\r\nConnection: close\r\nHost: localhost\r\n\r\n";
+    is_answered = Fixture::exchange(client, request).contains(" 200 ");
+  });
+  // Some of these are accepted, so what they ask is answered, while the next waits.
+  for (int i = 0; i < 20; ++i) {
+    const std::string request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    char answer[4096];
+    REQUIRE(write(idle.front().get(), request.data(), request.size()) > 0);
+    REQUIRE(read(idle.front().get(), answer, sizeof answer) > 0);
+  }
+  CHECK_FALSE(is_answered);
+  idle.clear();
+  next.join();
+  CHECK(is_answered);
+}
+
+TEST_CASE("a page of an object's segments begins where it is asked to") {
+  Fixture f;
+  for (const char* query : {"?first=", "?first=x", "?last=1", "?first=1&first=2"}) {
+    REQUIRE(f.ask("GET", std::string("/v1/objects/a%2Fb") + query).find(" 400 ") !=
+            std::string::npos);
+  }
+  REQUIRE(f.ask("GET", "/v1/objects/a%2Fb?first=7").find(" 200 ") != std::string::npos);
+  REQUIRE(f.first == 7);
 }
 
 TEST_CASE("other paths and methods are refused") {

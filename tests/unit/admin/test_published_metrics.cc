@@ -3,6 +3,8 @@
 #include "proxy/admin/cluster_metrics.h"
 #include "proxy/admin/ops_metrics.h"
 
+using namespace elastripe::decider;
+
 namespace elastripe {
 namespace {
 

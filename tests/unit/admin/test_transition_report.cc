@@ -4,6 +4,8 @@
 
 #include "proxy/admin/transition_report.h"
 
+using namespace elastripe::jobs;
+
 namespace elastripe {
 namespace {
 
@@ -96,6 +98,7 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   CHECK(shown["id"] == 7);
   CHECK(shown["state"] == "running");
   CHECK(shown["phase"] == "transitioning");
+  CHECK(shown["counted"] == false);
   CHECK(shown["spec"]["prefix"] == "a/");
   CHECK_FALSE(shown["spec"].contains("all"));
   CHECK(shown["spec"]["to"] == 5);
@@ -117,6 +120,10 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   }
   CHECK(shown["problems"][0] == json({{"key", "a/\\xff"}, {"reason", "shard 1 is missing"}}));
 
+  report.spec.dry_run = true;
+  progress.counted = true;
+  CHECK(json::parse(transition_json(report))["phase"] == "counting");
+  CHECK(json::parse(transition_json(report))["counted"] == true);
   progress.cancelling = true;
   CHECK(json::parse(transition_json(report))["state"] == "cancelling");
   progress.state = TransitionJobState::kFailed;

@@ -5,6 +5,7 @@
 using elastripe::as_bytes;
 using elastripe::as_string_view;
 using elastripe::escape_for_log;
+using elastripe::one_line;
 
 TEST_CASE("text and bytes view the same memory", "[bytes]") {
   const std::string_view text = "ab\0c";
@@ -23,4 +24,9 @@ TEST_CASE("escaped keys hold no space, line break, quote or byte outside ASCII",
 TEST_CASE("long keys are cut in logs", "[bytes]") {
   CHECK(escape_for_log("abcdef", 6) == "abcdef");
   CHECK(escape_for_log("abcdefg", 6) == "abcdef...");
+}
+
+TEST_CASE("a text of somebody else becomes one line", "[base]") {
+  CHECK(one_line("bad 'a\r\nb' here\x7f") == "bad 'a  b' here ");
+  CHECK(one_line("gr\xc3\xbc\xc3\x9f") == "gr\xc3\xbc\xc3\x9f");
 }

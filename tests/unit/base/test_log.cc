@@ -15,11 +15,3 @@ TEST_CASE("lines below the log level are not formatted", "[log]") {
   CHECK(log_enabled(LogLevel::kInfo));
   CHECK_FALSE(log_enabled(LogLevel::kDebug));
 }
-
-TEST_CASE("log levels are read from their names only", "[log]") {
-  CHECK(parse_log_level("debug") == LogLevel::kDebug);
-  CHECK(parse_log_level("warning") == LogLevel::kWarning);
-  CHECK(parse_log_level("off") == LogLevel::kOff);
-  CHECK_FALSE(parse_log_level("Info").has_value());
-  CHECK_FALSE(parse_log_level("").has_value());
-}

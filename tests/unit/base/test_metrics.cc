@@ -3,15 +3,17 @@
 #include <thread>
 #include <vector>
 
-#include "proxy/base/metric_names.h"
 #include "proxy/base/metrics.h"
 
 using namespace elastripe;
 
 namespace {
-constexpr MetricName kCommands = metric_names::kCommands;
-constexpr MetricName kLatency{"latency_seconds", "Time."};
+constexpr CounterRow kCommands{
+    "elastripe_commands_total", "Client commands answered.", {"command", "status"}};
+constexpr CounterRow kStarts{"starts_total", "Starts."};
+constexpr GaugeRow kNodeUp{"elastripe_node_up", "1 if the node is up in the map.", {"node"}};
 constexpr std::array kBounds{0.1, 1.0};
+constexpr HistogramRow kLatency{{"latency_seconds", "Time."}, kBounds};
 
 bool contains(const std::string& text, const std::string& line) {
   return text.find(line + "\n") != std::string::npos;
@@ -22,9 +24,9 @@ TEST_CASE("cells of one metric are summed, cells of other labels are not", "[met
   MetricRegistry registry;
   const MetricLabels get = {{"command", "get"}, {"status", "hit"}};
   const MetricLabels set = {{"command", "set"}, {"status", "stored"}};
-  registry.counter(kCommands, get).add(2);
-  registry.counter(kCommands, get).add();
-  registry.counter(kCommands, set).add(7);
+  registry.cell(kCommands, {"get", "hit"}).add(2);
+  registry.cell(kCommands, {"get", "hit"}).add();
+  registry.cell(kCommands, {"set", "stored"}).add(7);
   CHECK(registry.value(kCommands.name, get) == 3.0);
   CHECK(registry.value(kCommands.name, set) == 7.0);
   CHECK_FALSE(registry.value(kCommands.name).has_value());
@@ -38,8 +40,8 @@ TEST_CASE("cells of one metric are summed, cells of other labels are not", "[met
 
 TEST_CASE("a histogram reports cumulative buckets, sum and count over its cells", "[metrics]") {
   MetricRegistry registry;
-  Histogram& first = registry.histogram(kLatency, kBounds);
-  Histogram& second = registry.histogram(kLatency, kBounds);
+  Histogram& first = registry.cell(kLatency);
+  Histogram& second = registry.cell(kLatency);
   first.observe(0.1);  // a bound belongs to its bucket
   first.observe(0.5);
   second.observe(0.5);
@@ -55,7 +57,7 @@ TEST_CASE("a histogram reports cumulative buckets, sum and count over its cells"
 
 TEST_CASE("collectors refresh gauges before each report", "[metrics]") {
   MetricRegistry registry;
-  Gauge& up = registry.gauge(metric_names::kNodeUp, {{"node", "n1"}});
+  Gauge& up = registry.cell(kNodeUp, {"n1"});
   int64_t state = 1;
   registry.add_collector([&] { up.set(state); });
   CHECK(contains(registry.text(), R"(elastripe_node_up{node="n1"} 1)"));
@@ -65,12 +67,12 @@ TEST_CASE("collectors refresh gauges before each report", "[metrics]") {
 
 TEST_CASE("counts of many threads are all there", "[metrics]") {
   MetricRegistry registry;
-  Counter& shared = registry.counter(kCommands);
+  Counter& shared = registry.cell(kStarts);
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&] {
-      Counter& own = registry.counter(kCommands);
-      Histogram& histogram = registry.histogram(kLatency, kBounds);
+      Counter& own = registry.cell(kStarts);
+      Histogram& histogram = registry.cell(kLatency);
       for (int i = 0; i < 1000; ++i) {
         own.add();
         shared.add();
@@ -80,6 +82,6 @@ TEST_CASE("counts of many threads are all there", "[metrics]") {
     });
   }
   for (auto& thread : threads) thread.join();
-  CHECK(registry.value(kCommands.name) == 8000.0);
+  CHECK(registry.value(kStarts.name) == 8000.0);
   CHECK(contains(registry.text(), "latency_seconds_count 4000"));
 }

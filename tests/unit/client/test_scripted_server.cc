@@ -15,17 +15,19 @@ Client connected_to(const ScriptedServer& server) {
   return Client::create(options).value();
 }
 
-TEST_CASE("SERVER_ERROR on a get is never a miss, and keeps its reason") {
-  ScriptedServer server("\r\n", "SERVER_ERROR object lost: 3 of 7 shards missing\r\n");
-  const auto value = connected_to(server).get("key");
-  REQUIRE(!value);
-  CHECK(value.error().kind == ErrorKind::kServer);
-  CHECK(value.error().message.find("object lost: 3 of 7 shards missing") != std::string::npos);
+TEST_CASE("an error on a get is never a miss, and keeps its reason") {
+  for (const std::string kind : {"SERVER_ERROR", "CLIENT_ERROR"}) {
+    ScriptedServer server("\r\n", kind + " object lost: 3 of 7 shards missing\r\n");
+    const auto value = connected_to(server).get("key");
+    REQUIRE(!value);
+    CHECK(value.error().kind == ErrorKind::kServer);
+    CHECK(value.error().message.find("object lost: 3 of 7 shards missing") != std::string::npos);
+  }
 }
 
 TEST_CASE("a put whose outcome is unknown is told apart from one that was refused") {
-  {
-    ScriptedServer server("object\r\n", "SERVER_ERROR proxy lost the head, outcome unknown\r\n");
+  for (const std::string kind : {"SERVER_ERROR", "CLIENT_ERROR"}) {
+    ScriptedServer server("object\r\n", kind + " proxy lost the head, outcome unknown\r\n");
     const auto put = connected_to(server).put("key", "object");
     REQUIRE(!put);
     CHECK(put.error().kind == ErrorKind::kUnknownOutcome);
@@ -53,11 +55,13 @@ TEST_CASE("a reply that breaks off in the middle of an object is an error") {
   CHECK(value.error().kind == ErrorKind::kConnection);
 }
 
-TEST_CASE("get_many that ends in SERVER_ERROR hides what came before") {
-  ScriptedServer server("\r\n", "VALUE a 0 1\r\nx\r\nSERVER_ERROR not enough nodes\r\n");
-  const auto found = connected_to(server).get_many(std::vector<std::string>{"a", "b"});
-  REQUIRE(!found);
-  CHECK(found.error().kind == ErrorKind::kServer);
+TEST_CASE("get_many that ends in an error hides what came before") {
+  for (const std::string kind : {"SERVER_ERROR", "CLIENT_ERROR"}) {
+    ScriptedServer server("\r\n", "VALUE a 0 1\r\nx\r\n" + kind + " not enough nodes\r\n");
+    const auto found = connected_to(server).get_many(std::vector<std::string>{"a", "b"});
+    REQUIRE(!found);
+    CHECK(found.error().kind == ErrorKind::kServer);
+  }
 }
 
 }  // namespace

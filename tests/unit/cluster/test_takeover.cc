@@ -67,7 +67,7 @@ TEST_CASE("a starting decider builds upon the map that may be in use") {
 
 namespace {
 
-// Deaths that were dealt with, one after the other, before the proxy dies too.
+// A cluster whose decider dies too.
 struct Takeover : Cluster {
   using Cluster::Cluster;
 
@@ -106,114 +106,33 @@ struct Takeover : Cluster {
   std::vector<node::MapPtr> maps;
 };
 
-size_t lost_partitions(const ClusterMap& map) {
-  return static_cast<size_t>(std::ranges::count_if(map.partitions, &node::Partition::lost));
-}
-
 }  // namespace
 
-TEST_CASE("deaths that everything was synced after are not held against the survivors") {
-  SECTION("three nodes, two copies") {
-    Takeover c(3, 1);
-    for (const NodeId id : Homes{2, 1}) {
-      c.kill(id);
-      c.settle();
-    }
-    CHECK(lost_partitions(c.take_over()) == 0);
-  }
-  SECTION("five nodes, three copies, three deaths") {
-    Takeover c(5, 2);
-    for (const NodeId id : Homes{4, 0, 2}) {
-      c.kill(id);
-      c.settle();
-    }
-    CHECK(lost_partitions(c.take_over()) == 0);
-  }
-  SECTION("the proxy dies together with the last of them") {
-    Takeover c(5, 2);
-    for (const NodeId id : Homes{4, 0}) {
-      c.kill(id);
-      c.settle();
-    }
-    c.kill(2);
-    CHECK(lost_partitions(c.take_over()) == 0);
-  }
-  SECTION("those that came back empty since") {
-    Takeover c(3, 1);
-    for (const NodeId id : Homes{2, 1}) {
-      c.kill(id);
-      c.settle();
-    }
-    c.restart(1);
-    c.restart(2);
-    CHECK(lost_partitions(c.take_over()) == 0);
-  }
-  SECTION("a node that is appended to the configuration while another is dead") {
-    Takeover c(2, 1);
-    c.kill(1);
-    c.settle();
-    node::NodeInfo more;
-    more.name = more.domain = "node-2";
-    c.settings.nodes.push_back(more);
-    c.request.reports.push_back({Verdict::kAnswers, 500, 0, {}, {}});
-    c.ring = Ring(Cluster::names(3), c.settings.partitions);
-    CHECK(lost_partitions(c.take_over()) == 0);
-  }
-}
-
-TEST_CASE("survivors of more than M deaths and of their decider wait for the operator") {
-  Takeover c(4, 1);
+TEST_CASE("who takes over keeps what was flushed, and what is to be") {
+  Takeover c(3, 1);
+  c.request.flush = {.now = true, .at = 1'900'000'000};
   c.settle();
-  for (const NodeId id : Homes{1, 2, 3}) c.kill(id);
-  const auto found = c.base();
-  REQUIRE(!found);
-  CHECK(found.error().code == ErrorCode::kLost);
-  CHECK(found.error().message ==
-        "nodes node-1, node-2, node-3 are gone, and may have had a later map than epoch 3");
-  // Nor is a process that came back empty a reason to give up what the others had.
-  c.restart(2);
-  CHECK(c.base().error().code == ErrorCode::kLost);
-
-  const auto accepted = c.base(/*accept_loss=*/true);
-  REQUIRE(accepted);
-  CHECK(lost_partitions(**accepted) == c.settings.partitions);
+  c.request.flush = {};
+  const ClusterMap next = c.take_over();
+  CHECK(next.flush_floor == c.map.flush_floor);
+  CHECK(next.flush_floor > 0);
+  CHECK(next.flush_at == 1'900'000'000);
 }
 
-TEST_CASE("a silent node that may have a later map in use is waited for") {
-  Takeover c(4, 1);
+TEST_CASE("a loss that is accepted brings back nothing that was flushed") {
+  Takeover c(3, 1);
+  c.request.flush.now = true;
   c.settle();
-  for (const NodeId id : Homes{1, 2, 3}) c.silence(id);
-  CHECK(c.base().error().code == ErrorCode::kUnavailable);
-  // Whoever was left out before can not have one by itself.
-  Takeover d(3, 1);
-  for (const NodeId id : Homes{2, 1}) {
-    d.die(id, Verdict::kRefuses);
-    d.settle();
-    d.die(id, Verdict::kSilent);
-  }
-  CHECK(lost_partitions(d.take_over()) == 0);
-}
-
-TEST_CASE("a node counts as silent until everything is synced without it") {
-  Takeover c(5, 1);
-  c.silence(4);
-  c.step();
-  CHECK(c.map.nodes[4].state == NodeState::kSuspect);
-  c.silence(3);
-  CHECK(next_map(c.map, c.settings, c.ring, c.request).error().code == ErrorCode::kUnavailable);
-  c.sync_all();
-  c.step();
-  CHECK(c.map.nodes[4].state == NodeState::kAway);
-  CHECK(c.map.nodes[3].state == NodeState::kSuspect);
-  CHECK(lost_partitions(c.map) == 0);
-  // By itself that asks for no map, and it is taken back as any other suspect.
-  CHECK(!needs_map(c.map, c.settings, c.request));
-  c.wake(4);
-  c.request.reports[4].epoch = {};
-  CHECK(needs_map(c.map, c.settings, c.request));
-  c.sync_all();
-  c.step();
-  CHECK(c.map.nodes[4].state == NodeState::kUp);
+  c.request.flush = {};
+  const uint64_t floor = c.map.flush_floor;
+  c.die(0, Verdict::kRefuses);
+  c.die(1, Verdict::kRefuses);
+  c.request.accept_loss = true;
+  const auto found = c.base(/*accept_loss=*/true);
+  REQUIRE(found);
+  const auto next = next_map(**found, c.settings, c.ring, c.request);
+  REQUIRE(next);
+  CHECK(next->flush_floor == floor);
 }
 
 TEST_CASE("a stray node of another cluster is none of ours") {

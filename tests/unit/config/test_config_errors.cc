@@ -1,9 +1,10 @@
 #include <catch2/catch.hpp>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
-#include "proxy/config/config.h"
+#include "proxy/main/config.h"
 
 using namespace elastripe;
 
@@ -42,6 +43,21 @@ TEST_CASE("unknown settings are refused with their line", "[config]") {
   CHECK(line_error("threads: 1\nthreads: 2") == "f:8: threads: is set again in line 9");
 }
 
+TEST_CASE("an error is one line, whatever it quotes", "[config]") {
+  const std::string layouts = "unknown layout; use rep, rs, srs, ers-1 or ers-2";
+  CHECK(error_of(kNodes + "pools: [{scheme: rep:2}]\n", {"pools.0.scheme=\"r\\n\\t:1\""}) ==
+        "--set pools.0.scheme=\\x22r\\x5cn\\x5ct:1\\x22: pools.0.scheme: scheme 'r  :1': " +
+            layouts);
+  CHECK(line_error("insecure: true\nlisten: {host: \"::2\\0\\n\"}") ==
+        "f:9: listen.host: is '::2\\x00\\x0a', must be a host name or an IP address");
+  CHECK(error_of("cluster: \"\\\rc\"").find('\r') == std::string::npos);
+}
+
+TEST_CASE("what an unreadable key is told as has two words", "[config]") {
+  CHECK(line_error("pools:\n - scheme: rep:2\n   unreadable: nothing") ==
+        "f:10: pools.0.unreadable: is 'nothing', must be error or miss");
+}
+
 TEST_CASE("wrong types are refused", "[config]") {
   CHECK(line_error("partitions: many") == "f:8: partitions: is 'many', must be a whole number");
   CHECK(line_error("partitions: -8") == "f:8: partitions: is '-8', must be a whole number");
@@ -50,6 +66,7 @@ TEST_CASE("wrong types are refused", "[config]") {
   CHECK(line_error("partitions: [8]") == "f:8: partitions: must be a number");
   CHECK(line_error("partitions:") == "f:8: partitions: must be a number");
   CHECK(line_error("insecure: yes") == "f:8: insecure: is 'yes', must be true or false");
+  CHECK(line_error("flush_all: yes") == "f:8: flush_all: is 'yes', must be allow or refuse");
   CHECK(line_error("cluster: {a: b}") == "f:8: cluster: must be a text");
   CHECK(line_error("pools: 5") == "f:8: pools: must be a list");
   CHECK(line_error("pools: [5]") == "f:8: pools.0: must be a map of settings");
@@ -71,7 +88,24 @@ TEST_CASE("values out of bounds are refused", "[config]") {
   CHECK(line_error("partitions: 1000") == "f:8: partitions: is 1000, must be a power of two");
   CHECK(line_error("log_level: loud") ==
         "f:8: log_level: is 'loud', must be debug, info, warning, error or off");
+  CHECK(line_error("log_level: Info").starts_with("f:8: log_level: is 'Info', must be "));
+  CHECK(line_error("log_level: ''").starts_with("f:8: log_level: is '', must be "));
   CHECK(line_error("cluster: 'a b'").starts_with("f:8: cluster: is 'a\\x20b'"));
+}
+
+TEST_CASE("every setting refuses what is not in its brackets", "[config]") {
+  std::istringstream list(list_settings());
+  size_t refused = 0;
+  for (std::string line; std::getline(list, line);) {
+    const size_t equals = line.find('=');
+    if (!line.starts_with("  ") || line[2] == ' ' || !line.ends_with(']')) continue;
+    const std::string path = line.substr(2, equals - 2);
+    CAPTURE(line);
+    CHECK(error_of(kNodes + "pools: [{}]\n", {path + "=99999999999999999999"})
+              .starts_with(fmt::format("--set {0}=99999999999999999999: {0}: is ", path)));
+    ++refused;
+  }
+  CHECK(refused > 20);
 }
 
 TEST_CASE("broken YAML is refused with its line", "[config]") {
@@ -112,6 +146,15 @@ TEST_CASE("schemes that cannot survive what they promise are refused", "[config]
   CHECK(line_error("pools: [{scheme: 'ers:5,1,5'}]").starts_with("f:8: pools.0.scheme: "));
   CHECK(line_error("pools: [{scheme: 'srs:5,1,4'}]").starts_with("f:8: pools.0.scheme: "));
   CHECK(line_error("pools: [{scheme: raid5}]").starts_with("f:8: pools.0.scheme: "));
+}
+
+TEST_CASE("only an elastic scheme has states to choose from", "[config]") {
+  CHECK(line_error("pools: [{scheme: 'rs:4,1', write_state: wide}]") ==
+        "f:8: pools.0.write_state: is wide, but rs:4,1 has one state only");
+  CHECK(line_error("pools: [{scheme: 'rep:2', write_state: as_before}]")
+            .starts_with("f:8: pools.0.write_state: is as_before, but "));
+  CHECK(line_error("pools: [{write_state: broad}]") ==
+        "f:8: pools.0.write_state: is 'broad', must be narrow, wide or as_before");
 }
 
 TEST_CASE("pools must be distinct and cover all keys", "[config]") {

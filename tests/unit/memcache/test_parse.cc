@@ -17,10 +17,16 @@ struct Line {
   std::string key;
   std::vector<std::string> keys;
   std::string argument;
+  std::string frame;
 };
 
 Line copy_of(const ParseResult& result, const Request& request) {
-  Line line{result, request, std::string(request.key), {}, std::string(request.argument)};
+  Line line{result,
+            request,
+            std::string(request.key),
+            {},
+            std::string(request.argument),
+            std::string(result.frame)};
   for (const std::string_view key : request.keys) line.keys.emplace_back(key);
   return line;
 }
@@ -44,6 +50,7 @@ Line request_of(const std::string& input) {
 void require_equal(const Line& a, const Line& b) {
   REQUIRE(a.result.status == b.result.status);
   REQUIRE(a.result.reply == b.result.reply);
+  REQUIRE(a.frame == b.frame);
   REQUIRE(a.result.close == b.result.close);
   REQUIRE(a.result.swallow_bytes == b.result.swallow_bytes);
   if (!a.result.close) REQUIRE(a.result.consumed == b.result.consumed);
@@ -103,7 +110,7 @@ const std::vector<std::string> kLines = {
     "POST / HTTP/1.1\r\n",
     "get " + std::string(5000, 'k') + "\r\n",
     std::string(2049, 'x') + "\r\n",
-    "\x80\x01\n",
+    "\x80\x01\nxxxxxxxxxxxxxxxxxxxxxx",
 };
 
 }  // namespace
@@ -179,7 +186,8 @@ TEST_CASE("the remaining commands are parsed", "[parse]") {
 TEST_CASE("lines end in a line feed with or without a carriage return before it", "[parse]") {
   CHECK(request_of("get a\n").keys == std::vector<std::string>{"a"});
   CHECK(request_of("  version  \n").request.command == Command::kVersion);
-  CHECK(parse("get a\r\r\n").result.reply == replies::kBadLine);  // the second belongs to the key
+  // The first of two belongs to the key.
+  CHECK(request_of("get a\r\r\n").keys == std::vector<std::string>{"a\r"});
 }
 
 TEST_CASE("a line is parsed alike at every split position", "[parse]") {
@@ -271,4 +279,12 @@ TEST_CASE("any bytes give a result that stays inside the input", "[parse]") {
       if (!line.key.empty()) REQUIRE(is_valid_key(line.key));
     }
   }
+}
+
+TEST_CASE("of an exptime of up to 64 bits the lower 32 count, as in memcached", "[parse]") {
+  CHECK(request_of("touch k 2147483648\r\n").request.exptime == -2147483648);
+  CHECK(request_of("set k 0 4294967295 1\r\n").request.exptime == -1);
+  CHECK(request_of("gat 4294967296 k\r\n").request.exptime == 0);
+  CHECK(request_of("touch k -4294967295\r\n").request.exptime == 1);
+  CHECK(request_of("touch k 9223372036854775807\r\n").request.exptime == -1);
 }

@@ -20,17 +20,6 @@ class FakeClock : public NodeClock {
   std::atomic<uint64_t> now_ms = 5000;
 };
 
-class NoOutbox : public Outbox {
- public:
-  void send(NodeId, RequestHeader, std::string, OwnedBytes) override {}
-};
-
-struct KeepReply : ReplySink {
-  explicit KeepReply(Reply& out) : reply(out) {}
-  void complete(Reply r) override { reply = std::move(r); }
-  Reply& reply;
-};
-
 // The arena, and what a test does first in calls of it.
 class HookedStore final : public ItemStore {
  public:
@@ -165,7 +154,7 @@ class TestNode {
   // Node 0 is the head of pools with m = 2, or what `homes` makes of it; it has a lease.
   explicit TestNode(std::vector<NodeId> homes = {1, 2, 0}, ArenaStore::Options memory = {},
                     EngineOptions options = {})
-      : store(memory), hooked(store), engine(own(options), hooked, clock, outbox) {
+      : store(memory), hooked(store), engine(own(options), hooked, clock) {
     install(make_map(1, std::move(homes)));
     grant();
   }
@@ -184,8 +173,7 @@ class TestNode {
     if (change) change(frame.header);
     frame.args = as_view(args);
     frame.payload = as_view(payload);
-    Reply reply;
-    engine.handle(frame, std::make_unique<KeepReply>(reply));
+    Reply reply = engine.serve(frame);
     REQUIRE(reply.header.opaque == frame.header.opaque);
     REQUIRE(reply.header.args_bytes == reply.args.size());
     REQUIRE(reply.header.payload_bytes() == reply.payload.size());
@@ -263,7 +251,6 @@ class TestNode {
   }
 
   FakeClock clock;
-  NoOutbox outbox;
   ArenaStore store;
   HookedStore hooked;
   Engine engine;

@@ -23,7 +23,7 @@ void change_bit(TestNode& node, size_t byte, unsigned bit) {
   changed[0] ^= static_cast<std::byte>(1u << bit);
   node.store.write(item, byte, changed);
 }
-// Of the record's own bytes.
+// Changes one of the record's own bytes.
 void damage(TestNode& node) { change_bit(node, kRecordPrefixBytes, 1); }
 void damage_behind_version(TestNode& node) {
   change_bit(node, kRecordPrefixBytes + sizeof(uint64_t), 1);
@@ -256,7 +256,7 @@ TEST_CASE("a later commit takes the place of a damaged copy, and a late one does
   change_bit(node, byte, static_cast<unsigned>(byte % 8));
   const Reply any = node.read(kKey);
   REQUIRE(status(any) == "BAD_PAGE");
-  REQUIRE(args_of<DamagedReply>(any).version == 40);
+  REQUIRE(args_of<RecordReadReply>(any).damaged_version == 40);
   REQUIRE(status(node.store_record(kKey, make_record(39, "value"))) == "OK");
   REQUIRE(status(node.read(kKey, Role::kTail)) == "NOT_SYNCED");
   const uint64_t version = byte % 2 == 0 ? 40 : 41;
@@ -270,7 +270,7 @@ TEST_CASE("where even the version is damaged, a commit counts from the node's hi
   REQUIRE(status(node.store_record(kKey, make_record(40, "value"))) == "OK");
   damage(node);
   change_bit(node, 1, 1);
-  REQUIRE(args_of<DamagedReply>(node.read(kKey)).version == 90);
+  REQUIRE(args_of<RecordReadReply>(node.read(kKey)).damaged_version == 90);
   REQUIRE(status(node.store_record(kKey, make_record(89, "newer"))) == "OK");
   REQUIRE(status(node.read(kKey, Role::kTail)) == "NOT_SYNCED");
   REQUIRE(status(node.store_record(kKey, make_record(90, "newest"))) == "OK");
@@ -297,7 +297,7 @@ TEST_CASE("a record that nobody has intact is lost at its new homes too, until i
   REQUIRE(status(store_lost(40)) == "SAME");
   REQUIRE(status(node.read(kKey, Role::kHead)) == "NOT_SYNCED");
   REQUIRE(status(node.read(kKey)) == "BAD_PAGE");
-  REQUIRE(args_of<DamagedReply>(node.read(kKey)).version == 40);
+  REQUIRE(args_of<RecordReadReply>(node.read(kKey)).damaged_version == 40);
   RecordScanRequest versions;
   versions.versions_only = true;
   const RecordScanReply page = scan(node, versions);
@@ -363,7 +363,7 @@ TEST_CASE("a head whose copy was damaged assigns no version twice") {
   // The other homes know nothing of the second commit yet.
   const Reply any = node.read(kKey);
   REQUIRE(status(any) == "BAD_PAGE");
-  const uint64_t floor = args_of<DamagedReply>(any).floor;
+  const uint64_t floor = args_of<RecordReadReply>(any).floor;
   REQUIRE(floor >= two.meta.version);
   REQUIRE(status(node.store_record(kKey, one, /*sync=*/true)) == "OK");
   REQUIRE(status(node.mark_synced(kKey, false, floor)) == "OK");

@@ -64,7 +64,8 @@ TEST_CASE("headers with a wrong magic, version, opcode, flag or size are refused
   };
   REQUIRE_FALSE(refused(2, 1));
   REQUIRE(refused(0, 0x80));
-  REQUIRE(refused(1, 2));
+  REQUIRE(refused(1, kFormatVersion - 1));
+  REQUIRE(refused(1, kFormatVersion + 1));
   REQUIRE(refused(2, 0));
   REQUIRE(refused(2, 19));
   REQUIRE(refused(3, 1));
@@ -159,10 +160,22 @@ TEST_CASE("records that contradict themselves are refused") {
 
 TEST_CASE("a record is expired from its second on") {
   Record record = make_record(1, "v");
-  REQUIRE(record.is_live(kNowMs));
+  REQUIRE(record.is_live(kNowMs, 0));
   record.content.exptime = kNowMs / 1000 + 1;
-  REQUIRE(record.is_live(kNowMs));
-  REQUIRE_FALSE(record.is_live(kNowMs + 1000));
+  REQUIRE(record.is_live(kNowMs, 0));
+  REQUIRE_FALSE(record.is_live(kNowMs + 1000, 0));
+}
+
+TEST_CASE("a record is flushed by the version of its value") {
+  Record record = make_record(9, "v");
+  record.meta.value_version = 5;
+  REQUIRE(record.is_live(kNowMs, 4));
+  REQUIRE_FALSE(record.is_as_good_as_tombstone(kNowMs, 4));
+  REQUIRE_FALSE(record.is_live(kNowMs, 5));
+  REQUIRE(record.is_as_good_as_tombstone(kNowMs, 5));
+  record.content = striped_content();
+  REQUIRE_FALSE(record.is_live(kNowMs, 5));
+  REQUIRE_FALSE(record.is_as_good_as_tombstone(kNowMs, 5));  // its shards are there
 }
 
 TEST_CASE("a shard's name takes 25 bytes and its header comes back") {
@@ -183,6 +196,8 @@ TEST_CASE("a sealed map comes back, and any changed byte is noticed") {
   map.partitions[3].lost = true;
   map.partitions[3].sources = {{0}, {1, 2}, {}};
   map.nodes[2].state = NodeState::kSuspect;
+  map.flush_floor = map.version_floor - 1;
+  map.flush_at = 1'900'000'000;
   seal(map);
   std::string bytes = encoded(map);
   const auto back = decode_map(as_view(bytes));

@@ -29,16 +29,14 @@ TEST_CASE("a data frame of another cluster, epoch or incarnation is refused") {
 TEST_CASE("a node without a map, or that the map does not name as up, is joining") {
   ArenaStore store({});
   FakeClock clock;
-  NoOutbox outbox;
-  Engine engine({.incarnation = 5}, store, clock, outbox);
+  Engine engine({.incarnation = 5}, store, clock);
   Frame frame;
   const std::string args = encoded(RecordReadRequest{.key = "key"});
   frame.header.opcode = Opcode::kRecordRead;
   frame.header.incarnation = 5;
   frame.header.args_bytes = frame.header.body_bytes = static_cast<uint32_t>(args.size());
   frame.args = as_view(args);
-  Reply reply;
-  engine.handle(frame, std::make_unique<KeepReply>(reply));
+  const Reply reply = engine.serve(frame);
   REQUIRE(status(reply) == "JOINING");
 
   TestNode node;

@@ -127,14 +127,21 @@ TEST_CASE("conditions hold or refuse with the current record") {
     const Reply absent = try_set(Condition::kIfValueVersion, 0);
     REQUIRE(status(absent) == "NOT_FOUND");
     REQUIRE(absent.payload.size() == 0);
-    SECTION("version 0") { REQUIRE(status(try_set(Condition::kIfVersion, 0)) == "OK"); }
+    // What is set under a version was made of the record that had it.
+    SECTION("version 0") {
+      REQUIRE(status(try_set(Condition::kIfVersion, 0)) == "CONDITION_FAILED");
+    }
     SECTION("absent") { REQUIRE(status(try_set(Condition::kIfAbsent, 0)) == "OK"); }
     SECTION("the floor counts as its version") {
       node.raise_floor("key", 50);
       const Reply failed = try_set(Condition::kIfVersion, 0);
       REQUIRE(status(failed) == "CONDITION_FAILED");
       REQUIRE(args_of<RecordApplyReply>(failed).floor == 50);
-      REQUIRE(status(try_set(Condition::kIfVersion, 50)) == "OK");
+      REQUIRE(status(try_set(Condition::kIfVersion, 50)) == "CONDITION_FAILED");
+      auto fence = node.request("key", Mutation::kFence);
+      fence.condition = Condition::kIfVersion;
+      fence.condition_argument = 50;
+      REQUIRE(status(node.apply(fence)) == "OK");
     }
   }
   SECTION("of a live record") {

@@ -63,8 +63,9 @@ TEST_CASE("a late copy of a record does not come back after its tombstone was co
   REQUIRE(status(node.read("key", Role::kTail)) == "NOT_FOUND");
   const Reply late = node.store_record("key", make_record(19, "late"));
   REQUIRE(status(late) == "FENCED");
-  REQUIRE(args_of<FloorReply>(late).floor == 20);
-  REQUIRE(status(node.read("key", Role::kTail)) == "NOT_FOUND");
+  const Reply read = node.read("key", Role::kTail);
+  REQUIRE(status(read) == "NOT_FOUND");
+  REQUIRE(args_of<RecordReadReply>(read).floor == 20);
   REQUIRE(status(node.store_record("key", make_record(21, "new"))) == "OK");
 }
 
@@ -78,7 +79,7 @@ TEST_CASE("sync may bring records below the floor to a home that is not synced y
   node.raise_floor("key", 50);
   node.install(next);
   node.grant();
-  REQUIRE(args_of<FloorReply>(node.read("key")).floor == 50);
+  REQUIRE(args_of<RecordReadReply>(node.read("key")).floor == 50);
   REQUIRE(status(node.store_record("key", make_record(40, "old and live"), true)) == "OK");
   REQUIRE(status(node.mark_synced("key", false)) == "OK");
   REQUIRE(record_of(node.read("key", Role::kTail)).content.value == "old and live");

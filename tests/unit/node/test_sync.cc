@@ -54,7 +54,7 @@ TEST_CASE("a key that is marked synced is answered, its siblings are not") {
   REQUIRE(status(node.mark_synced(key, false, 30)) == "OK");
   const Reply missing = node.read(key, Role::kTail);
   REQUIRE(status(missing) == "NOT_FOUND");
-  REQUIRE(args_of<FloorReply>(missing).floor == 30);
+  REQUIRE(args_of<RecordReadReply>(missing).floor == 30);
   REQUIRE(status(node.read(sibling, Role::kTail)) == "NOT_SYNCED");
   REQUIRE(status(node.mark_synced(key, true)) == "OK");
   REQUIRE(status(node.read(sibling, Role::kTail)) == "NOT_FOUND");
@@ -140,7 +140,7 @@ TEST_CASE("a node keeps what it has while it is a synced home or a source") {
   SECTION("a source and no home") { install_changed(node, 2, {1, 2, 3}, unsync); }
   const Reply reply = node.read("key");
   REQUIRE(record_of(reply).content.value == "v");
-  REQUIRE(args_of<FloorReply>(reply).floor == 5);
+  REQUIRE(args_of<RecordReadReply>(reply).floor == 5);
 }
 
 TEST_CASE("a node forgets what it is neither synced home nor source of") {
@@ -159,7 +159,7 @@ TEST_CASE("a node forgets what it is neither synced home nor source of") {
   }
   const Reply reply = node.read("key");
   REQUIRE(status(reply) == "NOT_FOUND");
-  REQUIRE(args_of<FloorReply>(reply).floor == 0);
+  REQUIRE(args_of<RecordReadReply>(reply).floor == 0);
   std::vector<uint8_t> all(kPartitions / 8, 0xff);
   const RecordScanRequest scan{.max_bytes = 1000, .partitions = all};
   REQUIRE(args_of<RecordScanReply>(node.send(Opcode::kRecordScan, encoded(scan))).records.empty());
@@ -229,7 +229,7 @@ TEST_CASE("a home stays synced under a map that was made before it was") {
     node.replace(4, {0, 1, 2}, from_others);
   }
   REQUIRE(record_of(node.read("key", Role::kTail)).content.value == "value");
-  REQUIRE(args_of<FloorReply>(node.read("key")).floor == 7);
+  REQUIRE(args_of<RecordReadReply>(node.read("key")).floor == 7);
   REQUIRE(node.hello().synced != std::vector<uint8_t>(node.hello().synced.size(), 0));
 }
 
@@ -473,7 +473,7 @@ TEST_CASE("keys that are synced by themselves take no memory beside the store") 
   install_changed(node, 2, {0, 1, 2}, unsync);
   node.mark_synced("here", false);
   REQUIRE(record_of(node.read("here", Role::kTail)).content.value == "v");
-  // Of the missing ones each partition remembers one, in this test.
+  // Each partition remembers one of the missing ones, in this test.
   node.mark_synced(key, false);
   REQUIRE(status(node.read(key, Role::kTail)) == "NOT_FOUND");
   SECTION("another missing one takes its place") {
@@ -498,8 +498,7 @@ TEST_CASE("keys that are synced by themselves take no memory beside the store") 
 TEST_CASE("a node without a map has nothing to forget") {
   ArenaStore store({});
   FakeClock clock;
-  NoOutbox outbox;
-  Engine engine({.incarnation = 5}, store, clock, outbox);
+  Engine engine({.incarnation = 5}, store, clock);
   engine.tick();
   REQUIRE(engine.statistics().size() > 10);
 }

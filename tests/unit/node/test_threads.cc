@@ -23,9 +23,7 @@ Reply send(TestNode& node, const Epoch& epoch, Opcode opcode, const std::string&
   frame.header.now_ms = kNowMs;
   frame.args = as_view(args);
   frame.payload = as_view(payload);
-  Reply reply;
-  node.engine.handle(frame, std::make_unique<KeepReply>(reply));
-  return reply;
+  return node.engine.serve(frame);
 }
 
 std::string apply_args(const std::string& key, Mutation mutation, uint64_t attempt) {

@@ -12,6 +12,15 @@
 
 namespace elastripe {
 
+// Stores a whole value, which lives as long as the flow.
+inline Task<Result<objects::StoreOutcome>> store_value(OpsContext& ops,
+                                                       objects::StoreRequest request,
+                                                       std::string value, TimePoint deadline) {
+  objects::WholeValue whole(Buffer::copy_of(value));
+  request.value = &whole;
+  co_return co_await objects::store_object(ops, request, deadline);
+}
+
 class ClusterFixture {
  public:
   explicit ClusterFixture(size_t nodes = 5, const std::string& scheme = "rs:2,1", uint64_t seed = 1,
@@ -33,6 +42,16 @@ class ClusterFixture {
                      .inline_max_bytes = 64,
                      .segment_bytes = 4096,
                      .degraded_writes = true},
+                Pool{.prefix = "wide:",
+                     .scheme = coding::parse_scheme("ers-2:2,1,3").value(),
+                     .inline_max_bytes = 64,
+                     .segment_bytes = 4096,
+                     .write_state = WriteState::kWide},
+                Pool{.prefix = "as-before:",
+                     .scheme = coding::parse_scheme("ers-2:2,1,3").value(),
+                     .inline_max_bytes = 64,
+                     .segment_bytes = 4096,
+                     .write_state = WriteState::kAsBefore},
                 Pool{.prefix = "inline:",
                      .scheme = coding::parse_scheme("rs:2,1").value(),
                      .inline_max_bytes = 64 << 10,
@@ -80,7 +99,7 @@ class ClusterFixture {
   }
   // Serves, with every partition synced at all its homes.
   bool serves_whole(sim::SimProxy& proxy) {
-    const ClusterStatus status = proxy.decider()->status();
+    const decider::ClusterStatus status = proxy.decider()->status();
     return status.state == "serving" && status.partitions_synced == status.partitions &&
            proxy.map().current() != nullptr;
   }
@@ -96,12 +115,18 @@ class ClusterFixture {
   }
   bool put(sim::SimProxy& proxy, const std::string& key, const std::string& value,
            uint32_t exptime = 0) {
-    StoreRequest request;
+    objects::StoreRequest request;
     request.key = key;
     request.exptime = exptime;
-    request.value = Buffer::copy_of(value);
-    const auto stored = run(store_object(proxy.ops(), std::move(request), deadline()));
-    return stored.has_value() && *stored == StoreOutcome::kStored;
+    const auto stored = run(store_value(proxy.ops(), request, value, deadline()));
+    return stored.has_value() && *stored == objects::StoreOutcome::kStored;
+  }
+  Result<objects::StoreOutcome> store(sim::SimProxy& proxy, objects::StoreVerb verb,
+                                      const std::string& key, const std::string& value) {
+    objects::StoreRequest request;
+    request.verb = verb;
+    request.key = key;
+    return run(store_value(proxy.ops(), request, value, deadline()));
   }
   // The value, "<miss>", or the error.
   std::string get(sim::SimProxy& proxy, const std::string& key) {
@@ -120,7 +145,7 @@ class ClusterFixture {
   uint64_t records() { return items('\x01'); }
 
   static constexpr uint32_t kPartitions = 16;
-  DeciderSettings decider_settings;
+  decider::DeciderSettings decider_settings;
   OpsSettings settings;
   sim::ProxyMemory proxy_memory;  // of proxies that are added later
 

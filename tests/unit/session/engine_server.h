@@ -44,13 +44,13 @@ inline node::ClusterMap sealed_map(size_t nodes) {
 }
 
 // Takes one connection, and serves it until it is closed.
-class EngineServer : private node::NodeClock, private node::Outbox {
+class EngineServer : private node::NodeClock {
  public:
   // The node has the map and a lease that never ends.
   EngineServer(node::NodeId id, const node::ClusterMap& map)
       : listener_(listen_on(resolve("127.0.0.1", 0).value(), false).value()),
         store_({}),
-        engine_({.incarnation = map.nodes[id].incarnation, .latches = 16}, store_, *this, *this) {
+        engine_({.incarnation = map.nodes[id].incarnation, .latches = 16}, store_, *this) {
     std::string encoded;
     node::encode(map, encoded);
     tell(node::Opcode::kInstallMap, {}, "", encoded);
@@ -68,7 +68,6 @@ class EngineServer : private node::NodeClock, private node::Outbox {
 
  private:
   uint64_t boottime_ms() const override { return 5000; }  // time stands still
-  void send(node::NodeId, node::RequestHeader, std::string, node::OwnedBytes) override {}
 
   void tell(node::Opcode opcode, node::Epoch epoch, std::string_view args,
             std::string_view payload) {

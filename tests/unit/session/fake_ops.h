@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/ops/objects/staging_memory.h"
 #include "proxy/session/object_ops.h"
 #include "tests/unit/async/manual.h"
 
@@ -23,14 +25,15 @@ class FakeOps : public ObjectOps {
     uint64_t cas = 0;
   };
 
-  Task<Result<ReadOutcome>> get(std::string_view name, ValueSink& sink, ByteRange wanted) override {
+  Task<Result<objects::ReadOutcome>> get(std::string_view name, objects::ValueSink& sink,
+                                         objects::ByteRange wanted) override {
     const std::string key(name);
     co_await begin("get " + key, key);
     if (failures.contains(key)) co_return fail(failures.at(key));
-    ReadOutcome outcome;
+    objects::ReadOutcome outcome;
     if (auto it = entries.find(key); it != entries.end()) {
       const Entry entry = it->second;
-      const ByteRange range = wanted.within(entry.value.size());
+      const objects::ByteRange range = wanted.within(entry.value.size());
       const uint64_t size = range.length;
       for (uint64_t offset = 0; offset == 0 || offset < size; offset += part_bytes) {
         const auto part = as_bytes(entry.value)
@@ -45,7 +48,7 @@ class FakeOps : public ObjectOps {
         if (offset == 0) {
           read.push_back(key);
           outcome.found = true;
-          sink.begin({entry.flags, entry.cas, entry.value.size(), size});
+          sink.begin({entry.flags, entry.cas, entry.value.size(), size, entry.exptime});
         } else if (failures.contains("the rest of " + key)) {
           co_return fail(failures.at("the rest of " + key));
         }
@@ -56,24 +59,35 @@ class FakeOps : public ObjectOps {
     }
     co_return outcome;
   }
-  Task<Result<StoreOutcome>> store(StoreRequest request) override {
+  Task<Result<objects::StoreOutcome>> store(objects::StoreRequest request) override {
     const std::string key(request.key);
     co_await begin("store " + key, key);
     if (failures.contains(key)) co_return fail(failures.at(key));
     auto it = entries.find(key);
-    if (request.verb == StoreVerb::kAdd && it != entries.end()) co_return StoreOutcome::kNotStored;
-    if (request.verb == StoreVerb::kCas) {
-      if (it == entries.end()) co_return StoreOutcome::kNotFound;
-      if (it->second.cas != request.cas) co_return StoreOutcome::kExists;
+    if (request.verb == objects::StoreVerb::kAdd && it != entries.end())
+      co_return objects::StoreOutcome::kNotStored;
+    if (request.verb == objects::StoreVerb::kCas) {
+      if (it == entries.end()) co_return objects::StoreOutcome::kNotFound;
+      if (it->second.cas != request.cas) co_return objects::StoreOutcome::kExists;
     }
-    std::string value(request.value.text());
-    while (request.source != nullptr && value.size() < request.size()) {
+    const uint64_t size = request.value->size();
+    std::string value;
+    if (storage_of(key, size) == Storage::kInline) {
+      value = (co_await request.value->next(size))->text();
+    }
+    while (value.size() < size) {
       if (failures.contains("the rest of " + key)) {
         co_return fail(failures.at("the rest of " + key));
       }
       if (slow.contains("the parts of " + key)) co_await turnstile.pass();
-      const uint64_t left = request.size() - value.size();
-      auto part = co_await request.source->next(std::min(part_bytes, left));
+      const uint64_t bytes = std::min(part_bytes, size - value.size());
+      if (auto arrived = co_await request.value->arrived(bytes); !arrived) {
+        broken.push_back(key);
+        co_return fail(arrived.error());
+      }
+      const auto permit =
+          co_await objects::StagingMemory(memory().staged, request.staging_memory).acquire(bytes);
+      auto part = co_await request.value->next(bytes);
       if (!part) {
         broken.push_back(key);
         co_return fail(part.error());
@@ -82,19 +96,24 @@ class FakeOps : public ObjectOps {
     }
     if (slow.contains("the commit of " + key)) co_await turnstile.pass();
     entries[key] = {value, request.flags, request.exptime, ++last_cas};
-    co_return StoreOutcome::kStored;
+    co_return objects::StoreOutcome::kStored;
   }
-  Task<Result<CounterOutcome>> change_counter(CounterRequest request) override {
+  Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) override {
     const std::string key(request.key);
     co_await begin("counter " + key, key);
     auto it = entries.find(key);
-    if (it == entries.end()) co_return CounterOutcome{CounterStatus::kNotFound, 0};
-    if (it->second.value.find_first_not_of("0123456789") != std::string::npos) {
-      co_return CounterOutcome{CounterStatus::kNotNumber, 0};
+    if (it == entries.end())
+      co_return objects::CounterOutcome{objects::CounterStatus::kNotFound, 0};
+    uint64_t now = 0;
+    const std::string& value = it->second.value;
+    const char* const end = value.data() + value.size();
+    if (const auto [stop, error] = std::from_chars(value.data(), end, now);
+        error != std::errc{} || stop != end) {
+      co_return objects::CounterOutcome{objects::CounterStatus::kNotNumber, 0};
     }
-    const uint64_t now = std::stoull(it->second.value) + request.delta;
+    now += request.delta;
     it->second.value = std::to_string(now);
-    co_return CounterOutcome{CounterStatus::kOk, now};
+    co_return objects::CounterOutcome{objects::CounterStatus::kOk, now};
   }
   Task<Result<bool>> remove(std::string_view name) override {
     const std::string key(name);
@@ -109,29 +128,41 @@ class FakeOps : public ObjectOps {
     it->second.exptime = exptime;
     co_return true;
   }
-  Task<Result<ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
-                                          ValueSink& sink) override {
+  Task<Result<objects::ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
+                                                   objects::ValueSink& sink) override {
     const auto touched = co_await touch(key, exptime);
-    if (!*touched) co_return ReadOutcome{};
+    if (!*touched) co_return objects::ReadOutcome{};
     co_return co_await get(key, sink, {});
   }
-  ReadBudget& read_budget() override { return *budget; }
-  bool stripes(std::string_view, uint64_t bytes) const override { return bytes > inline_max_bytes; }
+  Task<Result<void>> flush_all(uint32_t at) override {
+    co_await begin("flush_all " + std::to_string(at), "flush_all");
+    if (failures.contains("flush_all")) co_return fail(failures.at("flush_all"));
+    if (at == 0) entries.clear();
+    co_return Result<void>{};
+  }
+  MemoryBudgets& memory() override { return *memory_; }
+  void limit_reads(uint64_t bytes, uint64_t max_part) {
+    memory_.emplace(MemorySizes{.staged = 3 << 20, .read = bytes, .max_part = max_part});
+  }
+  Storage storage_of(std::string_view, uint64_t bytes) const override {
+    return bytes <= inline_bytes ? Storage::kInline : Storage::kStriped;
+  }
+  uint64_t inline_max_bytes(std::string_view) const override { return inline_bytes; }
+  bool unreadable_is_miss(std::string_view key) const override { return key.starts_with("cache:"); }
   std::string not_serving() const override { return reason; }
 
   std::map<std::string, Entry> entries;
   std::map<std::string, Error> failures;
   std::set<std::string> slow;  // keys whose operations wait at the turnstile
   std::vector<std::string> started;
-  std::vector<std::string> read;  // keys whose values got memory
-  std::optional<ReadBudget> budget{std::in_place, 64 << 20, 1 << 20};
+  std::vector<std::string> read;    // keys whose values got memory
   std::vector<std::string> broken;  // keys whose values never came whole
   uint64_t part_bytes = UINT64_MAX;
   uint64_t live_bytes = 0;  // of values that were read and not let go
   uint64_t most_live_bytes = 0;
   Turnstile turnstile;
   std::string reason;
-  uint64_t inline_max_bytes = 100;
+  uint64_t inline_bytes = 100;
   uint64_t last_cas = 0;
 
  private:
@@ -150,6 +181,10 @@ class FakeOps : public ObjectOps {
     started.push_back(std::move(what));
     if (slow.contains(key)) co_await turnstile.pass();
   }
+
+ private:
+  std::optional<MemoryBudgets> memory_{
+      std::in_place, MemorySizes{.staged = 3 << 20, .read = 64 << 20, .max_part = 1 << 20}};
 };
 
 }  // namespace elastripe

@@ -67,14 +67,14 @@ class Served {
   explicit Served(size_t copies) : map_(sealed_map(copies)) {
     count_libevent();
     Config config;
-    config.partitions = static_cast<uint32_t>(map_.partitions.size());
+    config.decider.partitions = static_cast<uint32_t>(map_.partitions.size());
     config.pools = {
         {.prefix = "", .scheme = coding::parse_scheme("rep:" + std::to_string(copies)).value()}};
     std::vector<NodeAddress> addresses;
     for (size_t id = 0; id < copies; ++id) {
       const auto& node = nodes_.emplace_back(static_cast<node::NodeId>(id), map_);
       config.nodes.push_back({.name = map_.nodes[id].name, .address = {}, .domain = ""});
-      addresses.push_back({map_.nodes[id].name, node.address()});
+      addresses.push_back({map_.nodes[id].name, {node.address()}});
     }
     shared_.emplace(config, addresses, 1);
     shared_->map.expect_nodes(copies);
@@ -155,8 +155,8 @@ Traffic gets(int count) {
   return traffic;
 }
 
-// Of a round of kCommands, `depth` at a time. Not of the first one: what more commands at a time
-// than ever before need is allocated then, and kept.
+// The allocations of a round of kCommands, `depth` at a time. Not of the first one: what more
+// commands at a time than ever before need is allocated then, and kept.
 uint64_t fewest_allocations(Served& served, const Traffic& traffic, int depth) {
   constexpr int kRounds = 20;
   uint64_t fewest = UINT64_MAX;

@@ -1,9 +1,12 @@
 #include <catch2/catch.hpp>
+#include <deque>
 
 #include "proxy/async/scope.h"
 #include "proxy/memcache/parse.h"
 #include "proxy/session/execute.h"
 #include "tests/unit/session/fake_ops.h"
+
+using namespace elastripe::objects;
 
 namespace elastripe {
 namespace {
@@ -11,8 +14,12 @@ namespace {
 class FixedClock : public Clock {
  public:
   TimePoint now() const override { return {}; }
-  uint64_t unix_ms() const override { return 1'000'000'000'000; }
+  uint64_t unix_ms() const override { return unix_ms_; }
+  void step(uint64_t ms) { unix_ms_ += ms; }
   Task<bool> sleep_until(TimePoint) override { co_return true; }
+
+ private:
+  uint64_t unix_ms_ = 1'000'000'000'000;
 };
 
 struct TestClient : CommandClient {
@@ -28,11 +35,13 @@ struct TestClient : CommandClient {
     return all;
   }
 
-  const std::shared_ptr<ReadBudget>& read_budget() override { return budget; }
+  const std::shared_ptr<ClientMemory>& memory() override { return client_memory; }
+  bool has_room() const override { return true; }
+  Task<void> room() override { co_return; }
 
   Turns turns;
   size_t keys = 0;
-  std::shared_ptr<ReadBudget> budget = std::make_shared<ReadBudget>(64 << 20, 0);
+  std::shared_ptr<ClientMemory> client_memory = std::make_shared<ClientMemory>(64 << 20);
   std::vector<memcache::Output> parts;
   bool is_cut = false;
   bool gone = false;
@@ -49,21 +58,21 @@ struct Fixture {
     memcache::RequestParser parser;
     memcache::Request request;
     REQUIRE(parser.parse(line, request).status == memcache::ParseStatus::kRequest);
+    reply.clear();
     ClientCommand command;
     command.assign(request);
-    WholeValue in_parts(Buffer::copy_of(value));
-    if (ops.stripes(command.key, value.size())) {
-      command.source = &in_parts;
-    } else {
-      command.value = Buffer::copy_of(value);
-    }
-    std::string reply;
+    command.value = &values.emplace_back(Buffer::copy_of(value));
     scope.spawn(run_command(&context, &client, std::move(command), &reply));
     return reply;
   }
   uint64_t count(Stat stat) { return server.worker(0).value(stat); }
+  double unreadable_keys(const std::string& answered) {
+    return registry.value("elastripe_unreadable_keys_total", {{"answered", answered}}).value();
+  }
 
   FakeOps ops;
+  std::string reply;              // of the last command that ended
+  std::deque<WholeValue> values;  // that were stored
   TestClient client;
   FixedClock clock;
   MetricRegistry registry;
@@ -128,19 +137,45 @@ TEST_CASE("a retrieval answers in the order of its keys and leaves misses out") 
           "VALUE c 0 1\r\n3\r\nVALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nEND\r\n");
 }
 
-TEST_CASE("a retrieval with a key that fails is one error and no value") {
+TEST_CASE("values that can be read arrive, and an error line for keys that can not") {
   Fixture f;
   f.ask("set a 0 0 1\r\n", "1");
+  f.ask("set c 0 0 1\r\n", "3");
   f.ops.failures["b"] = {ErrorCode::kLost, "more failures than the scheme survives"};
-  REQUIRE(f.ask("get a b\r\n") == "SERVER_ERROR lost: more failures than the scheme survives\r\n");
+  REQUIRE(f.ask("get b\r\n") == "CLIENT_ERROR lost: more failures than the scheme survives\r\n");
+  REQUIRE(f.ask("get b a b c\r\n") ==
+          "VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\n"
+          "CLIENT_ERROR lost: more failures than the scheme survives (2 of 4 keys)\r\n");
+  REQUIRE(f.ask("mg b v k\r\n") == "CLIENT_ERROR lost: more failures than the scheme survives\r\n");
+  REQUIRE_FALSE(f.client.is_cut);
+  REQUIRE(f.count(Stat::kGetHits) == 2);
+  REQUIRE(f.count(Stat::kGetMisses) == 0);
+  REQUIRE(f.unreadable_keys("error") == 4);
+  REQUIRE(f.unreadable_keys("miss") == 0);
 }
 
-TEST_CASE("a retrieval that does not fit into memory leaves in parts, and ends where a key fails") {
+TEST_CASE("a key that can not be read is a miss where its pool says so, and is counted") {
   Fixture f;
-  const std::string value(2000, 'v');
-  f.ops.budget.emplace(0, 3000);
-  f.ask("set a 0 0 2000\r\n", value);
-  f.ask("set b 0 0 2000\r\n", value);
+  f.ask("set a 0 0 1\r\n", "1");
+  f.ops.failures["cache:b"] = {ErrorCode::kLost, "more failures than the scheme survives"};
+  REQUIRE(f.ask("get cache:b\r\n") == "END\r\n");
+  REQUIRE(f.ask("get cache:b a\r\n") == "VALUE a 0 1\r\n1\r\nEND\r\n");
+  REQUIRE(f.ask("mg cache:b v k\r\n") == "EN kcache:b\r\n");
+  REQUIRE(f.count(Stat::kGetMisses) == 3);
+  REQUIRE(f.unreadable_keys("miss") == 3);
+  // A proxy that serves nothing knows of no misses.
+  f.ops.reason = "deposed by another proxy";
+  REQUIRE(f.ask("get cache:b\r\n") == "SERVER_ERROR not serving: deposed by another proxy\r\n");
+}
+
+TEST_CASE(
+    "a retrieval that does not fit into memory leaves in parts, also those behind a key that "
+    "fails") {
+  Fixture f;
+  const std::string value(100'000, 'v');
+  f.ops.limit_reads(0, 150'000);
+  f.ask("set a 0 0 100000\r\n", value);
+  f.ask("set b 0 0 100000\r\n", value);
   const bool fails = GENERATE(false, true);
   if (fails) f.ops.failures["c"] = {ErrorCode::kLost, "more failures than the scheme survives"};
   memcache::RequestParser parser;
@@ -150,14 +185,15 @@ TEST_CASE("a retrieval that does not fit into memory leaves in parts, and ends w
   ClientCommand command;
   command.assign(request);
   f.scope.spawn(run_command(&f.context, &f.client, std::move(command), &rest));
-  REQUIRE(f.client.received() == "VALUE a 0 2000\r\n" + value + "\r\n");
+  REQUIRE(f.client.received() == "VALUE a 0 100000\r\n" + value + "\r\n");
   REQUIRE(f.scope.live() == 1);
   // Its memory comes back when it has left.
   std::exchange(f.client.parts, {}).clear();
   REQUIRE(f.scope.live() == 0);
-  REQUIRE(f.client.received() == "VALUE b 0 2000\r\n" + value + "\r\n");
-  REQUIRE(f.client.is_cut == fails);
-  REQUIRE(rest == (fails ? "" : "END\r\n"));
+  REQUIRE(f.client.received() == "VALUE b 0 100000\r\n" + value + "\r\n");
+  REQUIRE_FALSE(f.client.is_cut);
+  const std::string why = "CLIENT_ERROR lost: more failures than the scheme survives (1 of 3 keys)";
+  REQUIRE(rest == (fails ? why : "END") + "\r\n");
 }
 
 TEST_CASE("errors say what is known about the outcome") {
@@ -167,20 +203,20 @@ TEST_CASE("errors say what is known about the outcome") {
   f.ops.failures["l"] = {ErrorCode::kTooLarge, "too large"};
   f.ops.failures["x"] = {ErrorCode::kUnavailable, "no home answers"};
   REQUIRE(f.ask("set u 0 0 1\r\n", "1") ==
-          "SERVER_ERROR outcome unknown: node n1 did not answer\r\n");
+          "CLIENT_ERROR outcome unknown: node n1 did not answer\r\n");
   REQUIRE(f.ask("set s 0 0 1\r\n", "1") == "SERVER_ERROR out of memory storing object\r\n");
   REQUIRE(f.ask("set l 0 0 1\r\n", "1") == "SERVER_ERROR object too large for cache\r\n");
-  REQUIRE(f.ask("get x\r\n") == "SERVER_ERROR unavailable: no home answers\r\n");
+  REQUIRE(f.ask("get x\r\n") == "CLIENT_ERROR unavailable: no home answers\r\n");
   f.ops.reason = "deposed by another proxy";
   REQUIRE(f.ask("get x\r\n") == "SERVER_ERROR not serving: deposed by another proxy\r\n");
   // What was sent before may still take effect: that is told before why nothing is served.
   REQUIRE(f.ask("set u 0 0 1\r\n", "1") ==
-          "SERVER_ERROR outcome unknown: node n1 did not answer\r\n");
+          "CLIENT_ERROR outcome unknown: node n1 did not answer\r\n");
 }
 
 TEST_CASE("the time of a store is counted under the path that its value takes") {
   Fixture f;
-  f.ops.inline_max_bytes = 3;
+  f.ops.inline_bytes = 3;
   const auto count_of = [&](const std::string& path) {
     const std::string start =
         "elastripe_request_duration_seconds_count{command=\"set\",path=\"" + path + "\"} ";
@@ -201,11 +237,72 @@ TEST_CASE("administrative commands answer as memcached does") {
   Fixture f;
   REQUIRE(f.ask("version\r\n") == "VERSION 1.6.18-elastripe-0.1.0\r\n");
   REQUIRE(f.ask("verbosity 1\r\n") == "OK\r\n");
-  REQUIRE(f.ask("flush_all\r\n").starts_with("SERVER_ERROR flush_all is not supported"));
-  REQUIRE(f.ask("stats items\r\n") == "END\r\n");
   REQUIRE(f.ask("stats nonsense\r\n") == "ERROR\r\n");
   f.server.settings = [] { return StatPairs{{"admin_addr", "127.0.0.1:9211"}}; };
   REQUIRE(f.ask("stats settings\r\n") == "STAT admin_addr 127.0.0.1:9211\r\nEND\r\n");
+}
+
+TEST_CASE("stats answer wherever memcached's do, with what is known") {
+  Fixture f;
+  for (const char* list : {"items", "items x", "conns", "cachedump 1 100", "detail dump"}) {
+    CAPTURE(list);
+    REQUIRE(f.ask("stats " + std::string(list) + "\r\n") == "END\r\n");
+  }
+  REQUIRE(f.ask("stats sizes\r\n") == "STAT sizes_status disabled\r\nEND\r\n");
+  REQUIRE(f.ask("stats detail on\r\n") == "OK\r\n");
+  REQUIRE(f.ask("stats detail\r\n") == "CLIENT_ERROR usage: stats detail on|off|dump\r\n");
+  REQUIRE(f.ask("stats sizesx\r\n") == "ERROR\r\n");
+  f.server.stored = [] { return StoredItems{7, 1000, 2000, 5000}; };
+  const std::string general = f.ask("stats\r\n");
+  for (const char* line : {"curr_items 7", "bytes 1000", "limit_maxbytes 5000", "evictions 0"}) {
+    CAPTURE(line);
+    REQUIRE(general.find("STAT " + std::string(line) + "\r\n") != std::string::npos);
+  }
+  REQUIRE(f.ask("stats slabs\r\n") == "STAT active_slabs 0\r\nSTAT total_malloced 2000\r\nEND\r\n");
+}
+
+TEST_CASE("stats count stores, refused ones too, and meta commands") {
+  Fixture f;
+  f.ops.failures["full"] = {ErrorCode::kNoSpace, "node n1 is full"};
+  f.ops.failures["large"] = {ErrorCode::kTooLarge, "too large"};
+  f.ask("set a 0 0 1\r\n", "1");
+  f.ask("add a 0 0 1\r\n", "1");
+  f.ask("set full 0 0 1\r\n", "1");
+  f.ask("set large 0 0 1\r\n", "1");
+  f.ask("mg a v\r\n");
+  REQUIRE(f.count(Stat::kTotalItems) == 1);
+  REQUIRE(f.count(Stat::kStoreNoMemory) == 1);
+  REQUIRE(f.count(Stat::kStoreTooLarge) == 1);
+  REQUIRE(f.count(Stat::kCmdMeta) == 1);
+}
+
+TEST_CASE("flush_all flushes at once, later, or not at all") {
+  Fixture f;
+  f.ask("set a 0 0 1\r\n", "x");
+  REQUIRE(f.ask("flush_all 100\r\n") == "OK\r\n");
+  REQUIRE(f.ask("flush_all 2000000000\r\n") == "OK\r\n");
+  REQUIRE(f.ops.started ==
+          std::vector<std::string>{"store a", "flush_all 1000000100", "flush_all 2000000000"});
+  REQUIRE(f.ask("get a\r\n") != "END\r\n");
+  REQUIRE(f.ask("flush_all -5\r\n") == "OK\r\n");
+  REQUIRE(f.ops.started.back() == "flush_all 0");
+  REQUIRE(f.ask("get a\r\n") == "END\r\n");
+  f.ops.failures["flush_all"] = {ErrorCode::kUnknownOutcome, "deposed"};
+  REQUIRE(f.ask("flush_all\r\n") == "CLIENT_ERROR outcome unknown: deposed\r\n");
+  REQUIRE(f.count(Stat::kCmdFlush) == 4);
+  f.context.settings.allows_flush = false;
+  REQUIRE(f.ask("flush_all\r\n") == "CLIENT_ERROR flush_all not allowed\r\n");
+  REQUIRE(f.count(Stat::kCmdFlush) == 5);
+}
+
+TEST_CASE("mg tells the time to live as of its answer") {
+  Fixture f;
+  f.ops.entries["k"] = {.value = "v", .exptime = 1'000'000'100, .cas = 1};
+  f.ops.slow.insert("k");
+  CHECK(f.ask("mg k v t\r\n").empty());
+  f.clock.step(40'000);
+  f.ops.turnstile.let_through();
+  CHECK(f.reply == "VA 1 t60\r\nv\r\n");
 }
 
 TEST_CASE("stats reset starts the counts of stats again, not the metrics") {

@@ -2,6 +2,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include "proxy/memcache/binary.h"
 #include "proxy/session/keys_in_flight.h"
 #include "proxy/session/listener.h"
 #include "tests/unit/session/session_fixture.h"
@@ -28,7 +29,7 @@ TEST_CASE("a command that is split at any byte is answered the same") {
 
 TEST_CASE("nothing of a command is left to the next one") {
   Fixture f;
-  f.ops.inline_max_bytes = 10;
+  f.ops.inline_bytes = 10;
   Client client(f.sessions);
   const std::string large(20, 'l');
   const std::vector<std::pair<std::string, std::string>> commands = {
@@ -74,6 +75,42 @@ TEST_CASE("keys in flight conflict where one of two commands writes a key that b
   CHECK_FALSE(keys.conflicts(none, true));
 }
 
+TEST_CASE("flush_all takes effect behind the commands before it and ahead of those behind") {
+  Fixture f;
+  f.ops.slow = {"before", "flush_all"};
+  Client client(f.sessions);
+  client.send(
+      "set before 0 0 1\r\nx\r\nget other\r\nflush_all\r\nversion\r\nset after 0 0 1\r\ny\r\n"
+      "get before after\r\n");
+  f.turns(5);
+  CHECK(f.ops.started == std::vector<std::string>{"store before", "get other"});
+  f.ops.turnstile.let_through();
+  f.turns(5);
+  CHECK(f.ops.started.size() == 3);
+  CHECK(f.ops.started.back() == "flush_all 0");
+  f.ops.slow.clear();
+  f.ops.turnstile.let_through();
+  f.until(client, [&] { return client.received.find("VALUE after") != std::string::npos; });
+  CHECK(client.received.starts_with("STORED\r\nEND\r\nOK\r\nVERSION"));
+  CHECK(client.received.ends_with("STORED\r\nVALUE after 0 1\r\ny\r\nEND\r\n"));
+  CHECK(f.ops.entries.size() == 1);
+}
+
+TEST_CASE("flushes of one connection follow each other, with or without a reply") {
+  Fixture f;
+  f.ops.slow = {"flush_all"};
+  Client client(f.sessions);
+  client.send("flush_all noreply\r\nflush_all 0\r\nversion\r\n");
+  f.turns(5);
+  CHECK(f.ops.started.size() == 1);
+  f.ops.turnstile.let_through();
+  f.turns(5);
+  CHECK(f.ops.started.size() == 2);
+  f.ops.turnstile.let_through();
+  f.until(client, [&] { return client.received.find("VERSION") != std::string::npos; });
+  CHECK(client.received.starts_with("OK\r\nVERSION"));
+}
+
 TEST_CASE("retrievals of one client read so many keys at once, and all of them get on") {
   Fixture f(SessionSettings{.keys_read = 100});
   Client client(f.sessions);
@@ -98,12 +135,32 @@ TEST_CASE("retrievals of one client read so many keys at once, and all of them g
   });
   REQUIRE(client.received == replies);
   CHECK(most >= 100);
-  CHECK(most <= 100 + kLines + kKeys);
+  CHECK(most <= 100 + kKeys);
+}
+
+TEST_CASE("multi-gets of one client leave a place for those of others") {
+  Fixture f(SessionSettings{.all_keys_read = 100});
+  std::string text = "get";
+  for (int i = 0; i < 200; ++i) {
+    f.ops.slow.insert(fmt::format("slow{}", i));
+    text += fmt::format(" slow{}", i);
+  }
+  Client greedy(f.sessions);
+  greedy.send(text + "\r\n");
+  f.turns(3);
+  REQUIRE(f.ops.turnstile.waiting() == 100);
+  Client other(f.sessions);
+  other.send("get a b c\r\nget d e f\r\n");
+  f.expect(other, "END\r\nEND\r\n");
+  REQUIRE(f.ops.turnstile.waiting() == 100);
 }
 
 // Each key beside each one of all lines before it would take minutes.
 TEST_CASE("lines of very many keys are soon told apart") {
-  Fixture f(SessionSettings{.keys_in_flight = SIZE_MAX});
+  Fixture f(SessionSettings{.keys_in_flight = SIZE_MAX,
+                            .keys_read = SIZE_MAX,
+                            .all_keys_read = SIZE_MAX,
+                            .own_line_bytes = UINT64_MAX});
   Client client(f.sessions);
   constexpr int kLines = 8;
   constexpr int kKeys = 30'000;
@@ -274,6 +331,17 @@ TEST_CASE("a client that does not read its replies is read no further") {
   REQUIRE(f.ops.started.size() < 50);
   f.until(client, [&] { return client.received.size() == 50 * (300'000 + 27); });
   REQUIRE(f.ops.started.size() == 50);
+}
+
+TEST_CASE("a binary client is told in its protocol that it is not spoken, and closed") {
+  SessionFixture f;
+  SessionClient client(f.sessions);
+  const std::string header("\x80\x0a\0\0\0\0\0\0\0\0\0\0wxyz\0\0\0\0\0\0\0\0", 24);
+  client.send(header.substr(0, 10));
+  f.turns(2);
+  client.send(header.substr(10));
+  f.expect(client, memcache::refuse_binary(header));
+  f.until(client, [&] { return client.closed; });
 }
 
 TEST_CASE("connections above the limit are told so and closed") {

@@ -13,6 +13,7 @@ Json report_in(const std::string& state, const std::string& phase = "transitioni
   return {{"id", 3},
           {"state", state},
           {"phase", phase},
+          {"counted", true},
           {"reason", ""},
           {"spec", {{"all", true}, {"to", 5}, {"rate", 0}}},
           {"seconds", 10.0},
@@ -80,13 +81,19 @@ TEST_CASE("progress has a share, a rate and what is left of the time") {
   report["partitions"]["total"] = 0;  // it has just begun, or has one key
   CHECK(progress_line(report, pace, true) == "counting");
   report = report_in("running");
+  report["counted"] = false;
   pace.note(report);
+  CHECK(progress_line(report, pace, true) == "1.0 MiB of at least 4.0 MiB");
+  report["counted"] = true;
   CHECK(progress_line(report, pace, false) == "25%, 1.0 MiB of 4.0 MiB");
   report["seconds"] = 12.0;
   report["settled_bytes"] = 2 << 20;
   pace.note(report);
   CHECK(progress_line(report, pace, true) ==
         "[###############...............] 50%, 2.0 MiB of 4.0 MiB, 512.0 KiB/s, 4.0 s left");
+  report["counted"] = false;
+  CHECK(progress_line(report, pace, true) == "2.0 MiB of at least 4.0 MiB, 512.0 KiB/s");
+  report["counted"] = true;
   report["state"] = "cancelling";
   report["reason"] = "node 3";
   CHECK(has(progress_line(report, pace, true), ", cancelling, waits: node 3"));

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "tools/bench/ycsb_generators.h"
 #include "tools/bench/ycsb_workload.h"
 
 namespace elastripe::bench {

@@ -1,0 +1,95 @@
+#include "proxy/main/admin_thread.h"
+
+#include "proxy/main/elsewhere.h"
+
+namespace elastripe {
+namespace {
+constexpr uint64_t kStagedBytes = 16 << 20;
+constexpr uint64_t kCacheBytes = 1 << 20;
+}  // namespace
+
+AdminThread::AdminThread(ProxyShared& shared, ControlThread& control,
+                         MaintenanceThread& maintenance, Fd socket)
+    : shared_(shared),
+      control_(control),
+      maintenance_(maintenance),
+      environment_(shared, kStagedBytes, kCacheBytes),
+      server_(environment_.loop(), std::move(socket), shared.registry, sources()) {}
+
+AdminSources AdminThread::sources() {
+  return {.cluster = [this] { return cluster(); },
+          .map = [this] { return shared_.map.current(); },
+          .not_serving =
+              [this] {
+                if (shared_.shuts_down) return std::string("shutting down");
+                return shared_.map.current() == nullptr ? shared_.map.reason() : std::string();
+              },
+          .inspect =
+              [this](std::string key, size_t first, size_t most) {
+                OpsContext& ops = environment_.ops();
+                return objects::inspect_object(ops, std::move(key),
+                                               ops.clock.now() + ops.settings.request_timeout,
+                                               first, most);
+              },
+          .scrub = [this](std::string key) { return scrub(std::move(key)); },
+          .accept_loss = [this] { return accept_loss(); },
+          .declare_dead = [this](std::string node) { return declare_dead(std::move(node)); },
+          .start_transition =
+              [this](jobs::TransitionJobSpec spec) {
+                return maintenance_.start_transition(std::move(spec));
+              },
+          .transitions = [this] { return maintenance_.transitions(); },
+          .cancel_transition = [this](uint64_t id) { return maintenance_.cancel_transition(id); },
+          .version = shared_.stats.version,
+          .proxy_id = shared_.proxy_id,
+          .host = shared_.config.admin.host};
+}
+
+Task<decider::ClusterStatus> AdminThread::cluster() {
+  auto status = co_await Elsewhere<decider::ClusterStatus>(
+      environment_.loop(), [this](auto done) { control_.tell_status(std::move(done)); });
+  if (shared_.shuts_down) status.state = "stopping";
+  co_return status;
+}
+
+Task<Result<jobs::ScrubReport>> AdminThread::scrub(std::string key) {
+  using Outcome = Result<jobs::ScrubReport>;
+  co_return co_await Elsewhere<Outcome>(environment_.loop(), [&](auto done) {
+    const auto started = maintenance_.scrub(std::move(key), done);
+    if (!started) done(fail(started.error()));
+  });
+}
+
+Task<Result<decider::AcceptedLoss>> AdminThread::accept_loss() {
+  co_return co_await Elsewhere<Result<decider::AcceptedLoss>>(
+      environment_.loop(), [this](auto done) { control_.accept_loss(std::move(done)); });
+}
+
+Task<Result<void>> AdminThread::declare_dead(std::string node) {
+  co_return co_await Elsewhere<Result<void>>(environment_.loop(), [&](auto done) {
+    control_.declare_dead(std::move(node), std::move(done));
+  });
+}
+
+void AdminThread::start() {
+  thread_ = std::thread([this] { environment_.loop().run(); });
+}
+
+void AdminThread::begin_shutdown() {
+  environment_.loop().post([this] {
+    environment_.cancel_all();
+    ending_.spawn(finish());
+  });
+}
+
+void AdminThread::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+Task<void> AdminThread::finish() {
+  co_await server_.join();
+  co_await environment_.join_background();
+  environment_.loop().stop();
+}
+
+}  // namespace elastripe

@@ -1,0 +1,41 @@
+// AdminThread: the admin interface on a loop and channels of its own, so that nothing that it is
+// asked for delays a heartbeat.
+#pragma once
+
+#include <thread>
+
+#include "proxy/admin/admin_server.h"
+#include "proxy/main/control_thread.h"
+#include "proxy/main/flow_environment.h"
+#include "proxy/main/maintenance_thread.h"
+
+namespace elastripe {
+
+class AdminThread {
+ public:
+  // The other threads run until it has ended. `socket` is bound and listening.
+  AdminThread(ProxyShared& shared, ControlThread& control, MaintenanceThread& maintenance,
+              Fd socket);
+
+  void start();
+  void begin_shutdown();  // any thread
+  void join();
+
+ private:
+  AdminSources sources();
+  Task<decider::ClusterStatus> cluster();
+  Task<Result<jobs::ScrubReport>> scrub(std::string key);
+  Task<Result<decider::AcceptedLoss>> accept_loss();
+  Task<Result<void>> declare_dead(std::string node);
+  Task<void> finish();
+
+  ProxyShared& shared_;
+  ControlThread& control_;
+  MaintenanceThread& maintenance_;
+  FlowEnvironment environment_;
+  AdminServer server_;
+  Scope ending_;
+  std::thread thread_;
+};
+
+}  // namespace elastripe

@@ -1,0 +1,250 @@
+#include "proxy/main/check_config.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+#include "proxy/base/bytes.h"
+
+namespace elastripe::config {
+namespace {
+
+constexpr size_t kMaxNameBytes = 64;
+constexpr size_t kMaxPrefixBytes = 250;       // a key's length
+constexpr uint64_t kMaxShardBytes = 7 << 20;  // a frame and an item take 8 MiB with their headers
+constexpr uint64_t kMaxSegments = 16384;      // a record that lists them fits in a frame
+constexpr uint64_t kMaxMapBytes = 8 << 20;    // so does a map
+// A request may look at what it did so long after its end.
+constexpr Duration kLateAnswer = std::chrono::seconds(2);
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+}
+
+bool is_ipv6(const std::string& host) {
+  in6_addr address{};
+  return !host.contains('\0') && inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
+bool is_loopback(const std::string& host) {
+  if (host == "localhost") return true;
+  in_addr address{};
+  if (inet_pton(AF_INET, host.c_str(), &address) == 1) {
+    return (ntohl(address.s_addr) >> 24) == 127;
+  }
+  in6_addr address6{};
+  return inet_pton(AF_INET6, host.c_str(), &address6) == 1 && IN6_IS_ADDR_LOOPBACK(&address6);
+}
+
+void check_endpoint(const Config& config, const Endpoint& endpoint, const std::string& path,
+                    Problems& problems) {
+  if (!is_name(endpoint.host) && !is_ipv6(endpoint.host)) {
+    problems.report(path + ".host", "is '{}', must be a host name or an IP address",
+                    escape_for_log(endpoint.host));
+  } else if (!config.insecure && !is_loopback(endpoint.host)) {
+    problems.report(path + ".host",
+                    "{} can be reached from other machines and there is no authentication yet: "
+                    "set 'insecure: true' if the network is trusted",
+                    endpoint.host);
+  }
+}
+
+void check_addresses(const Config& config, Problems& problems) {
+  std::map<std::string, std::string> taken;  // address -> path
+  const auto take = [&](const Endpoint& endpoint, const std::string& path) {
+    check_endpoint(config, endpoint, path, problems);
+    if (endpoint.port == 0) return;
+    const auto [it, free] = taken.try_emplace(to_string(endpoint), path);
+    if (!free) {
+      problems.report(path + ".port", "{} is the address of {} too", it->first, it->second);
+    }
+  };
+  take(config.listen, "listen");
+  take(config.admin, "admin");
+  for (size_t i = 0; i < config.nodes.size(); ++i) {
+    take(config.nodes[i].address, fmt::format("nodes.{}", i));
+  }
+}
+
+void check_nodes(const Config& config, Problems& problems) {
+  if (config.nodes.empty()) problems.report("nodes", "at least one node must be listed");
+  std::map<std::string_view, size_t> names;
+  for (size_t i = 0; i < config.nodes.size(); ++i) {
+    const NodeConfig& node = config.nodes[i];
+    const std::string path = fmt::format("nodes.{}", i);
+    if (!is_name(node.name)) {
+      problems.report(path + ".name", "is '{}', must be 1..{} letters, digits, '.', '_' or '-'",
+                      escape_for_log(node.name), kMaxNameBytes);
+    }
+    if (!is_name(node.domain)) {
+      problems.report(path + ".domain", "is '{}', must be 1..{} letters, digits, '.', '_' or '-'",
+                      escape_for_log(node.domain), kMaxNameBytes);
+    }
+    const auto [it, unique] = names.try_emplace(node.name, i);
+    if (!unique) {
+      problems.report(path + ".name", "{} is the name of nodes.{} too", node.name, it->second);
+    }
+  }
+}
+
+void check_pool(const Config& config, const PoolConfig& pool, size_t domains,
+                const std::string& path, Problems& problems) {
+  const auto printable = [](char c) { return c > 0x20 && c < 0x7f; };
+  if (pool.prefix.size() > kMaxPrefixBytes || !std::ranges::all_of(pool.prefix, printable)) {
+    problems.report(path + ".prefix", "must be at most {} printable ASCII bytes without space",
+                    kMaxPrefixBytes);
+  }
+  const std::string scheme = coding::to_string(pool.scheme);
+  if (const auto valid = coding::validate(pool.scheme); !valid) {
+    problems.report(path + ".scheme", "{}", valid.error());
+  }
+  if (pool.write_state != WriteState::kNarrow && pool.scheme.k == pool.scheme.k_prime) {
+    problems.report(path + ".write_state", "is {}, but {} has one state only",
+                    name_of(pool.write_state), scheme);
+  }
+  const auto shards = static_cast<size_t>(pool.scheme.shards());
+  if (shards > config.nodes.size()) {
+    problems.report(path + ".scheme", "{} needs {} nodes (k' + m), {} are listed", scheme, shards,
+                    config.nodes.size());
+  }
+  if (shards > domains) {
+    problems.report(path + ".scheme",
+                    "{} needs {} failure domains (k' + m), the nodes are in {}: it could not "
+                    "survive what it promises",
+                    scheme, shards, domains);
+  }
+  if (pool.inline_max_bytes > config.ops.max_object_bytes) {
+    problems.report(path + ".inline_max_bytes", "is {}, above max_object_bytes ({})",
+                    pool.inline_max_bytes, config.ops.max_object_bytes);
+  }
+  // The largest are parities in state narrow.
+  if (config.segment_bytes / pool.scheme.k > kMaxShardBytes) {
+    problems.report("segment_bytes", "is {}: a shard of {} would be above {} bytes",
+                    config.segment_bytes, scheme, kMaxShardBytes);
+  }
+}
+
+void check_pools(const Config& config, Problems& problems) {
+  std::set<std::string_view> domains;
+  for (const NodeConfig& node : config.nodes) domains.insert(node.domain);
+  std::map<std::string_view, size_t> prefixes;
+  for (size_t i = 0; i < config.pools.size(); ++i) {
+    const PoolConfig& pool = config.pools[i];
+    const std::string path = fmt::format("pools.{}", i);
+    check_pool(config, pool, domains.size(), path, problems);
+    const auto [it, unique] = prefixes.try_emplace(pool.prefix, i);
+    if (!unique) {
+      problems.report(path + ".prefix", "'{}' is the prefix of pools.{} too",
+                      escape_for_log(pool.prefix), it->second);
+    }
+  }
+  if (!prefixes.contains("")) {
+    problems.report("pools", "one pool must have the empty prefix, for all other keys");
+  }
+}
+
+int64_t ms(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+void check_timing(const Config& config, Problems& problems) {
+  const decider::DeciderSettings& decider = config.decider;
+  const OpsSettings& ops = config.ops;
+  if (decider.suspect_after <= decider.heartbeat) {
+    problems.report("timing.suspect_after_ms", "is {}, must be above heartbeat_ms ({})",
+                    ms(decider.suspect_after), ms(decider.heartbeat));
+  }
+  if (decider.suspect_after > decider.heartbeat && decider.suspect_after < 2 * decider.heartbeat) {
+    problems.report(
+        "timing.suspect_after_ms",
+        "is {}, must be at least twice heartbeat_ms ({}): one late answer would exclude "
+        "a node",
+        ms(decider.suspect_after), ms(decider.heartbeat));
+  }
+  if (decider.lease <= decider.suspect_after) {
+    problems.report("timing.lease_ms",
+                    "is {}, must be above suspect_after_ms ({}): nodes would stop serving before "
+                    "they are missed",
+                    ms(decider.lease), ms(decider.suspect_after));
+  }
+  if (decider.lease < 3 * decider.heartbeat) {
+    problems.report(
+        "timing.lease_ms",
+        "is {}, must be at least three times heartbeat_ms ({}): a lease counts from the "
+        "answer before, and would end between two heartbeats",
+        ms(decider.lease), ms(decider.heartbeat));
+  }
+  if (ops.hedge_after >= ops.request_timeout) {
+    problems.report("timing.hedge_after_ms",
+                    "is {}, must be below request_timeout_ms ({}): reads would fail before they do "
+                    "without a node",
+                    ms(ops.hedge_after), ms(ops.request_timeout));
+  }
+  if (3 * ops.upload_idle <= ops.node_timeout) {
+    problems.report("timing.upload_idle_ms",
+                    "is {}: three times as long must be above {}, which one shard may take at a "
+                    "request_timeout_ms of {}: uploads that go on would be taken for abandoned",
+                    ms(ops.upload_idle), ms(ops.node_timeout), ms(ops.request_timeout));
+  }
+  if (ops.tombstone_keep < ops.request_timeout + kLateAnswer) {
+    problems.report("timing.tombstone_keep_ms",
+                    "is {}, must be at least {} above request_timeout_ms ({}): a write that takes "
+                    "long could no longer tell whether it was stored before a deletion",
+                    ms(ops.tombstone_keep), ms(kLateAnswer), ms(ops.request_timeout));
+  }
+}
+
+// A map names the homes of each partition, and, until they are synced, the homes of before each of
+// the changes since. After M + 1 changes in a row, all before the first is synced:
+void check_map(const Config& config, Problems& problems) {
+  constexpr uint64_t kNodeBytes = 256;
+  uint64_t m = 0;
+  for (const PoolConfig& pool : config.pools) {
+    m = std::max(m, static_cast<uint64_t>(pool.scheme.m));
+  }
+  const uint64_t homes_bytes = 1 + 2 * (m + 1);
+  const uint64_t partition_bytes = 3 + (m + 3) * homes_bytes;
+  const uint64_t map_bytes =
+      config.decider.partitions * partition_bytes + config.nodes.size() * kNodeBytes;
+  if (map_bytes > kMaxMapBytes) {
+    problems.report("partitions",
+                    "is {}, too many for pools of m = {}: a cluster map could take {} bytes, and "
+                    "one frame takes {}",
+                    config.decider.partitions, m, map_bytes, kMaxMapBytes);
+  }
+}
+
+}  // namespace
+
+void check_config(const Config& config, Problems& problems) {
+  if (!is_name(config.cluster)) {
+    problems.report("cluster", "is '{}', must be 1..{} letters, digits, '.', '_' or '-'",
+                    escape_for_log(config.cluster), kMaxNameBytes);
+  }
+  if (!std::has_single_bit(config.decider.partitions)) {
+    problems.report("partitions", "is {}, must be a power of two", config.decider.partitions);
+  }
+  if (config.ops.max_object_bytes / config.segment_bytes > kMaxSegments) {
+    problems.report("max_object_bytes", "is {}, more than {} segments of segment_bytes ({})",
+                    config.ops.max_object_bytes, kMaxSegments, config.segment_bytes);
+  }
+  for (const auto& [name, bytes] : {std::pair("staged_bytes", config.staged_bytes),
+                                    std::pair("read_bytes", config.read_bytes)}) {
+    if (bytes >= config.segment_bytes) continue;
+    problems.report(fmt::format("limits.{}", name), "is {}, below segment_bytes ({})", bytes,
+                    config.segment_bytes);
+  }
+  check_nodes(config, problems);
+  check_addresses(config, problems);
+  check_pools(config, problems);
+  check_timing(config, problems);
+  check_map(config, problems);
+}
+
+}  // namespace elastripe::config

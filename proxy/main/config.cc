@@ -1,0 +1,277 @@
+#include "proxy/main/config.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "proxy/base/bytes.h"
+#include "proxy/config/reader.h"
+#include "proxy/config/tree.h"
+#include "proxy/config/write.h"
+#include "proxy/main/check_config.h"
+
+namespace elastripe {
+namespace {
+
+using config::MapReader;
+using config::Places;
+using config::Problems;
+using config::Rows;
+using config::Section;
+using config::Settings;
+using namespace setting;
+
+constexpr uint64_t kMaxKeepaliveMs = 32'767'000;  // Linux takes no longer TCP_KEEPIDLE
+constexpr Words<TimingProfile, 2> kProfiles{
+    {{TimingProfile::kStandard, "standard"}, {TimingProfile::kLocal, "local"}}};
+
+constexpr std::string_view kExampleHeader =
+    R"(# Every setting of elastripe-proxy, as `elastripe-proxy --example-config` prints them. All but
+# `nodes` show their default; leave out what you do not change. Check a file with
+# `elastripe-proxy --check-config`, override single settings with `--set PATH=VALUE`
+# (`--set timing.lease_ms=5000`, `--set nodes.0.port=11401`).
+# Sizes are whole bytes, or whole numbers with KiB, MiB or GiB. Times are in milliseconds. In brackets
+# stands what a setting may be.
+)";
+
+void cluster_settings(Config& c, Rows& row) {
+  row("cluster", c.cluster, AnyText{}, "Name of the cluster, for logs and the admin interface.");
+  row("insecure", c.insecure, TrueOrFalse{},
+      "There is no authentication yet: addresses (of the proxy and of the nodes) that are not "
+      "loopback are refused unless this says that the network between them is trusted.");
+  row("threads", c.threads, Range{0, 256}, "Worker threads; 0 means one per CPU.");
+  row("log_level", c.log_level, kLogLevels, "The least important lines that are logged.");
+  row("segment_bytes", c.segment_bytes, Sizes{4 * kKiB, 64 * kMiB},
+      "Larger objects are stored in segments of this size; a shard (segment_bytes / k) may have at "
+      "most 7 MiB.");
+  row("record_cache_bytes", c.record_cache_bytes, Sizes{0, 1024 * kGiB},
+      "Memory for cached records, over all threads; 0 turns the cache off.");
+  row("listen.host", c.listen.host, AnyText{}, "Where clients connect: a name or an IP address.");
+  row("listen.port", c.listen.port, Range{0, 65535}, "Port for clients; 0 takes any free one.");
+  row("admin.host", c.admin.host, AnyText{}, "Where the admin interface listens.");
+  row("admin.port", c.admin.port, Range{0, 65535},
+      "Port of the admin interface; 0 takes any free one.");
+}
+
+void memory_settings(Config& c, Rows& row) {
+  row("limits.staged_bytes", c.staged_bytes, Sizes{kMiB, 1024 * kGiB},
+      "Memory for segments of values that are being written, with their parities, from when they "
+      "begin to arrive; in equal parts for the threads, two segments at least. When it is used up, "
+      "such writes wait. Values up to 64 KiB have memory of their own beside it, up to 128 KiB for "
+      "each connection.");
+  row("limits.read_bytes", c.read_bytes, Sizes{kMiB, 1024 * kGiB},
+      "Memory for segments of values that are read, from before they are fetched until their "
+      "client has taken them, in equal parts for the threads, two segments at least. When it is "
+      "used up, reads wait. Values up to 64 KiB have memory of their own beside it, up to 128 KiB "
+      "for each connection.");
+}
+
+void keepalive_settings(Config& c, Rows& row) {
+  row("timing.client_keepalive_ms", c.client_keepalive, Range{0, kMaxKeepaliveMs},
+      "After so long without a byte the client's machine is asked (TCP keepalive, in whole "
+      "seconds) whether it is there, and has half as long to answer; 0: it is not asked.");
+}
+
+Settings settings_of(NodeConfig& node) {
+  Rows row;
+  row("name", node.name, AnyText{}, "What the node is called, here and on the ring.");
+  row("host", node.address.host, AnyText{}, "Where it listens: a name or an IP address.");
+  row("port", node.address.port, Range{1, 65535}, "The port where it listens.");
+  row("domain", node.domain, AnyText{},
+      "What fails together (a machine, a rack): the shards of one segment are on nodes of "
+      "different domains. Left out, it is the node's name.");
+  return row.take();
+}
+
+Settings settings_of(PoolConfig& pool) {
+  Rows row;
+  row("prefix", pool.prefix, AnyText{}, "Keys that begin with it are in the pool.");
+  row(
+      "scheme", [&pool] { return coding::to_string(pool.scheme); },
+      [&pool](std::string_view text) -> std::expected<void, std::string> {
+        const auto scheme = coding::parse_scheme(text);
+        if (!scheme) return std::unexpected(scheme.error());
+        pool.scheme = *scheme;
+        return {};
+      },
+      "How a segment is coded.\n"
+      "rep:N           N copies\n"
+      "rs:K,M          Reed-Solomon, K data and M parity nodes\n"
+      "ers-2:K,M,KP    elastic: stored with K, may go to KP and back without moving data; ers-1 "
+      "(row\n"
+      "                order) and srs (stretched) are for comparison. `ers:` is short for "
+      "`ers-2:`.");
+  row("inline_max_bytes", pool.inline_max_bytes, Sizes{0, kMiB},
+      "Objects up to this size are stored whole, M + 1 times.");
+  row("degraded_writes", pool.degraded_writes, TrueOrFalse{},
+      "Whether writes go on while some of the nodes that a scheme needs are down (with less "
+      "redundancy until they are repaired); else they are refused.");
+  row("unreadable", pool.unreadable_is_miss, Words<bool, 2>{{{false, "error"}, {true, "miss"}}},
+      "What clients are told of a key that can not be read now, or is lost. error: an error. miss: "
+      "that there is no such key, which is all that some clients can go on after; only for "
+      "caches.");
+  row("write_state", pool.write_state, kWriteStates,
+      "The state that new values of an elastic scheme are written in. narrow: coded with K. wide: "
+      "with KP, which takes less memory. as_before: as the object that is replaced, if the proxy "
+      "knows that without asking: the client's thread has read the object since its transition, or "
+      "written it so, and still has its record cached; or the value is larger than a segment. Else "
+      "narrow.");
+  return row.take();
+}
+
+// The profile comes first: settings beside it override it.
+void profile_settings(Config& c, Rows& row) {
+  row("timing.profile", c.profile, kProfiles,
+      "Times that go together. standard: the values below, for any network. local: heartbeat 50, "
+      "suspect_after 300, lease 900, hedge_after 50, for machines in one room whose processes "
+      "never stall for 300 ms. What is set below overrides either.");
+  row.after_reading([&c] {
+    if (c.profile == TimingProfile::kStandard) return;
+    c.decider.heartbeat = std::chrono::milliseconds(50);
+    c.decider.suspect_after = std::chrono::milliseconds(300);
+    c.decider.lease = std::chrono::milliseconds(900);
+    c.ops.hedge_after = std::chrono::milliseconds(50);
+  });
+}
+
+// All settings but those of nodes and pools, in the order of the file.
+Settings settings_of(Config& config) {
+  Rows row;
+  cluster_settings(config, row);
+  profile_settings(config, row);
+  each_setting(config.decider, row);
+  each_setting(config.ops, row);
+  each_setting(config.sessions, row);
+  memory_settings(config, row);
+  keepalive_settings(config, row);
+  return row.take();
+}
+
+std::vector<Section> sections_of(Config& config) {
+  std::vector<Section> sections{{"listen", "For clients."},
+                                {"admin", "Admin interface: status, /metrics, /healthz, /readyz."},
+                                {"nodes", "The nodes, at least k' + m of every pool."},
+                                {"pools",
+                                 "How objects are stored, by the longest prefix of their key. One "
+                                 "pool has the empty prefix."},
+                                {"limits", "What clients may take of the proxy."},
+                                {"timing", "After how long what happens."}};
+  for (NodeConfig& node : config.nodes) sections[2].items.push_back(settings_of(node));
+  for (PoolConfig& pool : config.pools) sections[3].items.push_back(settings_of(pool));
+  return sections;
+}
+
+NodeConfig read_node(MapReader& map, Problems& problems) {
+  NodeConfig node;
+  for (const char* key : {"name", "host", "port"}) {
+    if (!map.has(key)) problems.report(map.path_of(key), "is missing");
+  }
+  map.settings(settings_of(node));
+  if (!map.has("domain")) node.domain = node.name;
+  return node;
+}
+
+PoolConfig read_pool(MapReader& map) {
+  PoolConfig pool;
+  map.settings(settings_of(pool));
+  return pool;
+}
+
+Config read_config(const YAML::Node& tree, Problems& problems) {
+  Config config;
+  MapReader map(problems, "", tree);
+  map.settings(settings_of(config));
+  map.list("nodes", [&](MapReader& under) { config.nodes.push_back(read_node(under, problems)); });
+  if (map.has("pools")) config.pools.clear();
+  map.list("pools", [&](MapReader& under) { config.pools.push_back(read_pool(under)); });
+  map.finish();
+  // What follows from others: a request can go on after a node's death, sessions wait for a value
+  // as long as the flow that takes it in.
+  config.ops.node_timeout =
+      std::min<Duration>(std::chrono::seconds(2), config.ops.request_timeout / 4);
+  config.sessions.max_object_bytes = config.ops.max_object_bytes;
+  config.sessions.stall_timeout = config.ops.upload_idle;
+  return config;
+}
+
+}  // namespace
+
+std::string to_string(const Endpoint& endpoint) {
+  const bool ipv6 = endpoint.host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", ipv6 ? "[" : "", endpoint.host, ipv6 ? "]" : "", endpoint.port);
+}
+
+Result<Config> parse_config(std::string_view yaml, std::string_view file_name,
+                            std::span<const std::string> overrides) {
+  Places places(file_name);
+  const Result<YAML::Node> tree = config::build_tree(yaml, file_name, overrides, places);
+  if (!tree) return fail(tree.error());
+  Problems problems(places);
+  try {
+    Config config = read_config(*tree, problems);
+    if (!problems.any()) config::check_config(config, problems);
+    if (!problems.any()) return config;
+    return fail(problems.first());
+  } catch (const YAML::Exception& e) {
+    return fail(ErrorCode::kInvalid, "{}: {}", file_name, one_line(e.what()));
+  }
+}
+
+Result<Config> load_config(const std::string& path, std::span<const std::string> overrides) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return fail(ErrorCode::kInvalid, "{}: is a directory, must be a file", path);
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(ErrorCode::kNotFound, "{}: cannot be opened", path);
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // the buffer throws what the stream would only note
+    return fail(ErrorCode::kInvalid, "{}: cannot be read", path);
+  }
+  return parse_config(text, path, overrides);
+}
+
+std::string print_config(const Config& config) {
+  Config copy = config;
+  return config::write_file(settings_of(copy), sections_of(copy), false);
+}
+
+namespace {
+
+// The defaults, with as many nodes as they need.
+Config example() {
+  Config config;
+  for (uint16_t i = 1; i <= 6; ++i) {
+    const std::string name = fmt::format("n{}", i);
+    config.nodes.push_back({name, {"127.0.0.1", static_cast<uint16_t>(11400 + i)}, name});
+  }
+  return config;
+}
+
+}  // namespace
+
+std::string example_config() {
+  Config config = example();
+  return std::string(kExampleHeader) +
+         config::write_file(settings_of(config), sections_of(config), true);
+}
+
+std::string list_settings() {
+  Config config = example();
+  return config::write_list(settings_of(config), sections_of(config));
+}
+
+std::vector<std::pair<std::string, std::string>> setting_stats(const Config& config) {
+  Config copy = config;
+  std::vector<std::pair<std::string, std::string>> stats;
+  for (const config::Setting& setting : settings_of(copy)) {
+    if (setting.section() == "listen" || setting.section() == "admin") continue;
+    stats.emplace_back(setting.name(), setting.text());
+  }
+  return stats;
+}
+
+}  // namespace elastripe

@@ -1,0 +1,105 @@
+// The proxy's settings: a YAML file, overrides from the command line, and defaults for the rest.
+//
+// The rows of a setting stand below its struct: of clients in proxy/session/settings.h, of flows in
+// proxy/ops/settings.h, of the decider in proxy/ops/decider/settings.h, the rest here and in
+// config.cc. docs/config.example.yaml is made from them. Whatever is unknown, of a wrong type, out
+// of bounds or impossible in combination is refused with the place and the reason; nothing is
+// guessed. A Config that came from here is consistent; it is immutable and shared by all threads.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "coding/scheme.h"
+#include "proxy/base/error.h"
+#include "proxy/base/log.h"
+#include "proxy/base/write_state.h"
+#include "proxy/ops/decider/settings.h"
+#include "proxy/ops/settings.h"
+#include "proxy/session/settings.h"
+
+namespace elastripe {
+
+struct Endpoint {
+  std::string host;
+  uint16_t port = 0;  // 0: any free port, for listening only
+
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+// "host:port", with brackets around an IPv6 address.
+std::string to_string(const Endpoint& endpoint);
+
+struct NodeConfig {
+  std::string name;
+  Endpoint address;
+  std::string domain;  // failure domain; the node's name if not set
+
+  friend bool operator==(const NodeConfig&, const NodeConfig&) = default;
+};
+
+struct PoolConfig {
+  std::string prefix;  // of its keys; empty for the default pool
+  coding::Scheme scheme{coding::LayoutKind::kErs2, 4, 1, 5};
+  uint32_t inline_max_bytes = 16 << 10;
+  bool degraded_writes = false;
+  bool unreadable_is_miss = false;
+  WriteState write_state = WriteState::kNarrow;
+
+  friend bool operator==(const PoolConfig&, const PoolConfig&) = default;
+};
+
+// Times that go together; single settings override them. kStandard is what all defaults are.
+enum class TimingProfile : uint8_t { kStandard, kLocal };
+
+struct Config {
+  std::string cluster = "elastripe";
+  Endpoint listen{"127.0.0.1", 11211};
+  Endpoint admin{"127.0.0.1", 9211};
+  bool insecure = false;
+  uint32_t threads = 0;  // 0: one per CPU
+  LogLevel log_level = LogLevel::kInfo;
+  uint32_t segment_bytes = 4 << 20;
+  uint64_t record_cache_bytes = 64 << 20;
+  uint64_t staged_bytes = 256 << 20;
+  uint64_t read_bytes = 256 << 20;
+  TimingProfile profile = TimingProfile::kStandard;
+  Duration client_keepalive = std::chrono::seconds(60);  // zero: nobody is asked
+  std::vector<NodeConfig> nodes;                         // as listed: the position is the node's id
+  std::vector<PoolConfig> pools{PoolConfig{}};           // as listed; one has the empty prefix
+  decider::DeciderSettings decider;                      // its nodes are filled in by its thread
+  OpsSettings ops;
+  SessionSettings sessions;
+
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+// Reads the YAML text, applies the overrides in order and checks the result. An override is
+// "path=value" ("timing.lease_ms=5000", "nodes.0.port=11401", "pools=[{scheme: rep:3}]"); the value
+// is YAML and replaces what is there; the index after the last appends. Errors are one line:
+// "FILE:12: timing.lease_ms: ..." or "--set timing.lease_ms=1: ...".
+Result<Config> parse_config(std::string_view yaml, std::string_view file_name,
+                            std::span<const std::string> overrides = {});
+
+// The same for a file.
+Result<Config> load_config(const std::string& path, std::span<const std::string> overrides = {});
+
+// The effective settings as YAML, defaults included; parse_config reads it back to an equal Config
+// (but for force_epoch, which no file has).
+std::string print_config(const Config& config);
+
+// A file with every setting, its default and what it is for: docs/config.example.yaml.
+std::string example_config();
+
+// Every setting with its default and one sentence, for --help.
+std::string list_settings();
+
+// The settings that have one value, by their name without the section, for `stats settings`; not
+// the addresses.
+std::vector<std::pair<std::string, std::string>> setting_stats(const Config& config);
+
+}  // namespace elastripe

@@ -1,0 +1,65 @@
+// What flows count; the proxy shows it as metrics (proxy/admin/ops_metrics.h), the simulator in its
+// report.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "proxy/base/metrics.h"
+
+namespace elastripe {
+
+// Owned by one thread. What each counts its row below says.
+struct OpsCounters {
+  uint64_t degraded_reads = 0;
+  uint64_t degraded_writes = 0;
+  uint64_t unknown_outcomes = 0;
+  uint64_t commit_conflicts = 0;
+  uint64_t reprepares = 0;
+  uint64_t key_syncs = 0;
+  uint64_t partition_syncs = 0;
+  uint64_t records_mended = 0;
+  uint64_t fences = 0;
+  uint64_t reclaimed_shards = 0;  // deletions after a grace are not counted
+  uint64_t reclaimed_records = 0;
+};
+
+struct OpsCounterRow {
+  uint64_t OpsCounters::* counter;
+  CounterRow metric;
+};
+
+inline constexpr std::array kOpsCounters{
+    OpsCounterRow{&OpsCounters::degraded_reads,
+                  {"elastripe_degraded_reads_total", "Objects read through missing shards."}},
+    OpsCounterRow{&OpsCounters::degraded_writes,
+                  {"elastripe_degraded_writes_total",
+                   "Commits acknowledged with less redundancy than their scheme has."}},
+    OpsCounterRow{
+        &OpsCounters::unknown_outcomes,
+        {"elastripe_unknown_outcomes_total", "Operations that may or may not have taken effect."}},
+    OpsCounterRow{&OpsCounters::commit_conflicts,
+                  {"elastripe_commit_conflicts_total",
+                   "Values written again because another writer or a fence came first."}},
+    OpsCounterRow{
+        &OpsCounters::reprepares,
+        {"elastripe_reprepares_total",
+         "Striped values prepared again because the cluster map changed before their commit."}},
+    OpsCounterRow{&OpsCounters::key_syncs,
+                  {"elastripe_key_syncs_total", "Keys synced by themselves."}},
+    OpsCounterRow{&OpsCounters::partition_syncs,
+                  {"elastripe_partition_syncs_total", "Partitions synced."}},
+    OpsCounterRow{&OpsCounters::records_mended,
+                  {"elastripe_records_mended_total",
+                   "Records whose copy on a node was damaged and is replaced from other homes."}},
+    OpsCounterRow{&OpsCounters::fences, {"elastripe_fences_total", "Records fenced."}},
+    OpsCounterRow{&OpsCounters::reclaimed_shards,
+                  {"elastripe_reclaimed_shards_total", "Orphaned shards that reclaim deleted."}},
+    OpsCounterRow{&OpsCounters::reclaimed_records,
+                  {"elastripe_reclaimed_records_total",
+                   "Expired records that reclaim deleted, and tombstones that it collected."}},
+};
+static_assert(sizeof(OpsCounters) == kOpsCounters.size() * sizeof(uint64_t),
+              "each counter has a row");
+
+}  // namespace elastripe

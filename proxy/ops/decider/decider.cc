@@ -1,0 +1,530 @@
+#include "proxy/ops/decider/decider.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "proxy/base/log.h"
+#include "proxy/ops/decider/decider_impl.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe::decider {
+
+using node::ClusterMap;
+
+namespace {
+
+constexpr size_t kHeartbeatsInFlight = 16;  // per node
+
+MembershipSettings membership_of(const DeciderSettings& settings, const PoolTable& pools) {
+  MembershipSettings membership;
+  membership.partitions = settings.partitions;
+  membership.max_parities = static_cast<uint8_t>(pools.max_parities());
+  for (const ConfiguredNode& node : settings.nodes) {
+    node::NodeInfo info;
+    info.id = static_cast<NodeId>(membership.nodes.size());
+    info.name = node.name;
+    info.host = node.host;
+    info.port = node.port;
+    info.domain = node.domain.empty() ? node.name : node.domain;
+    membership.nodes.push_back(std::move(info));
+  }
+  return membership;
+}
+
+// All nodes in one line: how many are up, and who is not.
+std::string standing_text(const ClusterMap& map) {
+  size_t up = 0;
+  std::string others;
+  for (const node::NodeInfo& info : map.nodes) {
+    if (info.state == node::NodeState::kUp) {
+      ++up;
+    } else {
+      others += fmt::format(", {} {}", info.name, node::name(info.state));
+    }
+  }
+  return fmt::format("{} of {} nodes are up{}", up, map.nodes.size(), others);
+}
+
+}  // namespace
+
+Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
+    : ops_(ops),
+      settings_(std::move(settings)),
+      membership_(membership_of(settings_, ops.pools)),
+      peers_(settings_.nodes.size()),
+      decider_id_(static_cast<uint32_t>(ops.random.next() >> 32 | 1)),
+      reclaimer_(ops) {}
+
+Task<void> Decider::Impl::run() {
+  last_turn_ = now();
+  while (!over_) {
+    turn();
+    if (over_) break;
+    if (!co_await ops_.clock.sleep_until(last_turn_ + settings_.heartbeat)) break;
+  }
+  over_ = true;
+  sync_stop_ = true;
+  if (!deposed_) ops_.map.stop_serving("shutting down");
+  flushes_.fail_all(deposed_ ? reason_ : "shutting down");
+  co_await scope_.join();
+}
+
+void Decider::Impl::turn() {
+  // A turn that comes late is our own fault: answers may lie unread, so it blames nobody.
+  const Duration since_last = now() - last_turn_;
+  const bool is_late = since_last > 3 * settings_.heartbeat;
+  last_turn_ = now();
+  for (Peer& peer : peers_) {
+    peer.judge(is_late ? Duration::zero() : since_last, settings_.suspect_after);
+  }
+  watch_rooms();
+  flushes_.expire(now());
+  if (over_) return;
+  look_at_flush_time();
+  if (map_ == nullptr) {
+    start();
+  } else {
+    decide();
+  }
+  if (over_) return;
+  advance();
+  if (!over_) send_frames();
+  if (!over_) start_work();
+  note_free_bytes();
+}
+
+void Decider::Impl::note_free_bytes() {
+  ops_.map.expect_nodes(peers_.size());
+  const NodeRoomsPtr rooms = ops_.map.rooms();
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    Peer& peer = peers_[id];
+    if (peer.report.verdict != Verdict::kAnswers) {
+      // Unknown, not full: it may be served before the next turn corrects it.
+      rooms->note_free_bytes(static_cast<NodeId>(id), UINT64_MAX);
+    } else if (std::exchange(peer.told_free_bytes, false)) {
+      rooms->note_free_bytes(static_cast<NodeId>(id), peer.free_bytes);
+    }
+  }
+}
+
+// A node that refused a sync for lack of memory is no home of further partitions, or of none, until
+// it is tried again (RoomWatch).
+void Decider::Impl::watch_rooms() {
+  const NodeRoomsPtr rooms = ops_.map.rooms();
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    Peer& peer = peers_[id];
+    const uint64_t more = rooms->take_refused_sync(static_cast<NodeId>(id), /*as_source=*/false);
+    const uint64_t own = rooms->take_refused_sync(static_cast<NodeId>(id), /*as_source=*/true);
+    if (peer.report.verdict != Verdict::kAnswers) continue;
+    const auto refuses = [&](uint64_t incarnation, Room room) {
+      return incarnation != 0 && incarnation == peer.report.incarnation &&
+             peer.room.refused(room, now());
+    };
+    if (refuses(own, Room::kNone) || refuses(more, Room::kForOwn)) {
+      log_warning("node {} has no room for records of {}partitions", settings_.nodes[id].name,
+                  peer.room.room() == Room::kNone ? "" : "further ");
+      if (!refused_at_) refused_at_ = now();
+    } else if (peer.room.told(peer.free_bytes, peer.statistics.limit_bytes, now())) {
+      log_info("node {} may have room again", settings_.nodes[id].name);
+    }
+  }
+}
+
+// A sync that is under way completes what has room, and finds who else has not; then one map does
+// for all. Keys of the partitions that wait are waiting, so it does not get long.
+bool Decider::Impl::wants_homes(const MapRequest& known) const {
+  const bool has_waited = refused_at_ && now() >= *refused_at_ + settings_.suspect_after;
+  if (!serving_ || (sync_running_ && !has_waited)) return false;
+  return needs_homes(*map_, ops_.ring, known);
+}
+
+MapRequest Decider::Impl::request() const {
+  MapRequest request;
+  request.decider = decider_id_;
+  request.above_number = above_number_;
+  if (flush_is_due_) request.flush = {.now = true, .at = 0};
+  flushes_.add_to(request.flush);
+  for (const Peer& peer : peers_) {
+    request.reports.push_back(peer.report);
+    request.reports.back().room = peer.room.room();
+    if (peer.vouched_dead) request.reports.back().verdict = Verdict::kRefuses;
+  }
+  return request;
+}
+
+bool Decider::Impl::peers_quorum() const {
+  size_t refusing = 0, answering = 0;
+  for (const NodeReport& report : request().reports) {
+    refusing += report.verdict == Verdict::kRefuses;
+    answering += report.verdict == Verdict::kAnswers;
+  }
+  return is_quorum(peers_.size(), refusing, answering);
+}
+
+void Decider::Impl::wait_because(std::string reason) {
+  awaits_last_copy_ = false;
+  if (reason != reason_ && !reason.empty()) log_warning("membership waits: {}", reason);
+  reason_ = std::move(reason);
+  if (!serving_ && !reason_.empty() && ops_.map.current() == nullptr) {
+    ops_.map.stop_serving(reason_);
+  }
+}
+
+void Decider::Impl::wait_because(const Error& error) {
+  wait_because(error.message);
+  awaits_last_copy_ = error.code == ErrorCode::kLost;
+}
+
+// Before the first map: what do the nodes know?
+void Decider::Impl::start() {
+  if (now() < start_after_) return;
+  if (!std::ranges::all_of(peers_, &Peer::is_judged) || !knows_all_maps()) return;
+  if (settings_.force_epoch && !vouch_for_silent()) return;
+  auto next = first_choice(request());
+  if (!next) return wait_because(next.error());
+  adopt(std::move(*next));
+}
+
+// With a map: does it still say what is so?
+void Decider::Impl::decide() {
+  const MapRequest now_known = request();
+  if (!needs_map(*map_, membership_, now_known) && !wants_homes(now_known) && !wants_flush()) {
+    wait_because(peers_quorum() ? "" : "a majority of the nodes that may be alive does not answer");
+    return;
+  }
+  // The nodes that were behind may be gone now, and no other one is offered the map before them.
+  if (!unserved_.empty()) return look_again();
+  if (!peers_quorum()) {
+    return wait_because("a majority of the nodes that may be alive does not answer");
+  }
+  if (!knows_all_maps() || is_blocked_by_lease()) return;
+  auto next = next_map(*map_, membership_, ops_.ring, now_known);
+  if (!next) return wait_because(next.error());
+  if (is_false_loss(*next)) {
+    sync_stop_ = true;
+    return;
+  }
+  adopt(std::move(*next));
+}
+
+namespace {
+
+bool gives_up_nodes(const ClusterMap& before, const ClusterMap& next) {
+  return std::ranges::any_of(before.nodes, [&](const node::NodeInfo& node) {
+    return node.state == node::NodeState::kUp &&
+           !(next.is_up(node.id) && next.nodes[node.id].incarnation == node.incarnation);
+  });
+}
+
+}  // namespace
+
+// At once, or not at all: an acceptance that waited could meet a loss that nobody has seen.
+Result<AcceptedLoss> Decider::Impl::accept_loss() {
+  if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
+  AcceptedLoss accepted;
+  accepted.objects = surveyed_.lost;
+  if (map_ != nullptr && serving_ && !has_lost_partitions() && surveyed_.lost > 0) {
+    log_warning("the operator accepts the loss of {} objects", surveyed_.lost);
+    forget_lost_objects();
+    return accepted;
+  }
+  auto next = accepting_map();
+  if (!next) return fail(next.error());
+  for (size_t p = 0; p < next->partitions.size(); ++p) {
+    const bool is_lost = next->partitions[p].lost;
+    accepted.lost += is_lost;
+    accepted.start_empty += map_ != nullptr && map_->partitions[p].lost && !is_lost;
+  }
+  log_warning("the operator accepts the loss: {} partitions start empty, {} are lost",
+              accepted.start_empty, accepted.lost);
+  // What this very map gives up may lose further objects, of which the operator was not told.
+  if (map_ == nullptr || gives_up_nodes(*map_, *next)) accepted.objects = 0;
+  adopt(std::move(*next));
+  if (accepted.objects > 0) forget_lost_objects();
+  advance();
+  if (!over_) send_frames();
+  return accepted;
+}
+
+bool Decider::Impl::has_lost_partitions() const {
+  return map_ != nullptr && std::ranges::any_of(map_->partitions, &node::Partition::lost);
+}
+
+void Decider::Impl::forget_lost_objects() {
+  survey_wanted_ = true;
+  forgets_in_ = map_->epoch;
+}
+
+Result<ClusterMap> Decider::Impl::accepting_map() {
+  if (!has_lost_partitions() && !awaits_last_copy_)
+    return fail(ErrorCode::kConflict, "nothing is lost");
+  if (!knows_all_maps() || !unserved_.empty()) {
+    return fail(ErrorCode::kUnavailable, "some nodes have another map yet; try again");
+  }
+  MapRequest known = request();
+  if (awaits_last_copy_) {
+    const auto still =
+        map_ == nullptr ? first_choice(known) : next_map(*map_, membership_, ops_.ring, known);
+    if (still || still.error().message != reason_) {
+      return fail(ErrorCode::kUnavailable, "what is waited for has just changed; try again");
+    }
+  }
+  known.give_up_silent = awaits_last_copy_;
+  if (map_ == nullptr) return first_choice(std::move(known));
+  known.accept_loss = true;
+  if (!peers_quorum()) {
+    return fail(ErrorCode::kUnavailable,
+                "a majority of the nodes that may be alive does not answer");
+  }
+  if (is_blocked_by_lease()) {
+    return fail(ErrorCode::kUnavailable,
+                "the lease of a node that does not answer has to run out; try again");
+  }
+  auto next = next_map(*map_, membership_, ops_.ring, known);
+  if (next && is_false_loss(*next)) {
+    sync_stop_ = true;
+    return fail(ErrorCode::kUnavailable, "nodes have just died; try again");
+  }
+  return next;
+}
+
+// A silent node may serve until its lease is over, declared dead or not. Meanwhile the old map goes
+// on being served: it is true until then, and the node may come back.
+bool Decider::Impl::is_blocked_by_lease() const {
+  if (mutant(Mutant::kSkipLeaseWait)) return false;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    if (map_->is_up(static_cast<NodeId>(id)) && peers_[id].report.verdict == Verdict::kSilent &&
+        now() < peers_[id].lease_until) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A sync that is under way may have completed a partition since the nodes last reported: its
+// sources forget it then, and would be missed though the homes have it all. So a loss is declared
+// only with no sync running, on reports from after it.
+bool Decider::Impl::is_false_loss(const ClusterMap& next) const {
+  const bool is_new_loss = std::ranges::any_of(
+      std::views::iota(size_t{0}, next.partitions.size()),
+      [&](size_t p) { return next.partitions[p].lost && !map_->partitions[p].lost; });
+  if (!is_new_loss) return false;
+  if (sync_running_) return true;
+  return std::ranges::any_of(peers_, [&](const Peer& peer) {
+    return peer.report.verdict == Verdict::kAnswers && peer.answered_sent < sync_ended_;
+  });
+}
+
+void Decider::Impl::adopt(ClusterMap map) {
+  if (map_ == nullptr) {
+    const bool forms =
+        std::ranges::all_of(peers_, [](const Peer& peer) { return peer.report.epoch.number == 0; });
+    log_info("{} at epoch {}", forms ? "forms a new cluster" : "takes the cluster over",
+             map.epoch.number);
+  }
+  above_number_ = std::max(above_number_, map.epoch.number);
+  auto encoded = std::make_shared<std::string>();
+  node::encode(map, *encoded);
+  encoded_map_ = std::move(encoded);
+  map_ = std::make_shared<const ClusterMap>(std::move(map));
+  installed_ = granting_ = serving_ = false;
+  awaits_last_copy_ = false;
+  survey_wanted_ = true;
+  sync_stop_ = true;  // what it does for the map before would only hold up the next one's
+  refused_at_.reset();
+  reason_.clear();
+  log_info("epoch {}: {}", map_->epoch.number, standing_text(*map_));
+  carry_flushes();
+}
+
+// Another process took the address of one of our nodes: that node is gone, and this one is none of
+// ours.
+void Decider::Impl::set_aside(size_t id) {
+  Peer& peer = peers_[id];
+  if (!peer.is_stray) {
+    log_warning("node {} belongs to another cluster: it is left alone", settings_.nodes[id].name);
+  }
+  peer.belongs_elsewhere(now());
+}
+
+Result<void> Decider::Impl::declare_dead(std::string_view name) {
+  if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
+  const auto named = std::ranges::find(settings_.nodes, name, &ConfiguredNode::name);
+  if (named == settings_.nodes.end()) {
+    return fail(ErrorCode::kNotFound, "no node is named {}", name);
+  }
+  Peer& peer = peers_[static_cast<size_t>(named - settings_.nodes.begin())];
+  if (!peer.is_judged()) {
+    return fail(ErrorCode::kUnavailable, "node {} was not asked yet; try again", name);
+  }
+  if (peer.report.verdict == Verdict::kAnswers) {
+    return fail(ErrorCode::kConflict, "node {} answers: stop its process first", name);
+  }
+  log_warning("the operator declares node {} dead", name);
+  peer.vouched_dead = true;
+  return {};
+}
+
+// A node that has to have the map: the very process that the map names as up.
+bool Decider::Impl::is_member(size_t id) const {
+  return map_ != nullptr && map_->is_up(static_cast<NodeId>(id)) &&
+         (!peers_[id].is_judged() || peers_[id].report.incarnation == map_->nodes[id].incarnation);
+}
+
+void Decider::Impl::send_frames() {
+  for (size_t id = 0; id < peers_.size() && !over_; ++id) {
+    Peer& peer = peers_[id];
+    if (!is_member(id) || !peer.is_known(decider_id_)) {
+      if (!peer.greeting && now() >= peer.greet_after) scope_.spawn(hello(id));
+    } else if (peer.report.epoch != map_->epoch) {
+      if (!peer.installing && may_install(id)) scope_.spawn(install(id, map_));
+    } else {
+      send_heartbeat(id);
+    }
+  }
+}
+
+void Decider::Impl::send_heartbeat(size_t id) {
+  if (peers_[id].heartbeats >= kHeartbeatsInFlight) return;
+  const bool grant = granting_ && may_grant() && !peers_[id].is_silent(settings_.suspect_after);
+  scope_.spawn(heartbeat(id, map_, grant));
+}
+
+// A decider that is cut off must stop granting before another one may exclude its nodes.
+bool Decider::Impl::may_grant() const {
+  size_t refusing = 0, acknowledged = 0;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    if (peer.vouched_dead || peer.report.verdict == Verdict::kRefuses) {
+      ++refusing;
+    } else if (is_member(id) && peer.acknowledged == map_->epoch &&
+               now() - peer.answered_sent <= settings_.lease) {
+      ++acknowledged;
+    }
+  }
+  return is_quorum(peers_.size(), refusing, acknowledged);
+}
+
+bool Decider::Impl::is_installed() const {
+  size_t have = 0;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    if (!map_->is_up(static_cast<NodeId>(id))) continue;
+    const bool has_it = is_member(id) && peers_[id].report.epoch == map_->epoch;
+    have += has_it;
+    if (!has_it && !mutant(Mutant::kServeBeforeInstalled)) return false;
+  }
+  return have > 0;
+}
+
+// What follows from the replies so far: installed -> leases -> served (rule 2).
+void Decider::Impl::advance() {
+  if (over_ || map_ == nullptr) return;
+  const auto are_past =
+      std::erase_if(unserved_, [&](const Unserved& map) { return has_proved_unserved(map); });
+  if (are_past > 0) send_frames();
+  if (!installed_) {
+    if (!is_installed()) return;
+    installed_ = true;
+    if (!took_over_) took_over_ = now();
+  }
+  if (!granting_) {
+    // A predecessor grants as long as a majority answers it, which ended when ours got the map; so
+    // whoever it alone can reach serves two leases longer at most.
+    const bool foreign_leases =
+        std::ranges::any_of(peers_, [](const Peer& peer) { return peer.may_hold_foreign_lease; });
+    if (foreign_leases && now() < *took_over_ + 2 * settings_.lease &&
+        !mutant(Mutant::kSkipLeaseWait)) {
+      return wait_because("the leases of nodes that do not answer run out");
+    }
+    for (Peer& peer : peers_) peer.may_hold_foreign_lease = false;
+    wait_because("");
+    begin_grants();
+    if (over_) return;
+  }
+  if (granting_ && !serving_ && enough_leases()) {
+    serving_ = ever_served_ = true;
+    log_info("serves epoch {}", map_->epoch.number);
+    ops_.map.serve(map_);
+    served_at_ = now();
+    answer_flushes();
+  } else if (serving_ && !may_grant() && now() - grants_began_ > settings_.lease) {
+    serving_ = false;
+    ops_.map.stop_serving("a majority of the nodes does not answer");
+  }
+}
+
+void Decider::Impl::begin_grants() {
+  granting_ = true;
+  grants_began_ = now();
+  const MapPtr map = map_;
+  for (size_t id = 0; id < peers_.size() && !over_ && map_ == map; ++id) {
+    if (is_member(id) && peers_[id].report.epoch == map->epoch) send_heartbeat(id);
+  }
+}
+
+// All members that answer; after a moment, a majority.
+bool Decider::Impl::enough_leases() const {
+  size_t refusing = 0, leases = 0, missing = 0;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    if (peer.vouched_dead || peer.report.verdict == Verdict::kRefuses) ++refusing;
+    if (!is_member(id) || peer.report.verdict != Verdict::kAnswers) continue;
+    const bool leased = peer.leased == map_->epoch;
+    leases += leased;
+    missing += !leased;
+  }
+  if (!is_quorum(peers_.size(), refusing, leases)) return false;
+  return missing == 0 || now() - grants_began_ >= 3 * settings_.heartbeat;
+}
+
+// A map that is not ours and not older: another decider is at work.
+void Decider::Impl::check_foreign(const node::Epoch& epoch) {
+  if (over_ || map_ == nullptr) return;
+  if (epoch.number >= map_->epoch.number && epoch != map_->epoch) yield_to(epoch);
+}
+
+void Decider::Impl::yield_to(const node::Epoch& epoch) {
+  above_number_ = std::max(above_number_, epoch.number);
+  if (ever_served_) {
+    over_ = deposed_ = true;
+    reason_ = fmt::format("deposed by proxy {:08x} at epoch {}", epoch.decider, epoch.number);
+    log_warning("{}", reason_);
+    ops_.map.stop_serving(reason_);
+    return;
+  }
+  // Both were starting.
+  log_info("lost the race for epoch {}, looks again", map_->epoch.number);
+  look_again();
+}
+
+// Builds upon what others have done meanwhile. Who has taken over may have to wait for two leases
+// before it serves, and would never get there if another one took over from it each time: so the
+// pauses get longer.
+void Decider::Impl::look_again() {
+  map_ = nullptr;
+  unserved_.clear();
+  awaits_last_copy_ = false;
+  installed_ = granting_ = serving_ = false;
+  flush_is_due_ = false;
+  took_over_.reset();
+  const Duration longest = std::min(4 * settings_.heartbeat * (int64_t{1} << races_),
+                                    std::max(4 * settings_.heartbeat, 8 * settings_.lease));
+  races_ = std::min(races_ + 1, 16);
+  const auto pause = static_cast<uint64_t>(longest.count());
+  start_after_ = now() + Duration(static_cast<int64_t>(ops_.random.next() % (pause + 1)));
+  for (Peer& peer : peers_) peer.look_again();
+  flushes_.give_up_carried();
+}
+
+Decider::Decider(OpsContext& ops, DeciderSettings settings)
+    : impl_(std::make_unique<Impl>(ops, std::move(settings))) {}
+Decider::~Decider() = default;
+Task<void> Decider::run() { return impl_->run(); }
+ClusterStatus Decider::status() const { return impl_->status(); }
+Result<AcceptedLoss> Decider::accept_loss() { return impl_->accept_loss(); }
+Result<void> Decider::declare_dead(std::string_view name) { return impl_->declare_dead(name); }
+Task<Result<void>> Decider::flush_all(uint32_t at, TimePoint deadline) {
+  return impl_->flush_all(at, deadline);
+}
+
+}  // namespace elastripe::decider

@@ -1,0 +1,149 @@
+// The decider's frames: HELLO, INSTALL_MAP and HEARTBEAT, and what their replies teach.
+#include <algorithm>
+
+#include "proxy/base/log.h"
+#include "proxy/ops/decider/decider_impl.h"
+
+namespace elastripe::decider {
+
+using node::ClusterMap;
+using node::Status;
+
+void Decider::Impl::heard(size_t id, TimePoint sent, const Result<NodeReply>& reply) {
+  Peer& peer = peers_[id];
+  // A node that says that a thread of its own is stuck serves as little as a silent one.
+  if (reply && reply->status() == Status::kNoLease) return;
+  if (!reply) {
+    const bool is_refused = reply.error().code == ErrorCode::kUnavailable;
+    if (is_refused && settings_.refused_is_dead && sent >= peer.changed) peer.refused(now());
+    return;
+  }
+  if (sent >= peer.changed) peer.answered(reply->header, sent, now());
+}
+
+// Asks at once for the map of a node whose reply has named an epoch that nobody here has seen:
+// there is another decider, or its node has become another process, which may have a map of that
+// decider already. No map is made before it is seen, as it would replace what it does not know.
+void Decider::Impl::meet(size_t id) {
+  if (!peers_[id].is_known(decider_id_) && !peers_[id].greeting) scope_.spawn(hello(id));
+}
+
+bool Decider::Impl::knows_all_maps() const {
+  // A map of our own that we have given up is one to be seen, as any other.
+  const uint32_t own = map_ == nullptr ? 0 : decider_id_;
+  return std::ranges::all_of(peers_, [&](const Peer& peer) {
+    return peer.report.verdict != Verdict::kAnswers || peer.is_known(own);
+  });
+}
+
+Task<void> Decider::Impl::hello(size_t id) {
+  Peer& peer = peers_[id];
+  peer.greeting = true;
+  const TimePoint sent = now();
+  peer.greet_after = sent + (map_ == nullptr ? 2 * settings_.heartbeat : settings_.suspect_after);
+  const auto reply =
+      co_await ops_.nodes.call(static_cast<NodeId>(id), Stamp{}, make_request(node::HelloRequest{}),
+                               sent + settings_.suspect_after);
+  peer.greeting = false;
+  if (over_) co_return;
+  MapPtr found;
+  if (reply && reply->status() == Status::kOk && !reply->payload().empty()) {
+    auto decoded = node::decode_map(reply->payload());
+    if (!decoded) {
+      log_warning("node {}: {}", settings_.nodes[id].name, decoded.error());
+      co_return;
+    }
+    found = std::make_shared<const ClusterMap>(std::move(*decoded));
+  }
+  heard(id, sent, reply);
+  if (!reply || reply->status() != Status::kOk) co_return;
+  peer.told(reply->header, reply->args(), now());
+  const bool is_news = peer.shows(reply->header, found, decider_id_);
+  if (map_ != nullptr && found != nullptr) {
+    if (found->cluster_id == map_->cluster_id) {
+      // What a process has that our map leaves out, nothing of ours relies on.
+      const bool is_left_out = !map_->is_up(static_cast<NodeId>(id)) &&
+                               map_->nodes[id].incarnation == peer.report.incarnation;
+      if (is_news && !is_left_out) {
+        yield_to(found->epoch);
+      } else {
+        check_foreign(found->epoch);
+      }
+    } else {
+      set_aside(id);
+    }
+  }
+  if (map_ == nullptr) {
+    start();
+    if (map_ != nullptr) send_frames();
+  }
+  advance();
+}
+
+Task<void> Decider::Impl::install(size_t id, MapPtr map) {
+  Peer& peer = peers_[id];
+  peer.installing = true;
+  const TimePoint sent = now();
+  // Accepted in place of the map that we know the node has, and of no other: a map that another
+  // decider has had installed meanwhile is not overlooked (send_frames asks first where it is not
+  // known).
+  const node::Epoch replaced = peer.report.epoch;
+  const Stamp stamp{map->cluster_id, replaced, 0};
+  const Buffer bytes = Buffer::copy_of(*encoded_map_);
+  NodeRequest request = make_request(node::InstallMapRequest{});
+  request.payload.push_back(bytes.bytes());
+  request.keep.push_back(bytes);
+  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp, std::move(request),
+                                              sent + settings_.suspect_after);
+  peer.installing = false;
+  if (over_) co_return;
+  heard(id, sent, reply);
+  meet(id);
+  if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
+  if (reply->status() == Status::kOk) {
+    peer.installed(map->epoch);
+  } else if (reply->status() == Status::kStaleEpoch) {
+    const node::Epoch& other = reply->header.epoch;
+    if (other != replaced && other.decider != decider_id_) yield_to(other);
+  } else {
+    log_warning("node {} refuses the map: {}", settings_.nodes[id].name,
+                node::name(reply->status()));
+  }
+  advance();
+}
+
+Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, bool grant) {
+  Peer& peer = peers_[id];
+  ++peer.heartbeats;
+  const TimePoint sent = now();
+  node::HeartbeatRequest message;
+  if (grant) {
+    message.lease_stamp_ms = peer.clock_ms;
+    message.lease_ms = static_cast<uint32_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(settings_.lease).count());
+    // The node told the stamp before it came here; a heartbeat more, since time here is of the
+    // turn.
+    if (peer.clock_ms != 0) {
+      peer.lease_until =
+          std::max(peer.lease_until, peer.clock_at + settings_.lease + settings_.heartbeat);
+    }
+  }
+  const Stamp stamp{map->cluster_id, map->epoch, 0};
+  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp, make_request(message),
+                                              sent + settings_.suspect_after);
+  --peer.heartbeats;
+  if (over_) co_return;
+  heard(id, sent, reply);
+  meet(id);
+  if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
+  if (reply->status() == Status::kOk) {
+    peer.acknowledged = map->epoch;
+    const bool leased = peer.told(reply->header, reply->args(), now());
+    if (leased && granting_) peer.leased = map->epoch;
+  } else if (reply->status() == Status::kStaleEpoch) {
+    check_foreign(reply->header.epoch);
+  }
+  advance();
+}
+
+}  // namespace elastripe::decider

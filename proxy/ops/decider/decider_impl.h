@@ -1,0 +1,157 @@
+// The inside of the decider, shared by its sources: decider.cc takes the turns, decider_calls.cc
+// talks to the nodes, decider_work.cc runs what follows from a served map and reports.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proxy/cluster/membership.h"
+#include "proxy/ops/decider/decider.h"
+#include "proxy/ops/decider/decider_peer.h"
+#include "proxy/ops/decider/flush_requests.h"
+#include "proxy/ops/jobs/reclaim.h"
+#include "proxy/ops/jobs/survey.h"
+
+namespace elastripe::decider {
+
+// A state machine: replies change what is known of a peer, and `advance` does what follows from it,
+// at once; decisions about the membership are taken at the heartbeat's turns only, so that changes
+// that come together make one map.
+class Decider::Impl {
+ public:
+  Impl(OpsContext& ops, DeciderSettings settings);
+
+  Task<void> run();
+  ClusterStatus status() const;
+  Result<AcceptedLoss> accept_loss();
+  Result<void> declare_dead(std::string_view name);
+  Task<Result<void>> flush_all(uint32_t at, TimePoint deadline);
+
+ private:
+  // Maps that our first map takes for never served, until it is certain that they never will be.
+  struct Unserved {
+    node::Epoch epoch;
+    std::set<size_t> behind;   // members that did not have it when they were asked
+    std::set<size_t> holders;  // who had
+  };
+
+  // Turns.
+  void turn();
+  void start();
+  bool vouch_for_silent();
+  void decide();
+  Result<node::ClusterMap> first_choice(MapRequest known);
+  Result<node::ClusterMap> accepting_map();
+  bool has_lost_partitions() const;
+  void forget_lost_objects();
+  void adopt(node::ClusterMap map);
+  void set_aside(size_t id);
+  void send_frames();
+  void look_at_flush_time();
+  bool wants_flush() const;
+  void carry_flushes();
+  void answer_flushes();
+  void note_free_bytes();
+  void watch_rooms();
+  bool wants_homes(const MapRequest& known) const;
+  bool is_blocked_by_lease() const;
+  bool is_false_loss(const node::ClusterMap& next) const;
+  MapRequest request() const;
+
+  // Between turns.
+  void advance();
+  bool is_installed() const;
+  void begin_grants();
+  bool enough_leases() const;
+  bool may_grant() const;
+  bool peers_quorum() const;
+  bool knows_all_maps() const;
+  bool is_member(size_t id) const;
+  void check_foreign(const node::Epoch& epoch);
+  void yield_to(const node::Epoch& epoch);
+  void look_again();
+  bool may_install(size_t id) const;
+  bool has_proved_unserved(const Unserved& map) const;
+  void note_unserved(const MapRequest& known, const node::ClusterMap& base,
+                     const node::ClusterMap& next);
+  void wait_because(std::string reason);
+  void wait_because(const Error& error);
+
+  // Calls; each is a flow of scope_.
+  Task<void> hello(size_t id);
+  Task<void> install(size_t id, MapPtr map);
+  Task<void> heartbeat(size_t id, MapPtr map, bool grant);
+  void heard(size_t id, TimePoint sent, const Result<NodeReply>& reply);
+  void meet(size_t id);
+  void send_heartbeat(size_t id);
+
+  // Work that follows from maps.
+  bool is_synced(uint32_t partition) const;
+  bool is_short(uint32_t partition) const;
+  bool all_synced() const;
+  void start_work();
+  void start_sync();
+  void start_reclaim();
+  Task<void> run_sync(MapPtr map);
+  void start_survey();
+  Task<void> run_survey(MapPtr map, bool forgets);
+  Task<void> run_reclaim(MapPtr map, std::vector<bool> synced);
+
+  TimePoint now() const { return ops_.clock.now(); }
+
+  OpsContext& ops_;
+  const DeciderSettings settings_;
+  const MembershipSettings membership_;
+  std::vector<Peer> peers_;  // by node id
+  const uint32_t decider_id_;
+  Scope scope_;
+
+  bool over_ = false;  // shut down or deposed
+  bool deposed_ = false;
+  std::string reason_;  // why it waits; empty if it does not
+  TimePoint last_turn_;
+  TimePoint start_after_;          // after losing a race with another starting decider
+  int races_ = 0;                  // so many, at most 16
+  uint32_t above_number_ = 0;      // of any map seen
+  bool awaits_last_copy_ = false;  // of a silent node: only then can it be given up
+
+  // The newest map that this decider made; null until it has made one.
+  MapPtr map_;
+  std::shared_ptr<const std::string> encoded_map_;
+  std::vector<Unserved> unserved_;
+  bool installed_ = false;  // on every survivor
+  bool granting_ = false;   // leases under map_
+  bool serving_ = false;
+  bool ever_served_ = false;
+  TimePoint grants_began_;
+  TimePoint served_at_;                         // since then, map_ is
+  std::optional<uint64_t> served_flush_floor_;  // of the map that was served last
+  std::optional<TimePoint> took_over_;  // when all survivors first had a map of this decider
+
+  FlushRequests flushes_;
+  std::optional<jobs::ExpiryClock> flush_clock_;  // while map_ has a flush pending
+  bool flush_is_due_ = false;                     // the pending one
+
+  std::optional<TimePoint> refused_at_;  // the first refusal for lack of room under map_
+
+  bool sync_running_ = false;
+  bool sync_stop_ = false;
+  node::Epoch sync_done_;
+  TimePoint sync_after_;
+  TimePoint sync_ended_;
+  std::string sync_failure_;  // the last one, as logged
+  TimePoint lost_again_after_ = TimePoint::max();
+  bool survey_wanted_ = true;  // shards may have been lost since the last one
+  bool survey_running_ = false;
+  TimePoint survey_after_;
+  node::Epoch forgets_in_;  // the operator has accepted the loss of objects as it is in this epoch
+  jobs::SurveyReport surveyed_;
+  bool reclaim_running_ = false;
+  TimePoint reclaim_after_;
+  jobs::Reclaimer reclaimer_;
+};
+
+}  // namespace elastripe::decider

@@ -1,0 +1,179 @@
+// What the decider knows of one node, and how replies and silence change it.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "proxy/cluster/membership.h"
+#include "proxy/ops/decider/decider.h"
+#include "proxy/ops/decider/room_watch.h"
+
+namespace elastripe::decider {
+
+struct Peer {
+  NodeReport report;
+  node::MapPtr found;  // the map that the node told, if any
+  // The map of this process that the decider has seen, number 0 for none. `report.epoch` may be
+  // ahead of it: every reply names an epoch, but only HELLO's has the map, and says whose it is.
+  std::optional<node::Epoch> known;
+  uint64_t free_bytes = 0;
+  bool told_free_bytes = false;  // since the workers were told
+  RoomWatch room;
+  node::NodeStatistics statistics;
+
+  // Answers. Times are of this process.
+  bool judged = false;      // the verdict of `report` was earned
+  TimePoint changed;        // replies to frames sent before are of another process, or refuted
+  TimePoint answered_at;    // when the last answer came
+  TimePoint answered_sent;  // when the frame that it answers left
+  Duration silent_for{};
+  // Members only: the newest epochs under which it answered, and told that it has a lease.
+  node::Epoch acknowledged;
+  node::Epoch leased;
+
+  // The lease: the node's clock in its last answer, when that came, and when every grant of ours is
+  // over on any clock.
+  uint64_t clock_ms = 0;
+  TimePoint clock_at;
+  TimePoint lease_until;
+  bool may_hold_foreign_lease = true;  // of a decider before this one
+  bool vouched_dead = false;           // by the operator, until it answers
+  bool is_stray = false;               // this process belongs to another cluster
+
+  // Calls under way.
+  bool greeting = false;
+  bool installing = false;
+  size_t heartbeats = 0;
+  TimePoint greet_after;
+
+  bool is_judged() const { return judged; }
+  // Whether the decider knows what it would replace by installing a map of its own.
+  bool is_known(uint32_t decider) const {
+    return report.epoch.number == 0 || report.epoch.decider == decider || report.epoch == known;
+  }
+  bool is_silent(Duration limit) const { return silent_for >= limit; }
+
+  // Once a turn.
+  void judge(Duration since_last, Duration suspect_after) {
+    silent_for += since_last;
+    if (!is_silent(suspect_after) || (judged && report.verdict == Verdict::kRefuses)) return;
+    judged = true;
+    report.verdict = Verdict::kSilent;
+  }
+
+  void answered(const node::ReplyHeader& header, TimePoint sent, TimePoint now) {
+    // Also after look_again(): an empty successor must not be taken for having the old map.
+    if (report.incarnation != 0 && header.incarnation != report.incarnation) begin_incarnation(now);
+    judged = true;
+    vouched_dead = false;
+    silent_for = {};
+    answered_at = now;
+    answered_sent = std::max(answered_sent, sent);
+    report.verdict = Verdict::kAnswers;
+    report.incarnation = header.incarnation;
+    free_bytes = header.free_bytes;
+    told_free_bytes = true;
+    // Replies may overtake each other, but a node's maps only go on.
+    if (header.epoch.number >= report.epoch.number && header.epoch != report.epoch) {
+      report.epoch = header.epoch;
+      report.synced.clear();
+    }
+    if (report.epoch.number != 0) return;
+    may_hold_foreign_lease = false;
+    known = node::Epoch{};
+  }
+
+  // The map that a HelloReply brought is the one that the node has. True if it replaced one that
+  // this decider knew, and is none of its own.
+  bool shows(const node::ReplyHeader& header, node::MapPtr map, uint32_t decider) {
+    if (header.incarnation != report.incarnation || header.epoch != report.epoch) return false;
+    found = std::move(map);
+    const bool is_news = known && *known != header.epoch && header.epoch.decider != decider;
+    known = header.epoch;
+    return is_news;
+  }
+
+  // Its address refuses connections: that process is gone, and its lease with it.
+  void refused(TimePoint now) {
+    if (report.verdict != Verdict::kRefuses || !judged) changed = now;
+    judged = true;
+    report.verdict = Verdict::kRefuses;
+    may_hold_foreign_lease = false;
+    lease_until = {};
+  }
+
+  // A HelloReply; true if the node has a lease.
+  bool told(const node::ReplyHeader& header, ByteView args, TimePoint now) {
+    auto reply = node::decode<node::HelloReply>(args);
+    if (!reply || header.incarnation != report.incarnation) return false;
+    clock_ms = std::max(clock_ms, reply->clock_ms);
+    clock_at = now;
+    report.max_version = std::max(report.max_version, reply->max_version);
+    statistics = reply->statistics;
+    if (header.epoch != report.epoch) return false;
+    // Bits are only ever set within an epoch.
+    report.synced.resize(std::max(report.synced.size(), reply->synced.size()));
+    for (size_t i = 0; i < reply->synced.size(); ++i) {
+      report.synced[i] = static_cast<uint8_t>(report.synced[i] | reply->synced[i]);
+    }
+    return reply->has_lease;
+  }
+
+  // Has a map of ours: whatever lease it had is void.
+  void installed(const node::Epoch& epoch) {
+    acknowledged = epoch;
+    may_hold_foreign_lease = false;
+  }
+
+  // The operator vouches for its death, and for leases being over (force_epoch).
+  void vouch_gone() {
+    vouched_dead = true;
+    may_hold_foreign_lease = false;
+  }
+
+  // A process of another cluster answers in its place, which says that ours is gone.
+  void belongs_elsewhere(TimePoint now) {
+    refused(now);
+    report.epoch = {};
+    report.synced.clear();
+    found = nullptr;
+    known.reset();
+    is_stray = true;
+  }
+
+  // Forgets the verdict, so that the node is asked again.
+  void look_again() {
+    judged = false;
+    silent_for = {};
+    found = nullptr;
+    known.reset();
+    greet_after = {};
+    may_hold_foreign_lease = true;
+  }
+
+  NodeStatus status(TimePoint now) const {
+    NodeStatus status;
+    status.free_bytes = free_bytes;
+    status.has_room = room.room() == Room::kForMore;
+    status.statistics = statistics;
+    status.last_answer_age_ms = static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - answered_at).count());
+    return status;
+  }
+
+ private:
+  void begin_incarnation(TimePoint now) {
+    changed = now;
+    report = {};
+    room = {};
+    found = nullptr;
+    known.reset();
+    clock_ms = 0;
+    lease_until = {};
+    may_hold_foreign_lease = true;
+    acknowledged = leased = {};
+    is_stray = false;
+  }
+};
+
+}  // namespace elastripe::decider

@@ -1,0 +1,108 @@
+// The first map of a decider: out of what the nodes have, beside others who may be at work.
+#include <algorithm>
+
+#include "proxy/base/hash.h"
+#include "proxy/cluster/takeover.h"
+#include "proxy/ops/decider/decider_impl.h"
+
+namespace elastripe::decider {
+
+using node::ClusterMap;
+
+namespace {
+
+// Incarnations are random, so this is too; and two proxies that form a cluster out of the same
+// processes at the same time agree on it.
+uint64_t cluster_id_of(const std::vector<Peer>& peers) {
+  std::string incarnations;
+  node::Writer writer(incarnations);
+  for (const Peer& peer : peers) writer.u64(peer.report.incarnation);
+  return hash64(incarnations) | 1;
+}
+
+}  // namespace
+
+// The operator vouches for nodes that are gone, and can not know which ones will not answer just
+// now: each has as long as a stalled node has. False: some have not had it yet.
+bool Decider::Impl::vouch_for_silent() {
+  const auto is_silent = [](const Peer& peer) { return peer.report.verdict == Verdict::kSilent; };
+  const Duration patience = settings_.suspect_after + settings_.lease;
+  for (const Peer& peer : peers_) {
+    if (is_silent(peer) && !peer.vouched_dead && !peer.is_silent(patience)) {
+      wait_because("silent nodes may answer yet, before they are given up");
+      return false;
+    }
+  }
+  for (Peer& peer : peers_) {
+    if (is_silent(peer)) peer.vouch_gone();
+  }
+  return true;
+}
+
+// The first map of this decider, out of what the nodes have.
+Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
+  for (const Peer& peer : peers_) known.maps.push_back(peer.found);
+  const auto strays = find_strays(membership_, known.reports, known.maps);
+  if (!strays) return fail(strays.error());
+  for (const NodeId id : *strays) {
+    set_aside(id);
+    known.reports[id] = peers_[id].report;
+    known.maps[id] = nullptr;
+  }
+  auto found = choose_base(known.reports, known.maps, known.give_up_silent);
+  if (!found) return fail(found.error());
+  for (const Peer& peer : peers_) {
+    above_number_ = std::max(above_number_, peer.report.epoch.number);
+  }
+  known.above_number = above_number_;
+  const MapPtr& base = *found;
+  const bool forms = base == nullptr;
+  if (!forms && !peers_quorum()) {
+    return fail(ErrorCode::kUnavailable,
+                "answers from a majority of the nodes that may be alive are needed");
+  }
+  auto next = forms ? first_map(membership_, ops_.ring, known, cluster_id_of(peers_))
+                    : next_map(*base, membership_, ops_.ring, known);
+  unserved_.clear();
+  if (next && !forms) note_unserved(known, *base, *next);
+  return next;
+}
+
+// A map that not all its members had when they were asked was never in use, and what was made of it
+// relies on that: of the base, and of maps after it that are not built upon. But its decider may be
+// alive, and just then have had it installed on the others. So those who have it get our map last:
+// once one of those who were behind has taken ours, the map is past. If that is refused, nobody has
+// forgotten for ours what was committed under it.
+void Decider::Impl::note_unserved(const MapRequest& known, const ClusterMap& base,
+                                  const ClusterMap& next) {
+  for (const MapPtr& map : known.maps) {
+    if (map == nullptr || map->epoch.number < base.epoch.number) continue;
+    const auto known_as = std::ranges::find(unserved_, map->epoch, &Unserved::epoch);
+    if (known_as != unserved_.end()) continue;
+    Unserved& noted = unserved_.emplace_back(map->epoch);
+    for (size_t id = 0; id < map->nodes.size() && id < next.nodes.size(); ++id) {
+      const bool is_live = map->nodes[id].state == node::NodeState::kUp &&
+                           next.nodes[id].state == node::NodeState::kUp &&
+                           map->nodes[id].incarnation == next.nodes[id].incarnation;
+      if (!is_live) continue;
+      const node::Epoch& has = known.reports[id].epoch;
+      if (has.number < map->epoch.number) noted.behind.insert(id);
+      if (has == map->epoch) noted.holders.insert(id);
+    }
+  }
+  std::erase_if(unserved_, [](const Unserved& map) { return map.behind.empty(); });
+}
+
+bool Decider::Impl::has_proved_unserved(const Unserved& map) const {
+  return std::ranges::any_of(map.behind, [&](size_t id) {
+    const NodeReport& report = peers_[id].report;
+    return report.epoch == map_->epoch && report.incarnation == map_->nodes[id].incarnation;
+  });
+}
+
+bool Decider::Impl::may_install(size_t id) const {
+  return std::ranges::none_of(unserved_,
+                              [&](const Unserved& map) { return map.holders.contains(id); });
+}
+
+}  // namespace elastripe::decider

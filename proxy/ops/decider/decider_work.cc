@@ -1,0 +1,179 @@
+// What the decider does beside membership: sync, reclaim, status.
+#include <algorithm>
+
+#include "proxy/base/log.h"
+#include "proxy/cluster/placement.h"
+#include "proxy/ops/decider/decider_impl.h"
+#include "proxy/ops/records/sync.h"
+
+namespace elastripe::decider {
+
+namespace {
+constexpr Duration kSurveyPause = std::chrono::seconds(1);
+constexpr Duration kSurveyRetry = std::chrono::seconds(10);
+}  // namespace
+
+// Every home has it: only then is it safe to collect in it, and is the promise of m crashes whole.
+bool Decider::Impl::is_synced(uint32_t partition) const {
+  const node::Partition& homes = map_->partitions[partition];
+  if (homes.synced) return true;
+  return std::ranges::all_of(homes.homes, [&](NodeId id) {
+    return peers_[id].report.epoch == map_->epoch && has_bit(peers_[id].report.synced, partition);
+  });
+}
+
+// There are nodes for more homes, but they lack room.
+bool Decider::Impl::is_short(uint32_t partition) const {
+  const size_t homes = map_->partitions[partition].homes.size();
+  const size_t wanted = map_->max_parities + size_t{1};
+  return homes < wanted && homes < homes_of(*map_, ops_.ring, partition, wanted).size();
+}
+
+bool Decider::Impl::all_synced() const {
+  for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
+    const node::Partition& partition = map_->partitions[p];
+    if (partition.lost && partition.sources.empty()) continue;
+    if (partition.lost ? sync_done_ != map_->epoch : !is_synced(p)) return false;
+  }
+  return true;
+}
+
+void Decider::Impl::start_work() {
+  if (!serving_) return;
+  // Keys of LOST partitions that a home had no room for. All else goes on meanwhile.
+  if (sync_done_ == map_->epoch && now() >= lost_again_after_) sync_done_ = {};
+  if (all_synced()) {
+    for (Peer& peer : peers_) peer.room.succeeded();
+    start_survey();
+  } else {
+    start_sync();
+  }
+  start_reclaim();
+}
+
+void Decider::Impl::start_sync() {
+  if (sync_running_ || now() < sync_after_) return;
+  const MapRequest known = request();
+  if (needs_map(*map_, membership_, known) || wants_homes(known)) return;
+  sync_running_ = true;
+  sync_stop_ = false;
+  scope_.spawn(run_sync(map_));
+}
+
+// In what is synced, whatever the others are.
+void Decider::Impl::start_reclaim() {
+  if (reclaim_running_ || now() < reclaim_after_) return;
+  std::vector<bool> synced(map_->partitions.size());
+  for (uint32_t p = 0; p < synced.size(); ++p) synced[p] = is_synced(p);
+  if (std::ranges::find(synced, true) == synced.end()) return;
+  reclaim_running_ = true;
+  scope_.spawn(run_reclaim(map_, std::move(synced)));
+}
+
+Task<void> Decider::Impl::run_sync(MapPtr map) {
+  const auto done = co_await records::sync_partitions(ops_, map, &sync_stop_);
+  sync_running_ = false;
+  sync_ended_ = now();
+  // The next heartbeats tell what is synced; looking earlier would only start it again.
+  sync_after_ = now() + 5 * settings_.heartbeat;
+  if (done) {
+    sync_done_ = map->epoch;
+    sync_failure_.clear();
+    log_info("epoch {}: partitions are synced", map->epoch.number);
+    lost_again_after_ = done->lost_waiting > 0 ? now() + RoomWatch::kFirstWait : TimePoint::max();
+  } else if (!over_) {
+    std::string failure =
+        fmt::format("epoch {}: sync: {}", map->epoch.number, to_string(done.error()));
+    if (failure != sync_failure_) log_info("{}", failure);  // once, however often it is tried
+    sync_failure_ = std::move(failure);
+  }
+}
+
+void Decider::Impl::start_survey() {
+  if (!survey_wanted_ || survey_running_ || now() < survey_after_) return;
+  survey_running_ = true;
+  survey_wanted_ = false;
+  scope_.spawn(run_survey(map_, forgets_in_ == map_->epoch));
+}
+
+Task<void> Decider::Impl::run_survey(MapPtr map, bool forgets) {
+  const auto report = co_await jobs::survey_objects(ops_, map, forgets);
+  survey_running_ = false;
+  survey_after_ = now() + kSurveyPause;
+  if (over_) co_return;
+  if (!report) {  // it is wanted as before
+    survey_wanted_ = true;
+    log_info("survey: {}", to_string(report.error()));
+    co_return;
+  }
+  surveyed_ = *report;
+  surveyed_.lost -= report->forgotten;
+  if (!report->is_complete) {
+    survey_wanted_ = true;
+    survey_after_ = now() + kSurveyRetry;
+  } else if (forgets) {
+    forgets_in_ = {};
+  }
+  if (report->forgotten > 0) log_warning("{} lost objects are forgotten", report->forgotten);
+  if (surveyed_.lost > 0) {
+    log_warning("{} objects lack too many shards, {} lack some", surveyed_.lost, surveyed_.lacking);
+  }
+}
+
+Task<void> Decider::Impl::run_reclaim(MapPtr map, std::vector<bool> synced) {
+  const TimePoint started = now();
+  const auto report = co_await reclaimer_.round(map, std::move(synced));
+  reclaim_running_ = false;
+  // A round walks over all that is stored: at most half of the time, and while there is nothing to
+  // do, seldom.
+  const Duration took = now() - started;
+  const bool is_busy = report && report->records_expired + report->shards_deleted > 0;
+  const Duration pause = ops_.settings.upload_idle / (is_busy ? 15 : 2);
+  reclaim_after_ = now() + std::max(pause, took);
+  if (!report && !over_) log_info("reclaim: {}", to_string(report.error()));
+}
+
+ClusterStatus Decider::Impl::status() const {
+  ClusterStatus status;
+  status.reason = reason_;
+  if (deposed_) {
+    status.state = "deposed";
+  } else if (!reason_.empty()) {
+    status.state = "waiting";
+  } else if (map_ == nullptr) {
+    status.state = "starting";
+  } else {
+    status.state = serving_ ? "serving" : "forming";
+  }
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    NodeStatus node = peers_[id].status(now());
+    node.info = map_ != nullptr ? map_->nodes[id] : membership_.nodes[id];
+    if (map_ == nullptr) node.info.incarnation = peers_[id].report.incarnation;
+    node.has_lease = map_ != nullptr && peers_[id].leased == map_->epoch;
+    status.nodes.push_back(std::move(node));
+  }
+  status.can_accept_loss = awaits_last_copy_ || surveyed_.lost > 0;
+  status.objects_lacking = surveyed_.lacking;
+  status.objects_lost = surveyed_.lost;
+  if (map_ == nullptr) return status;
+  status.epoch = map_->epoch;
+  status.flush_at = map_->flush_at;
+  status.cluster_id = map_->cluster_id;
+  status.partitions = static_cast<uint32_t>(map_->partitions.size());
+  for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
+    const node::Partition& partition = map_->partitions[p];
+    status.partitions_lost += partition.lost;
+    status.can_accept_loss |= partition.lost;
+    status.partitions_short += is_short(p);
+    status.partitions_synced += !partition.lost && is_synced(p);
+    for (const NodeId home : partition.homes) {
+      ++status.nodes[home].partitions_home;
+      status.nodes[home].partitions_synced +=
+          partition.synced ||
+          (peers_[home].report.epoch == map_->epoch && has_bit(peers_[home].report.synced, p));
+    }
+  }
+  return status;
+}
+
+}  // namespace elastripe::decider

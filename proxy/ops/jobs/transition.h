@@ -1,0 +1,99 @@
+// TRANSITION: an object changes between RS(k,m) and RS(k',m) in place, by two-phase commit, a
+// window of segments at a time.
+//
+//   prepare  every parity node stages the next generation of its shards under a fresh parity_txid
+//            (rule 26), out of its own and what the proxy sends; nothing refers to it yet
+//   commit   one compare-and-set of the record flips state, generation and parity_txid of the
+//            window's segments; data shards stay, and so does the cas
+//   then     the old generation goes after the read grace; or the staged one, if the record
+//            definitely never refers to it
+//
+// Readers go on: each uses the generation that its record names. A write that commits first wins.
+#pragma once
+
+#include <string>
+
+#include "coding/transition_plan.h"
+#include "proxy/ops/context.h"
+
+namespace elastripe::jobs {
+
+enum class Execution : uint8_t {
+  // Reads the non-overlapping blocks; sends deltas that parity nodes add to their own old parities.
+  kDelta,
+  // The paper's: reads old parities too, computes the new ones, uploads them.
+  kProxy,
+};
+
+// What crossed the network, headers aside: whole blocks of shards.
+struct TransitionTraffic {
+  uint64_t blocks_read = 0;
+  uint64_t blocks_sent = 0;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_sent = 0;
+
+  TransitionTraffic& operator+=(const TransitionTraffic& other);
+  uint64_t bytes() const { return bytes_read + bytes_sent; }
+};
+
+struct TransitionRequest {
+  std::string key;
+  int to = 0;  // the k to have: the scheme's k or its k'
+  Execution execution = Execution::kDelta;
+  bool order_selection = true;  // backward: ERS Algorithm 4's; off for comparison
+  // The record of a while ago, or null: where it tells of work, the newest is not read first.
+  RecordPtr known = {};
+  // `known` may be older than what asks for the transition: a value that replaced it goes as well.
+  bool known_may_be_old = false;
+  // Added to as each try ends, so that it tells of errors, too; outlives the flow.
+  TransitionTraffic* spent = nullptr;
+};
+
+enum class TransitionStatus : uint8_t {
+  kTransitioned,
+  kAlreadyThere,
+  kNoObject,     // no object of this key (any more)
+  kSkipped,      // inline, or of a scheme that has no such state; `reason` says which
+  kOverwritten,  // a write came first, and stays
+  kRefused,      // shards are missing; `reason` says which
+};
+
+struct TransitionOutcome {
+  TransitionStatus status = TransitionStatus::kTransitioned;
+  coding::Direction direction = coding::Direction::kForward;
+  std::string reason;
+  uint64_t object_bytes = 0;
+  TransitionTraffic traffic;  // of all tries
+};
+
+// Which way a record's content has to go, and in how many segments; the status and reason if it has
+// not. What nothing but the record decides, so that a dry run tells the same.
+struct TransitionNeed {
+  TransitionStatus status = TransitionStatus::kTransitioned;  // kTransitioned: it has to
+  coding::Direction direction = coding::Direction::kForward;
+  std::string reason;
+};
+TransitionNeed transition_need(const node::RecordContent& content, int to);
+// Whether an old record is enough to begin with: only the newest tells that there is nothing to do.
+inline bool tells_of_work(const node::RecordContent& content, int to) {
+  return transition_need(content, to).status == TransitionStatus::kTransitioned;
+}
+
+// What the segments of `content` that are not there yet will put on the network.
+Result<TransitionTraffic> expected_traffic(const node::RecordContent& content,
+                                           const TransitionRequest& request);
+
+// Bytes of parity shards that `content` has in its present state, and in state `to`.
+struct ParityBytes {
+  uint64_t before = 0;
+  uint64_t after = 0;
+};
+Result<ParityBytes> parity_bytes(const node::RecordContent& content, int to);
+
+// Tries under newer and newer maps, for as long as request_timeout brings no window to its commit.
+// Errors: kUnknownOutcome: the last window may or may not be in the new state; whatever happens,
+// the object reads back, and a transition can be started again. Others: the windows before are
+// done, the last one is not.
+Task<Result<TransitionOutcome>> transition_object(OpsContext& ops, TransitionRequest request);
+
+}  // namespace elastripe::jobs

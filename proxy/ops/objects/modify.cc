@@ -1,0 +1,253 @@
+#include "proxy/ops/objects/modify.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/object_read.h"
+#include "proxy/ops/objects/put.h"
+#include "server-patches/node/format/counter.h"
+
+namespace elastripe::objects {
+
+using node::Condition;
+using node::Mutation;
+using node::RecordKind;
+
+namespace {
+
+// Writes another value in the place of the record that it was made from; kConditionFailed if that
+// is no longer the newest.
+Put replacement(std::string_view key, const node::Record& record) {
+  Put request;
+  request.commit.key = key;
+  request.commit.condition = Condition::kIfVersion;
+  request.commit.condition_argument = record.meta.version;
+  request.commit.known_version = record.meta.version;
+  request.flags = record.content.flags;
+  request.exptime = record.content.exptime;
+  return request;
+}
+
+// An object's value, with bytes added before or behind it.
+class ExtendedValue : public ValueSource {
+ public:
+  ExtendedValue(ObjectRead& read, Buffer added, bool in_front)
+      : read_(read), added_(std::move(added)), in_front_(in_front) {}
+
+  uint64_t size() const override { return read_.object().size + added_.size(); }
+
+  Task<Result<Buffer>> next(size_t bytes) override {
+    if (auto piece = co_await find_piece(); !piece) co_return fail(piece.error());
+    if (piece_.size() == bytes) co_return std::exchange(piece_, {});
+    Buffer part = Buffer::allocate(bytes);
+    for (size_t filled = 0; filled < bytes;) {
+      if (auto piece = co_await find_piece(); !piece) co_return fail(piece.error());
+      const size_t taken = std::min(bytes - filled, piece_.size());
+      std::ranges::copy(piece_.bytes().first(taken), part.mutable_data() + filled);
+      piece_ = piece_.slice(taken, piece_.size() - taken);
+      filled += taken;
+    }
+    co_return part;
+  }
+
+ private:
+  // piece_ has what comes next.
+  Task<Result<void>> find_piece() {
+    if (!piece_.empty()) co_return Result<void>{};
+    if (read_.at_end() || (in_front_ && !has_added_)) {
+      piece_ = added_;
+      has_added_ = true;
+      co_return Result<void>{};
+    }
+    auto part = co_await read_.next();
+    if (!part) co_return fail(part.error());
+    piece_ = std::move(*part);
+    co_return Result<void>{};
+  }
+
+  ObjectRead& read_;
+  const Buffer added_;
+  const bool in_front_;
+  bool has_added_ = false;
+  Buffer piece_;
+};
+
+// At least so many, however long they take.
+constexpr int kExtendAttempts = 8;
+
+// What joining takes at most: a segment that is read, and one that is written.
+uint64_t joining_bytes(OpsContext& ops, const Pool& pool, const StoreRequest& request) {
+  const RecordPtr cached = ops.cache.find(request.key);
+  const uint64_t known = cached == nullptr ? pool.segment_bytes : cached->content.size;
+  const uint64_t segment = std::min<uint64_t>(pool.segment_bytes, known + request.value->size());
+  const auto k = static_cast<uint64_t>(pool.scheme.k);
+  return segment + segment * (k + static_cast<uint64_t>(pool.scheme.m)) / k;
+}
+
+Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, StoreRequest request,
+                                          TimePoint deadline) {
+  const uint64_t size = request.value->size();
+  if (size > kMaxExtensionBytes) {
+    co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+  }
+  // All at once: who holds some of it never waits for more.
+  const TimePoint asked = ops.clock.now();
+  auto arrived = co_await request.value->arrived(size);
+  if (!arrived) co_return fail(arrived.error());
+  const StagingMemory staging(ops.memory.staged, request.staging_memory);
+  const auto memory = co_await staging.acquire(size + joining_bytes(ops, pool, request));
+  const auto added = co_await request.value->next(size);
+  if (!added) co_return fail(added.error());
+  deadline += ops.clock.now() - asked;
+  const auto guard = co_await ops.locks.lock(request.key);
+  const TimePoint began = ops.clock.now();
+  for (int attempts = 1;; ++attempts) {
+    // An attempt takes long if the object is large.
+    if (attempts > 1) deadline = std::max(deadline, fresh_deadline(ops));
+    StagedRead own(pool.segment_bytes, ops.clock, UINT64_MAX);
+    ObjectRead read(ops, request.key, own, ByteRange{}, deadline);
+    auto opened = co_await read.open();
+    if (!opened) co_return fail(opened.error());
+    if (!read.is_live()) co_return StoreOutcome::kNotStored;
+    ExtendedValue value(read, *added, request.verb == StoreVerb::kPrepend);
+    if (value.size() > ops.settings.max_object_bytes) {
+      co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+    }
+    Put put_request = replacement(request.key, *read.record());
+    put_request.value = &value;
+    auto result = co_await put(ops, pool, put_request, deadline);
+    const bool is_overwritten = !result && result.error().code == ErrorCode::kConflict;
+    if (!result && !is_overwritten) co_return fail(result.error());
+    if (result && result->status == records::CommitStatus::kCommitted)
+      co_return StoreOutcome::kStored;
+    ++ops.counters.commit_conflicts;
+    if (attempts >= kExtendAttempts && ops.clock.now() - began >= ops.settings.request_timeout) {
+      co_return fail(ErrorCode::kTimeout, "too many writers of one key");
+    }
+  }
+}
+
+// Nothing: it is not inline, or would not be any more.
+Task<Result<std::optional<StoreOutcome>>> extend_inline(OpsContext& ops, const Pool& pool,
+                                                        const StoreRequest& request,
+                                                        const Buffer& added, TimePoint deadline) {
+  const auto guard = co_await ops.locks.lock(request.key);
+  records::Commit commit;
+  commit.key = request.key;
+  commit.condition = Condition::kIfPresent;
+  commit.mutation = request.verb == StoreVerb::kAppend ? Mutation::kAppend : Mutation::kPrepend;
+  commit.inline_max_bytes = pool.inline_max_bytes;
+  commit.content.kind = RecordKind::kInline;
+  commit.content.value = added.text();
+  commit.content.size = added.size();
+  commit.content.scheme = pool.scheme;
+  auto result = co_await records::commit_record(ops, commit, deadline);
+  if (!result) co_return fail(result.error());
+  switch (result->status) {
+    case records::CommitStatus::kCommitted:
+      after_commit(ops, request.key, *result);
+      co_return StoreOutcome::kStored;
+    case records::CommitStatus::kNotInline:
+    case records::CommitStatus::kTooLarge:
+      co_return std::nullopt;
+    default:
+      co_return StoreOutcome::kNotStored;
+  }
+}
+
+}  // namespace
+
+Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request,
+                                         TimePoint deadline) {
+  const Pool& pool = ops.pools.pool_of(request.key);
+  const uint64_t size = request.value->size();
+  if (storage_of(pool, size) == Storage::kStriped) {
+    co_return co_await extend_striped(ops, pool, request, deadline);
+  }
+  auto added = co_await request.value->next(size);
+  if (!added) co_return fail(added.error());
+  const auto outcome = co_await extend_inline(ops, pool, request, *added, deadline);
+  if (!outcome) co_return fail(outcome.error());
+  if (*outcome) co_return **outcome;
+  WholeValue value(std::move(*added));
+  request.value = &value;
+  co_return co_await extend_striped(ops, pool, request, deadline);
+}
+
+namespace {
+
+Result<CounterOutcome> counter_value(OpsContext& ops, const records::CommitResult& result) {
+  if (!result.is_exact) {
+    return unknown_outcome(ops, "the counter was changed, and changed again since");
+  }
+  const auto& text = result.record->content.value;
+  CounterOutcome outcome;
+  std::from_chars(text.data(), text.data() + text.size(), outcome.value);
+  return outcome;
+}
+
+// A counter in a pool that stripes even the smallest objects.
+Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool& pool,
+                                                    CounterRequest request, TimePoint deadline) {
+  StagedRead memory(node::kMaxCounterBytes, ops.clock, node::kMaxCounterBytes);
+  for (;;) {
+    ObjectRead read(ops, request.key, memory, ByteRange{}, deadline);
+    auto opened = co_await read.open();
+    if (!opened && opened.error().code == ErrorCode::kTooLarge) {
+      co_return CounterOutcome{CounterStatus::kNotNumber, 0};
+    }
+    if (!opened) co_return fail(opened.error());
+    if (!read.is_live()) co_return CounterOutcome{CounterStatus::kNotFound, 0};
+    std::string text;
+    while (!read.at_end()) {
+      auto part = co_await read.next();
+      if (!part) co_return fail(part.error());
+      text += part->text();
+    }
+    const auto sum = node::add_delta(text, request.increment, request.delta);
+    if (!sum) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
+    Put put_request = replacement(request.key, *read.record());
+    WholeValue value(Buffer::copy_of(sum->text));
+    put_request.value = &value;
+    put_request.memory = StagingMemory(ops.memory.rebuilt);
+    auto result = co_await put(ops, pool, put_request, deadline);
+    if (!result) co_return fail(result.error());
+    if (result->status == records::CommitStatus::kCommitted) {
+      co_return CounterOutcome{CounterStatus::kOk, sum->number};
+    }
+    ++ops.counters.commit_conflicts;
+    if (ops.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "too many writers of one key");
+    }
+  }
+}
+
+}  // namespace
+
+Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
+                                            TimePoint deadline) {
+  const auto guard = co_await ops.locks.lock(request.key);
+  const Pool& pool = ops.pools.pool_of(request.key);
+  records::Commit commit;
+  commit.key = request.key;
+  commit.condition = Condition::kIfPresent;
+  commit.mutation = request.increment ? Mutation::kIncrement : Mutation::kDecrement;
+  commit.delta = request.delta;
+  auto result = co_await records::commit_record(ops, commit, deadline);
+  if (!result) co_return fail(result.error());
+  switch (result->status) {
+    case records::CommitStatus::kCommitted:
+      after_commit(ops, request.key, *result);
+      co_return counter_value(ops, *result);
+    case records::CommitStatus::kNotNumber:
+      co_return CounterOutcome{CounterStatus::kNotNumber, 0};
+    case records::CommitStatus::kNotInline:
+      co_return co_await change_striped_counter(ops, pool, request, deadline);
+    default:
+      co_return CounterOutcome{CounterStatus::kNotFound, 0};
+  }
+}
+
+}  // namespace elastripe::objects

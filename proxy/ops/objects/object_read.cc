@@ -1,0 +1,290 @@
+#include "proxy/ops/objects/object_read.h"
+
+#include <algorithm>
+
+#include "proxy/base/memory_pool.h"
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/records/read_tail.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe::objects {
+
+using node::Segment;
+
+namespace {
+
+// Segments that are read at the same time: one leaves while others arrive.
+constexpr size_t kSegmentsAhead = 3;
+
+// It goes on by itself when nobody waits for it any more.
+Task<void> read_into(OpsContext& ops, MapPtr map, coding::Scheme scheme, SegmentPtr segment,
+                     ByteRange range, MemoryHold hold, TimePoint deadline,
+                     std::shared_ptr<ArrivingSegment> arriving) {
+  auto bytes = co_await read_segment(ops, std::move(map), scheme, std::move(segment), range,
+                                     std::move(hold), deadline, &arriving->waited);
+  arriving->bytes.set(std::move(bytes));
+}
+
+// What a reader that only looks at data_txids makes of a newer record (rule 26).
+RecordPtr with_known_parities(RecordPtr record, const RecordPtr& known) {
+  if (!mutant(Mutant::kIgnoreGeneration) || record == nullptr || known == nullptr) return record;
+  const auto& segments = record->content.segments;
+  const auto& others = known->content.segments;
+  if (segments.size() != others.size() || segments.empty()) return record;
+  if (segments.front().data_txid != others.front().data_txid) return record;
+  auto mixed = std::make_shared<node::Record>(*record);
+  mixed->content.segments = others;
+  return mixed;
+}
+
+bool has_same_value(const RecordPtr& newest, const node::Record& known) {
+  if (mutant(Mutant::kMixVersions)) {
+    return newest != nullptr && newest->is_striped() && newest->content.size == known.content.size;
+  }
+  return newest != nullptr && newest->is_striped() &&
+         newest->meta.value_version == known.meta.value_version;
+}
+
+// Whether what is read of the data shards of `known` is what `newest` refers to: all but the
+// parities, which a transition replaces.
+bool has_same_data(const node::Record& newest, const node::Record& known) {
+  if (newest.meta.value_version != known.meta.value_version || !newest.is_striped() ||
+      newest.content.scheme != known.content.scheme) {
+    return false;
+  }
+  const auto same_but_parities = [&](const Segment& a, const Segment& b) {
+    const auto k_prime = static_cast<ptrdiff_t>(known.content.scheme.k_prime);
+    return a.data_txid == b.data_txid && a.number == b.number && a.length == b.length &&
+           a.block_bytes == b.block_bytes && a.crc32c == b.crc32c &&
+           std::ranges::equal(a.placement.begin(), a.placement.begin() + k_prime,
+                              b.placement.begin(), b.placement.begin() + k_prime);
+  };
+  return std::ranges::equal(newest.content.segments, known.content.segments, same_but_parities);
+}
+
+}  // namespace
+
+ObjectRead::ObjectRead(OpsContext& ops, std::string_view key, ReadMemory& memory, ByteRange range,
+                       TimePoint deadline)
+    : ops_(ops), key_(key), memory_(memory), wanted_(range), deadline_(deadline) {}
+
+Task<Result<void>> ObjectRead::open() {
+  auto part = co_await read_part();
+  if (!part) co_return fail(part.error());
+  is_open_ = true;
+  if (!part->empty()) first_ = std::move(*part);
+  co_return Result<void>{};
+}
+
+Task<Result<void>> ObjectRead::open(RecordPtr record) {
+  auto map = current_map(ops_);
+  if (!map) co_return fail(map.error());
+  record_ = std::move(record);
+  is_live_ = is_current_ = true;
+  begin_reading(*map, record_);
+  co_return co_await open();
+}
+
+Object ObjectRead::object() const {
+  const auto& content = record_->content;
+  return {content.flags, cas_of(key_, record_->meta), content.size, range_.length, content.exptime};
+}
+
+Task<Result<Buffer>> ObjectRead::next() {
+  if (first_) co_return *std::exchange(first_, std::nullopt);
+  deadline_ = std::max(deadline_, fresh_deadline(ops_));
+  co_return co_await read_part();
+}
+
+// Empty if there is nothing to read.
+Task<Result<Buffer>> ObjectRead::read_part() {
+  // What is being read goes on under its map, even while the proxy serves none.
+  if (is_current_) {
+    auto part = co_await take_current();
+    if (part && *part) co_return std::move(**part);
+    if (!part) {
+      auto again = co_await before_retry(ops_, map_, part.error(), deadline_);
+      if (!again) co_return fail(again.error());
+    }
+  }
+  co_return co_await under_newest_map(
+      ops_, deadline_,
+      [this](const MapPtr& map, TimePoint& deadline) { return read_part_under(map, deadline); });
+}
+
+Task<Result<std::optional<Buffer>>> ObjectRead::read_part_under(MapPtr map, TimePoint& deadline) {
+  map_ = map;
+  Result<std::optional<Buffer>> part;
+  if (auto found = co_await find_record(map)) {
+    part = co_await take_current();
+  } else {
+    ahead_.clear();
+    part = fail(found.error());
+  }
+  deadline = deadline_;
+  co_return part;
+}
+
+// The next part by the record that is the newest as far as is known. Nothing: its shards are gone,
+// so there may be a newer one.
+Task<Result<std::optional<Buffer>>> ObjectRead::take_current() {
+  if (!is_live_) co_return Buffer{};
+  if (auto bytes = take_inline_now()) co_return std::move(*bytes);
+  auto part = co_await take_part();
+  if (part) co_return std::move(*part);
+  is_current_ = false;
+  ahead_.clear();
+  if (part.error().code != ErrorCode::kNotFound) co_return fail(part.error());
+  const uint64_t version = record_->meta.version;
+  if (undecodable_version_ == version || mutant(Mutant::kNoReread)) {
+    co_return fail(ErrorCode::kLost, "object lost: {}", part.error().message);
+  }
+  undecodable_version_ = version;
+  if (!mutant(Mutant::kIgnoreGeneration)) ops_.cache.erase(key_);
+  co_return std::nullopt;
+}
+
+// Asks the tail, and beside that, should the record known here still be the newest, for its shards.
+Task<Result<void>> ObjectRead::find_record(const MapPtr& map) {
+  RecordPtr known = is_open_ ? record_ : ops_.cache.find(key_);
+  if (!is_open_ && known != nullptr && !is_live_now(ops_, *map, *known)) known = nullptr;
+  if (known != nullptr) {
+    begin_reading(map, known);
+    read_ahead();
+  }
+  const uint64_t version = known == nullptr ? 0 : known->meta.version;
+  auto tail = co_await records::try_read_tail(ops_, map, key_, version, deadline_);
+  if (!tail) co_return fail(tail.error());
+  const RecordPtr newest = tail->same ? known : with_known_parities(tail->record, known);
+  if (is_open_ && !has_same_value(newest, *record_)) {
+    co_return fail(ErrorCode::kConflict, "the object was overwritten while it was read");
+  }
+  if (!is_open_) is_live_ = newest != nullptr && is_live_now(ops_, *map, *newest);
+  record_ = newest;
+  is_current_ = true;
+  if (!is_live_) {
+    ops_.cache.erase(key_);
+  } else if (!tail->same && known != nullptr && has_same_data(*newest, *known)) {
+    reading_ = newest;
+  } else if (!tail->same) {
+    begin_reading(map, newest);
+  }
+  co_return Result<void>{};
+}
+
+void ObjectRead::begin_reading(MapPtr map, RecordPtr record) {
+  map_ = std::move(map);
+  reading_ = std::move(record);
+  ahead_.clear();
+  range_ = wanted_.within(reading_->content.size);
+  segment_ = 0;
+  offsets_.clear();
+  if (!reading_->is_striped()) return;
+  uint64_t offset = 0;
+  for (const auto& segment : reading_->content.segments) {
+    offsets_.push_back(offset);
+    offset += segment.length;
+    if (offset <= range_.offset + given_) ++segment_;
+  }
+  offsets_.push_back(offset);
+}
+
+ByteRange ObjectRead::range_in_segment(size_t index) const {
+  const uint64_t begin = std::max(range_.offset, offsets_[index]);
+  const uint64_t end = std::min(range_.offset + range_.length, offsets_[index + 1]);
+  return {begin - offsets_[index], end - begin};
+}
+
+// As far as there is memory now.
+void ObjectRead::read_ahead() {
+  if (given_ == range_.length) return;
+  const uint64_t end = range_.offset + range_.length;
+  while (ahead_.size() < kSegmentsAhead) {
+    const size_t next = segment_ + ahead_.size();
+    if (!reading_->is_striped() || offsets_[next] >= end) return;
+    MemoryHold hold = memory_.try_reserve(range_in_segment(next).length);
+    if (hold == nullptr || !start(std::move(hold))) return;
+  }
+}
+
+// False if the proxy is shutting down.
+bool ObjectRead::start(MemoryHold hold) {
+  const size_t index = segment_ + ahead_.size();
+  const auto& content = reading_->content;
+  auto arriving = std::make_shared<ArrivingSegment>();
+  arriving->record = reading_;
+  const bool started = ops_.background.try_spawn(
+      read_into(ops_, map_, content.scheme, SegmentPtr(reading_, &content.segments[index]),
+                range_in_segment(index), std::move(hold), deadline_, arriving));
+  if (started) ahead_.push_back(std::move(arriving));
+  return started;
+}
+
+Task<Result<Buffer>> ObjectRead::take_part() {
+  if (!record_->is_striped()) {
+    auto hold = co_await wait_for_memory(range_.length);
+    if (!hold) co_return fail(hold.error());
+    co_return inline_bytes(std::move(*hold));
+  }
+  if (!is_open_) ops_.cache.put(key_, record_);
+  if (given_ == range_.length) co_return Buffer{};
+  auto segment = co_await next_segment();
+  if (!segment) co_return fail(segment.error());
+  ahead_.erase(ahead_.begin());
+  ++segment_;
+  given_ += segment->bytes.size();
+  undecodable_version_.reset();
+  if (segment->is_degraded && path_ != ReadPath::kDegraded) ++ops_.counters.degraded_reads;
+  if (segment->is_degraded || path_ == ReadPath::kInline) {
+    path_ = segment->is_degraded ? ReadPath::kDegraded : ReadPath::kStriped;
+  }
+  read_ahead();
+  co_return std::move(segment->bytes);
+}
+
+Task<Result<SegmentBytes>> ObjectRead::next_segment() {
+  for (;;) {
+    read_ahead();
+    if (ahead_.empty()) {
+      auto hold = co_await wait_for_memory(range_in_segment(segment_).length);
+      if (!hold) co_return fail(hold.error());
+      if (!start(std::move(*hold))) co_return fail(ErrorCode::kCancelled, "shutting down");
+    }
+    const Arriving arriving = ahead_.front();
+    auto segment = co_await arriving->bytes;
+    deadline_ += arriving->waited;
+    if (segment || arriving->record == reading_) co_return segment;
+    // The parities of the record before may be gone: only the newest tells what is lost.
+    ahead_.clear();
+  }
+}
+
+// Nothing if it is no inline value, or must wait for memory.
+std::optional<Buffer> ObjectRead::take_inline_now() {
+  if (record_->is_striped()) return std::nullopt;
+  if (range_.length == 0) return Buffer{};
+  MemoryHold hold = memory_.try_reserve(range_.length);
+  if (hold == nullptr) return std::nullopt;
+  return inline_bytes(std::move(hold));
+}
+
+Buffer ObjectRead::inline_bytes(MemoryHold hold) {
+  given_ = range_.length;
+  const auto bytes = as_bytes(record_->content.value).subspan(range_.offset, range_.length);
+  struct InlineBytes {
+    RecordPtr record;
+    MemoryHold hold;
+  };
+  auto owner = std::allocate_shared<const InlineBytes>(Pooled<InlineBytes>(),
+                                                       InlineBytes{record_, std::move(hold)});
+  return Buffer::sharing(std::move(owner), bytes);
+}
+
+Task<Result<MemoryHold>> ObjectRead::wait_for_memory(uint64_t bytes) {
+  const TimePoint asked = ops_.clock.now();
+  auto hold = co_await memory_.reserve(bytes);
+  deadline_ += ops_.clock.now() - asked;
+  co_return hold;
+}
+
+}  // namespace elastripe::objects

@@ -1,0 +1,109 @@
+// Requests and outcomes of the client-facing flows: what a session turns commands into, and replies
+// from. Errors (proxy/base/error.h) are operational; everything a client may expect is an outcome.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "proxy/base/buffer.h"
+#include "proxy/base/error.h"
+#include "proxy/base/hash.h"
+#include "proxy/ops/context.h"
+#include "proxy/ops/objects/value.h"
+
+namespace elastripe::objects {
+
+// memcached's cas unique is value_version, moved by 52 bits of the key's hash. A version is the
+// epoch's number, of 32 bits, above 28 bits of a counter that carries into it, and every epoch
+// begins above whatever was assigned before. So no two values of a key have the same cas, a later
+// one has a greater one, none is 0, and all fit into clients' signed 64 bits. Versions of different
+// keys are often the same: the hash tells their cas apart. (20 bits kept below the version for
+// another count would leave the epoch 16: a cas of epoch 65,536 would lose its top.)
+inline uint64_t cas_offset(std::string_view key) { return hash64(key) >> 12; }
+inline uint64_t cas_of(std::string_view key, const node::RecordMeta& meta) {
+  return meta.value_version + cas_offset(key);
+}
+// A cas that no value of the key ever had gives a version that none ever has.
+inline uint64_t value_version_of_cas(std::string_view key, uint64_t cas) {
+  return cas - cas_offset(key);
+}
+
+enum class StoreVerb { kSet, kAdd, kReplace, kAppend, kPrepend, kCas };
+struct StoreRequest {
+  StoreVerb verb = StoreVerb::kSet;
+  std::string_view key;  // of all requests: outlives the operation
+  uint32_t flags = 0;
+  uint32_t exptime = 0;  // absolute unix seconds, 0 = never (memcached's rules are already applied)
+  uint64_t cas = 0;      // kCas
+  // One that is striped is read while it is stored, so that a large one is never held whole. Must
+  // outlive the operation.
+  ValueSource* value = nullptr;
+  // The client's own, for a small value on its way into shards; null: it has none. Must outlive the
+  // operation.
+  Semaphore* staging_memory = nullptr;
+};
+enum class StoreOutcome { kStored, kNotStored, kExists, kNotFound };
+
+struct CounterRequest {
+  std::string_view key;
+  uint64_t delta = 0;
+  bool increment = true;
+};
+enum class CounterStatus { kOk, kNotFound, kNotNumber };
+struct CounterOutcome {
+  CounterStatus status = CounterStatus::kOk;
+  uint64_t value = 0;
+};
+
+// Where the time and the path of a read went, for metrics.
+enum class ReadPath { kInline, kStriped, kDegraded };
+struct ReadOutcome {
+  bool found = false;  // else a miss
+  ReadPath path = ReadPath::kInline;
+};
+
+// Linearizable read of a value, or a range of its bytes, into `sink`. A range touches no more
+// shards than have its bytes. The time that the read waits for memory does not count, and every
+// part that was given gives it `request_timeout` more. Errors: kLost, kUnavailable, kTimeout...,
+// never a miss instead; also once the sink has had a part of the value, so that it is never whole.
+// Here and below: `key` lives until it has ended.
+Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string_view key, ValueSink& sink,
+                                     ByteRange range, TimePoint deadline);
+// Any storage command. kUnknownOutcome: it may or may not have taken effect, now or later.
+Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline);
+Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
+                                            TimePoint deadline);
+// True if there was something to delete or touch.
+Task<Result<bool>> remove_object(OpsContext& ops, std::string_view key, TimePoint deadline);
+Task<Result<bool>> touch_object(OpsContext& ops, std::string_view key, uint32_t exptime,
+                                TimePoint deadline);
+
+// gat: the value, with the new expiry committed.
+Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string_view key,
+                                               uint32_t exptime, ValueSink& sink,
+                                               TimePoint deadline);
+
+// The record as the tail has it, and which shards of each segment are missing: `object KEY`.
+struct SegmentHealth {
+  // Shard indexes. Missing: gone with their node, or not on it any more, or failing their
+  // checksums.
+  std::vector<uint8_t> missing;
+  std::vector<uint8_t> unreachable;  // their node does not answer, and may have them
+};
+struct ObjectReport {
+  RecordPtr record;
+  bool is_flushed = false;
+  std::vector<NodeId> homes;  // tail first
+  size_t first_segment = 0;
+  std::vector<SegmentHealth> segments;  // from that one on
+
+  bool is_live(uint64_t now_ms) const {
+    return record != nullptr && !is_flushed && record->is_live(now_ms, /*flush_floor=*/0);
+  }
+};
+// Looks at `most` segments from `first` on.
+Task<Result<ObjectReport>> inspect_object(OpsContext& ops, std::string key, TimePoint deadline,
+                                          size_t first = 0, size_t most = SIZE_MAX);
+
+}  // namespace elastripe::objects

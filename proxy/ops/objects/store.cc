@@ -1,0 +1,64 @@
+// SET, ADD, REPLACE, CAS, APPEND and PREPEND of clients.
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/modify.h"
+#include "proxy/ops/objects/outcome.h"
+#include "proxy/ops/objects/put.h"
+
+namespace elastripe::objects {
+
+using node::Condition;
+
+namespace {
+
+StoreOutcome outcome_of(StoreVerb verb, const records::CommitResult& result) {
+  switch (result.status) {
+    case records::CommitStatus::kCommitted:
+      return StoreOutcome::kStored;
+    case records::CommitStatus::kNotFound:
+      return verb == StoreVerb::kCas ? StoreOutcome::kNotFound : StoreOutcome::kNotStored;
+    default:
+      return verb == StoreVerb::kCas ? StoreOutcome::kExists : StoreOutcome::kNotStored;
+  }
+}
+
+}  // namespace
+
+Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline) {
+  if (request.value->size() > ops.settings.max_object_bytes) {
+    co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+  }
+  if (request.verb == StoreVerb::kAppend || request.verb == StoreVerb::kPrepend) {
+    co_return co_await extend_object(ops, request, deadline);
+  }
+  Put put_request;
+  put_request.flags = request.flags;
+  put_request.exptime = request.exptime;
+  put_request.value = request.value;
+  put_request.memory = StagingMemory(ops.memory.staged, request.staging_memory);
+  const Pool& pool = ops.pools.pool_of(request.key);
+  put_request.locks_late = storage_of(pool, request.value->size()) == Storage::kStriped;
+  records::Commit& commit = put_request.commit;
+  commit.key = request.key;
+  switch (request.verb) {
+    case StoreVerb::kAdd:
+      commit.condition = Condition::kIfAbsent;
+      break;
+    case StoreVerb::kReplace:
+      commit.condition = Condition::kIfPresent;
+      break;
+    case StoreVerb::kCas:
+      commit.condition = Condition::kIfValueVersion;
+      commit.condition_argument = value_version_of_cas(request.key, request.cas);
+      break;
+    default:
+      commit.condition = Condition::kAlways;
+      break;
+  }
+  KeyLocks::Guard guard;
+  if (!put_request.locks_late) guard = co_await ops.locks.lock(commit.key);
+  auto result = co_await put(ops, pool, put_request, deadline);
+  if (!result) co_return fail(result.error());
+  co_return outcome_of(request.verb, *result);
+}
+
+}  // namespace elastripe::objects

@@ -1,0 +1,28 @@
+// Reading a record where reads are decided: at the tail.
+#pragma once
+
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/context.h"
+
+namespace elastripe::records {
+
+struct TailRead {
+  bool same = false;   // the tail still has if_version; no record is sent
+  RecordPtr record;    // null if there is none
+  uint64_t floor = 0;  // of the partition: what a missing record counts as
+  MapPtr map = {};     // of read_tail(): the one that it was read under
+};
+
+// One try under `map`: syncs the key if the homes have not got it yet. `if_version` 0 always reads.
+// Here and below: map and key live until it has ended.
+Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                     uint64_t if_version, TimePoint deadline);
+
+// Tries under newer and newer maps until the deadline.
+Task<Result<TailRead>> read_tail(OpsContext& ops, std::string_view key, TimePoint deadline);
+
+// The role's node in `map`, for reads that are not the tail's: the head, to settle an attempt.
+Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                     TimePoint deadline);
+
+}  // namespace elastripe::records

@@ -1,0 +1,24 @@
+// What clients send, to begin with: every command, and a binary request.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace elastripe::fuzz {
+
+inline std::vector<std::string> client_samples() {
+  const std::string binary_get("\x80\0\0\1\0\0\0\0\0\0\0\1wxyz\0\0\0\0\0\0\0\0k", 25);
+  return {
+      "set k 1 0 3\r\nabc\r\nset n 0 0 1 noreply\r\n5\r\nadd a 0 9 0\r\n\r\n"
+      "replace k 0 0 1\r\nx\r\n"
+      "append k 0 0 1\r\ny\r\nprepend k 0 0 1\r\nz\r\ncas k 0 0 1 5\r\nx\r\n",
+      "get k\r\nget k n missing\r\ngets k n\r\ngat 9 k\r\ngats 0 k n\r\n",
+      "incr n 5\r\ndecr n 1 noreply\r\ntouch k 9\r\ndelete k 0\r\ndelete n noreply\r\n",
+      "set k 0 0 9\r\n123456789\r\nmg k v o2 n3 s c f k t Oabc\r\nmg missing q\r\nmn\r\n",
+      "version\r\nverbosity 1\r\ncache_memlimit 64\r\nstats\r\nstats items\r\n"
+      "flush_all 1 noreply\r\nflush_all\r\nquit\r\n",
+      binary_get,
+  };
+}
+
+}  // namespace elastripe::fuzz

@@ -1,0 +1,305 @@
+#include "tests/sim/cluster.h"
+
+#include <algorithm>
+
+using namespace elastripe::decider;
+
+namespace elastripe::sim {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr Duration kFollowEvery = milliseconds(20);
+constexpr Duration kTickEvery = milliseconds(100);
+
+// What the decider knows of the nodes' rooms.
+void share_rooms(const MapView& from, MapView& to) {
+  to.expect_nodes(from.rooms()->size());
+  for (size_t id = 0; id < from.rooms()->size(); ++id) {
+    const auto node = static_cast<node::NodeId>(id);
+    to.rooms()->note_free_bytes(node, from.rooms()->free_bytes(node));
+  }
+}
+
+}  // namespace
+
+Cluster::Cluster(Run& run)
+    : run_(run),
+      network_(run.events, run.trace, run.random.next(), run.scenario.cluster.network,
+               run.scenario.cluster.nodes, run.scenario.cluster.node_memory),
+      scheme_(run.scenario.cluster.scheme) {
+  configurations_.push_back(std::make_unique<Configuration>(run.scenario, nodes(), scheme_));
+}
+
+void Cluster::start() {
+  for (size_t id = 0; id < nodes(); ++id) node(id).start();
+  tick_nodes();
+  follow_maps();
+  start_new_decider();
+}
+
+void Cluster::keep_deciding() {
+  decider_wanted_ = true;
+  keep_a_decider();
+}
+
+void Cluster::stop() {
+  decider_wanted_ = false;
+  for (auto& proxy : proxies_) {
+    add_counters(run_.totals.ops, proxy->counters());
+    if (proxy->is_alive()) proxy->kill();
+  }
+  const Network::Counters& net = network_.counters();
+  run_.totals.frames = net.frames;
+  run_.totals.dropped = net.dropped;
+  run_.totals.duplicated = net.duplicated;
+  run_.totals.late = net.late;
+  if (followed_ != nullptr) run_.totals.epochs = followed_->epoch.number;
+}
+
+void Cluster::replace_decider(SimProxy& old) {
+  if (decider_wanted_ && !run_.calm && decider() == &old) start_new_decider();
+}
+
+void Cluster::note_epoch(uint32_t number) { newest_epoch_ = std::max(newest_epoch_, number); }
+
+std::optional<size_t> Cluster::nodes_up_in(uint64_t epoch) const {
+  const auto found = up_in_epoch_.find(epoch);
+  if (found == up_in_epoch_.end()) return std::nullopt;
+  return found->second;
+}
+
+SimProxy* Cluster::add_proxy() {
+  const int id = static_cast<int>(proxies_.size());
+  const Configuration& own = configuration();
+  proxies_.push_back(std::make_unique<SimProxy>(id, run_.events, network_, run_.random.next(),
+                                                own.ring, own.pools, own.ops,
+                                                run_.scenario.cluster.proxy_memory));
+  scheduled_epochs_.push_back(0);
+  heard_epochs_.push_back(0);
+  run_.trace.add("proxy {} starts", id);
+  return proxies_.back().get();
+}
+
+bool Cluster::is_deciding(SimProxy& proxy) {
+  return proxy.decider() != nullptr && !proxy.decider_has_ended();
+}
+
+SimProxy* Cluster::decider() {
+  if (decider_ < 0) return nullptr;
+  SimProxy* proxy = proxies_[static_cast<size_t>(decider_)].get();
+  return proxy->is_alive() && !proxy->decider_has_ended() ? proxy : nullptr;
+}
+
+void Cluster::follow_maps() {
+  SimProxy* source = decider();
+  const node::MapPtr served = source == nullptr ? nullptr : source->map().current();
+  if (served != nullptr &&
+      (followed_ == nullptr || served->epoch.number > followed_->epoch.number)) {
+    followed_ = served;
+    run_.trace.add("epoch {} is served", served->epoch.number);
+  }
+  for (size_t i = 0; followed_ != nullptr && i < proxies_.size(); ++i) {
+    SimProxy& proxy = *proxies_[i];
+    if (const auto held = proxy.map().current()) {
+      up_in_epoch_[held->epoch.number] = static_cast<size_t>(
+          std::ranges::count(held->nodes, node::NodeState::kUp, &node::NodeInfo::state));
+      note_epoch(held->epoch.number);
+    }
+    if (&proxy == source) continue;
+    if (source != nullptr) share_rooms(source->map(), proxy.map());
+    if (proxy.is_alive()) tell(i);
+  }
+  map_watch_();
+  if (!run_.calm || !is_settled()) {
+    at_rest_since_ = TimePoint::max();
+  } else {
+    at_rest_since_ = std::min(at_rest_since_, run_.events.now());
+  }
+  run_.events.after(kFollowEvery, [this] { follow_maps(); });
+}
+
+// The stand-in for a watch on the published maps: each proxy hears of them late, in its own time.
+void Cluster::tell(size_t i) {
+  SimProxy* proxy = proxies_[i].get();
+  const uint32_t number = followed_->epoch.number;
+  const auto own = proxy->map().current();
+  if (own != nullptr && (own->epoch.number >= number || scheduled_epochs_[i] == number)) return;
+  scheduled_epochs_[i] = number;
+  const Duration delay =
+      run_.calm ? Duration::zero()
+                : run_.random.between(Duration::zero(), run_.scenario.cluster.map_delay_max);
+  proxy->clock().post(run_.events.now() + delay, [this, proxy, i, map = followed_] {
+    // One that was deposed since has no map, yet knows better than an old one.
+    if (map->epoch.number < heard_epochs_[i]) return;
+    heard_epochs_[i] = map->epoch.number;
+    const auto held = proxy->map().current();
+    if (held != nullptr && held->epoch.number >= map->epoch.number) return;
+    run_.trace.add("proxy {} hears of epoch {}", proxy->id(), map->epoch.number);
+    proxy->map().serve(map);
+  });
+}
+
+void Cluster::tick_nodes() {
+  for (size_t id = 0; id < nodes(); ++id) node(id).tick();
+  run_.events.after(kTickEvery, [this] { tick_nodes(); });
+}
+
+void Cluster::start_new_decider() {
+  if (decider_wanted_) change_configuration();
+  SimProxy* proxy = add_proxy();
+  decider_ = static_cast<int>(proxies_.size()) - 1;
+  DeciderSettings settings = configuration().decider;
+  std::set<node::NodeId>& vouched_dead = vouched_dead_[decider_];
+  if (run_.scenario.faults.forced > 0 &&
+      (!has_majority({}) || run_.random.chance(run_.scenario.faults.forced))) {
+    vouched_dead = silent_nodes();
+    settings.force_epoch = !vouched_dead.empty();
+  }
+  if (settings.force_epoch) {
+    ++run_.totals.forced;
+    run_.trace.add("decider {} is told that whoever is silent is dead", proxy->id());
+  }
+  proxy->start_decider(settings);
+}
+
+// Before a decider starts: its operator has added a node, and has ended whoever decides by the list
+// without it. Should all nodes of that have started again, such a one could not know better than to
+// make a cluster of them.
+void Cluster::change_configuration() {
+  const auto most = static_cast<size_t>(run_.scenario.cluster.nodes + run_.scenario.faults.joiners);
+  if (nodes() >= most || !run_.random.chance(0.6)) return;
+  run_.trace.add("a node is added to the configuration");
+  ++run_.totals.joiners;
+  network_.add_node().start();
+  for (auto& proxy : proxies_) {
+    if (proxy->is_alive() && is_deciding(*proxy)) kill_proxy(*proxy);
+  }
+  configurations_.push_back(std::make_unique<Configuration>(run_.scenario, nodes(), scheme_));
+}
+
+// With other pools: that needs all of them to start again.
+void Cluster::restart_proxies() {
+  scheme_ = scheme_ == run_.scenario.cluster.scheme ? run_.scenario.faults.other_scheme
+                                                    : run_.scenario.cluster.scheme;
+  run_.trace.add("all proxies start again, with {}", scheme_);
+  ++run_.totals.restarts;
+  for (auto& proxy : proxies_) {
+    if (proxy->is_alive()) kill_proxy(*proxy);
+  }
+  configurations_.push_back(std::make_unique<Configuration>(run_.scenario, nodes(), scheme_));
+  start_new_decider();
+}
+
+void Cluster::keep_a_decider() {
+  if (!decider_wanted_) return;
+  // The operator can tell the dead from the silent.
+  const bool is_stuck = run_.scenario.faults.forced > 0 && !has_majority(vouched_dead_[decider_]);
+  if (is_stuck && decider() != nullptr) kill_proxy(*decider());
+  // Enough of races once all is calm.
+  for (size_t i = 0; run_.calm && decider() == nullptr && i < proxies_.size(); ++i) {
+    SimProxy& other = *proxies_[i];
+    if (other.is_alive() && is_deciding(other)) decider_ = static_cast<int>(i);
+  }
+  if (decider() == nullptr) start_new_decider();
+  run_.events.after(run_.random.between(milliseconds(20), milliseconds(1000)),
+                    [this] { keep_a_decider(); });
+}
+
+SimProxy* Cluster::choose_proxy(SimRandom& random) {
+  std::vector<SimProxy*> alive;
+  for (auto& proxy : proxies_) {
+    if (proxy->is_alive()) alive.push_back(proxy.get());
+  }
+  return alive.empty() ? nullptr : alive[random.below(alive.size())];
+}
+
+void Cluster::kill_proxy(SimProxy& proxy) {
+  ++run_.totals.proxy_kills;
+  run_.trace.add("proxy {} is killed", proxy.id());
+  map_watch_();  // a map that it has just made may exclude a node
+  proxy.kill();
+  const bool was_decider = proxy.decider() != nullptr;
+  if (was_decider) return;  // keep_a_decider() starts the next one
+  run_.events.after(run_.random.between(milliseconds(10), milliseconds(1000)), [this] {
+    if (decider_wanted_) add_proxy();
+  });
+}
+
+bool Cluster::has_majority(const std::set<node::NodeId>& known_dead) {
+  size_t silent = 0, answering = 0;
+  for (size_t id = 0; id < nodes(); ++id) {
+    const bool is_known = known_dead.contains(static_cast<node::NodeId>(id));
+    answering += node(id).is_up();
+    silent += !node(id).runs() && node(id).is_silent() && !is_known;
+  }
+  return answering > silent;
+}
+
+std::set<node::NodeId> Cluster::silent_nodes() {
+  std::set<node::NodeId> silent;
+  for (size_t id = 0; id < nodes(); ++id) {
+    if (!node(id).runs() && node(id).is_silent()) silent.insert(node(id).id());
+  }
+  return silent;
+}
+
+// A decider that has been deposed has no map any more, and whoever
+// follows it may serve none yet; but what was committed under its last one is as whole as ever, and
+// a node that dies in between takes shards of that epoch along.
+uint32_t Cluster::newest_epoch() {
+  for (const auto& proxy : proxies_) {
+    const node::MapPtr map = proxy->map().current();
+    if (map != nullptr) newest_epoch_ = std::max(newest_epoch_, map->epoch.number);
+  }
+  return newest_epoch_;
+}
+
+bool Cluster::is_settled() {
+  SimProxy* proxy = decider();
+  if (proxy == nullptr) return false;
+  const node::MapPtr map = proxy->map().current();
+  if (map == nullptr) return false;
+  if (map->nodes.size() < nodes()) return false;
+  for (const node::NodeInfo& node : map->nodes) {
+    if ((node.state == node::NodeState::kUp) != node_is_up(node.id)) return false;
+  }
+  const ClusterStatus status = proxy->decider()->status();
+  if (status.state != "serving" || status.partitions == 0) return false;
+  const uint32_t lost =
+      run_.scenario.expect.beyond_promise && !accepted_loss_ ? status.partitions_lost : 0;
+  if (status.partitions_synced + lost < status.partitions) return false;
+  for (const NodeStatus& node : status.nodes) {
+    if (!node.has_lease && node_is_up(node.info.id)) return false;
+  }
+  return std::ranges::all_of(proxies_, [&](const auto& other) {
+    if (!other->is_alive()) return true;
+    // One that is still starting will take over, if the nodes that it waits for tell.
+    const bool is_starting = other.get() != proxy && is_deciding(*other);
+    if (is_starting && (other->is_forced() || has_majority({}))) return false;
+    const node::MapPtr own = other->map().current();
+    return own != nullptr && own->epoch == map->epoch;
+  });
+}
+
+bool Cluster::is_settled_without(node::NodeId id) {
+  SimProxy* proxy = decider();
+  if (proxy == nullptr || proxy->map().current() == nullptr) return false;
+  const ClusterStatus status = proxy->decider()->status();
+  return status.state == "serving" && status.nodes[id].info.state == node::NodeState::kLost &&
+         status.partitions_synced == status.partitions;
+}
+
+std::string Cluster::why_unsettled() {
+  SimProxy* proxy = decider();
+  if (proxy == nullptr) return "there is no decider";
+  const ClusterStatus status = proxy->decider()->status();
+  std::string text = fmt::format("{} {} epoch {} synced {}/{} lost {}:", status.state,
+                                 status.reason, status.epoch.number, status.partitions_synced,
+                                 status.partitions, status.partitions_lost);
+  for (const NodeStatus& node : status.nodes) text += fmt::format(" {}", name(node.info.state));
+  return text;
+}
+
+}  // namespace elastripe::sim

@@ -1,0 +1,105 @@
+// The simulated cluster: its nodes and their network, its proxies, and the stand-ins for what keeps
+// a real one going: a supervisor that starts deciders, a watch by which proxies hear of new maps,
+// and an operator who changes the configuration.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/sim/configuration.h"
+#include "tests/sim/proxy.h"
+#include "tests/sim/run.h"
+
+namespace elastripe::sim {
+
+class Cluster {
+ public:
+  using Proxies = std::vector<std::unique_ptr<SimProxy>>;
+  using Configurations = std::vector<std::unique_ptr<Configuration>>;
+
+  explicit Cluster(Run& run);
+
+  // Starts the nodes and the first decider.
+  void start();
+  // From now on a decider that ends is followed by another one, until stop().
+  void keep_deciding();
+  // Kills every proxy. What they counted, and the network, is in the totals.
+  void stop();
+
+  Network& network() { return network_; }
+  size_t nodes() const { return network_.nodes(); }
+  SimNode& node(size_t id) { return network_.node(id); }
+  bool node_is_up(node::NodeId id) { return network_.node(id).is_up(); }
+  std::set<node::NodeId> silent_nodes();
+  // More than half of the nodes that are not known to be gone answer: without that nobody makes
+  // maps but whom the operator tells that the silent ones are dead.
+  bool has_majority(const std::set<node::NodeId>& known_dead);
+
+  const Proxies& proxies() const { return proxies_; }  // ever started, by id
+  SimProxy* add_proxy();
+  SimProxy* choose_proxy(SimRandom& random);  // any that is alive; null: none is
+  void kill_proxy(SimProxy& proxy);
+  void restart_proxies();  // all, with the scenario's other scheme
+
+  SimProxy* decider();  // the newest; null if it is dead
+  void start_new_decider();
+  // As above, if it is still this one and somebody is to decide at all.
+  void replace_decider(SimProxy& old);
+
+  // What proxies start with is the last one.
+  const Configurations& configurations() const { return configurations_; }
+  const Configuration& configuration() const { return *configurations_.back(); }
+  const PoolTable& pools() const { return configuration().pools; }
+
+  // Called often, and always before a map may go with the proxy that has made it.
+  void watch_maps(std::function<void()> watch) { map_watch_ = std::move(watch); }
+  node::MapPtr newest_map() const { return followed_; }  // that a decider served; null: none
+  uint32_t newest_epoch();                               // of all that were ever served
+  void note_epoch(uint32_t number);                      // somebody has seen it served
+  // So many nodes were up; nothing if nobody noticed the epoch.
+  std::optional<size_t> nodes_up_in(uint64_t epoch) const;
+
+  // The operator has accepted that LOST partitions start again: none may be left.
+  void note_accepted_loss() { accepted_loss_ = true; }
+  bool has_accepted_loss() const { return accepted_loss_; }
+
+  // The map says what is true of every node, all is synced, and every proxy has that map.
+  bool is_settled();
+  std::string why_unsettled();
+  // Calm and settled for so long.
+  bool is_at_rest_for(Duration time) const { return run_.events.now() - time >= at_rest_since_; }
+  // The map has dealt with the death of the node.
+  bool is_settled_without(node::NodeId id);
+
+ private:
+  static bool is_deciding(SimProxy& proxy);
+  void tick_nodes();
+  void follow_maps();
+  void tell(size_t proxy);
+  void keep_a_decider();
+  void change_configuration();
+
+  Run& run_;
+  Network network_;
+  Configurations configurations_;
+  std::string scheme_;  // of the default pool, in the newest configuration
+  Proxies proxies_;
+  int decider_ = -1;  // index of the newest decider
+  bool decider_wanted_ = false;
+  std::map<int, std::set<node::NodeId>> vouched_dead_;  // so the decider of that proxy was told
+  std::function<void()> map_watch_;
+  node::MapPtr followed_;
+  uint32_t newest_epoch_ = 0;
+  std::map<uint64_t, size_t> up_in_epoch_;
+  std::vector<uint32_t> scheduled_epochs_;  // by proxy: the newest map on its way
+  std::vector<uint32_t> heard_epochs_;
+  TimePoint at_rest_since_ = TimePoint::max();
+  bool accepted_loss_ = false;
+};
+
+}  // namespace elastripe::sim

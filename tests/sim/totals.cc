@@ -1,0 +1,49 @@
+#include "tests/sim/totals.h"
+
+namespace elastripe::sim {
+
+void add_counters(OpsCounters& sum, const OpsCounters& more) {
+  for (const OpsCounterRow& row : kOpsCounters) sum.*row.counter += more.*row.counter;
+}
+
+void Totals::add(const Totals& o) {
+  schedules += o.schedules;
+  histories += o.histories;
+  operations += o.operations;
+  unknowns += o.unknowns;
+  acknowledged_writes += o.acknowledged_writes;
+  errors += o.errors;
+  refused_for_memory += o.refused_for_memory;
+  transitions += o.transitions;
+  flushes += o.flushes;
+  undecided_flushes += o.undecided_flushes;
+  refused_transitions += o.refused_transitions;
+  streams += o.streams;
+  cut_uploads += o.cut_uploads;
+  cut_reads += o.cut_reads;
+  lost_keys += o.lost_keys;
+  short_of_room += o.short_of_room;
+  node_kills += o.node_kills;
+  node_stalls += o.node_stalls;
+  node_sticks += o.node_sticks;
+  bit_flips += o.bit_flips;
+  burials += o.burials;
+  joiners += o.joiners;
+  strays += o.strays;
+  clock_steps += o.clock_steps;
+  forced += o.forced;
+  restarts += o.restarts;
+  link_cuts += o.link_cuts;
+  proxy_kills += o.proxy_kills;
+  proxy_pauses += o.proxy_pauses;
+  epochs += o.epochs;
+  beyond_promise += o.beyond_promise;
+  frames += o.frames;
+  dropped += o.dropped;
+  duplicated += o.duplicated;
+  late += o.late;
+  events += o.events;
+  add_counters(ops, o.ops);
+}
+
+}  // namespace elastripe::sim

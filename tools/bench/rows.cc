@@ -1,0 +1,191 @@
+#include "tools/bench/rows.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <ranges>
+#include <stdexcept>
+
+#include "tools/bench/statistics.h"
+#include "tools/bench/units.h"
+
+namespace elastripe::bench {
+namespace {
+
+bool is_spread(const Json& value) { return value.is_object() && value.size() >= 3; }
+
+// The middle, the low or the high end of a spread.
+double part(const Json& spread, int index) {
+  return std::next(spread.begin(), index)->get<double>();
+}
+
+std::string text_of(const Json& value, const std::string& format) {
+  const bool is_known =
+      format.empty() || format == "bytes" || format == "rate" || format.starts_with('.');
+  if (!is_known) throw std::invalid_argument("no format of a column: " + format);
+  if (value.is_null()) return {};
+  if (value.is_string()) return value.get<std::string>();
+  if (format == "bytes") return size_text(value.get<size_t>());
+  if (format == "rate") return rate_text(value.get<uint64_t>());
+  const int digits = format.starts_with('.') ? std::stoi(format.substr(1)) : 0;
+  if (value.is_number_float()) return fmt::format("{:.{}f}", value.get<double>(), digits);
+  if (!is_spread(value)) return value.dump();
+  return fmt::format("{:.{}f} ({:.{}f}-{:.{}f})", part(value, 0), digits, part(value, 1), digits,
+                     part(value, 2), digits);
+}
+
+std::string trimmed(std::string_view text) {
+  const size_t first = std::min(text.find_first_not_of(' '), text.size());
+  return std::string(text.substr(first, text.find_last_not_of(' ') + 1 - first));
+}
+
+bool has(const Json& row, const Json& labels) {
+  return std::ranges::all_of(
+      labels.items(), [&](const auto& label) { return member(row, label.key()) == label.value(); });
+}
+
+// The place of a name in a list that gets it if it does not have it.
+size_t place_of(const std::string& name, std::vector<std::string>& names) {
+  const auto found = std::ranges::find(names, name);
+  const auto place = static_cast<size_t>(found - names.begin());
+  if (found == names.end()) names.push_back(name);
+  return place;
+}
+
+}  // namespace
+
+Json quartiles(const std::vector<double>& samples) {
+  return {{"median", median(samples)},
+          {"q1", quantile(samples, 0.25)},
+          {"q3", quantile(samples, 0.75)},
+          {"rounds", samples.size()},
+          {"samples", samples}};
+}
+
+Json deciles(const std::vector<double>& samples) {
+  return {{"median", median(samples)},
+          {"p10", quantile(samples, 0.1)},
+          {"p90", quantile(samples, 0.9)},
+          {"repetitions", samples.size()}};
+}
+
+Json latencies(const std::vector<double>& us) {
+  return {{"p50_us", median(us)},
+          {"p25_us", quantile(us, 0.25)},
+          {"p75_us", quantile(us, 0.75)},
+          {"p99_us", quantile(us, 0.99)},
+          {"requests", us.size()}};
+}
+
+const Json& member(const Json& row, const std::string& path) {
+  static const Json nothing;
+  const Json::json_pointer pointer("/" + path);
+  return row.contains(pointer) ? row.at(pointer) : nothing;
+}
+
+double number(const Json& row, const std::string& path) {
+  const Json& value = member(row, path);
+  if (is_spread(value)) return part(value, 0);
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+double ratio(const Json& row, const Json& base, const std::string& path) {
+  const Json& samples = member(row, path + "/samples");
+  const Json& bases = member(base, path + "/samples");
+  if (samples.is_null() || bases.is_null()) return number(row, path) / number(base, path);
+  std::vector<double> ratios;
+  for (size_t i = 0; i < std::min(samples.size(), bases.size()); ++i) {
+    ratios.push_back(samples[i].get<double>() / bases[i].get<double>());
+  }
+  return median(ratios);
+}
+
+Rows where(const Rows& rows, const Json& labels) {
+  Rows found;
+  std::ranges::copy_if(rows, std::back_inserter(found),
+                       [&](const Json& row) { return has(row, labels); });
+  return found;
+}
+
+const Json* find(const Rows& rows, const Json& labels) {
+  const auto found = std::ranges::find_if(rows, [&](const Json& row) { return has(row, labels); });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+Json labels_of(const Json& row, const std::vector<std::string>& names, const Json& more) {
+  Json labels = Json::object();
+  for (const std::string& name : names) labels[name] = member(row, name);
+  labels.update(more.is_null() ? Json::object() : more);
+  return labels;
+}
+
+void compare(Rows& rows, const std::string& to, const std::string& figure,
+             const std::vector<std::string>& names, const Json& base) {
+  for (Json& row : rows) {
+    const Json* of = find(rows, labels_of(row, names, base));
+    if (of != nullptr) row[Json::json_pointer("/" + to)] = ratio(row, *of, figure);
+  }
+}
+
+Rows side_by_side(const Rows& rows, const std::vector<std::string>& names,
+                  const std::string& over) {
+  Rows wide;
+  for (const Json& row : rows) {
+    Json labels = labels_of(row, names);
+    auto place = std::ranges::find_if(wide, [&](const Json& other) { return has(other, labels); });
+    if (place == wide.end()) place = wide.insert(wide.end(), std::move(labels));
+    (*place)[row.at(over).get<std::string>()] = row;
+  }
+  return wide;
+}
+
+std::string fill(std::string_view pattern, const Json& row) {
+  std::string text;
+  while (true) {
+    const size_t open = pattern.find('{');
+    text += pattern.substr(0, open);
+    if (open == std::string_view::npos) return text;
+    const size_t close = pattern.find('}', open);
+    const std::string name(pattern.substr(open + 1, close - open - 1));
+    const size_t space = std::min(name.find(' '), name.size());
+    text += text_of(member(row, name.substr(0, space)), trimmed(name.substr(space)));
+    pattern.remove_prefix(close + 1);
+  }
+}
+
+Table table_of(std::string text, std::string_view columns, const Rows& rows) {
+  Table table{.text = std::move(text), .rows = std::vector<std::vector<std::string>>(rows.size())};
+  for (const auto part : std::views::split(columns, '|')) {
+    const std::string column = trimmed(std::string_view(part));
+    const size_t equals = column.find('=');
+    table.header.push_back(trimmed(column.substr(0, equals)));
+    const std::string path =
+        equals == std::string::npos ? column : trimmed(column.substr(equals + 1));
+    const std::string pattern = path.contains('{') ? path : "{" + path + "}";
+    for (size_t i = 0; i < rows.size(); ++i) table.rows[i].push_back(fill(pattern, rows[i]));
+  }
+  return table;
+}
+
+Chart chart_of(Chart frame, const Rows& rows, std::string_view category, std::string_view series,
+               const std::string& path) {
+  std::vector<std::string> names;
+  for (const Json& row : rows) place_of(fill(category, row), frame.categories);
+  for (const Json& row : rows) {
+    const size_t place = place_of(fill(series, row), names);
+    if (place == frame.series.size()) {
+      frame.series.push_back({.name = names.back()});
+      frame.series.back().values.resize(frame.categories.size());
+    }
+    auto& cell = frame.series[place].values[place_of(fill(category, row), frame.categories)];
+    const Json& value = member(row, path);
+    if (is_spread(value)) {
+      cell = ChartValue{part(value, 0), part(value, 1), part(value, 2)};
+    } else if (value.is_number()) {
+      cell = ChartValue{value.get<double>()};
+    }
+  }
+  return frame;
+}
+
+}  // namespace elastripe::bench
