@@ -80,6 +80,10 @@ void Input::process_left_over() { left_over_.erase(0, process(left_over_)); }
 // False: the lines of others have it. A long line has all of its memory or none. What is behind a
 // command that is held has none: it is one read at most, and the command may wait for that memory.
 bool Input::fit_line_memory() {
+  if (pipeline_.holds() && line_memory_.weight() > 0) {
+    line_memory_.release();
+    pipeline_.retry_held();
+  }
   if (pipeline_.holds() || left_over_.size() <= context_.settings.own_line_bytes) {
     line_memory_.release();
   } else if (line_memory_.weight() == 0) {

@@ -278,6 +278,22 @@ TEST_CASE("what a client sent behind a command takes none of the memory that thi
   f.expect(client, "STORED\r\n" + value + value + value);
 }
 
+TEST_CASE("a line gives its memory to the keys that it becomes, at once") {
+  Fixture f(SessionSettings{.commands_in_flight = 1,
+                            .yield_timeout = std::chrono::hours(1),  // nothing looks by the clock
+                            .line_bytes = 20'000,
+                            .own_line_bytes = 500,
+                            .longest_line_bytes = 20'000});
+  f.ops.slow = {"slow"};
+  std::string line = "get";
+  for (int i = 0; i < 100; ++i) line += " missing";
+  Client client(f.sessions);
+  client.send("touch slow 0\r\n" + line + "\r\n" + line + "\r\nversion\r\n");
+  f.turns(5);
+  f.ops.turnstile.let_through();
+  f.expect(client, "NOT_FOUND\r\nEND\r\nEND\r\nVERSION 1.6.18-elastripe-0.1.0\r\n");
+}
+
 TEST_CASE("small values that are not taken count as memory") {
   Fixture f(SessionSettings{.unsent_text = 100'000, .read_bytes = 400'000});
   f.ops.entries["key"] = {.value = std::string(1000, 'v')};
