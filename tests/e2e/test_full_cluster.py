@@ -1,6 +1,7 @@
 """A cluster whose nodes are full refuses new data, and loses nothing that it has acknowledged."""
 
 import collections
+import contextlib
 import random
 import threading
 
@@ -89,6 +90,23 @@ class Writer:
             assert value in possible, f"{key}: {None if value is None else len(value)} bytes"
             self.values[key] = {value}
 
+    def fill(self, stop):
+        """Stores small objects under new keys, so that what is let go meanwhile is used at once."""
+        try:
+            while not stop.is_set():
+                key = f"{self.name}/{self.written}"
+                self.written += 1
+                value = payload(self.random.choice(RECORDS), key)
+                try:
+                    self.client.set(key, value, noreply=False)
+                    self.values[key] = {value}
+                except MemcacheError as error:
+                    self.refusals["set"] += 1
+                    if "outcome unknown" in str(error):
+                        self.values[key] = {MISS, value}
+        except Exception as error:  # noqa: BLE001: told by the test
+            self.error = error
+
     def delete(self, keys):
         """Deletes what is there, and is told what is not."""
         for key in keys:
@@ -97,12 +115,33 @@ class Writer:
             self.values[key] = {MISS}
 
 
-def together(jobs):
+def begin(jobs):
     threads = [threading.Thread(target=job) for job in jobs]
     for thread in threads:
         thread.start()
-    for thread in threads:
+    return threads
+
+
+def together(jobs):
+    for thread in begin(jobs):
         thread.join()
+
+
+@contextlib.contextmanager
+def kept_full(fillers):
+    """Nothing that reclaim lets go stays free meanwhile."""
+    stop = threading.Event()
+    threads = begin([lambda f=filler: f.fill(stop) for filler in fillers])
+    try:
+        for filler in fillers:
+            wait_for(lambda f=filler: f.refusals["set"] > 0 or f.error, "it is refused")
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    for filler in fillers:
+        assert filler.error is None, repr(filler.error)
 
 
 def check(cluster, writers):
@@ -127,10 +166,14 @@ def test_full_nodes_lose_nothing_and_deletes_make_room(cluster):
 
     # A node dies while all are full. Shards are read from the others; records go where there is
     # room, or stay at the homes that are left.
-    cluster.kill("n2")
-    wait_for(lambda: cluster.node_states()["n2"] == "lost" and cluster.is_serving(up=5),
-             "the node's death is dealt with")
-    assert not all(node["has_room"] for node in cluster.json("node")["nodes"])
+    fillers = [Writer(cluster, f"f{n}") for n in range(WRITERS)]
+    with kept_full(fillers):
+        cluster.kill("n2")
+        wait_for(lambda: cluster.node_states()["n2"] == "lost" and cluster.is_serving(up=5),
+                 "the node's death is dealt with")
+        wait_for(lambda: not all(node["has_room"] for node in cluster.json("node")["nodes"]),
+                 "some node has no room for its records")
+    writers += fillers
     check(cluster, writers)
     for writer in writers:  # some of all sizes; those that were refused, too
         writer.delete(sorted(writer.values)[::5])
