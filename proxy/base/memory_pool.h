@@ -147,7 +147,7 @@ class Spares {
     spares.pop_back();
     return spare;
   }
-  static void keep(T object) {
+  static void keep(T&& object) {
     if (kReusesMemory && of_thread().size() < kMost) of_thread().push_back(std::move(object));
   }
 

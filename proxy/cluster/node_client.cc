@@ -24,7 +24,7 @@ void add_payload(NodeRequest& request, std::span<const Buffer> pieces) {
   }
 }
 
-void keep_memory(NodeRequest request) {
+void keep_memory(NodeRequest&& request) {
   const bool is_small =
       request.args.capacity() <= kSmallArgsBytes && request.payload.capacity() <= kSmallPieces &&
       request.into.capacity() <= kSmallPieces && request.keep.capacity() <= kSmallPieces;

@@ -71,7 +71,7 @@ struct NodeRequest {
 void add_payload(NodeRequest& request, std::span<const Buffer> pieces);
 
 // For make_request(): the memory of a request that nobody refers to any more.
-void keep_memory(NodeRequest request);
+void keep_memory(NodeRequest&& request);
 
 struct NodeReply {
   node::ReplyHeader header;

@@ -21,11 +21,8 @@ void Output::append(Buffer value) {
   values_.push_back({text_.size(), std::move(value)});
 }
 
-void Output::append(Output other) {
-  if (empty()) {
-    *this = std::move(other);
-    return;
-  }
+void Output::append(Output&& other) {
+  if (empty()) return swap(other);
   kept_.insert(kept_.end(), other.kept_.begin(), other.kept_.end());
   other.drain([this](std::string_view text) { append(text); },
               [this](Buffer value) { append(std::move(value)); });

@@ -24,7 +24,8 @@ class Output {
 
   void append(std::string_view text);
   void append(Buffer value);
-  void append(Output other);
+  // Leaves the other empty.
+  void append(Output&& other);
   // Held until all that was appended has left: the memory of values that were copied.
   void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
@@ -38,7 +39,8 @@ class Output {
   // empty.
   template <class TakeText, class TakeValue>
   void drain(TakeText take_text, TakeValue take_value) {
-    Output taken = std::exchange(*this, {});
+    Output taken;
+    taken.swap(*this);
     if (!taken.kept_.empty() && taken.text_.size() >= kSharedBytes) {
       auto text = std::make_shared<SharedText>(std::move(taken.text_), std::move(taken.kept_));
       return give(text->text, taken.values_, take_value, [&](std::string_view piece) {
@@ -65,6 +67,13 @@ class Output {
     Text text;
     Kept kept;
   };
+
+  void swap(Output& other) noexcept {
+    text_.swap(other.text_);
+    values_.swap(other.values_);
+    kept_.swap(other.kept_);
+    std::swap(bytes_, other.bytes_);
+  }
 
   template <class TakeText, class TakeValue>
   static void give(std::string_view text, Values& values, TakeValue& take_value,

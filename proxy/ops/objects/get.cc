@@ -6,6 +6,7 @@ namespace elastripe::objects {
 Task<Result<ReadOutcome>> deliver(ObjectRead& read, ValueSink& sink) {
   if (!read.is_live()) co_return ReadOutcome{};
   sink.begin(read.object());
+  if (auto part = read.take_ready()) sink.part(std::move(*part));
   while (!read.at_end()) {
     auto part = co_await read.next();
     if (!part) co_return fail(part.error());

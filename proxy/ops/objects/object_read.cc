@@ -4,7 +4,6 @@
 
 #include "proxy/base/memory_pool.h"
 #include "proxy/ops/attempt.h"
-#include "proxy/ops/records/read_tail.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe::objects {
@@ -97,39 +96,76 @@ Task<Result<Buffer>> ObjectRead::next() {
 }
 
 // Empty if there is nothing to read.
-Task<Result<Buffer>> ObjectRead::read_part() {
-  // What is being read goes on under its map, even while the proxy serves none.
-  if (is_current_) {
-    auto part = co_await take_current();
-    if (part && *part) co_return std::move(**part);
-    if (!part) {
-      auto again = co_await before_retry(ops_, map_, part.error(), deadline_);
-      if (!again) co_return fail(again.error());
-    }
+Task<Result<Buffer>> ObjectRead::read_part() { return is_current_ ? go_on() : read_newest(); }
+
+// What is being read goes on under its map, even while the proxy serves none.
+Task<Result<Buffer>> ObjectRead::go_on() {
+  if (auto bytes = take_now()) co_return std::move(*bytes);
+  auto part = co_await take_later();
+  if (part && *part) co_return std::move(**part);
+  if (!part) {
+    auto again = co_await before_retry(ops_, map_, part.error(), deadline_);
+    if (!again) co_return fail(again.error());
   }
-  co_return co_await under_newest_map(
-      ops_, deadline_,
-      [this](const MapPtr& map, TimePoint& deadline) { return read_part_under(map, deadline); });
+  co_return co_await read_newest();
 }
 
+Task<Result<Buffer>> ObjectRead::read_newest() {
+  return under_newest_map(ops_, deadline_, [this](const MapPtr& map, TimePoint& deadline) {
+    return read_part_under(map, deadline);
+  });
+}
+
+// Asks the tail, and beside that, should the record known here still be the newest, for its shards.
 Task<Result<std::optional<Buffer>>> ObjectRead::read_part_under(MapPtr map, TimePoint& deadline) {
   map_ = map;
-  Result<std::optional<Buffer>> part;
-  if (auto found = co_await find_record(map)) {
-    part = co_await take_current();
-  } else {
-    ahead_.clear();
-    part = fail(found.error());
+  const RecordPtr known = known_record(*map);
+  if (known != nullptr) {
+    begin_reading(map, known);
+    read_ahead();
   }
+  const uint64_t version = known == nullptr ? 0 : known->meta.version;
+  auto tail = co_await records::try_read_tail(ops_, map, key_, version, deadline_);
+  auto newest = tail ? take_newest(map, known, *tail) : fail(tail.error());
+  if (!newest) {
+    ahead_.clear();
+    co_return fail(newest.error());
+  }
+  if (auto bytes = take_now()) co_return std::move(*bytes);
+  auto part = co_await take_later();
   deadline = deadline_;
   co_return part;
 }
 
-// The next part by the record that is the newest as far as is known. Nothing: its shards are gone,
-// so there may be a newer one.
-Task<Result<std::optional<Buffer>>> ObjectRead::take_current() {
-  if (!is_live_) co_return Buffer{};
-  if (auto bytes = take_inline_now()) co_return std::move(*bytes);
+// Null if none is known that may be the newest.
+RecordPtr ObjectRead::known_record(const node::ClusterMap& map) {
+  if (is_open_) return record_;
+  RecordPtr known = ops_.cache.find(key_);
+  return known != nullptr && is_live_now(ops_, map, *known) ? known : nullptr;
+}
+
+Result<void> ObjectRead::take_newest(const MapPtr& map, const RecordPtr& known,
+                                     const records::TailRead& tail) {
+  const RecordPtr newest = tail.same ? known : with_known_parities(tail.record, known);
+  if (is_open_ && !has_same_value(newest, *record_)) {
+    return fail(ErrorCode::kConflict, "the object was overwritten while it was read");
+  }
+  if (!is_open_) is_live_ = newest != nullptr && is_live_now(ops_, *map, *newest);
+  record_ = newest;
+  is_current_ = true;
+  if (!is_live_) {
+    ops_.cache.erase(key_);
+  } else if (!tail.same && known != nullptr && has_same_data(*newest, *known)) {
+    reading_ = newest;
+  } else if (!tail.same) {
+    begin_reading(map, newest);
+  }
+  return {};
+}
+
+// The next part, waited for, by the record that is the newest as far as is known. Nothing: its
+// shards are gone, so there may be a newer one.
+Task<Result<std::optional<Buffer>>> ObjectRead::take_later() {
   auto part = co_await take_part();
   if (part) co_return std::move(*part);
   is_current_ = false;
@@ -142,34 +178,6 @@ Task<Result<std::optional<Buffer>>> ObjectRead::take_current() {
   undecodable_version_ = version;
   if (!mutant(Mutant::kIgnoreGeneration)) ops_.cache.erase(key_);
   co_return std::nullopt;
-}
-
-// Asks the tail, and beside that, should the record known here still be the newest, for its shards.
-Task<Result<void>> ObjectRead::find_record(const MapPtr& map) {
-  RecordPtr known = is_open_ ? record_ : ops_.cache.find(key_);
-  if (!is_open_ && known != nullptr && !is_live_now(ops_, *map, *known)) known = nullptr;
-  if (known != nullptr) {
-    begin_reading(map, known);
-    read_ahead();
-  }
-  const uint64_t version = known == nullptr ? 0 : known->meta.version;
-  auto tail = co_await records::try_read_tail(ops_, map, key_, version, deadline_);
-  if (!tail) co_return fail(tail.error());
-  const RecordPtr newest = tail->same ? known : with_known_parities(tail->record, known);
-  if (is_open_ && !has_same_value(newest, *record_)) {
-    co_return fail(ErrorCode::kConflict, "the object was overwritten while it was read");
-  }
-  if (!is_open_) is_live_ = newest != nullptr && is_live_now(ops_, *map, *newest);
-  record_ = newest;
-  is_current_ = true;
-  if (!is_live_) {
-    ops_.cache.erase(key_);
-  } else if (!tail->same && known != nullptr && has_same_data(*newest, *known)) {
-    reading_ = newest;
-  } else if (!tail->same) {
-    begin_reading(map, newest);
-  }
-  co_return Result<void>{};
 }
 
 void ObjectRead::begin_reading(MapPtr map, RecordPtr record) {
@@ -259,8 +267,9 @@ Task<Result<SegmentBytes>> ObjectRead::next_segment() {
   }
 }
 
-// Nothing if it is no inline value, or must wait for memory.
-std::optional<Buffer> ObjectRead::take_inline_now() {
+// Nothing if it has to wait, for shards or for memory.
+std::optional<Buffer> ObjectRead::take_now() {
+  if (!is_live_) return Buffer{};
   if (record_->is_striped()) return std::nullopt;
   if (range_.length == 0) return Buffer{};
   MemoryHold hold = memory_.try_reserve(range_.length);

@@ -15,6 +15,7 @@
 #include "proxy/cluster/record_cache.h"
 #include "proxy/ops/objects/outcome.h"
 #include "proxy/ops/objects/read_segment.h"
+#include "proxy/ops/records/read_tail.h"
 
 namespace elastripe::objects {
 
@@ -47,6 +48,8 @@ class ObjectRead {
 
   // Nothing is left to take of a live one.
   bool at_end() const { return !first_ && given_ == range_.length; }
+  // The next part, if it is here already.
+  std::optional<Buffer> take_ready() { return std::exchange(first_, std::nullopt); }
   // The next part of the range, verified. Errors: also kConflict: the object was overwritten and
   // its shards are gone.
   Task<Result<Buffer>> next();
@@ -55,12 +58,16 @@ class ObjectRead {
   using Arriving = std::shared_ptr<ArrivingSegment>;
 
   Task<Result<Buffer>> read_part();
+  Task<Result<Buffer>> go_on();
+  Task<Result<Buffer>> read_newest();
   Task<Result<std::optional<Buffer>>> read_part_under(MapPtr map, TimePoint& deadline);
-  Task<Result<std::optional<Buffer>>> take_current();
-  Task<Result<void>> find_record(const MapPtr& map);
+  Task<Result<std::optional<Buffer>>> take_later();
+  RecordPtr known_record(const node::ClusterMap& map);
+  Result<void> take_newest(const MapPtr& map, const RecordPtr& known,
+                           const records::TailRead& tail);
   Task<Result<Buffer>> take_part();
   Task<Result<MemoryHold>> wait_for_memory(uint64_t bytes);
-  std::optional<Buffer> take_inline_now();
+  std::optional<Buffer> take_now();
   Buffer inline_bytes(MemoryHold hold);
 
   void begin_reading(MapPtr map, RecordPtr record);
