@@ -80,7 +80,8 @@ Task<Result<void>> ObjectRead::open(RecordPtr record) {
   if (!map) co_return fail(map.error());
   record_ = std::move(record);
   is_live_ = is_current_ = true;
-  begin_reading(*map, record_);
+  map_ = std::move(*map);
+  begin_reading(record_);
   co_return co_await open();
 }
 
@@ -117,19 +118,20 @@ Task<Result<Buffer>> ObjectRead::read_newest() {
 }
 
 // Asks the tail, and beside that, should the record known here still be the newest, for its shards.
-Task<Result<std::optional<Buffer>>> ObjectRead::read_part_under(MapPtr map, TimePoint& deadline) {
+Task<Result<std::optional<Buffer>>> ObjectRead::read_part_under(const MapPtr& map,
+                                                                TimePoint& deadline) {
   map_ = map;
   const RecordPtr known = known_record(*map);
   if (known != nullptr) {
-    begin_reading(map, known);
+    begin_reading(known);
     read_ahead();
   }
   const uint64_t version = known == nullptr ? 0 : known->meta.version;
   auto tail = co_await records::try_read_tail(ops_, map, key_, version, deadline_);
-  auto newest = tail ? take_newest(map, known, *tail) : fail(tail.error());
-  if (!newest) {
+  auto taken = tail ? take_newest(std::move(*tail), known) : fail(tail.error());
+  if (!taken) {
     ahead_.clear();
-    co_return fail(newest.error());
+    co_return fail(taken.error());
   }
   if (auto bytes = take_now()) co_return std::move(*bytes);
   auto part = co_await take_later();
@@ -144,21 +146,20 @@ RecordPtr ObjectRead::known_record(const node::ClusterMap& map) {
   return known != nullptr && is_live_now(ops_, map, *known) ? known : nullptr;
 }
 
-Result<void> ObjectRead::take_newest(const MapPtr& map, const RecordPtr& known,
-                                     const records::TailRead& tail) {
-  const RecordPtr newest = tail.same ? known : with_known_parities(tail.record, known);
+Result<void> ObjectRead::take_newest(records::TailRead tail, const RecordPtr& known) {
+  RecordPtr newest = tail.same ? known : with_known_parities(std::move(tail.record), known);
   if (is_open_ && !has_same_value(newest, *record_)) {
     return fail(ErrorCode::kConflict, "the object was overwritten while it was read");
   }
-  if (!is_open_) is_live_ = newest != nullptr && is_live_now(ops_, *map, *newest);
-  record_ = newest;
+  if (!is_open_) is_live_ = newest != nullptr && is_live_now(ops_, *map_, *newest);
+  record_ = std::move(newest);
   is_current_ = true;
   if (!is_live_) {
     ops_.cache.erase(key_);
-  } else if (!tail.same && known != nullptr && has_same_data(*newest, *known)) {
-    reading_ = newest;
+  } else if (!tail.same && known != nullptr && has_same_data(*record_, *known)) {
+    reading_ = record_;
   } else if (!tail.same) {
-    begin_reading(map, newest);
+    begin_reading(record_);
   }
   return {};
 }
@@ -180,8 +181,7 @@ Task<Result<std::optional<Buffer>>> ObjectRead::take_later() {
   co_return std::nullopt;
 }
 
-void ObjectRead::begin_reading(MapPtr map, RecordPtr record) {
-  map_ = std::move(map);
+void ObjectRead::begin_reading(RecordPtr record) {
   reading_ = std::move(record);
   ahead_.clear();
   range_ = wanted_.within(reading_->content.size);

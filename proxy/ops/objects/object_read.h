@@ -60,17 +60,16 @@ class ObjectRead {
   Task<Result<Buffer>> read_part();
   Task<Result<Buffer>> go_on();
   Task<Result<Buffer>> read_newest();
-  Task<Result<std::optional<Buffer>>> read_part_under(MapPtr map, TimePoint& deadline);
+  Task<Result<std::optional<Buffer>>> read_part_under(const MapPtr& map, TimePoint& deadline);
   Task<Result<std::optional<Buffer>>> take_later();
   RecordPtr known_record(const node::ClusterMap& map);
-  Result<void> take_newest(const MapPtr& map, const RecordPtr& known,
-                           const records::TailRead& tail);
+  Result<void> take_newest(records::TailRead tail, const RecordPtr& known);
   Task<Result<Buffer>> take_part();
   Task<Result<MemoryHold>> wait_for_memory(uint64_t bytes);
   std::optional<Buffer> take_now();
   Buffer inline_bytes(MemoryHold hold);
 
-  void begin_reading(MapPtr map, RecordPtr record);
+  void begin_reading(RecordPtr record);
   Task<Result<SegmentBytes>> next_segment();
   ByteRange range_in_segment(size_t index) const;
   void read_ahead();
@@ -90,8 +89,8 @@ class ObjectRead {
   std::optional<uint64_t> undecodable_version_;
   std::optional<Buffer> first_;
 
+  MapPtr map_;  // that it is read under
   // The segments of reading_ that are read.
-  MapPtr map_;
   RecordPtr reading_;
   ByteRange range_;                // of the object's bytes
   std::vector<uint64_t> offsets_;  // where each segment begins, and the end of the last
