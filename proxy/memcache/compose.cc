@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <charconv>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -24,11 +22,10 @@ void print(Output& output, fmt::format_string<Args...> format, Args&&... args) {
 }
 
 // " 123": of every value, so without a format.
-void append_number(Output& output, uint64_t number) {
-  std::array<char, 21> text;
-  text[0] = ' ';
-  const auto end = std::to_chars(text.data() + 1, text.data() + text.size(), number).ptr;
-  output.append(std::string_view(text.data(), end));
+void append_number(fmt::memory_buffer& line, uint64_t number) {
+  const fmt::format_int text(number);
+  line.push_back(' ');
+  line.append(std::string_view(text.data(), text.size()));
 }
 
 std::string reason_line(std::string_view reason) {
@@ -53,12 +50,14 @@ void compose_value(Output& output, std::string_view key, uint32_t flags, Buffer 
 
 void compose_value_header(Output& output, std::string_view key, uint32_t flags,
                           uint64_t value_bytes, std::optional<uint64_t> cas_unique) {
-  output.append("VALUE ");
-  output.append(key);
-  append_number(output, flags);
-  append_number(output, value_bytes);
-  if (cas_unique) append_number(output, *cas_unique);
-  output.append(kLineEnd);
+  fmt::memory_buffer line;
+  line.append(std::string_view("VALUE "));
+  line.append(key);
+  append_number(line, flags);
+  append_number(line, value_bytes);
+  if (cas_unique) append_number(line, *cas_unique);
+  line.append(kLineEnd);
+  output.append(std::string_view(line.data(), line.size()));
 }
 
 void compose_meta_hit(Output& output, std::optional<uint64_t> value_bytes, std::string_view flags) {
