@@ -27,7 +27,7 @@ size_t count_words(std::string_view text) {
 
 }  // namespace
 
-std::expected<MetaGet, std::string_view> parse_meta_get(std::string_view flags) {
+std::expected<MetaGet, Refusal> parse_meta_get(std::string_view flags) {
   if (count_words(flags) > kMaxFlags) return std::unexpected(replies::kTooManyFlags);
   MetaGet get;
   std::string seen;

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "proxy/memcache/refusal.h"
+
 namespace elastripe::memcache {
 
 // In the order in which they were asked for; that is the order of the answer.
@@ -20,7 +22,7 @@ struct MetaGet {
 };
 
 // `flags` is what follows the key; what follows the letter of a flag without argument counts for
-// nothing. The error is the line to answer.
-std::expected<MetaGet, std::string_view> parse_meta_get(std::string_view flags);
+// nothing.
+std::expected<MetaGet, Refusal> parse_meta_get(std::string_view flags);
 
 }  // namespace elastripe::memcache

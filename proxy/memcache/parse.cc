@@ -77,17 +77,17 @@ std::optional<uint32_t> parse_value_bytes(std::string_view token) {
 
 ParseResult accept() { return {.status = ParseStatus::kRequest}; }
 
-ParseResult refuse(std::string_view reply) {
-  return {.status = ParseStatus::kInvalid, .reply = reply};
+ParseResult refuse(Refusal refusal) {
+  return {.status = ParseStatus::kInvalid, .refusal = refusal};
 }
 
-ParseResult refuse_and_close(std::string_view reply) {
-  return {.status = ParseStatus::kInvalid, .reply = reply, .close = true};
+ParseResult refuse_and_close(Refusal refusal) {
+  return {.status = ParseStatus::kInvalid, .refusal = refusal, .close = true};
 }
 
 // For errors found where memcached has already seen a closing `noreply`, which silences them too.
-ParseResult refuse(std::string_view reply, const Request& request) {
-  return refuse(request.noreply ? std::string_view{} : reply);
+ParseResult refuse(Refusal refusal, const Request& request) {
+  return refuse(request.noreply ? Refusal{} : refusal);
 }
 
 ParseResult parse_retrieval(std::string_view line, const Tokens& tokens, size_t max_keys,
@@ -204,7 +204,7 @@ ParseResult parse_stats(std::string_view line, const Tokens& tokens, Request& re
   return accept();
 }
 
-// The flags are looked at when the command runs.
+// The flags are looked at when the command is taken (meta.h).
 ParseResult parse_meta_get(std::string_view line, const Tokens& tokens, Request& request) {
   request.noreply = false;
   if (tokens.count < 2) return refuse(replies::kError);
@@ -282,26 +282,27 @@ size_t line_cap(std::string_view input, const ParseLimits& limits) {
   return command && is_retrieval(*command) ? limits.retrieval_line_bytes : limits.line_bytes;
 }
 
-}  // namespace
-
-ParseResult RequestParser::refuse_binary_request(std::string_view input) {
+ParseResult refuse_binary_request(std::string_view input, Request& request) {
   if (input.size() < kBinaryHeaderBytes) return {};
-  frame_ = refuse_binary(input.substr(0, kBinaryHeaderBytes));
-  ParseResult result = refuse_and_close({});
+  request.clear();
+  request.binary_header = input.substr(0, kBinaryHeaderBytes);
+  ParseResult result = refuse_and_close(replies::kBinaryProtocol);
   result.consumed = input.size();
-  result.frame = frame_;
   return result;
 }
 
+}  // namespace
+
 ParseResult RequestParser::parse(std::string_view input, Request& request) {
   if (input.empty()) return {};
-  if (input.front() == kBinaryMagic) return refuse_binary_request(input);
+  if (input.front() == kBinaryMagic) return refuse_binary_request(input, request);
   const size_t feed = input.find('\n', scanned_);
   const bool complete = feed != std::string_view::npos;
   // Compared alike with and without the line's end, so that splits make no difference.
   const size_t line_bytes = complete ? feed : input.size();
   if (line_bytes > limits_.line_bytes && line_bytes > line_cap(input, limits_)) {
     scanned_ = 0;
+    request.clear();
     ParseResult result = refuse_and_close(replies::kLineTooLong);
     result.consumed = input.size();
     return result;
@@ -314,6 +315,7 @@ ParseResult RequestParser::parse(std::string_view input, Request& request) {
   std::string_view line = input.substr(0, feed);
   if (line.ends_with('\r')) line.remove_suffix(1);
   ParseResult result = parse_line(line, limits_.retrieval_keys, request);
+  if (result.status == ParseStatus::kInvalid) request.clear();
   result.consumed = feed + 1;
   return result;
 }

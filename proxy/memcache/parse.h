@@ -14,9 +14,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
+#include "proxy/memcache/refusal.h"
 #include "proxy/memcache/request.h"
 
 namespace elastripe::memcache {
@@ -37,11 +37,9 @@ struct ParseResult {
   ParseStatus status = ParseStatus::kNeedMore;
   size_t consumed = 0;  // bytes to drop from the front of the input; 0 if kNeedMore
   // For kInvalid only:
-  std::string_view reply = {};  // static text without line end (replies.h); empty: answer nothing
-  uint64_t swallow_bytes = 0;   // then skip so many bytes of the input (DataBlock::swallow)
-  bool close = false;           // then close the connection
-  std::string_view frame =
-      {};  // instead of a reply: bytes to answer; they live until the next parse
+  Refusal refusal = {};        // of replies.h; none: answer nothing
+  uint64_t swallow_bytes = 0;  // then skip so many bytes of the input (DataBlock::swallow)
+  bool close = false;          // then close the connection
 };
 
 // One per connection.
@@ -50,16 +48,13 @@ class RequestParser {
   explicit RequestParser(ParseLimits limits = {}) : limits_(limits) {}
 
   // `input` begins with the line to parse. After kNeedMore, the next input must begin with the same
-  // bytes (they may have moved); they are not scanned again. Invalid lines leave `request`
-  // undefined.
+  // bytes (they may have moved); they are not scanned again. A line that is refused leaves no more
+  // in `request` than its answer takes.
   ParseResult parse(std::string_view input, Request& request);
 
  private:
-  ParseResult refuse_binary_request(std::string_view input);
-
   ParseLimits limits_;
   size_t scanned_ = 0;  // bytes of the input known to hold no line feed
-  std::string frame_;
 };
 
 }  // namespace elastripe::memcache

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "proxy/memcache/refusal.h"
+
 namespace elastripe::memcache::replies {
 
 inline constexpr std::string_view kStored = "STORED";
@@ -15,33 +17,45 @@ inline constexpr std::string_view kOk = "OK";
 inline constexpr std::string_view kEnd = "END";
 inline constexpr std::string_view kReset = "RESET";
 
-inline constexpr std::string_view kError = "ERROR";
-inline constexpr std::string_view kShutdownDisabled = "ERROR: shutdown not enabled";
-inline constexpr std::string_view kBadLine = "CLIENT_ERROR bad command line format";
-inline constexpr std::string_view kBadDelete =
-    "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
-inline constexpr std::string_view kBadDataChunk = "CLIENT_ERROR bad data chunk";
-inline constexpr std::string_view kBadDetail = "CLIENT_ERROR usage: stats detail on|off|dump";
-inline constexpr std::string_view kBadExptime = "CLIENT_ERROR invalid exptime argument";
-inline constexpr std::string_view kFlushNotAllowed = "CLIENT_ERROR flush_all not allowed";
-inline constexpr std::string_view kBadDelta = "CLIENT_ERROR invalid numeric delta argument";
 inline constexpr std::string_view kNonNumeric =
     "CLIENT_ERROR cannot increment or decrement non-numeric value";
-inline constexpr std::string_view kInvalidFlag = "CLIENT_ERROR invalid flag";
-inline constexpr std::string_view kTooManyFlags = "CLIENT_ERROR options flags are too long";
-inline constexpr std::string_view kDuplicateFlag = "CLIENT_ERROR duplicate flag";
-inline constexpr std::string_view kBadToken = "CLIENT_ERROR bad token in command line format";
-inline constexpr std::string_view kOpaqueTooLong = "CLIENT_ERROR opaque token too long";
-inline constexpr std::string_view kMemlimitTooSmall =
-    "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m";
-inline constexpr std::string_view kMemlimitTooLarge =
-    "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes";
 inline constexpr std::string_view kMetaNoop = "MN";
-inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache";
 inline constexpr std::string_view kOutOfMemory = "SERVER_ERROR out of memory storing object";
 
+// Refusals.
+inline constexpr Refusal kError{RefusalCode::kUnknownCommand, "ERROR"};
+inline constexpr Refusal kShutdownDisabled{RefusalCode::kNotAllowed, "ERROR: shutdown not enabled"};
+inline constexpr Refusal kBadLine{RefusalCode::kInvalid, "CLIENT_ERROR bad command line format"};
+inline constexpr Refusal kBadDelete{
+    RefusalCode::kInvalid, "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]"};
+inline constexpr Refusal kBadDataChunk{RefusalCode::kInvalid, "CLIENT_ERROR bad data chunk"};
+inline constexpr Refusal kBadDetail{RefusalCode::kInvalid,
+                                    "CLIENT_ERROR usage: stats detail on|off|dump"};
+inline constexpr Refusal kBadExptime{RefusalCode::kInvalid,
+                                     "CLIENT_ERROR invalid exptime argument"};
+inline constexpr Refusal kFlushNotAllowed{RefusalCode::kNotAllowed,
+                                          "CLIENT_ERROR flush_all not allowed"};
+inline constexpr Refusal kBadDelta{RefusalCode::kInvalid,
+                                   "CLIENT_ERROR invalid numeric delta argument"};
+inline constexpr Refusal kInvalidFlag{RefusalCode::kInvalid, "CLIENT_ERROR invalid flag"};
+inline constexpr Refusal kTooManyFlags{RefusalCode::kInvalid,
+                                       "CLIENT_ERROR options flags are too long"};
+inline constexpr Refusal kDuplicateFlag{RefusalCode::kInvalid, "CLIENT_ERROR duplicate flag"};
+inline constexpr Refusal kBadToken{RefusalCode::kInvalid,
+                                   "CLIENT_ERROR bad token in command line format"};
+inline constexpr Refusal kOpaqueTooLong{RefusalCode::kInvalid,
+                                        "CLIENT_ERROR opaque token too long"};
+inline constexpr Refusal kMemlimitTooSmall{
+    RefusalCode::kInvalid, "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m"};
+inline constexpr Refusal kMemlimitTooLarge{
+    RefusalCode::kInvalid, "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes"};
+inline constexpr Refusal kTooLarge{RefusalCode::kTooLarge,
+                                   "SERVER_ERROR object too large for cache"};
+
 // Ours: memcached closes such connections without a word.
-inline constexpr std::string_view kLineTooLong = "CLIENT_ERROR line too long";
-inline constexpr std::string_view kTooManyKeys = "CLIENT_ERROR too many keys";
+inline constexpr Refusal kLineTooLong{RefusalCode::kInvalid, "CLIENT_ERROR line too long"};
+inline constexpr Refusal kTooManyKeys{RefusalCode::kInvalid, "CLIENT_ERROR too many keys"};
+// Ours: answered in the other protocol (binary.h).
+inline constexpr Refusal kBinaryProtocol{RefusalCode::kOtherProtocol};
 
 }  // namespace elastripe::memcache::replies

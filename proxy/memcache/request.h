@@ -65,6 +65,8 @@ struct Request {
   uint32_t verbosity = 0;
   // For stats, everything after the word; for mg, after the key; without outer spaces.
   std::string_view argument;
+  // That of a binary request, which is refused: its response repeats some of it.
+  std::string_view binary_header;
 
   // Back to the defaults; keeps the capacity of `keys`.
   void clear();

@@ -162,7 +162,7 @@ Task<void> answer(Execution& run, ClientCommand& command) {
 
 void answer_statistics(Execution& run, const ClientCommand& command) {
   if (run.context.server.answer(command.argument, run.output)) return;
-  memcache::compose_line(run.output, memcache::replies::kError);
+  memcache::compose_line(run.output, memcache::replies::kError.line);
   run.status = CommandStatus::kClientError;
 }
 

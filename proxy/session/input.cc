@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "proxy/memcache/binary.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe {
@@ -149,8 +150,10 @@ bool Input::step(std::string_view& input) {
     return true;
   }
   input.remove_prefix(parsed.consumed);
-  if (!parsed.reply.empty()) pipeline_.answer_line(parsed.reply, false);
-  if (!parsed.frame.empty()) pipeline_.answer(memcache::Output(parsed.frame));
+  if (!parsed.refusal.line.empty()) pipeline_.answer_line(parsed.refusal.line, false);
+  if (!request_.binary_header.empty()) {
+    pipeline_.answer(memcache::Output(memcache::refuse_binary(request_.binary_header)));
+  }
   swallow_left_ = parsed.swallow_bytes;
   if (parsed.close) finished_ = true;
   return true;
@@ -175,7 +178,7 @@ void Input::begin_command() {
   }
   if (request_.value_bytes > context_.settings.max_object_bytes) {
     context_.stats.add(Stat::kStoreTooLarge);
-    pipeline_.answer_line(memcache::replies::kTooLarge, request_.noreply);
+    pipeline_.answer_line(memcache::replies::kTooLarge.line, request_.noreply);
     swallow_left_ = uint64_t{request_.value_bytes} + memcache::DataBlock::kTerminatorBytes;
     return;
   }
@@ -246,7 +249,7 @@ void Input::end_value() {
   if (block_.valid()) {
     pipeline_.take(std::move(slot));
   } else {
-    pipeline_.answer_line(memcache::replies::kBadDataChunk, slot->command.noreply);
+    pipeline_.answer_line(memcache::replies::kBadDataChunk.line, slot->command.noreply);
   }
 }
 

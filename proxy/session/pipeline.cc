@@ -136,7 +136,7 @@ Task<void> Pipeline::run(Slot* slot) {
   owner_.command_ended(*slot);
   if (slot->is_malformed) {
     reply = {};
-    memcache::compose_line(reply, memcache::replies::kBadDataChunk);
+    memcache::compose_line(reply, memcache::replies::kBadDataChunk.line);
   }
   add_reply(*slot, std::move(reply));
   slot->done = true;

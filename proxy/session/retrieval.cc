@@ -330,7 +330,7 @@ Task<void> run_meta_get(Execution& run, ClientCommand& command) {
   run.count(Stat::kCmdMeta);
   const auto get = memcache::parse_meta_get(command.argument);
   if (!get) {
-    memcache::compose_line(run.output, get.error());
+    memcache::compose_line(run.output, get.error().line);
     run.status = CommandStatus::kClientError;
     co_return;
   }

@@ -62,7 +62,7 @@ std::string_view first_word(std::string_view text) {
 // There are no statistics by prefix: they can be turned on and stay empty.
 std::string_view detail_reply(std::string_view action) {
   if (action == "on" || action == "off") return replies::kOk;
-  return action == "dump" ? replies::kEnd : replies::kBadDetail;
+  return action == "dump" ? replies::kEnd : replies::kBadDetail.line;
 }
 
 void compose_all(memcache::Output& output, const StatPairs& pairs) {

@@ -40,7 +40,8 @@ void compose(Output& output, TouchOutcome outcome) {
   memcache::compose_line(output, outcome.found ? replies::kTouched : replies::kNotFound);
 }
 void compose(Output& output, FlushOutcome outcome) {
-  memcache::compose_line(output, outcome.is_allowed ? replies::kOk : replies::kFlushNotAllowed);
+  memcache::compose_line(output,
+                         outcome.is_allowed ? replies::kOk : replies::kFlushNotAllowed.line);
 }
 void compose(Output& output, const VersionOutcome& outcome) {
   memcache::compose_version(output, outcome.version);
@@ -70,7 +71,7 @@ void TextResponder::error(Output& output, const Error& error, std::string_view n
     case ErrorCode::kNoSpace:
       return memcache::compose_line(output, replies::kOutOfMemory);
     case ErrorCode::kTooLarge:
-      return memcache::compose_line(output, replies::kTooLarge);
+      return memcache::compose_line(output, replies::kTooLarge.line);
     case ErrorCode::kUnknownOutcome:
       return memcache::compose_client_error(output, "outcome unknown: " + error.message);
     default:

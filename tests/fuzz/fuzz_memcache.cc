@@ -57,10 +57,11 @@ class Session {
 
   void note(const ParseResult& result) {
     if (result.status == ParseStatus::kInvalid) {
-      transcript_ += fmt::format("(refused {} {} {} {})", result.reply, result.swallow_bytes,
-                                 result.close, result.frame);
-      CHECK(result.frame.empty() || result.frame.size() > kBinaryHeaderBytes);
-      refused_ |= result.frame.empty();
+      const std::string_view header = request_.binary_header;
+      transcript_ += fmt::format("(refused {} {} {} {})", result.refusal.line, result.swallow_bytes,
+                                 result.close, header);
+      CHECK(header.empty() || header.size() == kBinaryHeaderBytes);
+      refused_ |= header.empty();
       closed_ = result.close;
       swallowing_ = true;
       if (result.swallow_bytes > 0) {
@@ -89,7 +90,7 @@ class Session {
     refused_ |= !get;
     transcript_ += get ? fmt::format("({} {} {} {} {} {})", get->value, get->answers, get->opaque,
                                      get->quiet, get->offset, get->length)
-                       : fmt::format("(refused {})", get.error());
+                       : fmt::format("(refused {})", get.error().line);
   }
 
   RequestParser parser_{kLimits};

@@ -2,6 +2,7 @@
 
 #include "proxy/memcache/binary.h"
 #include "proxy/memcache/parse.h"
+#include "proxy/memcache/replies.h"
 
 using namespace elastripe::memcache;
 
@@ -35,6 +36,6 @@ TEST_CASE("a binary request is refused once its header is there, and the connect
   CHECK(result.status == ParseStatus::kInvalid);
   CHECK(result.close);
   CHECK(result.consumed == kGet.size());
-  CHECK(result.reply.empty());
-  CHECK(result.frame == refuse_binary(kGet));
+  CHECK(result.refusal == replies::kBinaryProtocol);
+  CHECK(request.binary_header == kGet.substr(0, kBinaryHeaderBytes));
 }

@@ -22,9 +22,9 @@ TEST_CASE("a meta get is its key, and everything behind it") {
   CHECK(get->answers.empty());
   CHECK_FALSE(get->quiet);
   const std::string with_nul("mg k\0y v\r\n", 10);
-  CHECK(parser.parse(with_nul, request).reply == replies::kBadLine);
+  CHECK(parser.parse(with_nul, request).refusal == replies::kBadLine);
   for (const char* line : {"mg\r\n", "mg \r\n"}) {
-    CHECK(parser.parse(line, request).reply == replies::kError);
+    CHECK(parser.parse(line, request).refusal == replies::kError);
   }
 }
 

@@ -17,7 +17,7 @@ struct Line {
   std::string key;
   std::vector<std::string> keys;
   std::string argument;
-  std::string frame;
+  std::string binary_header;
 };
 
 Line copy_of(const ParseResult& result, const Request& request) {
@@ -26,7 +26,7 @@ Line copy_of(const ParseResult& result, const Request& request) {
             std::string(request.key),
             {},
             std::string(request.argument),
-            std::string(result.frame)};
+            std::string(request.binary_header)};
   for (const std::string_view key : request.keys) line.keys.emplace_back(key);
   return line;
 }
@@ -41,7 +41,7 @@ Line parse(const std::string& input) {
 // Parses and expects a request that takes the whole input.
 Line request_of(const std::string& input) {
   Line line = parse(input);
-  CAPTURE(input, line.result.reply);
+  CAPTURE(input, line.result.refusal.line);
   REQUIRE(line.result.status == ParseStatus::kRequest);
   REQUIRE(line.result.consumed == input.size());
   return line;
@@ -49,8 +49,8 @@ Line request_of(const std::string& input) {
 
 void require_equal(const Line& a, const Line& b) {
   REQUIRE(a.result.status == b.result.status);
-  REQUIRE(a.result.reply == b.result.reply);
-  REQUIRE(a.frame == b.frame);
+  REQUIRE(a.result.refusal == b.result.refusal);
+  REQUIRE(a.binary_header == b.binary_header);
   REQUIRE(a.result.close == b.result.close);
   REQUIRE(a.result.swallow_bytes == b.result.swallow_bytes);
   if (!a.result.close) REQUIRE(a.result.consumed == b.result.consumed);

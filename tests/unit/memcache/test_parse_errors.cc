@@ -14,15 +14,15 @@ ParseResult parse(std::string_view input, ParseLimits limits = {}) {
   return parser.parse(input, request);
 }
 
-// The reply of a line that must be refused with the connection kept open.
-std::string_view refusal(const std::string& line) {
+// Why a line is refused, which must keep the connection open.
+Refusal refusal(const std::string& line) {
   const std::string input = line + "\r\n";
   const ParseResult result = parse(input);
   CAPTURE(line);
   REQUIRE(result.status == ParseStatus::kInvalid);
   REQUIRE_FALSE(result.close);
   REQUIRE(result.consumed == input.size());
-  return result.reply;
+  return result.refusal;
 }
 
 const std::string kLongestKey(250, 'k');
@@ -148,7 +148,7 @@ TEST_CASE("noreply silences errors too, but not ERROR", "[parse]") {
         std::string("incr k noreply"), std::string("touch k noreply"),
         std::string("delete k 5 noreply"), std::string("flush_all x noreply"),
         std::string("verbosity x noreply")}) {
-    CHECK(refusal(line).empty());
+    CHECK_FALSE(refusal(line));
   }
   CHECK(refusal("set k 0 noreply") == replies::kError);
 }
@@ -160,7 +160,7 @@ TEST_CASE("HTTP requests close the connection without a reply", "[parse]") {
     CAPTURE(line);
     CHECK(result.status == ParseStatus::kInvalid);
     CHECK(result.close);
-    CHECK(result.reply.empty());
+    CHECK_FALSE(result.refusal);
   }
   CHECK(parse("get / HTTP/1.1\r\n").status == ParseStatus::kRequest);
   CHECK(refusal("delete / HTTP/1.1") == replies::kBadDelete);
@@ -174,7 +174,7 @@ TEST_CASE("lines are capped with and without their end", "[parse]") {
     const ParseResult result = parse(longest + "x" + end);
     CHECK(result.status == ParseStatus::kInvalid);
     CHECK(result.close);
-    CHECK(result.reply == replies::kLineTooLong);
+    CHECK(result.refusal == replies::kLineTooLong);
   }
   CHECK(parse(std::string(3000, ' ')).close);
 }
@@ -184,9 +184,9 @@ TEST_CASE("retrieval lines have caps of their own on bytes and keys", "[parse]")
   std::string line = "get";
   for (int i = 0; i < 50; ++i) line += " key";
   CHECK(parse(line + "\r\n", limits).status == ParseStatus::kRequest);
-  CHECK(parse(line + " k\r\n", limits).reply == replies::kTooManyKeys);
+  CHECK(parse(line + " k\r\n", limits).refusal == replies::kTooManyKeys);
   CHECK_FALSE(parse(line + " k\r\n", limits).close);
   CHECK(parse("gats 0" + std::string(994, ' '), limits).status == ParseStatus::kNeedMore);
-  CHECK(parse("gats 0" + std::string(995, ' '), limits).reply == replies::kLineTooLong);
+  CHECK(parse("gats 0" + std::string(995, ' '), limits).refusal == replies::kLineTooLong);
   CHECK(parse("set k 0 0 1" + std::string(100, ' '), limits).close);
 }
