@@ -2,10 +2,8 @@
 
 #include <utility>
 
-#include "proxy/memcache/compose.h"
 #include "proxy/memcache/replies.h"
 #include "proxy/session/retrieval.h"
-#include "proxy/session/text_responder.h"
 
 namespace elastripe {
 namespace {
@@ -68,21 +66,23 @@ Task<Result<CommandOutcome>> touch(Execution& run, ClientCommand& command) {
 // A delay is an exptime; a negative one is none.
 Task<Result<CommandOutcome>> flush(Execution& run, ClientCommand& command) {
   run.count(Stat::kCmdFlush);
-  if (!run.context.settings.allows_flush) co_return FlushOutcome{.is_allowed = false};
+  if (!run.context.settings.allows_flush) co_return memcache::replies::kFlushNotAllowed;
   const uint32_t at = command.exptime <= 0 ? 0 : run.expiry(command.exptime);
   const auto flushed = co_await run.context.ops.flush_all(at);
   if (!flushed) co_return fail(flushed.error());
-  co_return FlushOutcome{.is_allowed = true};
-}
-
-// What the proxy answers by itself.
-Task<Result<CommandOutcome>> perform_here(Execution& run, Command command) {
-  if (command == Command::kVersion) co_return VersionOutcome{run.context.server.version};
-  if (command == Command::kMetaNoop) co_return Noop{};
   co_return Accepted{};
 }
 
-// Any command that is no retrieval, nor asks for statistics.
+// What the proxy answers by itself.
+Task<Result<CommandOutcome>> perform_here(Execution& run, const ClientCommand& command) {
+  ServerStats& server = run.context.server;
+  if (command.command == Command::kStats) co_return server.answer(command.argument);
+  if (command.command == Command::kVersion) co_return VersionOutcome{server.version};
+  if (command.command == Command::kMetaNoop) co_return Noop{};
+  co_return Accepted{};
+}
+
+// Any command that is no retrieval.
 Task<Result<CommandOutcome>> perform(Execution& run, ClientCommand& command) {
   const Command which = command.command;
   if (memcache::is_storage(which)) return store(run, command);
@@ -90,7 +90,7 @@ Task<Result<CommandOutcome>> perform(Execution& run, ClientCommand& command) {
   if (which == Command::kDelete) return remove(run, command);
   if (which == Command::kTouch) return touch(run, command);
   if (which == Command::kFlushAll) return flush(run, command);
-  return perform_here(run, which);
+  return perform_here(run, command);
 }
 
 CommandStatus count(Execution& run, Command command, objects::StoreOutcome outcome) {
@@ -137,19 +137,16 @@ CommandStatus count(Execution& run, Command, TouchOutcome outcome) {
   return outcome.found ? CommandStatus::kOk : CommandStatus::kMiss;
 }
 
-CommandStatus count(Execution&, Command, FlushOutcome outcome) {
-  return outcome.is_allowed ? CommandStatus::kOk : CommandStatus::kClientError;
-}
+CommandStatus count(Execution&, Command, memcache::Refusal) { return CommandStatus::kClientError; }
 
 CommandStatus count(Execution&, Command, const auto&) { return CommandStatus::kOk; }
 
 // Answers a command that is no retrieval.
 Task<void> answer(Execution& run, ClientCommand& command) {
-  const TextResponder responder(/*with_cas=*/false);
   const Command which = command.command;
   const auto outcome = co_await perform(run, command);
   if (outcome) {
-    responder.answer(run.output, *outcome);
+    run.responder.answer(run.output, *outcome);
     run.status = std::visit([&](const auto& what) { return count(run, which, what); }, *outcome);
     co_return;
   }
@@ -157,44 +154,20 @@ Task<void> answer(Execution& run, ClientCommand& command) {
     if (outcome.error().code == ErrorCode::kTooLarge) run.count(Stat::kStoreTooLarge);
     if (outcome.error().code == ErrorCode::kNoSpace) run.count(Stat::kStoreNoMemory);
   }
-  run.fail(responder, outcome.error());
-}
-
-void answer_statistics(Execution& run, const ClientCommand& command) {
-  if (run.context.server.answer(command.argument, run.output)) return;
-  memcache::compose_line(run.output, memcache::replies::kError.line);
-  run.status = CommandStatus::kClientError;
+  run.fail(outcome.error());
 }
 
 }  // namespace
 
-void ClientCommand::assign(const memcache::Request& request) {
-  command = request.command;
-  noreply = request.noreply;
-  key = request.keys.size() == 1 ? request.keys.front() : request.key;
-  if (request.keys.size() > 1) {
-    keys.assign(request.keys.begin(), request.keys.end());
-  } else {
-    keys.clear();
-  }
-  flags = request.flags;
-  exptime = request.exptime;
-  cas_unique = request.cas_unique;
-  delta = request.delta;
-  argument = request.argument;
-  value = nullptr;
-}
-
 Task<Output> execute(SessionContext& context, CommandClient& client, ClientCommand& command) {
-  Execution run{context, client};
+  Execution run{context, client, command.responder()};
   const Command which = command.command;
   const TimePoint started = context.clock.turn_time();
-  if (memcache::is_retrieval(which)) {
+  if (which == Command::kMetaGet) run.count(Stat::kCmdMeta);
+  if (command.refusal) {
+    run.refuse(command.refusal);
+  } else if (memcache::is_retrieval(which) || which == Command::kMetaGet) {
     co_await run_retrieval(run, command);
-  } else if (which == Command::kMetaGet) {
-    co_await run_meta_get(run, command);
-  } else if (which == Command::kStats) {
-    answer_statistics(run, command);
   } else {
     co_await answer(run, command);
   }

@@ -1,12 +1,9 @@
-// Execution of one client command: from its request to its reply. No sockets.
+// Execution of one client command: from its request to what its responder tells. No sockets.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "proxy/async/turns.h"
 #include "proxy/memcache/output.h"
-#include "proxy/memcache/request.h"
+#include "proxy/session/client_command.h"
 #include "proxy/session/client_memory.h"
 #include "proxy/session/object_ops.h"
 #include "proxy/session/server_stats.h"
@@ -23,26 +20,6 @@ struct SessionContext {
   SessionSettings settings;
   Semaphore line_bytes{settings.line_bytes};
   size_t keys_read = 0;  // of multi-gets
-};
-
-// A command that owns what it refers to.
-struct ClientCommand {
-  // Takes over the request, into the memory that this has.
-  void assign(const memcache::Request& request);
-  // The keys of a retrieval, which uses either `key` or `keys`.
-  size_t key_count() const { return keys.empty() ? size_t{!key.empty()} : keys.size(); }
-  const std::string& key_at(size_t index) const { return keys.empty() ? key : keys[index]; }
-
-  memcache::Command command = memcache::Command::kQuit;
-  bool noreply = false;
-  std::string key;
-  std::vector<std::string> keys;  // of retrievals of more than one
-  uint32_t flags = 0;
-  int32_t exptime = 0;
-  uint64_t cas_unique = 0;
-  uint64_t delta = 0;
-  std::string argument;
-  objects::ValueSource* value = nullptr;  // of storage commands; outlives the command
 };
 
 // The client as a command sees it. Outlives the command.

@@ -5,19 +5,23 @@
 
 #include "proxy/memcache/exptime.h"
 #include "proxy/session/execute.h"
-#include "proxy/session/responder.h"
 
 namespace elastripe {
 
 struct Execution {
   SessionContext& context;
   CommandClient& client;
+  const Responder& responder;
   memcache::Output output{};
   CommandStatus status = CommandStatus::kOk;
   objects::ReadPath path = objects::ReadPath::kInline;
   bool in_parts = false;  // parts of the reply leave as they come; `output` is the next one
 
-  void fail(const Responder& responder, const Error& error) {
+  void refuse(memcache::Refusal refusal) {
+    status = CommandStatus::kClientError;
+    responder.answer(output, refusal);
+  }
+  void fail(const Error& error) {
     status = CommandStatus::kServerError;
     responder.error(output, error, context.ops.not_serving());
   }

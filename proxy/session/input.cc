@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "proxy/memcache/binary.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe {
@@ -149,11 +148,8 @@ bool Input::step(std::string_view& input) {
     input.remove_prefix(parsed.consumed);
     return true;
   }
+  if (parsed.refusal) pipeline_.refuse(pipeline_.slot_for(request_), parsed.refusal);
   input.remove_prefix(parsed.consumed);
-  if (!parsed.refusal.line.empty()) pipeline_.answer_line(parsed.refusal.line, false);
-  if (!request_.binary_header.empty()) {
-    pipeline_.answer(memcache::Output(memcache::refuse_binary(request_.binary_header)));
-  }
   swallow_left_ = parsed.swallow_bytes;
   if (parsed.close) finished_ = true;
   return true;
@@ -176,13 +172,12 @@ void Input::begin_command() {
   if (!memcache::is_storage(request_.command)) {
     return pipeline_.take(pipeline_.slot_for(request_));
   }
+  Pipeline::SlotPtr slot = pipeline_.slot_for(request_);
   if (request_.value_bytes > context_.settings.max_object_bytes) {
     context_.stats.add(Stat::kStoreTooLarge);
-    pipeline_.answer_line(memcache::replies::kTooLarge.line, request_.noreply);
     swallow_left_ = uint64_t{request_.value_bytes} + memcache::DataBlock::kTerminatorBytes;
-    return;
+    return pipeline_.refuse(std::move(slot), memcache::replies::kTooLarge);
   }
-  Pipeline::SlotPtr slot = pipeline_.slot_for(request_);
   if (context_.ops.storage_of(slot->command.key, request_.value_bytes) == Storage::kStriped) {
     slot->incoming_bytes = request_.value_bytes;
     return pipeline_.take(std::move(slot));
@@ -249,7 +244,7 @@ void Input::end_value() {
   if (block_.valid()) {
     pipeline_.take(std::move(slot));
   } else {
-    pipeline_.answer_line(memcache::replies::kBadDataChunk.line, slot->command.noreply);
+    pipeline_.refuse(std::move(slot), memcache::replies::kBadDataChunk);
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include "proxy/base/hash.h"
 #include "proxy/base/reuse.h"
-#include "proxy/memcache/compose.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe {
@@ -29,6 +28,12 @@ uint64_t bytes_of_keys(const ClientCommand& command) {
   uint64_t bytes = command.keys.size() * (sizeof(std::string) + sizeof(KeyHashes::value_type));
   for (const std::string& key : command.keys) bytes += key.size();
   return bytes;
+}
+
+memcache::Output refusal_reply(const ClientCommand& command, memcache::Refusal refusal) {
+  memcache::Output reply;
+  command.responder().answer(reply, refusal);
+  return reply;
 }
 
 }  // namespace
@@ -67,7 +72,7 @@ Pipeline::SlotPtr Pipeline::slot_for(const memcache::Request& request) {
     slot = std::move(spare_slots_.back());
     spare_slots_.pop_back();
   }
-  slot->command.assign(request);
+  slot->command.assign(request, context_.clock);
   slot->writes = memcache::is_write(request.command);
   slot->writes_all = request.command == memcache::Command::kFlushAll;
   find_hashes(slot->command, slot->key_hashes);
@@ -135,8 +140,7 @@ Task<void> Pipeline::run(Slot* slot) {
   memcache::Output reply = co_await execute(context_, *slot, slot->command);
   owner_.command_ended(*slot);
   if (slot->is_malformed) {
-    reply = {};
-    memcache::compose_line(reply, memcache::replies::kBadDataChunk.line);
+    reply = refusal_reply(slot->command, memcache::replies::kBadDataChunk);
   }
   add_reply(*slot, std::move(reply));
   slot->done = true;
@@ -153,17 +157,12 @@ Task<void> Pipeline::run(Slot* slot) {
   owner_.request_turn_end();
 }
 
-void Pipeline::answer_line(std::string_view line, bool noreply) {
-  if (noreply) return;
-  memcache::Output output;
-  memcache::compose_line(output, line);
-  answer(std::move(output));
-}
-
-void Pipeline::answer(memcache::Output output) {
-  Slot& slot = *slots_.emplace_back(std::make_unique<Slot>(*this));
-  slot.done = true;
-  add_reply(slot, std::move(output));
+void Pipeline::refuse(SlotPtr slot, memcache::Refusal refusal) {
+  if (slot->command.noreply) return;
+  slot->whole.reset();
+  slot->done = true;
+  add_reply(*slot, refusal_reply(slot->command, refusal));
+  slots_.push_back(std::move(slot));
 }
 
 void Pipeline::add_reply(Slot& slot, memcache::Output part) {

@@ -85,9 +85,8 @@ class Pipeline {
   // Starts the held command if it may run now.
   void retry_held();
   bool holds() const { return held_ != nullptr; }
-  // An answer in the place of the next command.
-  void answer(memcache::Output output);
-  void answer_line(std::string_view line, bool noreply);
+  // Answers so in the place of the command, which does not run.
+  void refuse(SlotPtr slot, memcache::Refusal refusal);
 
   // Queues the replies as far as they have come, in order. When one was cut, all behind it is
   // forgotten.

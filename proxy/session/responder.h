@@ -1,38 +1,20 @@
-// Responder: what a command came to, told in one dialect of the protocol. Flows know outcomes only;
-// another dialect adds a parser and a responder. Refusals of a line that is no command, or of a
-// value that is not whole, and statistics are still text of the sessions' own.
+// Responder: tells the client what its command came to, in one dialect of the protocol. All that
+// leaves for clients is composed here; flows, execute() and the pipeline know outcomes only.
 #pragma once
 
 #include <string_view>
-#include <variant>
 
 #include "proxy/memcache/output.h"
-#include "proxy/ops/objects/outcome.h"
+#include "proxy/session/command_outcome.h"
 
 namespace elastripe {
 
-// What a command came to that is no retrieval. Stores and counters have outcomes of their own.
-struct DeleteOutcome {
-  bool found;
-};
-struct TouchOutcome {
-  bool found;
-};
-struct FlushOutcome {
-  bool is_allowed;
-};
-struct VersionOutcome {
-  std::string_view version;
-};
-struct Noop {};      // mn
-struct Accepted {};  // there is nothing to do for it here
-using CommandOutcome = std::variant<objects::StoreOutcome, objects::CounterOutcome, DeleteOutcome,
-                                    TouchOutcome, FlushOutcome, VersionOutcome, Noop, Accepted>;
-
-// Made for one command.
+// One belongs to one command (ClientCommand), and composes nothing that a quiet one need not hear.
 class Responder {
  public:
   virtual ~Responder() = default;
+
+  // The whole reply of a command that is no retrieval; of any that is refused.
   virtual void answer(memcache::Output& output, const CommandOutcome& outcome) const = 0;
 
   // A retrieval has, for each key in order: begin_value(), then, if that says so, the

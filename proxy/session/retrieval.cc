@@ -11,9 +11,6 @@
 #include "proxy/async/one_shot.h"
 #include "proxy/async/scope.h"
 #include "proxy/base/memory_pool.h"
-#include "proxy/memcache/compose.h"
-#include "proxy/memcache/meta.h"
-#include "proxy/session/text_responder.h"
 
 namespace elastripe {
 namespace {
@@ -42,11 +39,10 @@ void count_read(Execution& run, bool touching, bool hit) {
 struct Retrieval {
   Execution& run;
   ClientCommand& command;
-  const Responder& responder;
   bool touching;
   uint32_t exptime;
   Turns::Ticket place;  // among the client's commands
-  objects::ByteRange range{};
+  objects::ByteRange range;
   Turns keys{};
   size_t answered = 0;  // keys, in their order
   size_t unreadable = 0;
@@ -73,15 +69,15 @@ class KeyReply : public objects::ValueSink {
   }
 
   void begin(const objects::Object& object) override {
-    if (!retrieval_.responder.begin_value(output_, key(), object)) return;
+    if (!responder().begin_value(output_, key(), object)) return;
     left_ = object.range_bytes;
-    if (left_ == 0) retrieval_.responder.end_value(output_);
+    if (left_ == 0) responder().end_value(output_);
   }
   void part(Buffer bytes) override {
     left_ -= bytes.size();
     if (bytes.size() < Output::kReferenceBytes) output_.keep(last_);
     output_.append(std::move(bytes));
-    if (left_ == 0) return retrieval_.responder.end_value(output_);
+    if (left_ == 0) return responder().end_value(output_);
     if (is_first()) send_part();
   }
 
@@ -111,6 +107,7 @@ class KeyReply : public objects::ValueSink {
   uint64_t most_of_record() {
     return retrieval_.run.context.ops.inline_max_bytes(key()) + kRecordBytes;
   }
+  const Responder& responder() const { return retrieval_.run.responder; }
   ClientMemory& own() { return *retrieval_.run.client.memory(); }
   ReadBudget& all() { return retrieval_.run.context.ops.memory().read; }
   ValueMemoryPtr held(uint64_t bytes, Semaphore::Permit of_own, Semaphore::Permit of_all = {}) {
@@ -239,7 +236,7 @@ void take_failure(Retrieval& retrieval, const std::string& key, const KeyAnswer&
   const bool as_miss = ops.unreadable_is_miss(key) && ops.not_serving().empty();
   run.context.stats.unreadable_key(as_miss);
   if (as_miss) {
-    retrieval.responder.miss(run.output, key);
+    run.responder.miss(run.output, key);
     return count_read(run, retrieval.touching, false);
   }
   if (retrieval.unreadable++ == 0) retrieval.first_failure = answer.outcome.error();
@@ -251,7 +248,7 @@ void take_answer(Retrieval& retrieval, KeyAnswer answer) {
   const std::string& key = retrieval.command.key_at(retrieval.answered++);
   if (!answer.outcome) return take_failure(retrieval, key, answer);
   count_read(run, retrieval.touching, answer.outcome->found);
-  if (!answer.outcome->found) return retrieval.responder.miss(run.output, key);
+  if (!answer.outcome->found) return run.responder.miss(run.output, key);
   run.path = std::max(run.path, answer.outcome->path);
   run.status = CommandStatus::kOk;
   run.output.append(std::move(answer.output));
@@ -262,13 +259,13 @@ void take_answer(Retrieval& retrieval, KeyAnswer answer) {
 void end_retrieval(Retrieval& retrieval) {
   Execution& run = retrieval.run;
   if (retrieval.is_cut) return;
-  if (!retrieval.first_failure) return retrieval.responder.end(run.output);
+  if (!retrieval.first_failure) return run.responder.end(run.output);
   Error& failure = *retrieval.first_failure;
   const size_t keys = retrieval.command.key_count();
   if (keys > 1) {
     failure.message += fmt::format(" ({} of {} keys)", retrieval.unreadable, keys);
   }
-  run.fail(retrieval.responder, failure);
+  run.fail(failure);
 }
 
 // A retrieval of one key.
@@ -283,13 +280,12 @@ Task<void> answer_one(Retrieval& retrieval) {
 
 Task<void> run_retrieval(Execution& run, ClientCommand& command) {
   const bool touching = command.command == Command::kGat || command.command == Command::kGats;
-  const TextResponder responder(memcache::wants_cas(command.command));
   Retrieval retrieval{.run = run,
                       .command = command,
-                      .responder = responder,
                       .touching = touching,
                       .exptime = touching ? run.expiry(command.exptime) : 0,
-                      .place = run.client.reads().take()};
+                      .place = run.client.reads().take(),
+                      .range = command.range};
   const size_t keys = command.key_count();
   run.status = CommandStatus::kMiss;
   if (keys == 1) co_return co_await answer_one(retrieval);
@@ -323,27 +319,6 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
   }
   co_await reads.join();
   end_retrieval(retrieval);
-}
-
-// mg: a range of one value, or what is known of it.
-Task<void> run_meta_get(Execution& run, ClientCommand& command) {
-  run.count(Stat::kCmdMeta);
-  const auto get = memcache::parse_meta_get(command.argument);
-  if (!get) {
-    memcache::compose_line(run.output, get.error().line);
-    run.status = CommandStatus::kClientError;
-    co_return;
-  }
-  const MetaResponder responder(*get, run.context.clock);
-  Retrieval retrieval{.run = run,
-                      .command = command,
-                      .responder = responder,
-                      .touching = false,
-                      .exptime = 0,
-                      .place = run.client.reads().take(),
-                      .range = {get->offset, get->value ? get->length : 0}};
-  run.status = CommandStatus::kMiss;
-  co_await answer_one(retrieval);
 }
 
 }  // namespace elastripe

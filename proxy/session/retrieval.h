@@ -7,6 +7,5 @@ namespace elastripe {
 
 // What execute() says of retrievals (execute.h).
 Task<void> run_retrieval(Execution& run, ClientCommand& command);
-Task<void> run_meta_get(Execution& run, ClientCommand& command);
 
 }  // namespace elastripe

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "proxy/memcache/compose.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe {
@@ -60,13 +59,10 @@ std::string_view first_word(std::string_view text) {
 }
 
 // There are no statistics by prefix: they can be turned on and stay empty.
-std::string_view detail_reply(std::string_view action) {
-  if (action == "on" || action == "off") return replies::kOk;
-  return action == "dump" ? replies::kEnd : replies::kBadDetail.line;
-}
-
-void compose_all(memcache::Output& output, const StatPairs& pairs) {
-  for (const auto& [stat, value] : pairs) memcache::compose_stat(output, stat, value);
+CommandOutcome detail(std::string_view action) {
+  if (action == "on" || action == "off") return Accepted{};
+  if (action == "dump") return StatPairs{};
+  return replies::kBadDetail;
 }
 
 }  // namespace
@@ -179,7 +175,7 @@ StatPairs ServerStats::general() const {
   return pairs;
 }
 
-// What ends in END. Items and their slabs lie on the nodes: exporters and tools take empty lists.
+// Items and their slabs lie on the nodes: exporters and tools take empty lists.
 std::optional<StatPairs> ServerStats::list(std::string_view what) const {
   if (what.empty()) return general();
   if (what == "settings") return settings();
@@ -195,21 +191,17 @@ std::optional<StatPairs> ServerStats::list(std::string_view what) const {
   return std::nullopt;
 }
 
-bool ServerStats::answer(std::string_view argument, memcache::Output& output) {
+CommandOutcome ServerStats::answer(std::string_view argument) {
   // Only the first word counts, and the second one of `detail`.
   const std::string_view what = first_word(argument);
+  if (what == "detail") return detail(first_word(argument.substr(what.size())));
   if (what == "reset") {
     reset();
-    memcache::compose_line(output, replies::kReset);
-  } else if (what == "detail") {
-    memcache::compose_line(output, detail_reply(first_word(argument.substr(what.size()))));
-  } else if (const auto pairs = list(what)) {
-    compose_all(output, *pairs);
-    memcache::compose_line(output, replies::kEnd);
-  } else {
-    return false;
+    return StatsReset{};
   }
-  return true;
+  auto pairs = list(what);
+  if (!pairs) return replies::kError;
+  return *std::move(pairs);
 }
 
 }  // namespace elastripe

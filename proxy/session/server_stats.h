@@ -14,9 +14,8 @@
 #include <vector>
 
 #include "proxy/base/metrics.h"
-#include "proxy/memcache/output.h"
 #include "proxy/memcache/request.h"
-#include "proxy/ops/objects/outcome.h"
+#include "proxy/session/command_outcome.h"
 
 namespace elastripe {
 
@@ -115,9 +114,6 @@ class WorkerStats {
   Counter& connections_cut_;
 };
 
-// What `stats settings` and `stats elastripe` tell.
-using StatPairs = std::vector<std::pair<std::string, std::string>>;
-
 // What the nodes that are up hold, by their last heartbeats.
 struct StoredItems {
   uint64_t items = 0;        // about: records by the number of their homes
@@ -142,8 +138,8 @@ class ServerStats {
   std::function<StoredItems()> stored = [] { return StoredItems{}; };
   std::string version = "1.6.18-elastripe-0.1.0";
 
-  // The answer to `stats argument`, to its end; false if the argument is unknown.
-  bool answer(std::string_view argument, memcache::Output& output);
+  // What `stats argument` comes to.
+  CommandOutcome answer(std::string_view argument);
 
  private:
   StatPairs general() const;

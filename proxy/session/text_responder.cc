@@ -39,15 +39,19 @@ void compose(Output& output, DeleteOutcome outcome) {
 void compose(Output& output, TouchOutcome outcome) {
   memcache::compose_line(output, outcome.found ? replies::kTouched : replies::kNotFound);
 }
-void compose(Output& output, FlushOutcome outcome) {
-  memcache::compose_line(output,
-                         outcome.is_allowed ? replies::kOk : replies::kFlushNotAllowed.line);
-}
 void compose(Output& output, const VersionOutcome& outcome) {
   memcache::compose_version(output, outcome.version);
 }
+void compose(Output& output, const StatPairs& pairs) {
+  for (const auto& [name, value] : pairs) memcache::compose_stat(output, name, value);
+  memcache::compose_line(output, replies::kEnd);
+}
+void compose(Output& output, StatsReset) { memcache::compose_line(output, replies::kReset); }
 void compose(Output& output, Noop) { memcache::compose_line(output, replies::kMetaNoop); }
 void compose(Output& output, Accepted) { memcache::compose_line(output, replies::kOk); }
+void compose(Output& output, memcache::Refusal refusal) {
+  memcache::compose_line(output, refusal.line);
+}
 
 }  // namespace
 
@@ -71,7 +75,7 @@ void TextResponder::error(Output& output, const Error& error, std::string_view n
     case ErrorCode::kNoSpace:
       return memcache::compose_line(output, replies::kOutOfMemory);
     case ErrorCode::kTooLarge:
-      return memcache::compose_line(output, replies::kTooLarge.line);
+      return compose(output, replies::kTooLarge);
     case ErrorCode::kUnknownOutcome:
       return memcache::compose_client_error(output, "outcome unknown: " + error.message);
     default:

@@ -12,7 +12,7 @@ namespace elastripe {
 // exceptions are memcached's own, out of memory and too large (docs/client-protocol.md, "Errors").
 class TextResponder : public Responder {
  public:
-  explicit TextResponder(bool with_cas) : with_cas_(with_cas) {}
+  explicit TextResponder(bool with_cas = false) : with_cas_(with_cas) {}
 
   void answer(memcache::Output& output, const CommandOutcome& outcome) const override;
   bool begin_value(memcache::Output& output, std::string_view key,
@@ -30,9 +30,8 @@ class TextResponder : public Responder {
 // Answers one `mg`. Its errors are those of the classic commands.
 class MetaResponder : public TextResponder {
  public:
-  // Both outlive it.
-  MetaResponder(const memcache::MetaGet& get, Clock& clock)
-      : TextResponder(false), get_(get), clock_(clock) {}
+  // The clock outlives it.
+  MetaResponder(memcache::MetaGet get, const Clock& clock) : get_(std::move(get)), clock_(clock) {}
 
   bool begin_value(memcache::Output& output, std::string_view key,
                    const objects::Object& object) const override;
@@ -42,8 +41,8 @@ class MetaResponder : public TextResponder {
  private:
   std::string flags(std::string_view key, const objects::Object* object) const;
 
-  const memcache::MetaGet& get_;
-  Clock& clock_;
+  const memcache::MetaGet get_;
+  const Clock& clock_;
 };
 
 }  // namespace elastripe

@@ -60,7 +60,7 @@ struct Fixture {
     REQUIRE(parser.parse(line, request).status == memcache::ParseStatus::kRequest);
     reply.clear();
     ClientCommand command;
-    command.assign(request);
+    command.assign(request, clock);
     command.value = &values.emplace_back(Buffer::copy_of(value));
     scope.spawn(run_command(&context, &client, std::move(command), &reply));
     return reply;
@@ -183,7 +183,7 @@ TEST_CASE(
   REQUIRE(parser.parse("get a b c\r\n", request).status == memcache::ParseStatus::kRequest);
   std::string rest;
   ClientCommand command;
-  command.assign(request);
+  command.assign(request, f.clock);
   f.scope.spawn(run_command(&f.context, &f.client, std::move(command), &rest));
   REQUIRE(f.client.received() == "VALUE a 0 100000\r\n" + value + "\r\n");
   REQUIRE(f.scope.live() == 1);
@@ -252,6 +252,8 @@ TEST_CASE("stats answer wherever memcached's do, with what is known") {
   REQUIRE(f.ask("stats detail on\r\n") == "OK\r\n");
   REQUIRE(f.ask("stats detail\r\n") == "CLIENT_ERROR usage: stats detail on|off|dump\r\n");
   REQUIRE(f.ask("stats sizesx\r\n") == "ERROR\r\n");
+  REQUIRE(f.registry.value("elastripe_commands_total",
+                           {{"command", "stats"}, {"status", "client_error"}}) == 2);
   f.server.stored = [] { return StoredItems{7, 1000, 2000, 5000}; };
   const std::string general = f.ask("stats\r\n");
   for (const char* line : {"curr_items 7", "bytes 1000", "limit_maxbytes 5000", "evictions 0"}) {

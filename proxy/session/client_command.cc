@@ -1,0 +1,49 @@
+#include "proxy/session/client_command.h"
+
+#include <utility>
+
+namespace elastripe {
+
+void ClientCommand::assign(const memcache::Request& request, const Clock& clock) {
+  command = request.command;
+  noreply = request.noreply;
+  key = request.keys.size() == 1 ? request.keys.front() : request.key;
+  if (request.keys.size() > 1) {
+    keys.assign(request.keys.begin(), request.keys.end());
+  } else {
+    keys.clear();
+  }
+  flags = request.flags;
+  exptime = request.exptime;
+  cas_unique = request.cas_unique;
+  delta = request.delta;
+  range = {};
+  argument.clear();
+  refusal = {};
+  value = nullptr;
+  if (!request.binary_header.empty()) {
+    responder_.emplace<BinaryResponder>(request.binary_header);
+  } else if (command == memcache::Command::kMetaGet) {
+    read_meta_get(request.argument, clock);
+  } else {
+    argument = request.argument;
+    responder_.emplace<TextResponder>(memcache::wants_cas(command));
+  }
+}
+
+// Flags that are refused leave nothing to answer but that.
+void ClientCommand::read_meta_get(std::string_view meta_flags, const Clock& clock) {
+  auto get = memcache::parse_meta_get(meta_flags);
+  if (!get) {
+    refusal = get.error();
+    get.emplace();
+  }
+  range = {get->offset, get->value ? get->length : 0};
+  responder_.emplace<MetaResponder>(*std::move(get), clock);
+}
+
+const Responder& ClientCommand::responder() const {
+  return std::visit([](const auto& chosen) -> const Responder& { return chosen; }, responder_);
+}
+
+}  // namespace elastripe

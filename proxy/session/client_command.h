@@ -1,0 +1,44 @@
+// ClientCommand: one command of a client, from when it is taken until it is answered.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "proxy/memcache/request.h"
+#include "proxy/session/binary_responder.h"
+#include "proxy/session/text_responder.h"
+
+namespace elastripe {
+
+// Owns what it refers to. Is used again for other commands, with its memory.
+struct ClientCommand {
+  // Takes over the request, and chooses who answers it: nothing else does. The clock outlives this.
+  void assign(const memcache::Request& request, const Clock& clock);
+  // In the dialect in which the command was asked.
+  const Responder& responder() const;
+  // The keys of a retrieval, which uses either `key` or `keys`.
+  size_t key_count() const { return keys.empty() ? size_t{!key.empty()} : keys.size(); }
+  const std::string& key_at(size_t index) const { return keys.empty() ? key : keys[index]; }
+
+  memcache::Command command = memcache::Command::kQuit;
+  bool noreply = false;
+  std::string key;
+  std::vector<std::string> keys;  // of retrievals of more than one
+  uint32_t flags = 0;
+  int32_t exptime = 0;
+  uint64_t cas_unique = 0;
+  uint64_t delta = 0;
+  objects::ByteRange range;     // of the value, of a retrieval
+  std::string argument;         // of `stats`
+  memcache::Refusal refusal{};  // it does nothing: this is its answer, when its turn comes
+  objects::ValueSource* value = nullptr;  // of storage commands; outlives the command
+
+ private:
+  void read_meta_get(std::string_view flags, const Clock& clock);
+
+  // In place: a command takes no memory for it.
+  std::variant<TextResponder, MetaResponder, BinaryResponder> responder_;
+};
+
+}  // namespace elastripe
