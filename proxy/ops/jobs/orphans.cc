@@ -10,6 +10,7 @@
 #include "proxy/cluster/membership.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/batches.h"
+#include "proxy/ops/jobs/pages.h"
 #include "proxy/ops/records/read_tail.h"
 #include "proxy/ops/records/record_scan.h"
 #include "proxy/ops/shards.h"
@@ -94,9 +95,11 @@ class Window {
 
   Task<Result<void>> read_records();
   Task<Result<void>> read_records_at(NodeId tail, std::vector<uint8_t> partitions);
+  Task<Result<bool>> note_records(node::RecordScanReply& page);
   Task<Result<void>> note_record(node::ScannedRecord scanned);
   Task<Result<void>> list_shards();
   Task<Result<void>> list_shards_on(NodeId on, std::vector<uint8_t> partitions);
+  Task<Result<bool>> note_shards(NodeId on, node::ShardScanReply& page);
   void note_shard(NodeId on, node::ScannedShard shard);
   void acquit();
   Task<Result<records::CommitResult>> fence(std::string key);
@@ -142,26 +145,24 @@ Task<Result<void>> Window::read_records_at(NodeId tail, std::vector<uint8_t> par
   message.max_bytes = kScanBytes;
   message.striped_only = true;
   message.partitions = partitions;
-  do {
-    auto page = co_await records::scan_records(ops_, map_, tail, message);
-    Result<void> noted;
-    if (!page) noted = fail(page.error());
-    if (page) {
-      // What lacks records says nothing about shards.
-      for (const uint32_t partition : page->unsynced) chosen_[partition] = false;
-      for (size_t i = 0; i < page->records.size() && noted; ++i) {
-        noted = co_await note_record(std::move(page->records[i]));
-      }
-    }
-    if (!noted) {
-      for (size_t p = 0; p < chosen_.size(); ++p) {
-        if (has_bit(partitions, p)) chosen_[p] = false;
-      }
-      co_return end_or_go_on(noted.error());
-    }
-    message.cursor = page->cursor;
-  } while (message.cursor != 0);
-  co_return Result<void>{};
+  const auto read =
+      co_await for_each_page(ops_, map_, tail, std::move(message),
+                             [this](node::RecordScanReply& page) { return note_records(page); });
+  if (read) co_return Result<void>{};
+  for (size_t p = 0; p < chosen_.size(); ++p) {
+    if (has_bit(partitions, p)) chosen_[p] = false;
+  }
+  co_return end_or_go_on(read.error());
+}
+
+Task<Result<bool>> Window::note_records(node::RecordScanReply& page) {
+  // What lacks records says nothing about shards.
+  for (const uint32_t partition : page.unsynced) chosen_[partition] = false;
+  for (node::ScannedRecord& scanned : page.records) {
+    auto noted = co_await note_record(std::move(scanned));
+    if (!noted) co_return fail(noted.error());
+  }
+  co_return true;
 }
 
 Task<Result<void>> Window::note_record(node::ScannedRecord scanned) {
@@ -207,13 +208,16 @@ Task<Result<void>> Window::list_shards_on(NodeId on, std::vector<uint8_t> partit
   node::ShardScanRequest message;
   message.max_entries = kScanEntries;
   message.partitions = std::move(partitions);
-  do {
-    auto page = co_await ask(ops_.nodes, *map_, on, message, soon(ops_));
-    if (!page) co_return fail(page.error());
-    for (node::ScannedShard& shard : page->args.shards) note_shard(on, std::move(shard));
-    message.cursor = page->args.cursor;
-  } while (message.cursor != 0);
+  const auto listed = co_await for_each_page(
+      ops_, map_, on, std::move(message),
+      [this, on](node::ShardScanReply& page) { return note_shards(on, page); });
+  if (!listed) co_return fail(listed.error());
   co_return Result<void>{};
+}
+
+Task<Result<bool>> Window::note_shards(NodeId on, node::ShardScanReply& page) {
+  for (node::ScannedShard& shard : page.shards) note_shard(on, std::move(shard));
+  co_return true;
 }
 
 void Window::note_shard(NodeId on, node::ScannedShard shard) {

@@ -7,6 +7,7 @@
 #include "proxy/async/when_all.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/batches.h"
+#include "proxy/ops/jobs/pages.h"
 #include "proxy/ops/objects/put.h"
 #include "proxy/ops/records/read_tail.h"
 #include "proxy/ops/records/record_scan.h"
@@ -80,24 +81,28 @@ Task<Result<void>> Reclaimer::collect_at(NodeId tail, std::vector<uint8_t> parti
       std::chrono::ceil<std::chrono::seconds>(ops_.settings.tombstone_keep).count());
   if (!work.drops) message.min_age_s = UINT32_MAX;
   message.partitions = std::move(partitions);
-  do {
-    message.cursor = walk.cursor;
-    auto page = co_await records::scan_records(ops_, work.map, tail, message);
-    if (!page && ends_round(page.error())) co_return fail(page.error());
-    if (!page) break;
-    for (node::ScannedRecord& scanned : page->records) {
-      auto sorted = co_await sort_out(std::move(scanned), work);
-      if (!sorted) co_return sorted;
-    }
-    auto expired = co_await expire_striped(work);
-    if (!expired) co_return expired;
-    if (work.dead_records >= kMaxDead) {
-      auto dropped = co_await drop_dead(work);
-      if (!dropped) co_return dropped;
-    }
-    walk.cursor = page->cursor;
-  } while (walk.cursor != 0);
+  message.cursor = walk.cursor;
+  const auto walked = co_await for_each_page(
+      ops_, work.map, tail, std::move(message),
+      [&](node::RecordScanReply& page) { return collect_page(page, walk, work); });
+  if (!walked && ends_round(walked.error())) co_return fail(walked.error());
   co_return co_await drop_dead(work);
+}
+
+Task<Result<bool>> Reclaimer::collect_page(node::RecordScanReply& page, Walk& walk,
+                                           TailWork& work) {
+  for (node::ScannedRecord& scanned : page.records) {
+    auto sorted = co_await sort_out(std::move(scanned), work);
+    if (!sorted) co_return fail(sorted.error());
+  }
+  auto expired = co_await expire_striped(work);
+  if (!expired) co_return fail(expired.error());
+  if (work.dead_records >= kMaxDead) {
+    auto dropped = co_await drop_dead(work);
+    if (!dropped) co_return fail(dropped.error());
+  }
+  walk.cursor = page.cursor;
+  co_return true;
 }
 
 Task<Result<void>> Reclaimer::sort_out(node::ScannedRecord scanned, TailWork& work) {

@@ -49,6 +49,7 @@ class Reclaimer {
   Task<Result<void>> collect_records(MapPtr map, const std::vector<bool>& synced,
                                      ReclaimReport& report);
   Task<Result<void>> collect_at(NodeId tail, std::vector<uint8_t> partitions, TailWork& work);
+  Task<Result<bool>> collect_page(node::RecordScanReply& page, Walk& walk, TailWork& work);
   Task<Result<void>> sort_out(node::ScannedRecord scanned, TailWork& work);
   Task<Result<void>> expire_striped(TailWork& work);
   Task<Result<void>> drop_dead(TailWork& work);

@@ -1,18 +1,14 @@
 #include "proxy/ops/jobs/record_walk.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "proxy/async/when_all.h"
+#include "proxy/cluster/membership.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/jobs/pages.h"
 
 namespace elastripe::jobs {
-namespace {
-
-bool has_bit(const std::vector<uint8_t>& bits, size_t i) {
-  return i / 8 < bits.size() && (bits[i / 8] >> (i % 8) & 1) != 0;
-}
-
-}  // namespace
 
 Task<Result<void>> RecordWalk::run() {
   got_on();
@@ -67,21 +63,28 @@ Task<Result<void>> RecordWalk::scan_tail(MapPtr map, NodeId tail, std::vector<ui
   for (size_t p = 0; p < to_walk_.size(); ++p) {
     if (has_bit(partitions, p)) visitor_.partition_begins(p);
   }
-  do {
-    auto page = co_await records::scan_records(ops_, map, tail, message);
-    if (!page) co_return fail(page.error());
-    if (message.cursor == 0) unsynced = page->unsynced;
-    for (node::ScannedRecord& scanned : page->records) {
-      if (!visitor_.wants_more()) co_return Result<void>{};
-      const size_t partition = map->partition_of(scanned.key);
-      auto met = co_await visitor_.meet(map, partition, std::move(scanned));
-      if (!met) co_return met;
-    }
-    message.cursor = page->cursor;
-  } while (message.cursor != 0 && visitor_.wants_more());
-  if (message.cursor == 0) mark_walked(partitions, unsynced);
+  bool is_first = true;
+  const auto walked =
+      co_await for_each_page(ops_, map, tail, std::move(message), [&](node::RecordScanReply& page) {
+        if (std::exchange(is_first, false)) unsynced = page.unsynced;
+        return show(map, page);
+      });
+  if (!walked) co_return fail(walked.error());
+  if (!*walked) co_return Result<void>{};
+  mark_walked(partitions, unsynced);
   if (unsynced.empty()) co_return Result<void>{};
   co_return fail(ErrorCode::kUnavailable, "{} partitions are not synced yet", unsynced.size());
+}
+
+// False: the visitor wants no more.
+Task<Result<bool>> RecordWalk::show(MapPtr map, node::RecordScanReply& page) {
+  for (node::ScannedRecord& scanned : page.records) {
+    if (!visitor_.wants_more()) co_return false;
+    const size_t partition = map->partition_of(scanned.key);
+    auto met = co_await visitor_.meet(map, partition, std::move(scanned));
+    if (!met) co_return fail(met.error());
+  }
+  co_return page.cursor == 0 || visitor_.wants_more();
 }
 
 void RecordWalk::mark_walked(const std::vector<uint8_t>& partitions,

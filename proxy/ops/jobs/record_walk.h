@@ -53,6 +53,7 @@ class RecordWalk {
  private:
   Task<Result<void>> scan_tails(const MapPtr& map);
   Task<Result<void>> scan_tail(MapPtr map, NodeId tail, std::vector<uint8_t> partitions);
+  Task<Result<bool>> show(MapPtr map, node::RecordScanReply& page);
   void mark_walked(const std::vector<uint8_t>& partitions, const std::vector<uint32_t>& unsynced);
 
   OpsContext& ops_;

@@ -6,6 +6,7 @@
 #include "coding/decode_plan.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/batches.h"
+#include "proxy/ops/jobs/pages.h"
 #include "proxy/ops/objects/put.h"
 #include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/read_tail.h"
@@ -125,8 +126,8 @@ Task<Result<bool>> is_still(OpsContext& ops, MapPtr map, const Surveyed& object)
   co_return tail->same || (tail->record != nullptr && tail->record->meta.version == version);
 }
 
-Task<Result<void>> survey_page(OpsContext& ops, MapPtr map, bool forgets,
-                               std::vector<Surveyed>& page, SurveyReport& report) {
+Task<Result<void>> survey_striped(OpsContext& ops, MapPtr map, bool forgets,
+                                  std::vector<Surveyed>& page, SurveyReport& report) {
   std::map<NodeId, Places> to_ask;
   sort_places(*map, page, to_ask);
   std::vector<std::pair<NodeId, Places>> nodes(to_ask.begin(), to_ask.end());
@@ -187,6 +188,15 @@ Task<Result<std::vector<Surveyed>>> striped_objects(OpsContext& ops, MapPtr map,
   co_return objects;
 }
 
+Task<Result<bool>> survey_page(OpsContext& ops, MapPtr map, bool forgets,
+                               const node::RecordScanReply& page, SurveyReport& report) {
+  auto objects = co_await striped_objects(ops, map, page);
+  if (!objects) co_return fail(objects.error());
+  auto surveyed = co_await survey_striped(ops, map, forgets, *objects, report);
+  if (!surveyed) co_return fail(surveyed.error());
+  co_return true;
+}
+
 }  // namespace
 
 Task<Result<SurveyReport>> survey_objects(OpsContext& ops, MapPtr map, bool forgets) {
@@ -198,15 +208,10 @@ Task<Result<SurveyReport>> survey_objects(OpsContext& ops, MapPtr map, bool forg
     message.max_bytes = kScanBytes;
     message.without_values = true;
     message.partitions = partitions;
-    do {
-      auto page = co_await records::scan_records(ops, map, tail, message);
-      if (!page) co_return fail(page.error());
-      message.cursor = page->cursor;
-      auto objects = co_await striped_objects(ops, map, *page);
-      if (!objects) co_return fail(objects.error());
-      auto surveyed = co_await survey_page(ops, map, forgets, *objects, report);
-      if (!surveyed) co_return fail(surveyed.error());
-    } while (message.cursor != 0);
+    const auto surveyed = co_await for_each_page(
+        ops, map, tail, std::move(message),
+        [&](node::RecordScanReply& page) { return survey_page(ops, map, forgets, page, report); });
+    if (!surveyed) co_return fail(surveyed.error());
   }
   co_return report;
 }

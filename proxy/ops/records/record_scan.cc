@@ -1,7 +1,5 @@
 #include "proxy/ops/records/record_scan.h"
 
-#include "proxy/cluster/record_chain.h"
-
 namespace elastripe::records {
 
 namespace {
@@ -29,14 +27,6 @@ std::map<NodeId, std::vector<uint8_t>> partitions_by_tail(const node::ClusterMap
     set_bit(by_tail[map.partitions[p].homes.front()], p, map.partitions.size());
   }
   return by_tail;
-}
-
-Task<Result<node::RecordScanReply>> scan_records(OpsContext& ops, MapPtr map, NodeId from,
-                                                 node::RecordScanRequest message) {
-  auto page =
-      co_await ask(ops.nodes, *map, from, message, ops.clock.now() + ops.settings.node_timeout);
-  if (!page) co_return fail(page.error());
-  co_return std::move(page->args);
 }
 
 }  // namespace elastripe::records
