@@ -99,15 +99,15 @@ Result<Json> parse_object(std::string_view body) {
   return json;
 }
 
-const char* state_name(const jobs::TransitionProgress& progress) {
+const char* state_name(const jobs::JobProgress& progress) {
   switch (progress.state) {
-    case jobs::TransitionJobState::kRunning:
+    case jobs::JobState::kRunning:
       return progress.cancelling ? "cancelling" : "running";
-    case jobs::TransitionJobState::kDone:
+    case jobs::JobState::kDone:
       return "done";
-    case jobs::TransitionJobState::kCancelled:
+    case jobs::JobState::kCancelled:
       return "cancelled";
-    case jobs::TransitionJobState::kFailed:
+    case jobs::JobState::kFailed:
       return "failed";
   }
   return "unknown";
@@ -120,23 +120,23 @@ double seconds(Duration duration) {
 
 Json spec_json(const jobs::TransitionJobSpec& spec) {
   Json json = Json::object();
-  if (!spec.key.empty()) {
-    json["key"] = escape_for_log(spec.key, 250);
-  } else if (!spec.prefix.empty()) {
-    json["prefix"] = escape_for_log(spec.prefix, 250);
+  if (!spec.job.key.empty()) {
+    json["key"] = escape_for_log(spec.job.key, 250);
+  } else if (!spec.job.prefix.empty()) {
+    json["prefix"] = escape_for_log(spec.job.prefix, 250);
   } else {
     json["all"] = true;
   }
   json["to"] = spec.to;
-  json["dry_run"] = spec.dry_run;
-  json["rate"] = spec.rate;
-  json["parallel"] = spec.parallel;
+  json["dry_run"] = spec.job.dry_run;
+  json["rate"] = spec.job.rate;
+  json["parallel"] = spec.job.parallel;
   json["execution"] = spec.execution == jobs::Execution::kDelta ? "delta" : "proxy";
   json["order_selection"] = spec.order_selection;
   return json;
 }
 
-Json work_json(const jobs::TransitionWork& work) {
+Json work_json(const jobs::JobWork& work) {
   return {{"objects", work.objects},
           {"object_bytes", work.object_bytes},
           {"read_blocks", work.traffic.blocks_read},
@@ -155,11 +155,11 @@ Json times_json(const jobs::DurationSummary& times) {
           {"max", seconds(times.most())}};
 }
 
-Json counts_json(const jobs::TransitionCounts& counts) {
+Json counts_json(const jobs::JobCounts& counts) {
   Json skipped = Json::object();
   for (const auto& [reason, count] : counts.skipped) skipped[reason] = count;
   return {{"seen", counts.seen},
-          {"transitioned", counts.transitioned},
+          {"transitioned", counts.done},
           {"already_there", counts.already_there},
           {"skipped", skipped},
           {"no_object", counts.no_object},
@@ -169,14 +169,14 @@ Json counts_json(const jobs::TransitionCounts& counts) {
 }
 
 Json report_json(const TransitionReport& report) {
-  const jobs::TransitionProgress& progress = report.progress;
+  const jobs::JobProgress& progress = report.progress;
   Json problems = Json::array();
-  for (const jobs::TransitionProblem& problem : progress.problems) {
+  for (const jobs::JobProblem& problem : progress.problems) {
     problems.push_back({{"key", escape_for_log(problem.key, 250)}, {"reason", problem.reason}});
   }
   return {{"id", report.id},
           {"state", state_name(progress)},
-          {"phase", report.spec.dry_run ? "counting" : "transitioning"},
+          {"phase", report.spec.job.dry_run ? "counting" : "transitioning"},
           {"counted", progress.counted},
           {"reason", progress.reason},
           {"spec", spec_json(report.spec)},
@@ -206,10 +206,11 @@ Result<jobs::TransitionJobSpec> parse_transition(std::string_view body) {
   const auto prefix = fields.key_text("prefix");
   const auto all = fields.flag("all");
   const auto to = fields.number("to", 1, kMaxK);
-  spec.dry_run = fields.flag("dry_run").value_or(spec.dry_run);
-  spec.rate = fields.number("rate", 0, std::numeric_limits<uint64_t>::max()).value_or(spec.rate);
-  spec.parallel =
-      static_cast<uint32_t>(fields.number("parallel", 1, kMaxParallel).value_or(spec.parallel));
+  spec.job.dry_run = fields.flag("dry_run").value_or(spec.job.dry_run);
+  spec.job.rate =
+      fields.number("rate", 0, std::numeric_limits<uint64_t>::max()).value_or(spec.job.rate);
+  spec.job.parallel =
+      static_cast<uint32_t>(fields.number("parallel", 1, kMaxParallel).value_or(spec.job.parallel));
   spec.execution = fields.execution("execution").value_or(spec.execution);
   spec.order_selection = fields.flag("order_selection").value_or(spec.order_selection);
   fields.refuse_unknown();
@@ -218,8 +219,8 @@ Result<jobs::TransitionJobSpec> parse_transition(std::string_view body) {
     fields.complain<bool>("key, prefix, all", "give one of them");
   }
   if (!fields.problem().empty()) return fail(ErrorCode::kInvalid, "{}", fields.problem());
-  spec.key = key.value_or("");
-  spec.prefix = prefix.value_or("");
+  spec.job.key = key.value_or("");
+  spec.job.prefix = prefix.value_or("");
   spec.to = static_cast<int>(*to);
   return spec;
 }

@@ -14,9 +14,9 @@ namespace elastripe {
 struct TransitionReport {
   uint64_t id = 0;  // from 1, of this process
   jobs::TransitionJobSpec spec;
-  jobs::TransitionProgress progress;
+  jobs::JobProgress progress;
 
-  bool is_running() const { return progress.state == jobs::TransitionJobState::kRunning; }
+  bool is_running() const { return progress.is_running(); }
 };
 // Null: no job has been started.
 using TransitionReports = std::shared_ptr<const std::vector<TransitionReport>>;

@@ -141,11 +141,11 @@ Task<void> MaintenanceThread::run_job(uint64_t id, jobs::TransitionJobSpec spec)
   job_id_ = id;
   log_info("transition {} starts", id);
   co_await job_->run();
-  const jobs::TransitionProgress progress = job_->progress();
+  const jobs::JobProgress progress = job_->progress();
   log_info(
       "transition {} has ended: {} of {} objects met were transitioned, {} refused, {} failed"
       "{}{}",
-      id, progress.counts.transitioned, progress.counts.seen, progress.counts.refused,
+      id, progress.counts.done, progress.counts.seen, progress.counts.refused,
       progress.counts.failed, progress.reason.empty() ? "" : "; ", progress.reason);
   publish_report();
   job_.reset();

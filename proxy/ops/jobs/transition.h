@@ -15,6 +15,7 @@
 
 #include "coding/transition_plan.h"
 #include "proxy/ops/context.h"
+#include "proxy/ops/jobs/job_work.h"
 
 namespace elastripe::jobs {
 
@@ -23,17 +24,6 @@ enum class Execution : uint8_t {
   kDelta,
   // The paper's: reads old parities too, computes the new ones, uploads them.
   kProxy,
-};
-
-// What crossed the network, headers aside: whole blocks of shards.
-struct TransitionTraffic {
-  uint64_t blocks_read = 0;
-  uint64_t blocks_sent = 0;
-  uint64_t bytes_read = 0;
-  uint64_t bytes_sent = 0;
-
-  TransitionTraffic& operator+=(const TransitionTraffic& other);
-  uint64_t bytes() const { return bytes_read + bytes_sent; }
 };
 
 struct TransitionRequest {
@@ -46,7 +36,7 @@ struct TransitionRequest {
   // `known` may be older than what asks for the transition: a value that replaced it goes as well.
   bool known_may_be_old = false;
   // Added to as each try ends, so that it tells of errors, too; outlives the flow.
-  TransitionTraffic* spent = nullptr;
+  Traffic* spent = nullptr;
 };
 
 enum class TransitionStatus : uint8_t {
@@ -63,7 +53,7 @@ struct TransitionOutcome {
   coding::Direction direction = coding::Direction::kForward;
   std::string reason;
   uint64_t object_bytes = 0;
-  TransitionTraffic traffic;  // of all tries
+  Traffic traffic;  // of all tries
 };
 
 // Which way a record's content has to go, and in how many segments; the status and reason if it has
@@ -80,14 +70,10 @@ inline bool tells_of_work(const node::RecordContent& content, int to) {
 }
 
 // What the segments of `content` that are not there yet will put on the network.
-Result<TransitionTraffic> expected_traffic(const node::RecordContent& content,
-                                           const TransitionRequest& request);
+Result<Traffic> expected_traffic(const node::RecordContent& content,
+                                 const TransitionRequest& request);
 
-// Bytes of parity shards that `content` has in its present state, and in state `to`.
-struct ParityBytes {
-  uint64_t before = 0;
-  uint64_t after = 0;
-};
+// What parity shards `content` has in its present state, and in state `to`.
 Result<ParityBytes> parity_bytes(const node::RecordContent& content, int to);
 
 // Tries under newer and newer maps, for as long as request_timeout brings no window to its commit.

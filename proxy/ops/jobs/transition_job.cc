@@ -1,30 +1,37 @@
 #include "proxy/ops/jobs/transition_job.h"
 
-#include <algorithm>
-
-#include "proxy/async/when_all.h"
-#include "proxy/base/bytes.h"
-#include "proxy/cluster/record_chain.h"
-#include "proxy/ops/attempt.h"
-#include "proxy/ops/records/read_tail.h"
+#include <utility>
 
 namespace elastripe::jobs {
 
-using coding::Direction;
-using node::RecordContent;
-
 namespace {
 
-constexpr const char* kShuttingDown = "shutting down";
-
-// What transition_object ended with, as a metric's label; null if nothing had to go after all.
-const char* result_name(TransitionStatus status) {
+ObjectStatus status_of(TransitionStatus status) {
   switch (status) {
     case TransitionStatus::kTransitioned:
-      return "transitioned";
+      return ObjectStatus::kDone;
+    case TransitionStatus::kAlreadyThere:
+      return ObjectStatus::kAlreadyThere;
+    case TransitionStatus::kNoObject:
+      return ObjectStatus::kNoObject;
+    case TransitionStatus::kSkipped:
+      return ObjectStatus::kSkipped;
     case TransitionStatus::kOverwritten:
-      return "overwritten";
+      return ObjectStatus::kOverwritten;
     case TransitionStatus::kRefused:
+      return ObjectStatus::kRefused;
+  }
+  return ObjectStatus::kRefused;
+}
+
+// What an object ended with, as a metric's label; null if nothing had to go after all.
+const char* result_name(ObjectStatus status) {
+  switch (status) {
+    case ObjectStatus::kDone:
+      return "transitioned";
+    case ObjectStatus::kOverwritten:
+      return "overwritten";
+    case ObjectStatus::kRefused:
       return "refused";
     default:
       return nullptr;
@@ -33,306 +40,46 @@ const char* result_name(TransitionStatus status) {
 
 }  // namespace
 
-TransitionWork& TransitionWork::operator+=(const TransitionWork& other) {
-  objects += other.objects;
-  object_bytes += other.object_bytes;
-  traffic += other.traffic;
-  parity.before += other.parity.before;
-  parity.after += other.parity.after;
-  return *this;
-}
-
-TransitionCounts& TransitionCounts::operator+=(const TransitionCounts& other) {
-  seen += other.seen;
-  transitioned += other.transitioned;
-  already_there += other.already_there;
-  for (const auto& [reason, number] : other.skipped) skipped[reason] += number;
-  no_object += other.no_object;
-  overwritten += other.overwritten;
-  refused += other.refused;
-  failed += other.failed;
-  return *this;
-}
-
 TransitionJob::TransitionJob(OpsContext& ops, TransitionJobSpec spec,
                              std::function<void(const TransitionEnd&)> on_end)
-    : ops_(ops),
-      spec_(std::move(spec)),
-      on_end_(std::move(on_end)),
-      started_(ops.clock.now()),
-      walk_(ops, spec_.prefix, spec_.page_bytes, *this),
-      pace_(spec_.rate),
-      room_(ops),
-      slots_(std::max<uint32_t>(spec_.parallel, 1)) {}
+    : Job(ops, spec.job), spec_(std::move(spec)), on_end_(std::move(on_end)) {}
 
-TransitionProgress TransitionJob::progress() const {
-  TransitionProgress progress = progress_;
-  for (const auto& [partition, met] : met_) progress.counts += met.passed;
-  progress.partitions = walk_.partitions();
-  progress.partitions_done = walk_.partitions_done();
-  const bool running = progress.state == TransitionJobState::kRunning;
-  progress.cancelling = running && cancelled_;
-  progress.elapsed = (running ? ops_.clock.now() : ended_) - started_;
-  return progress;
-}
-
-TransitionRequest TransitionJob::request_for(std::string key, RecordPtr known) const {
+TransitionRequest TransitionJob::request_for(std::string key) const {
   return {.key = std::move(key),
           .to = spec_.to,
           .execution = spec_.execution,
-          .order_selection = spec_.order_selection,
-          .known = std::move(known)};
+          .order_selection = spec_.order_selection};
 }
 
-Task<void> TransitionJob::run() {
-  auto [walked, begun] = co_await when_both(walk(), begin_waiting());
-  const Result<void> whole = walked ? begun : walked;
-  co_await objects_.join();
-  ended_ = ops_.clock.now();
-  progress_.reason = whole ? "" : whole.error().message;
-  progress_.state = !whole       ? TransitionJobState::kFailed
-                    : cancelled_ ? TransitionJobState::kCancelled
-                                 : TransitionJobState::kDone;
+ObjectNeed TransitionJob::need_of(const node::ClusterMap&,
+                                  const node::RecordContent& content) const {
+  TransitionNeed need = transition_need(content, spec_.to);
+  return {status_of(need.status), std::move(need.reason), static_cast<int>(need.direction)};
 }
 
-Task<Result<void>> TransitionJob::walk() {
-  auto walked = co_await (spec_.key.empty() ? walk_.run() : walk_key());
-  if (!walked && walked.error().code == ErrorCode::kCancelled) gave_up_ = true;
-  progress_.counted = walked && !ends();
-  walks_ = false;
-  came_.set();
-  co_return walked;
-}
-
-// What the walk has met goes, also if it breaks off.
-Task<Result<void>> TransitionJob::begin_waiting() {
-  Result<void> turn;
-  while (turn) {
-    while (waiting_.empty() && walks_) co_await came_.wait();
-    if (waiting_.empty() || ends()) break;
-    auto slot = co_await slots_.acquire(1);
-    turn = co_await wait_for_turn(waiting_.front().work.traffic.bytes());
-    if (!turn || ends()) break;
-    Waiting next = std::move(waiting_.front());
-    waiting_.pop_front();
-    next.place.release();
-    objects_.spawn(transition(std::move(next), std::move(slot)));
-  }
-  gave_up_ |= !turn;
-  waiting_.clear();
-  co_return turn;
-}
-
-// What is cached tells what to do as well as the tail does: the commit finds out whether it is old.
-Task<Result<void>> TransitionJob::walk_key() {
-  if (RecordPtr known = ops_.cache.find(spec_.key); known != nullptr && !spec_.dry_run) {
-    const auto map = current_map(ops_);
-    if (map && is_live_now(ops_, **map, *known) && tells_of_work(known->content, spec_.to)) {
-      co_return co_await take_in(std::nullopt, spec_.key, std::move(known), /*may_be_old=*/true);
-    }
-  }
-  auto tail = co_await records::read_tail(ops_, spec_.key,
-                                          ops_.clock.now() + ops_.settings.request_timeout);
-  if (!tail) {
-    if (tail.error().code == ErrorCode::kCancelled) co_return fail(tail.error());
-    count_failed(progress_.counts, spec_.key, tail.error());
-    co_return Result<void>{};
-  }
-  if (tail->record == nullptr || !is_live_now(ops_, *tail->map, *tail->record)) {
-    ++progress_.counts.seen;
-    ++progress_.counts.no_object;
-    co_return Result<void>{};
-  }
-  co_return co_await take_in(std::nullopt, spec_.key, tail->record);
-}
-
-void TransitionJob::partition_begins(size_t partition) {
-  const auto met = met_.find(partition);
-  if (met != met_.end()) met->second.passed = {};
-}
-
-void TransitionJob::partition_walked(size_t partition) {
-  if (const auto met = met_.extract(partition)) progress_.counts += met.mapped().passed;
-}
-
-Task<Result<void>> TransitionJob::meet(MapPtr map, size_t partition, node::ScannedRecord scanned) {
-  RecordPtr record;
-  if (scanned.record.empty()) {  // it did not fit in the page
-    auto tail = co_await records::read_tail(ops_, scanned.key,
-                                            ops_.clock.now() + ops_.settings.request_timeout);
-    if (!tail && tail.error().code == ErrorCode::kCancelled) co_return fail(tail.error());
-    if (!tail) {
-      count_failed(passed_in(partition), scanned.key, tail.error());
-      co_return Result<void>{};
-    }
-    record = tail->record;
-    map = tail->map;
-  } else {
-    auto decoded = node::decode_record(as_bytes(scanned.record));
-    if (!decoded) {
-      count_failed(passed_in(partition), scanned.key, {ErrorCode::kInvalid, decoded.error()});
-      co_return Result<void>{};
-    }
-    record = std::make_shared<const node::Record>(std::move(*decoded));
-  }
-  if (record == nullptr || !is_live_now(ops_, *map, *record)) co_return Result<void>{};
-  co_return co_await take_in(partition, std::move(scanned.key), std::move(record));
-}
-
-Result<TransitionWork> TransitionJob::work_of(const RecordContent& content) const {
+Result<JobWork> TransitionJob::work_of(const node::RecordContent& content) const {
   const auto traffic = expected_traffic(content, request_for({}));
   if (!traffic) return fail(traffic.error());
   const auto parity = parity_bytes(content, spec_.to);
   if (!parity) return fail(parity.error());
-  return TransitionWork{1, content.size, *traffic, *parity};
+  return JobWork{1, content.size, *traffic, *parity};
 }
 
-// The record may be a while old by now, and only tells what to expect.
-Task<Result<void>> TransitionJob::take_in(std::optional<size_t> partition, std::string key,
-                                          RecordPtr record, bool may_be_old) {
-  const uint64_t hash = node::hash_key(key);
-  if (partition && met_[*partition].had_to_go.contains(hash)) co_return Result<void>{};
-  const RecordContent& content = record->content;
-  const TransitionNeed need = transition_need(content, spec_.to);
-  if (need.status != TransitionStatus::kTransitioned) {
-    TransitionOutcome outcome;
-    outcome.status = need.status;
-    outcome.reason = need.reason;
-    count(partition ? passed_in(*partition) : progress_.counts, outcome, {}, key);
-    co_return Result<void>{};
-  }
-  if (partition) met_[*partition].had_to_go.insert(hash);
-  walk_.got_on();
-  const auto work = work_of(content);
-  if (!work) {
-    count_failed(progress_.counts, key, work.error());
-    co_return Result<void>{};
-  }
-  progress_.planned += *work;
-  if (spec_.dry_run) {
-    ++progress_.counts.seen;
-    co_return Result<void>{};
-  }
-  auto place = co_await places_.acquire(1);
-  walk_.got_on();
-  if (ends()) co_return Result<void>{};
-  if (waiting_.size() >= kMaxRecordsWaiting) record.reset();
-  waiting_.push_back(
-      {std::move(key), need.direction, *work, std::move(record), may_be_old, std::move(place)});
-  came_.set();
-  co_return Result<void>{};
-}
-
-// While the proxy does not serve, nobody has a turn.
-Task<Result<void>> TransitionJob::wait_for_turn(uint64_t bytes) {
-  const TimePoint turn = pace_.take_turn(ops_.clock.now(), bytes);
-  TimePoint served = turn;
-  while (!ends()) {
-    const TimePoint now = ops_.clock.now();
-    const auto map = current_map(ops_);
-    if (map) served = std::max(now, turn);
-    if (map && now >= turn && !room_.somebody_waits()) break;
-    if (!room_.somebody_waits()) progress_.reason = map ? "" : map.error().message;
-    if (now - served >= RecordWalk::kStalledAfter) co_return fail(map.error());
-    if (!co_await ops_.clock.sleep_until(now < turn ? std::min(turn, now + RecordWalk::kPause)
-                                                    : now + RecordWalk::kPause)) {
-      co_return fail(ErrorCode::kCancelled, kShuttingDown);
-    }
-  }
-  progress_.reason.clear();
-  co_return Result<void>{};
-}
-
-Task<void> TransitionJob::transition(Waiting object, Semaphore::Permit slot) {
-  const std::string& key = object.key;
-  const TransitionWork& work = object.work;
-  const TimePoint begun = ops_.clock.now();
-  TransitionTraffic spent;
-  TransitionRequest request = request_for(key, std::move(object.record));
+Task<Result<ObjectOutcome>> TransitionJob::flow(JobObject& object) {
+  TransitionRequest request = request_for(object.key);
+  request.known = object.record;
   request.known_may_be_old = object.may_be_old;
-  request.spent = &spent;
-  const auto outcome = co_await transition_when_there_is_room(std::move(request));
-  progress_.done.traffic += spent;
-  if (outcome && outcome->status == TransitionStatus::kTransitioned) {
-    progress_.object_times.add(ops_.clock.now() - begun);
-  }
-  progress_.settled_bytes += work.traffic.bytes();
-  if (outcome) {
-    count(progress_.counts, *outcome, work, key);
-  } else {
-    count_failed(progress_.counts, key, outcome.error());
-  }
+  request.spent = &object.spent;
+  auto outcome = co_await transition_object(ops(), std::move(request));
+  if (!outcome) co_return fail(std::move(outcome.error()));
+  co_return ObjectOutcome{status_of(outcome->status), std::move(outcome->reason),
+                          outcome->object_bytes};
+}
+
+void TransitionJob::ended(const JobObject& object, const Result<ObjectOutcome>& outcome) {
   const char* result = outcome ? result_name(outcome->status) : "failed";
-  if (on_end_ && result != nullptr) on_end_({object.direction, result, spent});
-  slot.release();
-}
-
-Task<Result<TransitionOutcome>> TransitionJob::transition_when_there_is_room(
-    TransitionRequest request) {
-  RoomWait::Tries tries(room_);
-  for (;;) {
-    const uint64_t spent = request.spent->bytes();
-    auto outcome = co_await transition_object(ops_, request);
-    request.known.reset();
-    tries.tried();
-    if (outcome || outcome.error().code != ErrorCode::kNoSpace) co_return outcome;
-    if (!tries.may_try_again(outcome.error().message) || cancelled_) co_return outcome;
-    progress_.reason = outcome.error().message;
-    pace_.take_turn(ops_.clock.now(), request.spent->bytes() - spent);
-    if (!co_await tries.wait()) co_return fail(ErrorCode::kCancelled, kShuttingDown);
-  }
-}
-
-// The counts of what needs nothing in a partition that is being walked; one more is to be added.
-TransitionCounts& TransitionJob::passed_in(size_t partition) {
-  Met& met = met_[partition];
-  if (met.passed.seen + 1 > met.most_passed) {
-    met.most_passed = met.passed.seen + 1;
-    walk_.got_on();
-  }
-  return met.passed;
-}
-
-void TransitionJob::count(TransitionCounts& counts, const TransitionOutcome& outcome,
-                          const TransitionWork& work, const std::string& key) {
-  ++counts.seen;
-  switch (outcome.status) {
-    case TransitionStatus::kTransitioned:
-      ++counts.transitioned;
-      progress_.done += {1, outcome.object_bytes, {}, work.parity};
-      break;
-    case TransitionStatus::kAlreadyThere:
-      ++counts.already_there;
-      break;
-    case TransitionStatus::kNoObject:
-      ++counts.no_object;
-      break;
-    case TransitionStatus::kSkipped:
-      ++counts.skipped[outcome.reason];
-      break;
-    case TransitionStatus::kOverwritten:
-      ++counts.overwritten;
-      break;
-    case TransitionStatus::kRefused:
-      ++counts.refused;
-      add_problem(key, outcome.reason);
-      break;
-  }
-}
-
-void TransitionJob::count_failed(TransitionCounts& counts, const std::string& key,
-                                 const Error& error) {
-  ++counts.seen;
-  ++counts.failed;
-  add_problem(key, to_string(error));
-}
-
-void TransitionJob::add_problem(const std::string& key, std::string reason) {
-  const bool is_known = std::ranges::find(progress_.problems, key, &TransitionProblem::key) !=
-                        progress_.problems.end();
-  if (!is_known && progress_.problems.size() < kMaxProblems) {
-    progress_.problems.push_back({key, std::move(reason)});
-  }
+  if (!on_end_ || result == nullptr) return;
+  on_end_({static_cast<coding::Direction>(object.kind), result, object.spent});
 }
 
 }  // namespace elastripe::jobs

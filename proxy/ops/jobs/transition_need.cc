@@ -10,14 +10,6 @@ using node::RecordContent;
 using node::RecordKind;
 using node::Segment;
 
-TransitionTraffic& TransitionTraffic::operator+=(const TransitionTraffic& other) {
-  blocks_read += other.blocks_read;
-  blocks_sent += other.blocks_sent;
-  bytes_read += other.bytes_read;
-  bytes_sent += other.bytes_sent;
-  return *this;
-}
-
 TransitionNeed transition_need(const RecordContent& content, int to) {
   TransitionNeed need;
   const coding::Scheme& scheme = content.scheme;
@@ -77,10 +69,9 @@ size_t old_parity_bytes(const TransitionWindow& window, const WindowSegment& seg
   return window.scheme().m * segment.geometry.parity_shard_bytes(segment.before.state);
 }
 
-Result<TransitionTraffic> expected_traffic(const RecordContent& content,
-                                           const TransitionRequest& request) {
+Result<Traffic> expected_traffic(const RecordContent& content, const TransitionRequest& request) {
   const TransitionNeed need = transition_need(content, request.to);
-  TransitionTraffic traffic;
+  Traffic traffic;
   if (need.status != TransitionStatus::kTransitioned) return traffic;
   const auto codec = coding::codec_for(content.scheme);
   if (!codec) return fail(ErrorCode::kInvalid, "{}", codec.error());

@@ -30,7 +30,7 @@ struct TransitionWindow {
   const coding::Codec* codec = nullptr;
   const coding::TransitionPlan* plan = nullptr;
   std::vector<WindowSegment> segments;
-  TransitionTraffic traffic;
+  Traffic traffic;
   std::string refusal;  // why it can not be done, for good
   RecordPtr committed;
 

@@ -21,26 +21,26 @@ std::string refusal_of(const std::string& body) {
 TEST_CASE("the body of a transition names what to take where; the rest has defaults") {
   const auto least = parse_transition(R"({"all": true, "to": 5})");
   REQUIRE(least.has_value());
-  CHECK(least->key.empty());
-  CHECK(least->prefix.empty());
+  CHECK(least->job.key.empty());
+  CHECK(least->job.prefix.empty());
   CHECK(least->to == 5);
   CHECK(least->execution == Execution::kDelta);
   CHECK(least->order_selection);
-  CHECK_FALSE(least->dry_run);
-  CHECK(least->rate == 0);
-  CHECK(least->parallel == 4);
+  CHECK_FALSE(least->job.dry_run);
+  CHECK(least->job.rate == 0);
+  CHECK(least->job.parallel == 4);
 
   const auto whole = parse_transition(
       R"({"prefix": "a/", "all": false, "to": 4, "dry_run": true, "rate": 1000000, "parallel": 9,
           "execution": "proxy", "order_selection": false})");
   REQUIRE(whole.has_value());
-  CHECK(whole->prefix == "a/");
+  CHECK(whole->job.prefix == "a/");
   CHECK(whole->execution == Execution::kProxy);
   CHECK_FALSE(whole->order_selection);
-  CHECK(whole->dry_run);
-  CHECK(whole->rate == 1'000'000);
-  CHECK(whole->parallel == 9);
-  CHECK(parse_transition(R"({"key": "k", "to": 4})")->key == "k");
+  CHECK(whole->job.dry_run);
+  CHECK(whole->job.rate == 1'000'000);
+  CHECK(whole->job.parallel == 9);
+  CHECK(parse_transition(R"({"key": "k", "to": 4})")->job.key == "k");
 }
 
 TEST_CASE("a wrong body is refused with where and why") {
@@ -76,10 +76,11 @@ TEST_CASE("a wrong body is refused with where and why") {
 }
 
 TEST_CASE("a report tells what was asked for, how far it is, and what went wrong") {
-  TransitionReport report{.id = 7, .spec = {.prefix = "a/", .to = 5, .rate = 9}, .progress = {}};
-  TransitionProgress& progress = report.progress;
+  TransitionReport report{
+      .id = 7, .spec = {.job = {.prefix = "a/", .rate = 9}, .to = 5}, .progress = {}};
+  JobProgress& progress = report.progress;
   progress.counts.seen = 8;
-  progress.counts.transitioned = 5;
+  progress.counts.done = 5;
   progress.counts.skipped["inline"] = 2;
   progress.counts.refused = 1;
   progress.planned.objects = 6;
@@ -120,13 +121,13 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   }
   CHECK(shown["problems"][0] == json({{"key", "a/\\xff"}, {"reason", "shard 1 is missing"}}));
 
-  report.spec.dry_run = true;
+  report.spec.job.dry_run = true;
   progress.counted = true;
   CHECK(json::parse(transition_json(report))["phase"] == "counting");
   CHECK(json::parse(transition_json(report))["counted"] == true);
   progress.cancelling = true;
   CHECK(json::parse(transition_json(report))["state"] == "cancelling");
-  progress.state = TransitionJobState::kFailed;
+  progress.state = JobState::kFailed;
   progress.reason = "a node";
   CHECK(json::parse(transition_json(report))["state"] == "failed");
   CHECK(json::parse(transition_json(report))["reason"] == "a node");

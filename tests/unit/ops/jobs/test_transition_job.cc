@@ -67,7 +67,7 @@ struct Serving {
     }
   }
 
-  TransitionProgress run(TransitionJobSpec spec) {
+  JobProgress run(TransitionJobSpec spec) {
     TransitionJob job(proxy->ops(), std::move(spec),
                       [this](const TransitionEnd& end) { ends.push_back(end); });
     start(job);
@@ -93,9 +93,9 @@ struct Serving {
 
 const std::set<std::string> kStriped = {"a/1", "a/2", "a/3", "a/4", "b/1", "b/2"};
 
-uint64_t sum(const TransitionCounts& counts) {
-  uint64_t total = counts.transitioned + counts.already_there + counts.no_object +
-                   counts.overwritten + counts.refused + counts.failed;
+uint64_t sum(const JobCounts& counts) {
+  uint64_t total = counts.done + counts.already_there + counts.no_object + counts.overwritten +
+                   counts.refused + counts.failed;
   for (const auto& [_, count] : counts.skipped) total += count;
   return total;
 }
@@ -107,11 +107,11 @@ TEST_CASE("a job takes all objects there, tells what it passed over, and back") 
   const uint32_t parallel = GENERATE(1u, 4u);
   Serving s;
   s.fill();
-  const auto there = s.run({.to = 5, .execution = execution, .parallel = parallel});
-  CHECK(there.state == TransitionJobState::kDone);
+  const auto there = s.run({.job = {.parallel = parallel}, .to = 5, .execution = execution});
+  CHECK(there.state == JobState::kDone);
   CHECK(there.counts.seen == 9);
   CHECK(sum(there.counts) == 9);
-  CHECK(there.counts.transitioned == 6);
+  CHECK(there.counts.done == 6);
   CHECK(there.counts.skipped == std::map<std::string, uint64_t>{{"inline", 2}, {"rs", 1}});
   CHECK(there.partitions_done == ClusterFixture::kPartitions);
   CHECK(there.done.objects == 6);
@@ -128,13 +128,13 @@ TEST_CASE("a job takes all objects there, tells what it passed over, and back") 
   }
   CHECK(bytes == there.done.traffic.bytes());
 
-  const auto again = s.run({.to = 5, .execution = execution, .parallel = parallel});
+  const auto again = s.run({.job = {.parallel = parallel}, .to = 5, .execution = execution});
   CHECK(again.counts.already_there == 6);
-  CHECK(again.counts.transitioned == 0);
+  CHECK(again.counts.done == 0);
   CHECK(again.done.traffic.bytes() == 0);
 
-  const auto back = s.run({.to = 4, .execution = execution, .parallel = parallel});
-  CHECK(back.counts.transitioned == 6);
+  const auto back = s.run({.job = {.parallel = parallel}, .to = 4, .execution = execution});
+  CHECK(back.counts.done == 6);
   CHECK(back.done.parity.before == there.done.parity.after);
   CHECK(back.done.parity.after == there.done.parity.before);
   CHECK(s.wide().empty());
@@ -144,21 +144,21 @@ TEST_CASE("a job takes all objects there, tells what it passed over, and back") 
 TEST_CASE("a job takes the objects of a prefix, or one") {
   Serving s;
   s.fill();
-  const auto part = s.run({.prefix = "b/", .to = 5});
+  const auto part = s.run({.job = {.prefix = "b/"}, .to = 5});
   CHECK(part.counts.seen == 3);
-  CHECK(part.counts.transitioned == 2);
+  CHECK(part.counts.done == 2);
   CHECK(s.wide() == std::set<std::string>{"b/1", "b/2"});
 
-  const auto one = s.run({.key = "a/2", .to = 5});
+  const auto one = s.run({.job = {.key = "a/2"}, .to = 5});
   CHECK(one.counts.seen == 1);
-  CHECK(one.counts.transitioned == 1);
+  CHECK(one.counts.done == 1);
   CHECK(one.planned.traffic.bytes() == one.done.traffic.bytes());
   CHECK(s.wide() == std::set<std::string>{"a/2", "b/1", "b/2"});
-  CHECK(s.run({.key = "a/small", .to = 5}).counts.skipped.at("inline") == 1);
-  CHECK(s.run({.key = "none", .to = 5}).counts.no_object == 1);
+  CHECK(s.run({.job = {.key = "a/small"}, .to = 5}).counts.skipped.at("inline") == 1);
+  CHECK(s.run({.job = {.key = "none"}, .to = 5}).counts.no_object == 1);
 
   const auto rest = s.run({.to = 5});
-  CHECK(rest.counts.transitioned == 3);
+  CHECK(rest.counts.done == 3);
   CHECK(rest.counts.already_there == 3);
   CHECK(s.run({.to = 6}).counts.skipped.at("other scheme") == 6);
 }
@@ -167,13 +167,13 @@ TEST_CASE("a dry run tells what then happens, and touches nothing") {
   const Execution execution = GENERATE(Execution::kDelta, Execution::kProxy);
   Serving s;
   s.fill();
-  s.run({.key = "a/3", .to = 5});
+  s.run({.job = {.key = "a/3"}, .to = 5});
   s.cluster.run_for(30s);
   const uint64_t shards = s.cluster.shards();
-  const auto dry = s.run({.to = 5, .execution = execution, .dry_run = true});
-  CHECK(dry.state == TransitionJobState::kDone);
+  const auto dry = s.run({.job = {.dry_run = true}, .to = 5, .execution = execution});
+  CHECK(dry.state == JobState::kDone);
   CHECK(dry.counts.already_there == 1);
-  CHECK(dry.counts.transitioned == 0);
+  CHECK(dry.counts.done == 0);
   CHECK(dry.done.traffic.bytes() == 0);
   CHECK(s.cluster.shards() == shards);
   CHECK(s.wide() == std::set<std::string>{"a/3"});
@@ -182,7 +182,7 @@ TEST_CASE("a dry run tells what then happens, and touches nothing") {
   CHECK(dry.counts.seen == real.counts.seen);
   CHECK(dry.counts.skipped == real.counts.skipped);
   CHECK(dry.counts.already_there == real.counts.already_there);
-  for (const TransitionWork& planned : {dry.planned, real.planned}) {
+  for (const JobWork& planned : {dry.planned, real.planned}) {
     CHECK(planned.objects == 5);
     CHECK(planned.objects == real.done.objects);
     CHECK(planned.object_bytes == real.done.object_bytes);
@@ -204,15 +204,15 @@ TEST_CASE("what was deleted or has expired is no object") {
   s.cluster.run_for(3s);
   const auto progress = s.run({.to = 5});
   CHECK(progress.counts.seen == 9);
-  CHECK(progress.counts.transitioned == 6);
+  CHECK(progress.counts.done == 6);
 }
 
 TEST_CASE("a job is no faster than its rate") {
   Serving s;
   for (int i = 0; i < 20; ++i) s.put("key" + std::to_string(i), 3000);
-  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
-  const auto progress = s.run({.to = 5, .rate = whole / 40, .parallel = 8});
-  CHECK(progress.counts.transitioned == 20);
+  const auto whole = s.run({.job = {.dry_run = true}, .to = 5}).planned.traffic.bytes();
+  const auto progress = s.run({.job = {.rate = whole / 40, .parallel = 8}, .to = 5});
+  CHECK(progress.counts.done == 20);
   CHECK(progress.elapsed >= 37s);  // the last of 20 begins after 19/20 of 40 s
   CHECK(progress.elapsed <= 45s);
 }
@@ -220,11 +220,11 @@ TEST_CASE("a job is no faster than its rate") {
 TEST_CASE("a job tells how long its objects took, without the time that they waited") {
   Serving s;
   for (int i = 0; i < 20; ++i) s.put("key" + std::to_string(i), 3000);
-  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
-  const auto dry = s.run({.to = 5, .dry_run = true}).object_times;
+  const auto whole = s.run({.job = {.dry_run = true}, .to = 5}).planned.traffic.bytes();
+  const auto dry = s.run({.job = {.dry_run = true}, .to = 5}).object_times;
   CHECK(dry.count() == 0);
   CHECK(dry.most() == Duration::zero());
-  const auto times = s.run({.to = 5, .rate = whole / 40}).object_times;
+  const auto times = s.run({.job = {.rate = whole / 40}, .to = 5}).object_times;
   CHECK(times.count() == 20);
   CHECK(times.quantile(0) > Duration::zero());
   CHECK(times.quantile(0.5) <= times.quantile(0.99));
@@ -238,23 +238,23 @@ TEST_CASE("a job tells how long its objects took, without the time that they wai
 TEST_CASE("a cancelled job ends what is running and begins nothing more") {
   Serving s;
   for (int i = 0; i < 20; ++i) s.put("key" + std::to_string(i), 3000);
-  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
-  TransitionJob job(s.proxy->ops(), {.to = 5, .rate = whole / 100, .parallel = 2});
+  const auto whole = s.run({.job = {.dry_run = true}, .to = 5}).planned.traffic.bytes();
+  TransitionJob job(s.proxy->ops(), {.job = {.rate = whole / 100, .parallel = 2}, .to = 5});
   s.start(job);
-  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.transitioned >= 3; }));
+  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.done >= 3; }));
   job.cancel();
   CHECK(job.progress().cancelling);
   REQUIRE(s.cluster.run_until([&] { return s.ended; }, 5s));
   const auto progress = job.progress();
-  CHECK(progress.state == TransitionJobState::kCancelled);
-  CHECK(progress.counts.transitioned >= 3);
-  CHECK(progress.counts.transitioned < 20);
-  CHECK(progress.counts.seen == progress.counts.transitioned);
-  CHECK(s.wide().size() == progress.counts.transitioned);
+  CHECK(progress.state == JobState::kCancelled);
+  CHECK(progress.counts.done >= 3);
+  CHECK(progress.counts.done < 20);
+  CHECK(progress.counts.seen == progress.counts.done);
+  CHECK(s.wide().size() == progress.counts.done);
   // Running it again continues.
   const auto rest = s.run({.to = 5});
-  CHECK(rest.counts.already_there == progress.counts.transitioned);
-  CHECK(rest.counts.transitioned == 20 - progress.counts.transitioned);
+  CHECK(rest.counts.already_there == progress.counts.done);
+  CHECK(rest.counts.done == 20 - progress.counts.done);
   s.check_values();
 }
 
@@ -262,25 +262,25 @@ TEST_CASE("a node that dies during a job makes it refuse what it lost, and walk 
   Serving s("ers-2:4,2,5", 10);
   s.keep_following();
   for (int i = 0; i < 40; ++i) s.put("key" + std::to_string(i), 3000);
-  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
-  TransitionJob job(s.proxy->ops(), {.to = 5, .rate = whole / 40, .parallel = 4});
+  const auto whole = s.run({.job = {.dry_run = true}, .to = 5}).planned.traffic.bytes();
+  TransitionJob job(s.proxy->ops(), {.job = {.rate = whole / 40, .parallel = 4}, .to = 5});
   s.start(job);
-  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.transitioned >= 5; }));
+  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.done >= 5; }));
   s.cluster.node(3).kill(false);
   REQUIRE(s.cluster.run_until([&] { return s.ended; }, 10min));
   const auto progress = job.progress();
   INFO(progress.reason);
-  CHECK(progress.state == TransitionJobState::kDone);
+  CHECK(progress.state == JobState::kDone);
   CHECK(progress.counts.seen == 40);
   CHECK(sum(progress.counts) == 40);
   CHECK(progress.counts.refused > 0);
   CHECK(progress.counts.failed == 0);
-  CHECK(progress.counts.transitioned + progress.counts.refused == 40);
+  CHECK(progress.counts.done + progress.counts.refused == 40);
   CHECK(progress.problems.size() == std::min<size_t>(progress.counts.refused, 20));
   for (const auto& problem : progress.problems) {
     CHECK(problem.reason.ends_with("is missing (on node-3)"));
   }
-  CHECK(s.wide().size() == progress.counts.transitioned);
+  CHECK(s.wide().size() == progress.counts.done);
   s.check_values();
 }
 
@@ -301,8 +301,7 @@ TEST_CASE("a job begins with the first objects that it meets, and counts the oth
       });
   TransitionJob job(s.proxy->ops(), {.to = 5});
   s.start(job);
-  REQUIRE(s.cluster.run_until(
-      [&] { return job.progress().counts.transitioned == elsewhere.size(); }, 30s));
+  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.done == elsewhere.size(); }, 30s));
   CHECK_FALSE(job.progress().counted);
   CHECK(job.progress().planned.objects == elsewhere.size());
   CHECK(s.wide() == elsewhere);
@@ -311,7 +310,7 @@ TEST_CASE("a job begins with the first objects that it meets, and counts the oth
   const auto progress = job.progress();
   CHECK(progress.counted);
   CHECK(progress.planned.objects == 6);
-  CHECK(progress.counts.transitioned == 6);
+  CHECK(progress.counts.done == 6);
   CHECK(progress.counts.seen == 9);
   CHECK(s.wide() == kStriped);
 }
@@ -338,7 +337,7 @@ TEST_CASE("an object that a job has met is read no second time, unless it has ch
     REQUIRE(s.cluster.run(touch_object(s.decider->ops(), "key", later, s.cluster.deadline())));
   }
   REQUIRE(s.cluster.run_until([&] { return s.ended; }));
-  CHECK(job.progress().counts.transitioned == 1);
+  CHECK(job.progress().counts.done == 1);
   CHECK(reads == 0);  // the commit that was refused told the newest
   s.check_values();
 }
@@ -346,7 +345,7 @@ TEST_CASE("an object that a job has met is read no second time, unless it has ch
 TEST_CASE("a job for one object that the proxy knows asks for its record only if it is old") {
   Serving s;
   s.put("key", 3000);
-  REQUIRE(s.run({.key = "key", .to = 5}).counts.transitioned == 1);
+  REQUIRE(s.run({.job = {.key = "key"}, .to = 5}).counts.done == 1);
   int reads = 0;
   s.cluster.network().set_delay_rule(
       [&](int, NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
@@ -354,18 +353,18 @@ TEST_CASE("a job for one object that the proxy knows asks for its record only if
         return std::nullopt;
       });
   SECTION("it is as it was") {
-    CHECK(s.run({.key = "key", .to = 4}).counts.transitioned == 1);
+    CHECK(s.run({.job = {.key = "key"}, .to = 4}).counts.done == 1);
     CHECK(reads == 0);
   }
   SECTION("there is nothing to do") {
-    CHECK(s.run({.key = "key", .to = 5}).counts.already_there == 1);
+    CHECK(s.run({.job = {.key = "key"}, .to = 5}).counts.already_there == 1);
     CHECK(reads == 1);
   }
   SECTION("another proxy has deleted it") {
     sim::SimProxy& other = s.cluster.add_proxy();
     other.map().serve(s.decider->map().current());
     REQUIRE(s.cluster.run(remove_object(other.ops(), "key", s.cluster.deadline())));
-    CHECK(s.run({.key = "key", .to = 4}).counts.no_object == 1);
+    CHECK(s.run({.job = {.key = "key"}, .to = 4}).counts.no_object == 1);
     CHECK(reads > 0);
   }
   SECTION("another proxy has written it anew") {
@@ -373,14 +372,14 @@ TEST_CASE("a job for one object that the proxy knows asks for its record only if
     other.map().serve(s.decider->map().current());
     REQUIRE(s.cluster.put(other, "key", value_of(2000)));
     REQUIRE(s.cluster.run(transition_object(other.ops(), {.key = "key", .to = 5})).has_value());
-    CHECK(s.run({.key = "key", .to = 4}).counts.transitioned == 1);
+    CHECK(s.run({.job = {.key = "key"}, .to = 4}).counts.done == 1);
     CHECK(s.cluster.get(*s.proxy, "key") == value_of(2000));
   }
   SECTION("another proxy has taken it there") {
     sim::SimProxy& other = s.cluster.add_proxy();
     other.map().serve(s.decider->map().current());
     REQUIRE(s.cluster.run(transition_object(other.ops(), {.key = "key", .to = 4})).has_value());
-    CHECK(s.run({.key = "key", .to = 4}).counts.already_there == 1);
+    CHECK(s.run({.job = {.key = "key"}, .to = 4}).counts.already_there == 1);
   }
 }
 
@@ -402,15 +401,15 @@ TEST_CASE("a job walks partitions that are not synced again until they are") {
   const auto waits = [&] { return job.progress().reason.find("not synced") != std::string::npos; };
   REQUIRE(s.cluster.run_until(waits));
   s.cluster.run_for(20s);
-  CHECK(job.progress().state == TransitionJobState::kRunning);
+  CHECK(job.progress().state == JobState::kRunning);
   CHECK_FALSE(job.progress().counted);
   CHECK(job.progress().partitions_done < ClusterFixture::kPartitions);
   holds = false;
   REQUIRE(s.cluster.run_until([&] { return s.ended; }, 2min));
   const auto progress = job.progress();
-  CHECK(progress.state == TransitionJobState::kDone);
+  CHECK(progress.state == JobState::kDone);
   CHECK(progress.counts.seen == 9);
-  CHECK(progress.counts.transitioned + progress.counts.refused == 6);
+  CHECK(progress.counts.done + progress.counts.refused == 6);
   CHECK(progress.planned.objects == 6);
 }
 
@@ -420,14 +419,14 @@ TEST_CASE("a job under a map that is over fails when nothing gets on any more") 
   s.cluster.node(2).kill(false);
   s.cluster.run_for(20s);  // and the flows still have the map before
   const auto progress = s.run({.to = 5});
-  CHECK(progress.state == TransitionJobState::kFailed);
+  CHECK(progress.state == JobState::kFailed);
   CHECK(progress.reason.find("nothing got on for 60 s") != std::string::npos);
   s.follow();
   CHECK(s.wide().empty());
   const auto later = s.run({.to = 5});
-  CHECK(later.state == TransitionJobState::kDone);
+  CHECK(later.state == JobState::kDone);
   CHECK(later.counts.seen == 9);
-  CHECK(later.counts.transitioned + later.counts.refused == 6);
+  CHECK(later.counts.done + later.counts.refused == 6);
 }
 
 TEST_CASE("a write during the job is neither lost nor counted twice") {
@@ -464,12 +463,12 @@ TEST_CASE("records that a scan names only are read one by one") {
         reads += proxy == s.proxy->id() && header.opcode == node::Opcode::kRecordRead;
         return std::nullopt;
       });
-  const auto dry = s.run({.to = 5, .dry_run = true, .page_bytes = 1});
+  const auto dry = s.run({.job = {.dry_run = true, .page_bytes = 1}, .to = 5});
   CHECK(reads > 0);
   CHECK(dry.counts.seen == 2);
   CHECK(dry.planned.objects == 2);
-  const auto progress = s.run({.to = 5, .page_bytes = 1});
-  CHECK(progress.counts.transitioned == 2);
+  const auto progress = s.run({.job = {.page_bytes = 1}, .to = 5});
+  CHECK(progress.counts.done == 2);
   CHECK(s.wide().size() == 2);
   s.check_values();
 }
@@ -477,13 +476,13 @@ TEST_CASE("records that a scan names only are read one by one") {
 TEST_CASE("a job waits while its proxy does not serve, and goes on when it does again") {
   Serving s;
   for (int i = 0; i < 20; ++i) s.put("key" + std::to_string(i), 3000);
-  const auto whole = s.run({.to = 5, .dry_run = true}).planned.traffic.bytes();
-  TransitionJob job(s.proxy->ops(), {.to = 5, .rate = whole / 100, .parallel = 2});
+  const auto whole = s.run({.job = {.dry_run = true}, .to = 5}).planned.traffic.bytes();
+  TransitionJob job(s.proxy->ops(), {.job = {.rate = whole / 100, .parallel = 2}, .to = 5});
   s.start(job);
-  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.transitioned >= 3; }));
+  REQUIRE(s.cluster.run_until([&] { return job.progress().counts.done >= 3; }));
   s.proxy->map().stop_serving("between two maps");
   s.cluster.run_for(30s);
-  CHECK(job.progress().state == TransitionJobState::kRunning);
+  CHECK(job.progress().state == JobState::kRunning);
   CHECK(job.progress().reason.find("between two maps") != std::string::npos);
   CHECK(job.progress().counts.seen == 3);
   const bool serves_again = GENERATE(true, false);
@@ -492,15 +491,15 @@ TEST_CASE("a job waits while its proxy does not serve, and goes on when it does 
   const auto progress = job.progress();
   CHECK(progress.counts.failed == 0);
   if (serves_again) {
-    CHECK(progress.state == TransitionJobState::kDone);
-    CHECK(progress.counts.transitioned == 20);
+    CHECK(progress.state == JobState::kDone);
+    CHECK(progress.counts.done == 20);
   } else {
-    CHECK(progress.state == TransitionJobState::kFailed);
+    CHECK(progress.state == JobState::kFailed);
     CHECK(progress.reason.find("between two maps") != std::string::npos);
-    CHECK(progress.counts.transitioned == 3);
+    CHECK(progress.counts.done == 3);
     s.follow();
   }
-  CHECK(s.wide().size() == progress.counts.transitioned);
+  CHECK(s.wide().size() == progress.counts.done);
   s.check_values();
 }
 
@@ -546,8 +545,8 @@ TEST_CASE("on nodes that are nearly full a job waits for the room that old parit
   s.cluster.run_for(1min);
 
   const auto there = s.run({.to = 5});
-  CHECK(there.state == TransitionJobState::kDone);
-  CHECK(there.counts.transitioned == keys.size());
+  CHECK(there.state == JobState::kDone);
+  CHECK(there.counts.done == keys.size());
   CHECK(there.counts.failed == 0);
   CHECK(there.elapsed > s.cluster.settings.read_grace);
   CHECK(s.wide().size() == keys.size());
@@ -561,9 +560,9 @@ TEST_CASE("where no room comes, objects fail one after another, not each after a
   while (s.cluster.put(*s.proxy, "a/" + std::to_string(stored), value_of(4000))) ++stored;
   while (s.cluster.put(*s.proxy, "weak:" + std::to_string(stored), value_of(200))) ++stored;
   s.cluster.run_for(1min);
-  const auto there = s.run({.prefix = "a/", .to = 5});
+  const auto there = s.run({.job = {.prefix = "a/"}, .to = 5});
   CHECK(there.counts.failed > 20);
-  CHECK(there.counts.failed + there.counts.transitioned == there.counts.seen);
+  CHECK(there.counts.failed + there.counts.done == there.counts.seen);
   CHECK(there.elapsed < 20 * s.cluster.settings.read_grace);
   REQUIRE_FALSE(there.problems.empty());
   CHECK(there.problems.front().reason.find("full") != std::string::npos);

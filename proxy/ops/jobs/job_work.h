@@ -1,0 +1,48 @@
+// What work on objects moves over the network, and what it changes in the nodes.
+#pragma once
+
+#include <cstdint>
+
+namespace elastripe::jobs {
+
+// What crossed the network, headers aside: whole blocks of shards.
+struct Traffic {
+  uint64_t blocks_read = 0;
+  uint64_t blocks_sent = 0;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_sent = 0;
+
+  uint64_t bytes() const { return bytes_read + bytes_sent; }
+  Traffic& operator+=(const Traffic& other) {
+    blocks_read += other.blocks_read;
+    blocks_sent += other.blocks_sent;
+    bytes_read += other.bytes_read;
+    bytes_sent += other.bytes_sent;
+    return *this;
+  }
+};
+
+// Bytes of parity shards.
+struct ParityBytes {
+  uint64_t before = 0;
+  uint64_t after = 0;
+};
+
+// The objects that a job has to do something with, or has done it with.
+struct JobWork {
+  uint64_t objects = 0;
+  uint64_t object_bytes = 0;
+  Traffic traffic;
+  ParityBytes parity;
+
+  JobWork& operator+=(const JobWork& other) {
+    objects += other.objects;
+    object_bytes += other.object_bytes;
+    traffic += other.traffic;
+    parity.before += other.parity.before;
+    parity.after += other.parity.after;
+    return *this;
+  }
+};
+
+}  // namespace elastripe::jobs
