@@ -141,14 +141,11 @@ CommandStatus count(Execution&, Command, memcache::Refusal) { return CommandStat
 
 CommandStatus count(Execution&, Command, const auto&) { return CommandStatus::kOk; }
 
-// Answers a command that is no retrieval.
-Task<void> answer(Execution& run, ClientCommand& command) {
-  const Command which = command.command;
-  const auto outcome = co_await perform(run, command);
+void answer(Execution& run, Command which, const Result<CommandOutcome>& outcome) {
   if (outcome) {
     run.responder.answer(run.output, *outcome);
     run.status = std::visit([&](const auto& what) { return count(run, which, what); }, *outcome);
-    co_return;
+    return;
   }
   if (memcache::is_storage(which)) {
     if (outcome.error().code == ErrorCode::kTooLarge) run.count(Stat::kStoreTooLarge);
@@ -169,7 +166,7 @@ Task<Output> execute(SessionContext& context, CommandClient& client, ClientComma
   } else if (memcache::is_retrieval(which) || which == Command::kMetaGet) {
     co_await run_retrieval(run, command);
   } else {
-    co_await answer(run, command);
+    answer(run, which, co_await perform(run, command));
   }
   const std::chrono::duration<double> took = context.clock.turn_time() - started;
   context.stats.command(which, run.status, run.path, took.count());

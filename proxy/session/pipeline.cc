@@ -165,7 +165,7 @@ void Pipeline::refuse(SlotPtr slot, memcache::Refusal refusal) {
   slots_.push_back(std::move(slot));
 }
 
-void Pipeline::add_reply(Slot& slot, memcache::Output part) {
+void Pipeline::add_reply(Slot& slot, memcache::Output&& part) {
   if (is_over() || slot.command.noreply || slot.is_cut) return;
   replies_.compose(slot.output, std::move(part));
   owner_.request_turn_end();

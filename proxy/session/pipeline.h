@@ -112,7 +112,7 @@ class Pipeline {
   void start(SlotPtr next);
   Task<void> run(Slot* slot);
   bool fit_key_memory(uint64_t more);
-  void add_reply(Slot& slot, memcache::Output part);
+  void add_reply(Slot& slot, memcache::Output&& part);
   void cut_off();
   bool may_send(const Slot& slot) const;
   Task<void> room_for(const Slot& slot);

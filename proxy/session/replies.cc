@@ -4,7 +4,7 @@
 
 namespace elastripe {
 
-void Replies::compose(memcache::Output& reply, memcache::Output part) {
+void Replies::compose(memcache::Output& reply, memcache::Output&& part) {
   composed_bytes_ += part.bytes();
   composed_text_ -= reply.text_bytes();
   reply.append(std::move(part));

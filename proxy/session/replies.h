@@ -14,7 +14,7 @@ class Replies {
   explicit Replies(const SessionSettings& settings) : settings_(settings) {}
 
   // Adds a part to a reply that is not queued yet.
-  void compose(memcache::Output& reply, memcache::Output part);
+  void compose(memcache::Output& reply, memcache::Output&& part);
   // Everything before this reply is queued: so is what there is of it.
   void queue(memcache::Output& reply);
   // What was composed will never be queued.

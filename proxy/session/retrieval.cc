@@ -97,7 +97,8 @@ class KeyReply : public objects::ValueSink {
   }
 
   const std::string& key() const { return retrieval_.command.key_at(index_); }
-  Output reply() { return std::exchange(output_, {}); }
+  // As far as it was not taken.
+  Output&& reply() { return std::move(output_); }
   // As long as it is held, the keys behind this one wait.
   Turns::Ticket place() { return std::move(place_); }
   // Some of the value, which has to go on.
@@ -268,27 +269,28 @@ void end_retrieval(Retrieval& retrieval) {
   run.fail(failure);
 }
 
-// A retrieval of one key.
-Task<void> answer_one(Retrieval& retrieval) {
+Retrieval begin_retrieval(Execution& run, ClientCommand& command) {
+  const bool touching = command.command == Command::kGat || command.command == Command::kGats;
+  run.status = CommandStatus::kMiss;
+  return {.run = run,
+          .command = command,
+          .touching = touching,
+          .exptime = touching ? run.expiry(command.exptime) : 0,
+          .place = run.client.reads().take(),
+          .range = command.range};
+}
+
+Task<void> answer_one(Execution& run, ClientCommand& command) {
+  Retrieval retrieval = begin_retrieval(run, command);
   KeyReply reply(retrieval, 0);
   auto outcome = co_await read_value(retrieval, reply);
   take_answer(retrieval, {std::move(outcome), reply.reply(), reply.has_left(), reply.place()});
   end_retrieval(retrieval);
 }
 
-}  // namespace
-
-Task<void> run_retrieval(Execution& run, ClientCommand& command) {
-  const bool touching = command.command == Command::kGat || command.command == Command::kGats;
-  Retrieval retrieval{.run = run,
-                      .command = command,
-                      .touching = touching,
-                      .exptime = touching ? run.expiry(command.exptime) : 0,
-                      .place = run.client.reads().take(),
-                      .range = command.range};
+Task<void> answer_many(Execution& run, ClientCommand& command) {
+  Retrieval retrieval = begin_retrieval(run, command);
   const size_t keys = command.key_count();
-  run.status = CommandStatus::kMiss;
-  if (keys == 1) co_return co_await answer_one(retrieval);
   std::deque<KeyResult, Pooled<KeyResult>> results;  // of the keys that are being read
   Scope reads;
   size_t asked = 0;
@@ -319,6 +321,12 @@ Task<void> run_retrieval(Execution& run, ClientCommand& command) {
   }
   co_await reads.join();
   end_retrieval(retrieval);
+}
+
+}  // namespace
+
+Task<void> run_retrieval(Execution& run, ClientCommand& command) {
+  return command.key_count() == 1 ? answer_one(run, command) : answer_many(run, command);
 }
 
 }  // namespace elastripe
