@@ -9,9 +9,9 @@
 namespace elastripe::jobs {
 
 // Asks `from` for the pages of `request`, from its cursor on, each within node_timeout, and hands
-// each to take(page), a Task<Result<bool>> that lives as long as it runs; the next is asked for
-// when that has ended. True: it was the last one; false: `take` said so, and wants no more. Errors:
-// those of ask(), and of `take`. Memory: one page.
+// each to take(page), which returns a Task<Result<bool>>. A page lives until its task has ended;
+// then the next one is asked for. True: it was the last one; false: `take` said so, and wants no
+// more. Errors: those of ask(), and of `take`. Memory: one page.
 template <class Request, class Take>
 Task<Result<bool>> for_each_page(OpsContext& ops, MapPtr map, NodeId from, Request request,
                                  Take take) {

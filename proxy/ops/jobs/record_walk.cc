@@ -25,6 +25,7 @@ Task<Result<void>> RecordWalk::run() {
         visitor_.walk_waits("");
         co_return Result<void>{};
       }
+      if (!visitor_.wants_more()) break;
     }
     visitor_.walk_waits(waits_for.message);
     if (ops_.clock.now() - got_on_ >= kStalledAfter) {

@@ -1,6 +1,9 @@
 // What every job does, with a flow of one object that does nothing to it.
 #include <catch2/catch.hpp>
 #include <functional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "proxy/ops/jobs/job.h"
 #include "tests/unit/ops/cluster_fixture.h"
@@ -22,11 +25,13 @@ class TestJob final : public Job {
     object.spent.bytes_read += kObjectBytes;
     return ObjectOutcome{.object_bytes = kObjectBytes};
   };
+  std::function<void()> on_need = [] {};
   std::vector<std::string> flows;
   std::vector<std::string> over;
 
  private:
   ObjectNeed need_of(const node::ClusterMap&, const node::RecordContent& content) const override {
+    on_need();
     if (content.kind != node::RecordKind::kStriped) return {ObjectStatus::kSkipped, "inline"};
     return {.kind = 7};
   }
@@ -140,6 +145,20 @@ TEST_CASE("a cancelled job begins no further object", "[job]") {
   CHECK(job.progress().state == JobState::kCancelled);
   CHECK(job.flows.size() == job.over.size());
   CHECK(job.flows.size() < 4);
+}
+
+TEST_CASE("a job that is cancelled in the middle of its walk waits for nothing", "[job]") {
+  Served s;
+  TestJob job(s.proxy->ops(), {});
+  std::string reason;
+  job.on_need = [&] { job.cancel(); };
+  s.start(job);
+  REQUIRE(s.cluster.run_until([&] {
+    reason += job.progress().reason;
+    return s.ended;
+  }));
+  CHECK(job.progress().state == JobState::kCancelled);
+  CHECK(reason.empty());
 }
 
 TEST_CASE("an object that a full node has no room for is tried again, the others wait", "[job]") {
