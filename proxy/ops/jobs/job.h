@@ -26,16 +26,6 @@
 
 namespace elastripe::jobs {
 
-// How it went with an object; JobCounts has a count of each.
-enum class ObjectStatus : uint8_t {
-  kDone,
-  kAlreadyThere,
-  kNoObject,     // no object of this key (any more)
-  kSkipped,      // it is none of those that the job is for; `reason` says why
-  kOverwritten,  // a write came first, and stays
-  kRefused,      // shards are missing; `reason` says which
-};
-
 // What is to be done with an object, by its record.
 struct ObjectNeed {
   ObjectStatus status = ObjectStatus::kDone;  // kDone: it has to go

@@ -1,4 +1,5 @@
-// What work on objects moves over the network, and what it changes in the nodes.
+// What comes of work on objects: how it ends, what it moves over the network and changes in the
+// nodes.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,16 @@ struct Traffic {
     bytes_sent += other.bytes_sent;
     return *this;
   }
+};
+
+// How it went with an object; JobCounts has a count of each.
+enum class ObjectStatus : uint8_t {
+  kDone,
+  kAlreadyThere,
+  kNoObject,     // no object of this key (any more)
+  kSkipped,      // it is none of those that the work is for; `reason` says why
+  kOverwritten,  // a write came first, and stays
+  kRefused,      // shards are missing; `reason` says which
 };
 
 // Bytes of parity shards.

@@ -190,15 +190,15 @@ class ObjectTransition {
       record = tail->record;
     }
     if (record == nullptr || !is_live_now(ops_, *map, *record)) {
-      co_return ended(TransitionStatus::kNoObject);
+      co_return ended(ObjectStatus::kNoObject);
     }
     const TransitionNeed need = transition_need(record->content, request_.to);
     outcome_.direction = need.direction;
     outcome_.reason = need.reason;
     outcome_.object_bytes = record->content.size;
-    if (need.status != TransitionStatus::kTransitioned) {
-      const bool finished = need.status == TransitionStatus::kAlreadyThere && some_done_;
-      co_return ended(finished ? TransitionStatus::kTransitioned : need.status);
+    if (need.status != ObjectStatus::kDone) {
+      const bool finished = need.status == ObjectStatus::kAlreadyThere && some_done_;
+      co_return ended(finished ? ObjectStatus::kDone : need.status);
     }
 
     auto window = open_window(ops_, request_, record, need.direction);
@@ -219,7 +219,7 @@ class ObjectTransition {
     }
     forget_if_old(record);
     if (*end == WindowEnd::kOverwritten && !may_be_old(record)) {
-      co_return ended(TransitionStatus::kOverwritten);
+      co_return ended(ObjectStatus::kOverwritten);
     }
     co_return MaybeOutcome();
   }
@@ -233,10 +233,10 @@ class ObjectTransition {
       co_return MaybeOutcome();
     }
     outcome_.reason = window->refusal;
-    co_return ended(TransitionStatus::kRefused);
+    co_return ended(ObjectStatus::kRefused);
   }
 
-  MaybeOutcome ended(TransitionStatus status) {
+  MaybeOutcome ended(ObjectStatus status) {
     outcome_.status = status;
     return outcome_;
   }

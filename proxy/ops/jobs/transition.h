@@ -39,17 +39,8 @@ struct TransitionRequest {
   Traffic* spent = nullptr;
 };
 
-enum class TransitionStatus : uint8_t {
-  kTransitioned,
-  kAlreadyThere,
-  kNoObject,     // no object of this key (any more)
-  kSkipped,      // inline, or of a scheme that has no such state; `reason` says which
-  kOverwritten,  // a write came first, and stays
-  kRefused,      // shards are missing; `reason` says which
-};
-
 struct TransitionOutcome {
-  TransitionStatus status = TransitionStatus::kTransitioned;
+  ObjectStatus status = ObjectStatus::kDone;
   coding::Direction direction = coding::Direction::kForward;
   std::string reason;
   uint64_t object_bytes = 0;
@@ -59,14 +50,14 @@ struct TransitionOutcome {
 // Which way a record's content has to go, and in how many segments; the status and reason if it has
 // not. What nothing but the record decides, so that a dry run tells the same.
 struct TransitionNeed {
-  TransitionStatus status = TransitionStatus::kTransitioned;  // kTransitioned: it has to
+  ObjectStatus status = ObjectStatus::kDone;  // kDone: it has to go
   coding::Direction direction = coding::Direction::kForward;
   std::string reason;
 };
 TransitionNeed transition_need(const node::RecordContent& content, int to);
 // Whether an old record is enough to begin with: only the newest tells that there is nothing to do.
 inline bool tells_of_work(const node::RecordContent& content, int to) {
-  return transition_need(content, to).status == TransitionStatus::kTransitioned;
+  return transition_need(content, to).status == ObjectStatus::kDone;
 }
 
 // What the segments of `content` that are not there yet will put on the network.

@@ -6,24 +6,6 @@ namespace elastripe::jobs {
 
 namespace {
 
-ObjectStatus status_of(TransitionStatus status) {
-  switch (status) {
-    case TransitionStatus::kTransitioned:
-      return ObjectStatus::kDone;
-    case TransitionStatus::kAlreadyThere:
-      return ObjectStatus::kAlreadyThere;
-    case TransitionStatus::kNoObject:
-      return ObjectStatus::kNoObject;
-    case TransitionStatus::kSkipped:
-      return ObjectStatus::kSkipped;
-    case TransitionStatus::kOverwritten:
-      return ObjectStatus::kOverwritten;
-    case TransitionStatus::kRefused:
-      return ObjectStatus::kRefused;
-  }
-  return ObjectStatus::kRefused;
-}
-
 // What an object ended with, as a metric's label; null if nothing had to go after all.
 const char* result_name(ObjectStatus status) {
   switch (status) {
@@ -54,7 +36,7 @@ TransitionRequest TransitionJob::request_for(std::string key) const {
 ObjectNeed TransitionJob::need_of(const node::ClusterMap&,
                                   const node::RecordContent& content) const {
   TransitionNeed need = transition_need(content, spec_.to);
-  return {status_of(need.status), std::move(need.reason), static_cast<int>(need.direction)};
+  return {need.status, std::move(need.reason), static_cast<int>(need.direction)};
 }
 
 Result<JobWork> TransitionJob::work_of(const node::RecordContent& content) const {
@@ -72,8 +54,7 @@ Task<Result<ObjectOutcome>> TransitionJob::flow(JobObject& object) {
   request.spent = &object.spent;
   auto outcome = co_await transition_object(ops(), std::move(request));
   if (!outcome) co_return fail(std::move(outcome.error()));
-  co_return ObjectOutcome{status_of(outcome->status), std::move(outcome->reason),
-                          outcome->object_bytes};
+  co_return ObjectOutcome{outcome->status, std::move(outcome->reason), outcome->object_bytes};
 }
 
 void TransitionJob::ended(const JobObject& object, const Result<ObjectOutcome>& outcome) {

@@ -14,12 +14,12 @@ TransitionNeed transition_need(const RecordContent& content, int to) {
   TransitionNeed need;
   const coding::Scheme& scheme = content.scheme;
   const auto skip = [&](std::string reason) {
-    need.status = TransitionStatus::kSkipped;
+    need.status = ObjectStatus::kSkipped;
     need.reason = std::move(reason);
     return need;
   };
   if (content.kind == RecordKind::kTombstone) {
-    need.status = TransitionStatus::kNoObject;
+    need.status = ObjectStatus::kNoObject;
     return need;
   }
   if (content.kind == RecordKind::kInline) return skip("inline");
@@ -31,7 +31,7 @@ TransitionNeed transition_need(const RecordContent& content, int to) {
   const bool there = std::ranges::all_of(content.segments, [&](const Segment& segment) {
     return segment.state == coding::state_after(need.direction);
   });
-  if (there) need.status = TransitionStatus::kAlreadyThere;
+  if (there) need.status = ObjectStatus::kAlreadyThere;
   return need;
 }
 
@@ -72,7 +72,7 @@ size_t old_parity_bytes(const TransitionWindow& window, const WindowSegment& seg
 Result<Traffic> expected_traffic(const RecordContent& content, const TransitionRequest& request) {
   const TransitionNeed need = transition_need(content, request.to);
   Traffic traffic;
-  if (need.status != TransitionStatus::kTransitioned) return traffic;
+  if (need.status != ObjectStatus::kDone) return traffic;
   const auto codec = coding::codec_for(content.scheme);
   if (!codec) return fail(ErrorCode::kInvalid, "{}", codec.error());
   const auto plan = transition_plan_of(**codec, need.direction, request);

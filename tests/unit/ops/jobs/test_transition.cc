@@ -68,7 +68,7 @@ TEST_CASE("an object goes forward and back, reads the same, and survives m crash
 
   auto forward = s.transition(code.k_prime, execution);
   REQUIRE(forward.has_value());
-  CHECK(forward->status == TransitionStatus::kTransitioned);
+  CHECK(forward->status == ObjectStatus::kDone);
   const auto wide = s.record();
   CHECK(wide->meta.value_version == before->meta.value_version);
   for (const auto& segment : wide->content.segments) {
@@ -83,10 +83,10 @@ TEST_CASE("an object goes forward and back, reads the same, and survives m crash
   if (!kills_when_wide) {
     auto again = s.transition(code.k_prime, execution);
     REQUIRE(again.has_value());
-    CHECK(again->status == TransitionStatus::kAlreadyThere);
+    CHECK(again->status == ObjectStatus::kAlreadyThere);
     auto back = s.transition(code.k, execution);
     REQUIRE(back.has_value());
-    CHECK(back->status == TransitionStatus::kTransitioned);
+    CHECK(back->status == ObjectStatus::kDone);
     CHECK(s.record()->content.segments.front().generation == 2);
     CHECK(s.cluster.get(*s.proxy, "key") == value);
     s.cluster.run_for(30s);
@@ -125,13 +125,13 @@ TEST_CASE("what can not be transitioned is told with the reason") {
     REQUIRE(outcome.has_value());
     return std::pair(outcome->status, outcome->reason);
   };
-  CHECK(status_of("key", 5).first == TransitionStatus::kNoObject);
+  CHECK(status_of("key", 5).first == ObjectStatus::kNoObject);
   REQUIRE(s.cluster.put(*s.proxy, "key", "small"));
-  CHECK(status_of("key", 5) == std::pair(TransitionStatus::kSkipped, std::string("inline")));
+  CHECK(status_of("key", 5) == std::pair(ObjectStatus::kSkipped, std::string("inline")));
   REQUIRE(s.cluster.put(*s.proxy, "weak:key", value_of(1000)));
-  CHECK(status_of("weak:key", 5) == std::pair(TransitionStatus::kSkipped, std::string("rs")));
+  CHECK(status_of("weak:key", 5) == std::pair(ObjectStatus::kSkipped, std::string("rs")));
   REQUIRE(s.cluster.put(*s.proxy, "key", value_of(1000)));
-  CHECK(status_of("key", 6) == std::pair(TransitionStatus::kSkipped, std::string("other scheme")));
+  CHECK(status_of("key", 6) == std::pair(ObjectStatus::kSkipped, std::string("other scheme")));
 }
 
 TEST_CASE("an object with a missing shard is refused, and nothing is left behind") {
@@ -149,7 +149,7 @@ TEST_CASE("an object with a missing shard is refused, and nothing is left behind
   const uint64_t shards = s.cluster.shards();
   const auto outcome = s.transition(5, execution);
   REQUIRE(outcome.has_value());
-  CHECK(outcome->status == TransitionStatus::kRefused);
+  CHECK(outcome->status == ObjectStatus::kRefused);
   CHECK(outcome->reason == fmt::format("segment 0: shard {} is missing (on node-{})", shard, lost));
   s.cluster.run_for(5s);
   CHECK(s.cluster.shards() == shards);
@@ -184,11 +184,11 @@ TEST_CASE("a touch in between does not stop a transition, a write does") {
   REQUIRE(s.cluster.run_until([&] { return outcome.has_value() && scope.live() == 0; }));
   REQUIRE(outcome->has_value());
   if (writes) {
-    CHECK((*outcome)->status == TransitionStatus::kOverwritten);
+    CHECK((*outcome)->status == ObjectStatus::kOverwritten);
     CHECK(s.cluster.get(*s.proxy, "key") == value + "new");
     CHECK(s.record()->content.segments.front().state == coding::State::kNarrow);
   } else {
-    CHECK((*outcome)->status == TransitionStatus::kTransitioned);
+    CHECK((*outcome)->status == ObjectStatus::kDone);
     CHECK(s.cluster.get(*s.proxy, "key") == value);
     CHECK(s.record()->content.exptime != 0);
     CHECK(s.record()->content.segments.front().state == coding::State::kWide);
@@ -222,7 +222,7 @@ TEST_CASE("a transition goes on from one that reached the head only before its p
   CHECK(s.record()->content.segments.front().state == coding::State::kNarrow);
   const auto outcome = s.transition(5);
   REQUIRE(outcome.has_value());
-  CHECK(outcome->status == TransitionStatus::kTransitioned);
+  CHECK(outcome->status == ObjectStatus::kDone);
   const auto record = s.record();
   for (const auto& segment : record->content.segments) {
     CHECK(segment.state == coding::State::kWide);
@@ -259,7 +259,7 @@ TEST_CASE("a node that is only silent may have its shards: nothing is refused fo
   s.follow();
   const auto there = s.transition(5);
   REQUIRE(there.has_value());
-  CHECK(there->status == TransitionStatus::kTransitioned);
+  CHECK(there->status == ObjectStatus::kDone);
 }
 
 TEST_CASE("a reader that knows the object from before its transition reads its shards once") {
@@ -272,7 +272,7 @@ TEST_CASE("a reader that knows the object from before its transition reads its s
   sim::SimProxy& reader = s.cluster.add_proxy();
   reader.map().serve(s.decider->map().current());
   REQUIRE(s.cluster.get(reader, "key") == value);
-  REQUIRE(s.transition(forth ? 5 : 4)->status == TransitionStatus::kTransitioned);
+  REQUIRE(s.transition(forth ? 5 : 4)->status == ObjectStatus::kDone);
 
   int reads = 0;
   s.cluster.network().set_delay_rule(
@@ -297,7 +297,7 @@ TEST_CASE("an object that was written anew since it was cached goes as it is now
   const auto outcome = s.cluster.run(transition_object(
       s.proxy->ops(), {.key = "key", .to = 5, .known = old, .known_may_be_old = true}));
   REQUIRE(outcome.has_value());
-  CHECK(outcome->status == TransitionStatus::kTransitioned);
+  CHECK(outcome->status == ObjectStatus::kDone);
   CHECK(outcome->object_bytes == 9'000);
   CHECK(s.record()->content.segments[0].state == coding::State::kWide);
   CHECK(s.cluster.get(*s.proxy, "key") == value_of(9'000));
@@ -311,7 +311,7 @@ TEST_CASE("a reader whose known parities are gone decodes by those of the newest
   sim::SimProxy& reader = s.cluster.add_proxy();
   reader.map().serve(s.decider->map().current());
   REQUIRE(s.cluster.get(reader, "key") == value);
-  REQUIRE(s.transition(5)->status == TransitionStatus::kTransitioned);
+  REQUIRE(s.transition(5)->status == ObjectStatus::kDone);
   s.cluster.run_for(30s);  // the parities of before go
   s.cluster.node(s.record()->content.segments[0].placement[1]).kill(false);
   s.cluster.run_for(10s);
@@ -345,9 +345,9 @@ TEST_CASE("a pool that writes wide values keeps what it promises of them") {
     CHECK(s.cluster.get(*s.proxy, key) == value);
   }
   SECTION("they go to the narrow state and back") {
-    CHECK(s.transition(3, Execution::kDelta, key)->status == TransitionStatus::kAlreadyThere);
-    CHECK(s.transition(2, Execution::kDelta, key)->status == TransitionStatus::kTransitioned);
-    CHECK(s.transition(3, Execution::kProxy, key)->status == TransitionStatus::kTransitioned);
+    CHECK(s.transition(3, Execution::kDelta, key)->status == ObjectStatus::kAlreadyThere);
+    CHECK(s.transition(2, Execution::kDelta, key)->status == ObjectStatus::kDone);
+    CHECK(s.transition(3, Execution::kProxy, key)->status == ObjectStatus::kDone);
     CHECK(s.cluster.get(*s.proxy, key) == value);
   }
 }
@@ -363,7 +363,7 @@ TEST_CASE("a pool that writes as before takes the state of the object that is re
   };
   CHECK(put(*s.proxy, size) == coding::State::kNarrow);
   CHECK(put(*s.proxy, size + 1) == coding::State::kNarrow);
-  REQUIRE(s.transition(3, Execution::kDelta, key)->status == TransitionStatus::kTransitioned);
+  REQUIRE(s.transition(3, Execution::kDelta, key)->status == ObjectStatus::kDone);
   CHECK(put(*s.proxy, size + 2) == coding::State::kWide);
   CHECK(put(*s.proxy, size + 3) == coding::State::kWide);
 

@@ -114,7 +114,7 @@ TEST_CASE("objects that were flushed are not there for transitions, scrubs and i
   REQUIRE(s.flush());
   const auto outcome = s.run(transition_object(s.proxy->ops(), {.key = "big", .to = 3}));
   REQUIRE(outcome);
-  CHECK(outcome->status == TransitionStatus::kNoObject);
+  CHECK(outcome->status == ObjectStatus::kNoObject);
   const auto report = s.run(inspect_object(s.proxy->ops(), "big", s.deadline()));
   REQUIRE(report);
   CHECK(report->is_flushed);

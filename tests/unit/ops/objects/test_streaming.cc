@@ -275,7 +275,7 @@ TEST_CASE("a read goes on when the object transitions and the map changes beneat
   REQUIRE(s.run_until([&] { return sink.whole.parts.size() == 2; }));
   scope.spawn(keep_in(transition_object(s.proxy->ops(), {.key = "k", .to = 3}), &transitioned));
   REQUIRE(s.run_until([&] { return transitioned.has_value(); }));
-  REQUIRE((*transitioned)->status == TransitionStatus::kTransitioned);
+  REQUIRE((*transitioned)->status == ObjectStatus::kDone);
   s.run_for(3s);  // the old parities are gone
   const RecordPtr record = s.record();
   REQUIRE(record->meta.value_version == cas);
