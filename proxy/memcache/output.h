@@ -21,6 +21,16 @@ class Output {
 
   Output() = default;
   explicit Output(std::string_view text) { append(text); }
+  Output(const Output&) = default;
+  Output& operator=(const Output&) = default;
+  // What was moved from is empty.
+  Output(Output&& other) noexcept { swap(other); }
+  Output& operator=(Output&& other) noexcept {
+    Output taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~Output() = default;
 
   void append(std::string_view text);
   void append(Buffer value);
@@ -39,8 +49,7 @@ class Output {
   // empty.
   template <class TakeText, class TakeValue>
   void drain(TakeText take_text, TakeValue take_value) {
-    Output taken;
-    taken.swap(*this);
+    Output taken = std::move(*this);
     if (!taken.kept_.empty() && taken.text_.size() >= kSharedBytes) {
       auto text = std::make_shared<SharedText>(std::move(taken.text_), std::move(taken.kept_));
       return give(text->text, taken.values_, take_value, [&](std::string_view piece) {

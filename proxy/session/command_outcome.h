@@ -1,4 +1,5 @@
-// What a command came to that is no retrieval: its meaning, which a responder tells.
+// What a command came to that is no retrieval, or was refused: its meaning, which a responder
+// tells.
 #pragma once
 
 #include <string>

@@ -72,18 +72,22 @@ void Input::keep(std::string_view input) {
     process_left_over();
   }
   if (left_over_.empty() && left_over_.capacity() > kKeptInput) std::string().swap(left_over_);
+  give_memory_to_held();
   line_waits_ = !fit_line_memory();
 }
 
 void Input::process_left_over() { left_over_.erase(0, process(left_over_)); }
 
+// Starts the held command if what it waits for is the memory of its own line.
+void Input::give_memory_to_held() {
+  if (line_memory_.weight() == 0 || !pipeline_.waits_for_keys()) return;
+  line_memory_.release();
+  pipeline_.retry_held();
+}
+
 // False: the lines of others have it. A long line has all of its memory or none. What is behind a
 // command that is held has none: it is one read at most, and the command may wait for that memory.
 bool Input::fit_line_memory() {
-  if (pipeline_.holds() && line_memory_.weight() > 0) {
-    line_memory_.release();
-    pipeline_.retry_held();
-  }
   if (pipeline_.holds() || left_over_.size() <= context_.settings.own_line_bytes) {
     line_memory_.release();
   } else if (line_memory_.weight() == 0) {
@@ -99,6 +103,7 @@ void Input::resume() {
   pipeline_.retry_held();
   if (finished_) return break_off_upload("the proxy is shutting down");
   if (!pipeline_.holds() && left_over_waits_) process_left_over();
+  give_memory_to_held();
   line_waits_ = !fit_line_memory();
   if (at_end_ && !pipeline_.holds() && !left_over_waits_) finish("the client sent no more");
 }

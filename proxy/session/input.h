@@ -71,6 +71,7 @@ class Input {
   bool step(std::string_view& input);  // false: needs more, or must wait
   void keep(std::string_view input);
   void process_left_over();
+  void give_memory_to_held();
   bool fit_line_memory();
   void begin_command();
   bool swallow(std::string_view& input);

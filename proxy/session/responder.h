@@ -9,7 +9,8 @@
 
 namespace elastripe {
 
-// One belongs to one command (ClientCommand), and composes nothing that a quiet one need not hear.
+// One belongs to one command (ClientCommand). It leaves out what a quiet mg need not hear; replies
+// to noreply are dropped by the pipeline.
 class Responder {
  public:
   virtual ~Responder() = default;

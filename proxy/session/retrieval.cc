@@ -97,7 +97,7 @@ class KeyReply : public objects::ValueSink {
   }
 
   const std::string& key() const { return retrieval_.command.key_at(index_); }
-  // As far as it was not taken.
+  // As far as it was not sent; whoever calls takes it.
   Output&& reply() { return std::move(output_); }
   // As long as it is held, the keys behind this one wait.
   Turns::Ticket place() { return std::move(place_); }

@@ -100,9 +100,9 @@ class Writer:
                 try:
                     self.client.set(key, value, noreply=False)
                     self.values[key] = {value}
-                except MemcacheError as error:
+                except (MemcacheError, OSError) as error:
                     self.refusals["set"] += 1
-                    if "outcome unknown" in str(error):
+                    if "memory" not in str(error):
                         self.values[key] = {MISS, value}
         except Exception as error:  # noqa: BLE001: told by the test
             self.error = error

@@ -142,17 +142,17 @@ Task<void> execute_flush(Operation& op, Decider& decider, TimePoint deadline) {
 
 std::string describe(const TransitionOutcome& outcome) {
   switch (outcome.status) {
-    case TransitionStatus::kTransitioned:
+    case ObjectStatus::kDone:
       return "transitioned";
-    case TransitionStatus::kAlreadyThere:
+    case ObjectStatus::kAlreadyThere:
       return "already there";
-    case TransitionStatus::kNoObject:
+    case ObjectStatus::kNoObject:
       return "no object";
-    case TransitionStatus::kSkipped:
+    case ObjectStatus::kSkipped:
       return "skipped: " + outcome.reason;
-    case TransitionStatus::kOverwritten:
+    case ObjectStatus::kOverwritten:
       return "overwritten";
-    case TransitionStatus::kRefused:
+    case ObjectStatus::kRefused:
       return "refused: " + outcome.reason;
   }
   return "?";
