@@ -1,4 +1,4 @@
-"""elastripe bench, alone and large, degraded, crossover, scaling and reclaim, measures all cases there are."""
+"""elastripe bench, alone and large, degraded, crossover, scaling, reclaim and sync, measures all cases there are."""
 
 import json
 import shutil
@@ -127,6 +127,28 @@ def test_reclaim_beside_writes(tmp_path):
         assert case["written"] > 0 and len(case["slices"]) >= 2
         assert all(row["items"] > 0 and row["used_bytes"] > 0 for row in case["slices"])
     assert "collected a second" in done.stdout
+
+
+def test_reclaim_of_all_sizes_at_once(tmp_path):
+    done = run("elastripe", "bench", "reclaim", "--quick", "--together", "--port", free_ports(60),
+               "--output", tmp_path / "out.json", timeout=120)
+    slices = json.loads((tmp_path / "out.json").read_text())["together"]
+    assert len(slices) >= 2
+    for row in slices:
+        assert set(row["per_second"]) == {"1 KiB", "64 KiB"}
+        assert row["rate_of_1024"] > 0 and row["rate_of_65536"] > 0
+        assert row["shards"] > 0 and row["records"] > 0 and row["used_bytes"] > 0
+    assert "1 KiB: requests a second | 64 KiB: requests a second | shards" in done.stdout
+
+
+def test_sync_after_a_return_and_a_death(tmp_path):
+    done = run("elastripe", "bench", "sync", "--quick", "--port", free_ports(60),
+               "--output", tmp_path / "out.json", timeout=120)
+    results = json.loads((tmp_path / "out.json").read_text())
+    assert [case["name"] for case in results["cases"]] == ["a node returns, 1 % missed", "a node dies"]
+    for case in results["cases"]:
+        assert case["records"] > 1000 and case["seconds"] > 0 and case["bytes_per_record"] > 0
+    assert "bytes/record" in done.stdout
 
 
 @pytest.mark.parametrize("words", [

@@ -10,77 +10,98 @@ namespace elastripe::bench {
 namespace {
 
 using cli::Result;
+using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kWarmUp{200};
 constexpr size_t kValues = 2;
 
-LoadSettings load_of(const Target& target, LoadSettings load) {
-  load.host = target.host;
-  load.port = target.port;
-  load.key_prefix = target.key_prefix;
-  return load;
-}
+// Processor time of a contestant, in seconds.
+struct ProcessorTime {
+  double front = 0;
+  double back = 0;
+
+  static ProcessorTime of(const Target& target) {
+    return {process_seconds(target.front), process_seconds(target.back)};
+  }
+  void add_since(const ProcessorTime& before, const Target& target) {
+    const ProcessorTime now = of(target);
+    front += now.front - before.front;
+    back += now.back - before.back;
+  }
+  // Microseconds per request: "front_cpu_us", and "back_cpu_us" if there is something behind.
+  void add_figures(Json& figures, const Target& target, uint64_t requests) const {
+    const double us = 1e6 / static_cast<double>(std::max<uint64_t>(requests, 1));
+    if (!target.front.empty()) figures["front_cpu_us"] = front * us;
+    if (!target.back.empty()) figures["back_cpu_us"] = back * us;
+  }
+};
 
 }  // namespace
 
-ProcessorTime ProcessorTime::of(const Target& target) {
-  return {process_seconds(target.front), process_seconds(target.back)};
+Result<LoadResult> Load::run() const {
+  LoadSettings whole = settings;
+  whole.host = target.host;
+  whole.port = target.port;
+  whole.key_prefix = target.key_prefix;
+  const auto result = run_load(whole, *objects, sources);
+  if (!result) return cli::fail("{}: {}", target.name, result.error());
+  return *result;
 }
 
-void ProcessorTime::add_since(const ProcessorTime& before, const Target& target) {
-  const ProcessorTime now = of(target);
-  front += now.front - before.front;
-  back += now.back - before.back;
+Case load_case(const Load& load, void (*more)(const LoadResult& sum, Json& figures)) {
+  const auto turn = [=, sum = LoadResult(), time = ProcessorTime()](
+                        Notes& notes, size_t number) mutable -> Result<> {
+    Load now = load;
+    if (number == 0 && now.settings.duration) {
+      now.settings.duration = std::min(*now.settings.duration, kWarmUp);
+    }
+    const auto before = ProcessorTime::of(load.target);
+    const auto result = TRY(now.run());
+    if (number == 0) return {};
+    time.add_since(before, load.target);
+    sum.add(result);
+    notes.add("per_second", result.per_second());
+    notes.figures = {{"operations", sum.operations},
+                     {"p50_us", sum.of(load.kind).quantile_us(0.5)},
+                     {"p99_us", sum.of(load.kind).quantile_us(0.99)}};
+    time.add_figures(notes.figures, load.target, sum.operations);
+    if (more != nullptr) more(sum, notes.figures);
+    return {};
+  };
+  return {load.labels, quartiles, turn};
 }
 
-void ProcessorTime::add_figures(Json& row, const Target& target, uint64_t requests) const {
-  const double us = 1e6 / static_cast<double>(std::max<uint64_t>(requests, 1));
-  if (!target.front.empty()) row["front_cpu_us"] = front * us;
-  if (!target.back.empty()) row["back_cpu_us"] = back * us;
+TracedCase traced_case(const Load& load) {
+  return {load.labels, load.target,
+          [load]() -> Result<uint64_t> { return TRY(load.run()).operations; }};
 }
 
-LoadCase::LoadCase(Json labels, Target target, LoadSettings load, SourceFactory sources,
-                   const ObjectBytes& objects, Operation kind)
-    : Case(std::move(labels)),
-      target_(std::move(target)),
-      load_(load_of(target_, std::move(load))),
-      sources_(std::move(sources)),
-      objects_(objects),
-      kind_(kind) {}
-
-Result<> LoadCase::turn(size_t number) {
-  LoadSettings load = load_;
-  if (number == 0 && load.duration) load.duration = std::min(*load.duration, kWarmUp);
-  const auto before = ProcessorTime::of(target_);
-  const auto result = run_load(load, objects_, sources_);
-  if (!result) return cli::fail("{}: {}", target_.name, result.error());
-  if (number == 0) return {};
-  time_.add_since(before, target_);
-  sum_.add(*result);
-  per_second_.push_back(result->per_second());
-  return {};
+std::vector<Load> uniform_loads(const Json& labels, Operation operation,
+                                std::span<const Target> targets, const LoadSettings& settings,
+                                const ObjectBytes& objects, uint64_t records, size_t number) {
+  std::vector<Load> loads;
+  for (const Target& target : targets) {
+    Load& load = loads.emplace_back(labels, target, settings, SourceFactory(), &objects, operation);
+    load.labels["request"] = operation == Operation::kRead ? "GET" : "SET";
+    load.labels["server"] = target.name;
+    load.sources = uniform_requests(operation, records, 100'000 * number + 10'000 * loads.size());
+  }
+  return loads;
 }
 
-void LoadCase::add_figures(Json& row) const {
-  row["operations"] = sum_.operations;
-  row["per_second"] = quartiles(per_second_);
-  row["p50_us"] = sum_.of(kind_).quantile_us(0.5);
-  row["p99_us"] = sum_.of(kind_).quantile_us(0.99);
-  time_.add_figures(row, target_, sum_.operations);
-}
-
-Result<uint64_t> LoadCase::rehearse() const {
-  return TRY(run_load(load_, objects_, sources_)).operations;
+Group load_cases(const std::vector<Load>& loads) {
+  Group group;
+  for (const Load& load : loads) group.push_back(load_case(load));
+  return group;
 }
 
 Result<> store_records(const Target& target, const ObjectBytes& objects, uint64_t records,
                        LoadSettings load) {
-  const auto stored = store_records(load_of(target, std::move(load)), objects, records);
-  if (!stored) return cli::fail("{}: {}", target.name, stored.error());
+  load.duration.reset();
+  TRY(check_interrupt());
+  TRY((Load{{}, target, load, new_records(records), &objects, Operation::kInsert}.run()));
   return {};
 }
-
-const char* verb_of(Operation operation) { return operation == Operation::kRead ? "GET" : "SET"; }
 
 const std::string& turn_value(size_t object_bytes, size_t number) {
   static std::map<std::pair<size_t, size_t>, std::string> values;
@@ -89,45 +110,62 @@ const std::string& turn_value(size_t object_bytes, size_t number) {
   return value;
 }
 
-template <class Request>
-Result<> ObjectCase::timed(Requests& requests, Request request) const {
-  const auto before = ProcessorTime::of(target_);
-  const auto start = std::chrono::steady_clock::now();
-  const Result<> done = request();
-  const auto took = std::chrono::steady_clock::now() - start;
-  requests.us.push_back(std::chrono::duration<double, std::micro>(took).count());
-  requests.time.add_since(before, target_);
-  if (!done) return cli::fail("{}: {}", labels().dump(), done.error());
-  return {};
+Objects Objects::numbered(const Target& target, size_t bytes, const std::string& prefix,
+                          size_t keys) {
+  Objects objects{target, bytes, {}};
+  for (size_t i = 0; i < keys; ++i) objects.keys.push_back(fmt::format("{}{}", prefix, i));
+  return objects;
 }
 
-Result<> ObjectCase::turn(size_t number) {
-  const std::string& key = objects_.keys[number % objects_.keys.size()];
-  const std::string& value = turn_value(objects_.bytes, objects_.puts ? number : 0);
-  if (client_ == nullptr) client_ = TRY(target_.connect());
-  static std::string got;  // whose room is used again
-  if (objects_.puts) TRY(timed(put_, [&] { return client_->put(key, value); }));
-  TRY(timed(get_, [&] { return client_->get(key, got); }));
-  if (got != value) return cli::fail("{}: wrong bytes of {}", labels().dump(), key);
-  if (number == 0) put_ = get_ = {};
-  return {};
+Result<Case> object_case(Json labels, const Objects& objects, bool puts) {
+  const std::shared_ptr<ObjectClient> client = TRY(objects.target.connect());
+  std::map<std::string, ProcessorTime> times;
+  const auto turn = [=](Notes& notes, size_t number) mutable -> Result<> {
+    const auto timed = [&](const char* name, auto request) -> Result<> {
+      const auto before = ProcessorTime::of(objects.target);
+      const auto start = Clock::now();
+      const Result<> done = request();
+      const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+      if (!done || number == 0) return done;
+      notes.add(name, took.count());
+      times[name].add_since(before, objects.target);
+      times[name].add_figures(notes.figures[name], objects.target, notes.samples[name].size());
+      return {};
+    };
+    const std::string& key = objects.keys[number % objects.keys.size()];
+    const std::string& value = turn_value(objects.bytes, puts ? number : 0);
+    static std::string got;  // whose room is used again
+    if (puts) TRY(timed("put", [&] { return client->put(key, value); }));
+    TRY(timed("get", [&] { return client->get(key, got); }));
+    if (got != value) return cli::fail("wrong bytes of {}", key);
+    return {};
+  };
+  return Case{std::move(labels), latencies, turn};
 }
 
-void ObjectCase::add_figures(Json& row) const {
-  for (const auto& [name, requests] : {std::pair{"put", &put_}, std::pair{"get", &get_}}) {
-    if (requests->us.empty()) continue;
-    row[name] = latencies(requests->us);
-    requests->time.add_figures(row[name], target_, requests->us.size());
+Result<TracedCase> traced_case(Json labels, const Objects& objects, bool puts, uint64_t requests) {
+  const std::shared_ptr<ObjectClient> client = TRY(objects.target.connect());
+  const auto make_requests = [=]() -> Result<uint64_t> {
+    std::string got;
+    for (uint64_t i = 0; i < requests; ++i) {
+      const std::string& key = objects.keys[i % objects.keys.size()];
+      TRY(puts ? client->put(key, turn_value(objects.bytes, i)) : client->get(key, got));
+    }
+    return requests;
+  };
+  return TracedCase{std::move(labels), objects.target, make_requests};
+}
+
+void chart_objects(Report& report, const std::string& file, Chart frame, const Rows& rows,
+                   const char* series) {
+  const std::string title = frame.title;
+  frame.x_label = "object";
+  frame.y_label = "microseconds, median, quartiles";
+  frame.logarithmic = true;
+  for (const auto& [verb, kind] : {std::pair{"PUT", "put"}, {"GET", "get"}}) {
+    frame.title = verb + title;
+    report.chart(file + kind, frame, rows, "{object_bytes bytes}", series, kind);
   }
-}
-
-Result<uint64_t> ObjectCase::rehearse(bool puts, uint64_t requests) const {
-  std::string got;
-  for (uint64_t i = 0; i < requests; ++i) {
-    const std::string& key = objects_.keys[i % objects_.keys.size()];
-    TRY(puts ? client_->put(key, turn_value(objects_.bytes, i)) : client_->get(key, got));
-  }
-  return requests;
 }
 
 }  // namespace elastripe::bench

@@ -28,56 +28,32 @@ struct CrossoverOptions : Options {
 
 // Groups of one scheme. It has a cluster of its own, so that records are kept as often as it says.
 Result<> add_groups(const CrossoverOptions& o, const std::string& scheme, Testbed& testbed,
-                    const std::vector<std::unique_ptr<ObjectBytes>>& objects,
-                    std::vector<Group>& groups) {
-  const cli::ClusterSettings settings{
-      .nodes = o.nodes,
-      .scheme = scheme,
-      .pools = {{"inline/", scheme, kInlineMaxBytes}, {"striped/", scheme, 0}}};
-  const auto cluster = TRY(testbed.start_cluster(scheme, settings));
-  for (const auto& of_size : objects) {
+                    const std::vector<ObjectBytes>& objects, std::vector<Group>& groups) {
+  const auto cluster = TRY(testbed.start_cluster(
+      scheme, {.nodes = o.nodes,
+               .scheme = scheme,
+               .pools = {{"inline/", scheme, kInlineMaxBytes}, {"striped/", scheme, 0}}}));
+  for (const ObjectBytes& of_size : objects) {
     std::vector<Target> paths;
     for (const char* path : {"inline", "striped"}) {
       Target& target = paths.emplace_back(cluster.target);
-      target.key_prefix = fmt::format("{}/{}/", path, of_size->object_bytes());
+      target.key_prefix = fmt::format("{}/{}/", path, of_size.object_bytes());
       target.name = path;
-      TRY(store_records(target, *of_size, kRecords));
+      TRY(store_records(target, of_size, kRecords));
     }
     for (const int connections : o.connections) {
+      const LoadSettings settings{.connections = connections,
+                                  .duration = std::chrono::milliseconds(o.round_ms)};
+      const Json labels{{"scheme", scheme},
+                        {"object_bytes", of_size.object_bytes()},
+                        {"connections", connections}};
       for (const Operation operation : {Operation::kUpdate, Operation::kRead}) {
-        Group& group = groups.emplace_back();
-        for (const Target& path : paths) {
-          group.push_back(std::make_unique<LoadCase>(
-              Json{{"scheme", scheme},
-                   {"object_bytes", of_size->object_bytes()},
-                   {"request", verb_of(operation)},
-                   {"connections", connections},
-                   {"path", path.name}},
-              path,
-              LoadSettings{.connections = connections,
-                           .duration = std::chrono::milliseconds(o.round_ms)},
-              uniform_requests(operation, kRecords, 1000 * groups.size() + 500 * group.size()),
-              *of_size, operation));
-        }
+        groups.push_back(load_cases(
+            uniform_loads(labels, operation, paths, settings, of_size, kRecords, groups.size())));
       }
     }
   }
   return {};
-}
-
-Table table_of_scheme(const coding::Scheme& scheme, const std::string& name, int connections,
-                      const Rows& rows) {
-  return table_of(
-      fmt::format(
-          "{}, {} connection{}: time of a request, median, and processor time of proxy and\n"
-          "nodes. x is striped over inline, by requests a second. An inline object takes {}\n"
-          "times its bytes, a striped one {:.2f} times.",
-          name, connections, connections == 1 ? "" : "s", scheme.m + 1,
-          static_cast<double>(scheme.k + scheme.m) / scheme.k),
-      "size = object_bytes bytes | request | inline us = inline/p50_us | striped us = "
-      "striped/p50_us | x = striped_over_inline .2 | inline CPU us = inline/cpu_us | striped CPU "
-      "us = striped/cpu_us | x = cpu_striped_over_inline .2",
-      where(rows, {{"scheme", name}, {"connections", connections}}));
 }
 
 // The least size from which on striping takes at most `bound` times as long, in all larger ones.
@@ -95,21 +71,19 @@ std::string crossover(const Rows& ascending, double bound) {
 
 Rows crossovers_of(const Rows& rows) {
   Rows found;
-  for (const Json& row : rows) {
-    Json labels = labels_of(row, {"scheme", "request", "connections"});
-    if (find(found, labels) != nullptr) continue;
-    const Rows ascending = where(rows, labels);
+  for (const auto& [_, ascending] : split(rows, "{scheme}, {request}, {connections}")) {
+    Json& row =
+        found.emplace_back(labels_of(ascending.front(), {"scheme", "request", "connections"}));
     for (const double bound : {1.0, 1.25, 1.5, 2.0}) {
-      labels[fmt::format("from_{:.2f}", bound)] = crossover(ascending, bound);
+      row[fmt::format("from_{:.2f}", bound)] = crossover(ascending, bound);
     }
-    found.push_back(std::move(labels));
   }
   return found;
 }
 
 // Inline and striped, side by side.
 Rows pivot(const Rows& measured) {
-  Rows rows = side_by_side(measured, kLabels, "path");
+  Rows rows = side_by_side(measured, kLabels, "server");
   for (Json& row : rows) {
     for (const char* path : {"inline", "striped"}) {
       Json& of_path = row[path];
@@ -133,37 +107,41 @@ Result<Report> run(CrossoverOptions& o) {
     return cli::fail("no object above 1 MiB is stored whole: {}",
                      size_text(std::ranges::max(sizes)));
   }
-  const auto schemes = TRY(parse_schemes(o.schemes));
+  TRY(parse_schemes(o.schemes));
   const auto testbed = TRY(Testbed::create(o.port));
-  std::vector<std::unique_ptr<ObjectBytes>> objects;
-  objects.reserve(sizes.size());
-  for (const size_t bytes : sizes) objects.push_back(std::make_unique<ObjectBytes>(bytes));
+  const std::vector<ObjectBytes> objects(sizes.begin(), sizes.end());
   std::vector<Group> groups;
   for (const std::string& scheme : o.schemes) {
     TRY(add_groups(o, scheme, *testbed, objects, groups));
   }
-  const auto measured = TRY(measure(groups, {.rounds = o.rounds}));
-  const Rows rows = pivot(measured);
+  const auto measured = TRY(measure(std::move(groups), {.rounds = o.rounds}));
+  Rows rows = pivot(measured);
   const Rows crossovers = crossovers_of(rows);
 
   Report report;
   report.json = {
       {"bench", "crossover"}, {"nodes", o.nodes}, {"cases", rows}, {"crossovers", crossovers}};
-  for (size_t s = 0; s < schemes.size(); ++s) {
-    const std::string& name = o.schemes[s];
-    for (const int connections : o.connections) {
-      report.tables.push_back(table_of_scheme(schemes[s], name, connections, rows));
-    }
-    const Chart frame{.title = "Striped over inline, " + name,
-                      .x_label = "object",
-                      .y_label = "time, ratio",
-                      .lines = true};
-    std::string file = "crossover-" + name;
-    std::ranges::replace_if(file, [](char c) { return c == ':' || c == ','; }, '-');
-    report.charts.emplace_back(
-        std::move(file), chart_of(frame, where(rows, {{"scheme", name}}), "{object_bytes bytes}",
-                                  "{request}, {connections} conn.", "striped_over_inline"));
+  for (Json& row : rows) {
+    const auto scheme = TRY(coding::parse_scheme(row["scheme"].get<std::string>()));
+    row["inline_bytes"] = scheme.m + 1;
+    row["striped_bytes"] = static_cast<double>(scheme.k + scheme.m) / scheme.k;
   }
+  report.show(
+      "{scheme}, connections: {connections}. Time of a request, median, and processor time of "
+      "proxy\n"
+      "and nodes. x is striped over inline, by requests a second. An inline object takes\n"
+      "{inline_bytes} times its bytes, a striped one {striped_bytes .2} times.",
+      "size = object_bytes bytes | request | inline us = inline/p50_us | striped us = "
+      "striped/p50_us | x = striped_over_inline .2 | inline CPU us = inline/cpu_us | striped CPU "
+      "us = striped/cpu_us | x = cpu_striped_over_inline .2",
+      rows);
+  report.chart("crossover-{scheme}",
+               {.title = "Striped over inline, {scheme}",
+                .x_label = "object",
+                .y_label = "time, ratio",
+                .lines = true},
+               rows, "{object_bytes bytes}", "{request}, {connections} conn.",
+               "striped_over_inline");
   report.show(
       "The least size from which on striping takes at most so many times as long as storing whole.",
       "scheme | request | connections | 1.0 = from_1.00 | 1.25 = from_1.25 | 1.5 = from_1.50 | 2.0 "

@@ -104,30 +104,26 @@ void add_to(Report& report, const DegradedOptions& o, size_t bytes, Rows rows) {
                  {"nodes", o.nodes},
                  {"killed_nodes", kKilled},
                  {"cases", rows}};
-  report.show(
-      fmt::format(
-          "GET of {}, one at a time, turn by turn, {:.0f} of each: microseconds. Two of {} nodes "
-          "are\n"
-          "killed; objects are told apart by how many of their data shards were there. x is the\n"
-          "ratio of medians to objects of the same scheme that have all.",
-          size_text(bytes), number(rows.front(), "get/requests"), o.nodes),
-      "scheme | data shards missing = missing_data_shards | objects | GET us = get | p99 = "
-      "get/p99_us | x = over_normal .2 | CPU us = get/front_cpu_us | nodes' CPU us = "
-      "get/back_cpu_us",
-      rows);
-  const Chart frame{.title = "GET of " + size_text(bytes),
-                    .x_label = "data shards missing",
-                    .y_label = "microseconds, median, quartiles",
-                    .categories = {"0", "1", "2"}};
-  report.charts.emplace_back("degraded-get",
-                             chart_of(frame, rows, "{missing_data_shards}", "{scheme}", "get"));
-  for (const Json& row : rows) {
-    if (row.at("missing_data_shards") == 0) continue;
-    report.at_most(
-        fmt::format("GET {}, {}: {} missing / none, p50", size_text(bytes),
-                    row.at("scheme").get<std::string>(), row.at("missing_data_shards").dump()),
-        1.5, {}, number(row, "over_normal"));
-  }
+  report.show(fmt::format("GET of {}, one at a time, turn by turn, {{get/requests}} of each: "
+                          "microseconds. Two of {} "
+                          "nodes are\nkilled; objects are told apart by how many of their data "
+                          "shards were there. x "
+                          "is the\nratio of medians to objects of the same scheme that have all.",
+                          size_text(bytes), o.nodes),
+              "scheme | data shards missing = missing_data_shards | objects | GET us = get | p99 = "
+              "get/p99_us | x = over_normal .2 | CPU us = get/front_cpu_us | nodes' CPU us = "
+              "get/back_cpu_us",
+              rows);
+  report.chart("degraded-get",
+               {.title = "GET of " + size_text(bytes),
+                .x_label = "data shards missing",
+                .y_label = "microseconds, median, quartiles",
+                .categories = {"0", "1", "2"}},
+               rows, "{missing_data_shards}", "{scheme}", "get");
+  std::erase_if(rows, [](const Json& row) { return row.at("missing_data_shards") == 0; });
+  report.at_most(
+      "GET " + size_text(bytes) + ", {scheme}: {missing_data_shards} missing / none, p50", 1.5,
+      rows, "over_normal");
 }
 
 Result<Report> run(DegradedOptions& o) {
@@ -153,14 +149,14 @@ Result<Report> run(DegradedOptions& o) {
     for (int missing = 0; missing <= m; ++missing) {
       const std::vector<std::string>& of_case = keys.at(missing);
       for (const std::string& key : of_case) missing_of[key] = missing;
-      cases.push_back(std::make_unique<ObjectCase>(
-          Json{{"scheme", scheme}, {"missing_data_shards", missing}, {"objects", of_case.size()}},
-          cluster.target, ObjectCase::Objects{of_case, bytes, false}));
+      const Json labels{
+          {"scheme", scheme}, {"missing_data_shards", missing}, {"objects", of_case.size()}};
+      cases.push_back(TRY(object_case(labels, {cluster.target, bytes, of_case}, false)));
     }
   }
-  auto rows = TRY(measure(std::move(cases),
-                          {.rounds = o.quick ? 2 : 10,
-                           .budget = std::chrono::milliseconds(o.quick ? 100 : 1000 * o.seconds)}));
+  auto rows = TRY(
+      measure({cases}, {.rounds = o.quick ? 2 : 10,
+                        .budget = std::chrono::milliseconds(o.quick ? 100 : 1000 * o.seconds)}));
   // Else what was measured were not degraded reads to the end.
   for (const auto& [key, missing] : missing_of) {
     const auto shards = TRY(shards_of(admin, key));

@@ -4,8 +4,8 @@
 
 #include <exception>
 
+#include "tools/bench/object_client.h"
 #include "tools/bench/runner.h"
-#include "tools/bench/socket.h"
 
 namespace elastripe::bench {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "tools/bench/cases.h"
 #include "tools/bench/experiment.h"
+#include "tools/bench/object_client.h"
 #include "tools/bench/processor_time.h"
-#include "tools/bench/socket.h"
 #include "tools/bench/units.h"
 
 namespace elastripe::bench {
@@ -34,9 +34,8 @@ constexpr double kGoal = 3;  // times the p99 of a client that is alone
 // it, and comes again when it is cut.
 struct HostileKind {
   std::string name;
-  std::string script;       // what it sends
-  size_t filler_bytes = 0;  // that it sends behind it
-  size_t taken_bytes = 0;   // that it then takes of the replies, every kTakenEvery; 0: nothing
+  std::string script;      // what it sends
+  size_t taken_bytes = 0;  // that it then takes of the replies, every kTakenEvery; 0: nothing
 };
 
 class HostileClients {
@@ -113,14 +112,10 @@ class HostileClients {
   }
 
   void send_some(size_t index) {
-    static const std::string filler(64 << 10, 'h');
     size_t& sent = sent_[index];
-    const size_t all = kind_.script.size() + kind_.filler_bytes;
-    while (sent < all) {
-      const std::string_view part = sent < kind_.script.size()
-                                        ? std::string_view(kind_.script).substr(sent)
-                                        : std::string_view(filler).substr(0, all - sent);
-      const ssize_t count = ::send(clients_[index].fd, part.data(), part.size(), MSG_NOSIGNAL);
+    while (sent < kind_.script.size()) {
+      const ssize_t count = ::send(clients_[index].fd, kind_.script.data() + sent,
+                                   kind_.script.size() - sent, MSG_NOSIGNAL);
       if (count <= 0) return;
       sent += static_cast<size_t>(count);
       ++sends_;
@@ -156,7 +151,7 @@ std::vector<HostileKind> all_kinds() {
       {.name = "large values not read", .script = large},
       {.name = "large values read in drops", .script = large, .taken_bytes = 1 << 10},
       {.name = "multi-gets not read", .script = std::move(pipeline)},
-      {.name = "half uploads", .script = upload, .filler_bytes = kLarge / 2},
+      {.name = "half uploads", .script = upload + std::string(kLarge / 2, 'h')},
       {.name = "uploads without a byte", .script = upload},
   };
 }
@@ -180,12 +175,7 @@ struct HostileOptions : Options {
 
 // The largest memory of the process since forget_peak, in MiB.
 double peak_mib(pid_t process) {
-  std::ifstream status(fmt::format("/proc/{}/status", process));
-  for (std::string word; status >> word;) {
-    double kib = 0;
-    if (word == "VmHWM:" && status >> kib) return kib / 1024;
-  }
-  return 0;
+  return kib_of(fmt::format("/proc/{}/status", process), "VmHWM:") / 1024;
 }
 void forget_peak(pid_t process) { std::ofstream(fmt::format("/proc/{}/clear_refs", process)) << 5; }
 
@@ -242,12 +232,9 @@ void add_pivots(const HostileOptions& o, const Rows& rows, Report& report) {
       "SET/beside_p99_us | alone = SET/alone_p99_us | x = SET/over_alone .2 | cut | proxy's peak "
       "MiB = peak_mib",
       rows);
-  for (const Json& row : rows) {
-    for (const std::string verb : {"GET", "SET"}) {
-      report.at_most(fmt::format("{} beside {} with {}, p99 / alone", verb, o.clients,
-                                 row.at("clients").get<std::string>()),
-                     kGoal, {}, number(row, verb + "/over_alone"));
-    }
+  for (const std::string verb : {"GET", "SET"}) {
+    report.at_most(verb + fmt::format(" beside {} with {{clients}}, p99 / alone", o.clients), kGoal,
+                   rows, verb + "/over_alone");
   }
 }
 
@@ -261,13 +248,12 @@ Result<Report> run(HostileOptions& o) {
   Group cases;
   for (const HostileKind& kind : all_kinds()) {
     if (!o.kinds.empty() && std::ranges::find(o.kinds, kind.name) == o.kinds.end()) continue;
-    cases.push_back(std::make_unique<NotedCase>(Json{{"clients", kind.name}}, latencies,
-                                                [&o, &cluster, kind](Notes& notes, size_t) {
-                                                  return take_turn(o, cluster.target, kind, notes);
-                                                }));
+    cases.push_back(
+        {{{"clients", kind.name}}, latencies, [&o, &cluster, kind](Notes& notes, size_t) {
+           return take_turn(o, cluster.target, kind, notes);
+         }});
   }
-  auto rows =
-      TRY(measure(std::move(cases), {.rounds = o.rounds, .warm_up = false, .shuffled = false}));
+  auto rows = TRY(measure({cases}, {.rounds = o.rounds, .warm_up = false, .shuffled = false}));
   for (Json& row : rows) {
     for (const char* verb : {"GET", "SET"}) {
       Json& of = row[verb];

@@ -3,7 +3,6 @@
 #include "tools/bench/cases.h"
 #include "tools/bench/experiment.h"
 #include "tools/bench/processor_time.h"
-#include "tools/bench/system_calls.h"
 #include "tools/bench/units.h"
 
 namespace elastripe::bench {
@@ -42,12 +41,7 @@ Result<std::vector<Target>> start_servers(const LargeOptions& o, size_t largest,
                                           Report& report) {
   const int memory_mb = std::max(256, static_cast<int>(needed_bytes(largest, false) / 2 / kMiB));
   std::vector<Target> servers{TRY(testbed.start_memcached(2, memory_mb))};
-  if (auto redis = testbed.start_redis(memory_mb)) {
-    redis->name = kRedis;
-    servers.push_back(*redis);
-  } else {
-    report.notes.push_back("Without Redis: " + redis.error() + ".");
-  }
+  report.add_if_there("Redis", testbed.start_redis(memory_mb), servers);
   cli::ClusterSettings settings{
       .nodes = o.nodes, .scheme = o.schemes.front(), .memory_mb = memory_mb};
   for (const std::string& scheme : o.schemes) settings.pools.push_back({scheme + "/", scheme, {}});
@@ -62,8 +56,10 @@ Result<std::vector<Target>> start_servers(const LargeOptions& o, size_t largest,
   return servers;
 }
 
-Result<Group> cases_of(const std::vector<Target>& servers, size_t bytes, Report& report) {
-  Group cases;
+// Of each server that can have them.
+Result<std::vector<Objects>> objects_of(const std::vector<Target>& servers, size_t bytes,
+                                        Report& report) {
+  std::vector<Objects> objects;
   for (const Target& server : servers) {
     if (server.name == "memcached") {
       const auto stored = TRY(server.connect())->put("probe", turn_value(bytes, 0));
@@ -73,22 +69,17 @@ Result<Group> cases_of(const std::vector<Target>& servers, size_t bytes, Report&
         continue;
       }
     }
-    ObjectCase::Objects objects{.keys = {}, .bytes = bytes};
-    for (size_t i = 0; i < keys_of(bytes); ++i) {
-      objects.keys.push_back(fmt::format("{}large/{}/{}", server.key_prefix, bytes, i));
-    }
-    cases.push_back(std::make_unique<ObjectCase>(
-        Json{{"object_bytes", bytes}, {"server", server.name}}, server, std::move(objects)));
+    objects.push_back(Objects::numbered(
+        server, bytes, fmt::format("{}large/{}/", server.key_prefix, bytes), keys_of(bytes)));
   }
-  return cases;
+  return objects;
 }
 
 void add_table(const Rows& rows, Report& report) {
   report.show(
-      fmt::format("{}, one request at a time, turn by turn, {} of each: microseconds,\n"
-                  "median (quartiles). x is the ratio of medians to rep:2. CPU is\n"
-                  "processor time per request of the server, and of nodes or replica.",
-                  fill("{object_bytes bytes}", rows.front()), number(rows.front(), "put/requests")),
+      "{object_bytes bytes}, one request at a time, turn by turn, {put/requests} of each:\n"
+      "microseconds, median (quartiles). x is the ratio of medians to rep:2. CPU is\n"
+      "processor time per request of the server, and of nodes or replica.",
       "server | PUT us = put | p99 = put/p99_us | x = put/over_rep_2 .2 | CPU us = "
       "put/front_cpu_us | nodes' CPU us = put/back_cpu_us | GET us = get | p99 = get/p99_us | x = "
       "get/over_rep_2 .2 | CPU us = get/front_cpu_us | nodes' CPU us = get/back_cpu_us",
@@ -96,14 +87,13 @@ void add_table(const Rows& rows, Report& report) {
 }
 
 void add_goals(const LargeOptions& o, const Rows& rows, Report& report) {
-  const auto add = [&](const std::string& of, const std::string& over, const char* kind,
+  const auto add = [&](const std::string& of, const std::string& over, const std::string& kind,
                        double bound, std::optional<double> stretch) {
     const Json* row = find(rows, {{"server", of}});
     const Json* base = find(rows, {{"server", over}});
     if (row == nullptr || base == nullptr) return;
-    report.at_most(
-        fmt::format("1 MiB {}, p50: {} / {}", kind == std::string("put") ? "PUT" : "GET", of, over),
-        bound, stretch, ratio(*row, *base, kind));
+    report.at_most(fmt::format("1 MiB {}, p50: {} / {}", kind == "put" ? "PUT" : "GET", of, over),
+                   bound, stretch, ratio(*row, *base, kind));
   };
   add("ers:4,1,5", "rep:2", "put", 1.0, 0.75);
   add("ers:4,1,5", "rep:2", "get", 1.2, 0.9);
@@ -115,30 +105,17 @@ void add_goals(const LargeOptions& o, const Rows& rows, Report& report) {
   }
 }
 
-Result<> add_calls(const LargeOptions& o, const Group& cases, Report& report) {
+Result<> add_calls(const LargeOptions& o, const std::vector<Objects>& objects, Report& report) {
   std::vector<TracedCase> traced;
   for (const bool puts : {true, false}) {
-    for (const auto& c : cases) {
-      const auto& of = static_cast<const ObjectCase&>(*c);
-      Json labels = c->labels();
-      labels["request"] = puts ? "PUT" : "GET";
-      traced.push_back({labels, of.target(), [&of, puts, requests = o.quick ? 2u : 50u] {
-                          return of.rehearse(puts, requests);
-                        }});
+    for (const Objects& of : objects) {
+      const Json labels{{"object_bytes", of.bytes},
+                        {"server", of.target.name},
+                        {"request", puts ? "PUT" : "GET"}};
+      traced.push_back(TRY(traced_case(labels, of, puts, o.quick ? 2 : 50)));
     }
   }
   return add_system_calls(report, "System calls per request of 1 MiB", "request | server", traced);
-}
-
-void add_charts(const Rows& rows, Report& report) {
-  for (const auto& [verb, kind] : {std::pair{"PUT", "put"}, {"GET", "get"}}) {
-    const Chart frame{.title = fmt::format("{} of one object", verb),
-                      .x_label = "object",
-                      .y_label = "microseconds, median, quartiles",
-                      .logarithmic = true};
-    report.charts.emplace_back(fmt::format("large-{}", kind),
-                               chart_of(frame, rows, "{object_bytes bytes}", "{server}", kind));
-  }
 }
 
 Result<Report> run(LargeOptions& o) {
@@ -155,22 +132,25 @@ Result<Report> run(LargeOptions& o) {
       continue;
     }
     fmt::print(stderr, "{}\n", size_text(bytes));
-    std::vector<Group> groups;
-    groups.push_back(TRY(cases_of(servers, bytes, report)));
+    const auto objects = TRY(objects_of(servers, bytes, report));
+    Group cases;
+    for (const Objects& of : objects) {
+      cases.push_back(TRY(object_case({{"object_bytes", bytes}, {"server", of.target.name}}, of)));
+    }
     auto rows = TRY(
-        measure(groups, {.rounds = o.quick ? 2 : 10,
-                         .budget = std::chrono::milliseconds(o.quick ? 100 : 1000 * o.seconds)}));
+        measure({cases}, {.rounds = o.quick ? 2 : 10,
+                          .budget = std::chrono::milliseconds(o.quick ? 100 : 1000 * o.seconds)}));
     for (const std::string kind : {"put", "get"}) {
       compare(rows, kind + "/over_rep_2", kind, {}, {{"server", "rep:2"}});
     }
     add_table(rows, report);
     if (bytes == kMiB) {
       add_goals(o, rows, report);
-      TRY(add_calls(o, groups.front(), report));
+      TRY(add_calls(o, objects, report));
     }
     std::ranges::move(rows, std::back_inserter(all));
   }
-  add_charts(all, report);
+  chart_objects(report, "large-", {.title = " of one object"}, all, "{server}");
   report.json.update({{"bench", "large"}, {"nodes", o.nodes}, {"cases", all}});
   return report;
 }

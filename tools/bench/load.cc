@@ -10,13 +10,12 @@
 #include <charconv>
 #include <cstring>
 #include <deque>
-#include <mutex>
+#include <future>
 #include <random>
 #include <string_view>
-#include <thread>
 #include <vector>
 
-#include "tools/bench/socket.h"
+#include "tools/bench/object_client.h"
 #include "tools/bench/try.h"
 
 namespace elastripe::bench {
@@ -34,8 +33,8 @@ constexpr std::string_view kEnd = "END\r\n";
 class Connection {
  public:
   // Counts into `result`.
-  Connection(const LoadSettings& settings, const ObjectBytes& objects,
-             std::unique_ptr<RequestSource> source, LoadResult& result)
+  Connection(const LoadSettings& settings, const ObjectBytes& objects, RequestSource source,
+             LoadResult& result)
       : settings_(settings),
         objects_(objects),
         source_(std::move(source)),
@@ -56,7 +55,7 @@ class Connection {
   // Sends what waits, and new requests until as many as the depth are in flight.
   cli::Result<> ask(TimePoint now) {
     while (!ended_ && in_flight_.size() < static_cast<size_t>(settings_.depth)) {
-      const auto request = source_->next();
+      const auto request = source_.next();
       if (!request) {
         ended_ = true;
         break;
@@ -191,12 +190,12 @@ class Connection {
     if (both) count(Operation::kUpdate, answered.sent, now);
     count(operation, answered.started, now);
     ++result_.operations;
-    source_->acknowledged(answered.request);
+    source_.acknowledged(answered.request);
   }
 
   const LoadSettings& settings_;
   const ObjectBytes& objects_;
-  const std::unique_ptr<RequestSource> source_;
+  const RequestSource source_;
   LoadResult& result_;
 
   int fd_ = -1;
@@ -210,19 +209,6 @@ class Connection {
   uint64_t revision_ = 0;
 };
 
-// What the threads of one load share.
-struct Shared {
-  std::atomic<bool> failed{false};
-  std::mutex mutex;
-  std::string error;  // the first one
-  LoadResult result;
-
-  void fail(const std::string& reason) {
-    const std::lock_guard lock(mutex);
-    if (!failed.exchange(true)) error = reason;
-  }
-};
-
 class Driver {
  public:
   Driver(const LoadSettings& settings, const ObjectBytes& objects)
@@ -231,7 +217,7 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  cli::Result<> connect(std::unique_ptr<RequestSource> source) {
+  cli::Result<> connect(RequestSource source) {
     auto connection = std::make_unique<Connection>(settings_, objects_, std::move(source), result_);
     TRY(connection->connect());
     epoll_event event{};
@@ -244,13 +230,13 @@ class Driver {
     return {};
   }
 
-  void run(TimePoint start, Shared& shared) {
-    if (auto done = drive(start, shared.failed); !done) shared.fail(done.error());
+  // Until all is done, or another driver of the load has failed.
+  cli::Result<LoadResult> run(TimePoint start, std::atomic<bool>& failed) {
+    const auto done = drive(start, failed);
+    if (!done) failed = true;
+    TRY(done);
     result_.seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
-    const std::lock_guard lock(shared.mutex);
-    const double longest = std::max(shared.result.seconds, result_.seconds);
-    shared.result.add(result_);
-    shared.result.seconds = longest;
+    return result_;
   }
 
  private:
@@ -307,34 +293,6 @@ class Driver {
   std::vector<std::unique_ptr<Connection>> connections_;
 };
 
-class UniformSource : public RequestSource {
- public:
-  UniformSource(Operation operation, uint64_t records, uint64_t seed)
-      : operation_(operation), random_(seed), records_(0, records - 1) {}
-  std::optional<Request> next() override { return Request{operation_, records_(random_)}; }
-
- private:
-  Operation operation_;
-  std::mt19937_64 random_;
-  std::uniform_int_distribution<uint64_t> records_;
-};
-
-// All connections together store each record once.
-class StoringSource : public RequestSource {
- public:
-  StoringSource(std::shared_ptr<std::atomic<uint64_t>> stored, uint64_t records)
-      : stored_(std::move(stored)), records_(records) {}
-  std::optional<Request> next() override {
-    const uint64_t record = stored_->fetch_add(1);
-    if (record >= records_) return std::nullopt;
-    return Request{Operation::kInsert, record};
-  }
-
- private:
-  std::shared_ptr<std::atomic<uint64_t>> stored_;
-  uint64_t records_;
-};
-
 }  // namespace
 
 const char* name_of(Operation operation) {
@@ -365,30 +323,43 @@ cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes
     auto& driver = *drivers[static_cast<size_t>(i % threads)];
     TRY(driver.connect(sources()));
   }
-  Shared shared;
-  {
-    const auto start = SteadyClock::now();
-    std::vector<std::jthread> running;
-    for (size_t i = 1; i < drivers.size(); ++i) {
-      running.emplace_back([&, i] { drivers[i]->run(start, shared); });
-    }
-    drivers[0]->run(start, shared);
+  std::atomic<bool> failed{false};
+  std::vector<std::future<cli::Result<LoadResult>>> running;
+  for (const auto start = SteadyClock::now(); const auto& driver : drivers) {
+    running.push_back(
+        std::async(std::launch::async, &Driver::run, &*driver, start, std::ref(failed)));
   }
-  if (shared.failed) return cli::fail("{}:{}: {}", settings.host, settings.port, shared.error);
-  return std::move(shared.result);
+  LoadResult all;
+  double longest = 0;
+  std::string error;
+  for (auto& driver : running) {
+    const auto result = driver.get();
+    if (!result) error = result.error();
+    if (!result) continue;
+    all.add(*result);
+    longest = std::max(longest, result->seconds);
+  }
+  if (failed) return cli::fail("{}:{}: {}", settings.host, settings.port, error);
+  all.seconds = longest;
+  return all;
 }
 
-cli::Result<LoadResult> store_records(const LoadSettings& settings, const ObjectBytes& objects,
-                                      uint64_t records) {
-  LoadSettings whole = settings;
-  whole.duration.reset();
-  const auto stored = std::make_shared<std::atomic<uint64_t>>(0);
-  return run_load(whole, objects, [&] { return std::make_unique<StoringSource>(stored, records); });
+SourceFactory new_records(uint64_t records) {
+  return [=, stored = std::make_shared<std::atomic<uint64_t>>(0)] {
+    return RequestSource{[=]() -> std::optional<Request> {
+      const uint64_t record = stored->fetch_add(1);
+      if (record >= records) return std::nullopt;
+      return Request{Operation::kInsert, record};
+    }};
+  };
 }
 
 SourceFactory uniform_requests(Operation operation, uint64_t records, uint64_t seed) {
-  const auto next_seed = std::make_shared<uint64_t>(seed);
-  return [=] { return std::make_unique<UniformSource>(operation, records, (*next_seed)++); };
+  return [=, next_seed = std::make_shared<uint64_t>(seed)] {
+    std::mt19937_64 random((*next_seed)++);
+    std::uniform_int_distribution<uint64_t> any(0, records - 1);
+    return RequestSource{[=]() mutable { return Request{operation, any(random)}; }};
+  };
 }
 
 }  // namespace elastripe::bench

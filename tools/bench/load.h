@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -29,18 +28,11 @@ struct Request {
 };
 
 // What one connection asks for, one request after the other; used by one thread.
-class RequestSource {
- public:
-  RequestSource() = default;
-  virtual ~RequestSource() = default;
-  RequestSource(const RequestSource&) = delete;
-  RequestSource& operator=(const RequestSource&) = delete;
-
-  // Nothing: there is no more to do.
-  virtual std::optional<Request> next() = 0;
-  virtual void acknowledged(const Request&) {}
+struct RequestSource {
+  std::function<std::optional<Request>()> next;  // nothing: there is no more to do
+  std::function<void(const Request&)> acknowledged = [](const Request&) {};
 };
-using SourceFactory = std::function<std::unique_ptr<RequestSource>()>;
+using SourceFactory = std::function<RequestSource()>;
 
 struct LoadSettings {
   std::string host = "127.0.0.1";
@@ -72,9 +64,8 @@ struct LoadResult {
 cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes& objects,
                                  const SourceFactory& sources);
 
-// Stores records 0 to `records` - 1.
-cli::Result<LoadResult> store_records(const LoadSettings& settings, const ObjectBytes& objects,
-                                      uint64_t records);
+// Stores records 0 to `records` - 1, once each.
+SourceFactory new_records(uint64_t records);
 
 // Requests of one kind, for records that are all equally likely.
 SourceFactory uniform_requests(Operation operation, uint64_t records, uint64_t seed);

@@ -109,22 +109,20 @@ Result<> measure_memory(const std::vector<coding::Scheme>& schemes, const Overvi
 }
 
 // Memcached first.
-Group cases_of(const OverviewOptions& o, const Servers& servers, size_t bytes) {
+Result<Group> cases_of(const OverviewOptions& o, const Servers& servers, size_t bytes) {
   Group cases;
   const auto add = [&](const std::string& scheme, const std::string& path, const Target& target,
-                       const std::string& prefix) {
-    ObjectCase::Objects objects{.keys = {}, .bytes = bytes};
-    for (size_t i = 0; i < kKeys; ++i) {
-      objects.keys.push_back(fmt::format("{}{}/{}", prefix, bytes, i));
-    }
-    cases.push_back(std::make_unique<ObjectCase>(
-        Json{{"scheme", scheme}, {"path", path}, {"object_bytes", bytes}}, target, objects));
+                       const std::string& prefix) -> Result<> {
+    cases.push_back(TRY(
+        object_case({{"scheme", scheme}, {"path", path}, {"object_bytes", bytes}},
+                    Objects::numbered(target, bytes, fmt::format("{}{}/", prefix, bytes), kKeys))));
+    return {};
   };
-  add("memcached", "direct", servers.memcached, "");
+  TRY(add("memcached", "direct", servers.memcached, ""));
   for (const std::string& scheme : o.schemes) {
     for (const std::string path : {"inline", "striped"}) {
       if (path == "inline" && bytes > size_t{kInlineMaxBytes}) continue;
-      add(scheme, path, servers.cluster.target, prefix_of(scheme, path));
+      TRY(add(scheme, path, servers.cluster.target, prefix_of(scheme, path)));
     }
   }
   return cases;
@@ -141,7 +139,7 @@ Result<Report> run(OverviewOptions& o) {
   for (const size_t bytes : sizes) {
     fmt::print(stderr, "{}\n", size_text(bytes));
     auto rows = TRY(measure(
-        cases_of(o, servers, bytes),
+        {TRY(cases_of(o, servers, bytes))},
         {.rounds = 5,
          .budget = std::chrono::milliseconds(1000 * o.seconds / static_cast<int>(sizes.size()))}));
     for (const std::string kind : {"put", "get"}) {
@@ -158,15 +156,8 @@ Result<Report> run(OverviewOptions& o) {
   Rows striped;
   std::ranges::copy_if(all, std::back_inserter(striped),
                        [](const Json& row) { return row.at("path") != "inline"; });
-  for (const auto& [verb, kind] : {std::pair{"PUT", "put"}, {"GET", "get"}}) {
-    const Chart frame{.title = fmt::format("{} of one object, striped", verb),
-                      .x_label = "object",
-                      .y_label = "microseconds, median, quartiles",
-                      .lines = true,
-                      .logarithmic = true};
-    report.charts.emplace_back(fmt::format("overview-{}", kind),
-                               chart_of(frame, striped, "{object_bytes bytes}", "{scheme}", kind));
-  }
+  chart_objects(report, "overview-", {.title = " of one object, striped", .lines = true}, striped,
+                "{scheme}");
   report.json["latency"] = std::move(all);
   return report;
 }

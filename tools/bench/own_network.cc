@@ -1,10 +1,7 @@
 #include "tools/bench/own_network.h"
 
 #include <fmt/core.h>
-#include <net/if.h>
 #include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,14 +23,10 @@ constexpr uint64_t kLeastBurstBytes = 16 << 10;
 // A timer is that late at times; what may have passed meanwhile has to be in the bucket.
 constexpr double kTimerSeconds = 1e-4;
 
-cli::Result<> change_loopback(unsigned long request, ifreq& change, const char* what) {
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return cli::fail("socket: {}", std::strerror(errno));
-  std::strcpy(change.ifr_name, "lo");
-  const bool ok = ::ioctl(fd, request, &change) == 0;
-  const int reason = errno;
-  ::close(fd);
-  if (!ok) return cli::fail("{}: {}", what, std::strerror(reason));
+// A command of iproute2.
+cli::Result<> run(const std::string& line) {
+  const auto done = cli::run_to_end({"sh", "-c", "PATH=/usr/sbin:/sbin:/usr/bin:/bin; " + line});
+  if (!done.ok) return cli::fail("{}: {}", line, done.output.substr(0, done.output.find('\n')));
   return {};
 }
 
@@ -50,8 +43,7 @@ cli::Result<OwnNetwork> OwnNetwork::enter() {
   const auto user = ::getuid();
   const auto group = ::getgid();
   if (::unshare(CLONE_NEWNET) != 0) {
-    // not root: root of a user namespace of its own, as `unshare --net
-    // --map-root-user`
+    // not root: root of a user namespace of its own, as `unshare --net --map-root-user`
     if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
       return cli::fail("this machine permits no network of our own: {}", std::strerror(errno));
     }
@@ -61,33 +53,22 @@ cli::Result<OwnNetwork> OwnNetwork::enter() {
       return cli::fail("cannot map the user into a network of our own");
     }
   }
-  ifreq up{};
-  up.ifr_flags = IFF_UP | IFF_RUNNING;
-  TRY(change_loopback(SIOCSIFFLAGS, up, "bringing up the loopback"));
+  TRY(run("ip link set dev lo up"));
   return OwnNetwork();
 }
 
 cli::Result<> OwnNetwork::limit(uint64_t bits_per_second) {
-  const auto tc = [](std::vector<std::string> words) {
-    std::vector<std::string> argv{"env", "PATH=/usr/sbin:/sbin:/usr/bin:/bin", "tc", "qdisc"};
-    argv.insert(argv.end(), words.begin(), words.end());
-    return cli::run_to_end(argv);
-  };
-  ifreq packet{};
-  packet.ifr_mtu = bits_per_second == 0 ? kLoopbackPacketBytes : kPacketBytes;
-  TRY(change_loopback(SIOCSIFMTU, packet, "the size of packets"));
-  if (bits_per_second == 0) {
-    tc({"del", "dev", "lo", "root"});  // fails where there was no limit
+  const bool limited = bits_per_second > 0;
+  TRY(run(fmt::format("ip link set dev lo mtu {}", limited ? kPacketBytes : kLoopbackPacketBytes)));
+  if (!limited) {
+    [[maybe_unused]] const auto there_was_one = run("tc qdisc del dev lo root");
     return {};
   }
   const auto burst =
       std::max(kLeastBurstBytes,
                static_cast<uint64_t>(static_cast<double>(bits_per_second) / 8 * kTimerSeconds));
-  const auto done =
-      tc({"replace", "dev", "lo", "root", "tbf", "rate", fmt::format("{}bit", bits_per_second),
-          "burst", fmt::format("{}b", burst), "limit", fmt::format("{}b", 64 << 20)});
-  if (!done.ok) return cli::fail("tc: {}", done.output.substr(0, done.output.find('\n')));
-  return {};
+  return run(fmt::format("tc qdisc replace dev lo root tbf rate {}bit burst {}b limit {}b",
+                         bits_per_second, burst, 64 << 20));
 }
 
 }  // namespace elastripe::bench

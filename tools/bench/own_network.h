@@ -16,7 +16,7 @@ class OwnNetwork {
   static cli::Result<OwnNetwork> enter();
 
   // Everything that goes over the loopback shares so many bits a second, by a token bucket (tc tbf)
-  // as small as it can be; 0: no limit. Needs tc of iproute2.
+  // as small as it can be; 0: no limit. Needs iproute2.
   cli::Result<> limit(uint64_t bits_per_second);
 
  private:

@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -57,25 +58,21 @@ double process_seconds(const std::vector<pid_t>& processes) {
 double idle_seconds() {
   std::ifstream file("/proc/stat");
   std::string name;
-  double user = 0;
-  double nice = 0;
-  double kernel = 0;
-  double idle = 0;
-  double waiting = 0;  // for a disk
-  file >> name >> user >> nice >> kernel >> idle >> waiting;
-  return (idle + waiting) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  std::array<double, 5> ticks{};  // user, nice, kernel, idle, waiting for a disk
+  file >> name;
+  for (double& of : ticks) file >> of;
+  return (ticks[3] + ticks[4]) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-double available_memory_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  double kib = 0;
-  std::string unit;
-  while (file >> name >> kib) {
-    std::getline(file, unit);
-    if (name == "MemAvailable:") return kib * 1024;
+double kib_of(const std::string& file, const std::string& name) {
+  std::ifstream text(file);
+  for (std::string word; text >> word;) {
+    double kib = 0;
+    if (word == name && text >> kib) return kib;
   }
   return 0;
 }
+
+double available_memory_bytes() { return kib_of("/proc/meminfo", "MemAvailable:") * 1024; }
 
 }  // namespace elastripe::bench

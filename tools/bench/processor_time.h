@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <map>
+#include <string>
 #include <vector>
 
 namespace elastripe::bench {
@@ -18,6 +19,9 @@ double process_seconds(const std::vector<pid_t>& processes);
 
 // Seconds that the machine's processors had nothing to do, all together, since it was started.
 double idle_seconds();
+
+// The number behind a word of a file of the kernel's, such as "VmHWM:"; 0 if it is not there.
+double kib_of(const std::string& file, const std::string& name);
 
 // Bytes that a new process could have without swapping (MemAvailable).
 double available_memory_bytes();

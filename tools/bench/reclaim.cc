@@ -33,138 +33,100 @@ struct ReclaimOptions : Options {
 
 // Keys that nobody has written yet, for all connections. With churn each second request overwrites
 // or deletes one of the last ones.
-class Writes final : public RequestSource {
- public:
-  Writes(std::shared_ptr<std::atomic<uint64_t>> next, bool churn)
-      : next_(std::move(next)), churn_(churn) {}
-
-  std::optional<Request> next() override {
-    if (!churn_ || ++requests_ % 2 == 0) return Request{Operation::kInsert, (*next_)++};
-    const uint64_t end = *next_;
-    const uint64_t record = end - std::min(end, 1 + random_() % kRecent);
-    return Request{requests_ % 4 == 1 ? Operation::kUpdate : Operation::kDelete, record};
-  }
-
- private:
-  static constexpr uint64_t kRecent = 10'000;
-
-  std::shared_ptr<std::atomic<uint64_t>> next_;
-  const bool churn_;
-  std::mt19937_64 random_{std::random_device()()};
-  uint64_t requests_ = 0;
-};
+RequestSource writes(const std::shared_ptr<std::atomic<uint64_t>>& next, bool churn) {
+  constexpr uint64_t kRecent = 10'000;
+  return {[=, random = std::mt19937_64(std::random_device()()), requests = 0]() mutable {
+    if (!churn || ++requests % 2 == 0) return Request{Operation::kInsert, (*next)++};
+    const uint64_t end = *next;
+    const uint64_t record = end - std::min(end, 1 + random() % kRecent);
+    return Request{requests % 4 == 1 ? Operation::kUpdate : Operation::kDelete, record};
+  }};
+}
 
 bool is_striped(size_t object_bytes) { return object_bytes > kInlineMaxBytes; }
 
-// Writes objects of some sizes, all at once, and looks after each slice of time at what nodes hold.
-// A turn is a slice; their rows are "slices".
-class WriteCase : public Case {
- public:
-  WriteCase(Json labels, const ReclaimOptions& options, Cluster cluster,
-            const std::vector<size_t>& sizes)
-      : Case(std::move(labels)), options_(options), cluster_(std::move(cluster)) {
-    for (const size_t bytes : sizes) writers_.push_back({ObjectBytes(bytes)});
-  }
+// How many objects have gone: those that were written, and are not there. Nodes may hold more than
+// that for a while, of what is being overwritten.
+void add_collected(const ReclaimOptions& o, size_t object_bytes, double written, double seconds,
+                   double& items, Json& slice) {
+  const auto scheme = coding::parse_scheme(o.scheme).value();
+  const bool striped = is_striped(object_bytes);
+  slice["items"] = slice[striped ? "shards" : "records"];
+  const double grown = number(slice, "items") - std::exchange(items, number(slice, "items"));
+  const double gone = written - grown / (striped ? scheme.shards() : scheme.m + 1);
+  slice["written_per_second"] = written / seconds;
+  slice["collected_per_second"] = std::max(gone, 0.0) / seconds;
+}
 
-  Result<> turn(size_t number) override {
-    fmt::print(stderr, "{:.0f} of {} s\n", seconds_, options_.seconds);
-    std::vector<std::future<Result<LoadResult>>> loads;
-    loads.reserve(writers_.size());
-    for (size_t i = 0; i < writers_.size(); ++i) {
-      loads.push_back(std::async(std::launch::async, [this, i] { return write(i); }));
-    }
-    Json slice;
-    uint64_t written = 0;
-    double longest = 0;
-    for (size_t i = 0; i < loads.size(); ++i) {
-      const auto result = TRY(loads[i].get());
-      const size_t bytes = writers_[i].objects.object_bytes();
-      slice["per_second"][size_text(bytes)] = result.per_second();
-      slice[fmt::format("rate_of_{}", bytes)] = result.per_second();
-      written += result.operations;
-      longest = std::max(longest, result.seconds);
-    }
-    seconds_ += longest;
-    written_ += written;
-    slice["seconds"] =
-        options_.together ? static_cast<double>(number) * options_.slice_s : seconds_;
-    auto stored = TRY(cluster_.sum_of_stats("elastripe"));
-    for (const char* name : {"shards", "records", "used_bytes"}) slice[name] = (stored)[name];
-    slice["used_mib"] = slice["used_bytes"].get<uint64_t>() >> 20;
-    if (writers_.size() == 1) add_collected(slice, static_cast<double>(written), longest);
-    slices_.push_back(std::move(slice));
-    return {};
-  }
-
-  void add_figures(Json& row) const override {
-    row["written"] = written_;
-    row["slices"] = slices_;
-  }
-
- private:
-  struct Writer {
-    ObjectBytes objects;
-    std::shared_ptr<std::atomic<uint64_t>> next = std::make_shared<std::atomic<uint64_t>>(0);
-  };
-
-  Result<LoadResult> write(size_t i) const {
-    const LoadSettings load{
-        .port = cluster_.target.port,
-        .key_prefix = options_.together ? fmt::format("{}{}/", kPrefix, i) : kPrefix,
-        .connections = options_.connections,
-        .exptime_s = options_.ttl_s,
-        .duration = std::chrono::seconds(options_.slice_s)};
-    return run_load(load, writers_[i].objects,
-                    [&] { return std::make_unique<Writes>(writers_[i].next, options_.together); });
-  }
-
-  // How many objects have gone: those that were written, and are not there.
-  void add_collected(Json& slice, double written, double seconds) {
-    const auto scheme = coding::parse_scheme(options_.scheme).value();
-    const bool striped = is_striped(writers_.front().objects.object_bytes());
-    const double items = number(slice, striped ? "shards" : "records");
-    const double grown = (items - items_) / (striped ? scheme.shards() : scheme.m + 1);
-    items_ = items;
-    slice["items"] = slice[striped ? "shards" : "records"];
-    slice["written_per_second"] = written / seconds;
-    slice["collected_per_second"] = (written - grown) / seconds;
-  }
-
-  const ReclaimOptions& options_;
-  const Cluster cluster_;
-  std::vector<Writer> writers_;
-  double seconds_ = 0;
-  double items_ = 0;
-  uint64_t written_ = 0;
-  Rows slices_;
-};
-
-Result<Rows> measure_writes(const ReclaimOptions& o, Testbed& testbed, Json labels,
+// Writes objects of some sizes to a new cluster, all at once, and looks after each slice of time at
+// what nodes hold: a row with these "slices".
+Result<Json> measure_writes(const ReclaimOptions& o, Testbed& testbed, const Json& labels,
                             const std::vector<size_t>& sizes) {
   const auto cluster =
       TRY(testbed.start_cluster("elastripe", {.nodes = o.nodes,
                                               .scheme = o.scheme,
                                               .pools = {{kPrefix, o.scheme, kInlineMaxBytes}},
                                               .memory_mb = o.memory_mb}));
-  Group group;
-  group.push_back(std::make_unique<WriteCase>(std::move(labels), o, cluster, sizes));
-  return measure(std::move(group),
-                 {.rounds = (o.seconds + o.slice_s - 1) / o.slice_s, .warm_up = false});
+  const std::vector<ObjectBytes> objects(sizes.begin(), sizes.end());
+  const LoadSettings settings{.connections = o.connections,
+                              .exptime_s = o.ttl_s,
+                              .duration = std::chrono::seconds(o.slice_s)};
+  std::vector<Load> loads;
+  for (const ObjectBytes& of_size : objects) {
+    const auto sources = [&o, next = std::make_shared<std::atomic<uint64_t>>(0)] {
+      return writes(next, o.together);
+    };
+    Target target = cluster.target;
+    target.key_prefix = o.together ? fmt::format("{}{}/", kPrefix, loads.size()) : kPrefix;
+    loads.push_back({labels, target, settings, sources, &of_size, Operation::kInsert});
+  }
+  double seconds = 0;
+  double items = 0;
+  const auto turn = [&](Notes& notes, size_t number) -> Result<> {
+    fmt::print(stderr, "{:.0f} of {} s\n", seconds, o.seconds);
+    std::vector<std::future<Result<LoadResult>>> running;
+    for (const Load& load : loads) {
+      running.push_back(std::async(std::launch::async, [&load] { return load.run(); }));
+    }
+    Json slice;
+    LoadResult all;
+    double longest = 0;
+    for (size_t i = 0; i < loads.size(); ++i) {
+      const auto result = TRY(running[i].get());
+      slice["per_second"][size_text(sizes[i])] = result.per_second();
+      slice[fmt::format("rate_of_{}", sizes[i])] = result.per_second();
+      all.add(result);
+      longest = std::max(longest, result.seconds);
+    }
+    seconds += longest;
+    slice["seconds"] = o.together ? static_cast<double>(number) * o.slice_s : seconds;
+    auto stored = TRY(cluster.sum_of_stats("elastripe"));
+    for (const char* name : {"shards", "records", "used_bytes"}) slice[name] = stored[name];
+    slice["used_mib"] = stored["used_bytes"] >> 20;
+    const auto written = static_cast<double>(all.operations);
+    if (sizes.size() == 1) add_collected(o, sizes[0], written, longest, items, slice);
+    notes.figures["written"] = notes.figures.value("written", uint64_t{0}) + all.operations;
+    notes.figures["slices"].push_back(std::move(slice));
+    return {};
+  };
+  return TRY(measure({{{labels, quartiles, turn}}},
+                     {.rounds = (o.seconds + o.slice_s - 1) / o.slice_s, .warm_up = false}))
+      .front();
 }
 
 // New keys for as long as it takes, each with a time to live: one size after the other.
 Result<> measure_apart(const ReclaimOptions& o, Testbed& testbed, const std::vector<size_t>& sizes,
                        Report& report) {
   for (const size_t bytes : sizes) {
-    const auto rows = TRY(measure_writes(o, testbed, {{"object_bytes", bytes}}, {bytes}));
+    const Json row = TRY(measure_writes(o, testbed, {{"object_bytes", bytes}}, {bytes}));
     report.show(
         fmt::format("{} objects of {}, each new and gone after {} s, {}, {} nodes of {} MiB.",
                     is_striped(bytes) ? "Striped" : "Inline", size_text(bytes), o.ttl_s, o.scheme,
                     o.nodes, o.memory_mb),
         "seconds | written a second = written_per_second | collected a second = "
         "collected_per_second | items | MiB used = used_mib",
-        rows.front().at("slices"));
-    report.json["cases"].push_back(rows.front());
+        row.at("slices"));
+    report.json["cases"].push_back(row);
   }
   return {};
 }
@@ -172,7 +134,7 @@ Result<> measure_apart(const ReclaimOptions& o, Testbed& testbed, const std::vec
 // All sizes at once, on one cluster; objects are overwritten and deleted, too.
 Result<> measure_together(const ReclaimOptions& o, Testbed& testbed,
                           const std::vector<size_t>& sizes, Report& report) {
-  const auto rows = TRY(measure_writes(o, testbed, Json::object(), sizes));
+  const Json row = TRY(measure_writes(o, testbed, Json::object(), sizes));
   std::string columns = "seconds";
   for (const size_t bytes : sizes) {
     columns += fmt::format(" | {}: requests a second = rate_of_{}", size_text(bytes), bytes);
@@ -180,8 +142,8 @@ Result<> measure_together(const ReclaimOptions& o, Testbed& testbed,
   report.show(fmt::format("Objects that are gone after {} s, of which each second request "
                           "overwrites or deletes one, {}, {} nodes of {} MiB.",
                           o.ttl_s, o.scheme, o.nodes, o.memory_mb),
-              columns + " | shards | records | MiB used = used_mib", rows.front().at("slices"));
-  report.json["together"] = rows.front().at("slices");
+              columns + " | shards | records | MiB used = used_mib", row.at("slices"));
+  report.json["together"] = row.at("slices");
   return {};
 }
 
@@ -191,8 +153,7 @@ Result<Report> run(ReclaimOptions& o) {
     o.slice_s = 1;
   }
   const auto sizes = TRY(parse_sizes(o.sizes));
-  if (const auto scheme = parse_schemes({o.scheme}); !scheme)
-    return std::unexpected(scheme.error());
+  TRY(parse_schemes({o.scheme}));
   const auto testbed = TRY(Testbed::create(o.port));
   Report report;
   report.json["bench"] = "reclaim";

@@ -49,8 +49,28 @@ Table goal_table(const std::vector<Goal>& goals) {
 
 }  // namespace
 
-void Report::show(std::string text, std::string_view columns, const Rows& rows) {
-  if (!rows.empty()) tables.push_back(table_of(std::move(text), columns, rows));
+void Report::show(std::string_view text, std::string_view columns, const Rows& rows) {
+  for (const auto& [above, part] : split(rows, text)) {
+    tables.push_back(table_of(above, columns, part));
+  }
+}
+
+void Report::chart(std::string_view file, const Chart& frame, const Rows& rows,
+                   std::string_view category, std::string_view series, const std::string& path) {
+  for (auto [name, part] : split(rows, file)) {
+    std::erase(name, ' ');
+    for (char& c : name) c = std::isalnum(c) ? static_cast<char>(std::tolower(c)) : '-';
+    Chart chart = frame;
+    chart.title = fill(frame.title, part.front());
+    charts.emplace_back(name, chart_of(std::move(chart), part, category, series, path));
+  }
+}
+
+void Report::at_most(std::string_view text, double bound, const Rows& rows,
+                     const std::string& path) {
+  for (const Json& row : rows) {
+    if (!member(row, path).is_null()) at_most(fill(text, row), bound, {}, number(row, path));
+  }
 }
 
 void Report::at_least(std::string text, double bound, std::optional<double> stretch,

@@ -29,9 +29,24 @@ struct Report {
   std::vector<std::pair<std::string, Chart>> charts;  // by the name of their file
   Json json = Json::object();                         // goals and notes are added
 
-  // Shows the rows as a table, but leaves out one without rows.
-  void show(std::string text, std::string_view columns, const Rows& rows);
+  // A table for each text above it that the pattern gives of the rows (fill).
+  void show(std::string_view text, std::string_view columns, const Rows& rows);
+  // A chart for each name of a file that the pattern gives, in small letters and dashes; the title
+  // of the frame is a pattern, too. For the others see chart_of.
+  void chart(std::string_view file, const Chart& frame, const Rows& rows, std::string_view category,
+             std::string_view series, const std::string& path);
+  // A server that this machine does not have is left out, and noted.
+  template <class T>
+  void add_if_there(const char* name, const cli::Result<T>& server, std::vector<T>& servers) {
+    if (server) {
+      servers.push_back(*server);
+    } else {
+      notes.push_back(fmt::format("Without {}: {}.", name, server.error()));
+    }
+  }
   void at_least(std::string text, double bound, std::optional<double> stretch, double measured);
+  // For each row that has a number at the path.
+  void at_most(std::string_view text, double bound, const Rows& rows, const std::string& path);
   void at_most(std::string text, double bound, std::optional<double> stretch, double measured);
 };
 

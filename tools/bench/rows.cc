@@ -153,6 +153,17 @@ std::string fill(std::string_view pattern, const Json& row) {
   }
 }
 
+std::vector<std::pair<std::string, Rows>> split(const Rows& rows, std::string_view pattern) {
+  std::vector<std::pair<std::string, Rows>> parts;
+  std::vector<std::string> texts;
+  for (const Json& row : rows) {
+    const size_t place = place_of(fill(pattern, row), texts);
+    if (place == parts.size()) parts.emplace_back(texts.back(), Rows());
+    parts[place].second.push_back(row);
+  }
+  return parts;
+}
+
 Table table_of(std::string text, std::string_view columns, const Rows& rows) {
   Table table{.text = std::move(text), .rows = std::vector<std::vector<std::string>>(rows.size())};
   for (const auto part : std::views::split(columns, '|')) {

@@ -42,6 +42,8 @@ Rows where(const Rows& rows, const Json& labels);
 const Json* find(const Rows& rows, const Json& labels);
 // Those of `row` that are named, and more, which replace some of them.
 Json labels_of(const Json& row, const std::vector<std::string>& names, const Json& more = {});
+// The rows of which `pattern` gives the same text (fill), by that text, both as they come.
+std::vector<std::pair<std::string, Rows>> split(const Rows& rows, std::string_view pattern);
 // Gives each row the ratio of `figure` to the row of the same `names` that has the labels of
 // `base`.
 void compare(Rows& rows, const std::string& to, const std::string& figure,

@@ -27,8 +27,7 @@ struct ScalingOptions : Options {
 
 // Memcached, then the clusters.
 Result<std::vector<Target>> start_servers(const ScalingOptions& o, Testbed& testbed) {
-  const auto memcached = TRY(testbed.start_memcached(2, kMemoryMb));
-  std::vector<Target> servers{memcached};
+  std::vector<Target> servers{TRY(testbed.start_memcached(2, kMemoryMb))};
   for (const int nodes : o.nodes) {
     const auto cluster =
         TRY(testbed.start_cluster(fmt::format("{} nodes", nodes),
@@ -38,27 +37,19 @@ Result<std::vector<Target>> start_servers(const ScalingOptions& o, Testbed& test
   return servers;
 }
 
-void add_pivots(const ScalingOptions& o, size_t bytes, const std::string& what, const Rows& rows,
-                Report& report) {
-  const bool of_nodes = what == "nodes";
-  const std::string size = size_text(bytes);
-  report.show(
-      of_nodes
-          ? fmt::format("Objects of {}, {}, {} connections, clusters of more and more nodes.", size,
-                        o.scheme, kFixedConnections)
-          : fmt::format(
-                "Objects of {}, {} on {} nodes, beside memcached, over more and more connections.",
-                size, o.scheme, o.nodes.front()),
-      "request | connections | server | per second = per_second | p50 us = p50_us | p99 us = "
-      "p99_us | CPU us = front_cpu_us .1 | nodes' CPU us = back_cpu_us .1",
-      rows);
-  const Chart frame{.title = "Processor time per request, " + size,
-                    .x_label = what,
-                    .y_label = "microseconds, of all servers",
-                    .lines = true};
-  report.charts.emplace_back(fmt::format("scaling-{}-{}kib", what, bytes / kKiB),
-                             chart_of(frame, rows, "{" + what + "}",
-                                      of_nodes ? "{request}" : "{request} {system}", "cpu_us"));
+void add_pivots(const std::string& what, const std::string& text, const Rows& all, Report& report) {
+  const Rows rows = where(all, {{"what", what}});
+  report.show(text,
+              "request | connections | server | per second = per_second | p50 us = p50_us | p99 us "
+              "= p99_us | CPU us = front_cpu_us .1 | nodes' CPU us = back_cpu_us .1",
+              rows);
+  report.chart("scaling-{what}-{object_bytes bytes}",
+               {.title = "Processor time per request, {object_bytes bytes}",
+                .x_label = what,
+                .y_label = "microseconds, of all servers",
+                .lines = true},
+               rows, "{" + what + "}", what == "nodes" ? "{request}" : "{request} {system}",
+               "cpu_us");
 }
 
 Result<Report> run(ScalingOptions& o) {
@@ -71,52 +62,49 @@ Result<Report> run(ScalingOptions& o) {
   const auto sizes = TRY(parse_sizes(o.sizes));
   const auto testbed = TRY(Testbed::create(o.port));
   auto servers = TRY(start_servers(o, *testbed));
-  std::vector<std::unique_ptr<ObjectBytes>> objects;
+  const std::vector<ObjectBytes> objects(sizes.begin(), sizes.end());
   std::vector<Group> groups;
-  const auto add_group = [&](const char* what, int connections, Operation operation,
-                             std::span<const Target> of) {
-    Group& group = groups.emplace_back();
-    for (const Target& server : of) {
-      group.push_back(std::make_unique<LoadCase>(
-          Json{{"what", what},
-               {"object_bytes", objects.back()->object_bytes()},
-               {"request", verb_of(operation)},
-               {"connections", connections},
-               {"server", server.name},
-               {"nodes", server.back.size()}},
-          server,
-          LoadSettings{.connections = connections,
-                       .duration = std::chrono::milliseconds(o.round_ms)},
-          uniform_requests(operation, kRecords, 100'000 * groups.size() + 10'000 * group.size()),
-          *objects.back(), operation));
-    }
+  const auto add_group = [&](const char* what, const ObjectBytes& of_size, int connections,
+                             Operation operation, std::span<const Target> of) {
+    const Json labels{
+        {"what", what}, {"object_bytes", of_size.object_bytes()}, {"connections", connections}};
+    const LoadSettings settings{.connections = connections,
+                                .duration = std::chrono::milliseconds(o.round_ms)};
+    auto loads = uniform_loads(labels, operation, of, settings, of_size, kRecords, groups.size());
+    for (Load& load : loads) load.labels["nodes"] = load.target.back.size();
+    groups.push_back(load_cases(loads));
   };
-  for (const size_t bytes : sizes) {
-    objects.push_back(std::make_unique<ObjectBytes>(bytes));
+  for (const ObjectBytes& of_size : objects) {
     for (Target& server : servers) {
-      server.key_prefix = fmt::format("{}/", bytes);
-      TRY(store_records(server, *objects.back(), kRecords));
+      server.key_prefix = fmt::format("{}/", of_size.object_bytes());
+      TRY(store_records(server, of_size, kRecords));
     }
     const std::span all(servers);
     for (const Operation operation : {Operation::kRead, Operation::kUpdate}) {
       for (const int connections : o.connections) {
-        add_group("connections", connections, operation, all.first(2));
+        add_group("connections", of_size, connections, operation, all.first(2));
       }
-      add_group("nodes", kFixedConnections, operation, all.subspan(1));
+      add_group("nodes", of_size, kFixedConnections, operation, all.subspan(1));
     }
   }
-  auto rows = TRY(measure(groups, {.rounds = o.rounds}));
+  auto rows = TRY(measure(std::move(groups), {.rounds = o.rounds}));
   for (Json& row : rows) {
     row["system"] = row.at("nodes") == 0 ? "memcached" : "elastripe";
     row["cpu_us"] = number(row, "front_cpu_us") + number(row, "back_cpu_us");
   }
   Report report;
   report.json = {{"bench", "scaling"}, {"scheme", o.scheme}, {"cases", rows}};
-  for (const size_t bytes : sizes) {
-    for (const char* what : {"connections", "nodes"}) {
-      add_pivots(o, bytes, what, where(rows, {{"object_bytes", bytes}, {"what", what}}), report);
-    }
-  }
+  add_pivots(
+      "connections",
+      fmt::format("Objects of {{object_bytes bytes}}, {} on {} nodes, beside memcached, over "
+                  "more and more connections.",
+                  o.scheme, o.nodes.front()),
+      rows, report);
+  add_pivots("nodes",
+             fmt::format("Objects of {{object_bytes bytes}}, {}, {} connections, clusters of more "
+                         "and more nodes.",
+                         o.scheme, kFixedConnections),
+             rows, report);
   return report;
 }
 

@@ -2,7 +2,6 @@
 // many connections, beside plain memcached and twemproxy.
 #include "tools/bench/cases.h"
 #include "tools/bench/experiment.h"
-#include "tools/bench/system_calls.h"
 #include "tools/bench/units.h"
 
 namespace elastripe::bench {
@@ -38,46 +37,52 @@ std::string name_of(const char* build, int copies) {
 
 // Memcached first, clusters last.
 Result<std::vector<Target>> start_servers(const SmallOptions& o, Testbed& testbed, int threads,
-                                          const std::optional<Target>& twemproxy) {
-  const auto memcached = TRY(testbed.start_memcached(threads, kMemoryMb));
-  std::vector<Target> servers{memcached};
-  if (twemproxy) servers.push_back(*twemproxy);
+                                          const std::vector<Target>& twemproxy) {
+  std::vector<Target> servers{TRY(testbed.start_memcached(threads, kMemoryMb))};
+  servers.insert(servers.end(), twemproxy.begin(), twemproxy.end());
   for (const int copies : o.copies) {
     const cli::ClusterSettings settings{.nodes = o.nodes,
                                         .scheme = fmt::format("rep:{}", copies),
                                         .memory_mb = kMemoryMb,
                                         .set = {fmt::format("threads={}", threads)}};
-    const auto clusters =
-        TRY(testbed.start_clusters(fmt::format(", {} copies", copies), settings, o.baseline));
-    for (const Cluster& cluster : clusters) servers.push_back(cluster.target);
+    for (const Cluster& cluster :
+         TRY(testbed.start_clusters(fmt::format(", {} copies", copies), settings, o.baseline))) {
+      servers.push_back(cluster.target);
+    }
   }
   return servers;
 }
 
 void add_goals(const SmallOptions& o, const Rows& rows, Report& report) {
+  struct Bound {
+    std::string request;
+    int copies;
+    std::string server;
+    double bound;
+    std::optional<double> stretch = {};
+  };
+  std::vector<Bound> bounds;
+  for (const int copies : o.copies) {
+    for (const char* request : {"GET", "SET"}) {
+      bounds.push_back({request, copies, name_of("baseline", copies), kBaselineGoal});
+    }
+    bounds.push_back({"GET", copies, "memcached", 0.6, 0.8});
+    bounds.push_back({"GET", copies, "twemproxy", 1});
+  }
+  bounds.push_back({"SET", 2, "memcached", 0.35, 0.5});
+  bounds.push_back({"SET", 3, "memcached", 0.25});
   for (const Json& row : rows) {
-    for (const int copies : o.copies) {
-      if (row.at("server") != name_of("elastripe", copies)) continue;
-      const auto add = [&](const std::string& server, double bound, std::optional<double> stretch) {
-        const auto* base =
-            find(rows, labels_of(row, {"request", "threads", "depth"}, {{"server", server}}));
-        if (base == nullptr) return;
-        const int threads = row.at("threads");
-        report.at_least(
-            fmt::format("{}, depth {}, {} thread{}: {} / {}", row.at("request").get<std::string>(),
-                        row.at("depth").dump(), threads, threads == 1 ? "" : "s",
-                        name_of("elastripe", copies), server),
-            bound, stretch, ratio(row, *base, "per_second"));
-      };
-      add(name_of("baseline", copies), kBaselineGoal, {});
-      if (row.at("request") == "GET") {
-        add("memcached", 0.6, 0.8);
-        add("twemproxy", 1, {});
-      } else if (copies == 2) {
-        add("memcached", 0.35, 0.5);
-      } else if (copies == 3) {
-        add("memcached", 0.25, {});
+    for (const Bound& b : bounds) {
+      if (row.at("server") != name_of("elastripe", b.copies) || row.at("request") != b.request) {
+        continue;
       }
+      const auto* base =
+          find(rows, labels_of(row, {"request", "threads", "depth"}, {{"server", b.server}}));
+      if (base == nullptr) continue;
+      report.at_least(fill("{request}, depth {depth}, {threads} thread", row) +
+                          (row.at("threads") == 1 ? "" : "s") + fill(": {server} / ", row) +
+                          b.server,
+                      b.bound, b.stretch, ratio(row, *base, "per_second"));
     }
   }
 }
@@ -92,16 +97,10 @@ Result<Report> run(SmallOptions& o) {
   const ObjectBytes objects(bytes);
   const auto testbed = TRY(Testbed::create(o.port));
   Report report;
-  std::optional<Target> twemproxy;
-  if (auto started = testbed->start_twemproxy(o.nodes, kMemoryMb)) {
-    twemproxy = *started;
-  } else {
-    report.notes.push_back("Without twemproxy: " + started.error() + ".");
-  }
-
+  std::vector<Target> twemproxy;
+  report.add_if_there("twemproxy", testbed->start_twemproxy(o.nodes, kMemoryMb), twemproxy);
   std::vector<Group> groups;
   std::vector<TracedCase> traced;
-  uint64_t seed = 1;
   for (const int threads : o.threads) {
     const auto servers = TRY(start_servers(o, *testbed, threads, twemproxy));
     const auto records = static_cast<uint64_t>(o.records);
@@ -109,30 +108,21 @@ Result<Report> run(SmallOptions& o) {
       TRY(store_records(server, objects, records));
     }
     for (const int depth : o.depths) {
+      const LoadSettings settings{.connections = o.connections,
+                                  .depth = depth,
+                                  .threads = threads,
+                                  .duration = std::chrono::milliseconds(o.round_ms)};
       for (const Operation operation : {Operation::kRead, Operation::kUpdate}) {
-        Group& group = groups.emplace_back();
-        for (const Target& server : servers) {
-          const Json labels{{"request", verb_of(operation)},
-                            {"threads", threads},
-                            {"depth", depth},
-                            {"server", server.name}};
-          auto c = std::make_unique<LoadCase>(
-              labels, server,
-              LoadSettings{.connections = o.connections,
-                           .depth = depth,
-                           .threads = threads,
-                           .duration = std::chrono::milliseconds(o.round_ms)},
-              uniform_requests(operation, records, seed += 1000), objects, operation);
-          // Servers with more threads make the same calls.
-          if (threads == o.threads.front()) {
-            traced.push_back({labels, server, [&c = *c] { return c.rehearse(); }});
-          }
-          group.push_back(std::move(c));
-        }
+        const auto loads = uniform_loads({{"threads", threads}, {"depth", depth}}, operation,
+                                         servers, settings, objects, records, groups.size());
+        groups.push_back(load_cases(loads));
+        // Servers with more threads make the same calls.
+        if (threads != o.threads.front()) continue;
+        for (const Load& load : loads) traced.push_back(traced_case(load));
       }
     }
   }
-  auto rows = TRY(measure(groups, {.rounds = o.rounds}));
+  auto rows = TRY(measure(std::move(groups), {.rounds = o.rounds}));
   compare(rows, "over_memcached", "per_second", {"request", "threads", "depth"},
           {{"server", "memcached"}});
 
@@ -150,15 +140,12 @@ Result<Report> run(SmallOptions& o) {
       "request | threads | depth | server | per second = per_second | x = over_memcached .2 | p50 "
       "us = p50_us | p99 us = p99_us | CPU us = front_cpu_us .1 | nodes' CPU us = back_cpu_us .1",
       rows);
-  for (const auto& [request, file] : {std::pair{"GET", "small-get"}, {"SET", "small-set"}}) {
-    const Chart frame{.title = fmt::format("{} of {}, {} connections", request,
-                                           size_text(objects.object_bytes()), o.connections),
-                      .x_label = "depth and threads",
-                      .y_label = "requests a second, median, quartiles"};
-    report.charts.emplace_back(
-        file, chart_of(frame, where(rows, {{"request", request}}), "depth {depth}, {threads}t",
-                       "{server}", "per_second"));
-  }
+  report.chart("small-{request}",
+               {.title = fmt::format("{{request}} of {}, {} connections",
+                                     size_text(objects.object_bytes()), o.connections),
+                .x_label = "depth and threads",
+                .y_label = "requests a second, median, quartiles"},
+               rows, "depth {depth}, {threads}t", "{server}", "per_second");
   add_goals(o, rows, report);
   if (o.no_system_calls) return report;
   TRY(add_system_calls(report, "System calls per request", "request | depth | server", traced));

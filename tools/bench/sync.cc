@@ -4,10 +4,8 @@
 #include <csignal>
 #include <thread>
 
+#include "tools/bench/cases.h"
 #include "tools/bench/experiment.h"
-#include "tools/bench/runner.h"
-#include "tools/bench/socket.h"
-#include "tools/bench/testbed.h"
 
 namespace elastripe::bench {
 namespace {
@@ -15,24 +13,18 @@ namespace {
 using cli::Result;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kConnections = 8;
-constexpr int kPipelined = 200;
 constexpr std::chrono::seconds kAway{5};
 constexpr std::chrono::minutes kSettled{10};
 
 struct SyncOptions : Options {
   using Options::Options;
   int& nodes = number("--nodes", 6, "Nodes of the cluster", 5, 100);
-  int& objects = number("--objects", 1'000'000, "Small objects, in rep:3", 1000, 100'000'000);
-  int& value_bytes = number("--value-bytes", 100, "Of each object", 1, 4096);
+  uint64_t& objects =
+      number("--objects", uint64_t{1'000'000}, "Small objects, in rep:3", 1000, 100'000'000);
+  int& value_bytes =
+      number("--value-bytes", 100, "Of each object", int{ObjectBytes::kLeastBytes}, 4096);
   int& memory_mb = number("--memory-mb", 1024, "Of each node", 64, 1 << 20);
   bool& quick = quick_flag();
-};
-
-// What the map says.
-struct ClusterState {
-  int up = 0;
-  bool whole = false;
 };
 
 // What the nodes' last heartbeats tell.
@@ -42,74 +34,33 @@ struct Traffic {
   uint64_t own_bytes_in = 0;  // of the one node
 };
 
-class SyncBench {
- public:
-  SyncBench(const SyncOptions& options, Cluster cluster, cli::AdminClient admin)
-      : options_(options), cluster_(std::move(cluster)), admin_(std::move(admin)) {}
+struct SyncBench {
+  const SyncOptions& o;
+  const Cluster cluster;
+  const cli::AdminClient admin;
+  const ObjectBytes objects;
 
-  Result<Rows> run() {
-    auto done = store(0, options_.objects, 'a');
-    if (done) done = measure_return();
-    if (done) done = measure_death();
-    if (!done) return std::unexpected(done.error());
-    return std::move(rows_);
+  Result<> store(uint64_t records) const {
+    return store_records(cluster.target, objects, records, {.connections = 8, .depth = 200});
   }
 
- private:
-  // Keys first ... end - 1, over some connections at once.
-  Result<> store(int first, int end, char fill) const {
-    std::vector<Result<>> results(kConnections);
-    {
-      std::vector<std::jthread> threads;
-      for (int64_t c = 0; c < kConnections; ++c) {
-        const auto from = [=](int64_t part) {
-          return first + static_cast<int>((end - first) * part / kConnections);
-        };
-        threads.emplace_back([=, this, &result = results[static_cast<size_t>(c)]] {
-          result = store_some(from(c), from(c + 1), fill);
-        });
-      }
-    }
-    for (Result<>& result : results) {
-      if (!result) return result;
-    }
-    return {};
-  }
-
-  Result<> store_some(int first, int end, char fill) const {
-    auto socket = TRY(BlockingSocket::connect(cluster_.target.host, cluster_.target.port));
-    const std::string value(static_cast<size_t>(options_.value_bytes), fill);
-    while (first < end) {
-      const int count = std::min(kPipelined, end - first);
-      std::string commands;
-      for (int i = 0; i < count; ++i) {
-        commands += fmt::format("set key:{} 0 0 {}\r\n{}\r\n", first + i, value.size(), value);
-      }
-      TRY(socket.send({commands}));
-      for (int i = 0; i < count; ++i) {
-        const auto line = TRY(socket.receive_line());
-        if (line != "STORED") return cli::fail("the proxy says {}", line);
-      }
-      first += count;
-    }
-    return {};
-  }
-
-  Result<> wait_for(const char* what, const std::function<bool(ClusterState)>& condition) const {
+  // Until the map has so many nodes that are up and, if it has to be whole, all is synced.
+  Result<> wait_for(const char* what, int up, bool whole) const {
     const auto holds = [&] {
       if (was_interrupted()) return true;
-      const auto status = admin_.get("/v1/status");
-      if (!status) return condition({});
+      const auto status = admin.get("/v1/status");
+      if (!status || status->at("nodes").at("up") != up) return false;
       const Json& partitions = status->at("partitions");
-      return condition({.up = status->at("nodes").at("up").get<int>(),
-                        .whole = partitions.at("synced") == partitions.at("total")});
+      return !whole || partitions.at("synced") == partitions.at("total");
     };
     if (cli::wait_until(holds, kSettled)) return check_interrupt();
     return cli::fail("the cluster does not come to be {}", what);
   }
 
+  // Once heartbeats have passed.
   Result<Traffic> traffic_of(const std::string& name) const {
-    const auto nodes = TRY(admin_.get("/v1/nodes"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const auto nodes = TRY(admin.get("/v1/nodes"));
     Traffic traffic;
     for (const Json& node : nodes.at("nodes")) {
       const Json& statistics = node.at("statistics");
@@ -122,73 +73,66 @@ class SyncBench {
     return traffic;
   }
 
-  static void let_heartbeats_pass() { std::this_thread::sleep_for(std::chrono::milliseconds(500)); }
-
   // From the map that has `up` nodes until all is synced. `records` are the copies to be had again.
-  Result<> measure_sync(const char* name, int up, uint64_t records, uint64_t bytes_before) {
-    auto done = wait_for("of another map", [&](ClusterState c) { return c.up == up; });
-    if (!done) return done;
+  Result<> note_sync(Notes& notes, int up, uint64_t records, uint64_t bytes_before) const {
+    TRY(wait_for("of another map", up, false));
     const auto from = Clock::now();
-    done = wait_for("synced", [&](ClusterState c) { return c.up == up && c.whole; });
-    if (!done) return done;
+    TRY(wait_for("synced", up, true));
     const std::chrono::duration<double> took = Clock::now() - from;
-    let_heartbeats_pass();
-    const auto after = TRY(traffic_of(""));
-    rows_.push_back({{"name", name},
-                     {"records", records},
+    const double bytes = static_cast<double>(TRY(traffic_of("")).bytes_in - bytes_before);
+    const double seconds = std::max(took.count(), 0.001);
+    notes.figures = {{"records", records},
                      {"seconds", took.count()},
-                     {"bytes", after.bytes_in - bytes_before}});
+                     {"bytes", bytes},
+                     {"megabytes", bytes / 1e6},
+                     {"records_per_second", static_cast<double>(records) / seconds},
+                     {"bytes_per_record", bytes / std::max(static_cast<double>(records), 1.0)}};
     return {};
   }
 
-  Result<> measure_return() {
+  Result<> note_return(Notes& notes) const {
     const std::string name = "n0";
-    let_heartbeats_pass();
     const auto held = TRY(traffic_of(name));
-    const cli::ProcessId process = cluster_.processes->status(name).process;
+    const cli::ProcessId process = cluster.processes->status(name).process;
     if (!cli::send_signal(process, SIGSTOP)) return cli::fail("{} does not run", name);
     const auto stopped = Clock::now();
-    auto done = wait_for("without it", [&](ClusterState c) { return c.up == options_.nodes - 1; });
-    if (done) done = store(0, options_.objects / 100, 'b');
-    std::this_thread::sleep_until(stopped + kAway);
-    if (done) done = wait_for("synced", [](ClusterState c) { return c.whole; });
-    let_heartbeats_pass();
-    const auto others = traffic_of(name);
+    const auto others = [&]() -> Result<Traffic> {
+      TRY(wait_for("without it", o.nodes - 1, false));
+      TRY(store(o.objects / 100));
+      std::this_thread::sleep_until(stopped + kAway);
+      TRY(wait_for("synced", o.nodes - 1, true));
+      return traffic_of(name);
+    }();
     cli::send_signal(process, SIGCONT);
-    if (!done) return done;
-    if (!others) return std::unexpected(others.error());
     // What it was sent before it stopped is no part of this, as its last answer told it.
-    return measure_sync("a node returns, 1 % missed", options_.nodes, held.records,
-                        others->bytes_in + others->own_bytes_in);
+    const Traffic before = TRY(others);
+    return note_sync(notes, o.nodes, held.records, before.bytes_in + before.own_bytes_in);
   }
 
-  Result<> measure_death() {
-    const std::string name = fmt::format("n{}", options_.nodes - 1);
+  Result<> note_death(Notes& notes) const {
+    const std::string name = fmt::format("n{}", o.nodes - 1);
     const auto all = TRY(traffic_of(name));
-    TRY(cluster_.processes->kill({name}));
-    return measure_sync("a node dies", options_.nodes - 1, all.records,
-                        all.bytes_in - all.own_bytes_in);
+    TRY(cluster.processes->kill({name}));
+    return note_sync(notes, o.nodes - 1, all.records, all.bytes_in - all.own_bytes_in);
   }
-
-  const SyncOptions& options_;
-  const Cluster cluster_;
-  const cli::AdminClient admin_;
-  Rows rows_;
 };
 
 Result<Report> run(SyncOptions& o) {
   if (o.quick) o.objects = 5000;
   const auto testbed = TRY(Testbed::create(o.port));
-  const auto cluster = TRY(testbed->start_cluster(
+  auto cluster = TRY(testbed->start_cluster(
       "elastripe", {.nodes = o.nodes, .scheme = "rep:3", .memory_mb = o.memory_mb}));
   auto admin = TRY(cluster.admin());
-  auto rows = TRY(SyncBench(o, cluster, std::move(admin)).run());
-
-  for (Json& row : rows) {
-    row["megabytes"] = number(row, "bytes") / 1e6;
-    row["records_per_second"] = number(row, "records") / std::max(number(row, "seconds"), 0.001);
-    row["bytes_per_record"] = number(row, "bytes") / std::max(number(row, "records"), 1.0);
-  }
+  const SyncBench bench{o, std::move(cluster), std::move(admin),
+                        ObjectBytes(static_cast<size_t>(o.value_bytes))};
+  TRY(bench.store(o.objects));
+  const Group cases{{{{"name", "a node returns, 1 % missed"}},
+                     quartiles,
+                     [&](Notes& notes, size_t) { return bench.note_return(notes); }},
+                    {{{"name", "a node dies"}}, quartiles, [&](Notes& notes, size_t) {
+                       return bench.note_death(notes);
+                     }}};
+  const auto rows = TRY(measure({cases}, {.warm_up = false, .shuffled = false}));
   Report report;
   report.json = {{"bench", "sync"},
                  {"nodes", o.nodes},

@@ -23,18 +23,6 @@ using CallsByName = std::map<std::string, uint64_t>;
 constexpr std::chrono::seconds kAttach{10};
 constexpr std::chrono::seconds kDetach{10};
 
-// Every thread of the process has a tracer.
-bool is_traced(pid_t process) {
-  std::error_code error;
-  const auto tasks = std::filesystem::path("/proc") / std::to_string(process) / "task";
-  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
-    std::ifstream file(task.path() / "status");
-    const std::string status{std::istreambuf_iterator<char>(file), {}};
-    if (status.find("TracerPid:\t0\n") != std::string::npos) return false;
-  }
-  return !error;
-}
-
 // A running strace.
 class Trace {
  public:
@@ -43,16 +31,16 @@ class Trace {
     const auto program = TRY(needed_program("strace", "strace"));
     const auto dir = TRY(make_temporary_directory());
     std::unique_ptr<Trace> trace(new Trace(dir));
-    std::vector<std::string> argv{
-        program, "-f", "-qq", "-c", "--summary-columns=calls,name", "-o", dir / "summary"};
-    for (const pid_t process : processes) {
-      argv.emplace_back("-p");
-      argv.push_back(std::to_string(process));
-    }
+    std::vector<std::string> argv{program, "-f",           "-c", "--summary-columns=calls,name",
+                                  "-o",    dir / "summary"};
+    for (const pid_t process : processes) argv.insert(argv.end(), {"-p", std::to_string(process)});
     const auto strace = TRY(cli::spawn_detached(argv, dir / "log"));
     trace->strace_ = strace;
-    const auto attached = [&] {
-      return !cli::is_running(strace) || std::ranges::all_of(processes, is_traced);
+    const auto attached = [&] {  // it says so of each process, with all its threads
+      std::ifstream log(dir / "log");
+      const std::istream_iterator<std::string> words(log);
+      return !cli::is_running(strace) ||
+             std::count(words, {}, "attached") >= static_cast<std::ptrdiff_t>(processes.size());
     };
     if (!cli::wait_until(attached, kAttach) || !cli::is_running(strace)) {
       return cli::fail("strace cannot attach: {}", cli::tail_of(dir / "log", 1));

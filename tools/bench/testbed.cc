@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <iterator>
-#include <sstream>
 
 #include "tools/bench/try.h"
 
@@ -25,28 +23,12 @@ constexpr seconds kServerStart{10};
 constexpr seconds kReplicaSync{30};
 constexpr seconds kServerEnd{10};
 
-std::filesystem::path find_program(const std::string& name) {
-  const char* path = ::getenv("PATH");
-  std::istringstream directories(std::string(path == nullptr ? "" : path) +
-                                 ":/usr/sbin:/usr/local/sbin:/sbin");
-  std::string directory;
-  while (std::getline(directories, directory, ':')) {
-    const auto file = std::filesystem::path(directory) / name;
-    if (::access(file.c_str(), X_OK) == 0) return file;
-  }
-  return {};
-}
-
 }  // namespace
 
-Result<std::unique_ptr<ObjectClient>> Target::connect() const {
-  if (redis) return TRY(RedisClient::connect(host, port));
-  return TRY(MemcachedClient::connect(host, port));
-}
-
 Result<std::string> needed_program(const std::string& name, const char* package) {
-  const auto path = find_program(name);
-  if (!path.empty()) return path.string();
+  const auto found = cli::run_to_end(
+      {"sh", "-c", "PATH=$PATH:/usr/sbin:/usr/local/sbin:/sbin; command -v \"$0\"", name});
+  if (found.ok) return found.output.substr(0, found.output.find('\n'));
   return cli::fail("{} is not installed: Debian's package {}, or scripts/install-packages --bench",
                    name, package);
 }
@@ -61,11 +43,8 @@ Result<std::filesystem::path> make_temporary_directory() {
 Result<std::vector<std::map<std::string, uint64_t>>> Cluster::node_stats(const char* what) const {
   std::vector<std::map<std::string, uint64_t>> nodes;
   for (int i = 0; i < processes->settings().nodes; ++i) {
-    auto client =
-        TRY(MemcachedClient::connect(kLoopback, static_cast<uint16_t>(target.port + 1 + i)));
-    auto numbers = client->stats(what);
-    if (!numbers) return cli::fail("n{}: {}", i, numbers.error());
-    nodes.push_back(std::move(*numbers));
+    const auto port = static_cast<uint16_t>(target.port + 1 + i);
+    nodes.push_back(TRY(TRY(ObjectClient::connect(kLoopback, port))->stats(what)));
   }
   return nodes;
 }
@@ -158,37 +137,31 @@ Result<Target> Testbed::start_twemproxy(int nodes, int memory_mb) {
 Result<Target> Testbed::start_redis(int memory_mb) {
   const auto program = TRY(needed_program("redis-server", "redis-server"));
   const auto port = TRY(take_ports(2));
-  const auto start = [&](int own_port, std::vector<std::string> more) {
+  const auto start = [&](int own_port, const std::vector<std::string>& more) {
     const auto dir = dir_ / fmt::format("redis-{}", own_port);
-    std::error_code ignored;
-    std::filesystem::create_directory(dir, ignored);
-    std::vector<std::string> argv{program, "--port", std::to_string(own_port), "--bind", kLoopback};
-    const auto options = fmt::format(
-        "--appendonly no --maxmemory {}mb --repl-diskless-sync yes --repl-diskless-sync-delay 0 "
-        "--repl-backlog-size 64mb",
-        memory_mb);
-    std::istringstream words(options);
-    std::copy(std::istream_iterator<std::string>(words), {}, std::back_inserter(argv));
-    for (const char* word : {"--save", "", "--client-output-buffer-limit", "replica 0 0 0"}) {
-      argv.emplace_back(word);
-    }
-    more.insert(more.begin(), {"--dir", dir});
+    std::filesystem::create_directory(dir);
+    std::vector<std::string> argv{
+        program, "--port", std::to_string(own_port), "--bind", kLoopback, "--dir", dir,
+        // nothing is kept in files
+        "--save", "", "--appendonly", "no", "--maxmemory", fmt::format("{}mb", memory_mb),
+        // the replica is sent all at once, and never cut
+        "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--repl-backlog-size",
+        "64mb", "--client-output-buffer-limit", "replica 0 0 0"};
     argv.insert(argv.end(), more.begin(), more.end());
     return start_server("redis", own_port, argv);
   };
   const auto primary = TRY(start(port, {}));
   const auto replica = TRY(start(port + 1, {"--replicaof", kLoopback, std::to_string(port)}));
 
-  auto client = TRY(RedisClient::connect(kLoopback, static_cast<uint16_t>(port)));
-  const auto in_sync = [&] {
-    return client->put("sync", "").has_value();  // acknowledged by the replica
-  };
+  const Target target{.name = "redis, WAIT 1",
+                      .port = static_cast<uint16_t>(port),
+                      .front = {primary},
+                      .back = {replica},
+                      .redis = true};
+  const auto client = TRY(target.connect());
+  const auto in_sync = [&] { return client->put("sync", "").has_value(); };  // acknowledged by it
   if (!cli::wait_until(in_sync, kReplicaSync)) return cli::fail("the Redis replica does not sync");
-  return Target{.name = "redis",
-                .port = static_cast<uint16_t>(port),
-                .front = {primary},
-                .back = {replica},
-                .redis = true};
+  return target;
 }
 
 Result<Cluster> Testbed::start_cluster(std::string name, cli::ClusterSettings settings) {

@@ -28,7 +28,9 @@ struct Target {
   std::vector<pid_t> back = {};   // what is behind it
   bool redis = false;             // else it speaks memcached's protocol
 
-  cli::Result<std::unique_ptr<ObjectClient>> connect() const;
+  cli::Result<std::unique_ptr<ObjectClient>> connect() const {
+    return ObjectClient::connect(host, port, redis);
+  }
 };
 
 // The program as a file: of PATH and of the directories of system programs. An error says which

@@ -20,41 +20,37 @@ namespace {
 
 using cli::Result;
 using Clock = std::chrono::steady_clock;
-using Samples = std::vector<double>;
-
-// Puts `count` objects of the same bytes under `prefix`, if any with their numbers behind it.
-Result<> put_objects(const TransitionCluster& cluster, const std::string& prefix, int count,
-                     size_t bytes) {
-  const std::string object = make_object(bytes, 1);
-  for (int i = 0; i < count; ++i) {
-    TRY(check_interrupt());
-    TRY(cluster.client().put(fmt::format("{}{}", prefix, i), object));
-  }
-  return {};
-}
 
 double since_us(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-uint64_t sum_of(const Json& counts, const char* one, const char* other) {
-  return counts.value(one, uint64_t{0}) + counts.value(other, uint64_t{0});
+uint64_t block_bytes(const Json& done) {
+  return done.value("read_bytes", uint64_t{0}) + done.value("sent_bytes", uint64_t{0});
+}
+
+// What each count is now, without what it was.
+Json difference(Json now, const Json& before) {
+  for (const auto& [name, count] : before.items()) {
+    now[name] = now.at(name).get<uint64_t>() - count.get<uint64_t>();
+  }
+  return now;
 }
 
 std::string prefix_of(const TransitionKind& kind) {
-  return fmt::format("{}{}/", TransitionCluster::prefix_of(kind.layout), kind.object_bytes);
+  return fmt::format("{}/{}/", kind.layout, kind.object_bytes);
 }
 
 Result<> note_transition(const TransitionCluster& cluster, const TransitionKind& kind,
                          Direction direction, bool wire, Notes& notes) {
   const std::string name = name_of(direction);
-  const Blocks planned = TRY(planned_blocks(kind.parameters, kind.layout, direction, kind.execution,
-                                            kind.order_selection));
-  const WireBytes before = wire ? TRY(cluster.wire_bytes()) : WireBytes{};
-  const Json report = TRY(cluster.transition({.key = prefix_of(kind) + "0",
-                                              .direction = direction,
-                                              .execution = kind.execution,
-                                              .order_selection = kind.order_selection}));
+  const TransitionCall call{.key = prefix_of(kind) + "0",
+                            .direction = direction,
+                            .execution = kind.execution,
+                            .order_selection = kind.order_selection};
+  const Blocks planned = TRY(planned_blocks(kind.parameters, kind.layout, call));
+  const Json before = wire ? TRY(cluster.wire_bytes()) : Json();
+  const Json report = TRY(cluster.transition(call));
   const Json& done = report.at("done");
   const Blocks counted{done.at("read_blocks"), done.at("sent_blocks")};
   if (done.at("objects") != 1 || counted != planned) {
@@ -63,16 +59,14 @@ Result<> note_transition(const TransitionCluster& cluster, const TransitionKind&
   }
   notes.add(name + "/us", report.at("object_seconds").value("max", 0.0) * 1e6);
   if (!wire) return {};
-  const WireBytes after = TRY(cluster.wire_bytes());
   Json& figures = notes.figures[name];
-  const auto least = [&](const char* of, uint64_t bytes) {
-    return figures.is_null() ? bytes : std::min(bytes, figures.at(of).get<uint64_t>());
-  };
-  figures = {{"blocks_read", counted.read},
-             {"blocks_sent", counted.sent},
-             {"block_bytes", sum_of(done, "read_bytes", "sent_bytes")},
-             {"proxy_wire_bytes", least("proxy_wire_bytes", after.proxy - before.proxy)},
-             {"node_wire_bytes", least("node_wire_bytes", after.nodes - before.nodes)}};
+  figures.update({{"blocks_read", counted.read},
+                  {"blocks_sent", counted.sent},
+                  {"block_bytes", block_bytes(done)}});
+  const Json on_wire = difference(TRY(cluster.wire_bytes()), before);
+  for (const auto& [of, bytes] : on_wire.items()) {
+    figures[of] = std::min<uint64_t>(figures.value(of, UINT64_MAX), bytes);
+  }
   return {};
 }
 
@@ -80,24 +74,23 @@ Result<> note_transition(const TransitionCluster& cluster, const TransitionKind&
 // late with. So the least of the first turns is what counts.
 constexpr size_t kWireTurns = 3;
 
-std::unique_ptr<Case> transition_case(const TransitionCluster& cluster,
-                                      const TransitionKind& kind) {
-  const Json labels{{"parameters", kind.parameters.text()},
-                    {"k", kind.parameters.k},
-                    {"m", kind.parameters.m},
-                    {"k_prime", kind.parameters.k_prime},
+Case transition_case(const TransitionCluster& cluster, const TransitionKind& kind) {
+  const Parameters& p = kind.parameters;
+  const Json labels{{"parameters", p.text()},
+                    {"k", p.k},
+                    {"m", p.m},
+                    {"k_prime", p.k_prime},
                     {"layout", kind.layout},
                     {"execution", kind.execution},
                     {"object_bytes", kind.object_bytes},
                     {"order_selection", kind.order_selection},
                     {"bits_per_second", kind.bits_per_second}};
-  return std::make_unique<NotedCase>(
-      labels, deciles, [&cluster, kind](Notes& notes, size_t number) -> Result<> {
-        for (const Direction direction : kDirections) {
-          TRY(note_transition(cluster, kind, direction, number < kWireTurns, notes));
-        }
-        return {};
-      });
+  return {labels, deciles, [&cluster, kind](Notes& notes, size_t number) -> Result<> {
+            for (const Direction direction : kDirections) {
+              TRY(note_transition(cluster, kind, direction, number < kWireTurns, notes));
+            }
+            return {};
+          }};
 }
 
 // GETs of all objects under the prefix, then one's transition, then that of all in one job.
@@ -108,7 +101,7 @@ Result<> note_small_objects(const TransitionCluster& cluster, const std::string&
     // Twice: the proxy may know the first time only what it was before a transition.
     for (const bool counts : {false, true}) {
       const auto start = Clock::now();
-      TRY(cluster.client().get(fmt::format("{}{}", prefix, i), value));
+      TRY(cluster.client->get(fmt::format("{}{}", prefix, i), value));
       if (counts) notes.add("get_us", since_us(start));
     }
   }
@@ -140,50 +133,40 @@ std::string limit_of(const Json& pass) {
   return fmt::format("waiting: {:.2f} of {:.0f} processors busy", busy, processors);
 }
 
-// Processor time up to now.
-struct Used {
-  std::map<pid_t, double> proxy_threads;
-  double proxy;
-  double nodes;
-  double idle;  // of the machine
-
-  static Used by(const Target& target) {
-    return {thread_seconds(target.front.front()), process_seconds(target.front),
-            process_seconds(target.back), idle_seconds()};
-  }
-};
-
 // All objects of one layout, once one way.
 Result<> note_bulk(const TransitionCluster& cluster, const TransitionCall& call, int objects,
                    Notes& notes) {
-  const WireBytes wire = TRY(cluster.wire_bytes());
-  const Used before = Used::by(cluster.target());
+  const Target& target = cluster.cluster.target;
+  const auto processors = [&] {
+    return Json{{"proxy_cpu_seconds", process_seconds(target.front)},
+                {"nodes_cpu_seconds", process_seconds(target.back)},
+                {"idle_cpu_seconds", idle_seconds()}};
+  };
+  const Json wire = TRY(cluster.wire_bytes());
+  auto threads = thread_seconds(target.front.front());
+  const Json before = processors();
   const Json report = TRY(cluster.transition(call));
-  const Used after = Used::by(cluster.target());
-  const WireBytes wire_after = TRY(cluster.wire_bytes());
+  Json& figures = notes.figures = processors();
+  for (const auto& [name, seconds] : before.items()) {
+    figures[name] = number(figures, name) - seconds.get<double>();
+  }
+  double busiest = 0;
+  for (const auto& [thread, seconds] : thread_seconds(target.front.front())) {
+    busiest = std::max(busiest, seconds - threads[thread]);
+  }
   const Json& done = report.at("done");
   if (done.value("objects", 0) != objects || done != report.at("planned")) {
     return cli::fail("done {}, but planned {}", done.dump(), report.at("planned").dump());
   }
-  double busiest = 0;
-  for (const auto& [thread, seconds] : after.proxy_threads) {
-    const auto found = before.proxy_threads.find(thread);
-    busiest =
-        std::max(busiest, seconds - (found == before.proxy_threads.end() ? 0 : found->second));
-  }
-  notes.figures = {{"objects", objects},
-                   {"object_bytes", done.at("object_bytes")},
-                   {"seconds", report.at("seconds")},
-                   {"object_p50_seconds", report.at("object_seconds").at("p50")},
-                   {"object_p99_seconds", report.at("object_seconds").at("p99")},
-                   {"block_bytes", sum_of(done, "read_bytes", "sent_bytes")},
-                   {"proxy_wire_bytes", wire_after.proxy - wire.proxy},
-                   {"node_wire_bytes", wire_after.nodes - wire.nodes},
-                   {"proxy_cpu_seconds", after.proxy - before.proxy},
-                   {"proxy_thread_cpu_seconds", busiest},
-                   {"nodes_cpu_seconds", after.nodes - before.nodes},
-                   {"idle_cpu_seconds", after.idle - before.idle}};
-  notes.figures["limited_by"] = limit_of(notes.figures);
+  figures.update(difference(TRY(cluster.wire_bytes()), wire));
+  figures.update({{"objects", objects},
+                  {"object_bytes", done.at("object_bytes")},
+                  {"seconds", report.at("seconds")},
+                  {"object_p50_seconds", report.at("object_seconds").at("p50")},
+                  {"object_p99_seconds", report.at("object_seconds").at("p99")},
+                  {"block_bytes", block_bytes(done)},
+                  {"proxy_thread_cpu_seconds", busiest}});
+  figures["limited_by"] = limit_of(figures);
   return {};
 }
 
@@ -193,11 +176,12 @@ constexpr int kReadKeys = 16;
 std::string read_prefix(size_t bytes) { return fmt::format("{}{}/", kReadPrefix, bytes); }
 
 // GETs one after the other, until it is told to stop. What each took, in microseconds.
-Result<Samples> read_until(const std::atomic<bool>& stop, const Target& target, size_t bytes) {
+Result<std::vector<double>> read_until(const std::atomic<bool>& stop, const Target& target,
+                                       size_t bytes) {
   const auto client = TRY(target.connect());
   const std::string object = make_object(bytes, 1);
   std::string value;
-  Samples us;
+  std::vector<double> us;
   for (int i = 0; !stop; ++i) {
     const auto start = Clock::now();
     TRY(client->get(fmt::format("{}{}", read_prefix(bytes), i % kReadKeys), value));
@@ -213,7 +197,7 @@ Result<> note_beside(const TransitionCluster& cluster, size_t read_bytes,
   const auto start = Clock::now();
   std::atomic<bool> stop = false;
   auto reading = std::async(std::launch::async,
-                            [&] { return read_until(stop, cluster.target(), read_bytes); });
+                            [&] { return read_until(stop, cluster.cluster.target, read_bytes); });
   if (!call) std::this_thread::sleep_for(std::chrono::seconds(1));
   const auto report = call ? cluster.transition(*call) : Json{{"done", {{"objects", 0}}}};
   const double seconds = since_us(start) / 1e6;
@@ -247,22 +231,22 @@ Result<Rows> measure_transitions(const std::vector<TransitionKind>& kinds, int r
                                  int port, OwnNetwork* network) {
   const Parameters& parameters = kinds.front().parameters;
   fmt::print(stderr, "  {}\n", parameters.text());
-  const auto cluster = TRY(TransitionCluster::start({parameters, port, 256}));
+  const auto cluster = TRY(TransitionCluster::start(parameters, port, 256));
   std::set<std::string> stored;  // one object of each layout and size: cases leave it narrow
   std::vector<std::pair<uint64_t, Group>> by_rate;
   for (const TransitionKind& kind : kinds) {
     if (stored.insert(prefix_of(kind)).second) {
-      TRY(put_objects(*cluster, prefix_of(kind), 1, kind.object_bytes));
+      TRY(cluster.put(prefix_of(kind), 1, kind.object_bytes));
     }
     const uint64_t rate = kind.bits_per_second;
     if (by_rate.empty() || by_rate.back().first != rate) by_rate.emplace_back(rate, Group());
-    by_rate.back().second.push_back(transition_case(*cluster, kind));
+    by_rate.back().second.push_back(transition_case(cluster, kind));
   }
   Rows rows;
   for (auto& [rate, group] : by_rate) {
     if (rate > 0 && network == nullptr) return cli::fail("no network to limit");
     TRY(network == nullptr ? Result<>{} : network->limit(rate));
-    auto of_rate = TRY(measure(std::move(group), {.rounds = repetitions}));
+    auto of_rate = TRY(measure({group}, {.rounds = repetitions}));
     std::ranges::move(of_rate, std::back_inserter(rows));
   }
   TRY(network == nullptr ? Result<>{} : network->limit(0));
@@ -270,17 +254,16 @@ Result<Rows> measure_transitions(const std::vector<TransitionKind>& kinds, int r
 }
 
 Result<Rows> measure_small_objects(const Parameters& parameters, int repetitions, int port) {
-  const auto cluster = TRY(TransitionCluster::start({parameters, port, 64}));
+  const auto cluster = TRY(TransitionCluster::start(parameters, port, 64));
   Group cases;
   for (const size_t bytes : {kKiB, 4 * kKiB, 16 * kKiB, 64 * kKiB}) {
-    const auto prefix = fmt::format("{}{}/", TransitionCluster::prefix_of("ers-2"), bytes);
-    TRY(put_objects(*cluster, prefix, kJobObjects, bytes));
-    cases.push_back(std::make_unique<NotedCase>(
-        Json{{"object_bytes", bytes}}, deciles, [&cluster, prefix](Notes& notes, size_t) {
-          return note_small_objects(*cluster, prefix, notes);
-        }));
+    const auto prefix = fmt::format("ers-2/{}/", bytes);
+    TRY(cluster.put(prefix, kJobObjects, bytes));
+    cases.push_back({{{"object_bytes", bytes}}, deciles, [&cluster, prefix](Notes& notes, size_t) {
+                       return note_small_objects(cluster, prefix, notes);
+                     }});
   }
-  return measure(std::move(cases), {.rounds = repetitions});
+  return measure({cases}, {.rounds = repetitions});
 }
 
 Result<Rows> measure_bulk(const Parameters& p, size_t object_bytes, int objects, int port) {
@@ -299,36 +282,36 @@ Result<Rows> measure_bulk(const Parameters& p, size_t object_bytes, int objects,
     objects = std::max(std::min(kMost, static_cast<int>(fit)), kOfLayouts);
   }
   fmt::print(stderr, "  {} objects\n", objects);
-  const double of_node = of_object * objects / p.nodes();
+  const double of_node = of_object * objects / (p.k_prime + p.m);
   const auto cluster =
-      TRY(TransitionCluster::start({p, port, kNodeMb + static_cast<int>(of_node / kMiB)}));
+      TRY(TransitionCluster::start(p, port, kNodeMb + static_cast<int>(of_node / kMiB)));
   const int of_layout = objects / kOfLayouts;
-  for (const char* layout : kLayouts) {
-    TRY(put_objects(*cluster, TransitionCluster::prefix_of(layout), of_layout, object_bytes));
+  for (const std::string layout : kLayouts) {
+    TRY(cluster.put(layout + "/", of_layout, object_bytes));
   }
   Group cases;
   for (const char* execution : kExecutions) {
     for (const Direction direction : kDirections) {
-      for (const char* layout : kLayouts) {
-        const TransitionCall call{.prefix = TransitionCluster::prefix_of(layout),
-                                  .direction = direction,
-                                  .execution = execution};
-        cases.push_back(std::make_unique<NotedCase>(
-            Json{{"layout", layout}, {"execution", execution}, {"direction", name_of(direction)}},
-            deciles, [&cluster, call, of_layout](Notes& notes, size_t) {
-              return note_bulk(*cluster, call, of_layout, notes);
-            }));
+      for (const std::string layout : kLayouts) {
+        const TransitionCall call{
+            .prefix = layout + "/", .direction = direction, .execution = execution};
+        cases.push_back(
+            {{{"layout", layout}, {"execution", execution}, {"direction", name_of(direction)}},
+             deciles,
+             [&cluster, call, of_layout](Notes& notes, size_t) {
+               return note_bulk(cluster, call, of_layout, notes);
+             }});
       }
     }
   }
-  return measure(std::move(cases), {.warm_up = false, .shuffled = false});
+  return measure({cases}, {.warm_up = false, .shuffled = false});
 }
 
 Result<Rows> measure_beside(const Parameters& p, int objects, int rounds, int port) {
-  const auto scheme = fmt::format("ers-2:{},{},{}", p.k, p.m, p.k_prime);
-  const auto cluster = TRY(TransitionCluster::start({p, port, 1024, {{kReadPrefix, scheme, {}}}}));
-  const std::string prefix = TransitionCluster::prefix_of("ers-2");
-  TRY(put_objects(*cluster, prefix, objects, kMiB));
+  const auto cluster =
+      TRY(TransitionCluster::start(p, port, 1024, {{kReadPrefix, p.scheme("ers-2"), {}}}));
+  const std::string prefix = "ers-2/";
+  TRY(cluster.put(prefix, objects, kMiB));
   const std::vector<std::pair<const char*, std::optional<TransitionCall>>> ways{
       {"nothing", {}},
       {"--rate 25M", TransitionCall{.prefix = prefix, .rate = 25u << 20}},
@@ -337,18 +320,17 @@ Result<Rows> measure_beside(const Parameters& p, int objects, int rounds, int po
   size_t transitions = 0;  // each goes in the direction that the one before did not
   Group cases;
   for (const size_t bytes : {kKiB, kMiB}) {
-    TRY(put_objects(*cluster, read_prefix(bytes), kReadKeys, bytes));
+    TRY(cluster.put(read_prefix(bytes), kReadKeys, bytes));
     for (const auto& [name, way] : ways) {
-      cases.push_back(std::make_unique<NotedCase>(
-          Json{{"read_bytes", bytes}, {"transition", name}}, latencies,
-          [&cluster, &transitions, bytes, call = way](Notes& notes, size_t) mutable {
-            if (call) call->direction = kDirections[transitions++ % kDirections.size()];
-            return note_beside(*cluster, bytes, call, notes);
-          }));
+      cases.push_back({{{"read_bytes", bytes}, {"transition", name}},
+                       latencies,
+                       [&cluster, &transitions, bytes, call = way](Notes& notes, size_t) mutable {
+                         if (call) call->direction = kDirections[transitions++ % 2];
+                         return note_beside(cluster, bytes, call, notes);
+                       }});
     }
   }
-  Rows rows =
-      TRY(measure(std::move(cases), {.rounds = rounds, .warm_up = false, .shuffled = false}));
+  Rows rows = TRY(measure({cases}, {.rounds = rounds, .warm_up = false, .shuffled = false}));
   for (Json& row : rows) {
     row["transitioned_per_second"] = number(row, "transitioned") / number(row, "seconds");
     row["gets"] = row["us"]["requests"];

@@ -24,35 +24,18 @@ struct Parameters {
   int k_prime = 0;
 
   friend bool operator==(const Parameters&, const Parameters&) = default;
-  std::string text() const;  // "(4,1,5)"
-  int nodes() const { return k_prime + m; }
+  std::string text() const;                             // "(4,1,5)"
+  std::string scheme(const std::string& layout) const;  // "ers-2:4,1,5"
 };
 
+// The sets of the ERS paper, the first one its default.
+inline constexpr std::array<Parameters, 6> kPaperSets{
+    {{4, 1, 5}, {5, 1, 6}, {8, 2, 10}, {9, 2, 10}, {10, 3, 12}, {12, 3, 14}}};
 inline constexpr std::array kLayouts{"srs", "ers-1", "ers-2"};
 inline constexpr std::array kExecutions{"proxy", "delta"};
 inline constexpr std::array kDirections{Direction::kForward, Direction::kBackward};
 
 const char* name_of(Direction direction);
-
-// Blocks of one transition of one segment on the network.
-struct Blocks {
-  uint64_t read = 0;
-  uint64_t sent = 0;
-
-  friend bool operator==(const Blocks&, const Blocks&) = default;
-};
-
-// As the plan says.
-cli::Result<Blocks> planned_blocks(const Parameters& parameters, const std::string& layout,
-                                   Direction direction, const std::string& execution,
-                                   bool order_selection);
-
-// What has gone over the network since the cluster started, by two counts: of the proxy, every byte
-// of its connections to nodes; of the nodes, their frames.
-struct WireBytes {
-  uint64_t proxy = 0;
-  uint64_t nodes = 0;
-};
 
 // What POST /v1/transitions is sent (docs/admin-api.md).
 struct TransitionCall {
@@ -65,41 +48,38 @@ struct TransitionCall {
   uint64_t rate = 0;  // bytes a second
 };
 
-class TransitionCluster {
- public:
-  struct Settings {
-    Parameters parameters;
-    int port = 15311;
-    int memory_mb = 1024;                      // of each node
-    std::vector<cli::PoolSettings> more = {};  // pools beside those of the layouts
-  };
-  static cli::Result<std::unique_ptr<TransitionCluster>> start(const Settings& settings);
+// Blocks of one transition of one segment on the network.
+struct Blocks {
+  uint64_t read = 0;
+  uint64_t sent = 0;
 
-  const Target& target() const { return cluster_.target; }
-  ObjectClient& client() const { return *client_; }
+  friend bool operator==(const Blocks&, const Blocks&) = default;
+};
+// As the plan says.
+cli::Result<Blocks> planned_blocks(const Parameters& parameters, const std::string& layout,
+                                   const TransitionCall& call);
 
-  // Prefix of the keys of a layout's pool.
-  static std::string prefix_of(const std::string& layout) { return layout + "/"; }
+struct TransitionCluster {
+  Parameters parameters;
+  std::unique_ptr<Testbed> testbed;
+  Cluster cluster;
+  cli::AdminClient admin;
+  std::unique_ptr<ObjectClient> client;
+
+  // Pools are those of the layouts, with the layout and a slash as their prefix, and `more`.
+  static cli::Result<TransitionCluster> start(const Parameters& parameters, int port,
+                                              int memory_mb,  // of each node
+                                              const std::vector<cli::PoolSettings>& more = {});
+
+  // Puts objects of the same bytes, under the prefix and their numbers.
+  cli::Result<> put(const std::string& prefix, int objects, size_t bytes) const;
 
   // Its report, after its end; an error unless every object that it met went, or was there.
   cli::Result<Json> transition(const TransitionCall& call) const;
 
-  cli::Result<WireBytes> wire_bytes() const;
-
- private:
-  TransitionCluster(Parameters parameters, std::unique_ptr<Testbed> testbed, Cluster cluster,
-                    cli::AdminClient admin, std::unique_ptr<ObjectClient> client)
-      : parameters_(parameters),
-        testbed_(std::move(testbed)),
-        cluster_(std::move(cluster)),
-        admin_(std::move(admin)),
-        client_(std::move(client)) {}
-
-  Parameters parameters_;
-  std::unique_ptr<Testbed> testbed_;
-  Cluster cluster_;
-  cli::AdminClient admin_;
-  std::unique_ptr<ObjectClient> client_;
+  // What has gone over the network since the cluster started, by two counts: "proxy_wire_bytes",
+  // every byte of the proxy's connections to nodes, and "node_wire_bytes", the nodes' frames.
+  cli::Result<Json> wire_bytes() const;
 };
 
 }  // namespace elastripe::bench

@@ -3,17 +3,67 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tools/bench/transition_cases.h"
-#include "tools/bench/transition_published.h"
 #include "tools/bench/units.h"
 
 namespace elastripe::bench {
 namespace {
 
+constexpr const char* kSpread = "microseconds, median, p10 to p90";
 const std::vector<std::string> kKind{
     "parameters",      "k",        "m", "k_prime", "execution", "object_bytes", "order_selection",
     "bits_per_second", "direction"};
+
+// What the ERS paper reports for the same experiments (section 6.2, its local cluster of 18
+// machines with 10 Gbit/s each, Figures 13 to 15): by how many per cent ERS-1 and ERS-2 take less
+// time than SRS, and how many ERS-2 backward takes less with order selection than without.
+struct Published {
+  Parameters set;
+  size_t mib;
+  uint64_t mbit;  // a second
+  std::array<double, 2> forward;
+  std::array<double, 2> backward;
+  std::optional<double> order = {};
+};
+constexpr std::array kPublished{
+    Published{{4, 1, 5}, 1, 10'000, {27.4, 33.2}, {13.5, 22.7}, 17.3},
+    Published{{4, 1, 5}, 4, 10'000, {31.3, 38.7}, {15.2, 26.5}, 21.5},
+    Published{{5, 1, 6}, 1, 10'000, {27.6, 31.2}, {12.4, 23.1}, 13.2},
+    Published{{5, 1, 6}, 4, 10'000, {27.4, 39.4}, {14.5, 35.7}, 26.0},
+    Published{{8, 2, 10}, 1, 10'000, {41.7, 49.6}, {34.1, 42.1}, 18.0},
+    Published{{8, 2, 10}, 4, 10'000, {51.2, 56.0}, {38.8, 50.4}, 24.9},
+    Published{{9, 2, 10}, 1, 10'000, {36.7, 47.3}, {30.9, 44.5}, 7.4},
+    Published{{9, 2, 10}, 4, 10'000, {44.3, 61.4}, {36.5, 59.4}, 16.9},
+    Published{{10, 3, 12}, 1, 10'000, {48.4, 54.9}, {36.4, 52.0}, 20.3},
+    Published{{10, 3, 12}, 4, 10'000, {53.8, 61.2}, {41.4, 56.1}, 23.6},
+    Published{{12, 3, 14}, 1, 10'000, {43.8, 51.2}, {36.1, 48.9}, 11.3},
+    Published{{12, 3, 14}, 4, 10'000, {55.4, 65.8}, {45.0, 60.9}, 23.7},
+    Published{{4, 1, 5}, 1, 200, {43.0, 47.0}, {36.5, 44.5}},
+    Published{{4, 1, 5}, 1, 500, {38.9, 43.0}, {29.9, 39.0}},
+    Published{{4, 1, 5}, 1, 1000, {34.5, 39.6}, {23.9, 34.0}},
+    Published{{5, 1, 6}, 1, 200, {47.3, 53.4}, {38.8, 51.0}},
+    Published{{5, 1, 6}, 1, 500, {41.1, 48.0}, {32.1, 44.8}},
+    Published{{5, 1, 6}, 1, 1000, {36.1, 42.7}, {26.1, 41.9}},
+};
+
+// Its execution is by the proxy.
+const Published* published(const Json& row) {
+  const auto rate = row.at("bits_per_second").get<uint64_t>();
+  const auto found = std::ranges::find_if(kPublished, [&](const Published& p) {
+    return row.at("execution") == "proxy" && row.at("parameters") == p.set.text() &&
+           row.at("object_bytes") == p.mib * kMiB && (rate == 0 ? 10'000 : rate / kMbit) == p.mbit;
+  });
+  return found == kPublished.end() ? nullptr : &*found;
+}
+
+// Time over that of SRS.
+double published_ratio(const Published& of, const Json& row, size_t ers) {
+  return 1 - (row.at("direction") == "forward" ? of.forward : of.backward)[ers - 1] / 100;
+}
+
+// What charts call it; nothing: they leave it out.
 std::string line_of(const Json& row) {
   const std::string layout = fill("{layout}", row);
   const std::string execution = fill("{execution}", row);
@@ -22,30 +72,31 @@ std::string line_of(const Json& row) {
   return (layout == "ers-1" ? "ERS-1, " : "ERS-2, ") + execution;
 }
 
-// A row for each direction; "line" is what charts call it, empty where they leave it out.
+// A row for each direction, with its "line" and all its "blocks".
 Rows by_direction(const Rows& rows) {
   Rows directed;
   for (const Direction direction : kDirections) {
     for (const Json& row : rows) {
       Json& one = directed.emplace_back(row);
-      one["direction"] = name_of(direction);
       one.update(row.at(name_of(direction)));
-      one["line"] = line_of(row);
+      one.update({{"direction", name_of(direction)}, {"line", line_of(row)}});
+      one["blocks"] = number(one, "blocks_read") + number(one, "blocks_sent");
     }
   }
   return directed;
 }
 
-std::optional<double> published(const Json& row, const std::string& layout) {
-  if (row.at("execution") != "proxy") return std::nullopt;
-  const Parameters set{row.at("k"), row.at("m"), row.at("k_prime")};
-  const bool forward = row.at("direction") == name_of(Direction::kForward);
-  return published_ratio(set, row.at("object_bytes"), row.at("bits_per_second"),
-                         forward ? Direction::kForward : Direction::kBackward, layout);
+// The same, a case's two beside each other.
+Rows in_pairs(const Rows& rows) {
+  Rows pairs;
+  for (const Json& row : rows) std::ranges::move(by_direction({row}), std::back_inserter(pairs));
+  return pairs;
 }
 
-double blocks_of(const Json& row) {
-  return number(row, "blocks_read") + number(row, "blocks_sent");
+Rows lines_of(const Rows& rows) {
+  Rows lines = by_direction(rows);
+  std::erase_if(lines, [](const Json& row) { return row.at("line") == ""; });
+  return lines;
 }
 
 // Rows of kinds, with a member for each layout; "ers-1_ratio" and "ers-2_ratio" to srs.
@@ -55,57 +106,34 @@ Rows compare_layouts(const Rows& rows) {
     return !std::ranges::all_of(kLayouts, [&](const char* layout) { return row.contains(layout); });
   });
   for (Json& row : wide) {
-    row["blocks"] = fmt::format("{}, {}, {}", blocks_of(row["srs"]), blocks_of(row["ers-1"]),
-                                blocks_of(row["ers-2"]));
-    for (const std::string layout : {"ers-1", "ers-2"}) {
+    const Published* paper = published(row);
+    for (size_t ers = 1; ers <= 2; ++ers) {
+      const std::string layout = kLayouts[ers];
       row[layout + "_ratio"] = ratio(row[layout], row["srs"], "us");
-      if (const auto paper = published(row, layout)) row[layout + "_paper"] = *paper;
+      if (paper != nullptr) row[layout + "_paper"] = published_ratio(*paper, row, ers);
     }
   }
   return wide;
 }
 
-Chart frame_of(std::string title, const char* x_label, const char* y_label) {
-  return {.title = std::move(title), .x_label = x_label, .y_label = y_label};
-}
-constexpr const char* kSpread = "microseconds, median, p10 to p90";
-
-Rows lines_of(const Rows& rows, const Json& labels) {
-  Rows lines = where(rows, labels);
-  std::erase_if(lines, [](const Json& row) { return row.at("line") == ""; });
-  return lines;
-}
-
-// The values of a label, in the order of the rows.
-Rows values_of(const Rows& rows, const std::string& label) {
-  Rows values;
-  for (const Json& row : rows) {
-    if (std::ranges::find(values, row.at(label)) == values.end()) values.push_back(row.at(label));
-  }
-  return values;
-}
-
-}  // namespace
-
+// Layouts side by side, beside what the paper reports.
 void show_layouts(Report& report, const std::string& title, const Rows& rows) {
   report.show(title +
                   "\nMicroseconds from request to commit: median (p10-p90); blocks read + sent; "
                   "the paper's ratios are of its execution, proxy.",
               "(k,m,k') = parameters | object = object_bytes bytes | network = bits_per_second "
               "rate | = direction | execution | srs us = srs/us | ers-1 us = ers-1/us | ers-2 us = "
-              "ers-2/us | blocks srs, ers-1, ers-2 = blocks | ers-1/srs = ers-1_ratio .2 | paper = "
-              "ers-1_paper .2 | ers-2/srs = ers-2_ratio .2 | paper = ers-2_paper .2",
+              "ers-2/us | blocks srs, ers-1, ers-2 = {srs/blocks}, {ers-1/blocks}, {ers-2/blocks} "
+              "| ers-1/srs = ers-1_ratio .2 | paper = ers-1_paper .2 | ers-2/srs = ers-2_ratio .2 "
+              "| paper = ers-2_paper .2",
               compare_layouts(rows));
 }
 
+// The counts of the largest objects: what is not blocks weighs least there.
 void show_wire(Report& report, const Rows& rows) {
-  if (rows.empty()) return;
-  const size_t largest = std::ranges::max(values_of(rows, "object_bytes"), {},
-                                          [](const Json& bytes) { return bytes.get<size_t>(); });
-  Rows directed;  // a case's two beside each other
-  for (const Json& row : where(rows, {{"object_bytes", largest}, {"bits_per_second", 0}})) {
-    std::ranges::move(by_direction({row}), std::back_inserter(directed));
-  }
+  size_t largest = 0;
+  for (const Json& row : rows) largest = std::max<size_t>(largest, row.at("object_bytes"));
+  Rows directed = in_pairs(where(rows, {{"object_bytes", largest}, {"bits_per_second", 0}}));
   for (Json& row : directed) {
     const double bytes = number(row, "block_bytes");
     row["mib"] = bytes / kMiB;
@@ -114,29 +142,25 @@ void show_wire(Report& report, const Rows& rows) {
     }
   }
   report.show(
-      fmt::format("Bytes on the network, one transition of {}: what its blocks are by the plan and "
-                  "by the report, and what the proxy's connections and the nodes count beside them "
-                  "(frames, records, commit, heartbeats).",
-                  size_text(largest)),
+      "Bytes on the network, one transition of {object_bytes bytes}: what its blocks are by the "
+      "plan and by the report, and what the proxy's connections and the nodes count beside them "
+      "(frames, records, commit, heartbeats).",
       "(k,m,k') = parameters | layout | = direction | execution | blocks read = blocks_read | sent "
       "= blocks_sent | MiB = mib .3 | proxy: more = proxy | nodes: more = node",
       directed);
 }
 
 void show_small_objects(Report& report, const Rows& rows) {
-  Rows directed;
-  for (const Json& row : rows) {
-    for (Json& one : by_direction({row})) {
-      for (const std::string path : {"alone", "job"}) {
-        const double over = number(one, path + "_us") / number(one, "get_us");
-        one[path + "_over_get"] = over;
-        report.at_most(fill("{object_bytes bytes} striped, {direction}, ", one) +
-                           (path == "job" ? "in a job / GET" : "alone / GET"),
-                       2.5, {}, over);
-      }
-      directed.push_back(one);
+  Rows directed = in_pairs(rows);
+  for (Json& row : directed) {
+    for (const std::string path : {"alone", "job"}) {
+      row[path + "_over_get"] = number(row, path + "_us") / number(row, "get_us");
     }
   }
+  report.at_most("{object_bytes bytes} striped, {direction}, alone / GET", 2.5, directed,
+                 "alone_over_get");
+  report.at_most("{object_bytes bytes} striped, {direction}, in a job / GET", 2.5, directed,
+                 "job_over_get");
   report.show(fmt::format("Small striped objects, ers-2, delta. Microseconds: median (p10-p90); x: "
                           "over the median of a GET of the same object. Alone: from its start to "
                           "its commit; in a job of {}: of the whole job, for each object.",
@@ -147,18 +171,16 @@ void show_small_objects(Report& report, const Rows& rows) {
 }
 
 void show_order(Report& report, const Rows& rows) {
-  Rows backward = where(by_direction(rows), {{"direction", name_of(Direction::kBackward)}});
+  Rows backward = where(by_direction(rows), {{"direction", "backward"}});
   for (Json& row : backward) {
     row["selection"] = row.at("order_selection").get<bool>() ? "with" : "without";
-    row["blocks"] = blocks_of(row);
   }
   Rows pairs = side_by_side(
-      backward, {"parameters", "k", "m", "k_prime", "object_bytes", "execution"}, "selection");
+      backward, {"parameters", "object_bytes", "execution", "bits_per_second"}, "selection");
   for (Json& row : pairs) {
     row["ratio"] = ratio(row["with"], row["without"], "us");
-    const auto paper =
-        published_order_ratio({row["k"], row["m"], row["k_prime"]}, row["object_bytes"]);
-    if (paper && row["execution"] == "proxy") row["paper"] = *paper;
+    const Published* paper = published(row);
+    if (paper != nullptr && paper->order) row["paper"] = 1 - *paper->order / 100;
   }
   report.show(
       "Order selection (ERS Algorithm 4), backward, ers-2. Without it the stripe that overlaps "
@@ -167,35 +189,26 @@ void show_order(Report& report, const Rows& rows) {
       "without us = without/us | blocks = with/blocks | without = without/blocks | ratio = ratio "
       ".2 | paper = paper .2",
       pairs);
-  for (const Json& bytes : values_of(rows, "object_bytes")) {
-    const auto size = bytes.get<size_t>();
-    report.charts.emplace_back(
-        fmt::format("transition-order-{}mib", size / kMiB),
-        chart_of(frame_of("Order selection, ERS-2, proxy, backward, " + size_text(size), "(k,m,k')",
-                          kSpread),
-                 where(backward, {{"object_bytes", bytes}, {"execution", "proxy"}}), "{parameters}",
-                 "{selection}", "us"));
-  }
+  report.chart("transition-order-{object_bytes bytes}",
+               {.title = "Order selection, ERS-2, proxy, backward, {object_bytes bytes}",
+                .x_label = "(k,m,k')",
+                .y_label = kSpread},
+               where(backward, {{"execution", "proxy"}}), "{parameters}", "{selection}", "us");
 }
 
-void show_bulk(Report& report, const Rows& rows) {
-  if (rows.empty()) return;
-  Rows rates = rows;
-  for (Json& row : rates) {
+void show_bulk(Report& report, Rows rows) {
+  for (Json& row : rows) {
     for (const char* name : {"objects", "object_bytes", "proxy_wire_bytes", "proxy_cpu_seconds",
                              "proxy_thread_cpu_seconds", "nodes_cpu_seconds"}) {
       row["rate"][name] = number(row, name) / number(row, "seconds");
     }
+    row["each_bytes"] = row.at("object_bytes").get<size_t>() / row.at("objects").get<size_t>();
     row["mib"] = number(row, "rate/object_bytes") / kMiB;
     row["wire_mib"] = number(row, "rate/proxy_wire_bytes") / kMiB;
     row["p50_ms"] = number(row, "object_p50_seconds") * 1e3;
     row["p99_ms"] = number(row, "object_p99_seconds") * 1e3;
   }
-  const double objects = number(rows.front(), "objects");
-  const auto bytes =
-      static_cast<size_t>(number(rows.front(), "object_bytes") / std::max(objects, 1.0));
-  const std::string what =
-      fmt::format("{} objects of {} for each layout", objects, size_text(bytes));
+  const std::string what = "{objects} objects of {each_bytes bytes} for each layout";
   report.show("All objects of a pool: " + what +
                   ". MiB are of objects; network MiB as the proxy counts; processors: seconds of "
                   "processor time a second.",
@@ -203,17 +216,15 @@ void show_bulk(Report& report, const Rows& rows) {
               "MiB/s = wire_mib | p50 ms = p50_ms .1 | p99 ms = p99_ms .1 | proxy = "
               "rate/proxy_cpu_seconds .2 | its busiest thread = rate/proxy_thread_cpu_seconds .2 | "
               "nodes = rate/nodes_cpu_seconds .2 | limited by = limited_by",
-              rates);
-  report.charts.emplace_back(
-      "transition-bulk", chart_of(frame_of(what, "execution and direction", "objects a second"),
-                                  rates, "{execution}, {direction}", "{layout}", "rate/objects"));
+              rows);
+  report.chart("transition-bulk",
+               {.title = what, .x_label = "execution and direction", .y_label = "objects a second"},
+               rows, "{execution}, {direction}", "{layout}", "rate/objects");
 }
 
-void show_beside(Report& report, const Rows& rows) {
-  if (rows.empty()) return;
-  Rows over = rows;
+void show_beside(Report& report, Rows rows) {
   for (const std::string figure : {"p50", "p99"}) {
-    compare(over, figure + "_over_quiet", figure + "_us", {"read_bytes"},
+    compare(rows, figure + "_over_quiet", figure + "_us", {"read_bytes"},
             {{"transition", "nothing"}});
   }
   report.show(
@@ -222,88 +233,82 @@ void show_beside(Report& report, const Rows& rows) {
       "GET of = read_bytes bytes | transition | its objects/s = transitioned_per_second | GETs = "
       "gets | p50 us = p50_us | p99 us = p99_us | p50 / quiet = p50_over_quiet .2 | p99 / quiet = "
       "p99_over_quiet .2",
-      over);
-  for (const Json& row : over) {
-    if (row.at("transition") == "nothing") continue;
-    report.at_most(
-        fill("p99 of GET {read_bytes bytes} beside a transition {transition} / without", row), 1.5,
-        {}, number(row, "p99_over_quiet"));
-  }
-  Chart frame = frame_of("GET beside a transition", "transition", "microseconds, p99");
-  frame.logarithmic = true;
-  report.charts.emplace_back("transition-beside", chart_of(frame, over, "{transition}",
-                                                           "GET of {read_bytes bytes}", "p99_us"));
-}
-
-void chart_sizes(Report& report, const Rows& rows) {
-  if (rows.empty()) return;
-  for (const Direction direction : kDirections) {
-    const std::string name = name_of(direction);
-    Chart frame =
-        frame_of(fmt::format("One object, {}, {}", fill("{parameters}", rows.front()), name),
-                 "object", kSpread);
-    frame.lines = frame.logarithmic = true;
-    report.charts.emplace_back("transition-sizes-" + name,
-                               chart_of(frame, lines_of(by_direction(rows), {{"direction", name}}),
-                                        "{object_bytes bytes}", "{line}", "us"));
-  }
-}
-
-void chart_parameters(Report& report, const Rows& rows) {
-  for (const Direction direction : kDirections) {
-    const std::string name = name_of(direction);
-    for (const Json& bytes : values_of(rows, "object_bytes")) {
-      const auto size = bytes.get<size_t>();
-      report.charts.emplace_back(
-          fmt::format("transition-parameters-{}-{}mib", name, size / kMiB),
-          chart_of(frame_of(fmt::format("One object of {}, {}", size_text(size), name), "(k,m,k')",
-                            kSpread),
-                   lines_of(by_direction(rows), {{"direction", name}, {"object_bytes", bytes}}),
-                   "{parameters}", "{line}", "us"));
-    }
-  }
+      rows);
+  report.chart("transition-beside",
+               {.title = "GET beside a transition",
+                .x_label = "transition",
+                .y_label = "microseconds, p99",
+                .logarithmic = true},
+               rows, "{transition}", "GET of {read_bytes bytes}", "p99_us");
+  std::erase_if(rows, [](const Json& row) { return row.at("transition") == "nothing"; });
+  report.at_most("p99 of GET {read_bytes bytes} beside a transition {transition} / without", 1.5,
+                 rows, "p99_over_quiet");
 }
 
 void chart_bandwidth(Report& report, const Rows& rows) {
-  Rows directed = by_direction(rows);
-  compare(directed, "over_srs", "us",
-          {"parameters", "object_bytes", "bits_per_second", "direction"}, {{"line", "SRS"}});
-  for (const Json& set : values_of(rows, "parameters")) {
-    for (const Direction direction : kDirections) {
-      const std::string name = name_of(direction);
-      Rows lines = lines_of(directed, {{"parameters", set}, {"direction", name}});
-      const Json first = lines.front();
-      for (const Json& row :
-           lines_of(directed, {{"parameters", set}, {"direction", name}, {"line", "SRS"}})) {
-        const auto paper = published(row, "ers-2");
-        Json& dashed = lines.emplace_back(labels_of(row, kKind, {{"line", "ERS-2 in the paper"}}));
-        if (paper && row.at("bits_per_second") != 0) dashed["over_srs"] = *paper;
-      }
-      Chart frame = frame_of(fill("{parameters}, {object_bytes bytes}, {direction}", first),
-                             "network", "time over that of SRS");
-      frame.lines = true;
-      Chart chart = chart_of(frame, lines, "{bits_per_second rate}", "{line}", "over_srs");
-      chart.series.back().dashed = true;
-      report.charts.emplace_back(fill("transition-bandwidth-{k}-{m}-{k_prime}-{direction}", first),
-                                 std::move(chart));
-    }
+  Rows lines = lines_of(rows);
+  compare(lines, "over_srs", "us", {"parameters", "object_bytes", "bits_per_second", "direction"},
+          {{"line", "SRS"}});
+  for (const Json& row : where(lines, {{"line", "SRS"}})) {
+    Json& dashed = lines.emplace_back(labels_of(row, kKind, {{"line", "ERS-2 in the paper"}}));
+    const Published* paper = row.at("bits_per_second") == 0 ? nullptr : published(row);
+    if (paper != nullptr) dashed["over_srs"] = published_ratio(*paper, row, 2);
+  }
+  const size_t first = report.charts.size();
+  report.chart("transition-bandwidth-{k}-{m}-{k_prime}-{direction}",
+               {.title = "{parameters}, {object_bytes bytes}, {direction}",
+                .x_label = "network",
+                .y_label = "time over that of SRS",
+                .lines = true},
+               lines, "{bits_per_second rate}", "{line}", "over_srs");
+  for (size_t i = first; i < report.charts.size(); ++i) {
+    report.charts[i].second.series.back().dashed = true;
   }
 }
 
+// The bounds of docs/transitioning.md for (12,3,14) at 4 MiB.
 void add_layout_goals(Report& report, const Rows& rows) {
   const Rows wide =
       where(compare_layouts(rows), {{"parameters", "(12,3,14)"}, {"object_bytes", 4 * kMiB}});
   for (const Json& row : wide) {
     const std::string at =
-        fill("{parameters} 4 MiB, network {bits_per_second rate}, {direction}", row);
-    report.at_most(at + fill(": ers-2 / srs, execution {execution}", row),
+        fill("{parameters} 4 MiB, network {bits_per_second rate}, {direction}: ers-2 ", row);
+    report.at_most(at + fill("/ srs, execution {execution}", row),
                    row.at("direction") == "forward" ? 0.34 : 0.39, {}, number(row, "ers-2_ratio"));
     if (row.at("execution") == "proxy") continue;
     const Json* other = find(wide, labels_of(row, kKind, {{"execution", "proxy"}}));
     if (other == nullptr) continue;
-    report.at_most(at + ": ers-2 by delta / by proxy", 0.6, {},
+    report.at_most(at + "by delta / by proxy", 0.6, {},
                    ratio(row.at("ers-2"), other->at("ers-2"), "us"));
   }
+}
+
+}  // namespace
+
+void show_transitions(Report& report, std::map<std::string, Rows>& rows) {
+  show_layouts(report, "Object sizes (the paper's Experiment 2)", rows["sizes"]);
+  show_small_objects(report, rows["small"]);
+  show_layouts(report, "Parameters (the paper's Experiment 3)", rows["parameters"]);
+  show_wire(report, rows[rows["parameters"].empty() ? "sizes" : "parameters"]);
+  show_layouts(report, "Bandwidth (the paper's Experiment 4)", rows["bandwidth"]);
+  add_layout_goals(report, rows["parameters"]);
+  add_layout_goals(report, rows["bandwidth"]);
+  show_order(report, rows["order"]);
+  show_bulk(report, rows["bulk"]);
+  show_beside(report, rows["beside"]);
+  report.chart("transition-sizes-{direction}",
+               {.title = "One object, {parameters}, {direction}",
+                .x_label = "object",
+                .y_label = kSpread,
+                .lines = true,
+                .logarithmic = true},
+               lines_of(rows["sizes"]), "{object_bytes bytes}", "{line}", "us");
+  report.chart("transition-parameters-{direction}-{object_bytes bytes}",
+               {.title = "One object of {object_bytes bytes}, {direction}",
+                .x_label = "(k,m,k')",
+                .y_label = kSpread},
+               lines_of(rows["parameters"]), "{parameters}", "{line}", "us");
+  chart_bandwidth(report, rows["bandwidth"]);
 }
 
 }  // namespace elastripe::bench

@@ -2,28 +2,22 @@
 
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
+
 #include "client-lib/client.h"
 #include "tools/bench/try.h"
 
 namespace elastripe::bench {
 
 cli::Result<size_t> parse_size(const std::string& text) {
-  size_t end = 0;
-  size_t number = 0;
+  std::string bytes = text;
   try {
-    number = std::stoul(text, &end);
-  } catch (const std::exception&) {
-    return cli::fail("not a size: {}", text);
+    CLI::AsSizeValue(false)(bytes);
+    const size_t size = std::stoull(bytes);
+    if (size > 0 && size <= client::kMaxObjectBytes) return size;
+  } catch (const std::exception&) {  // not even a number
   }
-  const std::string unit = text.substr(end);
-  size_t factor = 0;
-  if (unit.empty() || unit == "B") factor = 1;
-  if (unit == "K" || unit == "KiB") factor = kKiB;
-  if (unit == "M" || unit == "MiB") factor = kMiB;
-  if (factor == 0 || number == 0 || number * factor > client::kMaxObjectBytes) {
-    return cli::fail("not a size up to 64MiB: {}", text);
-  }
-  return number * factor;
+  return cli::fail("not a size up to {}: {}", size_text(client::kMaxObjectBytes), text);
 }
 
 cli::Result<std::vector<size_t>> parse_sizes(const std::vector<std::string>& texts) {
@@ -53,7 +47,7 @@ std::string size_text(size_t bytes) {
 
 std::string rate_text(uint64_t bits_per_second) {
   if (bits_per_second == 0) return "unlimited";
-  const uint64_t mbit = bits_per_second / 1'000'000;
+  const uint64_t mbit = bits_per_second / kMbit;
   return mbit % 1000 == 0 ? fmt::format("{} Gbit/s", mbit / 1000) : fmt::format("{} Mbit/s", mbit);
 }
 

@@ -13,6 +13,7 @@ namespace elastripe::bench {
 
 inline constexpr size_t kKiB = size_t{1} << 10;
 inline constexpr size_t kMiB = size_t{1} << 20;
+inline constexpr uint64_t kMbit = 1'000'000;
 
 // "4MiB", "4M", "64KiB", "64K", "100", "100B": up to the largest object.
 cli::Result<size_t> parse_size(const std::string& text);

@@ -35,37 +35,26 @@ struct YcsbOptions : Options {
   int& seed = number("--seed", 1, "Of the choice of operations and records", 0, 1'000'000'000);
 };
 
-// A load with the latencies of all its operations.
-class YcsbCase : public LoadCase {
- public:
-  using LoadCase::LoadCase;
-
-  void add_figures(Json& row) const override {
-    LoadCase::add_figures(row);
-    Json& by_name = row["latencies"] = Json::object();
-    for (const Operation operation : kOperations) {
-      const Histogram& latency = sum().of(operation);
-      if (latency.count() == 0) continue;
-      by_name[name_of(operation)] = {{"operations", latency.count()},
-                                     {"p50_us", latency.quantile_us(0.5)},
-                                     {"p95_us", latency.quantile_us(0.95)},
-                                     {"p99_us", latency.quantile_us(0.99)},
-                                     {"p99_9_us", latency.quantile_us(0.999)}};
-    }
+void add_latencies(const LoadResult& sum, Json& figures) {
+  Json& by_name = figures["latencies"] = Json::object();
+  for (const Operation operation : kOperations) {
+    const Histogram& latency = sum.of(operation);
+    if (latency.count() == 0) continue;
+    by_name[name_of(operation)] = {{"operations", latency.count()},
+                                   {"p50_us", latency.quantile_us(0.5)},
+                                   {"p95_us", latency.quantile_us(0.95)},
+                                   {"p99_us", latency.quantile_us(0.99)},
+                                   {"p99_9_us", latency.quantile_us(0.999)}};
   }
-};
+}
 
 Result<std::vector<Target>> named_servers(const YcsbOptions& o) {
   std::vector<Target> servers;
   for (const std::string& text : o.servers) {
     const auto address = client::parse_address(text);
     if (!address) return cli::fail("{}: {}", text, address.error().message);
-    servers.push_back({.name = text,
-                       .host = address->host,
-                       .port = address->port,
-                       .key_prefix = o.key_prefix,
-                       .front = {},
-                       .back = {}});
+    servers.push_back(
+        {.name = text, .host = address->host, .port = address->port, .key_prefix = o.key_prefix});
   }
   return servers;
 }
@@ -75,14 +64,8 @@ Result<std::vector<Target>> own_servers(const YcsbOptions& o, Testbed& testbed, 
   const uint64_t records = o.records + 2 * o.operations;
   const int memory_mb =
       static_cast<int>(64 + (records * (o.field_count * o.field_bytes + 200) * 3 / 2 >> 20));
-  const auto memcached = TRY(testbed.start_memcached(2, memory_mb));
-  std::vector<Target> servers{memcached};
-  const auto twemproxy = testbed.start_twemproxy(o.nodes, memory_mb);
-  if (twemproxy) {
-    servers.push_back(*twemproxy);
-  } else {
-    report.notes.push_back("Without twemproxy: " + twemproxy.error() + ".");
-  }
+  std::vector<Target> servers{TRY(testbed.start_memcached(2, memory_mb))};
+  report.add_if_there("twemproxy", testbed.start_twemproxy(o.nodes, memory_mb), servers);
   for (const std::string& scheme : o.schemes) {
     const auto cluster = TRY(testbed.start_cluster(
         "elastripe, " + scheme, {.nodes = o.nodes, .scheme = scheme, .memory_mb = memory_mb}));
@@ -118,9 +101,10 @@ void add_pivots(const YcsbOptions& o, const Rows& rows, Report& report) {
       "workload | operation | server | operations | p50 = p50_us | p95 = p95_us | p99 = p99_us | "
       "p99.9 = p99_9_us",
       by_operation);
-  const Chart frame{
-      .title = "YCSB", .x_label = "workload", .y_label = "operations a second, median, quartiles"};
-  report.charts.emplace_back("ycsb", chart_of(frame, rows, "{workload}", "{server}", "per_second"));
+  report.chart(
+      "ycsb",
+      {.title = "YCSB", .x_label = "workload", .y_label = "operations a second, median, quartiles"},
+      rows, "{workload}", "{server}", "per_second");
 }
 
 Result<Report> run(YcsbOptions& o) {
@@ -130,9 +114,7 @@ Result<Report> run(YcsbOptions& o) {
     workloads.push_back(workload);
     name = workload.name;
   }
-  if (const auto schemes = parse_schemes(o.schemes); !schemes) {
-    return std::unexpected(schemes.error());
-  }
+  TRY(parse_schemes(o.schemes));
   const ObjectBytes objects(o.field_count * o.field_bytes);
   if (objects.object_bytes() != o.field_count * o.field_bytes) {
     return cli::fail("records have at least {} bytes", ObjectBytes::kLeastBytes);
@@ -145,9 +127,7 @@ Result<Report> run(YcsbOptions& o) {
   std::vector<std::unique_ptr<YcsbRecords>> records;  // by server
   for (const Target& server : servers) {
     fmt::print(stderr, "storing {} records at {}\n", o.records, server.name);
-    auto done = check_interrupt();
-    if (done) done = store_records(server, objects, o.records, load);
-    if (!done) return std::unexpected(done.error());
+    TRY(store_records(server, objects, o.records, load));
     records.push_back(std::make_unique<YcsbRecords>(o.records));
   }
 
@@ -158,15 +138,18 @@ Result<Report> run(YcsbOptions& o) {
   for (const YcsbWorkload& workload : workloads) {
     Group& group = groups.emplace_back();
     for (size_t i = 0; i < servers.size(); ++i) {
-      group.push_back(std::make_unique<YcsbCase>(
-          Json{{"workload", std::string(1, workload.name)}, {"server", (servers)[i].name}},
-          (servers)[i], load, ycsb_sources(workload, *records[i], each, seed), objects,
-          Operation::kRead));
+      group.push_back(
+          load_case({{{"workload", std::string(1, workload.name)}, {"server", servers[i].name}},
+                     servers[i],
+                     load,
+                     ycsb_sources(workload, *records[i], each, seed),
+                     &objects,
+                     Operation::kRead},
+                    add_latencies));
     }
-    seed += 1'000'000;  // the same requests for every server, others for every
-                        // workload
+    seed += 1'000'000;  // the same requests for every server, others for every workload
   }
-  auto rows = TRY(measure(groups, {.rounds = o.rounds}));
+  auto rows = TRY(measure(std::move(groups), {.rounds = o.rounds}));
   compare(rows, "over_first", "per_second", {"workload"}, {{"server", servers.front().name}});
   report.json = {{"bench", "ycsb"},
                  {"records", o.records},

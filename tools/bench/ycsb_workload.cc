@@ -28,7 +28,7 @@ constexpr std::array kWorkloads{
     YcsbWorkload{.name = 'F', .reads = 0.5, .updates = 0, .read_modify_writes = 0.5},
 };
 
-class YcsbSource : public RequestSource {
+class YcsbSource {
  public:
   YcsbSource(const YcsbWorkload& workload, YcsbRecords& records, uint64_t operations, uint64_t seed,
              const Latest& latest)
@@ -39,7 +39,7 @@ class YcsbSource : public RequestSource {
         zipfian_(records.loaded()),
         latest_(latest) {}
 
-  std::optional<Request> next() override {
+  std::optional<Request> next() {
     if (left_ == 0) return std::nullopt;
     --left_;
     const Operation operation = choose();
@@ -48,7 +48,7 @@ class YcsbSource : public RequestSource {
                                                : zipfian_.next(random_)};
   }
 
-  void acknowledged(const Request& request) override {
+  void acknowledged(const Request& request) {
     if (request.operation == Operation::kInsert) records_.inserted().acknowledge(request.record);
   }
 
@@ -139,9 +139,11 @@ cli::Result<YcsbWorkload> ycsb_workload(const std::string& name) {
 SourceFactory ycsb_sources(const YcsbWorkload& workload, YcsbRecords& records,
                            uint64_t operations_each, uint64_t seed) {
   const Latest latest(records.loaded());  // its sum of weights is made once
-  const auto next_seed = std::make_shared<uint64_t>(seed);
-  return [=, &records] {
-    return std::make_unique<YcsbSource>(workload, records, operations_each, (*next_seed)++, latest);
+  return [=, &records, next_seed = std::make_shared<uint64_t>(seed)] {
+    const auto source =
+        std::make_shared<YcsbSource>(workload, records, operations_each, (*next_seed)++, latest);
+    return RequestSource{std::bind_front(&YcsbSource::next, source),
+                         std::bind_front(&YcsbSource::acknowledged, source)};
   };
 }
 

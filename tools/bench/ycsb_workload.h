@@ -94,8 +94,6 @@ struct YcsbWorkload {
   double updates = 0.5;
   double read_modify_writes = 0;
   bool latest = false;  // else scrambled zipfian
-
-  double inserts() const { return 1 - reads - updates - read_modify_writes; }
 };
 
 // The name is A, B, C, D or F.

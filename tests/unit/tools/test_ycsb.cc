@@ -27,9 +27,9 @@ std::map<Operation, double> mix_of(const std::string& workload) {
   YcsbRecords records(1000);
   const auto source = ycsb_sources(*ycsb_workload(workload), records, kDraws, 1)();
   std::map<Operation, double> mix;
-  while (const auto request = source->next()) {
+  while (const auto request = source.next()) {
     mix[request->operation] += 1.0 / kDraws;
-    source->acknowledged(*request);
+    source.acknowledged(*request);
   }
   return mix;
 }
@@ -168,11 +168,11 @@ TEST_CASE("workload D reads what is there, and mostly what has just come") {
   std::vector<Request> unacknowledged;
   int recent = 0;
   int reads = 0;
-  while (const auto request = source->next()) {
+  while (const auto request = source.next()) {
     if (request->operation == Operation::kInsert) {
       unacknowledged.push_back(*request);
       if (unacknowledged.size() == 5) {
-        for (const Request& insert : unacknowledged) source->acknowledged(insert);
+        for (const Request& insert : unacknowledged) source.acknowledged(insert);
         unacknowledged.clear();
       }
       continue;
@@ -193,12 +193,12 @@ TEST_CASE("every connection makes its share of the operations, in an order of it
   for (int i = 0; i < 2; ++i) {
     const auto source = sources();
     asked.emplace_back();
-    while (const auto request = source->next()) asked.back().push_back(request->record);
+    while (const auto request = source.next()) asked.back().push_back(request->record);
     CHECK(asked.back().size() == 50);
   }
   CHECK(asked[0] != asked[1]);
   const auto again = ycsb_sources(*ycsb_workload("C"), records, 50, 7)();
-  for (const uint64_t record : asked[0]) CHECK(again->next()->record == record);
+  for (const uint64_t record : asked[0]) CHECK(again.next()->record == record);
 }
 
 }  // namespace elastripe::bench
