@@ -25,16 +25,15 @@ struct ChartSeries {
 
 struct Chart {
   std::string title;
-  std::string x_label;
-  std::string y_label;
+  std::string x_label = {};
+  std::string y_label = {};
   std::vector<std::string> categories = {};
   std::vector<ChartSeries> series = {};
   bool lines = false;        // else bars
   bool logarithmic = false;  // the vertical axis; from 0 if not
 };
 
-std::string svg_of(const Chart& chart);
-
+// By gnuplot, which has to be installed.
 cli::Result<> write_chart(const std::filesystem::path& file, const Chart& chart);
 
 }  // namespace elastripe::bench

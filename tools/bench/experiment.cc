@@ -6,6 +6,7 @@
 
 #include "tools/bench/object_client.h"
 #include "tools/bench/runner.h"
+#include "tools/bench/testbed.h"
 
 namespace elastripe::bench {
 namespace {
@@ -59,6 +60,7 @@ void finish_command(CLI::App& command, Commands& commands, std::shared_ptr<Optio
     // Pivots look into JSON: what is not there must not end the program with its servers running.
     const auto report = [&]() -> cli::Result<Report> {
       try {
+        if (!options->svg.empty()) TRY(needed_program("gnuplot", "gnuplot-nox"));
         return experiment();
       } catch (const std::exception& e) {
         return cli::fail("{}", e.what());
