@@ -156,15 +156,15 @@ Result<TracedCase> traced_case(Json labels, const Objects& objects, bool puts, u
   return TracedCase{std::move(labels), objects.target, make_requests};
 }
 
-void chart_objects(Report& report, const std::string& file, Chart frame, const Rows& rows,
+void chart_objects(Report& report, const std::string& file, Chart chart, const Rows& rows,
                    const char* series) {
-  const std::string title = frame.title;
-  frame.x_label = "object";
-  frame.y_label = "microseconds, median, quartiles";
-  frame.logarithmic = true;
+  const std::string title = chart.title;
+  chart.x_label = "object";
+  chart.y_label = "microseconds, median, quartiles";
+  chart.logarithmic = true;
   for (const auto& [verb, kind] : {std::pair{"PUT", "put"}, {"GET", "get"}}) {
-    frame.title = verb + title;
-    report.chart(file + kind, frame, rows, "{object_bytes bytes}", series, kind);
+    chart.title = verb + title;
+    report.chart(file + kind, chart, rows, "{object_bytes bytes}", series, kind);
   }
 }
 

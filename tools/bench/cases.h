@@ -63,7 +63,7 @@ cli::Result<Case> object_case(Json labels, const Objects& objects, bool puts = t
 cli::Result<TracedCase> traced_case(Json labels, const Objects& objects, bool puts,
                                     uint64_t requests);
 // "put-" and "get-": what object cases took, by size and what `series` says.
-void chart_objects(Report& report, const std::string& file, Chart frame, const Rows& rows,
+void chart_objects(Report& report, const std::string& file, Chart chart, const Rows& rows,
                    const char* series);
 
 }  // namespace elastripe::bench

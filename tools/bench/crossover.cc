@@ -119,8 +119,7 @@ Result<Report> run(CrossoverOptions& o) {
   const Rows crossovers = crossovers_of(rows);
 
   Report report;
-  report.json = {
-      {"bench", "crossover"}, {"nodes", o.nodes}, {"cases", rows}, {"crossovers", crossovers}};
+  report.json = {{"nodes", o.nodes}, {"cases", rows}, {"crossovers", crossovers}};
   for (Json& row : rows) {
     const auto scheme = TRY(coding::parse_scheme(row["scheme"].get<std::string>()));
     row["inline_bytes"] = scheme.m + 1;

@@ -12,7 +12,6 @@ namespace {
 
 using cli::Result;
 
-constexpr std::chrono::seconds kSettled{60};
 constexpr int kKilled = 2;
 // Each with its m.
 constexpr std::array kSchemes{std::pair{"ers:4,1,5", 1}, std::pair{"ers:4,2,5", 2}};
@@ -69,15 +68,8 @@ Result<std::vector<std::string>> choose_nodes(const cli::AdminClient& admin, int
 
 // Returns once the cluster has settled: the nodes are lost, all records synced at their homes.
 Result<> kill_nodes(const Cluster& cluster, const cli::AdminClient& admin, int objects) {
-  const auto names = TRY(choose_nodes(admin, objects));
-  TRY(cluster.processes->kill(names));
-  const auto settled = [&] {
-    const auto status = admin.get("/v1/status");
-    return status && status->at("nodes").at("lost") == kKilled &&
-           status->at("partitions").at("synced") == status->at("partitions").at("total");
-  };
-  if (!cli::wait_until(settled, kSettled)) return cli::fail("the cluster does not settle");
-  return {};
+  TRY(cluster.processes->kill(TRY(choose_nodes(admin, objects))));
+  return cluster.wait_for("lost", kKilled, true);
 }
 
 using KeysByMissing = std::map<int, std::vector<std::string>>;  // by missing data shards
@@ -99,11 +91,8 @@ Result<KeysByMissing> readable_keys(const cli::AdminClient& admin, const char* s
 
 void add_to(Report& report, const DegradedOptions& o, size_t bytes, Rows rows) {
   compare(rows, "over_normal", "get", {"scheme"}, {{"missing_data_shards", 0}});
-  report.json = {{"bench", "degraded"},
-                 {"object_bytes", bytes},
-                 {"nodes", o.nodes},
-                 {"killed_nodes", kKilled},
-                 {"cases", rows}};
+  report.json = {
+      {"object_bytes", bytes}, {"nodes", o.nodes}, {"killed_nodes", kKilled}, {"cases", rows}};
   report.show(fmt::format("GET of {}, one at a time, turn by turn, {{get/requests}} of each: "
                           "microseconds. Two of {} "
                           "nodes are\nkilled; objects are told apart by how many of their data "

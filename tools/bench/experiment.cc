@@ -58,17 +58,17 @@ void finish_command(CLI::App& command, Commands& commands, std::shared_ptr<Optio
     watch_interrupts();
     raise_file_limit();
     // Pivots look into JSON: what is not there must not end the program with its servers running.
-    const auto report = [&]() -> cli::Result<Report> {
+    const auto done = [&]() -> cli::Result<> {
       try {
         if (!options->svg.empty()) TRY(needed_program("gnuplot", "gnuplot-nox"));
-        return experiment();
+        Report report = TRY(experiment());
+        report.json["bench"] = is_bench ? "overview" : command.get_name();
+        return publish(report, options->output, options->svg, commands.globals.json);
       } catch (const std::exception& e) {
         return cli::fail("{}", e.what());
       }
     }();
-    cli::report(commands.globals,
-                report ? publish(*report, options->output, options->svg, commands.globals.json)
-                       : cli::Result<>(std::unexpected(report.error())));
+    cli::report(commands.globals, done);
   });
 }
 

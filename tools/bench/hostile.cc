@@ -264,8 +264,7 @@ Result<Report> run(HostileOptions& o) {
     }
   }
   Report report;
-  report.json = {
-      {"bench", "hostile"}, {"clients", o.clients}, {"rounds", o.rounds}, {"cases", rows}};
+  report.json = {{"clients", o.clients}, {"rounds", o.rounds}, {"cases", rows}};
   add_pivots(o, rows, report);
   return report;
 }

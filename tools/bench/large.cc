@@ -56,7 +56,7 @@ Result<std::vector<Target>> start_servers(const LargeOptions& o, size_t largest,
   return servers;
 }
 
-// Of each server that can have them.
+// Those of each server that can have them.
 Result<std::vector<Objects>> objects_of(const std::vector<Target>& servers, size_t bytes,
                                         Report& report) {
   std::vector<Objects> objects;
@@ -151,7 +151,7 @@ Result<Report> run(LargeOptions& o) {
     std::ranges::move(rows, std::back_inserter(all));
   }
   chart_objects(report, "large-", {.title = " of one object"}, all, "{server}");
-  report.json.update({{"bench", "large"}, {"nodes", o.nodes}, {"cases", all}});
+  report.json.update({{"nodes", o.nodes}, {"cases", all}});
   return report;
 }
 

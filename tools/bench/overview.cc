@@ -133,7 +133,7 @@ Result<Report> run(OverviewOptions& o) {
   const auto sizes = TRY(parse_sizes(o.sizes));
   const auto servers = TRY(start_servers(o));
   Report report;
-  report.json = {{"bench", "overview"}, {"nodes", o.nodes}, {"latency", Json::array()}};
+  report.json = {{"nodes", o.nodes}, {"latency", Json::array()}};
   TRY(measure_memory(schemes, o, servers, report));
   Rows all;
   for (const size_t bytes : sizes) {

@@ -7,26 +7,19 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
+
+#include "tools/cli/process.h"
 
 namespace elastripe::bench {
 namespace {
 
 // Fields 14 and 15 of a stat file: ticks in user and in kernel mode.
 double seconds_of(const std::filesystem::path& stat) {
-  std::ifstream file(stat);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const size_t close = text.rfind(')');  // of the name, which may hold anything
-  if (close == std::string::npos) return 0;
-  std::istringstream rest(text.substr(close + 1));
-  std::string skipped;
-  for (int field = 3; field <= 13; ++field) rest >> skipped;
-  double user = 0;
-  double kernel = 0;
-  rest >> user >> kernel;
-  return (user + kernel) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const auto fields = cli::stat_fields(stat);
+  if (fields.size() < 13) return 0;
+  return (std::stod(fields[11]) + std::stod(fields[12])) /
+         static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace

@@ -156,7 +156,6 @@ Result<Report> run(ReclaimOptions& o) {
   TRY(parse_schemes({o.scheme}));
   const auto testbed = TRY(Testbed::create(o.port));
   Report report;
-  report.json["bench"] = "reclaim";
   const auto measure = o.together ? measure_together : measure_apart;
   TRY(measure(o, *testbed, sizes, report));
   return report;

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/bench/try.h"
+
 namespace elastripe::bench {
 namespace {
 
@@ -55,14 +57,14 @@ void Report::show(std::string_view text, std::string_view columns, const Rows& r
   }
 }
 
-void Report::chart(std::string_view file, const Chart& frame, const Rows& rows,
-                   std::string_view category, std::string_view series, const std::string& path) {
+void Report::chart(std::string_view file, Chart chart, const Rows& rows, std::string_view category,
+                   std::string_view series, const std::string& path) {
+  const std::string title = chart.title;
   for (auto [name, part] : split(rows, file)) {
     std::erase(name, ' ');
     for (char& c : name) c = std::isalnum(c) ? static_cast<char>(std::tolower(c)) : '-';
-    Chart chart = frame;
-    chart.title = fill(frame.title, part.front());
-    charts.emplace_back(name, chart_of(std::move(chart), part, category, series, path));
+    chart.title = fill(title, part.front());
+    charts[name] = script_of(chart, part, category, series, path);
   }
 }
 
@@ -104,9 +106,8 @@ cli::Result<> publish(const Report& report, const std::string& output, const std
   if (svg.empty()) return {};
   std::error_code ignored;
   std::filesystem::create_directories(svg, ignored);
-  for (const auto& [name, chart] : report.charts) {
-    const auto file = std::filesystem::path(svg) / (name + ".svg");
-    if (auto done = write_chart(file, chart); !done) return done;
+  for (const auto& [name, script] : report.charts) {
+    TRY(draw(std::filesystem::path(svg) / (name + ".svg"), script));
   }
   return {};
 }

@@ -1,12 +1,13 @@
 // What an experiment has measured, as it is shown: tables in Markdown, JSON, charts, and goals.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tools/bench/rows.h"
+#include "tools/bench/chart.h"
 #include "tools/cli/result.h"
 
 namespace elastripe::bench {
@@ -26,14 +27,14 @@ struct Report {
   std::vector<std::string> notes;  // what was left out, and why
   std::vector<Table> tables;
   std::vector<Goal> goals;
-  std::vector<std::pair<std::string, Chart>> charts;  // by the name of their file
-  Json json = Json::object();                         // goals and notes are added
+  std::map<std::string, std::string> charts;  // scripts of them by the name of their file
+  Json json = Json::object();                 // goals and notes are added
 
   // A table for each text above it that the pattern gives of the rows (fill).
   void show(std::string_view text, std::string_view columns, const Rows& rows);
   // A chart for each name of a file that the pattern gives, in small letters and dashes; the title
-  // of the frame is a pattern, too. For the others see chart_of.
-  void chart(std::string_view file, const Chart& frame, const Rows& rows, std::string_view category,
+  // of the chart is a pattern, too. For the others see script_of.
+  void chart(std::string_view file, Chart chart, const Rows& rows, std::string_view category,
              std::string_view series, const std::string& path);
   // A server that this machine does not have is left out, and noted.
   template <class T>

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ranges>
 #include <stdexcept>
 
@@ -13,11 +14,6 @@ namespace elastripe::bench {
 namespace {
 
 bool is_spread(const Json& value) { return value.is_object() && value.size() >= 3; }
-
-// The middle, the low or the high end of a spread.
-double part(const Json& spread, int index) {
-  return std::next(spread.begin(), index)->get<double>();
-}
 
 std::string text_of(const Json& value, const std::string& format) {
   const bool is_known =
@@ -30,8 +26,8 @@ std::string text_of(const Json& value, const std::string& format) {
   const int digits = format.starts_with('.') ? std::stoi(format.substr(1)) : 0;
   if (value.is_number_float()) return fmt::format("{:.{}f}", value.get<double>(), digits);
   if (!is_spread(value)) return value.dump();
-  return fmt::format("{:.{}f} ({:.{}f}-{:.{}f})", part(value, 0), digits, part(value, 1), digits,
-                     part(value, 2), digits);
+  const auto [middle, low, high] = spread_of(value, "");
+  return fmt::format("{:.{}f} ({:.{}f}-{:.{}f})", middle, digits, low, digits, high, digits);
 }
 
 std::string trimmed(std::string_view text) {
@@ -42,14 +38,6 @@ std::string trimmed(std::string_view text) {
 bool has(const Json& row, const Json& labels) {
   return std::ranges::all_of(
       labels.items(), [&](const auto& label) { return member(row, label.key()) == label.value(); });
-}
-
-// The place of a name in a list that gets it if it does not have it.
-size_t place_of(const std::string& name, std::vector<std::string>& names) {
-  const auto found = std::ranges::find(names, name);
-  const auto place = static_cast<size_t>(found - names.begin());
-  if (found == names.end()) names.push_back(name);
-  return place;
 }
 
 }  // namespace
@@ -79,14 +67,21 @@ Json latencies(const std::vector<double>& us) {
 
 const Json& member(const Json& row, const std::string& path) {
   static const Json nothing;
-  const Json::json_pointer pointer("/" + path);
+  const Json::json_pointer pointer(path.empty() ? "" : "/" + path);
   return row.contains(pointer) ? row.at(pointer) : nothing;
 }
 
-double number(const Json& row, const std::string& path) {
+std::array<double, 3> spread_of(const Json& row, const std::string& path) {
   const Json& value = member(row, path);
-  if (is_spread(value)) return part(value, 0);
-  return value.is_number() ? value.get<double>() : 0;
+  const double one = value.is_number() ? value.get<double>() : std::nan("");
+  if (!is_spread(value)) return {one, one, one};
+  auto part = value.begin();
+  return {*part++, *part++, *part};
+}
+
+double number(const Json& row, const std::string& path) {
+  const double middle = spread_of(row, path)[0];
+  return std::isnan(middle) ? 0 : middle;
 }
 
 double ratio(const Json& row, const Json& base, const std::string& path) {
@@ -155,11 +150,11 @@ std::string fill(std::string_view pattern, const Json& row) {
 
 std::vector<std::pair<std::string, Rows>> split(const Rows& rows, std::string_view pattern) {
   std::vector<std::pair<std::string, Rows>> parts;
-  std::vector<std::string> texts;
   for (const Json& row : rows) {
-    const size_t place = place_of(fill(pattern, row), texts);
-    if (place == parts.size()) parts.emplace_back(texts.back(), Rows());
-    parts[place].second.push_back(row);
+    const std::string text = fill(pattern, row);
+    auto part = std::ranges::find(parts, text, &std::pair<std::string, Rows>::first);
+    if (part == parts.end()) part = parts.insert(part, {text, {}});
+    part->second.push_back(row);
   }
   return parts;
 }
@@ -176,27 +171,6 @@ Table table_of(std::string text, std::string_view columns, const Rows& rows) {
     for (size_t i = 0; i < rows.size(); ++i) table.rows[i].push_back(fill(pattern, rows[i]));
   }
   return table;
-}
-
-Chart chart_of(Chart frame, const Rows& rows, std::string_view category, std::string_view series,
-               const std::string& path) {
-  std::vector<std::string> names;
-  for (const Json& row : rows) place_of(fill(category, row), frame.categories);
-  for (const Json& row : rows) {
-    const size_t place = place_of(fill(series, row), names);
-    if (place == frame.series.size()) {
-      frame.series.push_back({.name = names.back()});
-      frame.series.back().values.resize(frame.categories.size());
-    }
-    auto& cell = frame.series[place].values[place_of(fill(category, row), frame.categories)];
-    const Json& value = member(row, path);
-    if (is_spread(value)) {
-      cell = ChartValue{part(value, 0), part(value, 1), part(value, 2)};
-    } else if (value.is_number()) {
-      cell = ChartValue{value.get<double>()};
-    }
-  }
-  return frame;
 }
 
 }  // namespace elastripe::bench

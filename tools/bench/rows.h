@@ -8,12 +8,11 @@
 // "put/p50_us" leads to a member of a member.
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "tools/bench/chart.h"
 
 namespace elastripe::bench {
 
@@ -30,6 +29,9 @@ Json latencies(const std::vector<double>& us);
 
 // What the path leads to; null if that is not there.
 const Json& member(const Json& row, const std::string& path);
+// The middle, the low and the high end at the path, all the same of a number; NaN if it is not
+// there.
+std::array<double, 3> spread_of(const Json& row, const std::string& path);
 // The number at the path, or the middle of the spread; 0 if that is not there.
 double number(const Json& row, const std::string& path);
 // How many times as large as in the base: the median of the ratios of samples that belong together,
@@ -65,10 +67,5 @@ struct Table {
 // over_first .2": what stands above it, if that is not the path itself, and what fill makes of
 // "{path format}".
 Table table_of(std::string text, std::string_view columns, const Rows& rows);
-
-// The frame, with a category and a series for each that a row is of, both patterns, as they come,
-// and the figure at the path as the value.
-Chart chart_of(Chart frame, const Rows& rows, std::string_view category, std::string_view series,
-               const std::string& path);
 
 }  // namespace elastripe::bench

@@ -93,7 +93,7 @@ Result<Report> run(ScalingOptions& o) {
     row["cpu_us"] = number(row, "front_cpu_us") + number(row, "back_cpu_us");
   }
   Report report;
-  report.json = {{"bench", "scaling"}, {"scheme", o.scheme}, {"cases", rows}};
+  report.json = {{"scheme", o.scheme}, {"cases", rows}};
   add_pivots(
       "connections",
       fmt::format("Objects of {{object_bytes bytes}}, {} on {} nodes, beside memcached, over "

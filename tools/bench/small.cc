@@ -126,8 +126,7 @@ Result<Report> run(SmallOptions& o) {
   compare(rows, "over_memcached", "per_second", {"request", "threads", "depth"},
           {{"server", "memcached"}});
 
-  report.json = {{"bench", "small"},
-                 {"object_bytes", objects.object_bytes()},
+  report.json = {{"object_bytes", objects.object_bytes()},
                  {"connections", o.connections},
                  {"nodes", o.nodes},
                  {"rates", rows}};

@@ -14,7 +14,6 @@ using cli::Result;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kAway{5};
-constexpr std::chrono::minutes kSettled{10};
 
 struct SyncOptions : Options {
   using Options::Options;
@@ -44,19 +43,6 @@ struct SyncBench {
     return store_records(cluster.target, objects, records, {.connections = 8, .depth = 200});
   }
 
-  // Until the map has so many nodes that are up and, if it has to be whole, all is synced.
-  Result<> wait_for(const char* what, int up, bool whole) const {
-    const auto holds = [&] {
-      if (was_interrupted()) return true;
-      const auto status = admin.get("/v1/status");
-      if (!status || status->at("nodes").at("up") != up) return false;
-      const Json& partitions = status->at("partitions");
-      return !whole || partitions.at("synced") == partitions.at("total");
-    };
-    if (cli::wait_until(holds, kSettled)) return check_interrupt();
-    return cli::fail("the cluster does not come to be {}", what);
-  }
-
   // Once heartbeats have passed.
   Result<Traffic> traffic_of(const std::string& name) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -75,9 +61,9 @@ struct SyncBench {
 
   // From the map that has `up` nodes until all is synced. `records` are the copies to be had again.
   Result<> note_sync(Notes& notes, int up, uint64_t records, uint64_t bytes_before) const {
-    TRY(wait_for("of another map", up, false));
+    TRY(cluster.wait_for("up", up, false));
     const auto from = Clock::now();
-    TRY(wait_for("synced", up, true));
+    TRY(cluster.wait_for("up", up, true));
     const std::chrono::duration<double> took = Clock::now() - from;
     const double bytes = static_cast<double>(TRY(traffic_of("")).bytes_in - bytes_before);
     const double seconds = std::max(took.count(), 0.001);
@@ -97,10 +83,10 @@ struct SyncBench {
     if (!cli::send_signal(process, SIGSTOP)) return cli::fail("{} does not run", name);
     const auto stopped = Clock::now();
     const auto others = [&]() -> Result<Traffic> {
-      TRY(wait_for("without it", o.nodes - 1, false));
+      TRY(cluster.wait_for("up", o.nodes - 1, false));
       TRY(store(o.objects / 100));
       std::this_thread::sleep_until(stopped + kAway);
-      TRY(wait_for("synced", o.nodes - 1, true));
+      TRY(cluster.wait_for("up", o.nodes - 1, true));
       return traffic_of(name);
     }();
     cli::send_signal(process, SIGCONT);
@@ -134,11 +120,8 @@ Result<Report> run(SyncOptions& o) {
                      }}};
   const auto rows = TRY(measure({cases}, {.warm_up = false, .shuffled = false}));
   Report report;
-  report.json = {{"bench", "sync"},
-                 {"nodes", o.nodes},
-                 {"objects", o.objects},
-                 {"value_bytes", o.value_bytes},
-                 {"cases", rows}};
+  report.json = {
+      {"nodes", o.nodes}, {"objects", o.objects}, {"value_bytes", o.value_bytes}, {"cases", rows}};
   report.show(
       fmt::format(
           "{} objects of {} bytes, rep:3, on {} nodes. Records are the copies that the node had; "

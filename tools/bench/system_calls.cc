@@ -31,6 +31,7 @@ class Trace {
     const auto program = TRY(needed_program("strace", "strace"));
     const auto dir = TRY(make_temporary_directory());
     std::unique_ptr<Trace> trace(new Trace(dir));
+    if (processes.empty()) return trace;  // of nothing
     std::vector<std::string> argv{program, "-f",           "-c", "--summary-columns=calls,name",
                                   "-o",    dir / "summary"};
     for (const pid_t process : processes) argv.insert(argv.end(), {"-p", std::to_string(process)});
@@ -67,13 +68,11 @@ class Trace {
     }
     CallsByName calls;
     std::ifstream summary(dir_ / "summary");
-    uint64_t count = 0;
-    for (std::string word; summary >> word;) {  // "calls syscall" and dashes, then pairs
-      if (std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0; })) {
-        count = std::stoull(word);
-      } else if (count > 0 && word != "total") {
-        calls[word] += std::exchange(count, 0);
-      }
+    for (std::string line; std::getline(summary, line);) {  // a heading, dashes, pairs, the total
+      std::istringstream words(line);
+      uint64_t count = 0;
+      std::string name;
+      if (words >> count >> name && name != "total") calls[name] += count;
     }
     return calls;
   }
@@ -107,19 +106,12 @@ void add_calls(Json& row, const std::string& side, const CallsByName& calls) {
 }
 
 Result<Json> trace_case(const TracedCase& c) {
-  auto front = TRY(Trace::start(c.target.front));
-  std::unique_ptr<Trace> back;
-  if (!c.target.back.empty()) {
-    auto started = TRY(Trace::start(c.target.back));
-    back = std::move(started);
-  }
-  const auto requests = TRY(c.make_requests());
-  const auto front_calls = TRY(front->stop());
-  const auto back_calls = TRY(back ? back->stop() : CallsByName{});
+  const auto front = TRY(Trace::start(c.target.front));
+  const auto back = TRY(Trace::start(c.target.back));
   Json row = c.labels;
-  row["operations"] = requests;
-  add_calls(row, "front", front_calls);
-  add_calls(row, "back", back_calls);
+  row["operations"] = TRY(c.make_requests());
+  add_calls(row, "front", TRY(front->stop()));
+  add_calls(row, "back", TRY(back->stop()));
   return row;
 }
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "tools/bench/runner.h"
 #include "tools/bench/try.h"
 
 namespace elastripe::bench {
@@ -22,6 +23,7 @@ constexpr int kLargestItemMb = 128;  // memcached wants at least twice that memo
 constexpr seconds kServerStart{10};
 constexpr seconds kReplicaSync{30};
 constexpr seconds kServerEnd{10};
+constexpr seconds kSettled{600};
 
 }  // namespace
 
@@ -47,6 +49,19 @@ Result<std::vector<std::map<std::string, uint64_t>>> Cluster::node_stats(const c
     nodes.push_back(TRY(TRY(ObjectClient::connect(kLoopback, port))->stats(what)));
   }
   return nodes;
+}
+
+Result<> Cluster::wait_for(const char* state, int nodes, bool whole) const {
+  const auto client = TRY(admin());
+  const auto holds = [&] {
+    const auto status = client.get("/v1/status");
+    if (!status || status->at("nodes").at(state) != nodes) return was_interrupted();
+    const auto& partitions = status->at("partitions");
+    return !whole || partitions.at("synced") == partitions.at("total") || was_interrupted();
+  };
+  if (cli::wait_until(holds, kSettled)) return check_interrupt();
+  return cli::fail("the cluster does not come to have {} nodes {}{}", nodes, state,
+                   whole ? ", and all synced" : "");
 }
 
 Result<std::map<std::string, uint64_t>> Cluster::sum_of_stats(const char* what) const {

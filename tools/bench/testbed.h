@@ -46,6 +46,9 @@ struct Cluster {
   cli::Result<cli::AdminClient> admin() const {
     return cli::AdminClient::of_server(processes->server());
   }
+  // Until the map has so many nodes that are "up" or "lost" and, if it has to be whole, all is
+  // synced; an error if that takes too long.
+  cli::Result<> wait_for(const char* state, int nodes, bool whole) const;
   // The numbers of `stats <what>` by name, of each node.
   cli::Result<std::vector<std::map<std::string, uint64_t>>> node_stats(const char* what) const;
   // The sums of them.

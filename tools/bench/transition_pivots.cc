@@ -12,6 +12,7 @@ namespace elastripe::bench {
 namespace {
 
 constexpr const char* kSpread = "microseconds, median, p10 to p90";
+constexpr const char* kPaperLine = "ERS-2 in the paper";
 const std::vector<std::string> kKind{
     "parameters",      "k",        "m", "k_prime", "execution", "object_bytes", "order_selection",
     "bits_per_second", "direction"};
@@ -250,20 +251,17 @@ void chart_bandwidth(Report& report, const Rows& rows) {
   compare(lines, "over_srs", "us", {"parameters", "object_bytes", "bits_per_second", "direction"},
           {{"line", "SRS"}});
   for (const Json& row : where(lines, {{"line", "SRS"}})) {
-    Json& dashed = lines.emplace_back(labels_of(row, kKind, {{"line", "ERS-2 in the paper"}}));
+    Json& dashed = lines.emplace_back(labels_of(row, kKind, {{"line", kPaperLine}}));
     const Published* paper = row.at("bits_per_second") == 0 ? nullptr : published(row);
     if (paper != nullptr) dashed["over_srs"] = published_ratio(*paper, row, 2);
   }
-  const size_t first = report.charts.size();
   report.chart("transition-bandwidth-{k}-{m}-{k_prime}-{direction}",
                {.title = "{parameters}, {object_bytes bytes}, {direction}",
                 .x_label = "network",
                 .y_label = "time over that of SRS",
-                .lines = true},
+                .lines = true,
+                .dashed = kPaperLine},
                lines, "{bits_per_second rate}", "{line}", "over_srs");
-  for (size_t i = first; i < report.charts.size(); ++i) {
-    report.charts[i].second.series.back().dashed = true;
-  }
 }
 
 // The bounds of docs/transitioning.md for (12,3,14) at 4 MiB.

@@ -8,7 +8,7 @@
 
 namespace elastripe::bench {
 
-// Of the rows of its experiments (transition_cases.h) by their names; nothing of one that has none.
+// What is made of the rows of its experiments (transition_cases.h), by their names.
 void show_transitions(Report& report, std::map<std::string, Rows>& rows);
 
 }  // namespace elastripe::bench

@@ -151,8 +151,7 @@ Result<Report> run(YcsbOptions& o) {
   }
   auto rows = TRY(measure(std::move(groups), {.rounds = o.rounds}));
   compare(rows, "over_first", "per_second", {"workload"}, {{"server", servers.front().name}});
-  report.json = {{"bench", "ycsb"},
-                 {"records", o.records},
+  report.json = {{"records", o.records},
                  {"record_bytes", objects.object_bytes()},
                  {"connections", o.connections},
                  {"depth", o.depth},

@@ -36,20 +36,20 @@ class YcsbSource {
         records_(records),
         left_(operations),
         random_(seed),
-        zipfian_(records.loaded()),
+        zipfian_(records.loaded),
         latest_(latest) {}
 
   std::optional<Request> next() {
     if (left_ == 0) return std::nullopt;
     --left_;
     const Operation operation = choose();
-    if (operation == Operation::kInsert) return Request{operation, records_.inserted().next()};
-    return Request{operation, workload_.latest ? latest_.next(random_, records_.inserted().limit())
+    if (operation == Operation::kInsert) return Request{operation, records_.inserted.next()};
+    return Request{operation, workload_.latest ? latest_.next(random_, records_.inserted.limit())
                                                : zipfian_.next(random_)};
   }
 
   void acknowledged(const Request& request) {
-    if (request.operation == Operation::kInsert) records_.inserted().acknowledge(request.record);
+    if (request.operation == Operation::kInsert) records_.inserted.acknowledge(request.record);
   }
 
  private:
@@ -138,7 +138,7 @@ cli::Result<YcsbWorkload> ycsb_workload(const std::string& name) {
 
 SourceFactory ycsb_sources(const YcsbWorkload& workload, YcsbRecords& records,
                            uint64_t operations_each, uint64_t seed) {
-  const Latest latest(records.loaded());  // its sum of weights is made once
+  const Latest latest(records.loaded);  // its sum of weights is made once
   return [=, &records, next_seed = std::make_shared<uint64_t>(seed)] {
     const auto source =
         std::make_shared<YcsbSource>(workload, records, operations_each, (*next_seed)++, latest);

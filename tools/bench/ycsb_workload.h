@@ -100,16 +100,11 @@ struct YcsbWorkload {
 cli::Result<YcsbWorkload> ycsb_workload(const std::string& name);
 
 // What all connections to one server share: the records there are.
-class YcsbRecords {
- public:
-  explicit YcsbRecords(uint64_t loaded) : loaded_(loaded), inserted_(loaded) {}
+struct YcsbRecords {
+  explicit YcsbRecords(uint64_t records) : loaded(records), inserted(records) {}
 
-  uint64_t loaded() const { return loaded_; }
-  AcknowledgedCounter& inserted() { return inserted_; }
-
- private:
-  const uint64_t loaded_;
-  AcknowledgedCounter inserted_;
+  const uint64_t loaded;
+  AcknowledgedCounter inserted;
 };
 
 // Sources that make so many operations each. The records must outlive them.

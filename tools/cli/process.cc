@@ -33,19 +33,9 @@ struct ProcStat {
 };
 // An error if there is none.
 Result<ProcStat> read_stat(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  // the second field is a name in parentheses that may hold anything, so count from its end
-  const size_t close = text.rfind(')');
-  if (!file || close == std::string::npos) return fail("no process {}", pid);
-  std::istringstream rest(text.substr(close + 1));
-  ProcStat stat;
-  std::string skipped;
-  rest >> stat.state;
-  for (int field = 4; field <= 19; ++field) rest >> skipped;
-  rest >> stat.threads >> skipped >> stat.start_ticks;
-  if (!rest) return fail("cannot parse /proc/{}/stat", pid);
-  return stat;
+  const auto fields = stat_fields("/proc/" + std::to_string(pid) + "/stat");
+  if (fields.size() < 20) return fail("no process {}", pid);
+  return ProcStat{fields[0].front(), std::stoi(fields[17]), std::stoull(fields[19])};
 }
 
 // The child's part of spawn_detached: only async-signal-safe calls; reports errno through `report`.
@@ -144,6 +134,14 @@ bool run_beside(const std::vector<std::string>& argv) {
   }
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   return status == 0;
+}
+
+std::vector<std::string> stat_fields(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // the second field is a name in parentheses that may hold anything, so count from its end
+  std::istringstream rest(text.substr(text.rfind(')') + 1));
+  return {std::istream_iterator<std::string>(rest), {}};
 }
 
 bool is_running(const ProcessId& process) {

@@ -38,6 +38,10 @@ FinishedCommand run_to_end(const std::vector<std::string>& argv);
 // Runs a command to its end, both its outputs going to our error output; true if it exited with 0.
 bool run_beside(const std::vector<std::string>& argv);
 
+// What a stat file of /proc says behind the name, from its third field on; nothing if it is not
+// there.
+std::vector<std::string> stat_fields(const std::filesystem::path& file);
+
 // True while that very process runs, with any of its threads: what is left to reap does not.
 bool is_running(const ProcessId& process);
 

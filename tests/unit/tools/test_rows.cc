@@ -54,15 +54,4 @@ TEST_CASE("a table has a column for each of its description, and a line for each
                           {"a", "1.2", "a1"}, {"b", "", "b1"}, {"a", "5.0", "a16"}});
 }
 
-TEST_CASE("a chart has a series and a category for each, and gaps where a row is missing") {
-  const Chart chart = chart_of({.title = "t", .x_label = "x", .y_label = "y"}, kRows,
-                               "depth {depth}", "{server}", "rate");
-  CHECK(chart.categories == std::vector<std::string>{"depth 1", "depth 16"});
-  REQUIRE(chart.series.size() == 2);
-  CHECK(chart.series[0].values[0]->value == 20);
-  CHECK(chart.series[0].values[0]->low == 15);
-  CHECK(chart.series[1].values[0]->high == 27.5);
-  CHECK_FALSE(chart.series[1].values[1]);
-}
-
 }  // namespace elastripe::bench

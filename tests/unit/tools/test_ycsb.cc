@@ -177,12 +177,12 @@ TEST_CASE("workload D reads what is there, and mostly what has just come") {
       }
       continue;
     }
-    const uint64_t limit = records.inserted().limit();
+    const uint64_t limit = records.inserted.limit();
     REQUIRE(request->record < limit);
     ++reads;
     if (request->record + 10 >= limit) ++recent;
   }
-  CHECK(records.inserted().limit() > 900);
+  CHECK(records.inserted.limit() > 900);
   CHECK(recent > reads / 4);
 }
 
