@@ -26,35 +26,25 @@ struct OverviewOptions : Options {
   int& nodes = number("--nodes", 9, "Nodes of the cluster", 2, 100);
 };
 
-struct Servers {
-  std::unique_ptr<Testbed> testbed;
-  Target memcached;
-  Cluster cluster;
-};
-
 // What the keys of a pool begin with.
 std::string prefix_of(const std::string& scheme, const std::string& path) {
   return fmt::format("{}/{}/", scheme, path);
 }
 
-Result<Servers> start_servers(const OverviewOptions& o) {
-  auto testbed = TRY(Testbed::create(o.port));
-  const auto memcached = TRY(testbed->start_memcached(2, kMemoryMb));
+Result<Cluster> start_cluster(const OverviewOptions& o, Testbed& testbed) {
   cli::ClusterSettings settings{
       .nodes = o.nodes, .scheme = o.schemes.front(), .memory_mb = kMemoryMb};
   for (const std::string& scheme : o.schemes) {
     settings.pools.push_back({prefix_of(scheme, "inline"), scheme, kInlineMaxBytes});
     settings.pools.push_back({prefix_of(scheme, "striped"), scheme, 0});
   }
-  const auto cluster = TRY(testbed->start_cluster("elastripe", settings));
-  return Servers{std::move(testbed), memcached, cluster};
+  return testbed.start_cluster("elastripe", settings);
 }
 
 // Memory in use on all nodes: chunks that hold an item times their size.
 Result<double> used_bytes(const Cluster& cluster) {
-  const auto nodes = TRY(cluster.node_stats("slabs"));
   uint64_t total = 0;
-  for (const auto& numbers : nodes) {
+  for (const auto& numbers : TRY(cluster.node_stats("slabs"))) {
     for (const auto& [name, count] : numbers) {
       const size_t colon = name.find(':');
       if (colon == std::string::npos || name.substr(colon) != ":used_chunks") continue;
@@ -65,19 +55,19 @@ Result<double> used_bytes(const Cluster& cluster) {
 }
 
 // How much more memory nodes use for each byte of new objects.
-Result<double> memory_of(const Servers& servers, const std::string& prefix, size_t bytes,
+Result<double> memory_of(const Cluster& cluster, const std::string& prefix, size_t bytes,
                          int objects) {
-  const auto before = TRY(used_bytes(servers.cluster));
-  const auto client = TRY(servers.cluster.target.connect());
+  const auto before = TRY(used_bytes(cluster));
+  const auto client = TRY(cluster.target.connect());
   for (int i = 0; i < objects; ++i) {
     TRY(client->put(fmt::format("{}memory/{}", prefix, i), turn_value(bytes, 0)));
   }
-  const auto after = TRY(used_bytes(servers.cluster));
+  const auto after = TRY(used_bytes(cluster));
   return (after - before) / (static_cast<double>(bytes) * objects);
 }
 
 Result<> measure_memory(const std::vector<coding::Scheme>& schemes, const OverviewOptions& o,
-                        const Servers& servers, Report& report) {
+                        const Cluster& cluster, Report& report) {
   Rows rows;
   for (size_t s = 0; s < schemes.size(); ++s) {
     const auto [k, m] = std::pair{schemes[s].k, schemes[s].m};
@@ -86,7 +76,7 @@ Result<> measure_memory(const std::vector<coding::Scheme>& schemes, const Overvi
       const size_t bytes = striped ? kMiB : 4 * kKiB;
       const int objects = striped ? 32 : 1000;
       const double ideal = striped ? static_cast<double>(k + m) / k : m + 1.0;
-      const auto measured = TRY(memory_of(servers, prefix_of(o.schemes[s], path), bytes, objects));
+      const auto measured = TRY(memory_of(cluster, prefix_of(o.schemes[s], path), bytes, objects));
       rows.push_back({{"scheme", o.schemes[s]},
                       {"path", path},
                       {"object_bytes", bytes},
@@ -109,7 +99,8 @@ Result<> measure_memory(const std::vector<coding::Scheme>& schemes, const Overvi
 }
 
 // Memcached first.
-Result<Group> cases_of(const OverviewOptions& o, const Servers& servers, size_t bytes) {
+Result<Group> cases_of(const OverviewOptions& o, const Target& memcached, const Cluster& cluster,
+                       size_t bytes) {
   Group cases;
   const auto add = [&](const std::string& scheme, const std::string& path, const Target& target,
                        const std::string& prefix) -> Result<> {
@@ -118,11 +109,11 @@ Result<Group> cases_of(const OverviewOptions& o, const Servers& servers, size_t 
                     Objects::numbered(target, bytes, fmt::format("{}{}/", prefix, bytes), kKeys))));
     return {};
   };
-  TRY(add("memcached", "direct", servers.memcached, ""));
+  TRY(add("memcached", "direct", memcached, ""));
   for (const std::string& scheme : o.schemes) {
     for (const std::string path : {"inline", "striped"}) {
       if (path == "inline" && bytes > size_t{kInlineMaxBytes}) continue;
-      TRY(add(scheme, path, servers.cluster.target, prefix_of(scheme, path)));
+      TRY(add(scheme, path, cluster.target, prefix_of(scheme, path)));
     }
   }
   return cases;
@@ -131,15 +122,17 @@ Result<Group> cases_of(const OverviewOptions& o, const Servers& servers, size_t 
 Result<Report> run(OverviewOptions& o) {
   const auto schemes = TRY(parse_schemes(o.schemes));
   const auto sizes = TRY(parse_sizes(o.sizes));
-  const auto servers = TRY(start_servers(o));
+  const auto testbed = TRY(Testbed::create(o.port));
+  const auto memcached = TRY(testbed->start_memcached(2, kMemoryMb));
+  const auto cluster = TRY(start_cluster(o, *testbed));
   Report report;
   report.json = {{"nodes", o.nodes}, {"latency", Json::array()}};
-  TRY(measure_memory(schemes, o, servers, report));
+  TRY(measure_memory(schemes, o, cluster, report));
   Rows all;
   for (const size_t bytes : sizes) {
     fmt::print(stderr, "{}\n", size_text(bytes));
     auto rows = TRY(measure(
-        {TRY(cases_of(o, servers, bytes))},
+        {TRY(cases_of(o, memcached, cluster, bytes))},
         {.rounds = 5,
          .budget = std::chrono::milliseconds(1000 * o.seconds / static_cast<int>(sizes.size()))}));
     for (const std::string kind : {"put", "get"}) {

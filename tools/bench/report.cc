@@ -1,7 +1,6 @@
 #include "tools/bench/report.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,42 +10,18 @@
 namespace elastripe::bench {
 namespace {
 
-std::string text_of(const Table& table) {
-  std::string text = table.text + "\n\n";
-  text += fmt::format("| {} |\n|", fmt::join(table.header, " | "));
-  for (size_t i = 0; i < table.header.size(); ++i) text += "---|";
-  text += '\n';
-  for (const auto& row : table.rows) text += fmt::format("| {} |\n", fmt::join(row, " | "));
-  return text + "\n";
-}
-
-Rows rows_of(const std::vector<Goal>& goals) {
-  Rows rows;
-  for (const Goal& goal : goals) {
-    Json& row = rows.emplace_back(Json{{"ratio", goal.text},
-                                       {goal.at_least ? "at_least" : "at_most", goal.bound},
-                                       {"measured", goal.measured},
-                                       {"met", goal.meets(goal.bound)}});
-    if (!goal.stretch) continue;
-    row["stretch"] = *goal.stretch;
-    row["stretch_met"] = goal.meets(*goal.stretch);
-  }
-  return rows;
-}
-
-Table goal_table(const std::vector<Goal>& goals) {
-  Rows rows = rows_of(goals);
-  for (Json& row : rows) {
-    row["sign"] = row.contains("at_least") ? ">=" : "<=";
-    if (row.contains("stretch")) row["stretch"] = fill("{sign} {stretch .2}", row);
-    row["verdict"] = row.value("stretch_met", false) ? "stretch met"
-                     : row["met"]                    ? "met"
-                                                     : "missed";
+std::string goal_table(Rows goals) {
+  for (Json& goal : goals) {
+    goal["sign"] = goal.contains("at_least") ? ">=" : "<=";
+    if (goal.contains("stretch")) goal["stretch"] = fill("{sign} {stretch .2}", goal);
+    goal["verdict"] = goal.value("stretch_met", false) ? "stretch met"
+                      : goal["met"]                    ? "met"
+                                                       : "missed";
   }
   return table_of("Goals.",
                   "ratio | goal = {sign} {at_least .2}{at_most .2} | stretch | measured = measured "
                   ".2 | = verdict",
-                  rows);
+                  goals);
 }
 
 }  // namespace
@@ -77,25 +52,35 @@ void Report::at_most(std::string_view text, double bound, const Rows& rows,
 
 void Report::at_least(std::string text, double bound, std::optional<double> stretch,
                       double measured) {
-  goals.push_back({std::move(text), true, bound, stretch, measured});
+  add_goal(std::move(text), true, bound, stretch, measured);
 }
 
 void Report::at_most(std::string text, double bound, std::optional<double> stretch,
                      double measured) {
-  goals.push_back({std::move(text), false, bound, stretch, measured});
+  add_goal(std::move(text), false, bound, stretch, measured);
+}
+
+void Report::add_goal(std::string text, bool least, double bound, std::optional<double> stretch,
+                      double measured) {
+  const auto meets = [&](double limit) { return least ? measured >= limit : measured <= limit; };
+  Json& goal = goals.emplace_back(Json{{"ratio", std::move(text)},
+                                       {least ? "at_least" : "at_most", bound},
+                                       {"measured", measured},
+                                       {"met", meets(bound)}});
+  if (stretch) goal.update({{"stretch", *stretch}, {"stretch_met", meets(*stretch)}});
 }
 
 cli::Result<> publish(const Report& report, const std::string& output, const std::string& svg,
                       bool as_json) {
   Json json = report.json;
   json["notes"] = report.notes;
-  json["goals"] = rows_of(report.goals);
+  json["goals"] = report.goals;
   if (as_json) {
     fmt::print("{}\n", json.dump(2));
   } else {
     for (const std::string& note : report.notes) fmt::print("{}\n\n", note);
-    for (const Table& table : report.tables) fmt::print("{}", text_of(table));
-    if (!report.goals.empty()) fmt::print("{}", text_of(goal_table(report.goals)));
+    for (const std::string& table : report.tables) fmt::print("{}", table);
+    if (!report.goals.empty()) fmt::print("{}", goal_table(report.goals));
   }
   if (!output.empty()) {
     std::ofstream file(output);

@@ -12,21 +12,10 @@
 
 namespace elastripe::bench {
 
-// A ratio that is to be reached.
-struct Goal {
-  std::string text;
-  bool at_least = false;  // else at most
-  double bound = 0;
-  std::optional<double> stretch;
-  double measured = 0;
-
-  bool meets(double limit) const { return at_least ? measured >= limit : measured <= limit; }
-};
-
 struct Report {
   std::vector<std::string> notes;  // what was left out, and why
-  std::vector<Table> tables;
-  std::vector<Goal> goals;
+  std::vector<std::string> tables;
+  Rows goals;  // ratios that are to be reached, and what was measured
   std::map<std::string, std::string> charts;  // scripts of them by the name of their file
   Json json = Json::object();                 // goals and notes are added
 
@@ -49,6 +38,10 @@ struct Report {
   // For each row that has a number at the path.
   void at_most(std::string_view text, double bound, const Rows& rows, const std::string& path);
   void at_most(std::string text, double bound, std::optional<double> stretch, double measured);
+
+ private:
+  void add_goal(std::string text, bool least, double bound, std::optional<double> stretch,
+                double measured);
 };
 
 // Prints the report, as tables or as JSON, and writes the JSON to the file `output` and the charts

@@ -159,18 +159,22 @@ std::vector<std::pair<std::string, Rows>> split(const Rows& rows, std::string_vi
   return parts;
 }
 
-Table table_of(std::string text, std::string_view columns, const Rows& rows) {
-  Table table{.text = std::move(text), .rows = std::vector<std::vector<std::string>>(rows.size())};
+std::string table_of(std::string_view text, std::string_view columns, const Rows& rows) {
+  std::string header = "|";
+  std::string rule = "|";
+  std::string pattern = "|";
   for (const auto part : std::views::split(columns, '|')) {
     const std::string column = trimmed(std::string_view(part));
     const size_t equals = column.find('=');
-    table.header.push_back(trimmed(column.substr(0, equals)));
     const std::string path =
         equals == std::string::npos ? column : trimmed(column.substr(equals + 1));
-    const std::string pattern = path.contains('{') ? path : "{" + path + "}";
-    for (size_t i = 0; i < rows.size(); ++i) table.rows[i].push_back(fill(pattern, rows[i]));
+    header += fmt::format(" {} |", trimmed(column.substr(0, equals)));
+    rule += "---|";
+    pattern += " " + (path.contains('{') ? path : "{" + path + "}") + " |";
   }
-  return table;
+  std::string table = fmt::format("{}\n\n{}\n{}\n", text, header, rule);
+  for (const Json& row : rows) table += fill(pattern, row) + "\n";
+  return table + "\n";
 }
 
 }  // namespace elastripe::bench

@@ -58,14 +58,10 @@ Rows side_by_side(const Rows& rows, const std::vector<std::string>& names, const
 // ".2", or "bytes", "64 KiB", or "rate", of bits a second.
 std::string fill(std::string_view pattern, const Json& row);
 
-struct Table {
-  std::string text;  // above it
-  std::vector<std::string> header = {};
-  std::vector<std::vector<std::string>> rows = {};
-};
+// A table in Markdown, under a text.
 // Columns are written, with paths that have no spaces, as "server | per second = per_second | x =
 // over_first .2": what stands above it, if that is not the path itself, and what fill makes of
 // "{path format}".
-Table table_of(std::string text, std::string_view columns, const Rows& rows);
+std::string table_of(std::string_view text, std::string_view columns, const Rows& rows);
 
 }  // namespace elastripe::bench
