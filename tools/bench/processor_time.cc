@@ -34,17 +34,14 @@ std::map<pid_t, double> thread_seconds(pid_t process) {
   return threads;
 }
 
-double process_seconds(pid_t process) {
-  clockid_t clock{};
-  timespec time{};
-  if (::clock_getcpuclockid(process, &clock) != 0) return 0;
-  if (::clock_gettime(clock, &time) != 0) return 0;
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 double process_seconds(const std::vector<pid_t>& processes) {
   double sum = 0;
-  for (const pid_t process : processes) sum += process_seconds(process);
+  for (const pid_t process : processes) {
+    clockid_t clock{};
+    timespec time{};
+    if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0) continue;
+    sum += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  }
   return sum;
 }
 

@@ -12,9 +12,7 @@ namespace elastripe::bench {
 // Seconds of processor time of each thread of a process, by thread; those that ended are not there.
 std::map<pid_t, double> thread_seconds(pid_t process);
 
-// The time of a process and all its threads, to the nanosecond; 0 if it is gone.
-double process_seconds(pid_t process);
-// The sum of them.
+// The time of processes and all their threads, to the nanosecond, without those that are gone.
 double process_seconds(const std::vector<pid_t>& processes);
 
 // Seconds that the machine's processors had nothing to do, all together, since it was started.

@@ -46,27 +46,18 @@ void Report::chart(std::string_view file, Chart chart, const Rows& rows, std::st
 void Report::at_most(std::string_view text, double bound, const Rows& rows,
                      const std::string& path) {
   for (const Json& row : rows) {
-    if (!member(row, path).is_null()) at_most(fill(text, row), bound, {}, number(row, path));
+    if (!member(row, path).is_null())
+      add_goal(fill(text, row), "at_most", bound, {}, number(row, path));
   }
 }
 
-void Report::at_least(std::string text, double bound, std::optional<double> stretch,
-                      double measured) {
-  add_goal(std::move(text), true, bound, stretch, measured);
-}
-
-void Report::at_most(std::string text, double bound, std::optional<double> stretch,
-                     double measured) {
-  add_goal(std::move(text), false, bound, stretch, measured);
-}
-
-void Report::add_goal(std::string text, bool least, double bound, std::optional<double> stretch,
-                      double measured) {
-  const auto meets = [&](double limit) { return least ? measured >= limit : measured <= limit; };
-  Json& goal = goals.emplace_back(Json{{"ratio", std::move(text)},
-                                       {least ? "at_least" : "at_most", bound},
-                                       {"measured", measured},
-                                       {"met", meets(bound)}});
+void Report::add_goal(std::string text, const std::string& sense, double bound,
+                      std::optional<double> stretch, double measured) {
+  const auto meets = [&](double limit) {
+    return sense == "at_least" ? measured >= limit : measured <= limit;
+  };
+  Json& goal = goals.emplace_back(Json{
+      {"ratio", std::move(text)}, {sense, bound}, {"measured", measured}, {"met", meets(bound)}});
   if (stretch) goal.update({{"stretch", *stretch}, {"stretch_met", meets(*stretch)}});
 }
 

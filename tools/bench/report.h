@@ -34,14 +34,11 @@ struct Report {
       notes.push_back(fmt::format("Without {}: {}.", name, server.error()));
     }
   }
-  void at_least(std::string text, double bound, std::optional<double> stretch, double measured);
-  // For each row that has a number at the path.
+  // A ratio that is to be "at_least" or "at_most" the bound, better yet the stretch.
+  void add_goal(std::string text, const std::string& sense, double bound,
+                std::optional<double> stretch, double measured);
+  // One of at most the bound for each row that has a number at the path.
   void at_most(std::string_view text, double bound, const Rows& rows, const std::string& path);
-  void at_most(std::string text, double bound, std::optional<double> stretch, double measured);
-
- private:
-  void add_goal(std::string text, bool least, double bound, std::optional<double> stretch,
-                double measured);
 };
 
 // Prints the report, as tables or as JSON, and writes the JSON to the file `output` and the charts

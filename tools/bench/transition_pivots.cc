@@ -271,13 +271,13 @@ void add_layout_goals(Report& report, const Rows& rows) {
   for (const Json& row : wide) {
     const std::string at =
         fill("{parameters} 4 MiB, network {bits_per_second rate}, {direction}: ers-2 ", row);
-    report.at_most(at + fill("/ srs, execution {execution}", row),
-                   row.at("direction") == "forward" ? 0.34 : 0.39, {}, number(row, "ers-2_ratio"));
+    report.add_goal(at + fill("/ srs, execution {execution}", row), "at_most",
+                    row.at("direction") == "forward" ? 0.34 : 0.39, {}, number(row, "ers-2_ratio"));
     if (row.at("execution") == "proxy") continue;
     const Json* other = find(wide, labels_of(row, kKind, {{"execution", "proxy"}}));
     if (other == nullptr) continue;
-    report.at_most(at + "by delta / by proxy", 0.6, {},
-                   ratio(row.at("ers-2"), other->at("ers-2"), "us"));
+    report.add_goal(at + "by delta / by proxy", "at_most", 0.6, {},
+                    ratio(row.at("ers-2"), other->at("ers-2"), "us"));
   }
 }
 
