@@ -325,6 +325,7 @@ cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes
   }
   std::atomic<bool> failed{false};
   std::vector<std::future<cli::Result<LoadResult>>> running;
+  running.reserve(drivers.size());
   for (const auto start = SteadyClock::now(); const auto& driver : drivers) {
     running.push_back(
         std::async(std::launch::async, &Driver::run, &*driver, start, std::ref(failed)));

@@ -85,6 +85,7 @@ Result<Json> measure_writes(const ReclaimOptions& o, Testbed& testbed, const Jso
   const auto turn = [&](Notes& notes, size_t number) -> Result<> {
     fmt::print(stderr, "{:.0f} of {} s\n", seconds, o.seconds);
     std::vector<std::future<Result<LoadResult>>> running;
+    running.reserve(loads.size());
     for (const Load& load : loads) {
       running.push_back(std::async(std::launch::async, [&load] { return load.run(); }));
     }

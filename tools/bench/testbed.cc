@@ -46,7 +46,8 @@ Result<std::vector<std::map<std::string, uint64_t>>> Cluster::node_stats(const c
   std::vector<std::map<std::string, uint64_t>> nodes;
   for (int i = 0; i < processes->settings().nodes; ++i) {
     const auto port = static_cast<uint16_t>(target.port + 1 + i);
-    nodes.push_back(TRY(TRY(ObjectClient::connect(kLoopback, port))->stats(what)));
+    const auto client = TRY(ObjectClient::connect(kLoopback, port));
+    nodes.push_back(TRY(client->stats(what)));
   }
   return nodes;
 }
@@ -73,7 +74,8 @@ Result<std::map<std::string, uint64_t>> Cluster::sum_of_stats(const char* what) 
 }
 
 Result<std::unique_ptr<Testbed>> Testbed::create(int first_port) {
-  return std::unique_ptr<Testbed>(new Testbed(TRY(make_temporary_directory()), first_port));
+  auto dir = TRY(make_temporary_directory());
+  return std::unique_ptr<Testbed>(new Testbed(std::move(dir), first_port));
 }
 
 Testbed::~Testbed() {
@@ -168,11 +170,11 @@ Result<Target> Testbed::start_redis(int memory_mb) {
   const auto primary = TRY(start(port, {}));
   const auto replica = TRY(start(port + 1, {"--replicaof", kLoopback, std::to_string(port)}));
 
-  const Target target{.name = "redis, WAIT 1",
-                      .port = static_cast<uint16_t>(port),
-                      .front = {primary},
-                      .back = {replica},
-                      .redis = true};
+  Target target{.name = "redis, WAIT 1",
+                .port = static_cast<uint16_t>(port),
+                .front = {primary},
+                .back = {replica},
+                .redis = true};
   const auto client = TRY(target.connect());
   const auto in_sync = [&] { return client->put("sync", "").has_value(); };  // acknowledged by it
   if (!cli::wait_until(in_sync, kReplicaSync)) return cli::fail("the Redis replica does not sync");

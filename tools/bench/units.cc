@@ -11,12 +11,14 @@ namespace elastripe::bench {
 
 cli::Result<size_t> parse_size(const std::string& text) {
   std::string bytes = text;
+  size_t size = 0;
   try {
     CLI::AsSizeValue(false)(bytes);
-    const size_t size = std::stoull(bytes);
-    if (size > 0 && size <= client::kMaxObjectBytes) return size;
-  } catch (const std::exception&) {  // not even a number
+    size = std::stoull(bytes);
+  } catch (const std::exception&) {
+    size = 0;  // not even a number
   }
+  if (size > 0 && size <= client::kMaxObjectBytes) return size;
   return cli::fail("not a size up to {}: {}", size_text(client::kMaxObjectBytes), text);
 }
 
