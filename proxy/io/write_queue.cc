@@ -19,16 +19,15 @@ void WriteQueue::copy(ByteView bytes) {
     if (chunk_used_ == chunk_.size()) {
       chunk_ = Buffer::allocate(kChunkBytes);
       chunk_used_ = 0;
+      open_ = nullptr;
     }
     const size_t part = std::min(bytes.size(), chunk_.size() - chunk_used_);
     std::byte* place = chunk_.mutable_data() + chunk_used_;
     std::memcpy(place, bytes.data(), part);
-    // Never at the start of a chunk: another block may end just there, and be freed before this
-    // one.
-    if (chunk_used_ > 0 && !slices_.empty() && slices_.back().data + slices_.back().size == place) {
-      slices_.back().size += part;
+    if (open_ != nullptr) {
+      open_->size += part;
     } else {
-      slices_.push_back({place, part, chunk_, true});
+      open_ = &slices_.emplace_back(place, part, chunk_, true);
     }
     chunk_used_ += part;
     bytes_ += part;
@@ -38,6 +37,7 @@ void WriteQueue::copy(ByteView bytes) {
 }
 
 void WriteQueue::reference(ByteView bytes, Buffer keep) {
+  open_ = nullptr;
   slices_.push_back({bytes.data(), bytes.size(), std::move(keep), false});
   bytes_ += bytes.size();
 }
@@ -88,6 +88,7 @@ void WriteQueue::consume(size_t bytes) {
     slices_.pop_front();
   }
   chunk_used_ = 0;  // nothing refers to the chunk any more
+  open_ = nullptr;
 }
 
 void WriteQueue::clear() {
@@ -95,6 +96,7 @@ void WriteQueue::clear() {
   bytes_ = copied_bytes_ = 0;
   chunk_ = {};
   chunk_used_ = 0;
+  open_ = nullptr;
 }
 
 }  // namespace elastripe

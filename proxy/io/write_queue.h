@@ -44,6 +44,7 @@ class WriteQueue {
   int error_ = 0;
   Buffer chunk_;  // where copies go
   size_t chunk_used_ = 0;
+  Slice* open_ = nullptr;  // the last slice, if it ends where the next copy goes
 };
 
 }  // namespace elastripe

@@ -90,9 +90,10 @@ class Reader {
 
   template <std::unsigned_integral T>
   T number() {
-    if (!take(sizeof(T))) return 0;
+    const std::byte* const from = take(sizeof(T));
+    if (from == nullptr) return 0;
     T wire;
-    std::memcpy(&wire, last_.data(), sizeof(T));
+    std::memcpy(&wire, from, sizeof(T));
     return little_endian(wire);
   }
   uint8_t u8() { return number<uint8_t>(); }
@@ -104,7 +105,10 @@ class Reader {
     return {hi, u64()};
   }
   // Views into the input: they live as long as it does.
-  std::string_view raw(size_t bytes) { return take(bytes) ? as_text(last_) : std::string_view{}; }
+  std::string_view raw(size_t bytes) {
+    const std::byte* const from = take(bytes);
+    return from == nullptr ? std::string_view{} : as_text({from, bytes});
+  }
   std::string_view short_string() { return raw(u16()); }
   std::string_view long_string() { return raw(u32()); }
   std::string_view rest() { return raw(in_.size()); }
@@ -126,18 +130,18 @@ class Reader {
   bool complete() const { return ok_ && in_.empty(); }
 
  private:
-  bool take(size_t bytes) {
+  // Where they lie; null if there are not so many.
+  const std::byte* take(size_t bytes) {
     if (!ok_ || bytes > in_.size()) {
       ok_ = false;
-      return false;
+      return nullptr;
     }
-    last_ = in_.first(bytes);
-    in_ = in_.subspan(bytes);
-    return true;
+    const std::byte* const from = in_.data();
+    in_ = {from + bytes, in_.size() - bytes};
+    return from;
   }
 
   ByteView in_;
-  ByteView last_;
   bool ok_ = true;
 };
 
