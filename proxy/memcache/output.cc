@@ -12,7 +12,7 @@ void Output::append(std::string_view text) {
   bytes_ += text.size();
   const size_t whole = text_.size() + text.size();
   if (whole > text_.capacity()) text_.reserve(std::max(whole, kUsualTextBytes));
-  text_ += text;
+  text_.insert(text_.end(), text.begin(), text.end());
 }
 
 void Output::append(Buffer value) {

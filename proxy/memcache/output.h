@@ -52,11 +52,11 @@ class Output {
     Output taken = std::move(*this);
     if (!taken.kept_.empty() && taken.text_.size() >= kSharedBytes) {
       auto text = std::make_shared<SharedText>(std::move(taken.text_), std::move(taken.kept_));
-      return give(text->text, taken.values_, take_value, [&](std::string_view piece) {
+      return give(view_of(text->text), taken.values_, take_value, [&](std::string_view piece) {
         take_value(Buffer::sharing(text, as_bytes(piece)));
       });
     }
-    give(taken.text_, taken.values_, take_value, take_text);
+    give(view_of(taken.text_), taken.values_, take_value, take_text);
   }
 
   // All bytes in one piece.
@@ -65,7 +65,7 @@ class Output {
  private:
   static constexpr size_t kSharedBytes = 16 << 10;
 
-  using Text = std::basic_string<char, std::char_traits<char>, Pooled<char>>;
+  using Text = std::vector<char, Pooled<char>>;  // swapped without a copy, unlike a string
   using Kept = std::vector<std::shared_ptr<const void>, Pooled<std::shared_ptr<const void>>>;
   struct Value {
     size_t place;  // in text_, before which it stands
@@ -77,6 +77,7 @@ class Output {
     Kept kept;
   };
 
+  static std::string_view view_of(const Text& text) { return {text.data(), text.size()}; }
   void swap(Output& other) noexcept {
     text_.swap(other.text_);
     values_.swap(other.values_);
