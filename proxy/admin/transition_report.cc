@@ -147,7 +147,7 @@ Json work_json(const jobs::JobWork& work) {
           {"parity_bytes_after", work.parity.after}};
 }
 
-Json times_json(const jobs::DurationSummary& times) {
+Json times_json(const jobs::ObjectTimes& times) {
   return {{"mean", seconds(times.mean())},
           {"p50", seconds(times.quantile(0.5))},
           {"p90", seconds(times.quantile(0.9))},

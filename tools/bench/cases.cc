@@ -62,8 +62,8 @@ Case load_case(const Load& load, void (*more)(const LoadResult& sum, Json& figur
     sum.add(result);
     notes.add("per_second", result.per_second());
     notes.figures = {{"operations", sum.operations},
-                     {"p50_us", sum.of(load.kind).quantile_us(0.5)},
-                     {"p99_us", sum.of(load.kind).quantile_us(0.99)}};
+                     {"p50_us", quantile_us(sum.of(load.kind), 0.5)},
+                     {"p99_us", quantile_us(sum.of(load.kind), 0.99)}};
     time.add_figures(notes.figures, load.target, sum.operations);
     if (more != nullptr) more(sum, notes.figures);
     return {};

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "proxy/base/duration_summary.h"
 #include "tools/bench/object_bytes.h"
-#include "tools/bench/statistics.h"
 #include "tools/cli/result.h"
 
 namespace elastripe::bench {
@@ -46,14 +46,19 @@ struct LoadSettings {
   std::optional<std::chrono::milliseconds> duration = {};
 };
 
+using Latencies = DurationSummary<256>;
+inline double quantile_us(const Latencies& latencies, double fraction) {
+  return std::chrono::duration<double, std::micro>(latencies.quantile(fraction)).count();
+}
+
 struct LoadResult {
   uint64_t operations = 0;  // a read-modify-write is one
   double seconds = 0;
   // By operation. A read-modify-write counts thrice: its read, its update, and the whole of both.
-  std::array<Histogram, kOperations.size()> latencies;
+  std::array<Latencies, kOperations.size()> latencies;
 
   double per_second() const { return static_cast<double>(operations) / seconds; }
-  const Histogram& of(Operation operation) const {
+  const Latencies& of(Operation operation) const {
     return latencies[static_cast<size_t>(operation)];
   }
   void add(const LoadResult& other);

@@ -7,7 +7,6 @@
 #include <ranges>
 #include <stdexcept>
 
-#include "tools/bench/statistics.h"
 #include "tools/bench/units.h"
 
 namespace elastripe::bench {
@@ -42,8 +41,17 @@ bool has(const Json& row, const Json& labels) {
 
 }  // namespace
 
+double quantile(std::vector<double> samples, double fraction) {
+  if (samples.empty()) return 0;
+  std::ranges::sort(samples);
+  const double place = fraction * static_cast<double>(samples.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  return std::lerp(samples[below], samples[std::min(below + 1, samples.size() - 1)],
+                   place - static_cast<double>(below));
+}
+
 Json quartiles(const std::vector<double>& samples) {
-  return {{"median", median(samples)},
+  return {{"median", quantile(samples, 0.5)},
           {"q1", quantile(samples, 0.25)},
           {"q3", quantile(samples, 0.75)},
           {"rounds", samples.size()},
@@ -51,14 +59,14 @@ Json quartiles(const std::vector<double>& samples) {
 }
 
 Json deciles(const std::vector<double>& samples) {
-  return {{"median", median(samples)},
+  return {{"median", quantile(samples, 0.5)},
           {"p10", quantile(samples, 0.1)},
           {"p90", quantile(samples, 0.9)},
           {"repetitions", samples.size()}};
 }
 
 Json latencies(const std::vector<double>& us) {
-  return {{"p50_us", median(us)},
+  return {{"p50_us", quantile(us, 0.5)},
           {"p25_us", quantile(us, 0.25)},
           {"p75_us", quantile(us, 0.75)},
           {"p99_us", quantile(us, 0.99)},
@@ -92,7 +100,7 @@ double ratio(const Json& row, const Json& base, const std::string& path) {
   for (size_t i = 0; i < std::min(samples.size(), bases.size()); ++i) {
     ratios.push_back(samples[i].get<double>() / bases[i].get<double>());
   }
-  return median(ratios);
+  return quantile(ratios, 0.5);
 }
 
 Rows where(const Rows& rows, const Json& labels) {

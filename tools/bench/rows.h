@@ -19,6 +19,10 @@ namespace elastripe::bench {
 using Json = nlohmann::ordered_json;
 using Rows = std::vector<Json>;
 
+// The value at `fraction` (0 to 1) of the sorted samples, between two of them by proportion; 0 of
+// none.
+double quantile(std::vector<double> samples, double fraction);
+
 // {"median", "q1", "q3", "rounds", "samples"}: samples of rows that were measured in the same
 // rounds belong together.
 Json quartiles(const std::vector<double>& samples);

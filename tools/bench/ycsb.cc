@@ -38,13 +38,13 @@ struct YcsbOptions : Options {
 void add_latencies(const LoadResult& sum, Json& figures) {
   Json& by_name = figures["latencies"] = Json::object();
   for (const Operation operation : kOperations) {
-    const Histogram& latency = sum.of(operation);
+    const Latencies& latency = sum.of(operation);
     if (latency.count() == 0) continue;
     by_name[name_of(operation)] = {{"operations", latency.count()},
-                                   {"p50_us", latency.quantile_us(0.5)},
-                                   {"p95_us", latency.quantile_us(0.95)},
-                                   {"p99_us", latency.quantile_us(0.99)},
-                                   {"p99_9_us", latency.quantile_us(0.999)}};
+                                   {"p50_us", quantile_us(latency, 0.5)},
+                                   {"p95_us", quantile_us(latency, 0.95)},
+                                   {"p99_us", quantile_us(latency, 0.99)},
+                                   {"p99_9_us", quantile_us(latency, 0.999)}};
   }
 }
 

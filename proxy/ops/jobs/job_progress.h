@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "proxy/ops/jobs/duration_summary.h"
+#include "proxy/async/clock.h"
+#include "proxy/base/duration_summary.h"
 #include "proxy/ops/jobs/job_work.h"
 
 namespace elastripe::jobs {
@@ -47,6 +48,8 @@ struct JobProblem {
   std::string reason;
 };
 
+using ObjectTimes = DurationSummary<16>;
+
 struct JobProgress {
   JobState state = JobState::kRunning;
   bool counted = false;     // the walk is over: `planned` is all of it
@@ -59,7 +62,7 @@ struct JobProgress {
   uint64_t partitions = 0;     // to walk
   uint64_t partitions_done = 0;
   Duration elapsed{};
-  DurationSummary object_times;      // of those done, each from its start to its end
+  ObjectTimes object_times;      // of those done, each from its start to its end
   std::vector<JobProblem> problems;  // the first Job::kMaxProblems: refused or failed
 
   bool is_running() const { return state == JobState::kRunning; }

@@ -22,6 +22,13 @@ TEST_CASE("a pattern is filled with strings, numbers and spreads, and nothing wh
         "64 KiB, 500 Mbit/s");
 }
 
+TEST_CASE("a quantile lies between two samples by proportion") {
+  CHECK(quantile({}, 0.5) == 0);
+  CHECK(quantile({30, 10, 20}, 0.5) == 20);
+  CHECK(quantile({30, 10, 20}, 0.75) == 25);
+  CHECK(quantile({30, 10, 20}, 1) == 30);
+}
+
 TEST_CASE("rows are found by their labels") {
   CHECK(where(kRows, {{"server", "a"}}).size() == 2);
   CHECK(*find(kRows, {{"server", "a"}, {"depth", 16}}) == kRows[2]);
