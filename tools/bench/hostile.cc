@@ -156,15 +156,11 @@ std::vector<HostileKind> all_kinds() {
   };
 }
 
-Texts names_of_kinds() {
-  Texts names;
-  for (const HostileKind& kind : all_kinds()) names.push_back(kind.name);
-  return names;
-}
-
 struct HostileOptions : Options {
   explicit HostileOptions(CLI::App& app) : Options(app) {
-    app.get_option("--kind")->check(CLI::IsMember(names_of_kinds()))->default_str("all");
+    Texts names;
+    for (const HostileKind& kind : all_kinds()) names.push_back(kind.name);
+    app.get_option("--kind")->check(CLI::IsMember(names))->default_str("all");
   }
   Texts& kinds = texts("--kind", {}, "Of hostile clients");
   int& clients = number("--clients", 500, "Hostile clients of each kind", 1, 4000);

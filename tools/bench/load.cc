@@ -76,24 +76,26 @@ class Connection {
     return {};
   }
 
-  // Takes the replies that have come.
+  // Takes all replies that have come.
   cli::Result<> receive(TimePoint now) {
-    const ssize_t count = ::recv(fd_, in_.data() + received_, in_.size() - received_, MSG_DONTWAIT);
-    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
-    if (count < 0) return cli::fail("receiving: {}", std::strerror(errno));
-    if (count == 0) return cli::fail("the server closed a connection");
-    received_ += static_cast<size_t>(count);
-
-    const std::string_view all(in_.data(), received_);
-    size_t taken = 0;
-    while (!in_flight_.empty()) {
-      const size_t bytes = TRY(take_reply(all.substr(taken), now));
-      if (bytes == 0) break;
-      taken += bytes;
+    for (bool is_full = true; is_full;) {
+      const auto count = ::recv(fd_, in_.data() + received_, in_.size() - received_, MSG_DONTWAIT);
+      if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
+      if (count < 0) return cli::fail("receiving: {}", std::strerror(errno));
+      if (count == 0) return cli::fail("the server closed a connection");
+      received_ += static_cast<size_t>(count);
+      is_full = received_ == in_.size();
+      const std::string_view all(in_.data(), received_);
+      size_t taken = 0;
+      while (!in_flight_.empty()) {
+        const size_t bytes = TRY(take_reply(all.substr(taken), now));
+        if (bytes == 0) break;
+        taken += bytes;
+      }
+      if (in_flight_.empty() && taken < received_) return cli::fail("a reply nobody asked for");
+      std::memmove(in_.data(), in_.data() + taken, received_ - taken);
+      received_ -= taken;
     }
-    if (in_flight_.empty() && taken < received_) return cli::fail("a reply that nobody asked for");
-    std::memmove(in_.data(), in_.data() + taken, received_ - taken);
-    received_ -= taken;
     return {};
   }
 
@@ -101,12 +103,6 @@ class Connection {
   void end() { ended_ = true; }
   // Nothing in flight, and nothing more to ask.
   bool idle() const { return ended_ && in_flight_.empty(); }
-
-  bool waits_for_room() const { return sent_ < out_.size(); }
-  // True once whenever waits_for_room() is another than when it was last asked.
-  bool wants_change_of_interest() {
-    return std::exchange(watched_for_room_, waits_for_room()) != waits_for_room();
-  }
 
  private:
   struct InFlight {
@@ -176,7 +172,7 @@ class Connection {
   }
 
   void count(Operation operation, TimePoint since, TimePoint now) {
-    result_.latencies[static_cast<size_t>(operation)].record(now - since);
+    result_.latencies[static_cast<size_t>(operation)].add(now - since);
   }
 
   void complete(const InFlight& answered, TimePoint now) {
@@ -200,7 +196,6 @@ class Connection {
 
   int fd_ = -1;
   bool ended_ = false;
-  bool watched_for_room_ = false;
   std::deque<InFlight> in_flight_;
   std::string out_;
   size_t sent_ = 0;  // of out_
@@ -220,9 +215,7 @@ class Driver {
   cli::Result<> connect(RequestSource source) {
     auto connection = std::make_unique<Connection>(settings_, objects_, std::move(source), result_);
     TRY(connection->connect());
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.ptr = connection.get();
+    epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLET, .data = {.ptr = connection.get()}};
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection->fd(), &event) != 0) {
       return cli::fail("epoll_ctl failed");
     }
@@ -245,7 +238,6 @@ class Driver {
     size_t busy = connections_.size();
     for (const auto& connection : connections_) {
       TRY(connection->ask(SteadyClock::now()));
-      TRY(watch(*connection));
       if (connection->idle()) --busy;
     }
     std::array<epoll_event, 64> events{};
@@ -254,34 +246,14 @@ class Driver {
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) return cli::fail("no answer for {} s", kWaitMs / 1000);
       for (int i = 0; i < count; ++i) {
-        const epoll_event& event = events[static_cast<size_t>(i)];
-        auto& connection = *static_cast<Connection*>(event.data.ptr);
-        if (connection.idle()) return cli::fail("the server closed a connection");
-        TRY(serve(connection, event.events, end));
-        if (connection.idle()) --busy;
+        auto& connection = *static_cast<Connection*>(events[static_cast<size_t>(i)].data.ptr);
+        const bool was_idle = connection.idle();
+        const auto now = SteadyClock::now();
+        TRY(connection.receive(now));
+        if (now >= end) connection.end();
+        TRY(connection.ask(now));
+        if (connection.idle() && !was_idle) --busy;
       }
-    }
-    return {};
-  }
-
-  cli::Result<> serve(Connection& connection, uint32_t events, TimePoint end) {
-    const auto now = SteadyClock::now();
-    if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) {
-      TRY(connection.receive(now));
-    }
-    if (now >= end) connection.end();
-    TRY(connection.ask(now));
-    return watch(connection);
-  }
-
-  // Asks for room only while something waits for it.
-  cli::Result<> watch(Connection& connection) const {
-    if (!connection.wants_change_of_interest()) return {};
-    epoll_event event{};
-    event.events = connection.waits_for_room() ? EPOLLIN | EPOLLOUT : EPOLLIN;
-    event.data.ptr = &connection;
-    if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.fd(), &event) != 0) {
-      return cli::fail("epoll_ctl failed");
     }
     return {};
   }

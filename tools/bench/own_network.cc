@@ -39,7 +39,7 @@ bool write_text(const char* path, const std::string& text) {
 
 }  // namespace
 
-cli::Result<OwnNetwork> OwnNetwork::enter() {
+cli::Result<> enter_own_network() {
   const auto user = ::getuid();
   const auto group = ::getgid();
   if (::unshare(CLONE_NEWNET) != 0) {
@@ -53,11 +53,10 @@ cli::Result<OwnNetwork> OwnNetwork::enter() {
       return cli::fail("cannot map the user into a network of our own");
     }
   }
-  TRY(run("ip link set dev lo up"));
-  return OwnNetwork();
+  return run("ip link set dev lo up");
 }
 
-cli::Result<> OwnNetwork::limit(uint64_t bits_per_second) {
+cli::Result<> limit_own_network(uint64_t bits_per_second) {
   const bool limited = bits_per_second > 0;
   TRY(run(fmt::format("ip link set dev lo mtu {}", limited ? kPacketBytes : kLoopbackPacketBytes)));
   if (!limited) {

@@ -9,18 +9,12 @@
 
 namespace elastripe::bench {
 
-class OwnNetwork {
- public:
-  // Moves the process, which must have one thread, into a new network, for good. Needs root, or a
-  // kernel that lets any user do so; the error says what is not permitted.
-  static cli::Result<OwnNetwork> enter();
+// Moves the process, which must have one thread, into a new network, for good. Needs root, or a
+// kernel that lets any user do so; the error says what is not permitted.
+cli::Result<> enter_own_network();
 
-  // Everything that goes over the loopback shares so many bits a second, by a token bucket (tc tbf)
-  // as small as it can be; 0: no limit. Needs iproute2.
-  cli::Result<> limit(uint64_t bits_per_second);
-
- private:
-  OwnNetwork() = default;
-};
+// Everything that goes over its loopback shares so many bits a second, by a token bucket (tc tbf)
+// as small as it can be; 0: no limit. Needs iproute2.
+cli::Result<> limit_own_network(uint64_t bits_per_second);
 
 }  // namespace elastripe::bench

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/bench/experiment.h"
+#include "tools/bench/own_network.h"
 #include "tools/bench/transition_cases.h"
 #include "tools/bench/transition_pivots.h"
 #include "tools/bench/units.h"
@@ -24,13 +25,13 @@ struct TransitionOptions : Options {
                         "as free memory allows",
                         0, 10'000'000);
   bool& quick = quick_flag();
-  Result<OwnNetwork> network = cli::fail("not asked for");
+  Result<> network = cli::fail("not asked for");
 };
 
 // Those of one set, on a cluster of their own.
 Result<Rows> measure_kinds(TransitionOptions& o, const std::vector<TransitionKind>& kinds) {
   if (kinds.empty()) return Rows();
-  return measure_transitions(kinds, o.repetitions, o.port, o.network ? &*o.network : nullptr);
+  return measure_transitions(kinds, o.repetitions, o.port, o.network.has_value());
 }
 
 Result<Rows> measure_sets(TransitionOptions& o, const std::vector<Parameters>& sets,
@@ -123,7 +124,7 @@ TransitionOptions::TransitionOptions(CLI::App& app) : Options(app) {
 
 Result<Report> run(TransitionOptions& o) {
   if (o.quick) o.repetitions = 2;
-  o.network = OwnNetwork::enter();
+  o.network = enter_own_network();
   Report report;
   report.notes.push_back(
       o.network ? "Everything runs in a network of its own, on its loopback; a rate is a limit of "

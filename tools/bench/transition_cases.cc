@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tools/bench/object_bytes.h"
+#include "tools/bench/own_network.h"
 #include "tools/bench/processor_time.h"
 #include "tools/bench/runner.h"
 #include "tools/bench/try.h"
@@ -228,7 +229,7 @@ std::vector<TransitionKind> kinds_of(const Parameters& parameters, const std::ve
 }
 
 Result<Rows> measure_transitions(const std::vector<TransitionKind>& kinds, int repetitions,
-                                 int port, OwnNetwork* network) {
+                                 int port, bool own_network) {
   const Parameters& parameters = kinds.front().parameters;
   fmt::print(stderr, "  {}\n", parameters.text());
   const auto cluster = TRY(TransitionCluster::start(parameters, port, 256));
@@ -244,12 +245,12 @@ Result<Rows> measure_transitions(const std::vector<TransitionKind>& kinds, int r
   }
   Rows rows;
   for (auto& [rate, group] : by_rate) {
-    if (rate > 0 && network == nullptr) return cli::fail("no network to limit");
-    TRY(network == nullptr ? Result<>{} : network->limit(rate));
+    if (rate > 0 && !own_network) return cli::fail("no network to limit");
+    if (own_network) TRY(limit_own_network(rate));
     auto of_rate = TRY(measure({group}, {.rounds = repetitions}));
     std::ranges::move(of_rate, std::back_inserter(rows));
   }
-  TRY(network == nullptr ? Result<>{} : network->limit(0));
+  if (own_network) TRY(limit_own_network(0));
   return rows;
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/bench/own_network.h"
 #include "tools/bench/rows.h"
 #include "tools/bench/transition_cluster.h"
 
@@ -29,7 +28,7 @@ std::vector<TransitionKind> kinds_of(const Parameters& parameters, const std::ve
 // "blocks_read", "blocks_sent", "block_bytes", "proxy_wire_bytes", "node_wire_bytes"}: of one
 // transition, the last two with heartbeats. Blocks that are not as planned are an error.
 cli::Result<Rows> measure_transitions(const std::vector<TransitionKind>& kinds, int repetitions,
-                                      int port, OwnNetwork* network);
+                                      int port, bool own_network);
 
 // Small striped objects, where requests are what counts, not bytes. A row for each size: "get_us"
 // of a client, and for each direction "alone_us" of a job of one object and "job_us" of a job of
