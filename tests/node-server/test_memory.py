@@ -247,7 +247,9 @@ def slab_bytes(node):
         s.sendall(b"stats slabs\r\n")
         text = b""
         while not text.endswith(b"END\r\n"):
-            text += s.recv(65536)
+            part = s.recv(65536)
+            assert part, "the node has closed the connection"
+            text += part
     return int(re.search(rb"STAT total_malloced (\d+)", text)[1])
 
 

@@ -155,8 +155,8 @@ def test_plain_is_memcached(binary, tmp_path):
             s.sendall(b"set k 0 0 5\r\nhello\r\nget k\r\nstats elastripe\r\n")
             want = b"STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\nERROR\r\n"
             got = b""
-            while len(got) < len(want):
-                got += s.recv(4096)
+            while len(got) < len(want) and (part := s.recv(4096)):
+                got += part
             assert got == want
     finally:
         process.terminate()
