@@ -18,8 +18,8 @@ const char* __tsan_default_suppressions() {
       "race_top:^do_item_unlink$\n"
       // With --plain, it takes an item that a GET just finds, and puts it back.
       "race_top:^lru_pull_tail$\n"
-      // With --plain, a GET looks how many hold its item, which the crawler may just be looking at.
-      "race_top:^limited_get$\n";
+      // With --plain, it comes by an item that a GET just finds, and marks as found.
+      "race_top:^item_crawler_thread$\n";
 }
 
 }  // extern "C"
