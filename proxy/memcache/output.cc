@@ -12,7 +12,7 @@ void Output::append(std::string_view text) {
   bytes_ += text.size();
   const size_t whole = text_.size() + text.size();
   if (whole > text_.capacity()) text_.reserve(std::max(whole, kUsualTextBytes));
-  text_.insert(text_.end(), text.begin(), text.end());
+  text_ += text;
 }
 
 void Output::append(Buffer value) {
@@ -22,7 +22,10 @@ void Output::append(Buffer value) {
 }
 
 void Output::append(Output&& other) {
-  if (empty()) return swap(other);
+  if (empty()) {
+    *this = std::move(other);
+    return;
+  }
   kept_.insert(kept_.end(), other.kept_.begin(), other.kept_.end());
   other.drain([this](std::string_view text) { append(text); },
               [this](Buffer value) { append(std::move(value)); });

@@ -24,10 +24,19 @@ class Output {
   Output(const Output&) = default;
   Output& operator=(const Output&) = default;
   // What was moved from is empty.
-  Output(Output&& other) noexcept { swap(other); }
+  Output(Output&& other) noexcept
+      : text_(std::move(other.text_)),
+        values_(std::move(other.values_)),
+        kept_(std::move(other.kept_)),
+        bytes_(std::exchange(other.bytes_, 0)) {
+    other.text_.clear();
+  }
   Output& operator=(Output&& other) noexcept {
-    Output taken(std::move(other));
-    swap(taken);
+    text_ = std::move(other.text_);
+    values_ = std::move(other.values_);
+    kept_ = std::move(other.kept_);
+    bytes_ = std::exchange(other.bytes_, 0);
+    other.text_.clear();
     return *this;
   }
   ~Output() = default;
@@ -52,11 +61,11 @@ class Output {
     Output taken = std::move(*this);
     if (!taken.kept_.empty() && taken.text_.size() >= kSharedBytes) {
       auto text = std::make_shared<SharedText>(std::move(taken.text_), std::move(taken.kept_));
-      return give(view_of(text->text), taken.values_, take_value, [&](std::string_view piece) {
+      return give(text->text, taken.values_, take_value, [&](std::string_view piece) {
         take_value(Buffer::sharing(text, as_bytes(piece)));
       });
     }
-    give(view_of(taken.text_), taken.values_, take_value, take_text);
+    give(taken.text_, taken.values_, take_value, take_text);
   }
 
   // All bytes in one piece.
@@ -65,7 +74,7 @@ class Output {
  private:
   static constexpr size_t kSharedBytes = 16 << 10;
 
-  using Text = std::vector<char, Pooled<char>>;  // swapped without a copy, unlike a string
+  using Text = std::basic_string<char, std::char_traits<char>, Pooled<char>>;
   using Kept = std::vector<std::shared_ptr<const void>, Pooled<std::shared_ptr<const void>>>;
   struct Value {
     size_t place;  // in text_, before which it stands
@@ -76,14 +85,6 @@ class Output {
     Text text;
     Kept kept;
   };
-
-  static std::string_view view_of(const Text& text) { return {text.data(), text.size()}; }
-  void swap(Output& other) noexcept {
-    text_.swap(other.text_);
-    values_.swap(other.values_);
-    kept_.swap(other.kept_);
-    std::swap(bytes_, other.bytes_);
-  }
 
   template <class TakeText, class TakeValue>
   static void give(std::string_view text, Values& values, TakeValue& take_value,
