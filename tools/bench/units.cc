@@ -24,6 +24,7 @@ cli::Result<size_t> parse_size(const std::string& text) {
 
 cli::Result<std::vector<size_t>> parse_sizes(const std::vector<std::string>& texts) {
   std::vector<size_t> sizes;
+  sizes.reserve(texts.size());
   for (const std::string& text : texts) sizes.push_back(TRY(parse_size(text)));
   return sizes;
 }

@@ -62,7 +62,7 @@ struct JobProgress {
   uint64_t partitions = 0;     // to walk
   uint64_t partitions_done = 0;
   Duration elapsed{};
-  ObjectTimes object_times;      // of those done, each from its start to its end
+  ObjectTimes object_times;          // of those done, each from its start to its end
   std::vector<JobProblem> problems;  // the first Job::kMaxProblems: refused or failed
 
   bool is_running() const { return state == JobState::kRunning; }
