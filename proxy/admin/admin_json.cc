@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "proxy/base/bytes.h"
@@ -44,7 +45,38 @@ Json node_json(const decider::NodeStatus& status) {
           {"partitions_synced", status.partitions_synced},
           {"free_bytes", status.free_bytes},
           {"has_room", status.has_room},
+          {"process", fmt::format("{:016x}", status.process)},
+          {"version", status.version},
+          {"lacks", status.lacks == node::CapabilitySet() ? "" : node::to_string(status.lacks)},
           {"statistics", statistics_json(status.statistics)}};
+}
+
+// When the job ends if it goes on as it did; null where nothing tells.
+Json seconds_left(const jobs::RepairStatus& repair) {
+  const jobs::JobProgress& progress = repair.progress;
+  const uint64_t planned = progress.planned.traffic.bytes();
+  if (!repair.is_running || progress.settled_bytes == 0 || planned < progress.settled_bytes) {
+    return {};
+  }
+  const double elapsed = std::chrono::duration<double>(progress.elapsed).count();
+  const auto left = static_cast<double>(planned - progress.settled_bytes);
+  return std::ceil(elapsed * left / static_cast<double>(progress.settled_bytes));
+}
+
+Json repair_json(const jobs::RepairStatus& repair) {
+  const jobs::JobProgress& progress = repair.progress;
+  const char* waiting = repair.is_automatic ? "waiting" : "off";
+  return {{"state", repair.is_running ? "running" : waiting},
+          {"waits_for", repair.waits_for},
+          {"settled_epoch", repair.settled_in.number},
+          {"objects",
+           {{"planned", progress.planned.objects},
+            {"restored", progress.counts.done},
+            {"refused", progress.counts.refused},
+            {"failed", progress.counts.failed}}},
+          {"bytes",
+           {{"planned", progress.planned.traffic.bytes()}, {"settled", progress.settled_bytes}}},
+          {"seconds_left", seconds_left(repair)}};
 }
 
 std::string node_name(const MapPtr& map, NodeId id) {
@@ -75,13 +107,18 @@ Json segment_json(const node::Segment& segment, const coding::Scheme& scheme,
                       {"missing", missing},
                       {"unreachable", unreachable}});
   }
-  return {{"number", segment.number},
-          {"length", segment.length},
-          {"block_bytes", segment.block_bytes},
-          {"state", segment.state == coding::State::kNarrow ? "k" : "k'"},
-          {"generation", segment.generation},
-          {"data_txid", node::to_string(segment.data_txid)},
-          {"shards", shards}};
+  Json json = {{"number", segment.number},
+               {"length", segment.length},
+               {"block_bytes", segment.block_bytes},
+               {"state", segment.state == coding::State::kNarrow ? "k" : "k'"},
+               {"generation", segment.generation},
+               {"data_txid", node::to_string(segment.data_txid)},
+               {"shards", shards}};
+  for (const node::MovedShard& shard : segment.moved) {
+    json["moved"].push_back(
+        {{"role", role_of(shard.index, data_shards)}, {"txid", node::to_string(shard.txid)}});
+  }
+  return json;
 }
 
 const char* kind_name(node::RecordKind kind) {
@@ -98,8 +135,8 @@ const char* kind_name(node::RecordKind kind) {
 
 }  // namespace
 
-std::string status_json(const decider::ClusterStatus& status, const std::string& version,
-                        const std::string& proxy_id) {
+std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
+                        const std::string& version, const std::string& proxy_id) {
   const auto in_state = [&](node::NodeState state) {
     return std::ranges::count_if(
         status.nodes, [&](const decider::NodeStatus& n) { return n.info.state == state; });
@@ -119,6 +156,7 @@ std::string status_json(const decider::ClusterStatus& status, const std::string&
        {"reason", status.reason},
        {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
        {"epoch", epoch_json(status.epoch)},
+       {"capabilities", node::to_string(status.capabilities)},
        {"flush_at", status.flush_at == 0 ? Json() : Json(status.flush_at)},
        {"nodes",
         {{"configured", status.nodes.size()},
@@ -132,6 +170,7 @@ std::string status_json(const decider::ClusterStatus& status, const std::string&
          {"lost", status.partitions_lost},
          {"short", status.partitions_short}}},
        {"objects", {{"lacking_shards", status.objects_lacking}, {"lost", status.objects_lost}}},
+       {"repair", repair_json(repair)},
        {"memory", {{"used_bytes", used_bytes}, {"limit_bytes", limit_bytes}}}});
 }
 

@@ -11,6 +11,7 @@
 #include "proxy/io/loop.h"
 #include "proxy/io/socket.h"
 #include "proxy/ops/decider/decider.h"
+#include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/jobs/scrub.h"
 #include "proxy/ops/objects/outcome.h"
 
@@ -37,6 +38,7 @@ struct AdminSources {
   std::function<Task<Result<void>>(std::string node)> declare_dead;
   std::function<Result<TransitionReport>(jobs::TransitionJobSpec)> start_transition;
   std::function<TransitionReports()> transitions;
+  std::function<jobs::RepairStatus()> repair;
   std::function<Result<TransitionReport>(uint64_t id)> cancel_transition;
   std::string version;
   std::string proxy_id;  // tells processes apart, as `stats settings` does

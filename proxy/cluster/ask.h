@@ -22,10 +22,10 @@ Error malformed(const node::ClusterMap& map, NodeId node, std::string_view why);
 // A message in its frame, and what goes with it (NodeRequest).
 template <class Request>
 struct Question {
-  NodeRequest frame;
+  NodeRequestPtr frame;
 
   Question& payload(std::span<const Buffer> pieces) {
-    add_payload(frame, pieces);
+    add_payload(*frame, pieces);
     return *this;
   }
 };

@@ -261,6 +261,20 @@ std::vector<NodeInfo> next_nodes(const ClusterMap* last, const MembershipSetting
   return nodes;
 }
 
+// A node that is lost may come back without, and stays out then: to wait for it could last for
+// ever. One that is only silent is to come back as it is, with its memory, so it has a say as far
+// as is known; if it never does, the operator declares it dead.
+node::CapabilitySet next_capabilities(const ClusterMap& map, const MembershipSettings& settings,
+                                      const MapRequest& request) {
+  node::CapabilitySet common = settings.capabilities;
+  for (const NodeInfo& node : map.nodes) {
+    if (node.state == NodeState::kLost) continue;
+    const NodeReport& report = request.reports[node.id];
+    common = common.common_with(report.capabilities.value_or(node::CapabilitySet()));
+  }
+  return common;
+}
+
 Result<void> set_epoch(ClusterMap& map, uint32_t last_number, uint64_t last_floor,
                        const MapRequest& request) {
   const uint32_t above = std::max(last_number, request.above_number);
@@ -388,6 +402,7 @@ Result<ClusterMap> first_map(const MembershipSettings& settings, const Ring& rin
   map.cluster_id = cluster_id;
   map.max_parities = settings.max_parities;
   map.nodes = next_nodes(nullptr, settings, request);
+  map.capabilities = next_capabilities(map, settings, request);
   if (auto set = set_epoch(map, 0, 0, request); !set) return fail(set.error());
   map.flush_at = request.flush.at.value_or(0);
   map.partitions.resize(settings.partitions);
@@ -426,6 +441,11 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
                             const Ring& ring, const MapRequest& request) {
   CHECK(request.reports.size() == settings.nodes.size());
   if (auto checked = check_configuration(last, settings); !checked) return fail(checked.error());
+  if (!settings.capabilities.has_all(last.capabilities)) {
+    const auto lacking = last.capabilities.without(settings.capabilities);
+    return fail(ErrorCode::kUnavailable, "the cluster uses {}, for which this proxy is too old",
+                node::to_string(lacking));
+  }
 
   ClusterMap map;
   map.cluster_id = last.cluster_id;
@@ -441,6 +461,7 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
                 count(NodeState::kSuspect), settings.max_parities);
   }
   if (count(NodeState::kUp) == 0) return fail(ErrorCode::kUnavailable, "no node answers");
+  map.capabilities = last.capabilities.with(next_capabilities(map, settings, request));
   if (is_everywhere(last, map, request.reports)) map.base = last.epoch;
   if (auto set = set_epoch(map, last.epoch.number, last.version_floor, request); !set) {
     return fail(set.error());

@@ -21,7 +21,8 @@ namespace elastripe {
 struct MembershipSettings {
   std::vector<node::NodeInfo> nodes;  // by id: name, host, port and domain; the rest is ignored
   uint32_t partitions = 1024;
-  uint8_t max_parities = 1;  // M
+  uint8_t max_parities = 1;                                     // M
+  node::CapabilitySet capabilities = node::own_capabilities();  // of this proxy
 };
 
 enum class Verdict : uint8_t {
@@ -46,6 +47,7 @@ struct NodeReport {
   node::Epoch epoch;            // of the map that it has installed
   std::vector<uint8_t> synced;  // one bit a partition, under that map
   Room room = Room::kForMore;
+  std::optional<node::CapabilitySet> capabilities = {};  // if it has told them
 };
 
 // What flush_all asks of a map (rule 27).
@@ -79,8 +81,9 @@ Result<node::ClusterMap> first_map(const MembershipSettings& settings, const Rin
 // in distinct domains; of those that lack room only the ones that have all of it already, so that
 // it has fewer homes instead of one that can not be synced. kUnavailable: it has to wait, and why
 // (more than M nodes have fallen silent since all was synced last, or nobody answers). kLost: it
-// has to wait, as a silent node may have the last copy of something. kInvalid: `last` belongs to
-// another configuration; or, of both functions, no number is left above `above_number`.
+// has to wait, as a silent node may have the last copy of something. kUnavailable also: this proxy
+// lacks a capability that the cluster uses. kInvalid: `last` belongs to another configuration; or,
+// of both functions, no number is left above `above_number`.
 Result<node::ClusterMap> next_map(const node::ClusterMap& last, const MembershipSettings& settings,
                                   const Ring& ring, const MapRequest& request);
 

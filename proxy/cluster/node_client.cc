@@ -1,12 +1,46 @@
 #include "proxy/cluster/node_client.h"
 
+#include "proxy/base/memory_pool.h"
+
 namespace elastripe {
 
 namespace {
-// Buffers up to this size are kept: larger ones were made for one request.
+
+// The args of most requests, with their key: written without growing.
+constexpr size_t kUsualArgsBytes = 128;
+// Memory up to this size is kept: larger one was made for one request.
 constexpr size_t kSmallArgsBytes = 4 * kUsualArgsBytes;
 constexpr size_t kSmallPieces = 8;
+
+using SpareRequests = Spares<std::unique_ptr<NodeRequest>>;
+
+bool is_small(const NodeRequest& request) {
+  return request.args.capacity() <= kSmallArgsBytes && request.payload.capacity() <= kSmallPieces &&
+         request.into.capacity() <= kSmallPieces && request.keep.capacity() <= kSmallPieces;
+}
+
 }  // namespace
+
+void KeepRequest::operator()(NodeRequest* gone) const {
+  std::unique_ptr<NodeRequest> request(gone);
+  if (!is_small(*request)) return;
+  request->args.clear();
+  request->payload.clear();
+  request->into.clear();
+  request->keep.clear();
+  request->stop = nullptr;
+  SpareRequests::keep(std::move(request));
+}
+
+NodeRequestPtr new_request(node::Opcode opcode) {
+  auto request = SpareRequests::take();
+  if (request == nullptr) {
+    request = std::make_unique<NodeRequest>();
+    request->args.reserve(kUsualArgsBytes);
+  }
+  request->opcode = opcode;
+  return NodeRequestPtr(request.release());
+}
 
 Stamp stamp_for(const node::ClusterMap& map, NodeId node) {
   const node::NodeInfo* info = map.find_node(node);
@@ -22,19 +56,6 @@ void add_payload(NodeRequest& request, std::span<const Buffer> pieces) {
     request.payload.push_back(piece.bytes());
     request.keep.push_back(piece);
   }
-}
-
-void keep_memory(NodeRequest&& request) {
-  const bool is_small =
-      request.args.capacity() <= kSmallArgsBytes && request.payload.capacity() <= kSmallPieces &&
-      request.into.capacity() <= kSmallPieces && request.keep.capacity() <= kSmallPieces;
-  if (!is_small) return;
-  request.args.clear();
-  request.payload.clear();
-  request.into.clear();
-  request.keep.clear();
-  request.stop = nullptr;
-  Spares<NodeRequest>::keep(std::move(request));
 }
 
 }  // namespace elastripe

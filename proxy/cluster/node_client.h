@@ -1,6 +1,7 @@
 // NodeClient: how flows reach nodes. proxy/io implements it over TCP, the simulator in memory.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,7 +10,6 @@
 #include "proxy/async/clock.h"
 #include "proxy/base/buffer.h"
 #include "proxy/base/error.h"
-#include "proxy/base/memory_pool.h"
 #include "server-patches/node/format/messages.h"
 
 namespace elastripe {
@@ -67,11 +67,17 @@ struct NodeRequest {
   CallStop* stop = nullptr;
 };
 
+// A request on its way through several hands. Its memory serves the next one.
+struct KeepRequest {
+  void operator()(NodeRequest* gone) const;
+};
+using NodeRequestPtr = std::unique_ptr<NodeRequest, KeepRequest>;
+
+// An empty one, to fill.
+NodeRequestPtr new_request(node::Opcode opcode);
+
 // Gives the request a payload of these pieces, which it then keeps.
 void add_payload(NodeRequest& request, std::span<const Buffer> pieces);
-
-// For make_request(): the memory of a request that nobody refers to any more.
-void keep_memory(NodeRequest&& request);
 
 struct NodeReply {
   node::ReplyHeader header;
@@ -113,20 +119,15 @@ class NodeClient {
   // connection broke while it waited. kInvalid: no such node. kTimeout, kDisconnected (also if the
   // node sent nonsense), kCancelled (shutdown): it may have been executed, or may yet be.
   // Connecting counts towards the deadline; a refused connection answers kUnavailable at once.
-  virtual Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
+  virtual Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequestPtr request,
                                        TimePoint deadline) = 0;
 };
 
-// The args of most requests, with their key: written without growing.
-inline constexpr size_t kUsualArgsBytes = 128;
-
 // The frame of a message, without payload.
 template <class Message>
-NodeRequest make_request(const Message& message) {
-  NodeRequest request = Spares<NodeRequest>::take();
-  request.opcode = Message::kOpcode;
-  request.args.reserve(kUsualArgsBytes);
-  node::encode(message, request.args);
+NodeRequestPtr make_request(const Message& message) {
+  NodeRequestPtr request = new_request(Message::kOpcode);
+  node::encode(message, request->args);
   return request;
 }
 

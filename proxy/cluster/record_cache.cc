@@ -8,7 +8,8 @@ namespace {
 size_t bytes_of(std::string_view key, const node::Record& record) {
   size_t bytes = 256 + 2 * key.size() + record.content.value.size();
   for (const auto& segment : record.content.segments) {
-    bytes += sizeof(segment) + segment.placement.size() * sizeof(node::NodeId);
+    bytes += sizeof(segment) + segment.placement.size() * sizeof(node::NodeId) +
+             segment.moved.size() * sizeof(node::MovedShard);
   }
   return bytes;
 }

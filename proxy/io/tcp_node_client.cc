@@ -23,20 +23,20 @@ TcpNodeClient::TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAdd
   }
 }
 
-Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequest request,
+Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequestPtr request,
                                             TimePoint deadline) {
   if (cancelled_) co_return fail(ErrorCode::kCancelled, "shutting down");
   if (to >= channels_.size()) co_return fail(ErrorCode::kInvalid, "no node {}", to);
-  Channel& channel = *(node::is_control(request.opcode) ? control_channels_ : channels_)[to];
-  NodeCall call(channel, stamp, request);
+  Channel& channel = *(node::is_control(request->opcode) ? control_channels_ : channels_)[to];
+  NodeCall call(channel, stamp, *request);
   if (!channel.submit(call, deadline)) {
     co_return fail(ErrorCode::kBusy, "the queue to node {} is full", channel.name());
   }
-  CallStop* const stop = request.stop;
+  CallStop* const stop = request->stop;
   if (stop != nullptr) stop->begin(call);
   co_await Completion{call};
   if (stop != nullptr) stop->end();
-  keep_memory(std::move(request));
+  request.reset();
   co_return std::move(*call.result);
 }
 

@@ -19,7 +19,7 @@ class TcpNodeClient : public NodeClient {
 
   // As promised by NodeClient. Of connects, only a refused one is kUnavailable, at all addresses of
   // the node as they are now; else the call was not sent, which does not prove a node dead.
-  Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
+  Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequestPtr request,
                                TimePoint deadline) override;
 
   // Ends every call, now and from now on, with kCancelled.

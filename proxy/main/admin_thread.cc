@@ -39,6 +39,7 @@ AdminSources AdminThread::sources() {
                 return maintenance_.start_transition(std::move(spec));
               },
           .transitions = [this] { return maintenance_.transitions(); },
+          .repair = [this] { return maintenance_.repair(); },
           .cancel_transition = [this](uint64_t id) { return maintenance_.cancel_transition(id); },
           .version = shared_.stats.version,
           .proxy_id = shared_.proxy_id,

@@ -142,6 +142,7 @@ Settings settings_of(Config& config) {
   profile_settings(config, row);
   each_setting(config.decider, row);
   each_setting(config.ops, row);
+  each_setting(config.repair, row);
   each_setting(config.sessions, row);
   memory_settings(config, row);
   keepalive_settings(config, row);
@@ -156,6 +157,7 @@ std::vector<Section> sections_of(Config& config) {
                                  "How objects are stored, by the longest prefix of their key. One "
                                  "pool has the empty prefix."},
                                 {"limits", "What clients may take of the proxy."},
+                                {"repair", "Making again what crashes have taken."},
                                 {"timing", "After how long what happens."}};
   for (NodeConfig& node : config.nodes) sections[2].items.push_back(settings_of(node));
   for (PoolConfig& pool : config.pools) sections[3].items.push_back(settings_of(pool));

@@ -1,10 +1,11 @@
 // The proxy's settings: a YAML file, overrides from the command line, and defaults for the rest.
 //
 // The rows of a setting stand below its struct: of clients in proxy/session/settings.h, of flows in
-// proxy/ops/settings.h, of the decider in proxy/ops/decider/settings.h, the rest here and in
-// config.cc. docs/config.example.yaml is made from them. Whatever is unknown, of a wrong type, out
-// of bounds or impossible in combination is refused with the place and the reason; nothing is
-// guessed. A Config that came from here is consistent; it is immutable and shared by all threads.
+// proxy/ops/settings.h, of the decider in proxy/ops/decider/settings.h, of repair in
+// proxy/ops/jobs/repair_settings.h, the rest here and in config.cc. docs/config.example.yaml is
+// made from them. Whatever is unknown, of a wrong type, out of bounds or impossible in combination
+// is refused with the place and the reason; nothing is guessed. A Config that came from here is
+// consistent; it is immutable and shared by all threads.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "proxy/base/log.h"
 #include "proxy/base/write_state.h"
 #include "proxy/ops/decider/settings.h"
+#include "proxy/ops/jobs/repair_settings.h"
 #include "proxy/ops/settings.h"
 #include "proxy/session/settings.h"
 
@@ -73,6 +75,7 @@ struct Config {
   std::vector<PoolConfig> pools{PoolConfig{}};           // as listed; one has the empty prefix
   decider::DeciderSettings decider;                      // its nodes are filled in by its thread
   OpsSettings ops;
+  jobs::RepairSettings repair;
   SessionSettings sessions;
 
   friend bool operator==(const Config&, const Config&) = default;

@@ -75,6 +75,10 @@ void ControlThread::declare_dead(std::string node, std::function<void(Result<voi
   });
 }
 
+void ControlThread::survey_again() {
+  environment_.loop().post([this] { decider_.survey_again(); });
+}
+
 void ControlThread::tell_status(std::function<void(decider::ClusterStatus)> done) {
   environment_.loop().post([this, done = std::move(done)] {
     decider::ClusterStatus status = decider_.status();

@@ -35,10 +35,12 @@ TransitionReport* find(std::vector<TransitionReport>& reports, uint64_t id) {
 
 }  // namespace
 
-MaintenanceThread::MaintenanceThread(ProxyShared& shared)
+MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> on_repaired)
     : environment_(shared, kStagedBytes, kCacheBytes),
       ops_metrics_(shared.registry),
       transition_bytes_(shared.registry.cell(kTransitionBytes)),
+      repairer_(environment_.ops(), shared.config.repair, std::move(on_repaired)),
+      repair_(std::make_shared<const jobs::RepairStatus>()),
       reports_(std::make_shared<std::vector<TransitionReport>>()) {
   for (const auto direction : {coding::Direction::kForward, coding::Direction::kBackward}) {
     for (const char* result : {"transitioned", "overwritten", "refused", "failed"}) {
@@ -52,6 +54,7 @@ MaintenanceThread::MaintenanceThread(ProxyShared& shared)
 MaintenanceThread::~MaintenanceThread() { cancel(); }
 
 void MaintenanceThread::start() {
+  flows_.spawn(repairer_.run());
   thread_ = std::thread([this] {
     // Clients go first where processors are scarce. Linux: of this thread alone.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness);
@@ -159,6 +162,7 @@ void MaintenanceThread::count(const jobs::TransitionEnd& end) {
 void MaintenanceThread::on_timer() {
   ops_metrics_.publish(environment_.ops().counters);
   if (job_ != nullptr) publish_report();
+  repair_.store(std::make_shared<const jobs::RepairStatus>(repairer_.status()));
   environment_.loop().arm(*this, environment_.loop().now() + kPublishEvery);
 }
 

@@ -1,5 +1,5 @@
-// MaintenanceThread: long work on stored objects (transitions, scrubs), on a loop and channels of
-// its own, so that neither heartbeats nor clients wait behind it.
+// MaintenanceThread: long work on stored objects (transitions, scrubs, automatic repair), on a loop
+// and channels of its own, so that neither heartbeats nor clients wait behind it.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,19 @@
 #include "proxy/admin/transition_report.h"
 #include "proxy/base/published.h"
 #include "proxy/main/flow_environment.h"
+#include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/jobs/scrub.h"
 
 namespace elastripe {
 
-// One job at a time; the last ones are remembered for as long as the process lives.
+// One job that somebody asked for at a time, beside repair; the last ones are remembered for as
+// long as the process lives.
 class MaintenanceThread : private Timer {
  public:
   static constexpr size_t kRemembered = 16;  // jobs that have ended
 
-  explicit MaintenanceThread(ProxyShared& shared);
+  // `on_repaired` is called on this thread when repair has restored something.
+  MaintenanceThread(ProxyShared& shared, std::function<void()> on_repaired);
   ~MaintenanceThread() override;
 
   void start();
@@ -40,6 +43,8 @@ class MaintenanceThread : private Timer {
   TransitionReports transitions() const { return reports_.load(); }
   // What is running ends; the report tells. kNotFound; one that has ended is left alone.
   Result<TransitionReport> cancel_transition(uint64_t id);
+  // Any thread. A moment old.
+  jobs::RepairStatus repair() const { return *repair_.load(); }
 
  private:
   void on_timer() override;  // publishes
@@ -57,8 +62,10 @@ class MaintenanceThread : private Timer {
   Scope ending_;
   std::unique_ptr<jobs::TransitionJob> job_;  // of the thread
   uint64_t job_id_ = 0;
+  jobs::Repairer repairer_;
   std::thread thread_;
 
+  Published<jobs::RepairStatus> repair_;
   Published<std::vector<TransitionReport>> reports_;  // written under the mutex
   std::mutex mutex_;
   uint64_t last_id_ = 0;  // guarded by mutex_, as what follows

@@ -65,7 +65,7 @@ Proxy::Proxy(Config config, std::vector<NodeAddress> addresses, Fd client_socket
     : client_port_(port_of(client_socket)),
       admin_port_(port_of(admin_socket)),
       shared_(config, std::move(addresses), thread_count(config)),
-      maintenance_(shared_),
+      maintenance_(shared_, [this] { control_.survey_again(); }),
       control_(shared_),
       admin_(shared_, control_, maintenance_, std::move(admin_socket)) {
   describe();

@@ -22,6 +22,8 @@ struct OpsCounters {
   uint64_t fences = 0;
   uint64_t reclaimed_shards = 0;  // deletions after a grace are not counted
   uint64_t reclaimed_records = 0;
+  uint64_t repaired_shards = 0;
+  uint64_t repaired_bytes = 0;  // of these shards
 };
 
 struct OpsCounterRow {
@@ -58,6 +60,11 @@ inline constexpr std::array kOpsCounters{
     OpsCounterRow{&OpsCounters::reclaimed_records,
                   {"elastripe_reclaimed_records_total",
                    "Expired records that reclaim deleted, and tombstones that it collected."}},
+    OpsCounterRow{
+        &OpsCounters::repaired_shards,
+        {"elastripe_repaired_shards_total", "Shards that were gone and were made again."}},
+    OpsCounterRow{&OpsCounters::repaired_bytes,
+                  {"elastripe_repaired_bytes_total", "Bytes of the shards that were made again."}},
 };
 static_assert(sizeof(OpsCounters) == kOpsCounters.size() * sizeof(uint64_t),
               "each counter has a row");

@@ -18,7 +18,8 @@ node::ShardName shard_name(const node::Segment& segment, const coding::Scheme& s
                            size_t index) {
   const bool is_parity = index >= scheme.k_prime;
   const bool has_generations = is_parity && !mutant(Mutant::kOverwriteParities);
-  return {.txid = has_generations ? segment.parity_txid : segment.data_txid,
+  return {.txid = is_parity && !has_generations ? segment.data_txid
+                                                : node::txid_of_shard(segment, scheme, index),
           .segment = segment.number,
           .generation = has_generations ? segment.generation : 0,
           .index = static_cast<uint8_t>(index)};
@@ -55,9 +56,9 @@ Task<ShardRead> read_shard(OpsContext& ops, MapPtr map, NodeId from, node::Shard
   auto read = question(message);
   size_t wanted = 0;
   for (const auto& part : into) wanted += part.size();
-  read.frame.into = std::move(into);
-  read.frame.keep = std::move(keep);
-  read.frame.stop = stop;
+  read.frame->into = std::move(into);
+  read.frame->keep = std::move(keep);
+  read.frame->stop = stop;
   const auto answer =
       co_await ask(ops.nodes, *map, from, std::move(read), call_deadline(ops, deadline));
   if (!answer) {

@@ -74,7 +74,9 @@ std::array<std::byte, 192> hash_secret;
 class Node {
  public:
   explicit Node(void (*on_tick)())
-      : on_tick_(on_tick), engine_({.incarnation = random_incarnation()}, store_, clock_) {
+      : on_tick_(on_tick),
+        engine_({.incarnation = random_incarnation(), .version = ELASTRIPE_VERSION}, store_,
+                clock_) {
     thread_ = std::thread([this] { tick_until_stopped(); });
   }
 

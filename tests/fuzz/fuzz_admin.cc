@@ -57,6 +57,7 @@ AdminSources make_sources() {
   sources.start_transition = [](TransitionJobSpec spec) -> Result<TransitionReport> {
     return report_of(std::move(spec));
   };
+  sources.repair = [] { return RepairStatus{}; };
   sources.transitions = [] {
     return std::make_shared<const std::vector<TransitionReport>>(1, report_of({}));
   };

@@ -36,15 +36,14 @@ struct Asked {
 };
 
 Task<void> ask(NodeClient* nodes, const Ask* what, TimePoint deadline, Asked* asked) {
-  NodeRequest request;
-  request.opcode = what->opcode;
-  request.args = "args";
-  request.stop = &asked->stop;
+  NodeRequestPtr request = new_request(what->opcode);
+  request->args = "args";
+  request->stop = &asked->stop;
   std::vector<std::unique_ptr<std::byte[]>> parts;  // of their own: every overrun is seen
   size_t into_bytes = 0;
   for (const size_t bytes : what->into) {
     parts.push_back(std::make_unique<std::byte[]>(bytes));
-    request.into.emplace_back(parts.back().get(), bytes);
+    request->into.emplace_back(parts.back().get(), bytes);
     into_bytes += bytes;
   }
   const auto reply = co_await nodes->call(0, Stamp{}, std::move(request), deadline);

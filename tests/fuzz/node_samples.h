@@ -33,11 +33,18 @@ inline std::string bare_content(const RecordContent& content) {
   return encoded(content).substr(sizeof(uint32_t));
 }
 
-// The size of a meta, without its checksum; 0 if `bare` is too short for it.
-inline size_t bare_meta_bytes(ByteView bare) {
+// Where the length of a meta's tail stands; 0 if `bare` is too short for it.
+inline size_t meta_tail_at(ByteView bare) {
   constexpr size_t kAttemptsAt = 24;
   if (bare.size() <= kAttemptsAt) return 0;
-  const size_t bytes = kAttemptsAt + 1 + kAttemptBytes * static_cast<size_t>(bare[kAttemptsAt]);
+  const size_t at = kAttemptsAt + 1 + kAttemptBytes * static_cast<size_t>(bare[kAttemptsAt]);
+  return at < bare.size() ? at : 0;
+}
+// The size of a meta, without its checksum; 0 if `bare` is too short for it.
+inline size_t bare_meta_bytes(ByteView bare) {
+  const size_t tail_at = meta_tail_at(bare);
+  if (tail_at == 0) return 0;
+  const size_t bytes = tail_at + 1 + static_cast<size_t>(bare[tail_at]);
   return bytes <= bare.size() ? bytes : 0;
 }
 // A meta and a content; anything else stays as it is.
@@ -51,6 +58,13 @@ inline std::string sealed_record(ByteView bare) {
 inline std::string bare_record(const Record& record) {
   const std::string meta = encoded(record.meta);
   return meta.substr(0, meta.size() - sizeof(uint32_t)) + bare_content(record.content);
+}
+// As a later program would write it, with fields that are not known here.
+inline std::string grown_record(const Record& record) {
+  std::string bare = encoded(record.meta);
+  bare.resize(bare.size() - sizeof(uint32_t) - 1);
+  Writer(bare).u8(5);
+  return bare + "later" + bare_content(record.content) + "later";
 }
 
 inline std::string sealed_map(ByteView bare) {
@@ -80,6 +94,8 @@ inline Record striped_record(uint64_t version) {
   segment.length = 100;
   segment.block_bytes = 64;
   segment.placement = {0, 1, 2};
+  name_moved_shard(segment, 0, {9, 10});
+  name_moved_shard(segment, 2, {11, 12});
   record.content.segments = {segment};
   return record;
 }

@@ -66,32 +66,41 @@ std::string Audit::why_unreadable(int key, SimProxy& proxy) {
 }
 
 void Audit::note_committed(const node::Record& record) {
+  const uint64_t epoch = record.meta.version >> node::kCounterBits;
   for (const node::Segment& segment : record.content.segments) {
-    if (segment.generation == 0) continue;
-    reshaped_in_.emplace(segment.parity_txid, record.meta.version >> node::kCounterBits);
+    if (segment.generation > 0) reshaped_in_.emplace(segment.parity_txid, epoch);
+    for (size_t index = 0; index < segment.placement.size(); ++index) {
+      const node::Id128 txid = node::txid_of_shard(segment, record.content.scheme, index);
+      if (txid != segment.data_txid) reshaped_in_.emplace(txid, epoch);
+    }
   }
 }
 
-// The epoch of the last commit for which every shard of the segment was confirmed (rule 6a): that
-// of the value, or of a transition of the segment since.
-uint64_t Audit::whole_in_epoch(const node::Record& record, const node::Segment& segment) const {
-  const uint64_t written = record.meta.value_version >> node::kCounterBits;
-  const auto reshaped = reshaped_in_.find(segment.parity_txid);
-  return reshaped == reshaped_in_.end() ? written : std::max(written, reshaped->second);
+// The epoch of the last commit for which the shard was confirmed (rule 6a): that of the value, of a
+// transition of the segment since, or of the shard's own move.
+uint64_t Audit::confirmed_in_epoch(const node::Record& record, const node::Segment& segment,
+                                   size_t index) const {
+  uint64_t epoch = record.meta.value_version >> node::kCounterBits;
+  for (const node::Id128& txid :
+       {segment.parity_txid, node::txid_of_shard(segment, record.content.scheme, index)}) {
+    const auto reshaped = reshaped_in_.find(txid);
+    if (reshaped != reshaped_in_.end()) epoch = std::max(epoch, reshaped->second);
+  }
+  return epoch;
 }
 
 // So only a node that was killed since then may lack one.
 void Audit::check_missing(const std::string& key, const node::Record& record, size_t segment,
                           const std::vector<uint8_t>& missing) {
   const node::Segment& table = record.content.segments[segment];
-  const uint64_t epoch = whole_in_epoch(record, table);
   for (const uint8_t index : missing) {
+    const uint64_t epoch = confirmed_in_epoch(record, table, index);
     const NodeId holder = table.placement[index];
     if (is_accounted_for(key, epoch, holder)) continue;
     run_.violation(Fault::kLost,
-                   fmt::format("a segment that was whole in epoch {} lacks shard {}.{} of "
-                               "node {}, whose memory was not lost since",
-                               epoch, segment, index, holder));
+                   fmt::format("shard {}.{} was confirmed in epoch {} and is missing on node {}, "
+                               "whose memory was not lost since",
+                               segment, index, epoch, holder));
   }
 }
 

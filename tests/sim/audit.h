@@ -20,7 +20,8 @@ class Audit {
   void read_everything(const char* when);
   Result<objects::ObjectReport> inspect(int key, SimProxy& proxy);
 
-  // A record was committed: a transition makes its segments whole anew.
+  // A record was committed: a transition makes its segments whole anew, and a shard that was moved
+  // is there.
   void note_committed(const node::Record& record);
 
   // Everything that no record refers to is collected in the end.
@@ -36,7 +37,8 @@ class Audit {
  private:
   void scrub(int key, SimProxy& proxy, const char* when);
   std::string why_unreadable(int key, SimProxy& proxy);
-  uint64_t whole_in_epoch(const node::Record& record, const node::Segment& segment) const;
+  uint64_t confirmed_in_epoch(const node::Record& record, const node::Segment& segment,
+                              size_t index) const;
   void check_missing(const std::string& key, const node::Record& record, size_t segment,
                      const std::vector<uint8_t>& missing);
   bool is_accounted_for(const std::string& key, uint64_t epoch, node::NodeId holder) const;
@@ -46,7 +48,8 @@ class Audit {
   Cluster& cluster_;
   Promise& promise_;
   Clients& clients_;
-  std::map<node::Id128, uint64_t> reshaped_in_;  // parity_txid -> epoch of its transition's commit
+  // The txid of parities, or of a moved shard -> the epoch of the reshape that named it first.
+  std::map<node::Id128, uint64_t> reshaped_in_;
 };
 
 }  // namespace elastripe::sim

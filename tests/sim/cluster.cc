@@ -79,6 +79,9 @@ SimProxy* Cluster::add_proxy() {
   scheduled_epochs_.push_back(0);
   heard_epochs_.push_back(0);
   run_.trace.add("proxy {} starts", id);
+  if (const Duration after = run_.scenario.cluster.repair_after; after > Duration::zero()) {
+    proxies_.back()->start_repairer({.after = after});
+  }
   return proxies_.back().get();
 }
 

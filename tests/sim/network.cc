@@ -226,7 +226,7 @@ NodeReply decode_frame(std::string_view frame, uint64_t opaque,
 
 }  // namespace
 
-Task<Result<NodeReply>> SimTransport::call(NodeId to, Stamp stamp, NodeRequest request,
+Task<Result<NodeReply>> SimTransport::call(NodeId to, Stamp stamp, NodeRequestPtr request,
                                            TimePoint deadline) {
   if (closed_) {
     CHECK(++calls_after_close_ < 100'000, "a flow goes on after kCancelled");
@@ -243,10 +243,10 @@ Task<Result<NodeReply>> SimTransport::call(NodeId to, Stamp stamp, NodeRequest r
     SimTransport& transport;
     const uint64_t id;
   } stoppable(*this, id);
-  CallStop* const stop = request.stop;
+  CallStop* const stop = request->stop;
   if (stop != nullptr) stop->begin(stoppable);
-  const auto& into = request.into;
-  network_.send(proxy_, to, encode_frame(stamp, request, id, clock_.unix_ms()),
+  const auto& into = request->into;
+  network_.send(proxy_, to, encode_frame(stamp, *request, id, clock_.unix_ms()),
                 [this, id, &into](Result<std::string> answer) {
                   clock_.post(clock_.now(), [this, id, &into, answer = std::move(answer)] {
                     if (!calls_.contains(id)) return;

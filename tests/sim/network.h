@@ -117,7 +117,7 @@ class SimTransport final : public NodeClient {
   SimTransport(Network& network, VirtualClock& clock, int proxy)
       : network_(network), clock_(clock), proxy_(proxy) {}
 
-  Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequest request,
+  Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequestPtr request,
                                TimePoint deadline) override;
 
   // Ends all calls, now and later, as cancelled (the proxy was killed). What left, left.

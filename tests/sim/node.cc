@@ -50,6 +50,7 @@ void SimNode::start() {
   incarnation_ = random_.next() | 1;
   engine_ =
       std::make_unique<node::Engine>(node::EngineOptions{.incarnation = incarnation_,
+                                                         .capabilities = capabilities_,
                                                          .latches = kLatches,
                                                          .scan = memory_.scan,
                                                          .confirm_bytes = kConfirmBytes,

@@ -43,6 +43,8 @@ class SimNode final : public node::NodeClock {
   uint64_t process() const { return process_; }
 
   void start();  // empty, with a new incarnation
+  // What the builds have that are started from now on.
+  void install_build(node::CapabilitySet capabilities) { capabilities_ = capabilities; }
   // A process of another cluster, which has a map and a record of that.
   void start_stray();
   bool is_stray() const { return runs() && !stray_map_.empty(); }
@@ -77,6 +79,7 @@ class SimNode final : public node::NodeClock {
   const uint64_t boottime_offset_ms_;
   uint64_t process_ = 0;
   uint64_t incarnation_ = 0;
+  node::CapabilitySet capabilities_ = node::own_capabilities();
   uint64_t sticks_ = 0;
   bool stalled_ = false;
   bool silent_ = false;

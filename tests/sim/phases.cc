@@ -1,5 +1,8 @@
 #include "tests/sim/phases.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "proxy/ops/jobs/reclaim.h"
 
 using namespace elastripe::jobs;
@@ -51,6 +54,47 @@ void take_over(Parts& parts) {
   cluster.start_new_decider();
   if (!come_to_rest(parts, "nobody takes the cluster over")) return;
   audit.read_everything("after a takeover");
+}
+
+namespace {
+
+// The first key whose object lacks shards; nothing if none does.
+std::optional<std::string> find_lacking_key(Parts& parts) {
+  auto& [run, cluster, promise, clients, faults, audit] = parts;
+  const auto lacks = [](const objects::SegmentHealth& segment) {
+    return !segment.missing.empty() || !segment.unreachable.empty();
+  };
+  for (int key = 0; key < run.scenario.workload.keys; ++key) {
+    const auto report = audit.inspect(key, *cluster.decider());
+    if (!report || !report->is_live(run.clock.unix_ms())) continue;
+    if (std::ranges::any_of(report->segments, lacks)) return clients.key_name(key);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void wait_for_repair(Parts& parts) {
+  auto& [run, cluster, promise, clients, faults, audit] = parts;
+  run.trace.add("-- wait for repair");
+  const auto is_repaired = [&] {
+    SimProxy* proxy = cluster.decider();
+    const node::MapPtr map = proxy == nullptr ? nullptr : proxy->map().current();
+    return map != nullptr && proxy->repairer()->status().settled_in == map->epoch;
+  };
+  if (!run.until(3 * kHealLimit, is_repaired)) {
+    SimProxy* proxy = cluster.decider();
+    const std::string waits_for = proxy == nullptr ? "" : proxy->repairer()->status().waits_for;
+    return run.violation(Fault::kStuck, fmt::format("repair does not end: {}", waits_for));
+  }
+  // A write that was left half-way may come to light only now, which is looked for seldom.
+  auto lacking = find_lacking_key(parts);
+  if (lacking) {
+    run.let_pass(2 * jobs::Repairer::kLookAgainAfter);
+    lacking = find_lacking_key(parts);
+  }
+  if (lacking) run.violation(Fault::kStuck, fmt::format("{} lacks shards after repair", *lacking));
+  if (run.is_ok()) audit.read_everything("after repair");
 }
 
 void write_on(Parts& parts) {

@@ -35,6 +35,7 @@ bool finish_clients(Parts& parts);
 
 // Somebody who has nothing but what the nodes tell makes the maps from now on.
 void take_over(Parts& parts);
+void wait_for_repair(Parts& parts);
 // Clients write the same keys again and again, so that none is ever quiet; what was left behind
 // before is collected all the same.
 void write_on(Parts& parts);

@@ -50,6 +50,11 @@ void SimProxy::start_decider(const DeciderSettings& settings) {
   flows_.spawn(run_decider());
 }
 
+void SimProxy::start_repairer(const jobs::RepairSettings& settings) {
+  repairer_.emplace(data_.ops, settings);
+  flows_.spawn(repairer_->run());
+}
+
 Task<void> SimProxy::run_decider() {
   co_await decider_->run();
   decider_ended_ = true;

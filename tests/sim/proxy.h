@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "proxy/ops/decider/decider.h"
+#include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/objects/outcome.h"
 #include "tests/sim/network.h"
 
@@ -30,6 +31,9 @@ class SimProxy {
   // Makes maps from now on.
   void start_decider(const decider::DeciderSettings& settings);
   decider::Decider* decider() { return decider_ ? &*decider_ : nullptr; }
+  // Repairs from now on.
+  void start_repairer(const jobs::RepairSettings& settings);
+  jobs::Repairer* repairer() { return repairer_ ? &*repairer_ : nullptr; }
   bool decider_has_ended() const { return decider_ended_; }
   bool is_forced() const { return forced_; }  // it gives up whoever is silent
 
@@ -65,6 +69,7 @@ class SimProxy {
   Worker data_;
   Worker control_;
   std::optional<decider::Decider> decider_;
+  std::optional<jobs::Repairer> repairer_;
   bool decider_ended_ = false;
   bool forced_ = false;
   Scope flows_;

@@ -232,6 +232,16 @@ constexpr Scenario kTransitionsOnly{
              .committer_kills = 0.02, .at_decider = 0.3},
   .expect = {.scrub = false}};
 
+constexpr Scenario kRepairs{
+  .about = "all proxies repair one object at once, and some stop or die over it",
+  .cluster = {.nodes = 7, .proxies = 4, .network = {.late = 0.02}, .repair_after = 200ms},
+  .workload = {.clients = 3, .keys = 1, .operations = 14,
+               .weights = {40, 8, 0, 0, 0, 0, 0, 0, 0, 0, 4}, .transitions = 4, .expiring = 0,
+               .large = 1, .segments = 9},
+  .faults = {.node_kills = 2, .node_stalls = 1, .link_cuts = 2, .proxy_kills = 2, .proxy_pauses = 3,
+             .quick_restarts = 0.6, .committer_kills = 0.02, .at_decider = 0.3},
+  .expect = {.repaired = true}};
+
 constexpr Scenario kPausedTransitions{
   .about = "transitions stop between their prepare and their commit",
   .cluster = {.nodes = 5, .proxies = 4, .scheme = "ers:2,1,3", .write_state = WriteState::kAsBefore,
@@ -368,6 +378,8 @@ constexpr Rule kRules[] = {
          kShortPauses),
     RULE(kIgnoreGeneration, "rule 26: a reader uses the generation that the record names",
          "generation", kTransitionsOnly),
+    RULE(kReuseShardNames, "rule 28: what a repair writes has a name of its own", "shard-names",
+         kRepairs),
     RULE(kReadFlushed, "rule 27: reads do not see what was flushed", "read-flushed",
          kFlushedValues),
     RULE(kChangeFlushed, "rule 27: what was flushed is absent for every change", "change-flushed",

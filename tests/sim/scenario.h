@@ -39,6 +39,8 @@ struct ClusterShape {
   NodeMemory node_memory = {};
   NetworkProfile network = {};
   Duration map_delay_max = std::chrono::milliseconds(200);  // from the decider to the other proxies
+  // Every proxy repairs, all at once: nodes may come back for so long. Zero: none does.
+  Duration repair_after{0};
 
   constexpr std::span<const ScenarioPool> more_pools() const {
     size_t count = 0;
@@ -140,6 +142,8 @@ struct Expectations {
   bool accept_loss = false;
   // Objects are scrubbed whenever everything is read.
   bool scrub = true;
+  // When faults have ended, repair comes to an end, and nothing lacks shards.
+  bool repaired = false;
   // A schedule without the phase in which reclaim is waited for and leaks are looked for.
   bool check_leaks = true;
   // Clients go on writing for a while when all has healed; shards that were left behind do not

@@ -38,6 +38,7 @@ RunResult World::run() {
   if (run.goes_on()) work();
   if (run.goes_on()) heal();
   if (run.goes_on()) audit.read_everything("after healing");
+  if (run.goes_on() && scenario.expect.repaired) wait_for_repair(parts_);
   if (run.goes_on() && scenario.faults.burials > 0) take_over(parts_);
   if (run.goes_on() && scenario.expect.write_on) write_on(parts_);
   if (run.goes_on() && scenario.expect.accept_loss) accept_loss(parts_);

@@ -53,9 +53,9 @@ def free_ports(count):
     raise AssertionError("no free ports")
 
 
-def run(*words, check=True, timeout=None, **options):
+def run(*words, check=True, timeout=None, bin_dir=BIN, **options):
     """Runs a binary of the build to its end."""
-    done = subprocess.run([str(BIN / words[0]), *map(str, words[1:])], capture_output=True,
+    done = subprocess.run([str(bin_dir / words[0]), *map(str, words[1:])], capture_output=True,
                           text=True, timeout=timeout or 2 * DEADLINE_S, check=False, **options)
     if check and done.returncode != 0:
         raise AssertionError(f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}")
@@ -71,7 +71,8 @@ class Cluster:
     """One running cluster. Commands go through the CLI, as a user's would."""
 
     def __init__(self, directory, nodes=9, scheme="ers:4,2,5", pools=None, memory_mb=256,
-                 settings=()):
+                 settings=(), bin_dir=BIN):
+        self.bin_dir = bin_dir
         self.dir = pathlib.Path(directory)
         self.nodes = nodes
         self.port = free_ports(nodes + 2)
@@ -88,7 +89,7 @@ class Cluster:
     # -- commands
 
     def cli(self, *words, **options):
-        return run("elastripe", "--server", self.server, *words, **options)
+        return run("elastripe", "--server", self.server, *words, bin_dir=self.bin_dir, **options)
 
     def json(self, *words):
         return json.loads(self.cli("--json", *words).stdout)
@@ -204,6 +205,21 @@ class Raw:
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+def store_objects(cluster, count, size):
+    """{key: value} of `count` objects, of `size` bytes and a little more each."""
+    client = cluster.client()
+    values = {f"object{i}": payload(size + i, i) for i in range(count)}
+    for key, value in values.items():
+        assert client.set(key, value, noreply=False)
+    return values
+
+
+def check_objects(cluster, values):
+    client = cluster.client()
+    lost = [key for key, value in values.items() if client.get(key) != value]
+    assert not lost, f"{len(lost)} of {len(values)} objects are not what they were"
 
 
 class Ledger:

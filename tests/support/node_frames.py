@@ -18,7 +18,7 @@ from port_file import PortFile
 
 REQUEST_MAGIC = 0xE5
 REPLY_MAGIC = 0xE6
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 HEADER_BYTES = 64
 MAX_BODY_BYTES = 8 << 20
 MAX_LIST_ENTRIES = 4096  # of one DROP_TOMBSTONES, SHARD_CONFIRM or SHARD_DELETE
@@ -70,7 +70,7 @@ def shard_name(number, index=0):
 
 
 def record_meta(version):
-    meta = struct.pack("<QQQB", version, version, 0, 0)
+    meta = struct.pack("<QQQBB", version, version, 0, 0, 0)
     return meta + struct.pack("<I", crc32c(meta))
 
 

@@ -358,38 +358,49 @@ Result<> LocalCluster::stop(const std::vector<std::string>& wanted) {
   return {};
 }
 
-Result<std::map<std::string, std::string>> LocalCluster::incarnations_up() const {
+Result<std::map<std::string, LocalCluster::ToldNode>> LocalCluster::told_nodes() const {
   const auto admin = AdminClient::of_server(server());
   if (!admin) return std::unexpected(admin.error());
   const auto answer = admin->get("/v1/nodes");
   if (!answer) return std::unexpected(answer.error());
-  std::map<std::string, std::string> incarnations;
+  std::map<std::string, ToldNode> nodes;
   for (const auto& node : answer->value("nodes", nlohmann::ordered_json::array())) {
-    if (node.value("state", "") != "up") continue;
-    incarnations[node.value("name", "")] = node.value("incarnation", "");
+    ToldNode& told = nodes[node.value("name", "")];
+    if (node.value("state", "") == "up") told.incarnation_up = node.value("incarnation", "");
+    told.process = node.value("process", "");
+    told.lacks = node.value("lacks", "");
   }
-  return incarnations;
+  return nodes;
 }
 
 Result<> LocalCluster::restart(const std::vector<std::string>& wanted) {
   std::vector<std::string> nodes = wanted;
   std::erase(nodes, kProxyName);
-  std::map<std::string, std::string> before;
+  std::map<std::string, ToldNode> before;
   if (!nodes.empty() && status(kProxyName).running) {
     // A proxy that does not answer now may later, of the new processes only.
-    if (auto up = incarnations_up()) before = std::move(*up);
+    if (auto told = told_nodes()) before = std::move(*told);
   }
   if (auto stopped = stop(wanted); !stopped) return stopped;
   if (auto started = start(wanted); !started) return started;
   if (!status(kProxyName).running) return {};
-  const auto is_back = [&](const std::string& name) {
-    const auto now = incarnations_up();
-    if (!now || !now->contains(name)) return false;
-    const auto old = before.find(name);
-    return old == before.end() || old->second != now->at(name);
+  std::string lacks;
+  const auto is_settled = [&](const std::string& name) {
+    auto now = told_nodes();
+    if (!now) return false;
+    const bool is_new = (*now)[name].process != before[name].process;
+    lacks = is_new ? (*now)[name].lacks : "";
+    const std::string& up = (*now)[name].incarnation_up;
+    return !lacks.empty() || (!up.empty() && before[name].incarnation_up != up);
   };
   for (const std::string& name : nodes) {
-    if (wait_until([&] { return is_back(name); }, kTakenBack)) continue;
+    const bool settled = wait_until([&] { return is_settled(name); }, kTakenBack);
+    if (!lacks.empty()) {
+      return fail(
+          "{} runs, but it lacks {}, which the cluster uses: it stays out until it is upgraded",
+          name, lacks);
+    }
+    if (settled) continue;
     const auto admin = AdminClient::of_server(server());
     const Result<> ready = admin ? admin->ready() : std::unexpected(admin.error());
     return fail("{} runs, but the proxy has not taken it back after {} s{}", name,

@@ -89,8 +89,13 @@ class LocalCluster {
   Result<> check_config() const;
   Result<> wait_for_node(const std::string& name, const ProcessId& process) const;
   Result<> wait_for_proxy(const ProcessId& process) const;
-  // The incarnations of the nodes that are up in the proxy's map, by name.
-  Result<std::map<std::string, std::string>> incarnations_up() const;
+  // What the proxy says of the nodes, by name.
+  struct ToldNode {
+    std::string incarnation_up;  // empty if it is not up
+    std::string process;         // that answered last
+    std::string lacks;           // capabilities that the cluster uses
+  };
+  Result<std::map<std::string, ToldNode>> told_nodes() const;
 
   std::filesystem::path dir_;
   ClusterSettings settings_;

@@ -1,9 +1,12 @@
 // elastripe status, node, object, scrub, accept-loss: what the admin interface tells
 // (docs/admin-api.md).
 #include <fmt/core.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -61,6 +64,18 @@ void print_status(const Json& status) {
   if (number(objects, "lacking_shards") + number(objects, "lost") > 0) {
     fmt::print("objects     {} lack shards, {} more are lost\n", text(objects, "lacking_shards"),
                text(objects, "lost"));
+  }
+  const Json& repair = part(status, "repair");
+  if (text(repair, "state") == "running") {
+    const Json& repaired = part(repair, "objects");
+    fmt::print("repair      {} of {} objects restored{}\n", text(repaired, "restored"),
+               text(repaired, "planned"),
+               part(repair, "seconds_left").is_null()
+                   ? ""
+                   : fmt::format(", {} s left", text(repair, "seconds_left")));
+  } else if (number(objects, "lacking_shards") > 0) {
+    fmt::print("repair      {}\n",
+               text(repair, "state") == "off" ? "off" : "waits for " + text(repair, "waits_for"));
   }
   const Json& memory = part(status, "memory");
   fmt::print("memory      {} of {} used\n", mebibytes(number(memory, "used_bytes")),
@@ -268,6 +283,47 @@ Result<> declare_dead(const Globals& globals, const std::string& name, bool yes)
   return {};
 }
 
+// All homes have their records, and repair has found nothing that lacks shards since the nodes
+// changed last.
+bool is_redundancy_full(const Json& status) {
+  const Json& partitions = part(status, "partitions");
+  return text(status, "state") == "serving" &&
+         number(partitions, "synced") == number(partitions, "total") &&
+         number(part(status, "epoch"), "number") == number(part(status, "repair"), "settled_epoch");
+}
+
+bool is_up(const Json& nodes, const std::string& name) {
+  return std::ranges::any_of(part(nodes, "nodes"), [&](const Json& node) {
+    return text(node, "name") == name && text(node, "state") == "up";
+  });
+}
+
+void wait_a_moment() {
+  const timespec moment = {0, 250'000'000L};
+  nanosleep(&moment, nullptr);
+}
+
+// A proxy that does not answer may do so later.
+Result<> wait_for_node(const Globals& globals, const std::string& name, int timeout_s) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
+  for (;; wait_a_moment()) {
+    const auto nodes = fetch(globals, "/v1/nodes");
+    const auto status = fetch(globals, "/v1/status");
+    const bool answers = nodes && status;
+    if (answers && is_up(*nodes, name) && is_redundancy_full(*status)) return {};
+    if (answers && text(part(*status, "repair"), "state") == "off") {
+      return fail("repair.automatic is off, so redundancy may never be full");
+    }
+    if (std::chrono::steady_clock::now() < end) continue;
+    if (!nodes) return std::unexpected(nodes.error());
+    if (!status) return std::unexpected(status.error());
+    if (!is_up(*nodes, name)) return fail("node {} is not up after {} s", name, timeout_s);
+    const std::string waits_for = text(part(*status, "repair"), "waits_for");
+    return fail("redundancy is not full after {} s{}", timeout_s,
+                waits_for.size() > 1 ? ": repair waits for " + waits_for : "");
+  }
+}
+
 }  // namespace
 
 void add_status_commands(CLI::App& app, Globals& globals) {
@@ -285,8 +341,20 @@ void add_status_commands(CLI::App& app, Globals& globals) {
   dead->add_flag("--yes", *yes, "Do not ask");
   dead->callback(
       [&globals, dead_name, yes] { report(globals, declare_dead(globals, *dead_name, *yes)); });
-  command->callback([&globals, name, dead] {
-    if (!dead->parsed()) report(globals, node(globals, *name));
+  auto* const wait = command->add_subcommand(
+      "wait",
+      "Waits until a node is up and nothing lacks redundancy: then the next may be stopped");
+  auto wait_name = std::make_shared<std::string>();
+  auto timeout_s = std::make_shared<int>(600);
+  wait->add_option("NAME", *wait_name)->required();
+  wait->add_option("--timeout", *timeout_s, "Seconds")
+      ->check(CLI::Range(0, 86'400))
+      ->capture_default_str();
+  wait->callback([&globals, wait_name, timeout_s] {
+    report(globals, wait_for_node(globals, *wait_name, *timeout_s));
+  });
+  command->callback([&globals, name, dead, wait] {
+    if (!dead->parsed() && !wait->parsed()) report(globals, node(globals, *name));
   });
 
   auto key = std::make_shared<std::string>();

@@ -19,6 +19,7 @@ MembershipSettings membership_of(const DeciderSettings& settings, const PoolTabl
   MembershipSettings membership;
   membership.partitions = settings.partitions;
   membership.max_parities = static_cast<uint8_t>(pools.max_parities());
+  membership.capabilities = settings.capabilities;
   for (const ConfiguredNode& node : settings.nodes) {
     node::NodeInfo info;
     info.id = static_cast<NodeId>(membership.nodes.size());
@@ -147,9 +148,17 @@ MapRequest Decider::Impl::request() const {
   for (const Peer& peer : peers_) {
     request.reports.push_back(peer.report);
     request.reports.back().room = peer.room.room();
-    if (peer.vouched_dead) request.reports.back().verdict = Verdict::kRefuses;
+    request.reports.back().verdict = verdict_of(peer);
   }
   return request;
+}
+
+// As membership and majorities count it. A process that can not be a member is as good as gone: it
+// takes no map that would keep another decider off, and has nothing of the cluster.
+Verdict Decider::Impl::verdict_of(const Peer& peer) const {
+  const bool is_unable = peer.report.verdict == Verdict::kAnswers && peer.report.capabilities &&
+                         !peer.report.capabilities->has_all(required_);
+  return peer.vouched_dead || is_unable ? Verdict::kRefuses : peer.report.verdict;
 }
 
 bool Decider::Impl::peers_quorum() const {
@@ -178,7 +187,7 @@ void Decider::Impl::wait_because(const Error& error) {
 // Before the first map: what do the nodes know?
 void Decider::Impl::start() {
   if (now() < start_after_) return;
-  if (!std::ranges::all_of(peers_, &Peer::is_judged) || !knows_all_maps()) return;
+  if (!std::ranges::all_of(peers_, &Peer::is_judged) || !knows_all_peers()) return;
   if (settings_.force_epoch && !vouch_for_silent()) return;
   auto next = first_choice(request());
   if (!next) return wait_because(next.error());
@@ -197,7 +206,7 @@ void Decider::Impl::decide() {
   if (!peers_quorum()) {
     return wait_because("a majority of the nodes that may be alive does not answer");
   }
-  if (!knows_all_maps() || is_blocked_by_lease()) return;
+  if (!knows_all_peers() || is_blocked_by_lease()) return;
   auto next = next_map(*map_, membership_, ops_.ring, now_known);
   if (!next) return wait_because(next.error());
   if (is_false_loss(*next)) {
@@ -258,7 +267,7 @@ void Decider::Impl::forget_lost_objects() {
 Result<ClusterMap> Decider::Impl::accepting_map() {
   if (!has_lost_partitions() && !awaits_last_copy_)
     return fail(ErrorCode::kConflict, "nothing is lost");
-  if (!knows_all_maps() || !unserved_.empty()) {
+  if (!knows_all_peers() || !unserved_.empty()) {
     return fail(ErrorCode::kUnavailable, "some nodes have another map yet; try again");
   }
   MapRequest known = request();
@@ -327,6 +336,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   node::encode(map, *encoded);
   encoded_map_ = std::move(encoded);
   map_ = std::make_shared<const ClusterMap>(std::move(map));
+  required_ = map_->capabilities;
   installed_ = granting_ = serving_ = false;
   awaits_last_copy_ = false;
   survey_wanted_ = true;
@@ -395,7 +405,7 @@ bool Decider::Impl::may_grant() const {
   size_t refusing = 0, acknowledged = 0;
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];
-    if (peer.vouched_dead || peer.report.verdict == Verdict::kRefuses) {
+    if (verdict_of(peer) == Verdict::kRefuses) {
       ++refusing;
     } else if (is_member(id) && peer.acknowledged == map_->epoch &&
                now() - peer.answered_sent <= settings_.lease) {
@@ -467,7 +477,7 @@ bool Decider::Impl::enough_leases() const {
   size_t refusing = 0, leases = 0, missing = 0;
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];
-    if (peer.vouched_dead || peer.report.verdict == Verdict::kRefuses) ++refusing;
+    if (verdict_of(peer) == Verdict::kRefuses) ++refusing;
     if (!is_member(id) || peer.report.verdict != Verdict::kAnswers) continue;
     const bool leased = peer.leased == map_->epoch;
     leases += leased;
@@ -502,6 +512,7 @@ void Decider::Impl::yield_to(const node::Epoch& epoch) {
 // pauses get longer.
 void Decider::Impl::look_again() {
   map_ = nullptr;
+  required_ = {};  // what the map uses that is built upon will tell
   unserved_.clear();
   awaits_last_copy_ = false;
   installed_ = granting_ = serving_ = false;
@@ -523,6 +534,7 @@ Task<void> Decider::run() { return impl_->run(); }
 ClusterStatus Decider::status() const { return impl_->status(); }
 Result<AcceptedLoss> Decider::accept_loss() { return impl_->accept_loss(); }
 Result<void> Decider::declare_dead(std::string_view name) { return impl_->declare_dead(name); }
+void Decider::survey_again() { impl_->survey_again(); }
 Task<Result<void>> Decider::flush_all(uint32_t at, TimePoint deadline) {
   return impl_->flush_all(at, deadline);
 }

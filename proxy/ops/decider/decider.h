@@ -22,12 +22,16 @@ struct NodeStatus {
   uint64_t free_bytes = 0;
   bool has_room = true;  // for further partitions
   node::NodeStatistics statistics;
+  std::string version;        // of its build
+  node::CapabilitySet lacks;  // of what the cluster uses: it stays out
+  uint64_t process = 0;       // the incarnation that answered last, a member or not
 };
 struct ClusterStatus {
   // starting | forming | serving | waiting (with `reason`) | deposed
   std::string state = "starting";
   std::string reason;
   node::Epoch epoch;
+  node::CapabilitySet capabilities;  // that the cluster uses
   uint64_t cluster_id = 0;
   std::vector<NodeStatus> nodes;
   uint32_t partitions = 0;
@@ -69,6 +73,8 @@ class Decider {
   // connections until it answers. kNotFound: no such node. kConflict: it answers. kUnavailable: not
   // now, and why.
   Result<void> declare_dead(std::string_view name);
+  // Shards were made again: counts anew which objects lack some.
+  void survey_again();
   // All values that clients have stored become misses, at once (`at` 0) or at a unix second: then
   // this replaces whatever time was pending. Ends when a map that says so is served. Flows that ask
   // at the same time share one map, and such maps keep their distance. kUnavailable: definitely not

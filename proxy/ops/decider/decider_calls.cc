@@ -28,7 +28,18 @@ void Decider::Impl::meet(size_t id) {
   if (!peers_[id].is_known(decider_id_) && !peers_[id].greeting) scope_.spawn(hello(id));
 }
 
-bool Decider::Impl::knows_all_maps() const {
+// A node that lacks what the cluster uses can not be a member: an older build, started in the place
+// of a newer one.
+void Decider::Impl::look_at_capabilities(size_t id) {
+  Peer& peer = peers_[id];
+  if (!peer.report.capabilities) return;
+  const node::CapabilitySet lacks = required_.without(*peer.report.capabilities);
+  if (lacks == std::exchange(peer.lacks, lacks) || lacks == node::CapabilitySet()) return;
+  log_warning("node {} lacks {}, which the cluster uses: it stays out until it is upgraded",
+              settings_.nodes[id].name, node::to_string(lacks));
+}
+
+bool Decider::Impl::knows_all_peers() const {
   // A map of our own that we have given up is one to be seen, as any other.
   const uint32_t own = map_ == nullptr ? 0 : decider_id_;
   return std::ranges::all_of(peers_, [&](const Peer& peer) {
@@ -56,8 +67,13 @@ Task<void> Decider::Impl::hello(size_t id) {
     found = std::make_shared<const ClusterMap>(std::move(*decoded));
   }
   heard(id, sent, reply);
-  if (!reply || reply->status() != Status::kOk) co_return;
+  if (!reply) co_return;
+  if (reply->status() != Status::kOk) {
+    if (reply->status() != Status::kNoLease) peer.tells_nothing(reply->header);
+    co_return;
+  }
   peer.told(reply->header, reply->args(), now());
+  look_at_capabilities(id);
   const bool is_news = peer.shows(reply->header, found, decider_id_);
   if (map_ != nullptr && found != nullptr) {
     if (found->cluster_id == map_->cluster_id) {
@@ -90,9 +106,9 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   const node::Epoch replaced = peer.report.epoch;
   const Stamp stamp{map->cluster_id, replaced, 0};
   const Buffer bytes = Buffer::copy_of(*encoded_map_);
-  NodeRequest request = make_request(node::InstallMapRequest{});
-  request.payload.push_back(bytes.bytes());
-  request.keep.push_back(bytes);
+  NodeRequestPtr request = make_request(node::InstallMapRequest{});
+  request->payload.push_back(bytes.bytes());
+  request->keep.push_back(bytes);
   const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp, std::move(request),
                                               sent + settings_.suspect_after);
   peer.installing = false;

@@ -28,6 +28,7 @@ class Decider::Impl {
   ClusterStatus status() const;
   Result<AcceptedLoss> accept_loss();
   Result<void> declare_dead(std::string_view name);
+  void survey_again() { survey_wanted_ = true; }
   Task<Result<void>> flush_all(uint32_t at, TimePoint deadline);
 
  private:
@@ -60,6 +61,7 @@ class Decider::Impl {
   bool is_blocked_by_lease() const;
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
+  Verdict verdict_of(const Peer& peer) const;
 
   // Between turns.
   void advance();
@@ -68,7 +70,7 @@ class Decider::Impl {
   bool enough_leases() const;
   bool may_grant() const;
   bool peers_quorum() const;
-  bool knows_all_maps() const;
+  bool knows_all_peers() const;
   bool is_member(size_t id) const;
   void check_foreign(const node::Epoch& epoch);
   void yield_to(const node::Epoch& epoch);
@@ -86,6 +88,7 @@ class Decider::Impl {
   Task<void> heartbeat(size_t id, MapPtr map, bool grant);
   void heard(size_t id, TimePoint sent, const Result<NodeReply>& reply);
   void meet(size_t id);
+  void look_at_capabilities(size_t id);
   void send_heartbeat(size_t id);
 
   // Work that follows from maps.
@@ -121,6 +124,7 @@ class Decider::Impl {
   // The newest map that this decider made; null until it has made one.
   MapPtr map_;
   std::shared_ptr<const std::string> encoded_map_;
+  node::CapabilitySet required_;  // of members: what the newest map that is known of uses
   std::vector<Unserved> unserved_;
   bool installed_ = false;  // on every survivor
   bool granting_ = false;   // leases under map_

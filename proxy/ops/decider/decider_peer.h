@@ -39,6 +39,8 @@ struct Peer {
   bool may_hold_foreign_lease = true;  // of a decider before this one
   bool vouched_dead = false;           // by the operator, until it answers
   bool is_stray = false;               // this process belongs to another cluster
+  std::string version;                 // of its build, for people
+  node::CapabilitySet lacks;           // of what the cluster uses; logged
 
   // Calls under way.
   bool greeting = false;
@@ -47,9 +49,12 @@ struct Peer {
   TimePoint greet_after;
 
   bool is_judged() const { return judged; }
-  // Whether the decider knows what it would replace by installing a map of its own.
+  // Whether the decider knows what it would replace by installing a map of its own, and whom it
+  // would have as a member.
   bool is_known(uint32_t decider) const {
-    return report.epoch.number == 0 || report.epoch.decider == decider || report.epoch == known;
+    const bool knows_map =
+        report.epoch.number == 0 || report.epoch.decider == decider || report.epoch == known;
+    return knows_map && report.capabilities;
   }
   bool is_silent(Duration limit) const { return silent_for >= limit; }
 
@@ -100,12 +105,26 @@ struct Peer {
     report.verdict = Verdict::kRefuses;
     may_hold_foreign_lease = false;
     lease_until = {};
+    lacks = {};
+  }
+
+  // An answer to HELLO that is none: it is not waited for what the process can do.
+  void tells_nothing(const node::ReplyHeader& header) {
+    if (header.incarnation == report.incarnation && !report.capabilities) {
+      report.capabilities = node::CapabilitySet();
+    }
   }
 
   // A HelloReply; true if the node has a lease.
   bool told(const node::ReplyHeader& header, ByteView args, TimePoint now) {
     auto reply = node::decode<node::HelloReply>(args);
-    if (!reply || header.incarnation != report.incarnation) return false;
+    if (header.incarnation != report.incarnation) return false;
+    if (!reply) {
+      tells_nothing(header);
+      return false;
+    }
+    report.capabilities = reply->capabilities;
+    version = reply->version;
     clock_ms = std::max(clock_ms, reply->clock_ms);
     clock_at = now;
     report.max_version = std::max(report.max_version, reply->max_version);
@@ -156,6 +175,9 @@ struct Peer {
     status.free_bytes = free_bytes;
     status.has_room = room.room() == Room::kForMore;
     status.statistics = statistics;
+    status.version = version;
+    status.lacks = lacks;
+    status.process = report.incarnation;
     status.last_answer_age_ms = static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::milliseconds>(now - answered_at).count());
     return status;
@@ -173,6 +195,8 @@ struct Peer {
     may_hold_foreign_lease = true;
     acknowledged = leased = {};
     is_stray = false;
+    version.clear();
+    lacks = {};
   }
 };
 

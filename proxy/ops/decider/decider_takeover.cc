@@ -41,6 +41,9 @@ bool Decider::Impl::vouch_for_silent() {
 
 // The first map of this decider, out of what the nodes have.
 Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
+  // What a node tells of its map is true, whatever its build can do.
+  required_ = {};
+  known.reports = request().reports;
   for (const Peer& peer : peers_) known.maps.push_back(peer.found);
   const auto strays = find_strays(membership_, known.reports, known.maps);
   if (!strays) return fail(strays.error());
@@ -57,6 +60,11 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   known.above_number = above_number_;
   const MapPtr& base = *found;
   const bool forms = base == nullptr;
+  required_ = forms ? node::CapabilitySet() : base->capabilities;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    look_at_capabilities(id);
+    known.reports[id].verdict = verdict_of(peers_[id]);
+  }
   if (!forms && !peers_quorum()) {
     return fail(ErrorCode::kUnavailable,
                 "answers from a majority of the nodes that may be alive are needed");

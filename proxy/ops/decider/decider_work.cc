@@ -157,6 +157,7 @@ ClusterStatus Decider::Impl::status() const {
   status.objects_lost = surveyed_.lost;
   if (map_ == nullptr) return status;
   status.epoch = map_->epoch;
+  status.capabilities = map_->capabilities;
   status.flush_at = map_->flush_at;
   status.cluster_id = map_->cluster_id;
   status.partitions = static_cast<uint32_t>(map_->partitions.size());

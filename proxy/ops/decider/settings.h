@@ -8,6 +8,7 @@
 
 #include "proxy/async/clock.h"
 #include "proxy/base/setting_rows.h"
+#include "server-patches/node/format/capability.h"
 
 namespace elastripe::decider {
 
@@ -28,11 +29,12 @@ struct DeciderSettings {
   Duration lease = std::chrono::seconds(3);
   bool force_epoch = false;  // start without a majority: the operator vouches for the rest
   bool refused_is_dead = true;
+  node::CapabilitySet capabilities = node::own_capabilities();
 
   friend bool operator==(const DeciderSettings&, const DeciderSettings&) = default;
 };
 
-// force_epoch is an option of the command line.
+// force_epoch is an option of the command line, the capabilities are those of the build.
 void each_setting(DeciderSettings& s, auto& row) {
   using namespace setting;
   row("partitions", s.partitions, Range{1, 65536},

@@ -75,10 +75,9 @@ Task<Result<void>> Job::begin_waiting() {
     while (waiting_.empty() && walks_) co_await came_.wait();
     if (waiting_.empty() || ends()) break;
     auto slot = co_await slots_.acquire(1);
-    turn = co_await wait_for_turn(waiting_.front().object.work.traffic.bytes());
+    turn = co_await wait_for_turn(waiting_.begin()->second.object.work.traffic.bytes());
     if (!turn || ends()) break;
-    Waiting next = std::move(waiting_.front());
-    waiting_.pop_front();
+    Waiting next = std::move(waiting_.extract(waiting_.begin()).mapped());
     next.place.release();
     objects_.spawn(run_one(std::move(next.object), std::move(slot)));
   }
@@ -91,10 +90,12 @@ Task<Result<void>> Job::begin_waiting() {
 Task<Result<void>> Job::walk_key() {
   if (RecordPtr known = ops_.cache.find(spec_.key); known != nullptr && !spec_.dry_run) {
     const auto map = current_map(ops_);
-    if (map && is_live_now(ops_, **map, *known) &&
-        need_of(**map, known->content).status == ObjectStatus::kDone) {
-      co_return co_await take_in(*map, std::nullopt, spec_.key, std::move(known),
-                                 /*may_be_old=*/true);
+    if (map && is_live_now(ops_, **map, *known)) {
+      const auto need = need_of({**map, spec_.key, known->content});
+      if (need && need->status == ObjectStatus::kDone) {
+        co_return co_await take_in(*map, std::nullopt, spec_.key, std::move(known),
+                                   /*may_be_old=*/true);
+      }
     }
   }
   auto tail = co_await records::read_tail(ops_, spec_.key,
@@ -150,21 +151,19 @@ Task<Result<void>> Job::take_in(MapPtr map, std::optional<size_t> partition, std
                                 RecordPtr record, bool may_be_old) {
   const uint64_t hash = node::hash_key(key);
   if (partition && met_[*partition].had_to_go.contains(hash)) co_return Result<void>{};
-  const node::RecordContent& content = record->content;
-  ObjectNeed need = need_of(*map, content);
-  if (need.status != ObjectStatus::kDone) {
+  auto need = need_of({*map, key, record->content});
+  if (need && need->status != ObjectStatus::kDone) {
     count(partition ? passed_in(*partition) : progress_.counts,
-          {.status = need.status, .reason = std::move(need.reason)}, {}, key);
+          {.status = need->status, .reason = std::move(need->reason)}, {}, key);
     co_return Result<void>{};
   }
   if (partition) met_[*partition].had_to_go.insert(hash);
   walk_.got_on();
-  const auto work = work_of(content);
-  if (!work) {
-    count_failed(progress_.counts, key, work.error());
+  if (!need) {
+    count_failed(progress_.counts, key, need.error());
     co_return Result<void>{};
   }
-  progress_.planned += *work;
+  progress_.planned += need->work;
   if (spec_.dry_run) {
     ++progress_.counts.seen;
     co_return Result<void>{};
@@ -173,12 +172,12 @@ Task<Result<void>> Job::take_in(MapPtr map, std::optional<size_t> partition, std
   walk_.got_on();
   if (ends()) co_return Result<void>{};
   if (waiting_.size() >= kMaxRecordsWaiting) record.reset();
-  waiting_.push_back({{.key = std::move(key),
-                       .kind = need.kind,
-                       .work = *work,
-                       .record = std::move(record),
-                       .may_be_old = may_be_old},
-                      std::move(place)});
+  waiting_.emplace(need->order, Waiting{{.key = std::move(key),
+                                         .kind = need->kind,
+                                         .work = need->work,
+                                         .record = std::move(record),
+                                         .may_be_old = may_be_old},
+                                        std::move(place)});
   came_.set();
   co_return Result<void>{};
 }

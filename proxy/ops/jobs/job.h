@@ -12,7 +12,6 @@
 // kept but in memory: a job that did not end is started anew, and finds what is done.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,11 +25,20 @@
 
 namespace elastripe::jobs {
 
-// What is to be done with an object, by its record.
+// An object as the walk, or a look at its record, has it.
+struct MetObject {
+  const node::ClusterMap& map;
+  const std::string& key;
+  const node::RecordContent& content;
+};
+
+// What is to be done with an object.
 struct ObjectNeed {
   ObjectStatus status = ObjectStatus::kDone;  // kDone: it has to go
   std::string reason = {};
-  int kind = 0;  // the job's own: which of the things it does
+  int kind = 0;       // the job's own: which of the things it does
+  int order = 0;      // of those that wait, the lowest goes first
+  JobWork work = {};  // kDone: what it will put on the network, and change
 };
 
 struct ObjectOutcome {
@@ -73,12 +81,9 @@ class Job : private RecordWalk::Visitor {
   OpsContext& ops() { return ops_; }
 
  private:
-  // What a job is made of. The first two look at a record only, and change nothing: a dry run tells
-  // by them what would be done.
-  virtual ObjectNeed need_of(const node::ClusterMap& map,
-                             const node::RecordContent& content) const = 0;
-  // What an object that has to go will put on the network, and change.
-  virtual Result<JobWork> work_of(const node::RecordContent& content) const = 0;
+  // What a job is made of. The first changes nothing: a dry run tells by it what would be done.
+  // Errors: the object is counted as failed.
+  virtual Result<ObjectNeed> need_of(const MetObject& object) = 0;
   // The flow of one object. After kNoSpace it is called again, as long as room may come.
   virtual Task<Result<ObjectOutcome>> flow(JobObject& object) = 0;
   // For metrics.
@@ -132,8 +137,8 @@ class Job : private RecordWalk::Visitor {
   };
   JobCounts& passed_in(size_t partition);
   std::map<size_t, Met> met_;
-  Semaphore places_{kMaxWaiting};  // in the line
-  std::deque<Waiting> waiting_;
+  Semaphore places_{kMaxWaiting};        // in the line
+  std::multimap<int, Waiting> waiting_;  // by order
   bool walks_ = true;
   Signal came_;  // something waits, or the walk is over
   Semaphore slots_;

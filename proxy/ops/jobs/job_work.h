@@ -43,8 +43,8 @@ struct ParityBytes {
 struct JobWork {
   uint64_t objects = 0;
   uint64_t object_bytes = 0;
-  Traffic traffic;
-  ParityBytes parity;
+  Traffic traffic = {};
+  ParityBytes parity = {};
 
   JobWork& operator+=(const JobWork& other) {
     objects += other.objects;

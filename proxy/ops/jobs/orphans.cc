@@ -238,7 +238,8 @@ void Window::note_shard(NodeId on, node::ScannedShard shard) {
 
 // Leaves what has to go. A young shard may belong to an upload that is going on, whose older shards
 // wait for its commit. Shards of one segment are sent together, to k' + m nodes: while no more than
-// m nodes are silent, others have one of the same age.
+// m nodes are silent, others have one of the same age. A repair sends fewer; if it is taken for
+// abandoned, the fence makes it start again.
 void Window::acquit() {
   for (auto& [key, shards] : suspects_) {
     const bool too_many_silent = silent_ > ops_.pools.pool_of(key).scheme.m;

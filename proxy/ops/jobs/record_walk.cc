@@ -79,6 +79,8 @@ Task<Result<void>> RecordWalk::scan_tail(MapPtr map, NodeId tail, std::vector<ui
 
 // False: the visitor wants no more.
 Task<Result<bool>> RecordWalk::show(MapPtr map, node::RecordScanReply& page) {
+  auto looked = co_await visitor_.look_at(map, page);
+  if (!looked) co_return fail(looked.error());
   for (node::ScannedRecord& scanned : page.records) {
     if (!visitor_.wants_more()) co_return false;
     const size_t partition = map->partition_of(scanned.key);

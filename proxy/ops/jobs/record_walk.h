@@ -17,6 +17,12 @@ class RecordWalk {
   // The job.
   class Visitor {
    public:
+    // Before the records of a page are met, for a job that has to ask nodes about them. Pages of
+    // several tails are under way at a time. Errors as of meet().
+    virtual Task<Result<void>> look_at(MapPtr map, const node::RecordScanReply& page) {
+      (void)map, (void)page;
+      co_return Result<void>{};
+    }
     // A record as the scan has it; one that did not fit in the page has to be read. An error ends
     // the walk of this tail, which is tried again; kCancelled ends the whole walk.
     virtual Task<Result<void>> meet(MapPtr map, size_t partition, node::ScannedRecord scanned) = 0;

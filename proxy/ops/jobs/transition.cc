@@ -1,6 +1,7 @@
 #include "proxy/ops/jobs/transition.h"
 
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/jobs/reshape.h"
 #include "proxy/ops/jobs/transition_window.h"
 #include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/read_tail.h"
@@ -41,7 +42,8 @@ Result<WindowPtr> open_window(OpsContext& ops, const TransitionRequest& request,
     Segment after = before;
     after.state = coding::state_after(direction);
     ++after.generation;
-    after.parity_txid = mutant(Mutant::kReuseParityTxid) ? before.data_txid : parity_txid;
+    node::name_parity_shards(after, content.scheme,
+                             mutant(Mutant::kReuseParityTxid) ? before.data_txid : parity_txid);
     window->segments.push_back({i, before, std::move(after), *geometry, {}, {}, {}});
     if (window->segments.size() == kWindowSegments) break;
   }
@@ -76,68 +78,18 @@ void abandon(OpsContext& ops, const TransitionWindow& window) {
       delete_shards(ops, parities_of(window, true), ops.clock.now() + ops.settings.node_timeout));
 }
 
-// Whether `content` still has the shards that the window was made from.
-bool has_same_shards(const TransitionWindow& window, const RecordContent& content) {
-  return content.segments == window.record->content.segments;
-}
-
-records::Commit reshape(const TransitionWindow& window, const node::Record& current) {
-  records::Commit commit;
-  commit.key = window.key;
-  commit.mutation = node::Mutation::kReshape;
-  commit.condition = node::Condition::kIfVersion;
-  commit.condition_argument = current.meta.version;
-  commit.known_version = current.meta.version;
-  // Known before the first shard was staged: a fence since then refuses it (rule 7).
-  commit.base_version =
-      mutant(Mutant::kReshapeIgnoresFence) ? records::Commit::kNoBase : window.record->meta.version;
-  commit.content = current.content;
+Reshape reshape_of(const TransitionWindow& window) {
+  Reshape reshape{window.key, window.record, {}};
   for (const auto& segment : window.segments) {
-    commit.content.segments[segment.index] = segment.after;
+    reshape.segments.emplace_back(segment.index, segment.after);
   }
-  return commit;
-}
-
-enum class WindowEnd : uint8_t {
-  kCommitted,
-  kOverwritten,  // the object is another one now
-  kAgain,        // nothing committed: start from the newest record
-};
-
-// A touch in between is no reason to give up: the shards are the same. Nor is it another
-// transition, of a proxy that died maybe before its commit had reached the tail, which is where the
-// window's record was read: the value is the same.
-Task<Result<WindowEnd>> commit_window(OpsContext& ops, MapPtr map, WindowPtr window,
-                                      TimePoint deadline) {
-  RecordPtr current = window->record;
-  for (;;) {
-    records::Commit reshaped = reshape(*window, *current);
-    auto result = co_await records::commit(ops, map, reshaped, deadline);
-    if (!result) co_return fail(result.error());
-    switch (result->status) {
-      case records::CommitStatus::kCommitted:
-        ops.cache.put(window->key, result->record);
-        window->committed = std::move(result->record);
-        co_return WindowEnd::kCommitted;
-      case records::CommitStatus::kFenced:
-        co_return WindowEnd::kAgain;
-      default:
-        break;
-    }
-    current = result->record;
-    if (current == nullptr || !is_live_now(ops, *map, *current)) co_return WindowEnd::kAgain;
-    if (current->meta.value_version != window->record->meta.value_version) {
-      co_return WindowEnd::kOverwritten;
-    }
-    if (!has_same_shards(*window, current->content)) co_return WindowEnd::kAgain;
-    if (ops.clock.now() >= deadline) co_return WindowEnd::kAgain;
-  }
+  return reshape;
 }
 
 // One try under one map. Errors are those of prepare and commit; nothing is left behind but for
 // kUnknownOutcome.
-Task<Result<WindowEnd>> try_window(OpsContext& ops, MapPtr map, WindowPtr window,
-                                   TimePoint deadline) {
+Task<Result<ReshapeEnd>> try_window(OpsContext& ops, MapPtr map, WindowPtr window,
+                                    TimePoint deadline) {
   auto homes = records::check_homes(ops, *map, window->key);
   if (!homes) co_return fail(homes.error());
   auto prepared = co_await prepare_window(ops, map, window, deadline);
@@ -146,12 +98,14 @@ Task<Result<WindowEnd>> try_window(OpsContext& ops, MapPtr map, WindowPtr window
     co_return fail(prepared.error());
   }
   fail_point(FailPoint::kAllStaged);
-  auto end = co_await commit_window(ops, map, window, deadline);
+  Reshape reshape = reshape_of(*window);
+  auto end = co_await commit_reshape(ops, map, reshape, deadline);
+  window->committed = reshape.committed;
   if (!end) {
     if (end.error().code != ErrorCode::kUnknownOutcome) abandon(ops, *window);
     co_return end;
   }
-  if (*end == WindowEnd::kCommitted) {
+  if (*end == ReshapeEnd::kCommitted) {
     fail_point(FailPoint::kWindowCommitted);
     delete_after_grace(ops, parities_of(*window, false));
   } else {
@@ -211,14 +165,14 @@ class ObjectTransition {
     if (request_.spent != nullptr) *request_.spent += (*window)->traffic;
     if (!end && !(*window)->refusal.empty()) co_return co_await look_again(*window, deadline);
     if (!end) co_return fail(end.error());
-    if (*end == WindowEnd::kCommitted) {
+    if (*end == ReshapeEnd::kCommitted) {
       some_done_ = true;
       known_ = (*window)->committed;
       deadline = fresh_deadline(ops_);
       co_return MaybeOutcome();
     }
     forget_if_old(record);
-    if (*end == WindowEnd::kOverwritten && !may_be_old(record)) {
+    if (*end == ReshapeEnd::kOverwritten && !may_be_old(record)) {
       co_return ended(ObjectStatus::kOverwritten);
     }
     co_return MaybeOutcome();
@@ -228,7 +182,7 @@ class ObjectTransition {
   Task<Result<MaybeOutcome>> look_again(WindowPtr window, TimePoint deadline) {
     const auto now = co_await records::read_tail(ops_, request_.key, deadline);
     if (!now) co_return fail(now.error());
-    if (now->record == nullptr || !has_same_shards(*window, now->record->content)) {
+    if (now->record == nullptr || !has_same_shards(reshape_of(*window), now->record->content)) {
       forget_if_old(window->record);
       co_return MaybeOutcome();
     }

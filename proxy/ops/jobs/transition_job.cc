@@ -33,18 +33,19 @@ TransitionRequest TransitionJob::request_for(std::string key) const {
           .order_selection = spec_.order_selection};
 }
 
-ObjectNeed TransitionJob::need_of(const node::ClusterMap&,
-                                  const node::RecordContent& content) const {
+Result<ObjectNeed> TransitionJob::need_of(const MetObject& object) {
+  const node::RecordContent& content = object.content;
   TransitionNeed need = transition_need(content, spec_.to);
-  return {need.status, std::move(need.reason), static_cast<int>(need.direction)};
-}
-
-Result<JobWork> TransitionJob::work_of(const node::RecordContent& content) const {
+  ObjectNeed found{.status = need.status,
+                   .reason = std::move(need.reason),
+                   .kind = static_cast<int>(need.direction)};
+  if (need.status != ObjectStatus::kDone) return found;
   const auto traffic = expected_traffic(content, request_for({}));
   if (!traffic) return fail(traffic.error());
   const auto parity = parity_bytes(content, spec_.to);
   if (!parity) return fail(parity.error());
-  return JobWork{1, content.size, *traffic, *parity};
+  found.work = {1, content.size, *traffic, *parity};
+  return found;
 }
 
 Task<Result<ObjectOutcome>> TransitionJob::flow(JobObject& object) {

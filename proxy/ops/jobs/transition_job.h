@@ -28,9 +28,7 @@ class TransitionJob final : public Job {
                 std::function<void(const TransitionEnd&)> on_end = {});
 
  private:
-  ObjectNeed need_of(const node::ClusterMap& map,
-                     const node::RecordContent& content) const override;
-  Result<JobWork> work_of(const node::RecordContent& content) const override;
+  Result<ObjectNeed> need_of(const MetObject& object) override;
   Task<Result<ObjectOutcome>> flow(JobObject& object) override;
   void ended(const JobObject& object, const Result<ObjectOutcome>& outcome) override;
   TransitionRequest request_for(std::string key) const;

@@ -220,8 +220,8 @@ Task<Result<void>> stage_parity(OpsContext& ops, MapPtr map, WindowPtr window,
   const MutableByteView payload =
       part_of(segment.outgoing, index - window->scheme().k_prime, window->scheme().m);
   window->traffic += {.blocks_sent = payload.size() / block_bytes, .bytes_sent = payload.size()};
-  if (!payload.empty()) stage.frame.payload.push_back(payload);
-  stage.frame.keep = {segment.outgoing};
+  if (!payload.empty()) stage.frame->payload.push_back(payload);
+  stage.frame->keep = {segment.outgoing};
   const NodeId to = segment.after.placement[index];
   const auto staged =
       co_await ask(ops.nodes, *map, to, std::move(stage), call_deadline(ops, deadline));

@@ -24,13 +24,16 @@ Task<void> read_into(OpsContext& ops, MapPtr map, coding::Scheme scheme, Segment
   arriving->bytes.set(std::move(bytes));
 }
 
-// What a reader that only looks at data_txids makes of a newer record (rule 26).
+// What a reader that only looks at data shards makes of a newer record (rule 26).
 RecordPtr with_known_parities(RecordPtr record, const RecordPtr& known) {
   if (!mutant(Mutant::kIgnoreGeneration) || record == nullptr || known == nullptr) return record;
   const auto& segments = record->content.segments;
   const auto& others = known->content.segments;
   if (segments.size() != others.size() || segments.empty()) return record;
-  if (segments.front().data_txid != others.front().data_txid) return record;
+  const auto same_data = [&](const Segment& a, const Segment& b) {
+    return has_same_data_shards(a, b, known->content.scheme);
+  };
+  if (!std::ranges::equal(segments, others, same_data)) return record;
   auto mixed = std::make_shared<node::Record>(*record);
   mixed->content.segments = others;
   return mixed;
@@ -52,11 +55,8 @@ bool has_same_data(const node::Record& newest, const node::Record& known) {
     return false;
   }
   const auto same_but_parities = [&](const Segment& a, const Segment& b) {
-    const auto k_prime = static_cast<ptrdiff_t>(known.content.scheme.k_prime);
-    return a.data_txid == b.data_txid && a.number == b.number && a.length == b.length &&
-           a.block_bytes == b.block_bytes && a.crc32c == b.crc32c &&
-           std::ranges::equal(a.placement.begin(), a.placement.begin() + k_prime,
-                              b.placement.begin(), b.placement.begin() + k_prime);
+    return a.length == b.length && a.block_bytes == b.block_bytes && a.crc32c == b.crc32c &&
+           has_same_data_shards(a, b, known.content.scheme);
   };
   return std::ranges::equal(newest.content.segments, known.content.segments, same_but_parities);
 }

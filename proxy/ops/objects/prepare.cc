@@ -60,8 +60,17 @@ uint64_t room_of_shard(uint64_t payload_bytes) {
   return payload_bytes + payload_bytes / 512 + kHeaderBytes;
 }
 
-// Chooses nodes for the shards that have none in `map`. With degraded_writes, up to m shards may go
-// without where nodes are down, parities first: any k' of the k'+m shards decode.
+// What nodes had acknowledged that are up no more has to be written again.
+void forget_dead(const node::ClusterMap& map, StagedSegment& segment) {
+  const auto& placement = segment.segment.placement;
+  for (size_t i = 0; i < placement.size(); ++i) {
+    if (!map.is_up(placement[i])) segment.written[i] = false;
+  }
+}
+
+// Chooses nodes for the shards that are not written and have none in `map`. With degraded_writes,
+// up to m shards may go without where nodes are down, parities first: any k' of the k'+m shards
+// decode.
 Result<void> place(OpsContext& ops, const node::ClusterMap& map, const StagedObject& staged,
                    StagedSegment& segment) {
   auto& placement = segment.segment.placement;
@@ -70,7 +79,7 @@ Result<void> place(OpsContext& ops, const node::ClusterMap& map, const StagedObj
   std::vector<NodeId> kept;
   std::vector<size_t> open;
   for (size_t i = 0; i < shards; ++i) {
-    if (placement[i] != kNoNode && map.is_up(placement[i])) {
+    if (segment.written[i] || map.is_up(placement[i])) {
       kept.push_back(placement[i]);
     } else {
       open.push_back(i);
@@ -119,8 +128,8 @@ Task<Result<void>> write_shard(OpsContext& ops, MapPtr map, StagedPtr staged, si
       static_cast<uint32_t>(geometry.shard_bytes(segment.segment.state, static_cast<int>(index)));
   if (index >= staged->scheme.k_prime) message.header.vector_a.resize(staged->scheme.k_prime);
   auto write = question(message);
-  write.frame.payload = shard_payload(*staged, segment, geometry, index);
-  write.frame.keep = {segment.data, segment.parities};
+  write.frame->payload = shard_payload(*staged, segment, geometry, index);
+  write.frame->keep = {segment.data, segment.parities};
   const auto written =
       co_await ask(ops.nodes, *map, to, std::move(write), call_deadline(ops, deadline));
   segment.coming[index] = {};
@@ -202,10 +211,20 @@ Task<Result<void>> write_parities(OpsContext& ops, MapPtr map, StagedPtr staged,
   co_return first_error(results);
 }
 
+// Some are to be written, and have a node.
+bool lacks_parities(const StagedObject& staged, const StagedSegment& segment) {
+  for (size_t i = staged.scheme.k_prime; i < segment.written.size(); ++i) {
+    if (!segment.written[i] && segment.segment.placement[i] != kNoNode) return true;
+  }
+  return false;
+}
+
 Task<Result<void>> encode_and_write_parities(OpsContext& ops, MapPtr map, StagedPtr staged,
                                              size_t segment_index, coding::SegmentGeometry geometry,
                                              TimePoint deadline) {
-  const bool is_first = staged->segments[segment_index].parities.empty();
+  const StagedSegment& segment = staged->segments[segment_index];
+  if (!lacks_parities(*staged, segment)) co_return Result<void>{};  // a repair of data shards
+  const bool is_first = segment.parities.empty();
   auto encoded = co_await encode_segment(ops, staged, segment_index, geometry);
   if (!encoded) co_return encoded;
   auto writing = write_parities(ops, map, staged, segment_index, geometry, deadline);
@@ -419,6 +438,7 @@ Task<Result<Buffer>> staged_data(OpsContext& ops, MapPtr map, StagedPtr staged, 
 Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
                                    TimePoint deadline) {
   StagedSegment& segment = staged->segments[index];
+  forget_dead(*map, segment);
   auto placed = place(ops, *map, *staged, segment);
   if (!placed) co_return placed;
   const bool is_first = segment.epoch_number == 0 || mutant(Mutant::kRelabelAcks);
@@ -429,6 +449,16 @@ Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged
   co_return co_await write_segment(ops, map, staged, index, deadline);
 }
 
+Result<void> place_missing(OpsContext& ops, const node::ClusterMap& map, StagedObject& staged,
+                           size_t index) {
+  return place(ops, map, staged, staged.segments[index]);
+}
+
+Task<Result<void>> write_missing(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                 TimePoint deadline) {
+  return write_segment(ops, std::move(map), std::move(staged), index, deadline);
+}
+
 Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {
   const bool is_again = std::ranges::any_of(staged->segments, [&](const StagedSegment& segment) {
     return segment.epoch_number != 0 && segment.epoch_number != map->epoch.number;
@@ -436,6 +466,7 @@ Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePo
   if (is_again) ++ops.counters.reprepares;
   if (is_again && mutant(Mutant::kNoReprepare)) co_return Result<void>{};
   for (auto& segment : staged->segments) {
+    forget_dead(*map, segment);
     auto placed = place(ops, *map, *staged, segment);
     if (!placed) co_return placed;
   }

@@ -18,7 +18,7 @@ struct StagedSegment {
   Buffer parities;            // m parity shards, one after the other; empty until encoded
   uint32_t epoch_number = 0;  // under which the nodes have acknowledged; 0: none yet
   TimePoint acknowledged;     // no acknowledgement is older
-  std::vector<bool> written;  // by shard, in that epoch
+  std::vector<bool> written;  // by shard, in that epoch; then it stays where it is placed
   std::vector<uint32_t> checksum;   // by shard, as the node told it
   std::vector<ComingBytes> coming;  // by shard, to its node
 
@@ -62,6 +62,15 @@ Task<Result<Buffer>> staged_data(OpsContext& ops, MapPtr map, StagedPtr staged, 
 // kStaleEpoch, kTimeout, ...: try again under a newer map.
 Task<Result<void>> prepare_segment(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
                                    TimePoint deadline);
+
+// Has the shards that are not `written` go to their nodes, if these are up, else to spare ones,
+// though others of the segment may be on nodes that do not answer. With degraded_writes a shard for
+// which there is no node is left kNoNode. Errors: kNoSpace; kTooFewNodes.
+Result<void> place_missing(OpsContext& ops, const node::ClusterMap& map, StagedObject& staged,
+                           size_t index);
+// Writes these, once the segment's bytes are here. Errors as of prepare_segment().
+Task<Result<void>> write_missing(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                 TimePoint deadline);
 
 // The same of all segments: what `map`'s nodes acknowledged under an older map, or longer than
 // kAcknowledgedLately ago, they confirm first, and what is missing goes to spare nodes, rebuilt

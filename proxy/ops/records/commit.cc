@@ -113,7 +113,10 @@ class RoomClaim {
 
   static uint64_t bytes_of_table(const node::RecordContent& content) {
     const auto shards = static_cast<uint64_t>(content.scheme.shards());
-    return content.segments.size() * (node::kSegmentBytes + shards * sizeof(NodeId));
+    uint64_t moved = 0;
+    for (const auto& segment : content.segments) moved += segment.moved.size();
+    return content.segments.size() * (node::kSegmentBytes + shards * sizeof(NodeId)) +
+           moved * node::kMovedShardBytes;
   }
   // What the record has at most: only the head knows what a mutation makes of it.
   static uint64_t record_bytes(const OpsContext& ops, const Commit& commit) {
@@ -236,6 +239,7 @@ bool covers(const node::Record* record, uint64_t known_version) {
 
 // Counts a commit that has reached the tail of `map` with less than its scheme promises.
 void count_degraded(OpsContext& ops, const node::ClusterMap& map, const Commit& commit) {
+  if (commit.mutation == Mutation::kReshape) return;  // no client's write
   const int m = ops.pools.pool_of(commit.key).scheme.m;
   const auto lacks_shards = [](const node::Segment& segment) {
     return std::ranges::find(segment.placement, kNoNode) != segment.placement.end();
@@ -304,6 +308,7 @@ struct Unsettled {
                          call_deadline(ops, deadline));
     }
     auto look = co_await look_at_head(ops, map, is_newer, commit, known_version, deadline);
+    if (!look && look.error().code == ErrorCode::kCancelled) co_return fail(look.error());
     if (!look || look->verdict == Verdict::kCannotTell) {
       co_return fail(ErrorCode::kTimeout, "{}", why.message);
     }

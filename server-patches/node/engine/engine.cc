@@ -95,6 +95,10 @@ Answer Engine::Impl::dispatch(const Frame& frame) {
       header.payload_bytes() != frame.payload.size() || header.body_bytes > kMaxBodyBytes) {
     return refuse(Status::kInvalid, "frame sizes do not match the header");
   }
+  const auto number = static_cast<uint8_t>(header.opcode);
+  if (!is_known(number)) {
+    return refuse(Status::kInvalid, "unknown opcode " + std::to_string(number));
+  }
   switch (header.opcode) {
     case Opcode::kHello:
       return hello(frame);

@@ -67,7 +67,9 @@ struct ScanLimits {
 
 struct EngineOptions {
   uint64_t incarnation = 0;  // random, of this process
-  size_t latches = 1024;     // power of two
+  std::string version = {};  // of the build, for people
+  CapabilitySet capabilities = own_capabilities();
+  size_t latches = 1024;  // power of two
   ScanLimits scan = {};
   // Shards that one SHARD_CONFIRM reads; the caller asks for the rest again.
   size_t confirm_bytes = 32 << 20;

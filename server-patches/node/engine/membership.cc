@@ -56,6 +56,8 @@ HelloReply Engine::Impl::describe() const {
   reply.max_version = max_version_;
   reply.has_lease = has_lease(reply.clock_ms);
   reply.statistics = node_statistics();
+  reply.capabilities = options_.capabilities;
+  reply.version = options_.version;
   if (!map_) return reply;
   reply.synced.resize((map_->partitions.size() + 7) / 8);
   for (size_t p = 0; self_ && p < map_->partitions.size(); ++p) {
@@ -106,7 +108,6 @@ Answer Engine::Impl::heartbeat(const Frame& frame) {
 
 Answer Engine::Impl::install_map(const Frame& frame) {
   auto decoded = decode_map(frame.payload);
-  if (!frame.args.empty()) decoded = std::unexpected("INSTALL_MAP has no args");
   if (auto stuck = check_progress()) return std::move(*stuck);
   std::unique_lock exclusive(gate_);
   const auto finish = [&](Answer result) {

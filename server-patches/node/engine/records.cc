@@ -72,7 +72,6 @@ Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView 
   std::string_view value;
   auto content = decode_content(in, value);
   if (!content) return content;
-  if (!in.complete()) return std::unexpected("content has left-over bytes");
   if (adds_bytes(request.mutation)) {
     if (content->kind != RecordKind::kInline) {
       return std::unexpected("only inline bytes can be added");

@@ -52,6 +52,7 @@ void encode_body(const ClusterMap& map, std::string& out) {
     w.u16(static_cast<uint16_t>(partition.sources.size()));
     for (const auto& group : partition.sources) encode_ids(group, w);
   }
+  w.u64(map.capabilities.bits());
 }
 
 std::vector<NodeId> decode_ids(Reader& in, size_t nodes) {
@@ -180,7 +181,9 @@ Decoded<ClusterMap> decode_map(ByteView bytes) {
     groups += map.partitions.back().sources.size();
     if (groups > kMaxGroups) in.fail();
   }
-  if (!in.complete()) return std::unexpected("map has a malformed partition");
+  if (!in.ok()) return std::unexpected("map has a malformed partition");
+  if (!in.at_end()) map.capabilities = CapabilitySet(in.u64());
+  if (!in.ok()) return std::unexpected("map is cut off");
   return map;
 }
 

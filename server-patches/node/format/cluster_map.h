@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "server-patches/node/format/capability.h"
 #include "server-patches/node/format/frame.h"
 
 namespace elastripe::node {
@@ -59,6 +60,8 @@ struct ClusterMap {
   uint8_t max_parities = 1;     // M
   std::vector<NodeInfo> nodes;  // by id
   std::vector<Partition> partitions;
+  // What may be used, since all members have it; none is ever taken back.
+  CapabilitySet capabilities;
 
   const NodeInfo* find_node(NodeId id) const { return id < nodes.size() ? &nodes[id] : nullptr; }
   bool is_up(NodeId id) const {

@@ -18,7 +18,8 @@ namespace elastripe::node {
 
 inline constexpr uint8_t kRequestMagic = 0xE5;  // memcached uses 0x80/0x81 and printable ASCII
 inline constexpr uint8_t kReplyMagic = 0xE6;
-inline constexpr uint8_t kFormatVersion = 2;
+// It is the headers'. All else grows without it: capability.h.
+inline constexpr uint8_t kFormatVersion = 3;
 inline constexpr size_t kHeaderBytes = 64;
 // Above the largest shard (a 4 MiB segment under rep) with room for the args.
 inline constexpr uint32_t kMaxBodyBytes = 8u << 20;
@@ -109,14 +110,17 @@ enum class Status : uint8_t {
   kSuperseded = 19,  // RECORD_APPLY: attempt_id committed, but later commits followed
 };
 inline constexpr size_t kStatuses = 20;  // values from 0 on, without a gap
-const char* name(Status status);
+const char* name(Status status);         // "UNKNOWN" of one that a newer node has
 
 class StatusSet {
  public:
   constexpr StatusSet(std::initializer_list<Status> statuses) {
     for (const Status status : statuses) bits_ |= 1u << static_cast<unsigned>(status);
   }
-  constexpr bool has(Status status) const { return bits_ >> static_cast<unsigned>(status) & 1; }
+  constexpr bool has(Status status) const {
+    const auto number = static_cast<unsigned>(status);
+    return number < kStatuses && (bits_ >> number & 1) != 0;
+  }
 
  private:
   uint32_t bits_ = 0;
@@ -134,7 +138,6 @@ std::string to_string(const Epoch& epoch);
 
 struct RequestHeader {
   Opcode opcode = Opcode::kHello;
-  uint8_t flags = 0;  // reserved, zero
   uint32_t args_bytes = 0;
   uint32_t body_bytes = 0;
   uint64_t opaque = 0;
@@ -161,7 +164,8 @@ struct ReplyHeader {
 
 void encode(const RequestHeader& header, std::span<std::byte, kHeaderBytes> out);
 void encode(const ReplyHeader& header, std::span<std::byte, kHeaderBytes> out);
-// Refuses a wrong magic or version, an unknown opcode or status, and sizes out of bounds.
+// Refuses a wrong magic or version and sizes out of bounds. An opcode or status that is not known
+// stays as it is, and reserved bytes are not looked at: a newer peer may use them.
 Decoded<RequestHeader> decode_request_header(std::span<const std::byte, kHeaderBytes> in);
 Decoded<ReplyHeader> decode_reply_header(std::span<const std::byte, kHeaderBytes> in);
 

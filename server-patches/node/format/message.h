@@ -4,8 +4,9 @@
 // where others are answers as well, it names those whose reply has args (kAnswers), and those that
 // have none but are no refusal to all who ask (kTold).
 //
-// A decoder refuses left-over bytes, and takes memory for what it has read, not for what a count
-// promises. A view in a message lies in what it was decoded from.
+// A decoder leaves bytes behind what it knows alone: a newer peer's fields, which capability.h
+// tells how to add. It takes memory for what it has read, not for what a count promises. A view in
+// a message lies in what it was decoded from.
 #pragma once
 
 #include <string>

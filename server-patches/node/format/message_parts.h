@@ -15,7 +15,7 @@ inline constexpr size_t kKeyBytes = 3;
 
 template <class Message>
 Decoded<Message> finish(const Reader& in, Message message, const char* what) {
-  if (!in.complete()) return std::unexpected(std::string("malformed ") + what);
+  if (!in.ok()) return std::unexpected(std::string("malformed ") + what);
   return message;
 }
 

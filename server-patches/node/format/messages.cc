@@ -35,7 +35,7 @@ void encode(const NoArgs&, std::string&) {}
 
 template <>
 Decoded<NoArgs> decode<NoArgs>(ByteView bytes) {
-  return finish(Reader(bytes), NoArgs{}, "args: there are none");
+  return finish(Reader(bytes), NoArgs{}, "args");
 }
 
 void encode(const HelloReply& m, std::string& out) {
@@ -45,6 +45,8 @@ void encode(const HelloReply& m, std::string& out) {
   w.u8(m.has_lease);
   write_bits(w, m.synced);
   for (const auto& [name, number] : kNodeStatistics) w.u64(m.statistics.*number);
+  w.u64(m.capabilities.bits());
+  w.short_string(m.version);
 }
 
 template <>
@@ -56,6 +58,8 @@ Decoded<HelloReply> decode<HelloReply>(ByteView bytes) {
   m.has_lease = read_flag(in);
   m.synced = read_bits(in);
   for (const auto& [name, number] : kNodeStatistics) m.statistics.*number = in.u64();
+  if (!in.at_end()) m.capabilities = CapabilitySet(in.u64());
+  if (!in.at_end()) m.version = in.short_string();
   return finish(in, std::move(m), "HELLO reply");
 }
 

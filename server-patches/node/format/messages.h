@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server-patches/node/format/capability.h"
 #include "server-patches/node/format/cluster_map.h"
 #include "server-patches/node/format/message.h"
 #include "server-patches/node/format/node_statistics.h"
@@ -24,6 +25,8 @@ struct HelloReply {
   bool has_lease = false;
   std::vector<uint8_t> synced;  // one bit a partition, for the installed map; empty without a map
   NodeStatistics statistics;
+  CapabilitySet capabilities;  // of the node's build
+  std::string version;         // of the same, for people
 };  // payload: the installed map, or empty
 
 struct HelloRequest : NoArgs {

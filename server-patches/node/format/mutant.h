@@ -60,6 +60,8 @@ enum class Mutant {
   kReshapeIgnoresFence,  // proxy: commits parities that were staged before a fence
   kDropStaged,           // reclaim: deletes young staged parities, without a fence
   kIgnoreGeneration,     // proxy: a reader keeps the parities it knows while the data is the same
+  // Rule 28, repair.
+  kReuseShardNames,  // proxy: a repair writes shards under the names that they had
   // Rule 27, flushes.
   kReadFlushed,    // proxy: reads do not look at the flush floor
   kChangeFlushed,  // node: conditions and mutations do not look at it

@@ -57,6 +57,38 @@ Segment decode_segment(Reader& in, const coding::Scheme& scheme) {
   return segment;
 }
 
+// Contents without moved shards do without the list.
+void encode_moved(const std::vector<Segment>& segments, Writer& w) {
+  size_t moved = 0;
+  for (const Segment& segment : segments) moved += segment.moved.size();
+  if (moved == 0) return;
+  w.u32(static_cast<uint32_t>(moved));
+  for (size_t i = 0; i < segments.size(); ++i) {
+    for (const MovedShard& shard : segments[i].moved) {
+      w.u32(static_cast<uint32_t>(i));
+      w.u8(shard.index);
+      w.id(shard.txid);
+    }
+  }
+}
+
+// In the order of segments and indexes, so that every shard has one entry and every list one
+// encoding.
+void decode_moved(Reader& in, const coding::Scheme& scheme, std::vector<Segment>& segments) {
+  const size_t moved = in.count<uint32_t>(kMovedShardBytes);
+  size_t last_segment = 0;
+  for (size_t i = 0; i < moved && in.ok(); ++i) {
+    const size_t at = in.u32();
+    const MovedShard shard{.index = in.u8(), .txid = in.id()};
+    const bool exists = at < segments.size() && shard.index < scheme.shards();
+    if (!exists || at < last_segment || shard.txid.is_zero()) return in.fail();
+    std::vector<MovedShard>& of_segment = segments[at].moved;
+    if (!of_segment.empty() && shard.index <= of_segment.back().index) return in.fail();
+    of_segment.push_back(shard);
+    last_segment = at;
+  }
+}
+
 void encode(const coding::Scheme& scheme, Writer& w) {
   w.u8(static_cast<uint8_t>(scheme.layout));
   w.u8(scheme.k);
@@ -83,6 +115,35 @@ Decoded<coding::Scheme> decode_scheme(Reader& in) {
 
 }  // namespace
 
+Id128 txid_of_shard(const Segment& segment, const coding::Scheme& scheme, size_t index) {
+  const auto moved = std::ranges::find(segment.moved, index, &MovedShard::index);
+  if (moved != segment.moved.end()) return moved->txid;
+  return index < scheme.k_prime ? segment.data_txid : segment.parity_txid;
+}
+
+void name_moved_shard(Segment& segment, size_t index, const Id128& txid) {
+  const auto place = std::ranges::lower_bound(segment.moved, index, {}, &MovedShard::index);
+  if (place != segment.moved.end() && place->index == index) {
+    place->txid = txid;
+  } else {
+    segment.moved.insert(place, {static_cast<uint8_t>(index), txid});
+  }
+}
+
+void name_parity_shards(Segment& segment, const coding::Scheme& scheme, const Id128& txid) {
+  segment.parity_txid = txid;
+  std::erase_if(segment.moved,
+                [&](const MovedShard& shard) { return shard.index >= scheme.k_prime; });
+}
+
+bool has_same_data_shards(const Segment& a, const Segment& b, const coding::Scheme& scheme) {
+  for (size_t i = 0; i < scheme.k_prime; ++i) {
+    if (txid_of_shard(a, scheme, i) != txid_of_shard(b, scheme, i)) return false;
+    if (a.placement[i] != b.placement[i]) return false;
+  }
+  return a.number == b.number;
+}
+
 const RecentAttempt* Record::find_attempt(const Id128& attempt_id) const {
   const auto found = std::ranges::find(meta.recent, attempt_id, &RecentAttempt::attempt_id);
   return found == meta.recent.end() ? nullptr : &*found;
@@ -100,6 +161,7 @@ void encode(const RecordMeta& meta, std::string& out) {
     w.u64(attempt.version);
     w.id(attempt.attempt_id);
   }
+  w.u8(0);  // bytes of fields that are not known here
   w.u32(crc32c(as_view(out).subspan(begin)));
 }
 
@@ -141,6 +203,7 @@ void encode(const RecordContent& content, std::string& out) {
     case RecordKind::kStriped:
       w.u32(static_cast<uint32_t>(content.segments.size()));
       for (const Segment& segment : content.segments) encode(segment, w);
+      encode_moved(content.segments, w);
       break;
     case RecordKind::kTombstone:
       break;
@@ -156,8 +219,10 @@ void encode(const Record& record, std::string& out) {
 bool is_intact(ByteView record) {
   if (record.size() <= kAttemptsAt) return false;
   const auto attempts = static_cast<size_t>(record[kAttemptsAt]);
-  const size_t covered = kMetaBytes - sizeof(uint32_t) + kAttemptBytes * attempts;
-  if (attempts > kRecentAttempts || record.size() < covered + 2 * sizeof(uint32_t)) return false;
+  const size_t tail_at = kAttemptsAt + 1 + kAttemptBytes * attempts;  // its length
+  if (attempts > kRecentAttempts || record.size() <= tail_at) return false;
+  const size_t covered = tail_at + 1 + static_cast<size_t>(record[tail_at]);
+  if (record.size() < covered + 2 * sizeof(uint32_t)) return false;
   Reader checksums(record.subspan(covered));
   const uint32_t of_meta = checksums.u32();
   const uint32_t of_content = checksums.u32();
@@ -173,12 +238,18 @@ Decoded<void> decode_meta(Reader& in, RecordMeta& meta) {
   const size_t attempts = in.count<uint8_t>(kAttemptBytes);
   if (!in.ok()) return std::unexpected("record is cut off");
   if (attempts > kRecentAttempts) return std::unexpected("record lists too many attempts");
-  meta.recent.clear();
   meta.recent.reserve(attempts + 1);  // a commit adds its own
-  for (size_t i = 0; i < attempts; ++i) {
-    const uint64_t version = in.u64();
-    meta.recent.push_back({version, in.id()});
+  meta.recent.resize(attempts);
+  // Every record that is read has this list, so it is taken as a whole.
+  static_assert(sizeof(RecentAttempt) == kAttemptBytes);
+  std::ranges::copy(in.raw(attempts * kAttemptBytes), reinterpret_cast<char*>(meta.recent.data()));
+  for (RecentAttempt& attempt : meta.recent) {
+    attempt.version = little_endian(attempt.version);
+    attempt.attempt_id.hi = little_endian(attempt.attempt_id.hi);
+    attempt.attempt_id.lo = little_endian(attempt.attempt_id.lo);
   }
+  const size_t tail = in.u8();  // fields of a later program
+  in.raw(tail);
   const size_t covered = bytes.size() - in.left().size();
   const uint32_t crc = in.u32();
   if (!in.ok()) return std::unexpected("record is cut off");
@@ -229,18 +300,18 @@ Decoded<void> decode_content(Reader& in, RecordContent& content, std::string_vie
       content.segments.push_back(decode_segment(in, content.scheme));
       size += content.segments.back().length;
     }
+    if (in.ok() && !in.at_end()) decode_moved(in, content.scheme, content.segments);
   }
   if (!in.ok()) return std::unexpected("record is cut off or has a malformed segment");
   if (size != content.size) return std::unexpected("record size does not match its contents");
+  in.rest();  // fields of a later program
   return {};
 }
 
 Decoded<void> decode_record(ByteView bytes, Record& record, std::string_view& value) {
   Reader in(bytes);
   if (auto meta = decode_meta(in, record.meta); !meta) return meta;
-  if (auto content = decode_content(in, record.content, value); !content) return content;
-  if (!in.complete()) return std::unexpected("record has left-over bytes");
-  return {};
+  return decode_content(in, record.content, value);
 }
 }  // namespace
 
@@ -251,7 +322,7 @@ Decoded<Record> decode_replaced(ByteView bytes) {
     return std::unexpected(std::move(meta.error()));
   }
   // Where a striped record has the number of its segments, the length of the value fills the rest:
-  // so no other kind is taken for inline.
+  // so no other kind is taken for inline. An inline one with a tail is checked whole.
   const ByteView content = in.left();
   const bool is_inline =
       content.size() >= kValueAt &&

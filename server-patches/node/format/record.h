@@ -10,6 +10,9 @@
 // head, the content that of the proxy which encoded it (the head's, where it changed a content that
 // it had). Decoders refuse what does not match, so bytes that changed anywhere never become a
 // value.
+//
+// Both grow at their end only: a decoder ignores what it does not know there, and who encodes
+// either anew drops it.
 #pragma once
 
 #include <vector>
@@ -44,9 +47,17 @@ struct RecordMeta {
   friend bool operator==(const RecordMeta&, const RecordMeta&) = default;
 };
 
+// A shard that was rebuilt or moved since its siblings were written: it has a txid of its own, so
+// that no two tries at it ever take the same name.
+struct MovedShard {
+  uint8_t index = 0;
+  Id128 txid;
+  friend bool operator==(const MovedShard&, const MovedShard&) = default;
+};
+
 // A slice of a large object, coded and placed by itself.
 struct Segment {
-  Id128 data_txid;      // names the data shards
+  Id128 data_txid;      // names the data shards that never moved
   Id128 parity_txid;    // names the current parity shards: of the PUT or transition that wrote them
   uint32_t number = 0;  // the shards' segment number under their txid
   uint32_t generation = 0;  // how many transitions the segment has seen
@@ -55,16 +66,29 @@ struct Segment {
   uint32_t block_bytes = 0;
   uint32_t crc32c = 0;            // of the object bytes; 0 = none (once partial updates exist)
   std::vector<NodeId> placement;  // k' data shards, then m parity shards
+  std::vector<MovedShard> moved;  // ascending by index; see txid_of_shard()
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-// The size of an encoded segment, without its placement.
+// The txid that names shard `index`. Nothing else needs to know which shards have moved.
+Id128 txid_of_shard(const Segment& segment, const coding::Scheme& scheme, size_t index);
+// Shard `index` was rebuilt or moved, and the new one was written under `txid`. Its node is for the
+// caller to set.
+void name_moved_shard(Segment& segment, size_t index, const Id128& txid);
+// All parities were written anew, under `txid`: none of them has moved since.
+void name_parity_shards(Segment& segment, const coding::Scheme& scheme, const Id128& txid);
+// Whether both name the same data shards on the same nodes. They are segments of one scheme.
+bool has_same_data_shards(const Segment& a, const Segment& b, const coding::Scheme& scheme);
+
+// The size of an encoded segment, without its placement and moved shards.
 inline constexpr size_t kSegmentBytes = 54;
+// The size of an encoded moved shard.
+inline constexpr size_t kMovedShardBytes = 21;
 // More than any configuration has (segment_bytes): what would make a reader take more memory is no
 // record.
 inline constexpr uint32_t kMaxSegmentBytes = 64u << 20;
 // The sizes of an encoded meta without attempts, of each attempt, and of a tombstone's content.
-inline constexpr size_t kMetaBytes = 29;
+inline constexpr size_t kMetaBytes = 30;
 inline constexpr size_t kAttemptBytes = 24;
 inline constexpr size_t kTombstoneContentBytes = 25;
 
@@ -113,12 +137,12 @@ bool is_intact(ByteView record);
 Decoded<RecordMeta> decode_meta(Reader& in);
 // Into a meta that was used before, with its memory; after an error it means nothing.
 Decoded<void> decode_meta(Reader& in, RecordMeta& meta);
-// A content is all that is left of `in`.
+// A content is all that is left of `in`, which is at its end afterwards.
 Decoded<RecordContent> decode_content(Reader& in);
 // Leaves an inline value where it is: `value` points to it, and content.value stays empty.
 Decoded<RecordContent> decode_content(Reader& in, std::string_view& value);
-// Checks the checksums, the scheme, the kinds, that segment lengths add up to `size`, and placement
-// sizes.
+// Checks the checksums, the scheme, the kinds, that segment lengths add up to `size`, placement
+// sizes, and that moved shards exist and are in order.
 Decoded<Record> decode_record(ByteView in);
 Decoded<Record> decode_record(ByteView in, std::string_view& value);
 // Into a record that was used before, with its memory; after an error it means nothing.

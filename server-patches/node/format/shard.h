@@ -11,7 +11,9 @@ inline constexpr uint32_t kPageBytes = 4096;  // grain of checksums, later of di
 
 // A shard is immutable and named globally: the name is never used for other bytes.
 struct ShardName {
-  Id128 txid;  // of the transaction that wrote it: a PUT, or a transition (parity shards only)
+  // The transaction that wrote it: a PUT, a transition (parity shards only), or a try to rebuild or
+  // move this one shard (MovedShard).
+  Id128 txid;
   uint32_t segment = 0;
   uint32_t generation = 0;  // parity: how many transitions the segment had seen; data: 0
   uint8_t index = 0;        // 0..k'-1 data, k'..k'+m-1 parity

@@ -6,6 +6,7 @@
 
 using namespace elastripe::objects;
 using namespace elastripe::decider;
+using namespace elastripe::jobs;
 
 namespace elastripe {
 namespace {
@@ -44,7 +45,7 @@ MapPtr map_of(const ClusterStatus& status) {
 }
 
 TEST_CASE("status tells the state, the epoch and the numbers of nodes and partitions") {
-  const json status = json::parse(status_json(three_nodes(), "v1", "0a1b"));
+  const json status = json::parse(status_json(three_nodes(), {}, "v1", "0a1b"));
   REQUIRE(status["version"] == "v1");
   REQUIRE(status["state"] == "serving");
   REQUIRE(status["cluster_id"] == "000000000000feed");
@@ -56,6 +57,30 @@ TEST_CASE("status tells the state, the epoch and the numbers of nodes and partit
   REQUIRE(status["partitions"]["short"] == 4);
   // The memory of the one that is up and the one that is suspect.
   REQUIRE(status["memory"] == json({{"used_bytes", 6}, {"limit_bytes", 200}}));
+}
+
+TEST_CASE("status tells what repair does, and when it will be through") {
+  RepairStatus repair{
+      .waits_for = "node n2 to come back", .settled_in = {.number = 3}, .progress = {}};
+  const auto shown = [&] {
+    return json::parse(status_json(three_nodes(), repair, "v1", "0a1b"))["repair"];
+  };
+  CHECK(shown()["state"] == "waiting");
+  CHECK(shown()["waits_for"] == "node n2 to come back");
+  CHECK(shown()["settled_epoch"] == 3);
+  CHECK(shown()["seconds_left"].is_null());
+  repair.is_running = true;
+  CHECK(shown()["seconds_left"].is_null());  // nothing is restored yet
+  repair.progress.planned.objects = 4;
+  repair.progress.planned.traffic.bytes_read = 4000;
+  repair.progress.settled_bytes = 1000;
+  repair.progress.counts.done = 1;
+  repair.progress.elapsed = std::chrono::seconds(2);
+  CHECK(shown()["state"] == "running");
+  CHECK(shown()["objects"]["restored"] == 1);
+  CHECK(shown()["seconds_left"] == 6);
+  repair = {.is_automatic = false, .waits_for = "", .settled_in = {}, .progress = {}};
+  CHECK(shown()["state"] == "off");
 }
 
 TEST_CASE("nodes tells each node with its statistics") {
@@ -78,18 +103,25 @@ TEST_CASE("a striped object shows every shard by its node, and which are missing
   segment.length = 4096;
   segment.generation = 2;
   segment.placement = {0, 1, 2};
-  record.content.segments = {segment};
+  record.content.segments = {segment, segment};
+  node::name_moved_shard(record.content.segments[1], 0, {1, 2});
+  node::name_moved_shard(record.content.segments[1], 2, {3, 0xff});
   ObjectReport report;
   report.record = std::make_shared<node::Record>(record);
   report.homes = {2, 0};
   report.segments.emplace_back().missing = {1};
   report.segments.back().unreachable = {2};
+  report.segments.emplace_back();
   const json object = json::parse(object_json("a/b", report, map_of(three_nodes())));
   REQUIRE(object["key"] == "a/b");
   REQUIRE(object["kind"] == "striped");
   REQUIRE(object["homes"] == json({"n3", "n1"}));
   REQUIRE(object["missing_shards"] == 1);
-  REQUIRE(object["segments_total"] == 1);
+  REQUIRE(object["segments_total"] == 2);
+  REQUIRE_FALSE(object["segments"][0].contains("moved"));
+  REQUIRE(object["segments"][1]["moved"] ==
+          json::array({{{"role", "D0"}, {"txid", "00000000000000010000000000000002"}},
+                       {{"role", "P0"}, {"txid", "000000000000000300000000000000ff"}}}));
   const json& shards = object["segments"][0]["shards"];
   REQUIRE(object["unreachable_shards"] == 1);
   const auto shard = [](const char* role, const char* node, bool missing, bool unreachable) {

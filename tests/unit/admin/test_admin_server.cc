@@ -65,6 +65,7 @@ struct Fixture {
       co_return Result<void>{};
     };
     sources.start_transition = [this](TransitionJobSpec spec) { return start(std::move(spec)); };
+    sources.repair = [] { return RepairStatus{}; };
     sources.transitions = [this] { return reports.load(); };
     sources.cancel_transition = [this](uint64_t id) -> Result<TransitionReport> {
       if (id != 1) return fail(ErrorCode::kNotFound, "there is no transition {}", id);

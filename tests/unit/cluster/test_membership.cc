@@ -209,3 +209,58 @@ TEST_CASE("a node that claims the last number there is leaves none for a map") {
   c.request.above_number = UINT32_MAX - 1;
   CHECK(first_map(c.settings, c.ring, c.request, 42)->epoch.number == UINT32_MAX);
 }
+
+TEST_CASE("a capability is used once all that are up have it, and for good") {
+  const node::CapabilitySet some(1);
+  const node::CapabilitySet more(3);
+  Cluster cluster(4, 1);
+  cluster.settings.capabilities = more;
+  CHECK(cluster.map.capabilities == node::CapabilitySet());
+  const auto after_restart_of = [&](node::NodeId id, node::CapabilitySet build) {
+    cluster.restart(id);
+    cluster.request.reports[id].capabilities = build;
+    cluster.step();
+    cluster.sync_all();
+    return cluster.map.capabilities;
+  };
+  CHECK(after_restart_of(0, more) == node::CapabilitySet());
+  CHECK(after_restart_of(1, more) == node::CapabilitySet());
+  CHECK(after_restart_of(2, some) == node::CapabilitySet());
+  CHECK(after_restart_of(3, more) == some);
+  CHECK(after_restart_of(2, more) == more);
+  cluster.kill(2);
+  cluster.step();
+  cluster.sync_all();
+  CHECK(cluster.map.capabilities == more);
+
+  SECTION("and a node that is only silent has a say") {
+    cluster.settings.capabilities = node::CapabilitySet(7);
+    cluster.silence(1);
+    CHECK(after_restart_of(2, node::CapabilitySet(7)) == more);
+    cluster.request.reports[1].verdict = Verdict::kRefuses;
+    cluster.request.reports[0].capabilities = node::CapabilitySet(7);
+    cluster.request.reports[3].capabilities = node::CapabilitySet(7);
+    cluster.step();
+    CHECK(cluster.map.capabilities == node::CapabilitySet(7));
+  }
+  SECTION("and an older proxy makes no maps then") {
+    cluster.settings.capabilities = some;
+    const auto next = next_map(cluster.map, cluster.settings, cluster.ring, cluster.request);
+    REQUIRE_FALSE(next);
+    CHECK(next.error().code == ErrorCode::kUnavailable);
+    CHECK(next.error().message == "the cluster uses bit 1, for which this proxy is too old");
+  }
+}
+
+TEST_CASE("a new cluster uses what all its nodes and its proxy have") {
+  Cluster cluster(3, 1);
+  for (NodeReport& report : cluster.request.reports) {
+    report.capabilities = node::CapabilitySet(7);
+    report.epoch = {};
+  }
+  cluster.request.reports[1].capabilities = node::CapabilitySet(5);
+  cluster.settings.capabilities = node::CapabilitySet(3);
+  const auto map = first_map(cluster.settings, cluster.ring, cluster.request, 42);
+  REQUIRE(map);
+  CHECK(map->capabilities == node::CapabilitySet(1));
+}

@@ -63,8 +63,7 @@ struct Outcome {
 };
 
 Task<void> do_call(NodeClient* client, TimePoint deadline, Outcome* out) {
-  NodeRequest request;
-  request.opcode = node::Opcode::kShardRead;
+  NodeRequestPtr request = new_request(node::Opcode::kShardRead);
   out->result = co_await client->call(0, Stamp{.cluster_id = 1, .epoch = {}, .incarnation = 7},
                                       std::move(request), deadline);
 }

@@ -19,7 +19,7 @@ struct Outcome {
   bool done() const { return result.has_value(); }
 };
 
-Task<void> do_call(NodeClient* client, NodeId to, NodeRequest request, TimePoint deadline,
+Task<void> do_call(NodeClient* client, NodeId to, NodeRequestPtr request, TimePoint deadline,
                    Outcome* out) {
   Stamp stamp{.cluster_id = 1, .epoch = {}, .incarnation = 7};
   out->result = co_await client->call(to, stamp, std::move(request), deadline);
@@ -35,7 +35,7 @@ struct Fixture {
     REQUIRE(scope.live() == 0);
   }
 
-  void start(Outcome& out, NodeRequest request, Duration timeout = seconds(10), NodeId to = 0) {
+  void start(Outcome& out, NodeRequestPtr request, Duration timeout = seconds(10), NodeId to = 0) {
     scope.spawn(do_call(&client, to, std::move(request), clock.now() + timeout, &out));
   }
   // A few turns: what is ready is served.
@@ -68,27 +68,26 @@ struct Fixture {
   Scope scope;
 };
 
-NodeRequest request_with(std::string args) {
-  NodeRequest request;
-  request.opcode = node::Opcode::kShardRead;
-  request.args = std::move(args);
+NodeRequestPtr request_with(std::string args) {
+  NodeRequestPtr request = new_request(node::Opcode::kShardRead);
+  request->args = std::move(args);
   return request;
 }
 
-NodeRequest read_into(Buffer buffer, size_t split) {
-  NodeRequest request = request_with("read");
-  request.into = {buffer.mutable_bytes().first(split), buffer.mutable_bytes().subspan(split)};
-  request.keep = {buffer};
+NodeRequestPtr read_into(Buffer buffer, size_t split) {
+  NodeRequestPtr request = request_with("read");
+  request->into = {buffer.mutable_bytes().first(split), buffer.mutable_bytes().subspan(split)};
+  request->keep = {buffer};
   return request;
 }
 
 TEST_CASE("a request carries its stamp, args and payload, and gets its reply") {
   Fixture f;
-  NodeRequest request = request_with("args");
+  NodeRequestPtr request = request_with("args");
   const Buffer first = Buffer::copy_of("pay");
   const Buffer second = Buffer::copy_of("load");
-  request.payload = {first, second};
-  request.keep = {first, second};
+  request->payload = {first, second};
+  request->keep = {first, second};
   Outcome out;
   f.start(out, std::move(request));
   const auto got = f.first_request();
@@ -236,12 +235,12 @@ TEST_CASE("payloads around the size that is copied arrive, and do not outlive th
   f.until([&] { return warm.done(); });
   for (const size_t bytes : std::vector<size_t>{2, 4095, 4096, 4097, 20000}) {
     Outcome out;
-    NodeRequest request = request_with("args");
+    NodeRequestPtr request = request_with("args");
     const std::string expected(bytes, static_cast<char>('a' + bytes % 26));
     const Buffer first = Buffer::copy_of(expected.substr(0, bytes / 2));
     const Buffer second = Buffer::copy_of(expected.substr(bytes / 2));
-    request.payload = {first, second};
-    request.keep = {first, second};
+    request->payload = {first, second};
+    request->keep = {first, second};
     f.start(out, std::move(request));
     f.turns(1);
     const auto got = f.stub.receive();
@@ -456,9 +455,9 @@ TEST_CASE(
   Fixture f;
   const Buffer payload = Buffer::allocate(100 << 10);
   const auto large = [&] {
-    NodeRequest request = request_with("x");
-    request.payload = {payload};
-    request.keep = {payload};
+    NodeRequestPtr request = request_with("x");
+    request->payload = {payload};
+    request->keep = {payload};
     return request;
   };
   // More than the sockets take of a node that reads nothing.
@@ -488,7 +487,7 @@ TEST_CASE(
   }
 }
 
-Task<void> stop_others(Outcome* first, CallStop* stop, NodeClient* client, NodeRequest request,
+Task<void> stop_others(Outcome* first, CallStop* stop, NodeClient* client, NodeRequestPtr request,
                        TimePoint deadline) {
   co_await do_call(client, 0, std::move(request), deadline, first);
   stop->stop();
@@ -499,8 +498,8 @@ TEST_CASE("a call that is stopped ends at once, and its late reply is written no
   Buffer into = Buffer::copy_of(std::string(1000, '-'));
   CallStop stop;
   Outcome stopped;
-  NodeRequest request = read_into(into, 500);
-  request.stop = &stop;
+  NodeRequestPtr request = read_into(into, 500);
+  request->stop = &stop;
   f.start(stopped, std::move(request));
   const auto got = f.first_request();
   const std::string late = NodeStub::reply_to(got, "", std::string(1000, 'x'));

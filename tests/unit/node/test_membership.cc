@@ -149,9 +149,27 @@ TEST_CASE("maps of another cluster, of epoch 0 or with other partitions are refu
   }
   SECTION("garbage") {
     REQUIRE(status(node.send(Opcode::kInstallMap, {}, "garbage")) == "INVALID");
-    REQUIRE(status(node.send(Opcode::kInstallMap, "args", encoded(node.map))) == "INVALID");
+  }
+  SECTION("another checksum") {
+    std::string damaged = encoded(node.map);
+    damaged.back() ^= 1;
+    REQUIRE(status(node.send(Opcode::kInstallMap, {}, damaged)) == "INVALID");
   }
   REQUIRE(node.hello().has_lease);
+}
+
+TEST_CASE("an opcode of a newer proxy is refused, and told apart from one that is not for now") {
+  TestNode node;
+  const auto newer = static_cast<Opcode>(99);
+  const Reply reply = node.send(newer, "args", "payload");
+  CHECK(reply.header.opcode == newer);
+  CHECK(status(reply) == "INVALID");
+  CHECK(as_text(reply.payload.bytes()) == "unknown opcode 99");
+}
+
+TEST_CASE("HELLO tells what the build can do") {
+  TestNode node;
+  CHECK(node.hello().capabilities == own_capabilities());
 }
 
 TEST_CASE("HELLO tells the map, the clock, what is synced and what is stored") {

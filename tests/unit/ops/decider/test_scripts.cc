@@ -3,6 +3,7 @@
 //
 //   cluster nodes=N [scheme=rs:2,1] [refused-is-dead=no]
 //   decider [force]                 one more proxy, which makes maps
+//   build node|proxy old|new        of those that start from now on: old has no capabilities
 //   kill|vanish|start N...          a process ends, and its machine refuses connections or is gone
 //   stall|stick|resume N...         a process stops, or one thread of it does
 //   cut P N... / mend               links, also of a proxy that does not run yet
@@ -14,7 +15,7 @@
 //   until P whole|serving|waiting|no-map|ended|loss [limit=60s] [not-before=0s]
 //   until P node N STATE            as above
 //   until P reason WORD...
-//   status P
+//   status P / uses P               how it stands, and which capabilities the cluster uses
 //   accept-loss P / declare-dead P NAME
 #include <fmt/ranges.h>
 
@@ -76,6 +77,16 @@ class Script {
     if (name == "decider") {
       cluster_->decider_settings.force_epoch = !command.words.empty();
       proxies_.push_back(&cluster_->add_decider());
+    } else if (name == "build") {
+      const bool is_new = command.word(1) == "new";
+      const auto build = is_new ? node::own_capabilities() : node::CapabilitySet();
+      if (command.word(0) == "proxy") {
+        cluster_->decider_settings.capabilities = build;
+      } else {
+        for (size_t i = 0; i < cluster_->decider_settings.nodes.size(); ++i) {
+          cluster_->node(i).install_build(build);
+        }
+      }
     } else if (name == "records") {
       return fmt::format("records on all nodes: {}\n", cluster_->records());
     } else if (name == "run") {
@@ -101,6 +112,7 @@ class Script {
   std::string ask(const ScriptCommand& command, sim::SimProxy& proxy) {
     const std::string& name = command.name;
     if (name == "status") return describe(proxy);
+    if (name == "uses") return node::to_string(proxy.decider()->status().capabilities) + "\n";
     if (name == "until") return wait(command, proxy);
     if (name == "put" || name == "get") return use_keys(command, proxy);
     if (name == "homes") {
@@ -183,7 +195,7 @@ class Script {
 }  // namespace
 
 TEST_CASE("deciders do what the scripts say") {
-  for (const char* name : {"deciders", "losses", "nodes", "takeovers"}) {
+  for (const char* name : {"deciders", "losses", "nodes", "takeovers", "upgrades"}) {
     Script script;
     run_script(fmt::format("{}/{}.txt", ELASTRIPE_TEST_DATA, name),
                [&](const ScriptCommand& command) { return script.handle(command); });

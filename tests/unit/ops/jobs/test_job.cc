@@ -25,21 +25,23 @@ class TestJob final : public Job {
     object.spent.bytes_read += kObjectBytes;
     return ObjectOutcome{.object_bytes = kObjectBytes};
   };
+  std::function<int(const std::string&)> order_of = [](const std::string&) { return 0; };
   std::function<void()> on_need = [] {};
   std::vector<std::string> flows;
   std::vector<std::string> over;
 
  private:
-  ObjectNeed need_of(const node::ClusterMap&, const node::RecordContent& content) const override {
+  Result<ObjectNeed> need_of(const MetObject& object) override {
     on_need();
-    if (content.kind != node::RecordKind::kStriped) return {ObjectStatus::kSkipped, "inline"};
-    return {.kind = 7};
-  }
-  Result<JobWork> work_of(const node::RecordContent& content) const override {
-    return JobWork{.objects = 1,
-                   .object_bytes = content.size,
-                   .traffic = {.bytes_read = kObjectBytes},
-                   .parity = {}};
+    if (object.content.kind != node::RecordKind::kStriped) {
+      return ObjectNeed{.status = ObjectStatus::kSkipped, .reason = "inline"};
+    }
+    return ObjectNeed{.kind = 7,
+                      .order = order_of(object.key),
+                      .work = {.objects = 1,
+                               .object_bytes = object.content.size,
+                               .traffic = {.bytes_read = kObjectBytes},
+                               .parity = {}}};
   }
   Task<Result<ObjectOutcome>> flow(JobObject& object) override {
     CHECK(object.kind == 7);
@@ -102,6 +104,16 @@ TEST_CASE("a job runs its flow for each object that has to go, and reports once"
   CHECK(progress.elapsed >= 20ms);
   CHECK(std::set<std::string>(job.over.begin(), job.over.end()) ==
         std::set<std::string>{"a/1", "a/2", "a/3"});
+}
+
+TEST_CASE("of what waits, the lowest order goes first", "[job]") {
+  Served s;
+  TestJob job(s.proxy->ops(), {.parallel = 1, .page_bytes = 1 << 20});
+  job.order_of = [](const std::string& key) { return key == "a/3" ? -1 : key == "b/1" ? 0 : 1; };
+  // All but the first, which goes at once, are met while it runs.
+  REQUIRE(s.run(job).counts.done == 4);
+  std::vector<std::string> rest(job.flows.begin() + 1, job.flows.end());
+  CHECK(std::ranges::is_sorted(rest, {}, job.order_of));
 }
 
 TEST_CASE("a dry run of any job counts, and runs no flow", "[job]") {

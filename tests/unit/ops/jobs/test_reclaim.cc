@@ -23,12 +23,12 @@ bool write_orphan(ClusterFixture& cluster, sim::SimProxy& proxy, const std::stri
   message.header.name.segment = segment;
   message.header.key = key;
   message.header.payload_bytes = 3;
-  NodeRequest request = make_request(message);
+  NodeRequestPtr request = make_request(message);
   const Buffer bytes = Buffer::copy_of("abc");
-  request.payload.push_back(bytes.bytes());
-  request.keep.push_back(bytes);
-  const auto reply =
-      cluster.run(proxy.ops().nodes.call(0, stamp_for(*map, 0), request, cluster.deadline()));
+  request->payload.push_back(bytes.bytes());
+  request->keep.push_back(bytes);
+  const auto reply = cluster.run(
+      proxy.ops().nodes.call(0, stamp_for(*map, 0), std::move(request), cluster.deadline()));
   return reply.has_value() && reply->status() == node::Status::kOk;
 }
 

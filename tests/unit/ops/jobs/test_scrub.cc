@@ -52,8 +52,8 @@ struct Scrubbing : ClusterFixture {
     header.payload_bytes = static_cast<uint32_t>(bytes.size());
     if (shard >= scheme.k_prime) header.vector_a.resize(scheme.k_prime);
     auto request = make_request(node::ShardWriteRequest{header});
-    request.payload.push_back(bytes.bytes());
-    request.keep = {bytes};
+    request->payload.push_back(bytes.bytes());
+    request->keep = {bytes};
     REQUIRE(run(proxy.ops().nodes.call(on, stamp_for(*map, on), std::move(request), deadline()))
                 ->status() == node::Status::kOk);
   }

@@ -46,14 +46,13 @@ void install_number(ClusterFixture& cluster, sim::SimProxy& proxy, const node::C
   node::encode(next, encoded);
   const Buffer bytes = Buffer::copy_of(encoded);
   for (const node::NodeInfo& info : map.nodes) {
-    NodeRequest request;
-    request.opcode = node::Opcode::kInstallMap;
-    request.payload.push_back(bytes.bytes());
-    request.keep.push_back(bytes);
+    NodeRequestPtr request = new_request(node::Opcode::kInstallMap);
+    request->payload.push_back(bytes.bytes());
+    request->keep.push_back(bytes);
     Stamp stamp = stamp_for(map, info.id);
     stamp.incarnation = 0;
     const auto reply =
-        cluster.run(proxy.ops().nodes.call(info.id, stamp, request, cluster.deadline()));
+        cluster.run(proxy.ops().nodes.call(info.id, stamp, std::move(request), cluster.deadline()));
     REQUIRE(reply.has_value());
     REQUIRE(reply->status() == node::Status::kOk);
   }

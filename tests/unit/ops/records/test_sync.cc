@@ -392,8 +392,8 @@ void fill(ClusterFixture& cluster, sim::SimProxy& proxy, node::NodeId id, bool e
       all.names.push_back(write.header.name);
       if (empty_again && i > 1000) break;
       if (empty_again) continue;
-      NodeRequest request = make_request(write);
-      add_payload(request, std::array{Buffer::copy_of(std::string(bytes, 's'))});
+      NodeRequestPtr request = make_request(write);
+      add_payload(*request, std::array{Buffer::copy_of(std::string(bytes, 's'))});
       const auto reply = cluster.run(
           proxy.ops().nodes.call(id, stamp_for(*map, id), std::move(request), cluster.deadline()));
       REQUIRE(reply.has_value());

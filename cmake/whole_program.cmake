@@ -1,0 +1,17 @@
+# Proxy and node as whole programs: the linker optimises all their sources together. Libraries have machine
+# code, too, so that tests and tools link as fast as without. memcached's C is compiled as its authors test it.
+if(ELASTRIPE_WHOLE_PROGRAM AND NOT ELASTRIPE_SANITIZE AND NOT ELASTRIPE_MUTANTS
+   AND NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+  set(whole_program_options -flto=thin -ffat-lto-objects)
+endif()
+
+# `target` is a part of such a program.
+function(elastripe_part_of_program target)
+  target_compile_options(${target} PRIVATE ${whole_program_options})
+endfunction()
+
+# `target` is one.
+function(elastripe_whole_program target)
+  elastripe_part_of_program(${target})
+  target_link_options(${target} PRIVATE ${whole_program_options})
+endfunction()

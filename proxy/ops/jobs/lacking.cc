@@ -1,0 +1,126 @@
+#include "proxy/ops/jobs/lacking.h"
+
+#include <algorithm>
+#include <map>
+
+#include "coding/decode_plan.h"
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/batches.h"
+#include "proxy/ops/shards.h"
+
+namespace elastripe::jobs {
+
+namespace {
+
+constexpr size_t kNodesAtOnce = 8;
+
+struct Place {
+  size_t object;
+  size_t segment;
+  size_t index;
+};
+using Places = std::vector<Place>;
+
+node::ShardName name_of(const std::vector<Lacking>& objects, const Place& place) {
+  const auto& content = objects[place.object].record->content;
+  return shard_name(content.segments[place.segment], content.scheme, place.index);
+}
+
+// Asks one node for what the objects have on it; whether it has answered all of it.
+Task<Result<bool>> ask_node(OpsContext& ops, MapPtr map, NodeId id, Places places,
+                            std::vector<Lacking>& objects) {
+  bool has_answered = true;
+  for (size_t first = 0; first < places.size(); first += kShardsPerFrame) {
+    const size_t end = std::min(places.size(), first + kShardsPerFrame);
+    std::vector<node::ShardName> names;
+    for (size_t i = first; i < end; ++i) names.push_back(name_of(objects, places[i]));
+    const auto answer = co_await confirm_shards(ops, map, id, std::move(names),
+                                                /*check_pages=*/false, fresh_deadline(ops));
+    if (!answer && (answer.error().code == ErrorCode::kStaleEpoch ||
+                    answer.error().code == ErrorCode::kCancelled)) {
+      co_return fail(answer.error());
+    }
+    has_answered &= answer.has_value();
+    for (size_t i = first; i < end; ++i) {
+      const Place& place = places[i];
+      if (answer && (*answer)[i - first].present) continue;
+      Lacking& object = objects[place.object];
+      (answer ? object.gone : object.silent)[place.segment].set(place.index);
+    }
+  }
+  co_return has_answered;
+}
+
+bool is_away(const node::ClusterMap& map, NodeId id) {
+  const node::NodeInfo* info = map.find_node(id);
+  return info != nullptr && info->state == node::NodeState::kAway;
+}
+
+// What the map says of a shard's node; those that are up are to be asked.
+std::map<NodeId, Places> sort_places(const node::ClusterMap& map, std::vector<Lacking>& objects,
+                                     bool gives_up_away) {
+  std::map<NodeId, Places> to_ask;
+  for (size_t number = 0; number < objects.size(); ++number) {
+    Lacking& object = objects[number];
+    const auto& segments = object.record->content.segments;
+    object.gone.assign(segments.size(), {});
+    object.silent.assign(segments.size(), {});
+    for (size_t segment = 0; segment < segments.size(); ++segment) {
+      const auto& placement = segments[segment].placement;
+      for (size_t index = 0; index < placement.size(); ++index) {
+        const NodeId on = placement[index];
+        const auto known = read_without_asking(map, on);
+        const bool is_given_up = gives_up_away && is_away(map, on);
+        if (!known) {
+          to_ask[on].push_back({number, segment, index});
+        } else {
+          const bool is_gone = *known == ShardRead::kMissing || is_given_up;
+          (is_gone ? object.gone : object.silent)[segment].set(index);
+        }
+      }
+    }
+  }
+  return to_ask;
+}
+
+}  // namespace
+
+bool Lacking::is_lacking() const {
+  return std::ranges::any_of(gone, [](const auto& shards) { return shards.any(); });
+}
+
+bool Lacking::is_lost() const {
+  const auto& content = record->content;
+  for (size_t i = 0; i < content.segments.size(); ++i) {
+    if (gone[i].none()) continue;
+    const auto geometry = geometry_of(content.scheme, content.segments[i]);
+    if (!geometry) continue;
+    const coding::Codec& codec = geometry->codec();
+    const auto plan = coding::decode_plan(codec, content.segments[i].state, gone[i],
+                                          gone[i] & codec.data_shards());
+    if (!plan) return true;
+  }
+  return false;
+}
+
+Task<Result<bool>> find_lacking(OpsContext& ops, MapPtr map, std::vector<Lacking>& objects,
+                                bool gives_up_away) {
+  auto to_ask = sort_places(*map, objects, gives_up_away);
+  std::vector<std::pair<NodeId, Places>> nodes(std::make_move_iterator(to_ask.begin()),
+                                               std::make_move_iterator(to_ask.end()));
+  bool all_answered = true;
+  auto asked = co_await in_batches(
+      nodes.size(), kNodesAtOnce,
+      [&](size_t i) {
+        return ask_node(ops, map, nodes[i].first, std::move(nodes[i].second), objects);
+      },
+      [&](size_t, const Result<bool>& answered) -> Result<void> {
+        if (!answered) return fail(answered.error());
+        all_answered &= *answered;
+        return {};
+      });
+  if (!asked) co_return fail(asked.error());
+  co_return all_answered;
+}
+
+}  // namespace elastripe::jobs

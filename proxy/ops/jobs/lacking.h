@@ -1,0 +1,32 @@
+// Which shards of striped objects are gone, asked of the nodes without a look at their bytes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "coding/codec.h"
+#include "proxy/ops/context.h"
+
+namespace elastripe::jobs {
+
+// A striped object and what is known of its shards, by segment. A shard is gone for good if its
+// node's memory is lost, if the node answers and has it not, or if it was never written; silent if
+// its node does not answer: neither there nor gone.
+struct Lacking {
+  std::string key;
+  RecordPtr record;
+  std::vector<coding::ShardSet> gone = {}, silent = {};
+
+  bool is_lacking() const;
+  // It lacks more than the code makes up for, whatever the silent ones have.
+  bool is_lost() const;
+};
+
+// Fills in what is gone and silent of all of them; each node is asked once for some thousand
+// shards. False: some nodes that are up did not answer, and what they have counts as silent.
+// With `gives_up_away` the shards of nodes that are away are gone. Errors: kStaleEpoch: `map` is
+// over; kCancelled: shutdown.
+Task<Result<bool>> find_lacking(OpsContext& ops, MapPtr map, std::vector<Lacking>& objects,
+                                bool gives_up_away = false);
+
+}  // namespace elastripe::jobs

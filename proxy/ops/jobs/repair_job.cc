@@ -1,0 +1,100 @@
+#include "proxy/ops/jobs/repair_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/jobs/lacking.h"
+#include "proxy/ops/shards.h"
+
+namespace elastripe::jobs {
+
+namespace {
+
+constexpr int kGoesFirst = 0;
+
+// What it will take to restore what is gone: k blocks of each stripe are read, once.
+Result<JobWork> work_of(const Lacking& object) {
+  const node::RecordContent& content = object.record->content;
+  JobWork work{.objects = 1, .object_bytes = content.size};
+  for (size_t i = 0; i < content.segments.size(); ++i) {
+    if (object.gone[i].none()) continue;
+    const node::Segment& segment = content.segments[i];
+    const auto geometry = geometry_of(content.scheme, segment);
+    if (!geometry) return fail(geometry.error());
+    const auto blocks = static_cast<size_t>(geometry->codec().layout().blocks());
+    work.traffic += {.blocks_read = blocks, .bytes_read = blocks * segment.block_bytes};
+    for (size_t shard = 0; shard < segment.placement.size(); ++shard) {
+      if (!object.gone[i].test(shard)) continue;
+      const size_t bytes = geometry->shard_bytes(segment.state, static_cast<int>(shard));
+      work.traffic += {.blocks_sent = bytes / segment.block_bytes, .bytes_sent = bytes};
+    }
+  }
+  return work;
+}
+
+// How many shards more may go of any segment.
+int failures_survived(const Lacking& object) {
+  size_t most_gone = 0;
+  for (const auto& gone : object.gone) most_gone = std::max(most_gone, gone.count());
+  return object.record->content.scheme.m - static_cast<int>(most_gone);
+}
+
+Result<ObjectNeed> need_for(const Lacking& object) {
+  if (!object.is_lacking()) return ObjectNeed{.status = ObjectStatus::kAlreadyThere};
+  if (object.is_lost()) {
+    return ObjectNeed{.status = ObjectStatus::kRefused,
+                      .reason = "more shards are gone than the scheme survives"};
+  }
+  const auto work = work_of(object);
+  if (!work) return fail(work.error());
+  return ObjectNeed{.order = failures_survived(object), .work = *work};
+}
+
+}  // namespace
+
+RepairJob::RepairJob(OpsContext& ops, RepairJobSpec spec,
+                     std::function<void(const RepairOutcome&)> on_end)
+    : Job(ops, std::move(spec.job)),
+      gives_up_away_(spec.gives_up_away),
+      on_end_(std::move(on_end)) {}
+
+// The nodes are asked about all objects of the page at once.
+Task<Result<void>> RepairJob::look_at(MapPtr map, const node::RecordScanReply& page) {
+  std::vector<Lacking> objects;
+  for (const node::ScannedRecord& scanned : page.records) {
+    auto record = node::decode_record(as_bytes(scanned.record));
+    if (!record || !record->is_striped() || !is_live_now(ops(), *map, *record)) continue;
+    objects.push_back(
+        {.key = scanned.key, .record = std::make_shared<const node::Record>(std::move(*record))});
+  }
+  auto asked = co_await find_lacking(ops(), map, objects, gives_up_away_);
+  if (!asked) co_return fail(asked.error());
+  // What nobody told of is not there for certain: the page is looked at again.
+  if (!*asked) co_return fail(ErrorCode::kTimeout, "not all nodes told which shards they have");
+  for (Lacking& object : objects) {
+    auto need = need_for(object);
+    if (need) looked_at_.insert_or_assign(std::move(object.key), std::move(*need));
+  }
+  co_return Result<void>{};
+}
+
+Result<ObjectNeed> RepairJob::need_of(const MetObject& object) {
+  if (object.content.kind != node::RecordKind::kStriped) {
+    return ObjectNeed{.status = ObjectStatus::kSkipped, .reason = "inline"};
+  }
+  if (auto looked = looked_at_.extract(object.key)) return std::move(looked.mapped());
+  // One whose record did not fit in a page, or that was named: its flow looks for itself.
+  return ObjectNeed{.order = kGoesFirst,
+                    .work = {.objects = 1, .object_bytes = object.content.size}};
+}
+
+Task<Result<ObjectOutcome>> RepairJob::flow(JobObject& object) {
+  auto outcome = co_await repair_object(
+      ops(), {.key = object.key, .gives_up_away = gives_up_away_, .spent = &object.spent});
+  if (!outcome) co_return fail(outcome.error());
+  if (on_end_) on_end_(*outcome);
+  co_return ObjectOutcome{outcome->status, std::move(outcome->reason), outcome->object_bytes};
+}
+
+}  // namespace elastripe::jobs

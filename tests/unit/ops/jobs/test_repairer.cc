@@ -1,0 +1,112 @@
+// The cluster heals itself: after any failure, and without being told.
+#include "proxy/ops/jobs/repairer.h"
+#include "tests/unit/ops/jobs/moving_fixture.h"
+
+using namespace elastripe;
+
+namespace {
+
+// A decider whose proxy repairs, beside one that clients use.
+struct Healing : Moving {
+  explicit Healing(RepairSettings settings = {})
+      : Moving(9, "ers-2:4,2,5"), repairer(decider->ops(), settings) {
+    running.spawn(repairer.run());
+    for (size_t i = 0; i < kObjects; ++i) {
+      REQUIRE(cluster.put(*proxy, key(i), value_of(1000 + 500 * i)));
+    }
+  }
+  ~Healing() {
+    decider->kill();
+    cluster.run_until([&] { return running.live() == 0; });
+  }
+  static std::string key(size_t i) { return "many" + std::to_string(i); }
+
+  void lose(NodeId id) {
+    cluster.node(id).kill(/*silent=*/false);
+    REQUIRE(cluster.run_until([&] { return state_of(*decider, id) == node::NodeState::kLost; }));
+  }
+  uint64_t restored() { return decider->ops().counters.repaired_shards; }
+  bool is_whole() {
+    if (!cluster.serves_whole(*decider)) return false;
+    follow();
+    for (size_t i = 0; i < kObjects; ++i) {
+      const auto report = cluster.run(inspect_object(proxy->ops(), key(i), cluster.deadline()));
+      if (!report) return false;  // the map has changed meanwhile
+      for (const auto& segment : report->segments) {
+        if (!segment.missing.empty() || !segment.unreachable.empty()) return false;
+      }
+      CHECK(cluster.get(*proxy, key(i)) == value_of(1000 + 500 * i));
+    }
+    return true;
+  }
+  bool becomes_whole(Duration limit) {
+    const TimePoint end = cluster.events().now() + limit;
+    while (!is_whole()) {
+      if (cluster.events().now() >= end) return false;
+      cluster.run_for(1s);
+    }
+    return true;
+  }
+
+  static constexpr size_t kObjects = 12;
+  Repairer repairer;
+  Scope running;
+};
+
+}  // namespace
+
+TEST_CASE("a node that is back without its shards gets them again at once", "[repairer]") {
+  Healing s;
+  s.lose(0);
+  s.cluster.node(0).start();
+  CHECK(s.becomes_whole(20s));
+  CHECK(s.restored() > 0);
+}
+
+TEST_CASE("the shards of a node that stays lost are made again on others, in time", "[repairer]") {
+  Healing s;
+  s.lose(0);
+  s.cluster.run_for(50s);
+  CHECK(s.restored() == 0);
+  CHECK(s.repairer.status().waits_for == "node node-0 to come back");
+  CHECK(s.becomes_whole(30s));
+  CHECK_FALSE(s.repairer.status().is_running);
+  CHECK(s.repairer.status().progress.counts.done > 0);
+}
+
+TEST_CASE("nodes that are restarted one after the other lose nothing", "[repairer]") {
+  Healing s;
+  for (NodeId id = 0; id < 9; ++id) {
+    s.lose(id);
+    s.cluster.node(id).start();
+    REQUIRE(s.becomes_whole(30s));
+  }
+}
+
+TEST_CASE("a node that stays silent is given up in the end", "[repairer]") {
+  Healing s;
+  s.cluster.node(0).stall();
+  REQUIRE(s.cluster.run_until([&] { return state_of(*s.decider, 0) == node::NodeState::kSuspect; },
+                              20s));
+  s.cluster.run_for(30s);
+  CHECK(s.restored() == 0);
+  CHECK(s.repairer.status().settled_in != s.decider->map().current()->epoch);
+  // It becomes away with the next map that is made once all is synced.
+  s.lose(1);
+  CHECK(s.becomes_whole(200s));
+  s.cluster.node(0).resume();
+  CHECK(s.becomes_whole(30s));
+}
+
+TEST_CASE("two that are lost together are made up for", "[repairer]") {
+  Healing s({.after = 5s});
+  s.lose(3);
+  s.lose(7);
+  CHECK(s.becomes_whole(60s));
+  s.lose(1);
+  CHECK(s.is_whole() == false);
+  CHECK(s.becomes_whole(60s) == false);  // six nodes are left for seven shards
+  CHECK(s.repairer.status().progress.counts.refused > 0);
+  s.cluster.node(7).start();
+  CHECK(s.becomes_whole(60s));
+}
