@@ -1,8 +1,9 @@
 """Processes die between two steps of a transition: at every named fail point of a proxy and of a
 node (server-patches/node/format/fail_point.h), forward and backward, in both executions.
 
-There is no repair yet: an object that lost shards with a node reads back, and is refused by the
-transitions that follow; those that are whole must go. It is written anew for the next case.
+Repair is off, so that it is known which objects are whole: one that lost shards with a node reads
+back, and is refused by the transitions that follow; those that are whole must go. All are written
+anew for the next case. (test_transition_kills.py has transitions beside repair.)
 """
 
 import contextlib
@@ -24,7 +25,8 @@ WINDOW_SEGMENTS = 4
 # one short segment, one, two, a window and one more, three windows
 SIZES = [20_000, 65_536, 100_000, 300_000, 600_000]
 SETTINGS = [f"segment_bytes={SEGMENT_BYTES}", "timing.suspect_after_ms=500",
-            "timing.lease_ms=1500", "timing.read_grace_ms=300", "timing.upload_idle_ms=800"]
+            "timing.lease_ms=1500", "timing.read_grace_ms=300", "timing.upload_idle_ms=800",
+            "repair.automatic=false"]
 STATES = {K: "k", K_PRIME: "k'"}
 VICTIMS = ("n2", "n6")
 
