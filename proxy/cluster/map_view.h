@@ -1,5 +1,5 @@
-// MapView: what all workers know in common: the map that this proxy serves under, and how full the
-// nodes are.
+// MapView: what all workers know in common: who the nodes are, the map that this proxy serves
+// under, and how full the nodes are.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "proxy/base/published.h"
+#include "proxy/cluster/members.h"
 #include "server-patches/node/format/cluster_map.h"
 
 namespace elastripe {
@@ -118,19 +119,36 @@ class MapView {
   node::MapPtr current() const { return map_.load(); }
   std::string reason() const { return *reason_.load(); }
 
+  // Null: nobody has said yet. Whoever has a map finds its nodes here, and maybe later ones.
+  MembersPtr members() const { return members_.load(); }
+  // One more with every change.
+  uint64_t members_version() const { return members_version_.load(std::memory_order_acquire); }
+  // Before a call goes to one of them.
+  void know_members(const std::vector<node::NodeInfo>& nodes, uint32_t partitions) {
+    const MembersPtr known = members();
+    if (known != nullptr && are_same_members(known->nodes, nodes)) return;
+    members_.store(std::make_shared<const Members>(nodes, partitions));
+    members_version_.fetch_add(1, std::memory_order_release);
+  }
+
   NodeRoomsPtr rooms() const { return rooms_.load(); }
   // There are so many nodes; what was known of their rooms is forgotten if that is news.
   void expect_nodes(size_t count) {
     if (rooms()->size() != count) rooms_.store(std::make_shared<const NodeRooms>(count));
   }
 
-  void serve(node::MapPtr map) { map_.store(std::move(map)); }
+  void serve(node::MapPtr map) {
+    know_members(map->nodes, static_cast<uint32_t>(map->partitions.size()));
+    map_.store(std::move(map));
+  }
   void stop_serving(std::string reason) {
     reason_.store(std::make_shared<const std::string>(std::move(reason)));
     map_.store(nullptr);
   }
 
  private:
+  Published<Members> members_;
+  std::atomic<uint64_t> members_version_ = 0;
   Published<node::ClusterMap> map_;
   Published<NodeRooms> rooms_{std::make_shared<const NodeRooms>(0)};
   Published<std::string> reason_{

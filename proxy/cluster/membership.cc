@@ -28,6 +28,7 @@ struct Succession {
   const ClusterMap& next;  // its nodes
   const MapRequest& request;
   const Ring& ring;
+  mutable size_t moves_left = 0;  // of partitions that could stay where they are
 
   // The same process, with a role before and after: it has what it had. A node that was suspect has
   // missed what happened since, so it is no source.
@@ -137,9 +138,31 @@ void choose_homes(const Succession& s, size_t number, Choice& choice) {
   auto& [partition, left_out] = choice;
   partition.homes = homes_of(s.next, s.ring, number, count, left_out);
   if (!partition.homes.empty()) return;
-  // Any node that has something of it must do: what has no home can not even be deleted.
-  std::erase_if(left_out, [&](NodeId id) { return is_source(partition, id); });
-  partition.homes = homes_of(s.next, s.ring, number, count, left_out);
+  // Any node that has something of it must do: what has no home can not even be deleted. Better one
+  // that has room for what it has missed.
+  for (const Room least : {Room::kForOwn, Room::kNone}) {
+    std::erase_if(left_out, [&](NodeId id) {
+      return is_source(partition, id) && s.request.reports[id].room <= least;
+    });
+    partition.homes = homes_of(s.next, s.ring, number, count, left_out);
+    if (!partition.homes.empty()) return;
+  }
+}
+
+// It was away, and is back with what it had then, or with nothing.
+bool has_returned(const Succession& s, NodeId id) {
+  const NodeInfo& before = s.last.nodes[id];
+  return before.state != NodeState::kUp && before.incarnation != 0 && s.next.is_up(id);
+}
+
+// Whether a partition whose homes have all of it gets others now. Who was away gets back at once
+// what others stood in for; members that are new or leave have to wait for their turn.
+bool may_move(const Succession& s, const Group& from, const Group& to) {
+  if (from == to || from.size() != to.size()) return true;
+  if (std::ranges::any_of(to, [&](NodeId id) { return has_returned(s, id); })) return true;
+  if (s.moves_left == 0) return false;
+  --s.moves_left;
+  return true;
 }
 
 Choice next_partition(const Succession& s, size_t number) {
@@ -156,6 +179,8 @@ Choice next_partition(const Succession& s, size_t number) {
     after.sources = {live_homes};
     choice.left_out = without_room(s, after.sources, after.sources);
     choose_homes(s, number, choice);
+    const bool could_stay = live_homes == before.homes;
+    if (could_stay && !may_move(s, before.homes, after.homes)) after.homes = before.homes;
     after.synced = after.homes == before.homes && live_homes == before.homes;
     if (mutant(Mutant::kSuspectIsSource)) {
       after.synced |= std::ranges::all_of(after.homes, [&](NodeId id) {
@@ -210,12 +235,12 @@ Result<void> check_configuration(const ClusterMap& last, const MembershipSetting
                 last.partitions.size(), settings.partitions);
   }
   if (last.nodes.size() > settings.nodes.size()) {
-    return fail(ErrorCode::kInvalid, "the cluster has {} nodes, the configuration only {}",
+    return fail(ErrorCode::kInvalid, "the cluster has {} nodes, and only {} are known here",
                 last.nodes.size(), settings.nodes.size());
   }
   for (const NodeInfo& node : last.nodes) {
     if (node.name == settings.nodes[node.id].name) continue;
-    return fail(ErrorCode::kInvalid, "node {} of the cluster is {}, in the configuration it is {}",
+    return fail(ErrorCode::kInvalid, "node {} of the cluster is {}, and is known here as {}",
                 node.id, node.name, settings.nodes[node.id].name);
   }
   return {};
@@ -242,6 +267,12 @@ bool is_all_synced(const ClusterMap& last, const MapRequest& request) {
   return true;
 }
 
+// Null: `last` does not have it as a member.
+const NodeInfo* member_of(const ClusterMap& last, size_t id) {
+  const NodeInfo* node = last.find_node(static_cast<NodeId>(id));
+  return node == nullptr || node->is_removed() ? nullptr : node;
+}
+
 // `last` is null for the first map. A suspect that nothing has to be synced from any more is away:
 // it is no longer one of the M that may be silent together.
 std::vector<NodeInfo> next_nodes(const ClusterMap* last, const MembershipSettings& settings,
@@ -249,7 +280,7 @@ std::vector<NodeInfo> next_nodes(const ClusterMap* last, const MembershipSetting
   std::vector<NodeInfo> nodes = settings.nodes;
   const bool is_whole = last != nullptr && is_all_synced(*last, request);
   for (size_t id = 0; id < nodes.size(); ++id) {
-    const NodeInfo* before = last == nullptr ? nullptr : last->find_node(static_cast<NodeId>(id));
+    const NodeInfo* before = last == nullptr ? nullptr : member_of(*last, id);
     Standing standing = standing_of(before, request.reports[id]);
     const bool stays_out = before != nullptr && before->state == NodeState::kSuspect &&
                            standing.state == NodeState::kSuspect;
@@ -341,7 +372,9 @@ bool needs_map(const ClusterMap& last, const MembershipSettings& settings,
   for (size_t id = 0; id < settings.nodes.size(); ++id) {
     const NodeInfo* before = last.find_node(static_cast<NodeId>(id));
     if (before == nullptr) return true;
-    if (standing_of(before, request.reports[id]) != Standing{before->state, before->incarnation}) {
+    if (standing_of(member_of(last, id), request.reports[id]) !=
+            Standing{before->state, before->incarnation} ||
+        identity_of(*before) != identity_of(settings.nodes[id])) {
       return true;
     }
   }
@@ -380,6 +413,46 @@ bool needs_homes(const ClusterMap& last, const Ring& ring, const MapRequest& req
       return !lacks_room(id) && !contains_all(before.homes, {id});
     });
     if (drops_one || (adds_one && after.homes.size() > before.homes.size())) return true;
+  }
+  return false;
+}
+
+namespace {
+
+size_t count_unsynced(const ClusterMap& last, const MapRequest& request) {
+  size_t count = 0;
+  for (size_t p = 0; p < last.partitions.size(); ++p) {
+    const Partition& partition = last.partitions[p];
+    count += !partition.synced && std::ranges::none_of(partition.homes, [&](NodeId id) {
+      const NodeReport& report = request.reports[id];
+      return report.epoch == last.epoch && has_bit(report.synced, p);
+    });
+  }
+  return count;
+}
+
+}  // namespace
+
+uint32_t count_misplaced(const ClusterMap& map, const Ring& ring) {
+  uint32_t count = 0;
+  for (size_t p = 0; p < map.partitions.size(); ++p) {
+    const Partition& partition = map.partitions[p];
+    count +=
+        !partition.lost && partition.homes != homes_of(map, ring, p, map.max_parities + size_t{1});
+  }
+  return count;
+}
+
+size_t moves_at_once(size_t partitions) { return std::max<size_t>(1, partitions / 16); }
+
+bool needs_moves(const ClusterMap& last, const Ring& ring, const MapRequest& request) {
+  if (count_unsynced(last, request) > 0) return false;
+  const Succession same_nodes{last, last, request, ring, last.partitions.size()};
+  for (size_t p = 0; p < last.partitions.size(); ++p) {
+    if (!last.partitions[p].lost &&
+        next_partition(same_nodes, p).partition.homes != last.partitions[p].homes) {
+      return true;
+    }
   }
   return false;
 }
@@ -475,7 +548,9 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
     known.nodes.back().state = NodeState::kLost;
     known.nodes.back().incarnation = 0;
   }
-  const Succession succession{known, map, request, ring};
+  const size_t most = moves_at_once(known.partitions.size());
+  const size_t moving = count_unsynced(known, request);
+  const Succession succession{known, map, request, ring, moving < most ? most - moving : 0};
   map.partitions.reserve(settings.partitions);
   for (size_t p = 0; p < settings.partitions; ++p) {
     map.partitions.push_back(next_partition(succession, p).partition);

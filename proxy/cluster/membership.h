@@ -12,14 +12,16 @@
 #include <vector>
 
 #include "proxy/base/error.h"
-#include "proxy/cluster/ring.h"
+#include "proxy/cluster/members.h"
 #include "server-patches/node/format/cluster_map.h"
 
 namespace elastripe {
 
-// What the configuration says of the cluster.
+// What is to be of the cluster.
 struct MembershipSettings {
-  std::vector<node::NodeInfo> nodes;  // by id: name, host, port and domain; the rest is ignored
+  // By id: name, host, port, domain and role; the rest is ignored. They are the configuration's for
+  // a new cluster, else those of the map before, and what is asked for beside.
+  std::vector<node::NodeInfo> nodes;
   uint32_t partitions = 1024;
   uint8_t max_parities = 1;                                     // M
   node::CapabilitySet capabilities = node::own_capabilities();  // of this proxy
@@ -48,6 +50,7 @@ struct NodeReport {
   std::vector<uint8_t> synced;  // one bit a partition, under that map
   Room room = Room::kForMore;
   std::optional<node::CapabilitySet> capabilities = {};  // if it has told them
+  bool is_removed = false;                               // no member any more: it has no say
 };
 
 // What flush_all asks of a map (rule 27).
@@ -68,8 +71,8 @@ struct MapRequest {
   bool give_up_silent = false;  // partitions may become LOST with nodes that are only silent
 };
 
-// kInvalid, with the reason, if `map` belongs to another configuration. Identity comes from the
-// configuration, which may have grown at its end.
+// kInvalid, with the reason, if `map` can not be followed by one of these settings: of another
+// number of partitions, or with other nodes than their first ones.
 Result<void> check_configuration(const node::ClusterMap& map, const MembershipSettings& settings);
 
 // The first map of a new cluster: every node up, every partition synced and empty. Every configured
@@ -103,6 +106,15 @@ bool needs_map(const node::ClusterMap& last, const MembershipSettings& settings,
 // True if the nodes' standing is as in `last`, yet the next map would have better homes: without
 // one that lacks the room to be synced, or with one more, which has room.
 bool needs_homes(const node::ClusterMap& last, const Ring& ring, const MapRequest& request);
+
+// True if the nodes' standing is as in `last` and every home has all that it should, yet some
+// partitions have other homes than the ring says, to which the next map would move them: a bounded
+// number at a time, as each has to be synced.
+bool needs_moves(const node::ClusterMap& last, const Ring& ring, const MapRequest& request);
+// How many there are, whatever room the nodes have and whoever is synced: a cheaper question.
+uint32_t count_misplaced(const node::ClusterMap& map, const Ring& ring);
+// So many partitions move in one map that nobody's death or return has moved.
+size_t moves_at_once(size_t partitions);
 
 // Whether a decider may start, install maps and grant leases: of the nodes that are not known to be
 // gone, more than half answer. Two deciders can not both have that: a process that is gone answers

@@ -32,6 +32,10 @@ struct Chosen {
   }
 };
 
+bool is_draining(const node::ClusterMap& map, NodeId id) {
+  return map.nodes[id].role == node::NodeRole::kDraining;
+}
+
 // Half of what an up node has left on average.
 uint64_t comfortable_bytes(const node::ClusterMap& map, const NodeRooms& rooms) {
   uint64_t sum = 0;
@@ -58,9 +62,13 @@ Result<std::vector<NodeId>> choose_nodes(const node::ClusterMap& map, const Ring
   const uint64_t comfortable = std::max(comfortable_bytes(map, room.rooms), room.bytes);
   for (const uint64_t wanted : {comfortable, room.bytes}) {
     chosen.walk(map, ring, partition, [&](NodeId id) {
-      return room.rooms.left_bytes(id) > wanted && !contains(room.refused, id);
+      return room.rooms.left_bytes(id) > wanted && !contains(room.refused, id) &&
+             !is_draining(map, id);
     });
   }
+  chosen.walk(map, ring, partition, [&](NodeId id) {
+    return room.rooms.left_bytes(id) > room.bytes && !contains(room.refused, id);
+  });
   const size_t with_room = chosen.nodes.size();
   chosen.walk(map, ring, partition, [](NodeId) { return true; });
   if (chosen.nodes.size() < count) {
@@ -77,6 +85,8 @@ Result<std::vector<NodeId>> choose_nodes(const node::ClusterMap& map, const Ring
 std::vector<NodeId> homes_of(const node::ClusterMap& map, const Ring& ring, size_t partition,
                              size_t count, const std::vector<NodeId>& left_out) {
   Chosen chosen{count, {}};
+  chosen.walk(map, ring, partition,
+              [&](NodeId id) { return !contains(left_out, id) && !is_draining(map, id); });
   chosen.walk(map, ring, partition, [&](NodeId id) { return !contains(left_out, id); });
   return std::move(chosen.nodes);
 }

@@ -37,6 +37,7 @@ std::vector<Point> node_points(const std::vector<std::string>& names) {
   std::vector<Point> points;
   points.reserve(names.size() * Ring::kPointsPerNode);
   for (size_t id = 0; id < names.size(); ++id) {
+    if (names[id].empty()) continue;
     for (int i = 0; i < Ring::kPointsPerNode / kPointsPerDigest; ++i) {
       for (const uint32_t value : ketama_points(names[id] + "-" + std::to_string(i))) {
         points.push_back({value, static_cast<node::NodeId>(id)});
@@ -53,6 +54,7 @@ std::vector<Point> node_points(const std::vector<std::string>& names) {
 
 Ring::Ring(const std::vector<std::string>& names, uint32_t partitions) {
   const std::vector<Point> points = node_points(names);
+  const size_t nodes = points.size() / kPointsPerNode;
   orders_.resize(partitions);
   for (uint32_t partition = 0; partition < partitions; ++partition) {
     const uint32_t start = ketama_points("partition-" + std::to_string(partition))[0];
@@ -60,7 +62,7 @@ Ring::Ring(const std::vector<std::string>& names, uint32_t partitions) {
     const size_t offset = static_cast<size_t>(first - points.begin());
     std::vector<bool> met(names.size(), false);
     auto& order = orders_[partition];
-    for (size_t i = 0; i < points.size() && order.size() < names.size(); ++i) {
+    for (size_t i = 0; i < points.size() && order.size() < nodes; ++i) {
       const node::NodeId id = points[(offset + i) % points.size()].node;
       if (met[id]) continue;
       met[id] = true;

@@ -16,10 +16,10 @@ class Ring {
  public:
   static constexpr int kPointsPerNode = 160;
 
-  // `names[id]` is the name of node id.
+  // `names[id]` is the name of node id; without one, it is not on the ring.
   Ring(const std::vector<std::string>& names, uint32_t partitions);
 
-  // All nodes in the order in which the partition meets them.
+  // All its nodes in the order in which the partition meets them.
   const std::vector<node::NodeId>& order(size_t partition) const { return orders_[partition]; }
   size_t partitions() const { return orders_.size(); }
 

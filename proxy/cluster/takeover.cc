@@ -17,6 +17,7 @@ namespace {
 // Nodes that can not say whether there is a later map than `map`.
 size_t nodes_not_telling(const ClusterMap& map, const std::vector<NodeReport>& reports) {
   return static_cast<size_t>(std::ranges::count_if(reports, [&](const NodeReport& report) {
+    if (report.is_removed) return false;
     return report.verdict != Verdict::kAnswers || report.epoch.number == 0 ||
            report.epoch.number > map.epoch.number;
   }));
@@ -48,8 +49,10 @@ bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& rep
     still_have_it += reports[id].verdict == Verdict::kAnswers && reports[id].epoch == map.epoch &&
                      map.is_up(static_cast<NodeId>(id));
   }
+  const auto members =
+      static_cast<size_t>(std::ranges::count(reports, false, &NodeReport::is_removed));
   const size_t not_telling = nodes_not_telling(map, reports);
-  return still_have_it <= map.max_parities && not_telling > reports.size() - not_telling &&
+  return still_have_it <= map.max_parities && not_telling > members - not_telling &&
          !members_not_telling(map, reports).empty();
 }
 
@@ -70,6 +73,34 @@ node::MapPtr with_all_lost(const ClusterMap& map) {
 }
 
 }  // namespace
+
+node::MapPtr newest_of_cluster(const std::vector<node::MapPtr>& maps,
+                               const std::vector<NodeInfo>& configured, uint32_t partitions) {
+  struct Cluster {
+    node::MapPtr newest;
+    size_t count = 0;
+  };
+  std::map<uint64_t, Cluster> clusters;
+  for (const node::MapPtr& map : maps) {
+    if (map == nullptr || map->partitions.size() != partitions) continue;
+    const bool has_configured = std::ranges::any_of(configured, [&](const NodeInfo& node) {
+      return std::ranges::find(map->nodes, node.name, &NodeInfo::name) != map->nodes.end();
+    });
+    if (!has_configured) continue;
+    auto& [newest, count] = clusters[map->cluster_id];
+    ++count;
+    if (newest == nullptr || map->epoch.number > newest->epoch.number) newest = map;
+  }
+  const auto by_count = [](const auto& a, const auto& b) {
+    return a.second.count < b.second.count;
+  };
+  const auto largest = std::ranges::max_element(clusters, by_count);
+  if (largest == clusters.end()) return nullptr;
+  const bool is_alone = std::ranges::none_of(clusters, [&](const auto& other) {
+    return other.first != largest->first && other.second.count == largest->second.count;
+  });
+  return is_alone ? largest->second.newest : nullptr;
+}
 
 Result<std::vector<NodeId>> find_strays(const MembershipSettings& settings,
                                         const std::vector<NodeReport>& reports,

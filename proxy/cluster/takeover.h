@@ -22,6 +22,12 @@ namespace elastripe {
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
                                  const std::vector<node::MapPtr>& maps, bool accept_loss = false);
 
+// Of the maps that were found (null: none), the newest of the cluster that most of them are of.
+// Maps of other clusters than the configured one do not count: with another number of partitions,
+// or without any node that is configured. Null: there is none, or no cluster has the most.
+node::MapPtr newest_of_cluster(const std::vector<node::MapPtr>& maps,
+                               const std::vector<node::NodeInfo>& configured, uint32_t partitions);
+
 // The nodes, by id, whose process belongs to another cluster than ours. Of the maps that fit the
 // configuration, ours is the one that most nodes have. kUnavailable if as many have another one.
 Result<std::vector<node::NodeId>> find_strays(const MembershipSettings& settings,

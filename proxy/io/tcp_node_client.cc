@@ -13,21 +13,56 @@ struct Completion {
 }  // namespace
 
 TcpNodeClient::TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAddress>& addresses,
-                             MetricRegistry& registry, ChannelLimits limits) {
-  const auto make = [&](const NodeAddress& node, ChannelUse use) {
-    return std::make_unique<Channel>(loop, clock, node, use, limits, registry);
+                             MetricRegistry& registry, ChannelLimits limits)
+    : loop_(loop), clock_(clock), registry_(registry), limits_(limits) {
+  for (const NodeAddress& node : addresses) lines_.push_back(line_to(node));
+}
+
+TcpNodeClient::Line TcpNodeClient::line_to(NodeAddress node) {
+  const auto channel = [&](ChannelUse use) {
+    return std::make_unique<Channel>(loop_, clock_, node, use, limits_, registry_);
   };
-  for (const NodeAddress& node : addresses) {
-    channels_.push_back(make(node, ChannelUse::kData));
-    control_channels_.push_back(make(node, ChannelUse::kControl));
+  auto data = channel(ChannelUse::kData);
+  auto control = channel(ChannelUse::kControl);
+  return {std::move(node), std::move(data), std::move(control)};
+}
+
+void TcpNodeClient::follow(const MapView& view, std::shared_ptr<Resolver> resolver) {
+  view_ = &view;
+  resolver_ = std::move(resolver);
+}
+
+void TcpNodeClient::look_at_members() {
+  members_version_ = view_->members_version();
+  const MembersPtr members = view_->members();
+  for (const node::NodeInfo& node : members->nodes) {
+    if (node.id < lines_.size()) {
+      const NodeAddress& known = lines_[node.id].address;
+      if (known.name == node.name && known.host == node.host && known.port == node.port) continue;
+    }
+    NodeAddress address = {
+        .name = node.name, .addresses = {}, .host = node.host, .port = node.port};
+    if (is_numeric(node.host)) {
+      if (auto found = resolve_all(node.host, node.port)) address.addresses = std::move(*found);
+    } else {
+      address.resolver = resolver_;
+    }
+    Line line = line_to(std::move(address));
+    if (node.id < lines_.size()) {
+      left_.push_back(std::exchange(lines_[node.id], std::move(line)));
+    } else {
+      lines_.push_back(std::move(line));
+    }
   }
 }
 
 Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequestPtr request,
                                             TimePoint deadline) {
   if (cancelled_) co_return fail(ErrorCode::kCancelled, "shutting down");
-  if (to >= channels_.size()) co_return fail(ErrorCode::kInvalid, "no node {}", to);
-  Channel& channel = *(node::is_control(request->opcode) ? control_channels_ : channels_)[to];
+  if (view_ != nullptr && view_->members_version() != members_version_) look_at_members();
+  if (to >= lines_.size()) co_return fail(ErrorCode::kInvalid, "no node {}", to);
+  const Line& line = lines_[to];
+  Channel& channel = *(node::is_control(request->opcode) ? line.control : line.data);
   NodeCall call(channel, stamp, *request);
   if (!channel.submit(call, deadline)) {
     co_return fail(ErrorCode::kBusy, "the queue to node {} is full", channel.name());
@@ -42,8 +77,12 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequestP
 
 void TcpNodeClient::cancel_all() {
   cancelled_ = true;
-  for (auto& channel : channels_) channel->cancel_all();
-  for (auto& channel : control_channels_) channel->cancel_all();
+  for (const auto* lines : {&lines_, &left_}) {
+    for (const Line& line : *lines) {
+      line.data->cancel_all();
+      line.control->cancel_all();
+    }
+  }
 }
 
 }  // namespace elastripe

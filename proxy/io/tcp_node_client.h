@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "proxy/cluster/map_view.h"
 #include "proxy/io/channel.h"
 
 namespace elastripe {
@@ -17,6 +18,11 @@ class TcpNodeClient : public NodeClient {
   TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAddress>& addresses,
                 MetricRegistry& registry, ChannelLimits limits = {});
 
+  // From now on, nodes are those that `view` says: those that come later are called too, and those
+  // that are elsewhere now, where they are. Whoever is where it was keeps its connection. Both
+  // outlive the client.
+  void follow(const MapView& view, std::shared_ptr<Resolver> resolver);
+
   // As promised by NodeClient. Of connects, only a refused one is kUnavailable, at all addresses of
   // the node as they are now; else the call was not sent, which does not prove a node dead.
   Task<Result<NodeReply>> call(NodeId to, Stamp stamp, NodeRequestPtr request,
@@ -26,9 +32,23 @@ class TcpNodeClient : public NodeClient {
   void cancel_all();
 
  private:
-  using Channels = std::vector<std::unique_ptr<Channel>>;
-  Channels channels_;
-  Channels control_channels_;
+  // One node. `data` and `control` are never null.
+  struct Line {
+    NodeAddress address;
+    std::unique_ptr<Channel> data, control;
+  };
+  Line line_to(NodeAddress node);
+  void look_at_members();
+
+  Loop& loop_;
+  Clock& clock_;
+  MetricRegistry& registry_;
+  const ChannelLimits limits_;
+  const MapView* view_ = nullptr;
+  std::shared_ptr<Resolver> resolver_;
+  uint64_t members_version_ = 0;  // as looked at
+  std::vector<Line> lines_;       // by node id
+  std::vector<Line> left_;        // to where nodes are no more: calls may be under way
   bool cancelled_ = false;
 };
 

@@ -20,13 +20,6 @@ PoolTable pools_of(const Config& config) {
   return PoolTable(std::move(pools));
 }
 
-Ring ring_of(const Config& config) {
-  std::vector<std::string> names;
-  names.reserve(config.nodes.size());
-  for (const NodeConfig& node : config.nodes) names.push_back(node.name);
-  return Ring(names, config.decider.partitions);
-}
-
 // What each thread has at least: a segment with parities.
 uint64_t segments_at_least(const Config& config) { return uint64_t{2} * config.segment_bytes; }
 
@@ -37,13 +30,13 @@ constexpr uint64_t kDecodedSegments = 8;
 }  // namespace
 
 ProxyShared::ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in,
-                         uint32_t threads_in)
+                         std::shared_ptr<Resolver> resolver_in, uint32_t threads_in)
     : config(std::move(config_in)),
       addresses(std::move(addresses_in)),
+      resolver(std::move(resolver_in)),
       threads(threads_in),
       proxy_id(fmt::format("{:016x}", SystemRandom().next())),
       pools(pools_of(config)),
-      ring(ring_of(config)),
       stats(registry, threads) {}
 
 FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes,
@@ -62,7 +55,6 @@ FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uin
            .random = random_,
            .ids = ids_,
            .map = shared.map,
-           .ring = shared.ring,
            .pools = shared.pools,
            .cache = cache_,
            .locks = locks_,
@@ -70,7 +62,9 @@ FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uin
            .background = background_,
            .settings = shared.config.ops,
            .counters = {},
-           .head_floors = {}} {}
+           .head_floors = {}} {
+  nodes_.follow(shared.map, shared.resolver);
+}
 
 void FlowEnvironment::cancel_all() {
   nodes_.cancel_all();

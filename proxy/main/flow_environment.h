@@ -16,14 +16,15 @@ namespace elastripe {
 
 // Made before the threads start, outlives them, and is safe to share.
 struct ProxyShared {
-  ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in, uint32_t threads_in);
+  ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in,
+              std::shared_ptr<Resolver> resolver_in, uint32_t threads_in);
 
   const Config config;
-  const std::vector<NodeAddress> addresses;  // by node id
+  const std::vector<NodeAddress> addresses;  // of the configured nodes
+  const std::shared_ptr<Resolver> resolver;
   const uint32_t threads;
   const std::string proxy_id;  // of this process: hexadecimal, random
   const PoolTable pools;
-  const Ring ring;
   MetricRegistry registry;
   MapView map;
   ServerStats stats;

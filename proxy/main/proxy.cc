@@ -14,19 +14,21 @@ uint32_t thread_count(const Config& config) {
 }
 
 // A name that says nothing now may do so later: the name of a machine that is away, for example.
-Result<std::vector<NodeAddress>> resolve_nodes(const Config& config) {
+Result<std::vector<NodeAddress>> resolve_nodes(const Config& config,
+                                               const std::shared_ptr<Resolver>& resolver) {
   std::vector<NodeAddress> addresses;
-  std::shared_ptr<Resolver> resolver;
   for (const NodeConfig& node : config.nodes) {
     const Endpoint& where = node.address;
     auto found = resolve_all(where.host, where.port);
     if (is_numeric(where.host)) {
       if (!found) return fail(found.error().code, "node {}: {}", node.name, found.error().message);
-      addresses.push_back({.name = node.name, .addresses = std::move(*found)});
+      addresses.push_back({.name = node.name,
+                           .addresses = std::move(*found),
+                           .host = where.host,
+                           .port = where.port});
       continue;
     }
     if (!found) log_warning("node {}: {}: trying again", node.name, found.error().message);
-    if (resolver == nullptr) resolver = std::make_shared<Resolver>();
     addresses.push_back({.name = node.name,
                          .addresses = found ? std::move(*found) : std::vector<SocketAddress>{},
                          .resolver = resolver,
@@ -51,20 +53,23 @@ Result<Fd> bind_to(const Endpoint& endpoint, const char* setting) {
 }  // namespace
 
 Result<std::unique_ptr<Proxy>> Proxy::create(Config config) {
-  auto addresses = resolve_nodes(config);
+  auto resolver = std::make_shared<Resolver>();
+  auto addresses = resolve_nodes(config, resolver);
   if (!addresses) return fail(addresses.error());
   auto client = bind_to(config.listen, "listen");
   if (!client) return fail(client.error());
   auto admin = bind_to(config.admin, "admin");
   if (!admin) return fail(admin.error());
-  return std::unique_ptr<Proxy>(
-      new Proxy(std::move(config), std::move(*addresses), std::move(*client), std::move(*admin)));
+  return std::unique_ptr<Proxy>(new Proxy(std::move(config), std::move(*addresses),
+                                          std::move(resolver), std::move(*client),
+                                          std::move(*admin)));
 }
 
-Proxy::Proxy(Config config, std::vector<NodeAddress> addresses, Fd client_socket, Fd admin_socket)
+Proxy::Proxy(Config config, std::vector<NodeAddress> addresses, std::shared_ptr<Resolver> resolver,
+             Fd client_socket, Fd admin_socket)
     : client_port_(port_of(client_socket)),
       admin_port_(port_of(admin_socket)),
-      shared_(config, std::move(addresses), thread_count(config)),
+      shared_(config, std::move(addresses), std::move(resolver), thread_count(config)),
       maintenance_(shared_, [this] { control_.survey_again(); }),
       control_(shared_),
       admin_(shared_, control_, maintenance_, std::move(admin_socket)) {

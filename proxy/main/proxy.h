@@ -25,7 +25,8 @@ class Proxy {
   void shut_down();
 
  private:
-  Proxy(Config config, std::vector<NodeAddress> addresses, Fd client_socket, Fd admin_socket);
+  Proxy(Config config, std::vector<NodeAddress> addresses, std::shared_ptr<Resolver> resolver,
+        Fd client_socket, Fd admin_socket);
   void describe();
 
   uint16_t client_port_;

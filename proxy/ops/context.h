@@ -14,7 +14,6 @@
 #include "proxy/cluster/placement.h"
 #include "proxy/cluster/pool.h"
 #include "proxy/cluster/record_cache.h"
-#include "proxy/cluster/ring.h"
 #include "proxy/ops/counters.h"
 #include "proxy/ops/memory_budgets.h"
 #include "proxy/ops/settings.h"
@@ -40,7 +39,6 @@ struct OpsContext {
   Random& random;
   IdSource& ids;
   MapView& map;
-  const Ring& ring;
   const PoolTable& pools;
   RecordCache& cache;
   KeyLocks& locks;

@@ -118,7 +118,7 @@ def test_kills_at_any_moment_of_a_transition_lose_no_acknowledged_write(cluster,
 
     for victim in victims:
         if victim != "proxy":
-            cluster.cli("node", "wait", victim, "--timeout", DEADLINE_S)
+            cluster.cli("node", "wait", victim, "--timeout", int(DEADLINE_S))
     done = cluster.cli("--json", "transition", "--prefix", "o/", "--to", 5)
     counts = json.loads(done.stdout)["counts"]
     assert counts["transitioned"] + counts["already_there"] == OBJECTS, done.stdout

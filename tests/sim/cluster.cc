@@ -74,7 +74,7 @@ SimProxy* Cluster::add_proxy() {
   const int id = static_cast<int>(proxies_.size());
   const Configuration& own = configuration();
   proxies_.push_back(std::make_unique<SimProxy>(id, run_.events, network_, run_.random.next(),
-                                                own.ring, own.pools, own.ops,
+                                                own.pools, own.ops,
                                                 run_.scenario.cluster.proxy_memory));
   scheduled_epochs_.push_back(0);
   heard_epochs_.push_back(0);

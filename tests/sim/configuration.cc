@@ -53,7 +53,9 @@ OpsSettings ops_settings(const Scenario& scenario) {
 DeciderSettings decider_settings(const Scenario& scenario, size_t nodes) {
   DeciderSettings settings;
   for (const std::string& name : names(nodes)) {
-    settings.nodes.push_back({name, "127.0.0.1", 1, domain_of(scenario, settings.nodes.size())});
+    const size_t id = settings.nodes.size();
+    settings.nodes.push_back(
+        {name, "127.0.0.1", static_cast<uint16_t>(id + 1), domain_of(scenario, id)});
   }
   settings.partitions = scenario.cluster.partitions;
   settings.heartbeat = milliseconds(50);
@@ -71,7 +73,6 @@ std::string domain_of(const Scenario& scenario, size_t node) {
 
 Configuration::Configuration(const Scenario& scenario, size_t nodes, std::string_view scheme)
     : pools(pools_of(scenario, scheme)),
-      ring(names(nodes), scenario.cluster.partitions),
       ops(ops_settings(scenario)),
       decider(decider_settings(scenario, nodes)) {}
 

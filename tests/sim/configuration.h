@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "proxy/cluster/pool.h"
-#include "proxy/cluster/ring.h"
 #include "proxy/ops/context.h"
 #include "proxy/ops/decider/decider.h"
 #include "tests/sim/scenario.h"
@@ -21,7 +20,6 @@ struct Configuration {
   size_t parities() const { return static_cast<size_t>(pools.max_parities()); }
 
   PoolTable pools;
-  Ring ring;
   OpsSettings ops;
   decider::DeciderSettings decider;
 };

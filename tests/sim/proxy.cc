@@ -10,9 +10,8 @@ namespace {
 constexpr size_t kCacheBytes = 64 << 10;
 }  // namespace
 
-SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
-                         const PoolTable& pools, const OpsSettings& settings,
-                         const ProxyMemory& sizes)
+SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const PoolTable& pools,
+                         const OpsSettings& settings, const ProxyMemory& sizes)
     : nodes(network, proxy.clock_, proxy.id_),
       ids(proxy.random_),
       cache(kCacheBytes),
@@ -26,7 +25,6 @@ SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
           .random = proxy.random_,
           .ids = ids,
           .map = proxy.map_,
-          .ring = ring,
           .pools = pools,
           .cache = cache,
           .locks = locks,
@@ -36,13 +34,13 @@ SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const Ring& ring,
           .counters = {},
           .head_floors = {}} {}
 
-SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed, const Ring& ring,
+SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed,
                    const PoolTable& pools, const OpsSettings& settings, const ProxyMemory& memory)
     : id_(id),
       clock_(events),
       random_(seed),
-      data_(*this, network, ring, pools, settings, memory),
-      control_(*this, network, ring, pools, settings, memory) {}
+      data_(*this, network, pools, settings, memory),
+      control_(*this, network, pools, settings, memory) {}
 
 void SimProxy::start_decider(const DeciderSettings& settings) {
   forced_ = settings.force_epoch;

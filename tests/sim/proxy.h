@@ -20,8 +20,8 @@ struct ProxyMemory {
 
 class SimProxy {
  public:
-  SimProxy(int id, EventQueue& events, Network& network, uint64_t seed, const Ring& ring,
-           const PoolTable& pools, const OpsSettings& settings, const ProxyMemory& memory = {});
+  SimProxy(int id, EventQueue& events, Network& network, uint64_t seed, const PoolTable& pools,
+           const OpsSettings& settings, const ProxyMemory& memory = {});
 
   int id() const { return id_; }
   OpsContext& ops() { return data_.ops; }
@@ -50,8 +50,8 @@ class SimProxy {
  private:
   // What a worker thread owns: one for the clients' operations, one for the decider.
   struct Worker {
-    Worker(SimProxy& proxy, Network& network, const Ring& ring, const PoolTable& pools,
-           const OpsSettings& settings, const ProxyMemory& sizes);
+    Worker(SimProxy& proxy, Network& network, const PoolTable& pools, const OpsSettings& settings,
+           const ProxyMemory& sizes);
     SimTransport nodes;
     IdSource ids;
     RecordCache cache;

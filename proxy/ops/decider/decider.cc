@@ -15,35 +15,37 @@ namespace {
 
 constexpr size_t kHeartbeatsInFlight = 16;  // per node
 
-MembershipSettings membership_of(const DeciderSettings& settings, const PoolTable& pools) {
-  MembershipSettings membership;
-  membership.partitions = settings.partitions;
-  membership.max_parities = static_cast<uint8_t>(pools.max_parities());
-  membership.capabilities = settings.capabilities;
+std::vector<node::NodeInfo> nodes_of(const DeciderSettings& settings) {
+  std::vector<node::NodeInfo> nodes;
+  nodes.reserve(settings.nodes.size());
   for (const ConfiguredNode& node : settings.nodes) {
     node::NodeInfo info;
-    info.id = static_cast<NodeId>(membership.nodes.size());
+    info.id = static_cast<NodeId>(nodes.size());
     info.name = node.name;
     info.host = node.host;
     info.port = node.port;
     info.domain = node.domain.empty() ? node.name : node.domain;
-    membership.nodes.push_back(std::move(info));
+    nodes.push_back(std::move(info));
   }
-  return membership;
+  return nodes;
 }
 
 // All nodes in one line: how many are up, and who is not.
 std::string standing_text(const ClusterMap& map) {
   size_t up = 0;
+  size_t members = 0;
   std::string others;
   for (const node::NodeInfo& info : map.nodes) {
+    if (info.is_removed()) continue;
+    ++members;
     if (info.state == node::NodeState::kUp) {
       ++up;
     } else {
       others += fmt::format(", {} {}", info.name, node::name(info.state));
     }
+    if (info.role == node::NodeRole::kDraining) others += fmt::format(", {} drains", info.name);
   }
-  return fmt::format("{} of {} nodes are up{}", up, map.nodes.size(), others);
+  return fmt::format("{} of {} nodes are up{}", up, members, others);
 }
 
 }  // namespace
@@ -51,10 +53,15 @@ std::string standing_text(const ClusterMap& map) {
 Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
     : ops_(ops),
       settings_(std::move(settings)),
-      membership_(membership_of(settings_, ops.pools)),
-      peers_(settings_.nodes.size()),
+      configured_(nodes_of(settings_)),
+      membership_{.nodes = {},
+                  .partitions = settings_.partitions,
+                  .max_parities = static_cast<uint8_t>(ops.pools.max_parities()),
+                  .capabilities = settings_.capabilities},
       decider_id_(static_cast<uint32_t>(ops.random.next() >> 32 | 1)),
-      reclaimer_(ops) {}
+      reclaimer_(ops) {
+  know_members(configured_);
+}
 
 Task<void> Decider::Impl::run() {
   last_turn_ = now();
@@ -122,11 +129,11 @@ void Decider::Impl::watch_rooms() {
              peer.room.refused(room, now());
     };
     if (refuses(own, Room::kNone) || refuses(more, Room::kForOwn)) {
-      log_warning("node {} has no room for records of {}partitions", settings_.nodes[id].name,
+      log_warning("node {} has no room for records of {}partitions", membership_.nodes[id].name,
                   peer.room.room() == Room::kNone ? "" : "further ");
       if (!refused_at_) refused_at_ = now();
     } else if (peer.room.told(peer.free_bytes, peer.statistics.limit_bytes, now())) {
-      log_info("node {} may have room again", settings_.nodes[id].name);
+      log_info("node {} may have room again", membership_.nodes[id].name);
     }
   }
 }
@@ -136,7 +143,8 @@ void Decider::Impl::watch_rooms() {
 bool Decider::Impl::wants_homes(const MapRequest& known) const {
   const bool has_waited = refused_at_ && now() >= *refused_at_ + settings_.suspect_after;
   if (!serving_ || (sync_running_ && !has_waited)) return false;
-  return needs_homes(*map_, ops_.ring, known);
+  return needs_homes(*map_, ring(), known) ||
+         (misplaced_ > 0 && !sync_running_ && needs_moves(*map_, ring(), known));
 }
 
 MapRequest Decider::Impl::request() const {
@@ -145,17 +153,21 @@ MapRequest Decider::Impl::request() const {
   request.above_number = above_number_;
   if (flush_is_due_) request.flush = {.now = true, .at = 0};
   flushes_.add_to(request.flush);
-  for (const Peer& peer : peers_) {
-    request.reports.push_back(peer.report);
-    request.reports.back().room = peer.room.room();
-    request.reports.back().verdict = verdict_of(peer);
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    request.reports.push_back(peers_[id].report);
+    NodeReport& report = request.reports.back();
+    report.room = peers_[id].room.room();
+    report.verdict = verdict_of(id);
+    report.is_removed = is_removed(id);
   }
   return request;
 }
 
 // As membership and majorities count it. A process that can not be a member is as good as gone: it
 // takes no map that would keep another decider off, and has nothing of the cluster.
-Verdict Decider::Impl::verdict_of(const Peer& peer) const {
+Verdict Decider::Impl::verdict_of(size_t id) const {
+  const Peer& peer = peers_[id];
+  if (is_removed(id)) return Verdict::kRefuses;
   const bool is_unable = peer.report.verdict == Verdict::kAnswers && peer.report.capabilities &&
                          !peer.report.capabilities->has_all(required_);
   return peer.vouched_dead || is_unable ? Verdict::kRefuses : peer.report.verdict;
@@ -187,7 +199,10 @@ void Decider::Impl::wait_because(const Error& error) {
 // Before the first map: what do the nodes know?
 void Decider::Impl::start() {
   if (now() < start_after_) return;
-  if (!std::ranges::all_of(peers_, &Peer::is_judged) || !knows_all_peers()) return;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    if (!peers_[id].is_judged() && !is_removed(id)) return;
+  }
+  if (!knows_all_peers() || follow_members()) return;
   if (settings_.force_epoch && !vouch_for_silent()) return;
   auto next = first_choice(request());
   if (!next) return wait_because(next.error());
@@ -207,7 +222,7 @@ void Decider::Impl::decide() {
     return wait_because("a majority of the nodes that may be alive does not answer");
   }
   if (!knows_all_peers() || is_blocked_by_lease()) return;
-  auto next = next_map(*map_, membership_, ops_.ring, now_known);
+  auto next = next_map(*map_, membership_, ring(), now_known);
   if (!next) return wait_because(next.error());
   if (is_false_loss(*next)) {
     sync_stop_ = true;
@@ -273,7 +288,7 @@ Result<ClusterMap> Decider::Impl::accepting_map() {
   MapRequest known = request();
   if (awaits_last_copy_) {
     const auto still =
-        map_ == nullptr ? first_choice(known) : next_map(*map_, membership_, ops_.ring, known);
+        map_ == nullptr ? first_choice(known) : next_map(*map_, membership_, ring(), known);
     if (still || still.error().message != reason_) {
       return fail(ErrorCode::kUnavailable, "what is waited for has just changed; try again");
     }
@@ -289,7 +304,7 @@ Result<ClusterMap> Decider::Impl::accepting_map() {
     return fail(ErrorCode::kUnavailable,
                 "the lease of a node that does not answer has to run out; try again");
   }
-  auto next = next_map(*map_, membership_, ops_.ring, known);
+  auto next = next_map(*map_, membership_, ring(), known);
   if (next && is_false_loss(*next)) {
     sync_stop_ = true;
     return fail(ErrorCode::kUnavailable, "nodes have just died; try again");
@@ -340,6 +355,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   installed_ = granting_ = serving_ = false;
   awaits_last_copy_ = false;
   survey_wanted_ = true;
+  misplaced_ = count_misplaced(*map_, ring());
   sync_stop_ = true;  // what it does for the map before would only hold up the next one's
   refused_at_.reset();
   reason_.clear();
@@ -352,18 +368,18 @@ void Decider::Impl::adopt(ClusterMap map) {
 void Decider::Impl::set_aside(size_t id) {
   Peer& peer = peers_[id];
   if (!peer.is_stray) {
-    log_warning("node {} belongs to another cluster: it is left alone", settings_.nodes[id].name);
+    log_warning("node {} belongs to another cluster: it is left alone", membership_.nodes[id].name);
   }
   peer.belongs_elsewhere(now());
 }
 
 Result<void> Decider::Impl::declare_dead(std::string_view name) {
   if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
-  const auto named = std::ranges::find(settings_.nodes, name, &ConfiguredNode::name);
-  if (named == settings_.nodes.end()) {
+  const auto named = std::ranges::find(membership_.nodes, name, &node::NodeInfo::name);
+  if (named == membership_.nodes.end() || named->is_removed()) {
     return fail(ErrorCode::kNotFound, "no node is named {}", name);
   }
-  Peer& peer = peers_[static_cast<size_t>(named - settings_.nodes.begin())];
+  Peer& peer = peers_[static_cast<size_t>(named - membership_.nodes.begin())];
   if (!peer.is_judged()) {
     return fail(ErrorCode::kUnavailable, "node {} was not asked yet; try again", name);
   }
@@ -384,7 +400,9 @@ bool Decider::Impl::is_member(size_t id) const {
 void Decider::Impl::send_frames() {
   for (size_t id = 0; id < peers_.size() && !over_; ++id) {
     Peer& peer = peers_[id];
-    if (!is_member(id) || !peer.is_known(decider_id_)) {
+    if (is_removed(id)) {
+      tell_removed(id);
+    } else if (!is_member(id) || !peer.is_known(decider_id_)) {
       if (!peer.greeting && now() >= peer.greet_after) scope_.spawn(hello(id));
     } else if (peer.report.epoch != map_->epoch) {
       if (!peer.installing && may_install(id)) scope_.spawn(install(id, map_));
@@ -405,7 +423,7 @@ bool Decider::Impl::may_grant() const {
   size_t refusing = 0, acknowledged = 0;
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];
-    if (verdict_of(peer) == Verdict::kRefuses) {
+    if (verdict_of(id) == Verdict::kRefuses) {
       ++refusing;
     } else if (is_member(id) && peer.acknowledged == map_->epoch &&
                now() - peer.answered_sent <= settings_.lease) {
@@ -440,8 +458,10 @@ void Decider::Impl::advance() {
   if (!granting_) {
     // A predecessor grants as long as a majority answers it, which ended when ours got the map; so
     // whoever it alone can reach serves two leases longer at most.
-    const bool foreign_leases =
-        std::ranges::any_of(peers_, [](const Peer& peer) { return peer.may_hold_foreign_lease; });
+    bool foreign_leases = false;
+    for (size_t id = 0; id < peers_.size(); ++id) {
+      foreign_leases |= peers_[id].may_hold_foreign_lease && !is_removed(id);
+    }
     if (foreign_leases && now() < *took_over_ + 2 * settings_.lease &&
         !mutant(Mutant::kSkipLeaseWait)) {
       return wait_because("the leases of nodes that do not answer run out");
@@ -477,7 +497,7 @@ bool Decider::Impl::enough_leases() const {
   size_t refusing = 0, leases = 0, missing = 0;
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];
-    if (verdict_of(peer) == Verdict::kRefuses) ++refusing;
+    if (verdict_of(id) == Verdict::kRefuses) ++refusing;
     if (!is_member(id) || peer.report.verdict != Verdict::kAnswers) continue;
     const bool leased = peer.leased == map_->epoch;
     leases += leased;
@@ -518,6 +538,7 @@ void Decider::Impl::look_again() {
   installed_ = granting_ = serving_ = false;
   flush_is_due_ = false;
   took_over_.reset();
+  followed_.clear();
   const Duration longest = std::min(4 * settings_.heartbeat * (int64_t{1} << races_),
                                     std::max(4 * settings_.heartbeat, 8 * settings_.lease));
   races_ = std::min(races_ + 1, 16);
@@ -533,6 +554,9 @@ Decider::~Decider() = default;
 Task<void> Decider::run() { return impl_->run(); }
 ClusterStatus Decider::status() const { return impl_->status(); }
 Result<AcceptedLoss> Decider::accept_loss() { return impl_->accept_loss(); }
+Result<void> Decider::change_members(const MemberChange& change) {
+  return impl_->change_members(change);
+}
 Result<void> Decider::declare_dead(std::string_view name) { return impl_->declare_dead(name); }
 void Decider::survey_again() { impl_->survey_again(); }
 Task<Result<void>> Decider::flush_all(uint32_t at, TimePoint deadline) {

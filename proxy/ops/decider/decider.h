@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "proxy/cluster/members.h"
 #include "proxy/ops/context.h"
 #include "proxy/ops/decider/settings.h"
 
@@ -37,7 +38,8 @@ struct ClusterStatus {
   uint32_t partitions = 0;
   uint32_t partitions_synced = 0;
   uint32_t partitions_lost = 0;
-  uint32_t partitions_short = 0;  // have fewer homes than nodes allow, as these lack room
+  uint32_t partitions_to_move = 0;  // are not where the ring says, as members came or are leaving
+  uint32_t partitions_short = 0;    // have fewer homes than nodes allow, as these lack room
   // As the last survey found them (proxy/ops/jobs/survey.h): objects that lack shards and can be
   // read, and that lack too many.
   uint64_t objects_lacking = 0;
@@ -73,6 +75,12 @@ class Decider {
   // connections until it answers. kNotFound: no such node. kConflict: it answers. kUnavailable: not
   // now, and why.
   Result<void> declare_dead(std::string_view name);
+  // A node is added, drained or removed, in the map that follows at once. It ends when that map is
+  // made; the status tells what becomes of it. One change follows another only when its map is
+  // served, so that any two majorities know each other. kNotFound, kConflict, kInvalid: the list of
+  // members does not allow it. A node is removed only when it is lost, or has been drained and is
+  // empty. kUnavailable: not now, and why.
+  Result<void> change_members(const MemberChange& change);
   // Shards were made again: counts anew which objects lack some.
   void survey_again();
   // All values that clients have stored become misses, at once (`at` 0) or at a unix second: then

@@ -36,7 +36,7 @@ void Decider::Impl::look_at_capabilities(size_t id) {
   const node::CapabilitySet lacks = required_.without(*peer.report.capabilities);
   if (lacks == std::exchange(peer.lacks, lacks) || lacks == node::CapabilitySet()) return;
   log_warning("node {} lacks {}, which the cluster uses: it stays out until it is upgraded",
-              settings_.nodes[id].name, node::to_string(lacks));
+              membership_.nodes[id].name, node::to_string(lacks));
 }
 
 bool Decider::Impl::knows_all_peers() const {
@@ -48,6 +48,7 @@ bool Decider::Impl::knows_all_peers() const {
 }
 
 Task<void> Decider::Impl::hello(size_t id) {
+  const uint64_t version = peers_version_;
   Peer& peer = peers_[id];
   peer.greeting = true;
   const TimePoint sent = now();
@@ -55,13 +56,13 @@ Task<void> Decider::Impl::hello(size_t id) {
   const auto reply =
       co_await ops_.nodes.call(static_cast<NodeId>(id), Stamp{}, make_request(node::HelloRequest{}),
                                sent + settings_.suspect_after);
+  if (over_ || version != peers_version_) co_return;
   peer.greeting = false;
-  if (over_) co_return;
   MapPtr found;
   if (reply && reply->status() == Status::kOk && !reply->payload().empty()) {
     auto decoded = node::decode_map(reply->payload());
     if (!decoded) {
-      log_warning("node {}: {}", settings_.nodes[id].name, decoded.error());
+      log_warning("node {}: {}", membership_.nodes[id].name, decoded.error());
       co_return;
     }
     found = std::make_shared<const ClusterMap>(std::move(*decoded));
@@ -97,6 +98,7 @@ Task<void> Decider::Impl::hello(size_t id) {
 }
 
 Task<void> Decider::Impl::install(size_t id, MapPtr map) {
+  const uint64_t version = peers_version_;
   Peer& peer = peers_[id];
   peer.installing = true;
   const TimePoint sent = now();
@@ -111,8 +113,8 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   request->keep.push_back(bytes);
   const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp, std::move(request),
                                               sent + settings_.suspect_after);
+  if (over_ || version != peers_version_) co_return;
   peer.installing = false;
-  if (over_) co_return;
   heard(id, sent, reply);
   meet(id);
   if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
@@ -122,13 +124,14 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
     const node::Epoch& other = reply->header.epoch;
     if (other != replaced && other.decider != decider_id_) yield_to(other);
   } else {
-    log_warning("node {} refuses the map: {}", settings_.nodes[id].name,
+    log_warning("node {} refuses the map: {}", membership_.nodes[id].name,
                 node::name(reply->status()));
   }
   advance();
 }
 
 Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, bool grant) {
+  const uint64_t version = peers_version_;
   Peer& peer = peers_[id];
   ++peer.heartbeats;
   const TimePoint sent = now();
@@ -147,8 +150,8 @@ Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, bool grant) {
   const Stamp stamp{map->cluster_id, map->epoch, 0};
   const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp, make_request(message),
                                               sent + settings_.suspect_after);
+  if (over_ || version != peers_version_) co_return;
   --peer.heartbeats;
-  if (over_) co_return;
   heard(id, sent, reply);
   meet(id);
   if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;

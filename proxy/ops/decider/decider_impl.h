@@ -1,7 +1,9 @@
 // The inside of the decider, shared by its sources: decider.cc takes the turns, decider_calls.cc
-// talks to the nodes, decider_work.cc runs what follows from a served map and reports.
+// talks to the nodes, decider_work.cc runs what follows from a served map and reports,
+// decider_members.cc changes who the nodes are.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,6 +30,7 @@ class Decider::Impl {
   ClusterStatus status() const;
   Result<AcceptedLoss> accept_loss();
   Result<void> declare_dead(std::string_view name);
+  Result<void> change_members(const MemberChange& change);
   void survey_again() { survey_wanted_ = true; }
   Task<Result<void>> flush_all(uint32_t at, TimePoint deadline);
 
@@ -50,7 +53,13 @@ class Decider::Impl {
   void forget_lost_objects();
   void adopt(node::ClusterMap map);
   void set_aside(size_t id);
+  bool follow_members();
+  void know_members(std::vector<node::NodeInfo> nodes);
+  Result<void> may_remove(const std::string& name) const;
+  bool is_removed(size_t id) const { return membership_.nodes[id].is_removed(); }
+  const Ring& ring() const { return members_->ring; }
   void send_frames();
+  void tell_removed(size_t id);
   void look_at_flush_time();
   bool wants_flush() const;
   void carry_flushes();
@@ -61,7 +70,7 @@ class Decider::Impl {
   bool is_blocked_by_lease() const;
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
-  Verdict verdict_of(const Peer& peer) const;
+  Verdict verdict_of(size_t id) const;
 
   // Between turns.
   void advance();
@@ -107,8 +116,12 @@ class Decider::Impl {
 
   OpsContext& ops_;
   const DeciderSettings settings_;
-  const MembershipSettings membership_;
-  std::vector<Peer> peers_;  // by node id
+  const std::vector<node::NodeInfo> configured_;
+  MembershipSettings membership_;
+  MembersPtr members_;           // those of membership_, as all threads know them
+  std::deque<Peer> peers_;       // by node id
+  std::set<uint64_t> followed_;  // maps, by hash, whose members were asked since we looked
+  uint64_t peers_version_ = 0;   // one more when ids have got another meaning
   const uint32_t decider_id_;
   Scope scope_;
 
@@ -148,6 +161,7 @@ class Decider::Impl {
   TimePoint sync_ended_;
   std::string sync_failure_;  // the last one, as logged
   TimePoint lost_again_after_ = TimePoint::max();
+  uint32_t misplaced_ = 0;     // partitions of map_ that are not where the ring says
   bool survey_wanted_ = true;  // shards may have been lost since the last one
   bool survey_running_ = false;
   TimePoint survey_after_;

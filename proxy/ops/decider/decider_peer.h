@@ -160,6 +160,15 @@ struct Peer {
     is_stray = true;
   }
 
+  // Another process is to answer, maybe at another address.
+  void begin_anew(TimePoint now) {
+    begin_incarnation(now);
+    judged = false;
+    silent_for = {};
+    vouched_dead = false;
+    greet_after = {};
+  }
+
   // Forgets the verdict, so that the node is asked again.
   void look_again() {
     judged = false;

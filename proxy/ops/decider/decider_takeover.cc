@@ -13,7 +13,7 @@ namespace {
 
 // Incarnations are random, so this is too; and two proxies that form a cluster out of the same
 // processes at the same time agree on it.
-uint64_t cluster_id_of(const std::vector<Peer>& peers) {
+uint64_t cluster_id_of(const std::deque<Peer>& peers) {
   std::string incarnations;
   node::Writer writer(incarnations);
   for (const Peer& peer : peers) writer.u64(peer.report.incarnation);
@@ -63,14 +63,14 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   required_ = forms ? node::CapabilitySet() : base->capabilities;
   for (size_t id = 0; id < peers_.size(); ++id) {
     look_at_capabilities(id);
-    known.reports[id].verdict = verdict_of(peers_[id]);
+    known.reports[id].verdict = verdict_of(id);
   }
   if (!forms && !peers_quorum()) {
     return fail(ErrorCode::kUnavailable,
                 "answers from a majority of the nodes that may be alive are needed");
   }
-  auto next = forms ? first_map(membership_, ops_.ring, known, cluster_id_of(peers_))
-                    : next_map(*base, membership_, ops_.ring, known);
+  auto next = forms ? first_map(membership_, ring(), known, cluster_id_of(peers_))
+                    : next_map(*base, membership_, ring(), known);
   unserved_.clear();
   if (next && !forms) note_unserved(known, *base, *next);
   return next;

@@ -26,7 +26,7 @@ bool Decider::Impl::is_synced(uint32_t partition) const {
 bool Decider::Impl::is_short(uint32_t partition) const {
   const size_t homes = map_->partitions[partition].homes.size();
   const size_t wanted = map_->max_parities + size_t{1};
-  return homes < wanted && homes < homes_of(*map_, ops_.ring, partition, wanted).size();
+  return homes < wanted && homes < homes_of(*map_, ring(), partition, wanted).size();
 }
 
 bool Decider::Impl::all_synced() const {
@@ -152,13 +152,20 @@ ClusterStatus Decider::Impl::status() const {
     node.has_lease = map_ != nullptr && peers_[id].leased == map_->epoch;
     status.nodes.push_back(std::move(node));
   }
+  const auto leave_out_removed = [&] {
+    std::erase_if(status.nodes, [](const NodeStatus& node) { return node.info.is_removed(); });
+  };
   status.can_accept_loss = awaits_last_copy_ || surveyed_.lost > 0;
   status.objects_lacking = surveyed_.lacking;
   status.objects_lost = surveyed_.lost;
-  if (map_ == nullptr) return status;
+  if (map_ == nullptr) {
+    leave_out_removed();
+    return status;
+  }
   status.epoch = map_->epoch;
   status.capabilities = map_->capabilities;
   status.flush_at = map_->flush_at;
+  status.partitions_to_move = misplaced_;
   status.cluster_id = map_->cluster_id;
   status.partitions = static_cast<uint32_t>(map_->partitions.size());
   for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
@@ -174,6 +181,7 @@ ClusterStatus Decider::Impl::status() const {
           (peers_[home].report.epoch == map_->epoch && has_bit(peers_[home].report.synced, p));
     }
   }
+  leave_out_removed();
   return status;
 }
 

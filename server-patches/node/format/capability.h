@@ -18,6 +18,7 @@ namespace elastripe::node {
 // Values are bits on the wire: never renumber.
 enum class Capability : uint8_t {
   kMovedShards = 0,  // a segment may name shards by txids of their own
+  kMembers = 1,      // maps say who the members are, and which of them are leaving
 };
 
 class CapabilitySet {

@@ -53,6 +53,8 @@ void encode_body(const ClusterMap& map, std::string& out) {
     for (const auto& group : partition.sources) encode_ids(group, w);
   }
   w.u64(map.capabilities.bits());
+  if (!map.capabilities.has(Capability::kMembers)) return;
+  for (const NodeInfo& node : map.nodes) w.u8(static_cast<uint8_t>(node.role));
 }
 
 std::vector<NodeId> decode_ids(Reader& in, size_t nodes) {
@@ -80,6 +82,16 @@ NodeInfo decode_node(Reader& in) {
   if (state > static_cast<uint8_t>(NodeState::kAway)) in.fail();
   node.state = static_cast<NodeState>(state);
   return node;
+}
+
+// Who is removed has no part in anything.
+void decode_roles(Reader& in, ClusterMap& map) {
+  for (NodeInfo& node : map.nodes) {
+    const uint8_t role = in.u8();
+    if (role > static_cast<uint8_t>(NodeRole::kRemoved)) return in.fail();
+    node.role = static_cast<NodeRole>(role);
+    if (node.is_removed() && node.state == NodeState::kUp) return in.fail();
+  }
 }
 
 Partition decode_partition(Reader& in, const ClusterMap& map) {
@@ -110,6 +122,18 @@ const char* name(NodeState state) {
       return "lost";
     case NodeState::kAway:
       return "away";
+  }
+  return "unknown";
+}
+
+const char* name(NodeRole role) {
+  switch (role) {
+    case NodeRole::kMember:
+      return "member";
+    case NodeRole::kDraining:
+      return "draining";
+    case NodeRole::kRemoved:
+      return "removed";
   }
   return "unknown";
 }
@@ -183,6 +207,7 @@ Decoded<ClusterMap> decode_map(ByteView bytes) {
   }
   if (!in.ok()) return std::unexpected("map has a malformed partition");
   if (!in.at_end()) map.capabilities = CapabilitySet(in.u64());
+  if (map.capabilities.has(Capability::kMembers)) decode_roles(in, map);
   if (!in.ok()) return std::unexpected("map is cut off");
   return map;
 }

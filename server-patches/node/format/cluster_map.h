@@ -21,6 +21,14 @@ enum class NodeState : uint8_t {
 };
 const char* name(NodeState state);
 
+// Values are on the wire: never renumber.
+enum class NodeRole : uint8_t {
+  kMember = 0,
+  kDraining = 1,  // serves what it has, and takes nothing new
+  kRemoved = 2,   // no member any more; its id stays its own
+};
+const char* name(NodeRole role);
+
 struct NodeInfo {
   NodeId id = 0;
   std::string name;
@@ -29,6 +37,9 @@ struct NodeInfo {
   std::string domain;        // failure domain
   uint64_t incarnation = 0;  // 0: never seen
   NodeState state = NodeState::kLost;
+  NodeRole role = NodeRole::kMember;
+
+  bool is_removed() const { return role == NodeRole::kRemoved; }
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
 

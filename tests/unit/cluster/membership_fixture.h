@@ -19,6 +19,7 @@ struct Cluster {
         ring(names(nodes), partitions) {
     for (size_t i = 0; i < nodes; ++i) {
       node::NodeInfo info;
+      info.id = static_cast<node::NodeId>(i);
       info.name = names(nodes)[i];
       info.domain = info.name;
       settings.nodes.push_back(info);

@@ -211,8 +211,9 @@ TEST_CASE("a node that claims the last number there is leaves none for a map") {
 }
 
 TEST_CASE("a capability is used once all that are up have it, and for good") {
-  const node::CapabilitySet some(1);
-  const node::CapabilitySet more(3);
+  const node::CapabilitySet some(uint64_t{1} << 60);
+  const node::CapabilitySet more(uint64_t{3} << 60);
+  const node::CapabilitySet all(uint64_t{7} << 60);
   Cluster cluster(4, 1);
   cluster.settings.capabilities = more;
   CHECK(cluster.map.capabilities == node::CapabilitySet());
@@ -234,21 +235,21 @@ TEST_CASE("a capability is used once all that are up have it, and for good") {
   CHECK(cluster.map.capabilities == more);
 
   SECTION("and a node that is only silent has a say") {
-    cluster.settings.capabilities = node::CapabilitySet(7);
+    cluster.settings.capabilities = all;
     cluster.silence(1);
-    CHECK(after_restart_of(2, node::CapabilitySet(7)) == more);
+    CHECK(after_restart_of(2, all) == more);
     cluster.request.reports[1].verdict = Verdict::kRefuses;
-    cluster.request.reports[0].capabilities = node::CapabilitySet(7);
-    cluster.request.reports[3].capabilities = node::CapabilitySet(7);
+    cluster.request.reports[0].capabilities = all;
+    cluster.request.reports[3].capabilities = all;
     cluster.step();
-    CHECK(cluster.map.capabilities == node::CapabilitySet(7));
+    CHECK(cluster.map.capabilities == all);
   }
   SECTION("and an older proxy makes no maps then") {
     cluster.settings.capabilities = some;
     const auto next = next_map(cluster.map, cluster.settings, cluster.ring, cluster.request);
     REQUIRE_FALSE(next);
     CHECK(next.error().code == ErrorCode::kUnavailable);
-    CHECK(next.error().message == "the cluster uses bit 1, for which this proxy is too old");
+    CHECK(next.error().message == "the cluster uses bit 61, for which this proxy is too old");
   }
 }
 

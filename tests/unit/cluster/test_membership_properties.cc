@@ -77,6 +77,7 @@ class History {
     settings_.max_parities = max_parities;
     for (const std::string& name : names(nodes)) {
       node::NodeInfo info;
+      info.id = static_cast<node::NodeId>(settings_.nodes.size());
       info.name = info.domain = name;
       settings_.nodes.push_back(info);
       processes_.push_back(new_process());
@@ -113,6 +114,7 @@ class History {
       case 8:
         if (below(4) == 0) take_over();
         if (grows_ && below(8) == 0) grow();
+        if (grows_) change_members();
         break;
       case 9:
         change_room(pick());
@@ -137,6 +139,7 @@ class History {
   size_t doubts() const { return doubts_; }
   size_t maps() const { return maps_; }
   size_t moves() const { return moves_; }
+  size_t removals() const { return removals_; }
 
  private:
   static std::vector<std::string> names(size_t count) {
@@ -179,7 +182,10 @@ class History {
       report.verdict = silent_[id]      ? Verdict::kSilent
                        : processes_[id] ? Verdict::kAnswers
                                         : Verdict::kRefuses;
-      if (reachable(id)) {
+      report.is_removed = settings_.nodes[id].is_removed();
+      if (report.is_removed) {
+        report.verdict = Verdict::kRefuses;
+      } else if (reachable(id)) {
         const Process& process = *processes_[id];
         report.incarnation = process.incarnation;
         if (process.installed) {
@@ -210,7 +216,7 @@ class History {
     const MapRequest known = request();
     if (!has_quorum(known)) return;
     if (needs_map(*last_, settings_, known)) return adopt(*last_, known);
-    if (!needs_homes(*last_, ring_, known)) return;
+    if (!needs_homes(*last_, ring_, known) && !needs_moves(*last_, ring_, known)) return;
     const auto before = last_;
     adopt(*last_, known);
     CHECK(last_ != before);
@@ -234,7 +240,50 @@ class History {
       base = choose_base(known.reports, known.maps, /*accept_loss=*/true);
     }
     if (!base || *base == nullptr) return;
+    // Who the members are is what that map says.
+    set_members(merged_members((*base)->nodes, settings_.nodes));
+    for (NodeId id = 0; id < processes_.size(); ++id) {
+      known.reports[id].is_removed = settings_.nodes[id].is_removed();
+      if (known.reports[id].is_removed) known.reports[id].verdict = Verdict::kRefuses;
+    }
     adopt(**base, known);
+  }
+  void set_members(std::vector<node::NodeInfo> nodes) {
+    settings_.nodes = std::move(nodes);
+    ring_ = Members(settings_.nodes, kPartitions).ring;
+  }
+  // As the decider lets an operator: from a map that is served, a node at a time.
+  void change_members() {
+    const MapRequest known = request();
+    if (served_ != last_ || !has_quorum(known) || needs_map(*last_, settings_, known)) return;
+    const auto before = settings_.nodes;
+    auto nodes = before;
+    node::NodeInfo& node = nodes[pick()];
+    if (node.role == node::NodeRole::kMember) {
+      node.role = node::NodeRole::kDraining;
+    } else if (node.is_removed()) {
+      node.role = node::NodeRole::kMember;
+    } else if (is_needed(node.id)) {
+      node.role = node::NodeRole::kMember;
+    } else {
+      node.role = node::NodeRole::kRemoved;
+      ++removals_;
+    }
+    set_members(std::move(nodes));
+    const auto map_before = last_;
+    make_map();
+    if (last_ == map_before) set_members(before);
+  }
+  bool is_needed(NodeId id) const {
+    for (size_t p = 0; p < kPartitions; ++p) {
+      const Partition& partition = last_->partitions[p];
+      if (contains(partition.homes, id)) return true;
+      const bool is_synced = std::ranges::all_of(partition.homes, [&](NodeId home) {
+        return reachable(home) && is_member(*last_, home) && processes_[home]->held[p].synced;
+      });
+      if (sources_of(partition).contains(id) && !partition.synced && !is_synced) return true;
+    }
+    return !last_->is_up(id) && last_->nodes[id].state != NodeState::kLost;
   }
   // The next decider's configuration has one more node, which is empty.
   void grow() {
@@ -243,9 +292,10 @@ class History {
     silent_.push_back(false);
     rooms_.push_back(Room::kForMore);
     node::NodeInfo info;
+    info.id = static_cast<node::NodeId>(settings_.nodes.size());
     info.name = info.domain = names(processes_.size()).back();
     settings_.nodes.push_back(info);
-    ring_ = Ring(names(processes_.size()), kPartitions);
+    ring_ = Members(settings_.nodes, kPartitions).ring;
     take_over();
   }
   void adopt(const ClusterMap& base, const MapRequest& known) {
@@ -432,6 +482,7 @@ class History {
   size_t doubts_ = 0;  // takeovers that the operator had to be asked about
   size_t maps_ = 0;
   size_t moves_ = 0;  // maps that only change homes
+  size_t removals_ = 0;
 };
 
 uint64_t first_seed() {
@@ -442,7 +493,7 @@ uint64_t first_seed() {
 }  // namespace
 
 TEST_CASE("no acknowledged record is forgotten, and M failures between syncs lose nothing") {
-  size_t writes = 0, losses = 0, maps = 0, moves = 0, doubts = 0;
+  size_t writes = 0, losses = 0, maps = 0, moves = 0, doubts = 0, removals = 0;
   const uint64_t first = first_seed();
   for (uint64_t seed = first; seed < first + 300; ++seed) {
     const auto max_parities = static_cast<uint8_t>(1 + seed % 2);
@@ -454,6 +505,7 @@ TEST_CASE("no acknowledged record is forgotten, and M failures between syncs los
     maps += history.maps();
     moves += history.moves();
     doubts += history.doubts();
+    removals += history.removals();
   }
   // The histories reach what they are about.
   CHECK(writes > 1000);
@@ -461,4 +513,5 @@ TEST_CASE("no acknowledged record is forgotten, and M failures between syncs los
   CHECK(maps > 1000);
   CHECK(moves > 100);
   CHECK(doubts > 0);
+  CHECK(removals > 10);
 }

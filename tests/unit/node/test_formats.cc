@@ -245,6 +245,40 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a map tells who is leaving and who has been removed, once all know of that") {
+  ClusterMap map = make_map(3, {1, 2, 0});
+  map.nodes[1].role = NodeRole::kDraining;
+  map.nodes[2].role = NodeRole::kRemoved;
+  map.nodes[2].state = NodeState::kLost;
+  SECTION("known") {
+    map.capabilities = CapabilitySet(1 << 1);
+    seal(map);
+    const std::string bytes = encoded(map);
+    const auto back = decode_map(as_view(bytes));
+    REQUIRE(back);
+    CHECK(*back == map);
+    // The roles are the last bytes.
+    const auto with_last = [&](char role) {
+      std::string body = bytes.substr(sizeof(uint64_t));
+      body.back() = role;
+      std::string sealed;
+      Writer(sealed).u64(hash_key(body));
+      return decode_map(as_view(sealed + body));
+    };
+    CHECK(with_last(0));
+    CHECK_FALSE(with_last(3));
+    map.nodes[2].state = NodeState::kUp;
+    seal(map);
+    CHECK_FALSE(decode_map(as_view(encoded(map))));
+  }
+  SECTION("not known") {
+    seal(map);
+    const auto back = decode_map(as_view(encoded(map)));
+    REQUIRE(back);
+    CHECK(back->nodes[1].role == NodeRole::kMember);
+  }
+}
+
 TEST_CASE("capabilities are sets with names") {
   const CapabilitySet moved(1);
   const CapabilitySet newer(1 | 1 << 7);

@@ -55,8 +55,7 @@ class ClusterFixture {
                 Pool{.prefix = "inline:",
                      .scheme = coding::parse_scheme("rs:2,1").value(),
                      .inline_max_bytes = 64 << 10,
-                     .segment_bytes = 4096}}),
-        ring_(names(nodes), kPartitions) {
+                     .segment_bytes = 4096}}) {
     for (const std::string& name : names(nodes)) {
       decider_settings.nodes.push_back({.name = name, .host = name, .port = 1, .domain = name});
     }
@@ -73,7 +72,7 @@ class ClusterFixture {
 
   sim::SimProxy& add_proxy() {
     proxies_.emplace_back(static_cast<int>(proxies_.size()), events_, network_,
-                          100 + proxies_.size(), ring_, pools_, settings, proxy_memory);
+                          100 + proxies_.size(), pools_, settings, proxy_memory);
     return proxies_.back();
   }
   sim::SimProxy& add_decider() {
@@ -188,7 +187,6 @@ class ClusterFixture {
   sim::Trace trace_;
   sim::Network network_;
   const PoolTable pools_;
-  const Ring ring_;
   std::list<sim::SimProxy> proxies_;
 };
 

@@ -74,9 +74,11 @@ class Served {
     for (size_t id = 0; id < copies; ++id) {
       const auto& node = nodes_.emplace_back(static_cast<node::NodeId>(id), map_);
       config.nodes.push_back({.name = map_.nodes[id].name, .address = {}, .domain = ""});
-      addresses.push_back({map_.nodes[id].name, {node.address()}});
+      const node::NodeInfo& info = map_.nodes[id];
+      addresses.push_back(
+          {.name = info.name, .addresses = {node.address()}, .host = info.host, .port = info.port});
     }
-    shared_.emplace(config, addresses, 1);
+    shared_.emplace(config, addresses, /*resolver_in=*/nullptr, 1);
     shared_->map.expect_nodes(copies);
     shared_->map.serve(std::make_shared<const node::ClusterMap>(map_));
     environment_.emplace(*shared_, uint64_t{64} << 20, uint64_t{1} << 20, uint64_t{64} << 20);

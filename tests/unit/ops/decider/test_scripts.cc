@@ -11,7 +11,11 @@
 //   put P KEY VALUE [count=1]       KEY, or KEY0, KEY1, ...
 //   get P KEY [count=1]
 //   homes P KEY / records
+//   spare                           a machine starts, of which nobody knows yet
+//   configured N                    proxies that start from now on know the first N nodes only
+//   member P add|drain|refill|remove N
 //   run TIME
+//   until P settled                 whole, all members up, each partition where it belongs
 //   until P whole|serving|waiting|no-map|ended|loss [limit=60s] [not-before=0s]
 //   until P node N STATE            as above
 //   until P reason WORD...
@@ -50,10 +54,15 @@ std::string describe(sim::SimProxy& proxy) {
     }
     if (!ids.empty()) text += fmt::format(", {}{}", name(state), ids);
   }
+  for (const NodeStatus& node : status.nodes) {
+    if (node.info.role == node::NodeRole::kDraining)
+      text += fmt::format(", {} drains", node.info.id);
+  }
   if (status.partitions > 0) {
     const bool whole = status.partitions_synced == status.partitions;
     text += whole ? ", all synced" : ", not all synced";
   }
+  if (status.partitions_to_move > 0) text += ", some to move";
   if (status.partitions_lost > 0) text += fmt::format(", {} LOST", status.partitions_lost);
   if (proxy.map().current() == nullptr) text += ", serves no map";
   if (!status.reason.empty()) text += ": " + status.reason;
@@ -87,6 +96,11 @@ class Script {
           cluster_->node(i).install_build(build);
         }
       }
+    } else if (name == "spare") {
+      cluster_->network().add_node().start();
+    } else if (name == "configured") {
+      // The first nodes only, as a configuration says that has missed what came later.
+      cluster_->decider_settings.nodes.resize(command.number(0));
     } else if (name == "records") {
       return fmt::format("records on all nodes: {}\n", cluster_->records());
     } else if (name == "run") {
@@ -127,6 +141,18 @@ class Script {
       const auto declared = proxy.decider()->declare_dead(command.word(1));
       return declared ? "declared\n" : to_string(declared.error()) + "\n";
     }
+    if (name == "member") {
+      using Kind = MemberChange::Kind;
+      static const std::map<std::string, Kind> kinds{{"add", Kind::kAdd},
+                                                     {"drain", Kind::kDrain},
+                                                     {"refill", Kind::kRefill},
+                                                     {"remove", Kind::kRemove}};
+      MemberChange change{.kind = kinds.at(command.word(1)), .node = {}};
+      change.node.name = change.node.host = change.node.domain = "node-" + command.word(2);
+      change.node.port = 1;
+      const auto changed = proxy.decider()->change_members(change);
+      return changed ? "done\n" : to_string(changed.error()) + "\n";
+    }
     if (name == "pause") {
       proxy.pause();
     } else if (name == "continue") {
@@ -158,9 +184,18 @@ class Script {
     return text;
   }
 
+  // Whole, with all members up, and each partition where it belongs.
+  bool is_settled(sim::SimProxy& proxy) {
+    const ClusterStatus status = proxy.decider()->status();
+    const auto is_up = [](const NodeStatus& node) { return node.info.state == NodeState::kUp; };
+    return cluster_->serves_whole(proxy) && status.partitions_to_move == 0 &&
+           std::ranges::all_of(status.nodes, is_up);
+  }
+
   bool holds(const ScriptCommand& command, sim::SimProxy& proxy) {
     const std::string& what = command.word(1);
     if (what == "whole") return cluster_->serves_whole(proxy);
+    if (what == "settled") return is_settled(proxy);
     if (what == "no-map") return proxy.map().current() == nullptr;
     if (what == "ended") return proxy.decider_has_ended();
     const ClusterStatus status = proxy.decider()->status();
@@ -195,7 +230,7 @@ class Script {
 }  // namespace
 
 TEST_CASE("deciders do what the scripts say") {
-  for (const char* name : {"deciders", "losses", "nodes", "takeovers", "upgrades"}) {
+  for (const char* name : {"deciders", "losses", "nodes", "takeovers", "upgrades", "members"}) {
     Script script;
     run_script(fmt::format("{}/{}.txt", ELASTRIPE_TEST_DATA, name),
                [&](const ScriptCommand& command) { return script.handle(command); });

@@ -1,0 +1,138 @@
+// Who the nodes are: told by the configuration of a new cluster, by the newest map of one that
+// there is, and changed one by one by the operator.
+#include <algorithm>
+
+#include "proxy/base/log.h"
+#include "proxy/cluster/takeover.h"
+#include "proxy/ops/decider/decider_impl.h"
+
+namespace elastripe::decider {
+
+namespace {
+
+const char* verb(MemberChange::Kind kind) {
+  switch (kind) {
+    case MemberChange::Kind::kAdd:
+      return "adds";
+    case MemberChange::Kind::kDrain:
+      return "drains";
+    case MemberChange::Kind::kRefill:
+      return "no longer drains";
+    case MemberChange::Kind::kRemove:
+      return "removes";
+  }
+  return "changes";
+}
+
+}  // namespace
+
+// Peers keep what is known of them; those of new ids are to be asked.
+void Decider::Impl::know_members(std::vector<node::NodeInfo> nodes) {
+  membership_.nodes = std::move(nodes);
+  peers_.resize(membership_.nodes.size());
+  ops_.map.know_members(membership_.nodes, membership_.partitions);
+  members_ = ops_.map.members();
+}
+
+// A proxy that starts asks the nodes of its configuration, and may find a map with others, or with
+// the same in another order. Then it asks those. True if it has to. The map is the one to build
+// upon; where too few answer to tell which one that is, the newest leads on.
+//
+// Every process that was removed while it lived has the map that removed it, or a later one. So
+// however old the configuration is, the maps of its nodes lead to those that are members now, one
+// after the other; and as members change one at a time, each change in a map that a majority before
+// it and a majority after it has, no majority is found beside them.
+bool Decider::Impl::follow_members() {
+  std::vector<MapPtr> maps;
+  for (const Peer& peer : peers_) {
+    const bool answers = peer.report.verdict == Verdict::kAnswers;
+    maps.push_back(answers ? peer.found : nullptr);
+  }
+  const auto base = choose_base(request().reports, maps);
+  const MapPtr leads = base && *base != nullptr
+                           ? *base
+                           : newest_of_cluster(maps, configured_, membership_.partitions);
+  if (leads == nullptr || leads->partitions.size() != membership_.partitions) return false;
+  std::vector<node::NodeInfo> members = merged_members(leads->nodes, configured_);
+  if (are_same_members(members, membership_.nodes)) return false;
+  if (!followed_.insert(leads->epoch.map_hash).second) return false;  // round in circles
+  log_info("the members are those of epoch {}", leads->epoch.number);
+  ++peers_version_;
+  peers_.clear();
+  know_members(std::move(members));
+  return true;
+}
+
+// Someone who is drained has nothing that anybody needs; who is lost has nothing.
+Result<void> Decider::Impl::may_remove(const std::string& name) const {
+  const auto found = std::ranges::find(map_->nodes, name, &node::NodeInfo::name);
+  if (found == map_->nodes.end() || found->is_removed()) return {};
+  if (found->state == node::NodeState::kLost) return {};
+  if (found->state != node::NodeState::kUp || found->role != node::NodeRole::kDraining) {
+    return fail(ErrorCode::kConflict, "node {} is {}: drain it first, or stop its process", name,
+                found->role == node::NodeRole::kDraining ? node::name(found->state)
+                                                         : "a member and has data");
+  }
+  const auto homes = std::ranges::count_if(map_->partitions, [&](const node::Partition& partition) {
+    const auto number = static_cast<uint32_t>(&partition - map_->partitions.data());
+    return std::ranges::find(partition.homes, found->id) != partition.homes.end() ||
+           (node::is_source(partition, found->id) && !is_synced(number));
+  });
+  if (homes > 0) {
+    return fail(ErrorCode::kConflict, "node {} has {} partitions yet, which move away", name,
+                homes);
+  }
+  const Peer& peer = peers_[found->id];
+  if (peer.statistics.shards > 0) {
+    return fail(ErrorCode::kConflict, "node {} has {} shards yet, which move away", name,
+                peer.statistics.shards);
+  }
+  return {};
+}
+
+Result<void> Decider::Impl::change_members(const MemberChange& change) {
+  if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
+  if (map_ == nullptr || !serving_ || !peers_quorum() || !knows_all_peers() || !unserved_.empty() ||
+      is_blocked_by_lease()) {
+    return fail(ErrorCode::kUnavailable, "the cluster is just changing; try again");
+  }
+  if (!map_->capabilities.has(node::Capability::kMembers)) {
+    return fail(ErrorCode::kUnavailable,
+                "some nodes are of a build that knows no changes of the members; upgrade them");
+  }
+  if (change.kind == MemberChange::Kind::kRemove) {
+    if (auto may = may_remove(change.node.name); !may) return may;
+  }
+  auto members = changed_members(map_->nodes, change);
+  if (!members) return fail(members.error());
+  if (are_same_members(*members, map_->nodes)) return {};
+  const std::vector<node::NodeInfo> before = membership_.nodes;
+  know_members(std::move(*members));
+  if (change.kind == MemberChange::Kind::kAdd) {
+    const auto added =
+        std::ranges::find(membership_.nodes, change.node.name, &node::NodeInfo::name);
+    peers_[added->id].begin_anew(now());
+  }
+  auto next = next_map(*map_, membership_, ring(), request());
+  if (!next) {
+    know_members(before);
+    return fail(next.error());
+  }
+  log_info("the operator {} node {}", verb(change.kind), change.node.name);
+  adopt(std::move(*next));
+  advance();
+  if (!over_) send_frames();
+  return {};
+}
+
+// A process that lives shall know that it is removed, so that a proxy whose configuration still
+// names it, and only such, does not take it for a member.
+void Decider::Impl::tell_removed(size_t id) {
+  const Peer& peer = peers_[id];
+  if (peer.report.verdict != Verdict::kAnswers || peer.report.epoch.number == 0) return;
+  if (peer.installing || !peer.is_known(decider_id_) || !may_install(id)) return;
+  if (peer.report.epoch.number >= map_->epoch.number) return;
+  scope_.spawn(install(id, map_));
+}
+
+}  // namespace elastripe::decider
