@@ -1,8 +1,8 @@
-// What the admin interface takes and shows of transition jobs.
+// What the admin interface takes and shows of jobs.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "proxy/admin/transition_report.h"
+#include "proxy/admin/job_report.h"
 
 using namespace elastripe::jobs;
 
@@ -76,8 +76,8 @@ TEST_CASE("a wrong body is refused with where and why") {
 }
 
 TEST_CASE("a report tells what was asked for, how far it is, and what went wrong") {
-  TransitionReport report{
-      .id = 7, .spec = {.job = {.prefix = "a/", .rate = 9}, .to = 5}, .progress = {}};
+  TransitionJobSpec spec{.job = {.prefix = "a/", .rate = 9}, .to = 5};
+  JobReport report{.id = 7, .asked = spec, .progress = {}};
   JobProgress& progress = report.progress;
   progress.counts.seen = 8;
   progress.counts.done = 5;
@@ -95,8 +95,9 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   progress.elapsed = std::chrono::milliseconds(1500);
   progress.object_times.add(std::chrono::microseconds(2500));
   progress.problems.push_back({"a/\xff", "shard 1 is missing"});
-  const json shown = json::parse(transition_json(report));
+  const json shown = json::parse(job_json(report));
   CHECK(shown["id"] == 7);
+  CHECK(shown["kind"] == "transition");
   CHECK(shown["state"] == "running");
   CHECK(shown["phase"] == "transitioning");
   CHECK(shown["counted"] == false);
@@ -121,18 +122,20 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   }
   CHECK(shown["problems"][0] == json({{"key", "a/\\xff"}, {"reason", "shard 1 is missing"}}));
 
-  report.spec.job.dry_run = true;
+  spec.job.dry_run = true;
+  report.asked = spec;
   progress.counted = true;
-  CHECK(json::parse(transition_json(report))["phase"] == "counting");
-  CHECK(json::parse(transition_json(report))["counted"] == true);
+  CHECK(json::parse(job_json(report))["phase"] == "counting");
+  CHECK(json::parse(job_json(report))["counted"] == true);
   progress.cancelling = true;
-  CHECK(json::parse(transition_json(report))["state"] == "cancelling");
+  CHECK(json::parse(job_json(report))["state"] == "cancelling");
   progress.state = JobState::kFailed;
   progress.reason = "a node";
-  CHECK(json::parse(transition_json(report))["state"] == "failed");
-  CHECK(json::parse(transition_json(report))["reason"] == "a node");
-  const auto reports = std::make_shared<std::vector<TransitionReport>>(2, report);
-  CHECK(json::parse(transitions_json(reports))["transitions"].size() == 2);
+  CHECK(json::parse(job_json(report))["state"] == "failed");
+  CHECK(json::parse(job_json(report))["reason"] == "a node");
+  const auto reports = std::make_shared<std::vector<JobReport>>(2, report);
+  CHECK(json::parse(jobs_json(reports, &report.kind()))["transitions"].size() == 2);
+  CHECK(json::parse(jobs_json(reports, nullptr))["jobs"].size() == 2);
 }
 
 }  // namespace
