@@ -344,7 +344,7 @@ void AdminServer::answer_jobs(evhttp_request* request, const JobKind* kind, std:
   const bool posts = evhttp_request_get_command(request) == EVHTTP_REQ_POST;
   if (posts && !names_action(request, name)) return;
   if (rest.empty() && posts) {
-    auto asked = kind->parse(body_of(request));
+    auto asked = kind->parse(body_of(request), sources_.map());
     if (!asked) return reply_failure(request, asked.error());
     return answer(202, sources_.start_job(std::move(*asked)));
   }

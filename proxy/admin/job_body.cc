@@ -39,6 +39,14 @@ std::optional<std::string> JobBody::key_text(const char* field) {
   return std::nullopt;
 }
 
+std::optional<std::string> JobBody::text(const char* field) {
+  const Json* value = find(field);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_string()) return value->get<std::string>();
+  complain(field, "expected a text");
+  return std::nullopt;
+}
+
 std::optional<bool> JobBody::flag(const char* field) {
   const Json* value = find(field);
   if (value == nullptr) return std::nullopt;

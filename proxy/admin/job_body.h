@@ -19,6 +19,7 @@ class JobBody {
   static Result<JobBody> parse(std::string_view body);
 
   std::optional<std::string> key_text(const char* field);
+  std::optional<std::string> text(const char* field);
   std::optional<bool> flag(const char* field);
   std::optional<uint64_t> number(const char* field, uint64_t least, uint64_t most);
   // One of `words`, by its place among them.

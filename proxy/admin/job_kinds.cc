@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,14 @@ void add_common(const jobs::JobSpec& spec, Json& json) {
 }
 
 template <auto kParse>
-Result<AskedJob> parse_as(std::string_view body) {
-  auto spec = kParse(body);
+Result<AskedJob> parse_as(std::string_view body, const MapPtr& map) {
+  auto spec = [&] {
+    if constexpr (std::is_invocable_v<decltype(kParse), std::string_view, const MapPtr&>) {
+      return kParse(body, map);
+    } else {
+      return kParse(body);
+    }
+  }();
   if (!spec) return fail(std::move(spec.error()));
   return AskedJob(std::move(*spec));
 }
@@ -32,6 +39,7 @@ Result<AskedJob> parse_as(std::string_view body) {
 constexpr JobKind kKinds[] = {
     {"transition", "/v1/transitions", "transitions", "transitioning", "transitioned",
      parse_as<parse_transition>},
+    {"repair", "/v1/repairs", "repairs", "repairing", "restored", parse_as<parse_repair>},
 };
 static_assert(std::size(kKinds) == std::variant_size_v<AskedJob>);
 
@@ -65,6 +73,26 @@ Result<jobs::TransitionJobSpec> parse_transition(std::string_view body) {
   return spec;
 }
 
+// An operator who asks for it waits for no node to come back.
+Result<jobs::RepairJobSpec> parse_repair(std::string_view body, const MapPtr& map) {
+  auto fields = JobBody::parse(body);
+  if (!fields) return fail(std::move(fields.error()));
+  jobs::RepairJobSpec spec{.gives_up_away = true};
+  if (const auto name = fields->text("node")) {
+    if (map == nullptr) fields->complain("node", "the nodes are not known yet");
+    for (size_t i = 0; map != nullptr && i < map->nodes.size(); ++i) {
+      if (map->nodes[i].name == *name) spec.on = map->nodes[i].id;
+    }
+    if (!spec.on) fields->complain("node", "no node has this name");
+    spec.on_name = *name;
+  }
+  fields->read_common(spec.job);
+  fields->complain_of_unknown();
+  const auto checked = fields->check();
+  if (!checked) return fail(checked.error());
+  return spec;
+}
+
 Json spec_json(const jobs::TransitionJobSpec& spec) {
   Json json = Json::object();
   if (!spec.job.key.empty()) {
@@ -78,6 +106,13 @@ Json spec_json(const jobs::TransitionJobSpec& spec) {
   add_common(spec.job, json);
   json["execution"] = kExecutions[static_cast<size_t>(spec.execution)];
   json["order_selection"] = spec.order_selection;
+  return json;
+}
+
+Json spec_json(const jobs::RepairJobSpec& spec) {
+  Json json = Json::object();
+  if (spec.on) json["node"] = spec.on_name;
+  add_common(spec.job, json);
   return json;
 }
 

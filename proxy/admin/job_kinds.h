@@ -8,11 +8,12 @@
 #include <string_view>
 #include <variant>
 
+#include "proxy/ops/jobs/repair_job.h"
 #include "proxy/ops/jobs/transition_job.h"
 
 namespace elastripe {
 
-using AskedJob = std::variant<jobs::TransitionJobSpec>;
+using AskedJob = std::variant<jobs::TransitionJobSpec, jobs::RepairJobSpec>;
 
 struct JobKind {
   std::string_view name;   // of one: what the header X-Elastripe of its requests says
@@ -20,8 +21,9 @@ struct JobKind {
   std::string_view list;   // the field that has all of them
   std::string_view phase;  // while it does what it is for
   std::string_view done;   // the count of the objects that it has done that with
-  // The body of a POST to the path. kInvalid tells where and why.
-  Result<AskedJob> (*parse)(std::string_view body);
+  // The body of a POST to the path. `map` knows the nodes; null if none is served. kInvalid tells
+  // where and why.
+  Result<AskedJob> (*parse)(std::string_view body, const MapPtr& map);
 };
 
 // By the index of AskedJob.
@@ -33,8 +35,10 @@ inline const jobs::JobSpec& common_spec(const AskedJob& asked) {
 }
 
 Result<jobs::TransitionJobSpec> parse_transition(std::string_view body);
+Result<jobs::RepairJobSpec> parse_repair(std::string_view body, const MapPtr& map);
 
 // What was asked for, as the report tells it.
 nlohmann::ordered_json spec_json(const jobs::TransitionJobSpec& spec);
+nlohmann::ordered_json spec_json(const jobs::RepairJobSpec& spec);
 
 }  // namespace elastripe

@@ -38,7 +38,8 @@ Json work_json(const jobs::JobWork& work) {
           {"read_bytes", work.traffic.bytes_read},
           {"sent_bytes", work.traffic.bytes_sent},
           {"parity_bytes_before", work.parity.before},
-          {"parity_bytes_after", work.parity.after}};
+          {"parity_bytes_after", work.parity.after},
+          {"shards", work.shards}};
 }
 
 Json times_json(const jobs::ObjectTimes& times) {

@@ -38,8 +38,9 @@ JobReport* find(std::vector<JobReport>& reports, uint64_t id) {
 MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> on_repaired)
     : environment_(shared, kStagedBytes, kCacheBytes),
       ops_metrics_(shared.registry),
+      on_repaired_(std::move(on_repaired)),
       transition_bytes_(shared.registry.cell(kTransitionBytes)),
-      repairer_(environment_.ops(), shared.config.repair, std::move(on_repaired)),
+      repairer_(environment_.ops(), shared.config.repair, on_repaired_),
       repair_(std::make_shared<const jobs::RepairStatus>()),
       reports_(std::make_shared<std::vector<JobReport>>()) {
   for (const auto direction : {coding::Direction::kForward, coding::Direction::kBackward}) {
@@ -144,6 +145,10 @@ std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::TransitionJobSpec spec)
       environment_.ops(), std::move(spec), [this](const jobs::TransitionEnd& end) { count(end); });
 }
 
+std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::RepairJobSpec spec) {
+  return std::make_unique<jobs::RepairJob>(environment_.ops(), std::move(spec));
+}
+
 Task<void> MaintenanceThread::run_job(uint64_t id, AskedJob asked) {
   const JobKind& kind = kind_of(asked);
   job_ = std::visit([this](auto& spec) { return make(std::move(spec)); }, asked);
@@ -154,6 +159,7 @@ Task<void> MaintenanceThread::run_job(uint64_t id, AskedJob asked) {
   log_info("{} {} has ended: {} of {} objects met were {}, {} refused, {} failed{}{}", kind.name,
            id, progress.counts.done, progress.counts.seen, kind.done, progress.counts.refused,
            progress.counts.failed, progress.reason.empty() ? "" : "; ", progress.reason);
+  if (progress.done.shards > 0) on_repaired_();
   publish_report();
   job_.reset();
 }

@@ -52,12 +52,14 @@ class MaintenanceThread : private Timer {
   Task<void> run_scrub(std::string key, std::function<void(Result<jobs::ScrubReport>)> done);
   // One for each kind of job.
   std::unique_ptr<jobs::Job> make(jobs::TransitionJobSpec spec);
+  std::unique_ptr<jobs::Job> make(jobs::RepairJobSpec spec);
   Task<void> run_job(uint64_t id, AskedJob asked);
   void count(const jobs::TransitionEnd& end);
   Task<void> finish();
 
   FlowEnvironment environment_;
   OpsMetrics ops_metrics_;
+  const std::function<void()> on_repaired_;
   Counter& transition_bytes_;
   std::map<std::pair<std::string, std::string>, Counter*> transitions_;  // by direction, result
   Scope flows_;

@@ -116,8 +116,9 @@ int check_answer(std::string_view answer) {
 }
 
 void try_to_ask(std::string_view body) {
+  static const auto map = std::make_shared<const node::ClusterMap>(node::sample_map());
   for (const JobKind& kind : job_kinds()) {
-    const auto asked = kind.parse(body);
+    const auto asked = kind.parse(body, map);
     if (asked) CHECK(nlohmann::json::accept(job_json(report_of(*asked))));
   }
 }
@@ -157,5 +158,6 @@ std::vector<std::string> fuzz::seeds() {
         R"({"prefix": "a/", "to": 4, "rate": 9, "parallel": 2, "execution": "proxy"})"}) {
     seeds.push_back('\2' + request("POST /v1/transitions", "transition", body));
   }
+  seeds.push_back('\2' + request("POST /v1/repairs", "repair", R"({"node": "n0", "rate": 9})"));
   return seeds;
 }

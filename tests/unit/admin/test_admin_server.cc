@@ -270,6 +270,12 @@ TEST_CASE("jobs of all kinds are shown and cancelled together") {
   REQUIRE(f.post("/v1/transitions", R"({"all": true, "to": 5})").find(" 202 ") !=
           std::string::npos);
   REQUIRE(f.ask("GET", "/v1/jobs").find("\"kind\": \"transition\"") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/repairs").find("\"repairs\": []") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/repairs/1").find(" 404 ") != std::string::npos);
+  REQUIRE(f.post("/v1/repairs/1/cancel", "", "repair").find(" 404 ") != std::string::npos);
+  REQUIRE(f.post("/v1/repairs", "{}", "transition").find(" 400 ") != std::string::npos);
+  REQUIRE(f.post("/v1/repairs", "{}", "repair").find("transition 1 is running") !=
+          std::string::npos);
   REQUIRE(f.ask("GET", "/v1/jobs/1").find(" 200 ") != std::string::npos);
   REQUIRE(f.ask("GET", "/v1/jobs/2").find(" 404 ") != std::string::npos);
   REQUIRE(f.ask("GET", "/v1/jobsx").find(" 404 ") != std::string::npos);

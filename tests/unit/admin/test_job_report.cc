@@ -75,6 +75,43 @@ TEST_CASE("a wrong body is refused with where and why") {
   CHECK(refusal_of(R"({"too": 5, "all": true})") == "too: there is no such field");
 }
 
+TEST_CASE("a repair takes all that is gone, or what one node lacks") {
+  auto known = std::make_shared<node::ClusterMap>();
+  known->nodes.resize(3);
+  for (size_t i = 0; i < 3; ++i) {
+    known->nodes[i].id = static_cast<NodeId>(i);
+    known->nodes[i].name = "n" + std::to_string(i + 1);
+  }
+  const MapPtr map = known;
+  const auto all = parse_repair("{}", nullptr);
+  REQUIRE(all.has_value());
+  CHECK_FALSE(all->on.has_value());
+  CHECK(all->gives_up_away);
+  CHECK(all->job.parallel == 4);
+  const auto one = parse_repair(R"({"node": "n3", "rate": 9, "dry_run": true})", map);
+  REQUIRE(one.has_value());
+  CHECK(one->on == NodeId{2});
+  CHECK(one->job.rate == 9);
+  CHECK(one->job.dry_run);
+  CHECK(parse_repair(R"({"node": "n4"})", map).error().message == "node: no node has this name");
+  CHECK(parse_repair(R"({"node": 3})", map).error().message == "node: expected a text");
+  CHECK(parse_repair(R"({"node": "n3"})", nullptr).error().message ==
+        "node: the nodes are not known yet");
+  CHECK(parse_repair(R"({"to": 5})", map).error().message == "to: there is no such field");
+
+  JobReport report{.id = 1, .asked = *one, .progress = {}};
+  report.progress.counts.done = 2;
+  report.progress.planned.shards = 7;
+  const json shown = json::parse(job_json(report));
+  CHECK(shown["kind"] == "repair");
+  CHECK(shown["phase"] == "counting");
+  CHECK(shown["spec"] == json({{"node", "n3"}, {"dry_run", true}, {"rate", 9}, {"parallel", 4}}));
+  CHECK(shown["counts"]["restored"] == 2);
+  CHECK(shown["planned"]["shards"] == 7);
+  report.asked = *all;
+  CHECK(json::parse(job_json(report))["phase"] == "repairing");
+}
+
 TEST_CASE("a report tells what was asked for, how far it is, and what went wrong") {
   TransitionJobSpec spec{.job = {.prefix = "a/", .rate = 9}, .to = 5};
   JobReport report{.id = 7, .asked = spec, .progress = {}};
