@@ -33,8 +33,7 @@ constexpr std::string_view kMetrics = "/metrics";
 constexpr std::string_view kObjects = "/v1/objects/";
 constexpr std::string_view kScrub = "/v1/scrub/";
 constexpr std::string_view kAcceptLoss = "/v1/accept-loss";
-constexpr std::string_view kTransitions = "/v1/transitions";
-constexpr std::string_view kOneTransition = "/v1/transitions/";
+constexpr std::string_view kJobs = "/v1/jobs";
 constexpr std::string_view kCancel = "/cancel";
 constexpr std::string_view kNode = "/v1/nodes/";
 constexpr std::string_view kDeclareDead = "/declare-dead";
@@ -122,6 +121,27 @@ bool names_dead_node(std::string_view path) {
          path.size() > kNode.size() + kDeclareDead.size();
 }
 
+// A path of jobs of one kind, or (null) of any, and what is behind it.
+struct JobPath {
+  const JobKind* kind;
+  std::string_view rest;
+
+  bool cancels() const { return rest.starts_with('/') && rest.ends_with(kCancel); }
+};
+std::optional<JobPath> job_path(std::string_view path) {
+  const auto rest_behind = [path](std::string_view list) -> std::optional<std::string_view> {
+    if (!path.starts_with(list)) return std::nullopt;
+    const std::string_view rest = path.substr(list.size());
+    if (!rest.empty() && !rest.starts_with('/')) return std::nullopt;
+    return rest;
+  };
+  if (const auto rest = rest_behind(kJobs)) return JobPath{nullptr, *rest};
+  for (const JobKind& kind : job_kinds()) {
+    if (const auto rest = rest_behind(kind.path)) return JobPath{&kind, *rest};
+  }
+  return std::nullopt;
+}
+
 struct Methods {
   uint32_t bits;
   const char* text;
@@ -130,8 +150,12 @@ Methods methods_of(std::string_view path) {
   constexpr Methods kReads = {EVHTTP_REQ_GET | EVHTTP_REQ_HEAD, "GET, HEAD"};
   constexpr Methods kActs = {EVHTTP_REQ_POST, "POST"};
   if (path == kAcceptLoss || names_dead_node(path)) return kActs;
-  if (path == kTransitions) return {kReads.bits | kActs.bits, "GET, HEAD, POST"};
-  return path.starts_with(kOneTransition) && path.ends_with(kCancel) ? kActs : kReads;
+  const auto job = job_path(path);
+  if (!job) return kReads;
+  if (job->rest.empty() && job->kind != nullptr) {
+    return {kReads.bits | kActs.bits, "GET, HEAD, POST"};
+  }
+  return job->cancels() ? kActs : kReads;
 }
 
 std::string body_of(evhttp_request* request) {
@@ -262,8 +286,8 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
     std::string_view name = std::string_view(path).substr(kNode.size());
     name.remove_suffix(kDeclareDead.size());
     if (names_action(request, "declare-dead")) run(request, declare_dead(request, decode(name)));
-  } else if (path == kTransitions || path.starts_with(kOneTransition)) {
-    answer_transitions(request, std::string_view(path).substr(kTransitions.size()));
+  } else if (const auto job = job_path(path)) {
+    answer_jobs(request, job->kind, job->rest);
   } else if (path == "/healthz") {
     reply_text(request, 200, "ok\n");
   } else if (path == "/readyz") {
@@ -311,27 +335,29 @@ Task<void> AdminServer::declare_dead(evhttp_request* request, std::string name) 
   reply_json(request, 202, "{}");
 }
 
-void AdminServer::answer_transitions(evhttp_request* request, std::string_view rest) {
-  const auto answer = [request](int code, const Result<TransitionReport>& report) {
+void AdminServer::answer_jobs(evhttp_request* request, const JobKind* kind, std::string_view rest) {
+  const auto answer = [request](int code, const Result<JobReport>& report) {
     if (!report) return reply_failure(request, report.error());
-    reply_json(request, code, transition_json(*report));
+    reply_json(request, code, job_json(*report));
   };
+  const std::string name(kind == nullptr ? "job" : kind->name);
   const bool posts = evhttp_request_get_command(request) == EVHTTP_REQ_POST;
-  if (posts && !names_action(request, "transition")) return;
+  if (posts && !names_action(request, name)) return;
   if (rest.empty() && posts) {
-    auto spec = parse_transition(body_of(request));
-    if (!spec) return reply_failure(request, spec.error());
-    return answer(202, sources_.start_transition(std::move(*spec)));
+    auto asked = kind->parse(body_of(request), sources_.map());
+    if (!asked) return reply_failure(request, asked.error());
+    return answer(202, sources_.start_job(std::move(*asked)));
   }
-  const TransitionReports reports = sources_.transitions();
-  if (rest.empty()) return reply_json(request, 200, transitions_json(reports));
+  const JobReports reports = sources_.jobs();
+  if (rest.empty()) return reply_json(request, 200, jobs_json(reports, kind));
   if (posts) rest.remove_suffix(kCancel.size());
   const auto id = number_of(rest.substr(std::min<size_t>(1, rest.size())));
-  if (posts && id) return answer(202, sources_.cancel_transition(*id));
   for (size_t i = 0; id && reports != nullptr && i < reports->size(); ++i) {
-    if ((*reports)[i].id == *id) return answer(200, (*reports)[i]);
+    const JobReport& report = (*reports)[i];
+    if (report.id != *id || (kind != nullptr && kind != &report.kind())) continue;
+    return posts ? answer(202, sources_.cancel_job(*id)) : answer(200, report);
   }
-  reply_error(request, 404, ErrorCode::kNotFound, "no such transition");
+  reply_error(request, 404, ErrorCode::kNotFound, "no such " + name);
 }
 
 void AdminServer::answer_ready(evhttp_request* request) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "proxy/admin/transition_report.h"
+#include "proxy/admin/job_report.h"
 #include "proxy/async/scope.h"
 #include "proxy/base/metrics.h"
 #include "proxy/io/loop.h"
@@ -36,10 +36,10 @@ struct AdminSources {
   std::function<Task<Result<jobs::ScrubReport>>(std::string key)> scrub;
   std::function<Task<Result<decider::AcceptedLoss>>()> accept_loss;
   std::function<Task<Result<void>>(std::string node)> declare_dead;
-  std::function<Result<TransitionReport>(jobs::TransitionJobSpec)> start_transition;
-  std::function<TransitionReports()> transitions;
+  std::function<Result<JobReport>(AskedJob)> start_job;
+  std::function<JobReports()> jobs;
+  std::function<Result<JobReport>(uint64_t id)> cancel_job;
   std::function<jobs::RepairStatus()> repair;
-  std::function<Result<TransitionReport>(uint64_t id)> cancel_transition;
   std::string version;
   std::string proxy_id;  // tells processes apart, as `stats settings` does
   std::string host;      // as configured: a name of its own, or an address
@@ -74,8 +74,8 @@ class AdminServer {
   Task<void> show_cluster(evhttp_request* request, std::string path);
   Task<void> accept_loss(evhttp_request* request);
   Task<void> declare_dead(evhttp_request* request, std::string name);
-  // `rest` of the path, behind /v1/transitions.
-  void answer_transitions(evhttp_request* request, std::string_view rest);
+  // Jobs of one kind, or (null) of all; `rest` of the path is behind theirs.
+  void answer_jobs(evhttp_request* request, const JobKind* kind, std::string_view rest);
   void answer_ready(evhttp_request* request);
   Task<void> inspect_and_answer(evhttp_request* request, std::string key);
   Task<void> scrub_and_answer(evhttp_request* request, std::string key);

@@ -34,13 +34,10 @@ AdminSources AdminThread::sources() {
           .scrub = [this](std::string key) { return scrub(std::move(key)); },
           .accept_loss = [this] { return accept_loss(); },
           .declare_dead = [this](std::string node) { return declare_dead(std::move(node)); },
-          .start_transition =
-              [this](jobs::TransitionJobSpec spec) {
-                return maintenance_.start_transition(std::move(spec));
-              },
-          .transitions = [this] { return maintenance_.transitions(); },
+          .start_job = [this](AskedJob asked) { return maintenance_.start_job(std::move(asked)); },
+          .jobs = [this] { return maintenance_.jobs(); },
+          .cancel_job = [this](uint64_t id) { return maintenance_.cancel_job(id); },
           .repair = [this] { return maintenance_.repair(); },
-          .cancel_transition = [this](uint64_t id) { return maintenance_.cancel_transition(id); },
           .version = shared_.stats.version,
           .proxy_id = shared_.proxy_id,
           .host = shared_.config.admin.host};

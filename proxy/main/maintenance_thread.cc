@@ -28,8 +28,8 @@ const char* direction_name(coding::Direction direction) {
   return direction == coding::Direction::kForward ? "forward" : "backward";
 }
 
-TransitionReport* find(std::vector<TransitionReport>& reports, uint64_t id) {
-  const auto found = std::ranges::find(reports, id, &TransitionReport::id);
+JobReport* find(std::vector<JobReport>& reports, uint64_t id) {
+  const auto found = std::ranges::find(reports, id, &JobReport::id);
   return found == reports.end() ? nullptr : &*found;
 }
 
@@ -38,10 +38,11 @@ TransitionReport* find(std::vector<TransitionReport>& reports, uint64_t id) {
 MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> on_repaired)
     : environment_(shared, kStagedBytes, kCacheBytes),
       ops_metrics_(shared.registry),
+      on_repaired_(std::move(on_repaired)),
       transition_bytes_(shared.registry.cell(kTransitionBytes)),
-      repairer_(environment_.ops(), shared.config.repair, std::move(on_repaired)),
+      repairer_(environment_.ops(), shared.config.repair, on_repaired_),
       repair_(std::make_shared<const jobs::RepairStatus>()),
-      reports_(std::make_shared<std::vector<TransitionReport>>()) {
+      reports_(std::make_shared<std::vector<JobReport>>()) {
   for (const auto direction : {coding::Direction::kForward, coding::Direction::kBackward}) {
     for (const char* result : {"transitioned", "overwritten", "refused", "failed"}) {
       const char* name = direction_name(direction);
@@ -104,33 +105,34 @@ Task<void> MaintenanceThread::run_scrub(std::string key,
                                    ops.clock.now() + ops.settings.request_timeout));
 }
 
-Result<TransitionReport> MaintenanceThread::start_transition(jobs::TransitionJobSpec spec) {
+Result<JobReport> MaintenanceThread::start_job(AskedJob asked) {
   const std::lock_guard lock(mutex_);
   if (closed_) return fail(ErrorCode::kUnavailable, "shutting down");
-  auto reports = std::make_shared<std::vector<TransitionReport>>(*reports_.load());
-  const auto running = std::ranges::find_if(*reports, &TransitionReport::is_running);
+  auto reports = std::make_shared<std::vector<JobReport>>(*reports_.load());
+  const auto running = std::ranges::find_if(*reports, &JobReport::is_running);
   if (running != reports->end()) {
-    return fail(ErrorCode::kConflict, "transition {} is running: one at a time", running->id);
+    return fail(ErrorCode::kConflict, "{} {} is running: one at a time", running->kind().name,
+                running->id);
   }
   while (reports->size() >= kRemembered) reports->erase(reports->begin());
-  reports->push_back({.id = ++last_id_, .spec = spec, .progress = {}});
-  TransitionReport report = reports->back();
+  reports->push_back({.id = ++last_id_, .asked = asked, .progress = {}});
+  JobReport report = reports->back();
   reports_.store(std::move(reports));
-  environment_.loop().post([this, id = report.id, spec = std::move(spec)] {
+  environment_.loop().post([this, id = report.id, asked = std::move(asked)] {
     // Refused at shutdown only: the report stays as it is for the moment that is left.
-    (void)flows_.try_spawn(run_job(id, spec));
+    (void)flows_.try_spawn(run_job(id, asked));
   });
   return report;
 }
 
-Result<TransitionReport> MaintenanceThread::cancel_transition(uint64_t id) {
+Result<JobReport> MaintenanceThread::cancel_job(uint64_t id) {
   const std::lock_guard lock(mutex_);
-  auto reports = std::make_shared<std::vector<TransitionReport>>(*reports_.load());
-  TransitionReport* report = find(*reports, id);
-  if (report == nullptr) return fail(ErrorCode::kNotFound, "there is no transition {}", id);
+  auto reports = std::make_shared<std::vector<JobReport>>(*reports_.load());
+  JobReport* report = find(*reports, id);
+  if (report == nullptr) return fail(ErrorCode::kNotFound, "there is no job {}", id);
   if (!report->is_running()) return *report;
   report->progress.cancelling = true;
-  TransitionReport answer = *report;
+  JobReport answer = *report;
   reports_.store(std::move(reports));
   environment_.loop().post([this, id] {
     if (job_ != nullptr && job_id_ == id) job_->cancel();
@@ -138,18 +140,26 @@ Result<TransitionReport> MaintenanceThread::cancel_transition(uint64_t id) {
   return answer;
 }
 
-Task<void> MaintenanceThread::run_job(uint64_t id, jobs::TransitionJobSpec spec) {
-  job_ = std::make_unique<jobs::TransitionJob>(
+std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::TransitionJobSpec spec) {
+  return std::make_unique<jobs::TransitionJob>(
       environment_.ops(), std::move(spec), [this](const jobs::TransitionEnd& end) { count(end); });
+}
+
+std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::RepairJobSpec spec) {
+  return std::make_unique<jobs::RepairJob>(environment_.ops(), std::move(spec));
+}
+
+Task<void> MaintenanceThread::run_job(uint64_t id, AskedJob asked) {
+  const JobKind& kind = kind_of(asked);
+  job_ = std::visit([this](auto& spec) { return make(std::move(spec)); }, asked);
   job_id_ = id;
-  log_info("transition {} starts", id);
+  log_info("{} {} starts", kind.name, id);
   co_await job_->run();
   const jobs::JobProgress progress = job_->progress();
-  log_info(
-      "transition {} has ended: {} of {} objects met were transitioned, {} refused, {} failed"
-      "{}{}",
-      id, progress.counts.done, progress.counts.seen, progress.counts.refused,
-      progress.counts.failed, progress.reason.empty() ? "" : "; ", progress.reason);
+  log_info("{} {} has ended: {} of {} objects met were {}, {} refused, {} failed{}{}", kind.name,
+           id, progress.counts.done, progress.counts.seen, kind.done, progress.counts.refused,
+           progress.counts.failed, progress.reason.empty() ? "" : "; ", progress.reason);
+  if (progress.done.shards > 0) on_repaired_();
   publish_report();
   job_.reset();
 }
@@ -168,8 +178,8 @@ void MaintenanceThread::on_timer() {
 
 void MaintenanceThread::publish_report() {
   const std::lock_guard lock(mutex_);
-  auto reports = std::make_shared<std::vector<TransitionReport>>(*reports_.load());
-  TransitionReport* report = find(*reports, job_id_);
+  auto reports = std::make_shared<std::vector<JobReport>>(*reports_.load());
+  JobReport* report = find(*reports, job_id_);
   if (report == nullptr) return;
   const bool cancelling = report->progress.cancelling;  // it may be on its way to the job
   report->progress = job_->progress();

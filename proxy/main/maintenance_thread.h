@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "proxy/admin/job_report.h"
 #include "proxy/admin/ops_metrics.h"
-#include "proxy/admin/transition_report.h"
 #include "proxy/base/published.h"
 #include "proxy/main/flow_environment.h"
 #include "proxy/ops/jobs/repairer.h"
@@ -38,11 +38,11 @@ class MaintenanceThread : private Timer {
 
   // Any thread, until it is destroyed. kConflict while another job is running, naming it;
   // kUnavailable at shutdown.
-  Result<TransitionReport> start_transition(jobs::TransitionJobSpec spec);
+  Result<JobReport> start_job(AskedJob asked);
   // Oldest first. A moment old.
-  TransitionReports transitions() const { return reports_.load(); }
+  JobReports jobs() const { return reports_.load(); }
   // What is running ends; the report tells. kNotFound; one that has ended is left alone.
-  Result<TransitionReport> cancel_transition(uint64_t id);
+  Result<JobReport> cancel_job(uint64_t id);
   // Any thread. A moment old.
   jobs::RepairStatus repair() const { return *repair_.load(); }
 
@@ -50,23 +50,27 @@ class MaintenanceThread : private Timer {
   void on_timer() override;  // publishes
   void publish_report();
   Task<void> run_scrub(std::string key, std::function<void(Result<jobs::ScrubReport>)> done);
-  Task<void> run_job(uint64_t id, jobs::TransitionJobSpec spec);
+  // One for each kind of job.
+  std::unique_ptr<jobs::Job> make(jobs::TransitionJobSpec spec);
+  std::unique_ptr<jobs::Job> make(jobs::RepairJobSpec spec);
+  Task<void> run_job(uint64_t id, AskedJob asked);
   void count(const jobs::TransitionEnd& end);
   Task<void> finish();
 
   FlowEnvironment environment_;
   OpsMetrics ops_metrics_;
+  const std::function<void()> on_repaired_;
   Counter& transition_bytes_;
   std::map<std::pair<std::string, std::string>, Counter*> transitions_;  // by direction, result
   Scope flows_;
   Scope ending_;
-  std::unique_ptr<jobs::TransitionJob> job_;  // of the thread
+  std::unique_ptr<jobs::Job> job_;  // of the thread
   uint64_t job_id_ = 0;
   jobs::Repairer repairer_;
   std::thread thread_;
 
   Published<jobs::RepairStatus> repair_;
-  Published<std::vector<TransitionReport>> reports_;  // written under the mutex
+  Published<std::vector<JobReport>> reports_;  // written under the mutex
   std::mutex mutex_;
   uint64_t last_id_ = 0;  // guarded by mutex_, as what follows
   bool closed_ = false;

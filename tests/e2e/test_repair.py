@@ -1,6 +1,10 @@
 """Clusters that heal themselves: what crashes take is made again, while clients work."""
 
-from cluster import Writers, check_objects, store_objects, wait_for
+import json
+import signal
+import subprocess
+
+from cluster import BIN, DEADLINE_S, Writers, check_objects, store_objects, wait_for
 
 
 def is_settled(cluster):
@@ -51,3 +55,93 @@ def test_a_wait_ends_with_a_reason(make_cluster):
     assert refused.returncode == 1 and "repair.automatic is off" in refused.stderr
     absent = cluster.cli("node", "wait", "n9", "--timeout", 0, check=False)
     assert absent.returncode == 1
+
+
+def repair(cluster, *words, code=0):
+    done = cluster.cli("--json", "repair", *words, check=False)
+    assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return json.loads(done.stdout)
+
+
+def jobs(cluster):
+    return json.loads(cluster.admin("/v1/jobs"))["jobs"]
+
+
+def restart_empty(cluster, name):
+    cluster.kill(name)
+    cluster.restart(name)
+    cluster.wait_serving()
+
+
+def lacking(cluster):
+    return cluster.status()["objects"]["lacking_shards"]
+
+
+def test_an_operator_repairs_where_nothing_is_automatic(make_cluster):
+    cluster = make_cluster(nodes=7, scheme="ers:4,2,5", settings=["repair.automatic=false"])
+    values = store_objects(cluster, 20, 300_000)
+    for name in ("n0", "n1"):
+        restart_empty(cluster, name)
+    wait_for(lambda: lacking(cluster) == len(values), "all of them lack shards")
+
+    all_gone = repair(cluster, "--dry-run")["planned"]
+    first, second = (repair(cluster, "--node", name, "--dry-run")["planned"] for name in ("n0", "n1"))
+    assert all_gone["objects"] == len(values)
+    assert first["shards"] + second["shards"] == all_gone["shards"] == 2 * len(values)
+    text = cluster.cli("repair", "--dry-run", "--rate", "1M").stdout
+    assert f"to restore     {len(values)} objects" in text and "by --rate" in text
+    assert lacking(cluster) == len(values)
+
+    of_one = repair(cluster, "--node", "n0", "--watch")
+    assert of_one["done"]["shards"] == first["shards"] and of_one["counts"]["restored"] == len(values)
+    assert repair(cluster, "--dry-run")["planned"]["shards"] == second["shards"]
+
+    # Without --watch it goes on by itself, and can be seen.
+    started = repair(cluster, "--rate", 1 << 20)
+    assert started["state"] == "running"
+    assert f"repair {started['id']}: " in cluster.cli("status").stdout
+    refused = cluster.cli("repair", check=False)
+    assert refused.returncode == 1 and f"repair {started['id']} is running" in refused.stderr
+    wait_for(lambda: jobs(cluster)[-1]["state"] == "done", "it has ended")
+    wait_for(lambda: lacking(cluster) == 0, "nothing is lacking")
+    check_objects(cluster, values)
+    assert all(report["clean"] for report in cluster.scrub(*values))
+    assert repair(cluster, "--watch")["counts"]["already_there"] == len(values)
+    unknown = cluster.cli("repair", "--node", "n9", check=False)
+    assert unknown.returncode == 1 and "no node has this name" in unknown.stderr
+
+
+def test_a_repair_is_cancelled_and_tells_what_it_could_not_restore(make_cluster):
+    cluster = make_cluster(nodes=6, scheme="ers:4,1,5", settings=["repair.automatic=false"])
+    values = store_objects(cluster, 20, 300_000)
+    restart_empty(cluster, "n0")
+    slow = subprocess.Popen([BIN / "elastripe", "--server", f"127.0.0.1:{cluster.port}", "repair",
+                             "--watch", "--rate", "1M", "--parallel", "1"], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(lambda: cluster.metrics()["elastripe_repaired_shards_total"] > 0, "some are restored")
+    slow.send_signal(signal.SIGINT)
+    out, err = slow.communicate(timeout=DEADLINE_S)
+    assert slow.returncode == 130, err
+    assert "cancelled after" in out and "What was restored stays so" in out and "cancelling" in err
+    restored = jobs(cluster)[-1]["counts"]["restored"]
+    assert 0 < restored < len(values)
+
+    # One more than m is gone of those that are left.
+    restart_empty(cluster, "n1")
+    report = repair(cluster, "--watch", code=3)
+    assert report["counts"]["refused"] == len(values) - restored
+    assert report["counts"]["restored"] == restored
+    assert "more shards are gone" in report["problems"][0]["reason"]
+
+
+def test_an_operator_repairs_beside_automatic_repair(make_cluster):
+    cluster = make_cluster(nodes=6, scheme="ers:4,1,5", settings=["repair.rate=2MiB"])
+    values = store_objects(cluster, 20, 300_000)
+    restart_empty(cluster, "n0")
+    wait_for(lambda: cluster.status()["repair"]["objects"]["restored"] > 0, "automatic repair runs")
+    report = repair(cluster, "--watch")
+    assert report["state"] == "done" and report["counts"]["refused"] == 0
+    assert report["counts"]["failed"] == 0, report["problems"]
+    check_objects(cluster, values)
+    wait_settled(cluster)
+    assert all(report["clean"] for report in cluster.scrub(*values))

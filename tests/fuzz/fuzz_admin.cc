@@ -1,5 +1,5 @@
 // The admin interface under any bytes. The first byte says how TCP cuts the rest. What it answers
-// is HTTP, and JSON where it says so; a body that asks for a transition is told back as JSON too.
+// is HTTP, and JSON where it says so; a body that asks for a job is told back as JSON too.
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -37,9 +37,7 @@ Task<Result<ScrubReport>> scrub(std::string key) {
   co_return report;
 }
 
-TransitionReport report_of(TransitionJobSpec spec) {
-  return {.id = 1, .spec = std::move(spec), .progress = {}};
-}
+JobReport report_of(AskedJob asked) { return {.id = 1, .asked = std::move(asked), .progress = {}}; }
 
 AdminSources make_sources() {
   const auto map = std::make_shared<const node::ClusterMap>(node::sample_map());
@@ -54,15 +52,13 @@ AdminSources make_sources() {
     if (name != "n0") co_return fail(ErrorCode::kNotFound, "there is no node {}", name);
     co_return Result<void>{};
   };
-  sources.start_transition = [](TransitionJobSpec spec) -> Result<TransitionReport> {
-    return report_of(std::move(spec));
+  sources.start_job = [](AskedJob asked) -> Result<JobReport> {
+    return report_of(std::move(asked));
   };
   sources.repair = [] { return RepairStatus{}; };
-  sources.transitions = [] {
-    return std::make_shared<const std::vector<TransitionReport>>(1, report_of({}));
-  };
-  sources.cancel_transition = [](uint64_t id) -> Result<TransitionReport> {
-    if (id != 1) return fail(ErrorCode::kNotFound, "there is no transition {}", id);
+  sources.jobs = [] { return std::make_shared<const std::vector<JobReport>>(1, report_of({})); };
+  sources.cancel_job = [](uint64_t id) -> Result<JobReport> {
+    if (id != 1) return fail(ErrorCode::kNotFound, "there is no job {}", id);
     return report_of({});
   };
   return sources;
@@ -119,10 +115,12 @@ int check_answer(std::string_view answer) {
   return code;
 }
 
-void try_transition(std::string_view body) {
-  const auto spec = parse_transition(body);
-  if (!spec) return;
-  CHECK(nlohmann::json::accept(transition_json(report_of(*spec))));
+void try_to_ask(std::string_view body) {
+  static const auto map = std::make_shared<const node::ClusterMap>(node::sample_map());
+  for (const JobKind& kind : job_kinds()) {
+    const auto asked = kind.parse(body, map);
+    if (asked) CHECK(nlohmann::json::accept(job_json(report_of(*asked))));
+  }
 }
 
 }  // namespace
@@ -131,7 +129,7 @@ bool fuzz::accepts(std::string_view input) {
   if (input.empty()) return false;
   const std::string_view stream = input.substr(1);
   if (const size_t end = stream.find("\r\n\r\n"); end != std::string_view::npos) {
-    try_transition(stream.substr(end + 4));
+    try_to_ask(stream.substr(end + 4));
   }
   const std::string answers = answers_to(stream, static_cast<unsigned char>(input[0]));
   return !answers.empty() && check_answer(answers) < 400;
@@ -145,9 +143,10 @@ std::vector<std::string> fuzz::seeds() {
            "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   };
   std::vector<std::string> seeds;
-  for (const char* path : {"/v1/status", "/v1/nodes", "/v1/objects/a%2fb",
-                           "/v1/objects/striped?first=1", "/v1/scrub/s%25", "/v1/transitions",
-                           "/v1/transitions/1", "/metrics", "/healthz", "/readyz"}) {
+  for (const char* path :
+       {"/v1/status", "/v1/nodes", "/v1/objects/a%2fb", "/v1/objects/striped?first=1",
+        "/v1/scrub/s%25", "/v1/transitions", "/v1/transitions/1", "/v1/jobs", "/v1/jobs/1",
+        "/metrics", "/healthz", "/readyz"}) {
     seeds.push_back('\0' + request("GET " + std::string(path)));
   }
   seeds.push_back('\1' + request("HEAD /v1/status"));
@@ -159,5 +158,6 @@ std::vector<std::string> fuzz::seeds() {
         R"({"prefix": "a/", "to": 4, "rate": 9, "parallel": 2, "execution": "proxy"})"}) {
     seeds.push_back('\2' + request("POST /v1/transitions", "transition", body));
   }
+  seeds.push_back('\2' + request("POST /v1/repairs", "repair", R"({"node": "n0", "rate": 9})"));
   return seeds;
 }

@@ -28,6 +28,7 @@ void add_status_commands(CLI::App& app,
 void add_object_commands(CLI::App& app, Globals& globals);  // put, get, remove
 void add_plan_command(CLI::App& app, Globals& globals);
 void add_transition_command(CLI::App& app, Globals& globals);
+void add_repair_command(CLI::App& app, Globals& globals);
 void add_bench_command(CLI::App& app, Globals& globals);  // becomes elastripe-bench
 
 }  // namespace elastripe::cli

@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   elastripe::cli::add_object_commands(app, globals);
   elastripe::cli::add_plan_command(app, globals);
   elastripe::cli::add_transition_command(app, globals);
+  elastripe::cli::add_repair_command(app, globals);
   elastripe::cli::add_bench_command(app, globals);
 
   try {

@@ -13,31 +13,14 @@
 #include <vector>
 
 #include "tools/cli/admin.h"
+#include "tools/cli/answer.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/status_text.h"
 
 namespace elastripe::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Answers are read leniently: a field that a proxy of another version lacks shows as "-".
-std::string text(const Json& json, const char* key) {
-  if (!json.is_object() || !json.contains(key)) return "-";
-  const Json& value = json[key];
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-double number(const Json& json, const char* key) {
-  const bool there = json.is_object() && json.contains(key) && json[key].is_number();
-  return there ? json[key].get<double>() : 0;
-}
-
-const Json& part(const Json& json, const char* key) {
-  static const Json nothing;
-  return json.is_object() && json.contains(key) ? json[key] : nothing;
-}
-
-std::string mebibytes(double bytes) { return fmt::format("{:.1f} MiB", bytes / (1 << 20)); }
 
 Result<Json> fetch(const Globals& globals, const std::string& path) {
   const auto admin = AdminClient::of_server(globals.server, globals.admin);
@@ -45,67 +28,30 @@ Result<Json> fetch(const Globals& globals, const std::string& path) {
   return admin->get(path);
 }
 
-void print_status(const Json& status) {
-  fmt::print("state       {}{}\n", text(status, "state"),
-             text(status, "reason").size() > 1 ? ": " + text(status, "reason") : "");
-  fmt::print("epoch       {}\n", text(part(status, "epoch"), "number"));
-  const Json& count = part(status, "nodes");
-  fmt::print("nodes       {} of {} up, {} suspect, {} away, {} lost\n", text(count, "up"),
-             text(count, "configured"), text(count, "suspect"), text(count, "away"),
-             text(count, "lost"));
-  const Json& partitions = part(status, "partitions");
-  fmt::print(
-      "partitions  {} of {} synced, {} lost{}\n", text(partitions, "synced"),
-      text(partitions, "total"), text(partitions, "lost"),
-      number(partitions, "short") > 0
-          ? fmt::format(", {} with too few homes: nodes lack room", text(partitions, "short"))
-          : "");
-  const Json& objects = part(status, "objects");
-  if (number(objects, "lacking_shards") + number(objects, "lost") > 0) {
-    fmt::print("objects     {} lack shards, {} more are lost\n", text(objects, "lacking_shards"),
-               text(objects, "lost"));
-  }
-  const Json& repair = part(status, "repair");
-  if (text(repair, "state") == "running") {
-    const Json& repaired = part(repair, "objects");
-    fmt::print("repair      {} of {} objects restored{}\n", text(repaired, "restored"),
-               text(repaired, "planned"),
-               part(repair, "seconds_left").is_null()
-                   ? ""
-                   : fmt::format(", {} s left", text(repair, "seconds_left")));
-  } else if (number(objects, "lacking_shards") > 0) {
-    fmt::print("repair      {}\n",
-               text(repair, "state") == "off" ? "off" : "waits for " + text(repair, "waits_for"));
-  }
-  const Json& memory = part(status, "memory");
-  fmt::print("memory      {} of {} used\n", mebibytes(number(memory, "used_bytes")),
-             mebibytes(number(memory, "limit_bytes")));
-}
-
 void print_nodes(const std::vector<Json>& nodes) {
   fmt::print("{:<10} {:<22} {:<8} {:>11} {:>11} {:>8} {:>8} {:>16}\n", "node", "address", "state",
              "used", "free", "records", "shards", "synced/homes");
   for (const Json& node : nodes) {
     const Json& statistics = part(node, "statistics");
-    fmt::print("{:<10} {:<22} {:<8} {:>11} {:>11} {:>8} {:>8} {:>16}\n", text(node, "name"),
-               text(node, "address"), text(node, "state"),
+    fmt::print("{:<10} {:<22} {:<8} {:>11} {:>11} {:>8} {:>8} {:>16}\n", shown(node, "name"),
+               shown(node, "address"), shown(node, "state"),
                mebibytes(number(statistics, "used_bytes")), mebibytes(number(node, "free_bytes")),
-               text(statistics, "records"), text(statistics, "shards"),
-               text(node, "partitions_synced") + "/" + text(node, "partitions_home"));
+               shown(statistics, "records"), shown(statistics, "shards"),
+               shown(node, "partitions_synced") + "/" + shown(node, "partitions_home"));
   }
 }
 
 std::string where(const Json& shard) {
   if (part(shard, "node").is_null()) return "(not written)";
-  if (part(shard, "missing") == true) return text(shard, "node") + "(missing)";
-  if (part(shard, "unreachable") == true) return text(shard, "node") + "(unreachable)";
-  return text(shard, "node");
+  if (part(shard, "missing") == true) return shown(shard, "node") + "(missing)";
+  if (part(shard, "unreachable") == true) return shown(shard, "node") + "(unreachable)";
+  return shown(shard, "node");
 }
 
 void print_object(const Json& object) {
   for (const char* key : {"key", "kind", "size", "scheme", "flags", "exptime", "flushed", "version",
                           "value_version", "fence"}) {
-    if (object.contains(key)) fmt::print("{:<14} {}\n", key, text(object, key));
+    if (object.contains(key)) fmt::print("{:<14} {}\n", key, shown(object, key));
   }
   std::string homes;
   for (const Json& home : part(object, "homes")) {
@@ -113,13 +59,13 @@ void print_object(const Json& object) {
   }
   fmt::print("{:<14} {} (tail first)\n", "homes", homes);
   if (!object.contains("segments")) return;
-  fmt::print("{:<14} {}, {} unreachable\n", "missing shards", text(object, "missing_shards"),
-             text(object, "unreachable_shards"));
+  fmt::print("{:<14} {}, {} unreachable\n", "missing shards", shown(object, "missing_shards"),
+             shown(object, "unreachable_shards"));
   for (const Json& segment : object["segments"]) {
-    fmt::print("segment {}: {} bytes, state {}, generation {}\n ", text(segment, "number"),
-               text(segment, "length"), text(segment, "state"), text(segment, "generation"));
+    fmt::print("segment {}: {} bytes, state {}, generation {}\n ", shown(segment, "number"),
+               shown(segment, "length"), shown(segment, "state"), shown(segment, "generation"));
     for (const Json& shard : part(segment, "shards")) {
-      fmt::print(" {}:{}", text(shard, "role"), where(shard));
+      fmt::print(" {}:{}", shown(shard, "role"), where(shard));
     }
     fmt::print("\n");
   }
@@ -128,12 +74,14 @@ void print_object(const Json& object) {
 void print_json(const Json& json) { fmt::print("{}\n", json.dump(2)); }
 
 Result<> status(const Globals& globals) {
-  const auto status = fetch(globals, "/v1/status");
+  const auto admin = AdminClient::of_server(globals.server, globals.admin);
+  if (!admin) return std::unexpected(admin.error());
+  const auto status = admin->get("/v1/status");
   if (!status) return std::unexpected(status.error());
   if (globals.json) {
     print_json(*status);
   } else {
-    print_status(*status);
+    fmt::print("{}", status_text(*status, admin->get("/v1/jobs").value_or(Json())));
   }
   return {};
 }
@@ -143,7 +91,7 @@ Result<> node(const Globals& globals, const std::string& name) {
   if (!answer) return std::unexpected(answer.error());
   std::vector<Json> nodes;
   for (const Json& node : part(*answer, "nodes")) {
-    if (name.empty() || text(node, "name") == name) nodes.push_back(node);
+    if (name.empty() || shown(node, "name") == name) nodes.push_back(node);
   }
   if (!name.empty() && nodes.empty()) return fail("no node is named {}", name);
   if (globals.json) {
@@ -162,7 +110,7 @@ Result<Json> whole_object(const Globals& globals, const std::string& path) {
     if (static_cast<double>(segments.size()) >= number(*object, "segments_total")) break;
     auto page = fetch(globals, fmt::format("{}?first={}", path, segments.size()));
     if (!page) return std::unexpected(page.error());
-    if (text(*page, "version") != text(*object, "version") || part(*page, "segments").empty()) {
+    if (shown(*page, "version") != shown(*object, "version") || part(*page, "segments").empty()) {
       return fail("the object was changed meanwhile; ask again");
     }
     for (Json& segment : (*page)["segments"]) segments.push_back(std::move(segment));
@@ -187,20 +135,20 @@ Result<> object(const Globals& globals, const std::string& key) {
 std::string names(const Json& shards) {
   std::string list;
   for (const Json& shard : shards) {
-    list += fmt::format(" {} on {}", text(shard, "role"), text(shard, "node"));
+    list += fmt::format(" {} on {}", shown(shard, "role"), shown(shard, "node"));
   }
   return list;
 }
 
 void print_scrub(const Json& scrub) {
   const bool clean = part(scrub, "clean") == true;
-  fmt::print("{}: {}, {} segments\n", text(scrub, "key"), clean ? "clean" : "NOT clean",
+  fmt::print("{}: {}, {} segments\n", shown(scrub, "key"), clean ? "clean" : "NOT clean",
              part(scrub, "segments").size());
   for (const Json& segment : part(scrub, "segments")) {
     const auto show = [&](const char* what, const std::string& list) {
       if (!list.empty()) {
-        fmt::print("  segment {}, state {}: {}{}\n", text(segment, "number"),
-                   text(segment, "state"), what, list);
+        fmt::print("  segment {}, state {}: {}{}\n", shown(segment, "number"),
+                   shown(segment, "state"), what, list);
       }
     };
     show("missing", names(part(segment, "missing")));
@@ -243,13 +191,13 @@ Result<> accept_loss(const Globals& globals) {
     print_json(*answer);
     return {};
   }
-  fmt::print("accepted: {} partitions start empty\n", text(*answer, "partitions_start_empty"));
+  fmt::print("accepted: {} partitions start empty\n", shown(*answer, "partitions_start_empty"));
   if (number(*answer, "objects_lost") > 0) {
-    fmt::print("{} lost objects are deleted, in the background\n", text(*answer, "objects_lost"));
+    fmt::print("{} lost objects are deleted, in the background\n", shown(*answer, "objects_lost"));
   }
   if (number(*answer, "partitions_lost") > 0) {
     fmt::print("{} partitions are lost now; accept-loss again lets them start empty\n",
-               text(*answer, "partitions_lost"));
+               shown(*answer, "partitions_lost"));
   }
   return {};
 }
@@ -287,14 +235,14 @@ Result<> declare_dead(const Globals& globals, const std::string& name, bool yes)
 // changed last.
 bool is_redundancy_full(const Json& status) {
   const Json& partitions = part(status, "partitions");
-  return text(status, "state") == "serving" &&
+  return shown(status, "state") == "serving" &&
          number(partitions, "synced") == number(partitions, "total") &&
          number(part(status, "epoch"), "number") == number(part(status, "repair"), "settled_epoch");
 }
 
 bool is_up(const Json& nodes, const std::string& name) {
   return std::ranges::any_of(part(nodes, "nodes"), [&](const Json& node) {
-    return text(node, "name") == name && text(node, "state") == "up";
+    return shown(node, "name") == name && shown(node, "state") == "up";
   });
 }
 
@@ -311,14 +259,14 @@ Result<> wait_for_node(const Globals& globals, const std::string& name, int time
     const auto status = fetch(globals, "/v1/status");
     const bool answers = nodes && status;
     if (answers && is_up(*nodes, name) && is_redundancy_full(*status)) return {};
-    if (answers && text(part(*status, "repair"), "state") == "off") {
+    if (answers && shown(part(*status, "repair"), "state") == "off") {
       return fail("repair.automatic is off, so redundancy may never be full");
     }
     if (std::chrono::steady_clock::now() < end) continue;
     if (!nodes) return std::unexpected(nodes.error());
     if (!status) return std::unexpected(status.error());
     if (!is_up(*nodes, name)) return fail("node {} is not up after {} s", name, timeout_s);
-    const std::string waits_for = text(part(*status, "repair"), "waits_for");
+    const std::string waits_for = shown(part(*status, "repair"), "waits_for");
     return fail("redundancy is not full after {} s{}", timeout_s,
                 waits_for.size() > 1 ? ": repair waits for " + waits_for : "");
   }

@@ -143,6 +143,7 @@ Task<Result<void>> Job::meet(MapPtr map, size_t partition, node::ScannedRecord s
     record = std::make_shared<const node::Record>(std::move(*decoded));
   }
   if (record == nullptr || !is_live_now(ops_, *map, *record)) co_return Result<void>{};
+  if (scanned.record.empty()) co_await look_at_one(map, scanned.key, record);
   co_return co_await take_in(std::move(map), partition, std::move(scanned.key), std::move(record));
 }
 
@@ -250,7 +251,7 @@ void Job::count(JobCounts& counts, const ObjectOutcome& outcome, const JobWork& 
   switch (outcome.status) {
     case ObjectStatus::kDone:
       ++counts.done;
-      progress_.done += {1, outcome.object_bytes, {}, work.parity};
+      progress_.done += {1, outcome.object_bytes, {}, work.parity, outcome.shards};
       break;
     case ObjectStatus::kAlreadyThere:
       ++counts.already_there;

@@ -45,6 +45,7 @@ struct ObjectOutcome {
   ObjectStatus status = ObjectStatus::kDone;
   std::string reason = {};
   uint64_t object_bytes = 0;
+  uint64_t shards = 0;  // made again
 };
 
 // One object that has to go.
@@ -84,6 +85,12 @@ class Job : private RecordWalk::Visitor {
   // What a job is made of. The first changes nothing: a dry run tells by it what would be done.
   // Errors: the object is counted as failed.
   virtual Result<ObjectNeed> need_of(const MetObject& object) = 0;
+  // Before need_of() of an object whose record did not fit in its page: look_at() was not told of
+  // it.
+  virtual Task<void> look_at_one(MapPtr map, std::string key, RecordPtr record) {
+    (void)map, (void)key, (void)record;
+    co_return;
+  }
   // The flow of one object. After kNoSpace it is called again, as long as room may come.
   virtual Task<Result<ObjectOutcome>> flow(JobObject& object) = 0;
   // For metrics.

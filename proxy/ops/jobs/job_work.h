@@ -45,6 +45,7 @@ struct JobWork {
   uint64_t object_bytes = 0;
   Traffic traffic = {};
   ParityBytes parity = {};
+  uint64_t shards = 0;  // to make again
 
   JobWork& operator+=(const JobWork& other) {
     objects += other.objects;
@@ -52,6 +53,7 @@ struct JobWork {
     traffic += other.traffic;
     parity.before += other.parity.before;
     parity.after += other.parity.after;
+    shards += other.shards;
     return *this;
   }
 };

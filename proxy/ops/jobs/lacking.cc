@@ -89,6 +89,24 @@ bool Lacking::is_lacking() const {
   return std::ranges::any_of(gone, [](const auto& shards) { return shards.any(); });
 }
 
+void Lacking::keep_only(NodeId on) {
+  const auto& segments = record->content.segments;
+  for (size_t segment = 0; segment < segments.size(); ++segment) {
+    const auto& placement = segments[segment].placement;
+    for (size_t shard = 0; shard < placement.size(); ++shard) {
+      if (placement[shard] != on) gone[segment].reset(shard);
+    }
+  }
+}
+
+int Lacking::failures_survived() const {
+  size_t most_missing = 0;
+  for (size_t i = 0; i < gone.size(); ++i) {
+    most_missing = std::max(most_missing, (gone[i] | silent[i]).count());
+  }
+  return record->content.scheme.m - static_cast<int>(most_missing);
+}
+
 bool Lacking::is_lost() const {
   const auto& content = record->content;
   for (size_t i = 0; i < content.segments.size(); ++i) {

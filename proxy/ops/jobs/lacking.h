@@ -18,8 +18,13 @@ struct Lacking {
   std::vector<coding::ShardSet> gone = {}, silent = {};
 
   bool is_lacking() const;
+  // What is gone elsewhere is not looked at any more.
+  void keep_only(NodeId on);
   // It lacks more than the code makes up for, whatever the silent ones have.
   bool is_lost() const;
+  // How many shards more may go, of any segment: of those that are silent nothing is counted on.
+  // Negative: it can not be read.
+  int failures_survived() const;
 };
 
 // Fills in what is gone and silent of all of them; each node is asked once for some thousand

@@ -192,7 +192,9 @@ class ObjectRepair {
     looked_in_ = map->epoch;
     next_segment_ = 0;
     room_error_.reset();
-    if (object_.is_lost()) co_return co_await refuse_if_still(kTooManyGone, deadline);
+    const bool is_lost = object_.is_lost();
+    if (request_.on) object_.keep_only(*request_.on);
+    if (is_lost && object_.is_lacking()) co_return co_await refuse_if_still(kTooManyGone, deadline);
     co_return std::nullopt;
   }
 

@@ -10,6 +10,7 @@
 // write, or another repairer, that commits first wins, and what this one has staged is deleted.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "proxy/ops/context.h"
@@ -21,6 +22,8 @@ struct RepairRequest {
   std::string key;
   // What is on nodes that are away counts as gone. When one comes back, its shards are orphans.
   bool gives_up_away = false;
+  // Only what this node lacks, or had when it went; else all that is gone.
+  std::optional<NodeId> on = {};
   // Added to as each try ends, so that it tells of errors, too; outlives the flow.
   Traffic* spent = nullptr;
 };

@@ -1,10 +1,8 @@
 #include "proxy/ops/jobs/repair_job.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "proxy/ops/attempt.h"
-#include "proxy/ops/jobs/lacking.h"
 #include "proxy/ops/shards.h"
 
 namespace elastripe::jobs {
@@ -28,38 +26,32 @@ Result<JobWork> work_of(const Lacking& object) {
       if (!object.gone[i].test(shard)) continue;
       const size_t bytes = geometry->shard_bytes(segment.state, static_cast<int>(shard));
       work.traffic += {.blocks_sent = bytes / segment.block_bytes, .bytes_sent = bytes};
+      ++work.shards;
     }
   }
   return work;
-}
-
-// How many shards more may go of any segment.
-int failures_survived(const Lacking& object) {
-  size_t most_gone = 0;
-  for (const auto& gone : object.gone) most_gone = std::max(most_gone, gone.count());
-  return object.record->content.scheme.m - static_cast<int>(most_gone);
-}
-
-Result<ObjectNeed> need_for(const Lacking& object) {
-  if (!object.is_lacking()) return ObjectNeed{.status = ObjectStatus::kAlreadyThere};
-  if (object.is_lost()) {
-    return ObjectNeed{.status = ObjectStatus::kRefused,
-                      .reason = "more shards are gone than the scheme survives"};
-  }
-  const auto work = work_of(object);
-  if (!work) return fail(work.error());
-  return ObjectNeed{.order = failures_survived(object), .work = *work};
 }
 
 }  // namespace
 
 RepairJob::RepairJob(OpsContext& ops, RepairJobSpec spec,
                      std::function<void(const RepairOutcome&)> on_end)
-    : Job(ops, std::move(spec.job)),
-      gives_up_away_(spec.gives_up_away),
-      on_end_(std::move(on_end)) {}
+    : Job(ops, spec.job), spec_(std::move(spec)), on_end_(std::move(on_end)) {}
 
-// The nodes are asked about all objects of the page at once.
+Result<ObjectNeed> RepairJob::need_for(Lacking& object) const {
+  const bool is_lost = object.is_lost();
+  const int order = object.failures_survived();
+  if (spec_.on) object.keep_only(*spec_.on);
+  if (!object.is_lacking()) return ObjectNeed{.status = ObjectStatus::kAlreadyThere};
+  if (is_lost) {
+    return ObjectNeed{.status = ObjectStatus::kRefused,
+                      .reason = "more shards are gone than the scheme survives"};
+  }
+  const auto work = work_of(object);
+  if (!work) return fail(work.error());
+  return ObjectNeed{.order = order, .work = *work};
+}
+
 Task<Result<void>> RepairJob::look_at(MapPtr map, const node::RecordScanReply& page) {
   std::vector<Lacking> objects;
   for (const node::ScannedRecord& scanned : page.records) {
@@ -68,9 +60,22 @@ Task<Result<void>> RepairJob::look_at(MapPtr map, const node::RecordScanReply& p
     objects.push_back(
         {.key = scanned.key, .record = std::make_shared<const node::Record>(std::move(*record))});
   }
-  auto asked = co_await find_lacking(ops(), map, objects, gives_up_away_);
+  co_return co_await ask_nodes(std::move(map), std::move(objects));
+}
+
+// If the nodes do not tell, its flow asks them again.
+Task<void> RepairJob::look_at_one(MapPtr map, std::string key, RecordPtr record) {
+  if (!record->is_striped()) co_return;
+  std::vector<Lacking> objects;
+  objects.push_back({.key = std::move(key), .record = std::move(record)});
+  (void)co_await ask_nodes(std::move(map), std::move(objects));
+}
+
+// The nodes are asked about all of them at once.
+Task<Result<void>> RepairJob::ask_nodes(MapPtr map, std::vector<Lacking> objects) {
+  const auto asked = co_await find_lacking(ops(), map, objects, spec_.gives_up_away);
   if (!asked) co_return fail(asked.error());
-  // What nobody told of is not there for certain: the page is looked at again.
+  // What nobody told of is not there for certain: it is looked at again.
   if (!*asked) co_return fail(ErrorCode::kTimeout, "not all nodes told which shards they have");
   for (Lacking& object : objects) {
     auto need = need_for(object);
@@ -84,17 +89,20 @@ Result<ObjectNeed> RepairJob::need_of(const MetObject& object) {
     return ObjectNeed{.status = ObjectStatus::kSkipped, .reason = "inline"};
   }
   if (auto looked = looked_at_.extract(object.key)) return std::move(looked.mapped());
-  // One whose record did not fit in a page, or that was named: its flow looks for itself.
+  // Nodes did not tell, or it was named: its flow looks for itself.
   return ObjectNeed{.order = kGoesFirst,
                     .work = {.objects = 1, .object_bytes = object.content.size}};
 }
 
 Task<Result<ObjectOutcome>> RepairJob::flow(JobObject& object) {
-  auto outcome = co_await repair_object(
-      ops(), {.key = object.key, .gives_up_away = gives_up_away_, .spent = &object.spent});
+  auto outcome = co_await repair_object(ops(), {.key = object.key,
+                                                .gives_up_away = spec_.gives_up_away,
+                                                .on = spec_.on,
+                                                .spent = &object.spent});
   if (!outcome) co_return fail(outcome.error());
   if (on_end_) on_end_(*outcome);
-  co_return ObjectOutcome{outcome->status, std::move(outcome->reason), outcome->object_bytes};
+  co_return ObjectOutcome{outcome->status, std::move(outcome->reason), outcome->object_bytes,
+                          outcome->shards};
 }
 
 }  // namespace elastripe::jobs

@@ -64,11 +64,11 @@ struct Fixture {
       declared_dead.push_back(node);
       co_return Result<void>{};
     };
-    sources.start_transition = [this](TransitionJobSpec spec) { return start(std::move(spec)); };
+    sources.start_job = [this](AskedJob asked) { return start(std::move(asked)); };
     sources.repair = [] { return RepairStatus{}; };
-    sources.transitions = [this] { return reports.load(); };
-    sources.cancel_transition = [this](uint64_t id) -> Result<TransitionReport> {
-      if (id != 1) return fail(ErrorCode::kNotFound, "there is no transition {}", id);
+    sources.jobs = [this] { return reports.load(); };
+    sources.cancel_job = [this](uint64_t id) -> Result<JobReport> {
+      if (id != 1) return fail(ErrorCode::kNotFound, "there is no job {}", id);
       ++cancelled;
       return reports.load()->front();
     };
@@ -85,10 +85,10 @@ struct Fixture {
     thread.join();
   }
   // One at a time.
-  Result<TransitionReport> start(TransitionJobSpec spec) {
+  Result<JobReport> start(AskedJob asked) {
     if (reports.load() != nullptr) return fail(ErrorCode::kConflict, "transition 1 is running");
-    TransitionReport report{.id = 1, .spec = std::move(spec), .progress = {}};
-    reports.store(std::make_shared<std::vector<TransitionReport>>(1, report));
+    JobReport report{.id = 1, .asked = std::move(asked), .progress = {}};
+    reports.store(std::make_shared<std::vector<JobReport>>(1, report));
     return report;
   }
   std::string post(const std::string& path, const std::string& body,
@@ -133,7 +133,7 @@ struct Fixture {
   std::atomic<size_t> first = 0;
   std::vector<std::string> declared_dead;
   std::atomic<int> cancelled = 0;
-  Published<std::vector<TransitionReport>> reports;
+  Published<std::vector<JobReport>> reports;
   uint16_t port = 0;
   std::unique_ptr<AdminServer> server;
   std::thread thread;
@@ -261,6 +261,29 @@ TEST_CASE("a transition is started, shown and cancelled, and there is one at a t
   REQUIRE(f.post("/v1/transitions//cancel", "").find(" 404 ") != std::string::npos);
   REQUIRE(f.cancelled == 0);
   REQUIRE(f.post("/v1/transitions/1/cancel", "").find(" 202 ") != std::string::npos);
+  REQUIRE(f.cancelled == 1);
+}
+
+TEST_CASE("jobs of all kinds are shown and cancelled together") {
+  Fixture f;
+  REQUIRE(f.ask("GET", "/v1/jobs").find("\"jobs\": []") != std::string::npos);
+  REQUIRE(f.post("/v1/transitions", R"({"all": true, "to": 5})").find(" 202 ") !=
+          std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/jobs").find("\"kind\": \"transition\"") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/repairs").find("\"repairs\": []") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/repairs/1").find(" 404 ") != std::string::npos);
+  REQUIRE(f.post("/v1/repairs/1/cancel", "", "repair").find(" 404 ") != std::string::npos);
+  REQUIRE(f.post("/v1/repairs", "{}", "transition").find(" 400 ") != std::string::npos);
+  REQUIRE(f.post("/v1/repairs", "{}", "repair").find("transition 1 is running") !=
+          std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/jobs/1").find(" 200 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/jobs/2").find(" 404 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/jobsx").find(" 404 ") != std::string::npos);
+  REQUIRE(f.ask("POST", "/v1/jobs").find("Allow: GET, HEAD\r\n") != std::string::npos);
+  REQUIRE(f.post("/v1/jobs/1/cancel", "").find(" 400 ") != std::string::npos);
+  REQUIRE(f.post("/v1/jobs/2/cancel", "", "job").find(" 404 ") != std::string::npos);
+  REQUIRE(f.cancelled == 0);
+  REQUIRE(f.post("/v1/jobs/1/cancel", "", "job").find(" 202 ") != std::string::npos);
   REQUIRE(f.cancelled == 1);
 }
 

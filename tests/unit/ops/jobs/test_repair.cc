@@ -243,8 +243,8 @@ struct RepairingMany : Repairing {
     }
     REQUIRE(cluster.put(*proxy, "small", "inline"));
   }
-  JobProgress run_job(JobSpec spec = {}) {
-    RepairJob job(proxy->ops(), {.job = std::move(spec)},
+  JobProgress run_job(JobSpec spec = {}, std::optional<NodeId> on = {}) {
+    RepairJob job(proxy->ops(), {.job = std::move(spec), .on = on},
                   [this](const RepairOutcome& outcome) { restored += outcome.shards; });
     bool ended = false;
     Scope scope;
@@ -289,6 +289,39 @@ TEST_CASE("a repair job restores all that lacks something, and nothing else", "[
   CHECK(s.restored >= progress.counts.done);
   s.check_all();
   CHECK(s.run_job().counts.already_there == RepairingMany::kObjects + 1);
+}
+
+TEST_CASE("a repair of one node makes again what that one lacks, and nothing else", "[job]") {
+  RepairingMany s;
+  s.kill(0);
+  s.kill(1);
+  const JobWork all = s.run_job({.dry_run = true}).planned;
+  const JobWork first = s.run_job({.dry_run = true}, 0).planned;
+  const JobWork second = s.run_job({.dry_run = true}, 1).planned;
+  CHECK(first.shards + second.shards == all.shards);
+  REQUIRE(first.shards > 0);
+  REQUIRE(second.objects < all.objects);
+
+  const JobProgress progress = s.run_job({}, 0);
+  CHECK(progress.state == JobState::kDone);
+  CHECK(progress.counts.done == first.objects);
+  CHECK(progress.done.shards == first.shards);
+  CHECK(s.restored == first.shards);
+  CHECK(s.run_job({.dry_run = true}, 0).planned.objects == 0);
+  CHECK(s.run_job({.dry_run = true}).planned.shards == second.shards);
+  CHECK(s.run_job().done.shards == second.shards);
+  s.check_all();
+}
+
+TEST_CASE("a dry run tells the same of objects whose records fit in no page", "[job]") {
+  RepairingMany s;
+  s.kill(0);
+  const JobWork plan = s.run_job({.dry_run = true}).planned;
+  REQUIRE(plan.shards > 0);
+  const JobProgress named = s.run_job({.dry_run = true, .page_bytes = 1});
+  CHECK(named.planned.objects == plan.objects);
+  CHECK(named.planned.shards == plan.shards);
+  CHECK(named.planned.traffic.bytes() == plan.traffic.bytes());
 }
 
 TEST_CASE("a repair job takes nothing for whole that a node did not tell of", "[job]") {

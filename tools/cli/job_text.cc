@@ -1,4 +1,4 @@
-#include "tools/cli/transition_text.h"
+#include "tools/cli/job_text.h"
 
 #include <fmt/core.h>
 
@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "tools/cli/answer.h"
 
 namespace elastripe::cli {
 namespace {
@@ -16,21 +18,31 @@ constexpr int kBarWidth = 30;
 // Bytes a second, where nothing better is known: what gigabit links carry.
 constexpr double kAssumedRate = 100 << 20;
 
-// Reports are read leniently: what a proxy of another version lacks counts as nothing.
-const Json& part(const Json& json, const char* field) {
-  static const Json nothing;
-  return json.is_object() && json.contains(field) ? json[field] : nothing;
-}
-double number(const Json& json, const char* field) {
-  const Json& value = part(json, field);
-  return value.is_number() ? value.get<double>() : 0;
-}
+// What a kind of job does, in the words that people read.
+struct KindWords {
+  const char* kind;
+  const char* done;  // the count of a report, too
+  const char* to_do;
+  const char* nothing_to_do;
+  const char* refused_because;
+  const char* after_refusal;
+  const char* meanwhile;
+};
+constexpr KindWords kWords[] = {
+    {"transition", "transitioned", "to transition", "already there", "shards are missing",
+     "Write objects again whose shards are missing; they can be transitioned then.",
+     "reads and writes go on, and at every moment any m nodes may crash"},
+    {"repair", "restored", "to restore", "lack nothing",
+     "too many shards are missing, or nodes to put them",
+     "Start nodes, or write objects again that lack too many shards.", "reads and writes go on"},
+};
+
 uint64_t count(const Json& json, const char* field) {
   return static_cast<uint64_t>(number(json, field));
 }
-std::string text(const Json& json, const char* field) {
-  const Json& value = part(json, field);
-  return value.is_string() ? value.get<std::string>() : std::string();
+const KindWords& words_of(const Json& report) {
+  const auto found = std::ranges::find(kWords, text(report, "kind"), &KindWords::kind);
+  return found == std::end(kWords) ? kWords[0] : *found;
 }
 
 double network_bytes(const Json& work) {
@@ -78,11 +90,14 @@ std::string network_line(const Json& work) {
                      size(number(work, "sent_bytes")));
 }
 
+// Empty for work that changes no parities.
 std::string parity_line(const Json& work) {
   const double before = number(work, "parity_bytes_before");
   const double after = number(work, "parity_bytes_after");
-  return fmt::format("{} before, {} after: {} {}", size(before), size(after),
-                     size(std::abs(before - after)), after > before ? "more" : "less");
+  if (before == 0 && after == 0) return {};
+  return line("parities",
+              fmt::format("{} before, {} after: {} {}", size(before), size(after),
+                          size(std::abs(before - after)), after > before ? "more" : "less"));
 }
 
 std::string problem_lines(const Json& report) {
@@ -97,19 +112,29 @@ std::string problem_lines(const Json& report) {
   return lines;
 }
 
+// Objects, and what there is of them.
+std::string work_line(const Json& work, uint64_t how_many) {
+  const uint64_t shards = count(work, "shards");
+  return fmt::format("{}, {}{}", objects(how_many), size(number(work, "object_bytes")),
+                     shards > 0 ? fmt::format(", {} shards", shards) : "");
+}
+
 // Bytes a second, and whose they are.
-std::pair<double, std::string> expected_rate(const Json& report, const Json& transitions) {
+std::pair<double, std::string> expected_rate(const Json& report, const Json& jobs) {
   if (const double rate = number(part(report, "spec"), "rate"); rate > 0) {
     return {rate, "by --rate"};
   }
-  const Json& list = part(transitions, "transitions");
+  const std::string kind = words_of(report).kind;
+  const Json& list = part(jobs, "jobs");
   for (auto job = list.rbegin(); job != list.rend(); ++job) {
     const double bytes = network_bytes(part(*job, "done"));
     const double seconds = number(*job, "seconds");
-    if (text(*job, "state") != "done" || bytes <= 0 || seconds <= 0) continue;
-    return {bytes / seconds, fmt::format("as transition {} had", count(*job, "id"))};
+    if (words_of(*job).kind != kind || text(*job, "state") != "done" || bytes <= 0 || seconds <= 0)
+      continue;
+    return {bytes / seconds, fmt::format("as {} {} had", kind, count(*job, "id"))};
   }
-  return {kAssumedRate, "an assumption: no transition was run yet, and there is no --rate"};
+  return {kAssumedRate,
+          fmt::format("an assumption: no {} was run yet, and there is no --rate", kind)};
 }
 
 // Whether `planned` is all that there is to do.
@@ -131,20 +156,20 @@ int exit_status_of(const Json& report) {
   return whole ? kExitDone : kExitUnfinished;
 }
 
-void TransitionPace::note(const Json& report) {
-  if (text(report, "phase") != "transitioning") return;
+void JobPace::note(const Json& report) {
+  if (text(report, "phase") == "counting") return;
   last_ = {number(report, "seconds"), number(report, "settled_bytes")};
   if (!first_) first_ = last_;
 }
 
-std::optional<double> TransitionPace::bytes_per_second() const {
+std::optional<double> JobPace::bytes_per_second() const {
   if (!first_ || last_.seconds <= first_->seconds || last_.bytes <= first_->bytes) {
     return std::nullopt;
   }
   return (last_.bytes - first_->bytes) / (last_.seconds - first_->seconds);
 }
 
-std::string progress_line(const Json& report, const TransitionPace& pace, bool bar) {
+std::string progress_line(const Json& report, const JobPace& pace, bool bar) {
   std::string ending = text(report, "state") == "cancelling" ? ", cancelling" : "";
   if (const std::string reason = text(report, "reason"); !reason.empty()) {
     ending += fmt::format(", waits: {}", reason);
@@ -178,37 +203,38 @@ std::string progress_line(const Json& report, const TransitionPace& pace, bool b
 std::string summary_of(const Json& report) {
   const Json& counts = part(report, "counts");
   const Json& done = part(report, "done");
+  const KindWords& words = words_of(report);
   const double seconds = number(report, "seconds");
   const std::string reason = text(report, "reason");
   std::string lines =
-      fmt::format("transition {}: {} after {}{}{}\n", count(report, "id"), text(report, "state"),
-                  duration(seconds), reason.empty() ? "" : ": ", reason);
-  lines += line("transitioned", fmt::format("{}, {}", objects(count(counts, "transitioned")),
-                                            size(number(done, "object_bytes"))));
-  lines += line("already there", fmt::format("{}", count(counts, "already_there")));
+      fmt::format("{} {}: {} after {}{}{}\n", words.kind, count(report, "id"),
+                  text(report, "state"), duration(seconds), reason.empty() ? "" : ": ", reason);
+  lines += line(words.done, work_line(done, count(counts, words.done)));
+  lines += line(words.nothing_to_do, fmt::format("{}", count(counts, "already_there")));
   lines += skipped_line(counts);
   if (const uint64_t gone = count(counts, "no_object"); gone > 0) {
     lines += line("no object", fmt::format("{}", gone));
   }
   lines += line("overwritten",
                 fmt::format("{} (a concurrent write came first)", count(counts, "overwritten")));
-  lines += line("refused", fmt::format("{} (shards are missing)", count(counts, "refused")));
+  lines += line("refused", fmt::format("{} ({})", count(counts, "refused"), words.refused_because));
   lines += line("failed", fmt::format("{}", count(counts, "failed")));
   lines += problem_lines(report);
   const double bytes = network_bytes(done);
   lines += line("network", network_line(done) +
                                (seconds > 0 ? fmt::format(", {}/s", size(bytes / seconds)) : ""));
-  lines += line("parities", parity_line(done));
+  lines += parity_line(done);
   if (text(report, "state") != "done" || count(counts, "failed") > 0) {
-    lines += "What was transitioned stays so. The same command again goes on with the rest.\n";
+    lines += fmt::format("What was {} stays so. The same command again goes on with the rest.\n",
+                         words.done);
   }
   if (count(counts, "refused") > 0) {
-    lines += "Write objects again whose shards are missing; they can be transitioned then.\n";
+    lines += fmt::format("{}\n", words.after_refusal);
   }
   return lines;
 }
 
-std::string forecast_of(const Json& report, const Json& transitions) {
+std::string forecast_of(const Json& report, const Json& jobs) {
   if (text(report, "state") != "done") {
     const std::string reason = text(report, "reason");
     return fmt::format("dry run: {}{}{}\n", text(report, "state"), reason.empty() ? "" : ": ",
@@ -216,24 +242,26 @@ std::string forecast_of(const Json& report, const Json& transitions) {
   }
   const Json& counts = part(report, "counts");
   const Json& planned = part(report, "planned");
+  const KindWords& words = words_of(report);
   const double bytes = network_bytes(planned);
   std::string lines = "dry run: nothing was changed\n";
-  lines += line("to transition", fmt::format("{}, {}", objects(count(planned, "objects")),
-                                             size(number(planned, "object_bytes"))));
-  lines += line("already there", fmt::format("{}", count(counts, "already_there")));
+  lines += line(words.to_do, work_line(planned, count(planned, "objects")));
+  lines += line(words.nothing_to_do, fmt::format("{}", count(counts, "already_there")));
   lines += skipped_line(counts);
   if (const uint64_t gone = count(counts, "no_object"); gone > 0) {
     lines += line("no object", fmt::format("{}", gone));
   }
   lines += problem_lines(report);
   lines += line("network", fmt::format("{}: {}", size(bytes), network_line(planned)));
-  lines += line("parities", parity_line(planned));
-  const auto [rate, why] = expected_rate(report, transitions);
+  lines += parity_line(planned);
+  const auto [rate, why] = expected_rate(report, jobs);
   lines +=
       line("time", fmt::format("about {} at {}/s, {}", duration(bytes / rate), size(rate), why));
-  lines += line("meanwhile", "reads and writes go on, and at every moment any m nodes may crash");
-  lines += fmt::format("{:<15}old parities stay for the read grace: at most {} more until then\n",
-                       "", size(number(planned, "parity_bytes_after")));
+  lines += line("meanwhile", words.meanwhile);
+  if (const double parities = number(planned, "parity_bytes_after"); parities > 0) {
+    lines += fmt::format("{:<15}old parities stay for the read grace: at most {} more until then\n",
+                         "", size(parities));
+  }
   return lines;
 }
 

@@ -1,8 +1,8 @@
-// What `elastripe transition` makes of the reports of a proxy.
+// What commands make of the reports of a proxy's jobs.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/transition_text.h"
+#include "tools/cli/job_text.h"
 
 namespace elastripe::cli {
 namespace {
@@ -74,7 +74,7 @@ TEST_CASE("the exit status tells how a job ended") {
 }
 
 TEST_CASE("progress has a share, a rate and what is left of the time") {
-  TransitionPace pace;
+  JobPace pace;
   Json report = report_in("running", "counting");
   pace.note(report);
   CHECK(progress_line(report, pace, true) == "counting: 512 of 1024 partitions, 10 objects");
@@ -99,7 +99,7 @@ TEST_CASE("progress has a share, a rate and what is left of the time") {
   CHECK(has(progress_line(report, pace, true), ", cancelling, waits: node 3"));
   // Nothing has to go: all of it is done.
   report["planned"] = Json();
-  CHECK(has(progress_line(report, TransitionPace(), false), "100%, 0 B of 0 B"));
+  CHECK(has(progress_line(report, JobPace(), false), "100%, 0 B of 0 B"));
 }
 
 TEST_CASE("a summary tells every count, bytes and seconds, and how to go on") {
@@ -132,8 +132,8 @@ TEST_CASE("a summary tells every count, bytes and seconds, and how to go on") {
 
 TEST_CASE("a dry run tells bytes, memory, and the time") {
   Json report = report_in("done", "counting");
-  Json transitions = {{"transitions", Json::array()}};
-  std::string text = forecast_of(report, transitions);
+  Json jobs = {{"jobs", Json::array()}};
+  std::string text = forecast_of(report, jobs);
   CHECK(has(text, "to transition  6 objects, 6.0 MiB\n"));
   CHECK(has(text, "network        4.0 MiB: 3.0 MiB read, 1.0 MiB sent\n"));
   CHECK(has(text, "parities       4.0 MiB before, 3.0 MiB after: 1.0 MiB less\n"));
@@ -143,15 +143,51 @@ TEST_CASE("a dry run tells bytes, memory, and the time") {
   CHECK(has(text, "at every moment any m nodes may crash"));
   CHECK(has(text, "at most 3.0 MiB more until then\n"));
 
-  transitions["transitions"] = {report_in("done"), report_in("running")};
-  CHECK(has(forecast_of(report, transitions),
+  jobs["jobs"] = {report_in("done"), report_in("running")};
+  CHECK(has(forecast_of(report, jobs),
             "time           about 13.3 s at 307.2 KiB/s, as transition 3 had\n"));
   report["spec"]["rate"] = 1 << 10;
-  CHECK(has(forecast_of(report, transitions),
-            "time           about 1 h 8 min at 1.0 KiB/s, by --rate\n"));
+  CHECK(has(forecast_of(report, jobs), "time           about 1 h 8 min at 1.0 KiB/s, by --rate\n"));
   report["state"] = "failed";
   report["reason"] = "no home";
-  CHECK(forecast_of(report, transitions) == "dry run: failed: no home\n");
+  CHECK(forecast_of(report, jobs) == "dry run: failed: no home\n");
+}
+
+TEST_CASE("a repair is told in words of its own") {
+  Json report = report_in("done", "repairing");
+  report["kind"] = "repair";
+  report["counts"].erase("transitioned");
+  report["counts"]["restored"] = 4;
+  report["counts"]["refused"] = 1;
+  for (const char* work : {"planned", "done"}) {
+    report[work]["parity_bytes_before"] = report[work]["parity_bytes_after"] = 0;
+    report[work]["shards"] = 7;
+  }
+  const std::string text = summary_of(report);
+  CHECK(has(text, "repair 3: done after 10.0 s\n"));
+  CHECK(has(text, "restored       4 objects, 4.0 MiB, 7 shards\n"));
+  CHECK(has(text, "lack nothing   1\n"));
+  CHECK(has(text, "refused        1 (too many shards are missing, or nodes to put them)\n"));
+  CHECK(has(text, "Start nodes, or write objects again"));
+  CHECK(text.find("parities") == std::string::npos);
+  CHECK(exit_status_of(report) == 3);
+
+  JobPace pace;
+  report["state"] = "running";
+  pace.note(report);
+  report["seconds"] = 12.0;
+  report["settled_bytes"] = 2 << 20;
+  pace.note(report);
+  CHECK(progress_line(report, pace, false) == "50%, 2.0 MiB of 4.0 MiB, 512.0 KiB/s, 4.0 s left");
+
+  report["state"] = "done";
+  report["phase"] = "counting";
+  Json jobs = {{"jobs", {report_in("done")}}};
+  CHECK(has(forecast_of(report, jobs), "to restore     6 objects, 6.0 MiB, 7 shards\n"));
+  CHECK(has(forecast_of(report, jobs), "an assumption: no repair was run yet"));
+  CHECK(forecast_of(report, jobs).find("parities") == std::string::npos);
+  jobs["jobs"].push_back(report);
+  CHECK(has(forecast_of(report, jobs), "as repair 3 had\n"));
 }
 
 }  // namespace elastripe::cli

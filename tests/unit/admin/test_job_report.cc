@@ -1,8 +1,8 @@
-// What the admin interface takes and shows of transition jobs.
+// What the admin interface takes and shows of jobs.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "proxy/admin/transition_report.h"
+#include "proxy/admin/job_report.h"
 
 using namespace elastripe::jobs;
 
@@ -75,9 +75,46 @@ TEST_CASE("a wrong body is refused with where and why") {
   CHECK(refusal_of(R"({"too": 5, "all": true})") == "too: there is no such field");
 }
 
+TEST_CASE("a repair takes all that is gone, or what one node lacks") {
+  auto known = std::make_shared<node::ClusterMap>();
+  known->nodes.resize(3);
+  for (size_t i = 0; i < 3; ++i) {
+    known->nodes[i].id = static_cast<NodeId>(i);
+    known->nodes[i].name = "n" + std::to_string(i + 1);
+  }
+  const MapPtr map = known;
+  const auto all = parse_repair("{}", nullptr);
+  REQUIRE(all.has_value());
+  CHECK_FALSE(all->on.has_value());
+  CHECK(all->gives_up_away);
+  CHECK(all->job.parallel == 4);
+  const auto one = parse_repair(R"({"node": "n3", "rate": 9, "dry_run": true})", map);
+  REQUIRE(one.has_value());
+  CHECK(one->on == NodeId{2});
+  CHECK(one->job.rate == 9);
+  CHECK(one->job.dry_run);
+  CHECK(parse_repair(R"({"node": "n4"})", map).error().message == "node: no node has this name");
+  CHECK(parse_repair(R"({"node": 3})", map).error().message == "node: expected a text");
+  CHECK(parse_repair(R"({"node": "n3"})", nullptr).error().message ==
+        "node: the nodes are not known yet");
+  CHECK(parse_repair(R"({"to": 5})", map).error().message == "to: there is no such field");
+
+  JobReport report{.id = 1, .asked = *one, .progress = {}};
+  report.progress.counts.done = 2;
+  report.progress.planned.shards = 7;
+  const json shown = json::parse(job_json(report));
+  CHECK(shown["kind"] == "repair");
+  CHECK(shown["phase"] == "counting");
+  CHECK(shown["spec"] == json({{"node", "n3"}, {"dry_run", true}, {"rate", 9}, {"parallel", 4}}));
+  CHECK(shown["counts"]["restored"] == 2);
+  CHECK(shown["planned"]["shards"] == 7);
+  report.asked = *all;
+  CHECK(json::parse(job_json(report))["phase"] == "repairing");
+}
+
 TEST_CASE("a report tells what was asked for, how far it is, and what went wrong") {
-  TransitionReport report{
-      .id = 7, .spec = {.job = {.prefix = "a/", .rate = 9}, .to = 5}, .progress = {}};
+  TransitionJobSpec spec{.job = {.prefix = "a/", .rate = 9}, .to = 5};
+  JobReport report{.id = 7, .asked = spec, .progress = {}};
   JobProgress& progress = report.progress;
   progress.counts.seen = 8;
   progress.counts.done = 5;
@@ -95,8 +132,9 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   progress.elapsed = std::chrono::milliseconds(1500);
   progress.object_times.add(std::chrono::microseconds(2500));
   progress.problems.push_back({"a/\xff", "shard 1 is missing"});
-  const json shown = json::parse(transition_json(report));
+  const json shown = json::parse(job_json(report));
   CHECK(shown["id"] == 7);
+  CHECK(shown["kind"] == "transition");
   CHECK(shown["state"] == "running");
   CHECK(shown["phase"] == "transitioning");
   CHECK(shown["counted"] == false);
@@ -121,18 +159,20 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   }
   CHECK(shown["problems"][0] == json({{"key", "a/\\xff"}, {"reason", "shard 1 is missing"}}));
 
-  report.spec.job.dry_run = true;
+  spec.job.dry_run = true;
+  report.asked = spec;
   progress.counted = true;
-  CHECK(json::parse(transition_json(report))["phase"] == "counting");
-  CHECK(json::parse(transition_json(report))["counted"] == true);
+  CHECK(json::parse(job_json(report))["phase"] == "counting");
+  CHECK(json::parse(job_json(report))["counted"] == true);
   progress.cancelling = true;
-  CHECK(json::parse(transition_json(report))["state"] == "cancelling");
+  CHECK(json::parse(job_json(report))["state"] == "cancelling");
   progress.state = JobState::kFailed;
   progress.reason = "a node";
-  CHECK(json::parse(transition_json(report))["state"] == "failed");
-  CHECK(json::parse(transition_json(report))["reason"] == "a node");
-  const auto reports = std::make_shared<std::vector<TransitionReport>>(2, report);
-  CHECK(json::parse(transitions_json(reports))["transitions"].size() == 2);
+  CHECK(json::parse(job_json(report))["state"] == "failed");
+  CHECK(json::parse(job_json(report))["reason"] == "a node");
+  const auto reports = std::make_shared<std::vector<JobReport>>(2, report);
+  CHECK(json::parse(jobs_json(reports, &report.kind()))["transitions"].size() == 2);
+  CHECK(json::parse(jobs_json(reports, nullptr))["jobs"].size() == 2);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What `elastripe transition` shows, from the reports of the admin interface (docs/admin-api.md):
-// pure functions.
+// What commands show of the jobs that they start, from the reports of the admin interface
+// (docs/admin-api.md): pure functions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +9,7 @@
 namespace elastripe::cli {
 
 // The exit status that a job's end is told with.
-inline constexpr int kExitDone = 0;        // every object is there, or has no such state
+inline constexpr int kExitDone = 0;  // every object is as it should be, or the job is not for it
 inline constexpr int kExitUnfinished = 3;  // some were refused or failed, or the job did
 inline constexpr int kExitCancelled = 130;
 
@@ -17,7 +17,7 @@ bool is_running(const nlohmann::ordered_json& report);
 int exit_status_of(const nlohmann::ordered_json& report);
 
 // How fast the objects of a running job go, from one report to the next.
-class TransitionPace {
+class JobPace {
  public:
   void note(const nlohmann::ordered_json& report);
   std::optional<double> bytes_per_second() const;
@@ -27,19 +27,17 @@ class TransitionPace {
     double seconds = 0;
     double bytes = 0;
   };
-  std::optional<Point> first_;  // of the transitioning phase
+  std::optional<Point> first_;  // since it does not only count
   Point last_;
 };
 
 // One line without its end: how far the job is. With a bar, or in words.
-std::string progress_line(const nlohmann::ordered_json& report, const TransitionPace& pace,
-                          bool bar);
+std::string progress_line(const nlohmann::ordered_json& report, const JobPace& pace, bool bar);
 
 // Lines. After the end of a job.
 std::string summary_of(const nlohmann::ordered_json& report);
-// What a dry run tells; `transitions` is GET /v1/transitions, whose last finished job tells a rate
-// if the dry run was given none.
-std::string forecast_of(const nlohmann::ordered_json& report,
-                        const nlohmann::ordered_json& transitions);
+// What a dry run tells; `jobs` is GET /v1/jobs: the last of the same kind that has ended tells a
+// rate if the dry run was given none.
+std::string forecast_of(const nlohmann::ordered_json& report, const nlohmann::ordered_json& jobs);
 
 }  // namespace elastripe::cli

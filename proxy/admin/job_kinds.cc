@@ -1,0 +1,119 @@
+#include "proxy/admin/job_kinds.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "proxy/admin/job_body.h"
+#include "proxy/base/bytes.h"
+
+namespace elastripe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMaxK = 255;
+const std::vector<std::string> kExecutions{"delta", "proxy"};  // by jobs::Execution
+
+void add_common(const jobs::JobSpec& spec, Json& json) {
+  json["dry_run"] = spec.dry_run;
+  json["rate"] = spec.rate;
+  json["parallel"] = spec.parallel;
+}
+
+template <auto kParse>
+Result<AskedJob> parse_as(std::string_view body, const MapPtr& map) {
+  auto spec = [&] {
+    if constexpr (std::is_invocable_v<decltype(kParse), std::string_view, const MapPtr&>) {
+      return kParse(body, map);
+    } else {
+      return kParse(body);
+    }
+  }();
+  if (!spec) return fail(std::move(spec.error()));
+  return AskedJob(std::move(*spec));
+}
+
+constexpr JobKind kKinds[] = {
+    {"transition", "/v1/transitions", "transitions", "transitioning", "transitioned",
+     parse_as<parse_transition>},
+    {"repair", "/v1/repairs", "repairs", "repairing", "restored", parse_as<parse_repair>},
+};
+static_assert(std::size(kKinds) == std::variant_size_v<AskedJob>);
+
+}  // namespace
+
+std::span<const JobKind> job_kinds() { return kKinds; }
+
+Result<jobs::TransitionJobSpec> parse_transition(std::string_view body) {
+  auto fields = JobBody::parse(body);
+  if (!fields) return fail(std::move(fields.error()));
+  jobs::TransitionJobSpec spec;
+  const auto key = fields->key_text("key");
+  const auto prefix = fields->key_text("prefix");
+  const auto all = fields->flag("all");
+  const auto to = fields->number("to", 1, kMaxK);
+  fields->read_common(spec.job);
+  if (const auto execution = fields->word("execution", kExecutions)) {
+    spec.execution = static_cast<jobs::Execution>(*execution);
+  }
+  spec.order_selection = fields->flag("order_selection").value_or(spec.order_selection);
+  fields->complain_of_unknown();
+  if (!to) fields->complain("to", "is missing");
+  if (key.has_value() + prefix.has_value() + all.value_or(false) != 1) {
+    fields->complain("key, prefix, all", "give one of them");
+  }
+  const auto checked = fields->check();
+  if (!checked) return fail(checked.error());
+  spec.job.key = key.value_or("");
+  spec.job.prefix = prefix.value_or("");
+  spec.to = static_cast<int>(*to);
+  return spec;
+}
+
+// An operator who asks for it waits for no node to come back.
+Result<jobs::RepairJobSpec> parse_repair(std::string_view body, const MapPtr& map) {
+  auto fields = JobBody::parse(body);
+  if (!fields) return fail(std::move(fields.error()));
+  jobs::RepairJobSpec spec{.gives_up_away = true};
+  if (const auto name = fields->text("node")) {
+    if (map == nullptr) fields->complain("node", "the nodes are not known yet");
+    for (size_t i = 0; map != nullptr && i < map->nodes.size(); ++i) {
+      if (map->nodes[i].name == *name) spec.on = map->nodes[i].id;
+    }
+    if (!spec.on) fields->complain("node", "no node has this name");
+    spec.on_name = *name;
+  }
+  fields->read_common(spec.job);
+  fields->complain_of_unknown();
+  const auto checked = fields->check();
+  if (!checked) return fail(checked.error());
+  return spec;
+}
+
+Json spec_json(const jobs::TransitionJobSpec& spec) {
+  Json json = Json::object();
+  if (!spec.job.key.empty()) {
+    json["key"] = escape_for_log(spec.job.key, 250);
+  } else if (!spec.job.prefix.empty()) {
+    json["prefix"] = escape_for_log(spec.job.prefix, 250);
+  } else {
+    json["all"] = true;
+  }
+  json["to"] = spec.to;
+  add_common(spec.job, json);
+  json["execution"] = kExecutions[static_cast<size_t>(spec.execution)];
+  json["order_selection"] = spec.order_selection;
+  return json;
+}
+
+Json spec_json(const jobs::RepairJobSpec& spec) {
+  Json json = Json::object();
+  if (spec.on) json["node"] = spec.on_name;
+  add_common(spec.job, json);
+  return json;
+}
+
+}  // namespace elastripe

@@ -1,0 +1,79 @@
+// What `elastripe status` makes of a proxy's answers.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/status_text.h"
+
+namespace elastripe::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json serving() {
+  return {{"state", "serving"},
+          {"reason", ""},
+          {"epoch", {{"number", 3}}},
+          {"nodes", {{"configured", 6}, {"up", 5}, {"suspect", 0}, {"away", 0}, {"lost", 1}}},
+          {"partitions", {{"total", 1024}, {"synced", 1024}, {"lost", 0}, {"short", 0}}},
+          {"objects", {{"lacking_shards", 0}, {"lost", 0}}},
+          {"repair", {{"state", "waiting"}, {"waits_for", "the nodes change"}}},
+          {"memory", {{"used_bytes", 3 << 20}, {"limit_bytes", 16 << 20}}}};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a healthy cluster is told in a few lines") {
+  CHECK(status_text(serving(), Json()) ==
+        "state       serving\n"
+        "epoch       3\n"
+        "nodes       5 of 6 up, 0 suspect, 0 away, 1 lost\n"
+        "partitions  1024 of 1024 synced, 0 lost\n"
+        "memory      3.0 MiB of 16.0 MiB used\n");
+}
+
+TEST_CASE("what is not as it should be has lines of its own") {
+  Json status = serving();
+  status["state"] = "waiting";
+  status["reason"] = "n1 does not answer";
+  status["partitions"]["short"] = 4;
+  status["objects"] = {{"lacking_shards", 17}, {"lost", 2}};
+  std::string text = status_text(status, Json());
+  CHECK(has(text, "state       waiting: n1 does not answer\n"));
+  CHECK(has(text, "0 lost, 4 with too few homes: nodes lack room\n"));
+  CHECK(has(text, "objects     17 lack shards, 2 more are lost\n"));
+  CHECK(has(text, "repair      waits for the nodes change\n"));
+  status["repair"]["state"] = "off";
+  CHECK(has(status_text(status, Json()), "repair      off\n"));
+  status["repair"] = {{"state", "running"},
+                      {"objects", {{"restored", 5}, {"planned", 17}}},
+                      {"seconds_left", nullptr}};
+  CHECK(has(status_text(status, Json()), "repair      5 of 17 objects restored\n"));
+  status["repair"]["seconds_left"] = 3;
+  CHECK(has(status_text(status, Json()), "repair      5 of 17 objects restored, 3 s left\n"));
+}
+
+TEST_CASE("a job that somebody started is shown while it runs") {
+  const Json running = {{"id", 2},
+                        {"kind", "repair"},
+                        {"state", "running"},
+                        {"phase", "repairing"},
+                        {"counted", true},
+                        {"planned", {{"read_bytes", 3 << 20}, {"sent_bytes", 1 << 20}}},
+                        {"settled_bytes", 1 << 20}};
+  Json jobs = {{"jobs", {running}}};
+  CHECK(has(status_text(serving(), jobs), "job         repair 2: 25%, 1.0 MiB of 4.0 MiB\n"));
+  jobs["jobs"][0]["state"] = "done";
+  CHECK(status_text(serving(), jobs).find("repair 2") == std::string::npos);
+}
+
+TEST_CASE("a proxy that tells less than it should is shown all the same") {
+  CHECK(has(status_text(Json::object(), Json()), "state       -\n"));
+}
+
+}  // namespace elastripe::cli

@@ -1,0 +1,82 @@
+#include "tools/cli/status_text.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/answer.h"
+#include "tools/cli/job_text.h"
+
+namespace elastripe::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string line(const char* what, const std::string& value) {
+  return fmt::format("{:<11} {}\n", what, value);
+}
+
+std::string nodes_line(const Json& nodes) {
+  return line("nodes", fmt::format("{} of {} up, {} suspect, {} away, {} lost", shown(nodes, "up"),
+                                   shown(nodes, "configured"), shown(nodes, "suspect"),
+                                   shown(nodes, "away"), shown(nodes, "lost")));
+}
+
+std::string partitions_line(const Json& partitions) {
+  std::string value = fmt::format("{} of {} synced, {} lost", shown(partitions, "synced"),
+                                  shown(partitions, "total"), shown(partitions, "lost"));
+  if (number(partitions, "short") > 0) {
+    value += fmt::format(", {} with too few homes: nodes lack room", shown(partitions, "short"));
+  }
+  return line("partitions", value);
+}
+
+std::string objects_lines(const Json& objects) {
+  if (number(objects, "lacking_shards") + number(objects, "lost") == 0) return {};
+  return line("objects", fmt::format("{} lack shards, {} more are lost",
+                                     shown(objects, "lacking_shards"), shown(objects, "lost")));
+}
+
+std::string repair_line(const Json& repair, bool is_any_lacking) {
+  if (text(repair, "state") == "running") {
+    const Json& objects = part(repair, "objects");
+    const bool is_known = !part(repair, "seconds_left").is_null();
+    return line(
+        "repair",
+        fmt::format(
+            "{} of {} objects restored{}", shown(objects, "restored"), shown(objects, "planned"),
+            is_known ? fmt::format(", {} s left", shown(repair, "seconds_left")) : std::string()));
+  }
+  if (!is_any_lacking) return {};
+  return line("repair", text(repair, "state") == "off" ? std::string("off")
+                                                       : "waits for " + shown(repair, "waits_for"));
+}
+
+std::string job_lines(const Json& jobs) {
+  std::string lines;
+  for (const Json& job : part(jobs, "jobs")) {
+    if (!is_running(job)) continue;
+    lines += line("job", fmt::format("{} {}: {}", shown(job, "kind"), shown(job, "id"),
+                                     progress_line(job, JobPace(), /*bar=*/false)));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string mebibytes(double bytes) { return fmt::format("{:.1f} MiB", bytes / (1 << 20)); }
+
+std::string status_text(const Json& status, const Json& jobs) {
+  const std::string reason = text(status, "reason");
+  const Json& objects = part(status, "objects");
+  const Json& memory = part(status, "memory");
+  return line("state", shown(status, "state") + (reason.empty() ? "" : ": " + reason)) +
+         line("epoch", shown(part(status, "epoch"), "number")) + nodes_line(part(status, "nodes")) +
+         partitions_line(part(status, "partitions")) + objects_lines(objects) +
+         repair_line(part(status, "repair"), number(objects, "lacking_shards") > 0) +
+         job_lines(jobs) +
+         line("memory", fmt::format("{} of {} used", mebibytes(number(memory, "used_bytes")),
+                                    mebibytes(number(memory, "limit_bytes"))));
+}
+
+}  // namespace elastripe::cli
