@@ -38,6 +38,7 @@ Json node_json(const decider::NodeStatus& status) {
           {"address", fmt::format("{}:{}", info.host, info.port)},
           {"domain", info.domain},
           {"state", node::name(info.state)},
+          {"role", node::name(info.role)},
           {"incarnation", fmt::format("{:016x}", info.incarnation)},
           {"lease", status.has_lease},
           {"last_answer_age_ms", status.last_answer_age_ms},
@@ -168,7 +169,8 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
         {{"total", status.partitions},
          {"synced", status.partitions_synced},
          {"lost", status.partitions_lost},
-         {"short", status.partitions_short}}},
+         {"short", status.partitions_short},
+         {"to_move", status.partitions_to_move}}},
        {"objects", {{"lacking_shards", status.objects_lacking}, {"lost", status.objects_lost}}},
        {"repair", repair_json(repair)},
        {"memory", {{"used_bytes", used_bytes}, {"limit_bytes", limit_bytes}}}});

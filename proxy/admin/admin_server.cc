@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "proxy/admin/admin_json.h"
+#include "proxy/admin/member_actions.h"
 #include "proxy/base/check.h"
 #include "proxy/memcache/request.h"
 
@@ -36,7 +37,7 @@ constexpr std::string_view kAcceptLoss = "/v1/accept-loss";
 constexpr std::string_view kJobs = "/v1/jobs";
 constexpr std::string_view kCancel = "/cancel";
 constexpr std::string_view kNode = "/v1/nodes/";
-constexpr std::string_view kDeclareDead = "/declare-dead";
+constexpr std::string_view kDeclareDead = "declare-dead";
 // All that libevent knows: a method that no path has is refused here, like any other wrong one.
 constexpr uint16_t kAllMethods = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
                                  EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
@@ -116,9 +117,19 @@ bool names_action(evhttp_request* request, const std::string& action) {
   return false;
 }
 
-bool names_dead_node(std::string_view path) {
-  return path.starts_with(kNode) && path.ends_with(kDeclareDead) &&
-         path.size() > kNode.size() + kDeclareDead.size();
+// A path of something that is done with one node; its name is still percent-encoded.
+struct NodePath {
+  std::string_view name;
+  std::string_view action;
+};
+std::optional<NodePath> node_path(std::string_view path) {
+  if (!path.starts_with(kNode)) return std::nullopt;
+  path.remove_prefix(kNode.size());
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos || slash == 0) return std::nullopt;
+  const NodePath node{path.substr(0, slash), path.substr(slash + 1)};
+  if (node.action != kDeclareDead && !member_action(node.action)) return std::nullopt;
+  return node;
 }
 
 // A path of jobs of one kind, or (null) of any, and what is behind it.
@@ -149,7 +160,7 @@ struct Methods {
 Methods methods_of(std::string_view path) {
   constexpr Methods kReads = {EVHTTP_REQ_GET | EVHTTP_REQ_HEAD, "GET, HEAD"};
   constexpr Methods kActs = {EVHTTP_REQ_POST, "POST"};
-  if (path == kAcceptLoss || names_dead_node(path)) return kActs;
+  if (path == kAcceptLoss || node_path(path)) return kActs;
   const auto job = job_path(path);
   if (!job) return kReads;
   if (job->rest.empty() && job->kind != nullptr) {
@@ -282,10 +293,8 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
                &AdminServer::scrub_and_answer);
   } else if (path == kAcceptLoss) {
     if (names_action(request, "accept-loss")) run(request, accept_loss(request));
-  } else if (names_dead_node(path)) {
-    std::string_view name = std::string_view(path).substr(kNode.size());
-    name.remove_suffix(kDeclareDead.size());
-    if (names_action(request, "declare-dead")) run(request, declare_dead(request, decode(name)));
+  } else if (const auto node = node_path(path)) {
+    answer_node(request, decode(node->name), std::string(node->action));
   } else if (const auto job = job_path(path)) {
     answer_jobs(request, job->kind, job->rest);
   } else if (path == "/healthz") {
@@ -327,6 +336,22 @@ Task<void> AdminServer::accept_loss(evhttp_request* request) {
   const auto accepted = co_await sources_.accept_loss();
   if (!accepted) co_return reply_failure(request, accepted.error());
   reply_json(request, 202, accepted_json(*accepted));
+}
+
+void AdminServer::answer_node(evhttp_request* request, std::string name,
+                              const std::string& action) {
+  if (!names_action(request, action)) return;
+  if (action == kDeclareDead) return run(request, declare_dead(request, std::move(name)));
+  auto change = parse_member_change(*member_action(action), std::move(name), body_of(request),
+                                    sources_.is_network_trusted);
+  if (!change) return reply_failure(request, change.error());
+  run(request, change_members(request, std::move(*change)));
+}
+
+Task<void> AdminServer::change_members(evhttp_request* request, MemberChange change) {
+  const auto changed = co_await sources_.change_members(std::move(change));
+  if (!changed) co_return reply_failure(request, changed.error());
+  reply_json(request, 202, "{}");
 }
 
 Task<void> AdminServer::declare_dead(evhttp_request* request, std::string name) {

@@ -36,13 +36,15 @@ struct AdminSources {
   std::function<Task<Result<jobs::ScrubReport>>(std::string key)> scrub;
   std::function<Task<Result<decider::AcceptedLoss>>()> accept_loss;
   std::function<Task<Result<void>>(std::string node)> declare_dead;
+  std::function<Task<Result<void>>(MemberChange)> change_members;
   std::function<Result<JobReport>(AskedJob)> start_job;
   std::function<JobReports()> jobs;
   std::function<Result<JobReport>(uint64_t id)> cancel_job;
   std::function<jobs::RepairStatus()> repair;
   std::string version;
-  std::string proxy_id;  // tells processes apart, as `stats settings` does
-  std::string host;      // as configured: a name of its own, or an address
+  std::string proxy_id;             // tells processes apart, as `stats settings` does
+  std::string host;                 // as configured: a name of its own, or an address
+  bool is_network_trusted = false;  // nodes may be added that other machines can reach
 };
 
 class AdminServer {
@@ -73,7 +75,9 @@ class AdminServer {
   // Answers one of the paths that show the cluster.
   Task<void> show_cluster(evhttp_request* request, std::string path);
   Task<void> accept_loss(evhttp_request* request);
+  void answer_node(evhttp_request* request, std::string name, const std::string& action);
   Task<void> declare_dead(evhttp_request* request, std::string name);
+  Task<void> change_members(evhttp_request* request, MemberChange change);
   // Jobs of one kind, or (null) of all; `rest` of the path is behind theirs.
   void answer_jobs(evhttp_request* request, const JobKind* kind, std::string_view rest);
   void answer_ready(evhttp_request* request);

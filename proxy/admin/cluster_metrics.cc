@@ -15,20 +15,29 @@ constexpr GaugeRow kPartitions{"elastripe_partitions", "Partitions of the cluste
 constexpr GaugeRow kPartitionsShort{
     "elastripe_partitions_short",
     "Partitions with fewer homes than they should have, because nodes lack room."};
+constexpr GaugeRow kPartitionsToMove{
+    "elastripe_partitions_to_move",
+    "Partitions that are not where the ring says, as nodes were added or drain."};
 
 }  // namespace
 
-ClusterMetrics::ClusterMetrics(MetricRegistry& registry, const std::vector<std::string>& nodes)
-    : epoch_(registry.cell(kEpoch)),
+ClusterMetrics::ClusterMetrics(MetricRegistry& registry)
+    : registry_(registry),
+      epoch_(registry.cell(kEpoch)),
       record_bytes_(registry.cell(kStoredBytes, {"record"})),
       shard_bytes_(registry.cell(kStoredBytes, {"shard"})),
       partitions_synced_(registry.cell(kPartitions, {"synced"})),
       partitions_unsynced_(registry.cell(kPartitions, {"unsynced"})),
       partitions_lost_(registry.cell(kPartitions, {"lost"})),
-      partitions_short_(registry.cell(kPartitionsShort)) {
-  for (const std::string& node : nodes) {
-    nodes_.push_back({&registry.cell(kNodeUp, {node}), &registry.cell(kNodeFreeBytes, {node})});
-  }
+      partitions_short_(registry.cell(kPartitionsShort)),
+      partitions_to_move_(registry.cell(kPartitionsToMove)) {}
+
+ClusterMetrics::NodeGauges& ClusterMetrics::gauges_of(const std::string& node) {
+  const auto known = nodes_.find(node);
+  if (known != nodes_.end()) return known->second;
+  const NodeGauges gauges{&registry_.cell(kNodeUp, {node}),
+                          &registry_.cell(kNodeFreeBytes, {node})};
+  return nodes_.emplace(node, gauges).first->second;
 }
 
 void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
@@ -36,15 +45,20 @@ void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
   partitions_synced_.set(status.partitions_synced);
   partitions_lost_.set(status.partitions_lost);
   partitions_short_.set(status.partitions_short);
+  partitions_to_move_.set(status.partitions_to_move);
   partitions_unsynced_.set(int64_t{status.partitions} - status.partitions_synced -
                            status.partitions_lost);
   uint64_t record_bytes = 0;
   uint64_t shard_bytes = 0;
-  for (size_t i = 0; i < status.nodes.size() && i < nodes_.size(); ++i) {
-    const decider::NodeStatus& node = status.nodes[i];
+  for (auto& [name, gauges] : nodes_) {
+    gauges.up->set(0);
+    gauges.free_bytes->set(0);
+  }
+  for (const decider::NodeStatus& node : status.nodes) {
     const bool up = node.info.state == node::NodeState::kUp;
-    nodes_[i].up->set(up ? 1 : 0);
-    nodes_[i].free_bytes->set(up ? static_cast<int64_t>(node.free_bytes) : 0);
+    const NodeGauges& gauges = gauges_of(node.info.name);
+    gauges.up->set(up ? 1 : 0);
+    gauges.free_bytes->set(up ? static_cast<int64_t>(node.free_bytes) : 0);
     if (!up) continue;
     record_bytes += node.statistics.record_bytes;
     shard_bytes += node.statistics.shard_bytes;

@@ -1,8 +1,8 @@
 // ClusterMetrics: the state of the cluster as gauges.
 #pragma once
 
+#include <map>
 #include <string>
-#include <vector>
 
 #include "proxy/base/metrics.h"
 #include "proxy/ops/decider/decider.h"
@@ -12,8 +12,7 @@ namespace elastripe {
 // Refreshed when metrics are asked for: on the control thread, by the admin interface.
 class ClusterMetrics {
  public:
-  // `nodes`: their names, by node id.
-  ClusterMetrics(MetricRegistry& registry, const std::vector<std::string>& nodes);
+  explicit ClusterMetrics(MetricRegistry& registry);
 
   void refresh(const decider::ClusterStatus& status);
 
@@ -23,6 +22,9 @@ class ClusterMetrics {
     Gauge* free_bytes;
   };
 
+  NodeGauges& gauges_of(const std::string& node);
+
+  MetricRegistry& registry_;
   Gauge& epoch_;
   Gauge& record_bytes_;
   Gauge& shard_bytes_;
@@ -30,7 +32,8 @@ class ClusterMetrics {
   Gauge& partitions_unsynced_;
   Gauge& partitions_lost_;
   Gauge& partitions_short_;
-  std::vector<NodeGauges> nodes_;  // by node id
+  Gauge& partitions_to_move_;
+  std::map<std::string, NodeGauges> nodes_;  // by name; those that were removed stay, as not up
 };
 
 }  // namespace elastripe

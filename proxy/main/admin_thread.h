@@ -27,6 +27,7 @@ class AdminThread {
   Task<Result<jobs::ScrubReport>> scrub(std::string key);
   Task<Result<decider::AcceptedLoss>> accept_loss();
   Task<Result<void>> declare_dead(std::string node);
+  Task<Result<void>> change_members(MemberChange change);
   Task<void> finish();
 
   ProxyShared& shared_;

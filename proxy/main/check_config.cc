@@ -1,18 +1,16 @@
 #include "proxy/main/check_config.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <bit>
 #include <map>
 #include <set>
 
 #include "proxy/base/bytes.h"
+#include "proxy/base/names.h"
 
 namespace elastripe::config {
 namespace {
 
-constexpr size_t kMaxNameBytes = 64;
 constexpr size_t kMaxPrefixBytes = 250;       // a key's length
 constexpr uint64_t kMaxShardBytes = 7 << 20;  // a frame and an item take 8 MiB with their headers
 constexpr uint64_t kMaxSegments = 16384;      // a record that lists them fits in a frame
@@ -20,31 +18,9 @@ constexpr uint64_t kMaxMapBytes = 8 << 20;    // so does a map
 // A request may look at what it did so long after its end.
 constexpr Duration kLateAnswer = std::chrono::seconds(2);
 
-bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
-}
-
-bool is_ipv6(const std::string& host) {
-  in6_addr address{};
-  return !host.contains('\0') && inet_pton(AF_INET6, host.c_str(), &address) == 1;
-}
-
-bool is_loopback(const std::string& host) {
-  if (host == "localhost") return true;
-  in_addr address{};
-  if (inet_pton(AF_INET, host.c_str(), &address) == 1) {
-    return (ntohl(address.s_addr) >> 24) == 127;
-  }
-  in6_addr address6{};
-  return inet_pton(AF_INET6, host.c_str(), &address6) == 1 && IN6_IS_ADDR_LOOPBACK(&address6);
-}
-
 void check_endpoint(const Config& config, const Endpoint& endpoint, const std::string& path,
                     Problems& problems) {
-  if (!is_name(endpoint.host) && !is_ipv6(endpoint.host)) {
+  if (!is_host(endpoint.host)) {
     problems.report(path + ".host", "is '{}', must be a host name or an IP address",
                     escape_for_log(endpoint.host));
   } else if (!config.insecure && !is_loopback(endpoint.host)) {

@@ -18,13 +18,6 @@ decider::DeciderSettings decider_settings(const Config& config) {
   return settings;
 }
 
-std::vector<std::string> node_names(const Config& config) {
-  std::vector<std::string> names;
-  names.reserve(config.nodes.size());
-  for (const NodeConfig& node : config.nodes) names.push_back(node.name);
-  return names;
-}
-
 StoredItems stored_items(const decider::ClusterStatus& status, const node::ClusterMap& map) {
   StoredItems stored;
   uint64_t records = 0;
@@ -47,7 +40,7 @@ ControlThread::ControlThread(ProxyShared& shared)
     : shared_(shared),
       environment_(shared, kStagedBytes, kCacheBytes),
       decider_(environment_.ops(), decider_settings(shared.config)),
-      cluster_metrics_(shared.registry, node_names(shared.config)),
+      cluster_metrics_(shared.registry),
       ops_metrics_(shared.registry) {}
 
 void ControlThread::start() {
@@ -72,6 +65,12 @@ void ControlThread::accept_loss(std::function<void(Result<decider::AcceptedLoss>
 void ControlThread::declare_dead(std::string node, std::function<void(Result<void>)> done) {
   environment_.loop().post([this, node = std::move(node), done = std::move(done)] {
     done(decider_.declare_dead(node));
+  });
+}
+
+void ControlThread::change_members(MemberChange change, std::function<void(Result<void>)> done) {
+  environment_.loop().post([this, change = std::move(change), done = std::move(done)] {
+    done(decider_.change_members(change));
   });
 }
 

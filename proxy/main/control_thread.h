@@ -23,6 +23,7 @@ class ControlThread {
   void flush_all(uint32_t at, std::function<void(Result<void>)> done);
   void accept_loss(std::function<void(Result<decider::AcceptedLoss>)> done);
   void declare_dead(std::string node, std::function<void(Result<void>)> done);
+  void change_members(MemberChange change, std::function<void(Result<void>)> done);
   void survey_again();
   // Also brings the metrics of the cluster and of this thread up to date.
   void tell_status(std::function<void(decider::ClusterStatus)> done);

@@ -24,6 +24,8 @@ struct OpsCounters {
   uint64_t reclaimed_records = 0;
   uint64_t repaired_shards = 0;
   uint64_t repaired_bytes = 0;  // of these shards
+  uint64_t moved_shards = 0;
+  uint64_t moved_bytes = 0;  // of these shards
 };
 
 struct OpsCounterRow {
@@ -65,6 +67,10 @@ inline constexpr std::array kOpsCounters{
         {"elastripe_repaired_shards_total", "Shards that were gone and were made again."}},
     OpsCounterRow{&OpsCounters::repaired_bytes,
                   {"elastripe_repaired_bytes_total", "Bytes of the shards that were made again."}},
+    OpsCounterRow{&OpsCounters::moved_shards,
+                  {"elastripe_moved_shards_total", "Shards that were taken to another node."}},
+    OpsCounterRow{&OpsCounters::moved_bytes,
+                  {"elastripe_moved_bytes_total", "Bytes of the shards that were moved."}},
 };
 static_assert(sizeof(OpsCounters) == kOpsCounters.size() * sizeof(uint64_t),
               "each counter has a row");

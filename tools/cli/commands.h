@@ -2,6 +2,7 @@
 // prints, and leaves the exit status in Globals.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "tools/cli/result.h"
@@ -19,12 +20,17 @@ struct Globals {
   int exit_status = 0;
 };
 
+// What the admin interface says at `path`.
+Result<nlohmann::ordered_json> fetch(const Globals& globals, const std::string& path);
+
+void print_json(const nlohmann::ordered_json& json);
+
 // Prints the failure of a command and sets the exit status.
 void report(Globals& globals, const Result<>& result);
 
 void add_cluster_commands(CLI::App& app, Globals& globals);
-void add_status_commands(CLI::App& app,
-                         Globals& globals);  // status, node, object, scrub, accept-loss
+void add_status_commands(CLI::App& app, Globals& globals);  // status, object, scrub, accept-loss
+void add_node_command(CLI::App& app, Globals& globals);
 void add_object_commands(CLI::App& app, Globals& globals);  // put, get, remove
 void add_plan_command(CLI::App& app, Globals& globals);
 void add_transition_command(CLI::App& app, Globals& globals);

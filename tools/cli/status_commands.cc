@@ -1,13 +1,8 @@
-// elastripe status, node, object, scrub, accept-loss: what the admin interface tells
+// elastripe status, object, scrub, accept-loss: what the admin interface tells
 // (docs/admin-api.md).
 #include <fmt/core.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -21,25 +16,6 @@ namespace elastripe::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Result<Json> fetch(const Globals& globals, const std::string& path) {
-  const auto admin = AdminClient::of_server(globals.server, globals.admin);
-  if (!admin) return std::unexpected(admin.error());
-  return admin->get(path);
-}
-
-void print_nodes(const std::vector<Json>& nodes) {
-  fmt::print("{:<10} {:<22} {:<8} {:>11} {:>11} {:>8} {:>8} {:>16}\n", "node", "address", "state",
-             "used", "free", "records", "shards", "synced/homes");
-  for (const Json& node : nodes) {
-    const Json& statistics = part(node, "statistics");
-    fmt::print("{:<10} {:<22} {:<8} {:>11} {:>11} {:>8} {:>8} {:>16}\n", shown(node, "name"),
-               shown(node, "address"), shown(node, "state"),
-               mebibytes(number(statistics, "used_bytes")), mebibytes(number(node, "free_bytes")),
-               shown(statistics, "records"), shown(statistics, "shards"),
-               shown(node, "partitions_synced") + "/" + shown(node, "partitions_home"));
-  }
-}
 
 std::string where(const Json& shard) {
   if (part(shard, "node").is_null()) return "(not written)";
@@ -71,8 +47,6 @@ void print_object(const Json& object) {
   }
 }
 
-void print_json(const Json& json) { fmt::print("{}\n", json.dump(2)); }
-
 Result<> status(const Globals& globals) {
   const auto admin = AdminClient::of_server(globals.server, globals.admin);
   if (!admin) return std::unexpected(admin.error());
@@ -82,22 +56,6 @@ Result<> status(const Globals& globals) {
     print_json(*status);
   } else {
     fmt::print("{}", status_text(*status, admin->get("/v1/jobs").value_or(Json())));
-  }
-  return {};
-}
-
-Result<> node(const Globals& globals, const std::string& name) {
-  const auto answer = fetch(globals, "/v1/nodes");
-  if (!answer) return std::unexpected(answer.error());
-  std::vector<Json> nodes;
-  for (const Json& node : part(*answer, "nodes")) {
-    if (name.empty() || shown(node, "name") == name) nodes.push_back(node);
-  }
-  if (!name.empty() && nodes.empty()) return fail("no node is named {}", name);
-  if (globals.json) {
-    print_json(name.empty() ? *answer : nodes.front());
-  } else {
-    print_nodes(nodes);
   }
   return {};
 }
@@ -202,108 +160,11 @@ Result<> accept_loss(const Globals& globals) {
   return {};
 }
 
-// True if the person at the terminal says yes.
-bool confirms(const std::string& question) {
-  fmt::print(stderr, "{} [y/N] ", question);
-  std::string answer;
-  return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
-}
-
-Result<> declare_dead(const Globals& globals, const std::string& name, bool yes) {
-  if (!yes) {
-    if (isatty(STDIN_FILENO) == 0) return fail("say --yes: there is no terminal to ask at");
-    const auto question = fmt::format(
-        "What only node {} has is given up, and must never be served by it again.\n"
-        "Is its process gone?",
-        name);
-    if (!confirms(question)) return fail("nothing was done");
-  }
-  const auto admin = AdminClient::of_server(globals.server, globals.admin);
-  if (!admin) return std::unexpected(admin.error());
-  const auto answer =
-      admin->post("/v1/nodes/" + url_escape(name) + "/declare-dead", "declare-dead");
-  if (!answer) return std::unexpected(answer.error());
-  if (globals.json) {
-    print_json(*answer);
-  } else {
-    fmt::print("node {} counts as dead until it answers\n", name);
-  }
-  return {};
-}
-
-// All homes have their records, and repair has found nothing that lacks shards since the nodes
-// changed last.
-bool is_redundancy_full(const Json& status) {
-  const Json& partitions = part(status, "partitions");
-  return shown(status, "state") == "serving" &&
-         number(partitions, "synced") == number(partitions, "total") &&
-         number(part(status, "epoch"), "number") == number(part(status, "repair"), "settled_epoch");
-}
-
-bool is_up(const Json& nodes, const std::string& name) {
-  return std::ranges::any_of(part(nodes, "nodes"), [&](const Json& node) {
-    return shown(node, "name") == name && shown(node, "state") == "up";
-  });
-}
-
-void wait_a_moment() {
-  const timespec moment = {0, 250'000'000L};
-  nanosleep(&moment, nullptr);
-}
-
-// A proxy that does not answer may do so later.
-Result<> wait_for_node(const Globals& globals, const std::string& name, int timeout_s) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
-  for (;; wait_a_moment()) {
-    const auto nodes = fetch(globals, "/v1/nodes");
-    const auto status = fetch(globals, "/v1/status");
-    const bool answers = nodes && status;
-    if (answers && is_up(*nodes, name) && is_redundancy_full(*status)) return {};
-    if (answers && shown(part(*status, "repair"), "state") == "off") {
-      return fail("repair.automatic is off, so redundancy may never be full");
-    }
-    if (std::chrono::steady_clock::now() < end) continue;
-    if (!nodes) return std::unexpected(nodes.error());
-    if (!status) return std::unexpected(status.error());
-    if (!is_up(*nodes, name)) return fail("node {} is not up after {} s", name, timeout_s);
-    const std::string waits_for = shown(part(*status, "repair"), "waits_for");
-    return fail("redundancy is not full after {} s{}", timeout_s,
-                waits_for.size() > 1 ? ": repair waits for " + waits_for : "");
-  }
-}
-
 }  // namespace
 
 void add_status_commands(CLI::App& app, Globals& globals) {
   CLI::App* command = app.add_subcommand("status", "Shows the cluster: state, epoch, partitions");
   command->callback([&globals] { report(globals, status(globals)); });
-
-  auto name = std::make_shared<std::string>();
-  command = app.add_subcommand("node", "Shows the nodes: state, memory, partitions");
-  command->add_option("NAME", *name, "One node instead of all");
-  auto* const dead = command->add_subcommand(
-      "declare-dead", "Vouches that a silent node's process is gone, with its memory");
-  auto dead_name = std::make_shared<std::string>();
-  auto yes = std::make_shared<bool>(false);
-  dead->add_option("NAME", *dead_name)->required();
-  dead->add_flag("--yes", *yes, "Do not ask");
-  dead->callback(
-      [&globals, dead_name, yes] { report(globals, declare_dead(globals, *dead_name, *yes)); });
-  auto* const wait = command->add_subcommand(
-      "wait",
-      "Waits until a node is up and nothing lacks redundancy: then the next may be stopped");
-  auto wait_name = std::make_shared<std::string>();
-  auto timeout_s = std::make_shared<int>(600);
-  wait->add_option("NAME", *wait_name)->required();
-  wait->add_option("--timeout", *timeout_s, "Seconds")
-      ->check(CLI::Range(0, 86'400))
-      ->capture_default_str();
-  wait->callback([&globals, wait_name, timeout_s] {
-    report(globals, wait_for_node(globals, *wait_name, *timeout_s));
-  });
-  command->callback([&globals, name, dead, wait] {
-    if (!dead->parsed() && !wait->parsed()) report(globals, node(globals, *name));
-  });
 
   auto key = std::make_shared<std::string>();
   command = app.add_subcommand(

@@ -29,6 +29,7 @@ node::ShardName name_of(const std::vector<Lacking>& objects, const Place& place)
 // Asks one node for what the objects have on it; whether it has answered all of it.
 Task<Result<bool>> ask_node(OpsContext& ops, MapPtr map, NodeId id, Places places,
                             std::vector<Lacking>& objects) {
+  const bool is_draining = map->nodes[id].role == node::NodeRole::kDraining;
   bool has_answered = true;
   for (size_t first = 0; first < places.size(); first += kShardsPerFrame) {
     const size_t end = std::min(places.size(), first + kShardsPerFrame);
@@ -43,8 +44,11 @@ Task<Result<bool>> ask_node(OpsContext& ops, MapPtr map, NodeId id, Places place
     has_answered &= answer.has_value();
     for (size_t i = first; i < end; ++i) {
       const Place& place = places[i];
-      if (answer && (*answer)[i - first].present) continue;
       Lacking& object = objects[place.object];
+      if (answer && (*answer)[i - first].present) {
+        if (is_draining) object.leaving[place.segment].set(place.index);
+        continue;
+      }
       (answer ? object.gone : object.silent)[place.segment].set(place.index);
     }
   }
@@ -65,6 +69,7 @@ std::map<NodeId, Places> sort_places(const node::ClusterMap& map, std::vector<La
     const auto& segments = object.record->content.segments;
     object.gone.assign(segments.size(), {});
     object.silent.assign(segments.size(), {});
+    object.leaving.assign(segments.size(), {});
     for (size_t segment = 0; segment < segments.size(); ++segment) {
       const auto& placement = segments[segment].placement;
       for (size_t index = 0; index < placement.size(); ++index) {
@@ -94,7 +99,9 @@ void Lacking::keep_only(NodeId on) {
   for (size_t segment = 0; segment < segments.size(); ++segment) {
     const auto& placement = segments[segment].placement;
     for (size_t shard = 0; shard < placement.size(); ++shard) {
-      if (placement[shard] != on) gone[segment].reset(shard);
+      if (placement[shard] == on) continue;
+      gone[segment].reset(shard);
+      leaving[segment].reset(shard);
     }
   }
 }
@@ -105,6 +112,10 @@ int Lacking::failures_survived() const {
     most_missing = std::max(most_missing, (gone[i] | silent[i]).count());
   }
   return record->content.scheme.m - static_cast<int>(most_missing);
+}
+
+bool Lacking::is_leaving() const {
+  return std::ranges::any_of(leaving, [](const auto& shards) { return shards.any(); });
 }
 
 bool Lacking::is_lost() const {

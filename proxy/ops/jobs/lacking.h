@@ -11,13 +11,14 @@ namespace elastripe::jobs {
 
 // A striped object and what is known of its shards, by segment. A shard is gone for good if its
 // node's memory is lost, if the node answers and has it not, or if it was never written; silent if
-// its node does not answer: neither there nor gone.
+// its node does not answer: neither there nor gone; leaving if it is there, and its node drains.
 struct Lacking {
   std::string key;
   RecordPtr record;
-  std::vector<coding::ShardSet> gone = {}, silent = {};
+  std::vector<coding::ShardSet> gone = {}, silent = {}, leaving = {};
 
   bool is_lacking() const;
+  bool is_leaving() const;
   // What is gone elsewhere is not looked at any more.
   void keep_only(NodeId on);
   // It lacks more than the code makes up for, whatever the silent ones have.

@@ -23,19 +23,29 @@ constexpr size_t kWindowSegments = 4;
 
 constexpr const char* kTooManyGone = "more shards are gone than the scheme survives";
 
+struct ShardCount {
+  uint64_t shards = 0;
+  uint64_t bytes = 0;
+};
+
 // One try at some segments of one object.
 struct RepairWindow {
   RecordPtr record;
-  StagedPtr staged;            // the segments, as they will be
-  std::vector<size_t> places;  // of these in the record's table
-  std::vector<coding::ShardSet> gone;
-  uint64_t shards = 0;  // restored
-  uint64_t bytes = 0;
+  StagedPtr staged;                    // the segments, as they will be
+  std::vector<size_t> places;          // of these in the record's table
+  std::vector<coding::ShardSet> gone;  // what is to be written
+  std::vector<bool> copies;            // it is not gone, but leaving
+  ShardCount restored, moved;
   Traffic traffic;
 };
 using RepairWindowPtr = std::shared_ptr<RepairWindow>;
 
-// `segment` as it will be. What is gone has no place yet, if its node is gone too.
+// Whether a shard may stay on the node, or go there.
+bool is_place(const node::ClusterMap& map, NodeId id) {
+  return map.is_up(id) && map.nodes[id].role == node::NodeRole::kMember;
+}
+
+// `segment` as it will be. What is gone has no place yet, if its node is gone too, or leaving.
 StagedSegment to_restore(const node::ClusterMap& map, const Segment& segment,
                          const coding::ShardSet& gone) {
   const size_t shards = segment.placement.size();
@@ -47,9 +57,22 @@ StagedSegment to_restore(const node::ClusterMap& map, const Segment& segment,
   for (size_t i = 0; i < shards; ++i) {
     if (!gone.test(i)) continue;
     staged.written[i] = false;
-    if (!map.is_up(segment.placement[i])) staged.segment.placement[i] = kNoNode;
+    if (!is_place(map, segment.placement[i])) staged.segment.placement[i] = kNoNode;
   }
   return staged;
+}
+
+// What is leaving stays where no other node has a place for it. False if all of it stays.
+bool keep_unplaced(const node::ClusterMap& map, const Segment& before, StagedSegment& staged,
+                   coding::ShardSet& leaving) {
+  for (size_t i = 0; i < staged.written.size(); ++i) {
+    if (!leaving.test(i) || is_place(map, staged.segment.placement[i])) continue;
+    staged.segment.placement[i] = before.placement[i];
+    staged.written[i] = true;
+    staged.coming[i] = {};
+    leaving.reset(i);
+  }
+  return leaving.any();
 }
 
 // Names what is to be written by a txid of this try: no other may take the same names. What has no
@@ -64,16 +87,39 @@ bool name_missing(StagedSegment& staged, const node::Id128& txid) {
   return any;
 }
 
-void count_restored(RepairWindow& window, size_t index, const coding::SegmentGeometry& geometry) {
+void count_written(RepairWindow& window, size_t index, const coding::SegmentGeometry& geometry) {
+  ShardCount& count = window.copies[index] ? window.moved : window.restored;
   const StagedSegment& segment = window.staged->segments[index];
   const size_t block_bytes = segment.segment.block_bytes;
   for (size_t i = 0; i < segment.written.size(); ++i) {
     if (!window.gone[index].test(i) || !segment.written[i]) continue;
     const size_t bytes = geometry.shard_bytes(segment.segment.state, static_cast<int>(i));
-    ++window.shards;
-    window.bytes += bytes;
+    ++count.shards;
+    count.bytes += bytes;
     window.traffic += {.blocks_sent = bytes / block_bytes, .bytes_sent = bytes};
   }
+}
+
+Task<Result<void>> copy_segment(OpsContext& ops, MapPtr map, RepairWindowPtr window, size_t index,
+                                TimePoint& deadline) {
+  StagedSegment& segment = window->staged->segments[index];
+  const objects::SegmentPtr before(window->record,
+                                   &window->record->content.segments[window->places[index]]);
+  const auto geometry = geometry_of(window->staged->scheme, *before);
+  if (!geometry) co_return fail(geometry.error());
+  for (size_t i = 0; i < segment.written.size(); ++i) {
+    if (segment.written[i]) continue;
+    const size_t bytes = geometry->shard_bytes(before->state, static_cast<int>(i));
+    const TimePoint asked = ops.clock.now();
+    const auto memory = co_await ops.memory.rebuilt.acquire(bytes);
+    deadline += ops.clock.now() - asked;
+    auto copied =
+        co_await objects::copy_missing(ops, map, window->staged, index, i, before, deadline);
+    if (!copied) co_return copied;
+    window->traffic += {.blocks_read = bytes / before->block_bytes, .bytes_read = bytes};
+  }
+  count_written(*window, index, *geometry);
+  co_return Result<void>{};
 }
 
 Task<Result<void>> restore_segment(OpsContext& ops, MapPtr map, RepairWindowPtr window,
@@ -100,7 +146,7 @@ Task<Result<void>> restore_segment(OpsContext& ops, MapPtr map, RepairWindowPtr 
   segment.data = std::move(read->bytes);
   auto restored = co_await objects::write_missing(ops, map, window->staged, index, deadline);
   segment.let_go();
-  count_restored(*window, index, *geometry);
+  count_written(*window, index, *geometry);
   co_return restored;
 }
 
@@ -125,13 +171,31 @@ void abandon(OpsContext& ops, const RepairWindow& window) {
                                                ops.clock.now() + ops.settings.node_timeout));
 }
 
+// What was copied is still where it was.
+void delete_moved(OpsContext& ops, const RepairWindow& window) {
+  std::vector<Segment> segments;
+  for (size_t i = 0; i < window.places.size(); ++i) {
+    if (!window.copies[i]) continue;
+    Segment& segment = segments.emplace_back(window.record->content.segments[window.places[i]]);
+    for (size_t shard = 0; shard < segment.placement.size(); ++shard) {
+      if (!window.gone[i].test(shard)) segment.placement[shard] = kNoNode;
+    }
+  }
+  if (segments.empty()) return;
+  delete_after_grace(ops, shards_by_node(window.staged->scheme, segments));
+}
+
 // One try under one map.
 Task<Result<ReshapeEnd>> try_window(OpsContext& ops, MapPtr map, RepairWindowPtr window,
                                     Reshape& reshape, TimePoint& deadline) {
   auto homes = records::check_homes(ops, *map, window->staged->key);
   if (!homes) co_return fail(homes.error());
   for (size_t i = 0; i < window->places.size(); ++i) {
-    auto restored = co_await restore_segment(ops, map, window, i, deadline);
+    Result<void> restored = fail(ErrorCode::kNotFound, "");
+    if (window->copies[i]) restored = co_await copy_segment(ops, map, window, i, deadline);
+    // What is damaged where it was is as good as gone.
+    const bool is_to_make = !restored && restored.error().code == ErrorCode::kNotFound;
+    if (is_to_make) restored = co_await restore_segment(ops, map, window, i, deadline);
     if (restored) continue;
     abandon(ops, *window);
     co_return fail(restored.error());
@@ -210,18 +274,22 @@ class ObjectRepair {
     const auto& segments = object_.record->content.segments;
     for (; next_segment_ < segments.size() && window->places.size() < kWindowSegments;
          ++next_segment_) {
-      const coding::ShardSet& gone = object_.gone[next_segment_];
+      const bool copies = object_.gone[next_segment_].none();
+      coding::ShardSet gone = (copies ? object_.leaving : object_.gone)[next_segment_];
       if (gone.none()) continue;
       staged.segments.push_back(to_restore(map, segments[next_segment_], gone));
       const size_t index = staged.segments.size() - 1;
       auto placed = objects::place_missing(ops_, map, staged, index);
       if (!placed && placed.error().code == ErrorCode::kNoSpace) room_error_ = placed.error();
-      if (!placed || !name_missing(staged.segments[index], ops_.ids.next())) {
+      const bool goes = placed && (!copies || keep_unplaced(map, segments[next_segment_],
+                                                            staged.segments[index], gone));
+      if (!goes || !name_missing(staged.segments[index], ops_.ids.next())) {
         staged.segments.pop_back();
         continue;
       }
       window->places.push_back(next_segment_);
       window->gone.push_back(gone);
+      window->copies.push_back(copies);
     }
     return window;
   }
@@ -247,10 +315,13 @@ class ObjectRepair {
   }
 
   void take_committed(const RepairWindow& window, const Reshape& reshape) {
-    outcome_.shards += window.shards;
-    outcome_.bytes += window.bytes;
-    ops_.counters.repaired_shards += window.shards;
-    ops_.counters.repaired_bytes += window.bytes;
+    outcome_.shards += window.restored.shards + window.moved.shards;
+    outcome_.bytes += window.restored.bytes + window.moved.bytes;
+    ops_.counters.repaired_shards += window.restored.shards;
+    ops_.counters.repaired_bytes += window.restored.bytes;
+    ops_.counters.moved_shards += window.moved.shards;
+    ops_.counters.moved_bytes += window.moved.bytes;
+    delete_moved(ops_, window);
     // What others have committed since may be another value, or have other shards.
     auto expected = object_.record->content.segments;
     for (const auto& [place, segment] : reshape.segments) expected[place] = segment;
@@ -262,7 +333,9 @@ class ObjectRepair {
     for (size_t i = 0; i < window.places.size(); ++i) {
       const auto& written = window.staged->segments[i].written;
       for (size_t shard = 0; shard < written.size(); ++shard) {
-        if (written[shard]) object_.gone[window.places[i]].reset(shard);
+        if (!written[shard]) continue;
+        object_.gone[window.places[i]].reset(shard);
+        if (window.gone[i].test(shard)) object_.leaving[window.places[i]].reset(shard);
       }
     }
   }
@@ -271,6 +344,9 @@ class ObjectRepair {
     if (room_error_) return fail(*room_error_);
     if (object_.is_lacking()) {
       return ended(ObjectStatus::kRefused, "there is no node for what is gone");
+    }
+    if (object_.is_leaving() && outcome_.shards == 0) {
+      return ended(ObjectStatus::kRefused, "there is no other node for what is on one that drains");
     }
     return ended(outcome_.shards > 0 ? ObjectStatus::kDone : ObjectStatus::kAlreadyThere);
   }

@@ -6,6 +6,10 @@
 // node that had it, if that is back, else to a spare one, under a txid of this try. Commit: one
 // compare-and-set of the record names the new places; the value and its cas stay.
 //
+// What is there, but on a node that drains, moves in the same way: its bytes are copied, and the
+// shard that was there is deleted after the grace. Of a segment that also lacks shards, these go
+// first, and what moves waits for the next repair.
+//
 // Shards on nodes that only do not answer are left alone, unless told otherwise. Readers go on; a
 // write, or another repairer, that commits first wins, and what this one has staged is deleted.
 #pragma once
@@ -32,7 +36,7 @@ struct RepairOutcome {
   ObjectStatus status = ObjectStatus::kDone;  // kRefused: `reason` tells what could not be restored
   std::string reason;
   uint64_t object_bytes = 0;
-  uint64_t shards = 0;  // that were restored
+  uint64_t shards = 0;  // that were restored or moved
   uint64_t bytes = 0;   // of these
 };
 

@@ -11,21 +11,27 @@ namespace {
 
 constexpr int kGoesFirst = 0;
 
-// What it will take to restore what is gone: k blocks of each stripe are read, once.
+// What it will take to restore what is gone: k blocks of each stripe are read, once. What only
+// moves is read as it is.
 Result<JobWork> work_of(const Lacking& object) {
   const node::RecordContent& content = object.record->content;
   JobWork work{.objects = 1, .object_bytes = content.size};
   for (size_t i = 0; i < content.segments.size(); ++i) {
-    if (object.gone[i].none()) continue;
+    const bool copies = object.gone[i].none();
+    const coding::ShardSet& wanted = (copies ? object.leaving : object.gone)[i];
+    if (wanted.none()) continue;
     const node::Segment& segment = content.segments[i];
     const auto geometry = geometry_of(content.scheme, segment);
     if (!geometry) return fail(geometry.error());
     const auto blocks = static_cast<size_t>(geometry->codec().layout().blocks());
-    work.traffic += {.blocks_read = blocks, .bytes_read = blocks * segment.block_bytes};
+    if (!copies)
+      work.traffic += {.blocks_read = blocks, .bytes_read = blocks * segment.block_bytes};
     for (size_t shard = 0; shard < segment.placement.size(); ++shard) {
-      if (!object.gone[i].test(shard)) continue;
+      if (!wanted.test(shard)) continue;
       const size_t bytes = geometry->shard_bytes(segment.state, static_cast<int>(shard));
-      work.traffic += {.blocks_sent = bytes / segment.block_bytes, .bytes_sent = bytes};
+      const size_t moved = bytes / segment.block_bytes;
+      work.traffic += {.blocks_sent = moved, .bytes_sent = bytes};
+      if (copies) work.traffic += {.blocks_read = moved, .bytes_read = bytes};
       ++work.shards;
     }
   }
@@ -42,7 +48,8 @@ Result<ObjectNeed> RepairJob::need_for(Lacking& object) const {
   const bool is_lost = object.is_lost();
   const int order = object.failures_survived();
   if (spec_.on) object.keep_only(*spec_.on);
-  if (!object.is_lacking()) return ObjectNeed{.status = ObjectStatus::kAlreadyThere};
+  if (!object.is_lacking() && !object.is_leaving())
+    return ObjectNeed{.status = ObjectStatus::kAlreadyThere};
   if (is_lost) {
     return ObjectNeed{.status = ObjectStatus::kRefused,
                       .reason = "more shards are gone than the scheme survives"};

@@ -79,6 +79,12 @@ Task<void> Repairer::repair(MapPtr map) {
   settled_in_ = is_settled ? map->epoch : node::Epoch{};
   tried_in_ = map->epoch;
   // What can not be restored now must not keep the nodes busy: a tenth of the time at most.
+  const bool is_any_draining = std::ranges::find(map->nodes, node::NodeRole::kDraining,
+                                                 &node::NodeInfo::role) != map->nodes.end();
+  if (is_any_draining && is_settled) {
+    try_again_at_ = ops_.clock.now() + std::max(kDrainPeriod, 9 * last_.elapsed);
+    co_return;
+  }
   const Duration pause = std::max(kRetryAfter, 9 * last_.elapsed);
   try_again_at_ = ops_.clock.now() + (is_settled ? std::max(kLookAgainAfter, pause) : pause);
 }

@@ -28,6 +28,8 @@ class Repairer {
   static constexpr Duration kLookPeriod = std::chrono::seconds(1);
   // After a job that could not restore everything, or that failed.
   static constexpr Duration kRetryAfter = std::chrono::seconds(60);
+  // While a node drains: what was being written when it began is still to come.
+  static constexpr Duration kDrainPeriod = std::chrono::seconds(2);
   // Also if no node came or went: a write whose proxy died half-way may come to light late, and
   // lack what has gone since.
   static constexpr Duration kLookAgainAfter = std::chrono::minutes(10);

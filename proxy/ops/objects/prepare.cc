@@ -116,21 +116,26 @@ Result<void> place(OpsContext& ops, const node::ClusterMap& map, const StagedObj
   return {};
 }
 
-Task<Result<void>> write_shard(OpsContext& ops, MapPtr map, StagedPtr staged, size_t segment_index,
-                               coding::SegmentGeometry geometry, size_t index, TimePoint deadline) {
+// What is written in place of a shard that is not there, and what holds its bytes.
+struct ShardBytes {
+  std::vector<ByteView> payload;
+  std::vector<Buffer> keep;
+};
+
+Task<Result<void>> write_bytes(OpsContext& ops, MapPtr map, StagedPtr staged, size_t segment_index,
+                               size_t index, ShardBytes bytes, TimePoint deadline) {
   StagedSegment& segment = staged->segments[segment_index];
   const NodeId to = segment.segment.placement[index];
-  if (to == kNoNode || segment.written[index]) co_return Result<void>{};
-
   node::ShardWriteRequest message;
   message.header.name = shard_name(segment.segment, staged->scheme, index);
   message.header.key = staged->key;
-  message.header.payload_bytes =
-      static_cast<uint32_t>(geometry.shard_bytes(segment.segment.state, static_cast<int>(index)));
+  for (const ByteView part : bytes.payload) {
+    message.header.payload_bytes += static_cast<uint32_t>(part.size());
+  }
   if (index >= staged->scheme.k_prime) message.header.vector_a.resize(staged->scheme.k_prime);
   auto write = question(message);
-  write.frame->payload = shard_payload(*staged, segment, geometry, index);
-  write.frame->keep = {segment.data, segment.parities};
+  write.frame->payload = std::move(bytes.payload);
+  write.frame->keep = std::move(bytes.keep);
   const auto written =
       co_await ask(ops.nodes, *map, to, std::move(write), call_deadline(ops, deadline));
   segment.coming[index] = {};
@@ -144,6 +149,18 @@ Task<Result<void>> write_shard(OpsContext& ops, MapPtr map, StagedPtr staged, si
   segment.written[index] = true;
   segment.checksum[index] = written->args.crc32c;
   co_return Result<void>{};
+}
+
+Task<Result<void>> write_shard(OpsContext& ops, MapPtr map, StagedPtr staged, size_t segment_index,
+                               coding::SegmentGeometry geometry, size_t index, TimePoint deadline) {
+  const StagedSegment& segment = staged->segments[segment_index];
+  if (segment.segment.placement[index] == kNoNode || segment.written[index]) {
+    co_return Result<void>{};
+  }
+  ShardBytes bytes{shard_payload(*staged, segment, geometry, index),
+                   {segment.data, segment.parities}};
+  co_return co_await write_bytes(ops, map, staged, segment_index, index, std::move(bytes),
+                                 deadline);
 }
 
 Result<void> first_error(const std::vector<Result<void>>& results) {
@@ -458,6 +475,29 @@ Result<void> place_missing(OpsContext& ops, const node::ClusterMap& map, StagedO
 Task<Result<void>> write_missing(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
                                  TimePoint deadline) {
   return write_segment(ops, std::move(map), std::move(staged), index, deadline);
+}
+
+Task<Result<void>> copy_missing(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                size_t shard, SegmentPtr from, TimePoint deadline) {
+  const auto geometry = geometry_of(staged->scheme, *from);
+  if (!geometry) co_return fail(geometry.error());
+  Buffer bytes = Buffer::allocate(geometry->shard_bytes(from->state, static_cast<int>(shard)));
+  const ShardRead read = co_await read_shard(ops, map, from->placement[shard],
+                                             shard_name(*from, staged->scheme, shard),
+                                             {bytes.mutable_bytes()}, {bytes}, deadline);
+  switch (read) {
+    case ShardRead::kRead:
+      break;
+    case ShardRead::kMissing:
+      co_return fail(ErrorCode::kNotFound, "a shard is not where it was, or damaged");
+    case ShardRead::kUnreachable:
+      co_return fail(ErrorCode::kTimeout, "node {} does not answer",
+                     node_name(*map, from->placement[shard]));
+    case ShardRead::kStaleEpoch:
+      co_return fail(ErrorCode::kStaleEpoch, "the map is over");
+  }
+  ShardBytes copy{{bytes.bytes()}, {bytes}};
+  co_return co_await write_bytes(ops, map, staged, index, shard, std::move(copy), deadline);
 }
 
 Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {

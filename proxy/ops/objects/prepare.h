@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/ops/objects/read_segment.h"
 #include "proxy/ops/shards.h"
 
 namespace elastripe::objects {
@@ -71,6 +72,11 @@ Result<void> place_missing(OpsContext& ops, const node::ClusterMap& map, StagedO
 // Writes these, once the segment's bytes are here. Errors as of prepare_segment().
 Task<Result<void>> write_missing(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
                                  TimePoint deadline);
+
+// Takes one of these to its node as it is at another one, `from` there: bytes of the segment are
+// not needed. Errors also: kNotFound: it is not there, or is damaged.
+Task<Result<void>> copy_missing(OpsContext& ops, MapPtr map, StagedPtr staged, size_t index,
+                                size_t shard, SegmentPtr from, TimePoint deadline);
 
 // The same of all segments: what `map`'s nodes acknowledged under an older map, or longer than
 // kAcknowledgedLately ago, they confirm first, and what is missing goes to spare nodes, rebuilt

@@ -45,8 +45,9 @@ TEST_CASE("every counter of the flows is a metric, summed over the threads") {
   CHECK(registry.value("elastripe_reclaimed_records_total") == 10);
 }
 
-NodeStatus node_in(node::NodeState state) {
+NodeStatus node_in(const std::string& name, node::NodeState state) {
   NodeStatus node;
+  node.info.name = name;
   node.info.state = state;
   node.free_bytes = 1000;
   node.statistics.record_bytes = 10;
@@ -56,19 +57,20 @@ NodeStatus node_in(node::NodeState state) {
 
 TEST_CASE("the gauges show the nodes and partitions of the map") {
   MetricRegistry registry;
-  ClusterMetrics metrics(registry, {"n0", "n1", "n2"});
+  ClusterMetrics metrics(registry);
   ClusterStatus status;
   metrics.refresh(status);  // no map yet
   CHECK(registry.value("elastripe_epoch") == 0);
-  CHECK(registry.value("elastripe_node_up", {{"node", "n0"}}) == 0);
+
 
   status.epoch.number = 7;
-  status.nodes = {node_in(node::NodeState::kUp), node_in(node::NodeState::kUp),
-                  node_in(node::NodeState::kLost)};
+  status.nodes = {node_in("n0", node::NodeState::kUp), node_in("n1", node::NodeState::kUp),
+                  node_in("n2", node::NodeState::kLost)};
   status.partitions = 16;
   status.partitions_synced = 9;
   status.partitions_lost = 2;
   status.partitions_short = 3;
+  status.partitions_to_move = 4;
   metrics.refresh(status);
   CHECK(registry.value("elastripe_epoch") == 7);
   CHECK(registry.value("elastripe_node_up", {{"node", "n0"}}) == 1);
@@ -81,6 +83,14 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   CHECK(registry.value("elastripe_partitions", {{"state", "unsynced"}}) == 5);
   CHECK(registry.value("elastripe_partitions", {{"state", "lost"}}) == 2);
   CHECK(registry.value("elastripe_partitions_short") == 3);
+  CHECK(registry.value("elastripe_partitions_to_move") == 4);
+
+  // One is removed, another one is added.
+  status.nodes = {node_in("n0", node::NodeState::kUp), node_in("n3", node::NodeState::kUp)};
+  metrics.refresh(status);
+  CHECK(registry.value("elastripe_node_up", {{"node", "n1"}}) == 0);
+  CHECK(registry.value("elastripe_node_free_bytes", {{"node", "n1"}}) == 0);
+  CHECK(registry.value("elastripe_node_up", {{"node", "n3"}}) == 1);
 }
 
 }  // namespace

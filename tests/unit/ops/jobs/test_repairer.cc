@@ -110,3 +110,73 @@ TEST_CASE("two that are lost together are made up for", "[repairer]") {
   s.cluster.node(7).start();
   CHECK(s.becomes_whole(60s));
 }
+
+namespace {
+
+void drain(Healing& s, NodeId id) {
+  MemberChange change{.kind = MemberChange::Kind::kDrain, .node = {}};
+  change.node.name = "node-" + std::to_string(id);
+  // Not just while another map is being made.
+  REQUIRE(s.cluster.run_until(
+      [&] { return s.decider->decider()->change_members(change).has_value(); }, 10s));
+}
+
+size_t shards_on(Healing& s, NodeId id) {
+  return s.decider->decider()->status().nodes[id].statistics.shards;
+}
+
+}  // namespace
+
+TEST_CASE("the shards of a node that drains are copied to others, and nothing else is read",
+          "[repairer]") {
+  Healing s;
+  s.cluster.run_for(1s);  // heartbeats tell what there is
+  const size_t shards = shards_on(s, 2);
+  drain(s, 2);
+  CHECK(s.cluster.run_until([&] { return shards_on(s, 2) == 0; }, 60s));
+  CHECK(s.becomes_whole(20s));
+  CHECK(s.restored() == 0);
+  const OpsCounters& counters = s.decider->ops().counters;
+  CHECK(counters.moved_shards == shards);
+  CHECK(counters.moved_bytes > 0);
+  for (size_t i = 0; i < Healing::kObjects; ++i) {
+    const auto report =
+        s.cluster.run(inspect_object(s.proxy->ops(), Healing::key(i), s.cluster.deadline()));
+    REQUIRE(report);
+    for (const auto& segment : report->record->content.segments) {
+      CHECK(std::ranges::count(segment.placement, 2) == 0);
+    }
+  }
+  // It may go now, and nothing is missed.
+  s.lose(2);
+  CHECK(s.becomes_whole(5s));
+}
+
+TEST_CASE("what lacks shards gets them before others move", "[repairer]") {
+  Healing s;
+  s.lose(0);
+  drain(s, 2);
+  s.cluster.node(0).start();
+  CHECK(s.cluster.run_until(
+      [&] { return s.cluster.serves_whole(*s.decider) && shards_on(s, 2) == 0; }, 120s));
+  CHECK(s.becomes_whole(20s));
+  CHECK(s.restored() > 0);
+  CHECK(s.decider->ops().counters.moved_shards > 0);
+}
+
+TEST_CASE("what no other node can take stays on the one that drains", "[repairer]") {
+  Healing s;
+  s.lose(0);
+  s.lose(1);
+  drain(s, 2);
+  s.cluster.run_for(100s);
+  CHECK(shards_on(s, 2) > 0);
+  s.follow();
+  for (size_t i = 0; i < Healing::kObjects; ++i) {
+    CHECK(s.cluster.get(*s.proxy, Healing::key(i)) == value_of(1000 + 500 * i));
+  }
+  s.cluster.node(0).start();
+  s.cluster.node(1).start();
+  CHECK(s.cluster.run_until([&] { return shards_on(s, 2) == 0; }, 200s));
+  CHECK(s.becomes_whole(20s));
+}
