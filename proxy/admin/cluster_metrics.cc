@@ -15,11 +15,15 @@ constexpr GaugeRow kPartitions{"elastripe_partitions", "Partitions of the cluste
 constexpr GaugeRow kPartitionsShort{
     "elastripe_partitions_short",
     "Partitions with fewer homes than they should have, because nodes lack room."};
+constexpr GaugeRow kObjectsSurviving{"elastripe_objects_surviving",
+                                     "Striped objects by how many further failures they survive.",
+                                     {"failures"}};
 
 }  // namespace
 
 ClusterMetrics::ClusterMetrics(MetricRegistry& registry, const std::vector<std::string>& nodes)
-    : epoch_(registry.cell(kEpoch)),
+    : registry_(registry),
+      epoch_(registry.cell(kEpoch)),
       record_bytes_(registry.cell(kStoredBytes, {"record"})),
       shard_bytes_(registry.cell(kStoredBytes, {"shard"})),
       partitions_synced_(registry.cell(kPartitions, {"synced"})),
@@ -29,6 +33,17 @@ ClusterMetrics::ClusterMetrics(MetricRegistry& registry, const std::vector<std::
   for (const std::string& node : nodes) {
     nodes_.push_back({&registry.cell(kNodeUp, {node}), &registry.cell(kNodeFreeBytes, {node})});
   }
+  show_surviving({0});
+}
+
+void ClusterMetrics::show_surviving(const std::vector<uint64_t>& objects) {
+  while (surviving_.size() < objects.size()) {
+    const std::string failures = std::to_string(surviving_.size());
+    surviving_.push_back(&registry_.cell(kObjectsSurviving, {failures}));
+  }
+  for (size_t i = 0; i < surviving_.size(); ++i) {
+    surviving_[i]->set(i < objects.size() ? static_cast<int64_t>(objects[i]) : 0);
+  }
 }
 
 void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
@@ -36,6 +51,7 @@ void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
   partitions_synced_.set(status.partitions_synced);
   partitions_lost_.set(status.partitions_lost);
   partitions_short_.set(status.partitions_short);
+  show_surviving(status.objects_surviving);
   partitions_unsynced_.set(int64_t{status.partitions} - status.partitions_synced -
                            status.partitions_lost);
   uint64_t record_bytes = 0;

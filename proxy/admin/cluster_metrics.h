@@ -18,11 +18,14 @@ class ClusterMetrics {
   void refresh(const decider::ClusterStatus& status);
 
  private:
+  void show_surviving(const std::vector<uint64_t>& objects);
+
   struct NodeGauges {
     Gauge* up;
     Gauge* free_bytes;
   };
 
+  MetricRegistry& registry_;
   Gauge& epoch_;
   Gauge& record_bytes_;
   Gauge& shard_bytes_;
@@ -31,6 +34,7 @@ class ClusterMetrics {
   Gauge& partitions_lost_;
   Gauge& partitions_short_;
   std::vector<NodeGauges> nodes_;  // by node id
+  std::vector<Gauge*> surviving_;  // by failures; there are more when objects survive more
 };
 
 }  // namespace elastripe

@@ -151,6 +151,7 @@ class Decider::Impl {
   bool survey_wanted_ = true;  // shards may have been lost since the last one
   bool survey_running_ = false;
   TimePoint survey_after_;
+  TimePoint survey_due_ = TimePoint::max();  // wanted or not, for what is stored meanwhile
   node::Epoch forgets_in_;  // the operator has accepted the loss of objects as it is in this epoch
   jobs::SurveyReport surveyed_;
   bool reclaim_running_ = false;

@@ -69,6 +69,7 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   status.partitions_synced = 9;
   status.partitions_lost = 2;
   status.partitions_short = 3;
+  status.objects_surviving = {1, 5, 90};
   metrics.refresh(status);
   CHECK(registry.value("elastripe_epoch") == 7);
   CHECK(registry.value("elastripe_node_up", {{"node", "n0"}}) == 1);
@@ -81,6 +82,12 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   CHECK(registry.value("elastripe_partitions", {{"state", "unsynced"}}) == 5);
   CHECK(registry.value("elastripe_partitions", {{"state", "lost"}}) == 2);
   CHECK(registry.value("elastripe_partitions_short") == 3);
+  CHECK(registry.value("elastripe_objects_surviving", {{"failures", "0"}}) == 1);
+  CHECK(registry.value("elastripe_objects_surviving", {{"failures", "2"}}) == 90);
+  status.objects_surviving = {1};
+  metrics.refresh(status);
+  CHECK(registry.value("elastripe_objects_surviving", {{"failures", "0"}}) == 1);
+  CHECK(registry.value("elastripe_objects_surviving", {{"failures", "2"}}) == 0);
 }
 
 }  // namespace
