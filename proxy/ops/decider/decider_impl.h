@@ -10,6 +10,7 @@
 
 #include "proxy/cluster/membership.h"
 #include "proxy/ops/decider/decider.h"
+#include "proxy/ops/decider/decider_events.h"
 #include "proxy/ops/decider/decider_peer.h"
 #include "proxy/ops/decider/flush_requests.h"
 #include "proxy/ops/jobs/reclaim.h"
@@ -62,6 +63,9 @@ class Decider::Impl {
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
   Verdict verdict_of(const Peer& peer) const;
+
+  std::string reason_of(const NodeChange& change) const;
+  void log_changes(const node::ClusterMap* before) const;
 
   // Between turns.
   void advance();

@@ -80,13 +80,17 @@ Task<void> Decider::Impl::run_sync(MapPtr map) {
   if (done) {
     sync_done_ = map->epoch;
     sync_failure_.clear();
-    log_info("epoch {}: partitions are synced", map->epoch.number);
+    log_membership(LogLevel::kInfo,
+                   LogFields().add("event", "synced").add("epoch", map->epoch.number));
     lost_again_after_ = done->lost_waiting > 0 ? now() + RoomWatch::kFirstWait : TimePoint::max();
   } else if (!over_) {
-    std::string failure =
-        fmt::format("epoch {}: sync: {}", map->epoch.number, to_string(done.error()));
-    if (failure != sync_failure_) log_info("{}", failure);  // once, however often it is tried
-    sync_failure_ = std::move(failure);
+    const LogFields failure = LogFields()
+                                  .add("event", "sync_failed")
+                                  .add("epoch", map->epoch.number)
+                                  .add("reason", to_string(done.error()));
+    // Once, however often it is tried.
+    if (failure.text() != sync_failure_) log_membership(LogLevel::kInfo, failure);
+    sync_failure_ = failure.text();
   }
 }
 
