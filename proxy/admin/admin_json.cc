@@ -134,6 +134,37 @@ const char* kind_name(node::RecordKind kind) {
   return "unknown";
 }
 
+Json objects_json(const decider::ClusterStatus& status) {
+  Json surviving = Json::object();
+  for (size_t failures = 0; failures < status.objects_surviving.size(); ++failures) {
+    surviving[std::to_string(failures)] = status.objects_surviving[failures];
+  }
+  return {{"lacking_shards", status.objects_lacking},
+          {"lost", status.objects_lost},
+          {"surviving", surviving}};
+}
+
+// A node that is lost has lost its memory too; a silent one may be there with all of it.
+Json memory_json(const std::vector<decider::NodeStatus>& nodes) {
+  node::NodeStatistics sum;
+  uint64_t free_bytes = 0;
+  for (const decider::NodeStatus& node : nodes) {
+    if (node.info.state == node::NodeState::kLost) continue;
+    sum.used_bytes += node.statistics.used_bytes;
+    sum.limit_bytes += node.statistics.limit_bytes;
+    sum.record_bytes += node.statistics.record_bytes;
+    sum.shard_bytes += node.statistics.shard_bytes;
+    if (node.info.state == node::NodeState::kUp) free_bytes += node.free_bytes;
+  }
+  const uint64_t stored = sum.record_bytes + sum.shard_bytes;
+  return {{"used_bytes", sum.used_bytes},
+          {"limit_bytes", sum.limit_bytes},
+          {"record_bytes", sum.record_bytes},
+          {"shard_bytes", sum.shard_bytes},
+          {"other_bytes", sum.used_bytes - std::min(sum.used_bytes, stored)},
+          {"free_bytes", free_bytes}};
+}
+
 }  // namespace
 
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
@@ -142,38 +173,29 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
     return std::ranges::count_if(
         status.nodes, [&](const decider::NodeStatus& n) { return n.info.state == state; });
   };
-  // A node that is lost has lost its memory too; a silent one may be there with all of it.
-  uint64_t used_bytes = 0;
-  uint64_t limit_bytes = 0;
-  for (const decider::NodeStatus& node : status.nodes) {
-    if (node.info.state == node::NodeState::kLost) continue;
-    used_bytes += node.statistics.used_bytes;
-    limit_bytes += node.statistics.limit_bytes;
-  }
-  return text_of(
-      {{"version", version},
-       {"proxy_id", proxy_id},
-       {"state", status.state},
-       {"reason", status.reason},
-       {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
-       {"epoch", epoch_json(status.epoch)},
-       {"capabilities", node::to_string(status.capabilities)},
-       {"flush_at", status.flush_at == 0 ? Json() : Json(status.flush_at)},
-       {"nodes",
-        {{"configured", status.nodes.size()},
-         {"up", in_state(node::NodeState::kUp)},
-         {"suspect", in_state(node::NodeState::kSuspect)},
-         {"away", in_state(node::NodeState::kAway)},
-         {"lost", in_state(node::NodeState::kLost)}}},
-       {"partitions",
-        {{"total", status.partitions},
-         {"synced", status.partitions_synced},
-         {"lost", status.partitions_lost},
-         {"short", status.partitions_short},
-         {"to_move", status.partitions_to_move}}},
-       {"objects", {{"lacking_shards", status.objects_lacking}, {"lost", status.objects_lost}}},
-       {"repair", repair_json(repair)},
-       {"memory", {{"used_bytes", used_bytes}, {"limit_bytes", limit_bytes}}}});
+  return text_of({{"version", version},
+                  {"proxy_id", proxy_id},
+                  {"state", status.state},
+                  {"reason", status.reason},
+                  {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
+                  {"epoch", epoch_json(status.epoch)},
+                  {"capabilities", node::to_string(status.capabilities)},
+                  {"flush_at", status.flush_at == 0 ? Json() : Json(status.flush_at)},
+                  {"nodes",
+                   {{"configured", status.nodes.size()},
+                    {"up", in_state(node::NodeState::kUp)},
+                    {"suspect", in_state(node::NodeState::kSuspect)},
+                    {"away", in_state(node::NodeState::kAway)},
+                    {"lost", in_state(node::NodeState::kLost)}}},
+                  {"partitions",
+                   {{"total", status.partitions},
+                    {"synced", status.partitions_synced},
+                    {"lost", status.partitions_lost},
+                    {"short", status.partitions_short},
+                     {"to_move", status.partitions_to_move}}},
+                  {"objects", objects_json(status)},
+                  {"repair", repair_json(repair)},
+                  {"memory", memory_json(status.nodes)}});
 }
 
 std::string nodes_json(const decider::ClusterStatus& status) {

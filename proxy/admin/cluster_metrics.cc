@@ -18,6 +18,9 @@ constexpr GaugeRow kPartitionsShort{
 constexpr GaugeRow kPartitionsToMove{
     "elastripe_partitions_to_move",
     "Partitions that are not where the ring says, as nodes were added or drain."};
+constexpr GaugeRow kObjectsSurviving{"elastripe_objects_surviving",
+                                     "Striped objects by how many further failures they survive.",
+                                     {"failures"}};
 
 }  // namespace
 
@@ -30,7 +33,9 @@ ClusterMetrics::ClusterMetrics(MetricRegistry& registry)
       partitions_unsynced_(registry.cell(kPartitions, {"unsynced"})),
       partitions_lost_(registry.cell(kPartitions, {"lost"})),
       partitions_short_(registry.cell(kPartitionsShort)),
-      partitions_to_move_(registry.cell(kPartitionsToMove)) {}
+      partitions_to_move_(registry.cell(kPartitionsToMove)) {
+  show_surviving({0});
+}
 
 ClusterMetrics::NodeGauges& ClusterMetrics::gauges_of(const std::string& node) {
   const auto known = nodes_.find(node);
@@ -40,12 +45,23 @@ ClusterMetrics::NodeGauges& ClusterMetrics::gauges_of(const std::string& node) {
   return nodes_.emplace(node, gauges).first->second;
 }
 
+void ClusterMetrics::show_surviving(const std::vector<uint64_t>& objects) {
+  while (surviving_.size() < objects.size()) {
+    const std::string failures = std::to_string(surviving_.size());
+    surviving_.push_back(&registry_.cell(kObjectsSurviving, {failures}));
+  }
+  for (size_t i = 0; i < surviving_.size(); ++i) {
+    surviving_[i]->set(i < objects.size() ? static_cast<int64_t>(objects[i]) : 0);
+  }
+}
+
 void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
   epoch_.set(status.epoch.number);
   partitions_synced_.set(status.partitions_synced);
   partitions_lost_.set(status.partitions_lost);
   partitions_short_.set(status.partitions_short);
   partitions_to_move_.set(status.partitions_to_move);
+  show_surviving(status.objects_surviving);
   partitions_unsynced_.set(int64_t{status.partitions} - status.partitions_synced -
                            status.partitions_lost);
   uint64_t record_bytes = 0;

@@ -17,6 +17,8 @@ class ClusterMetrics {
   void refresh(const decider::ClusterStatus& status);
 
  private:
+  void show_surviving(const std::vector<uint64_t>& objects);
+
   struct NodeGauges {
     Gauge* up;
     Gauge* free_bytes;
@@ -34,6 +36,7 @@ class ClusterMetrics {
   Gauge& partitions_short_;
   Gauge& partitions_to_move_;
   std::map<std::string, NodeGauges> nodes_;  // by name; those that were removed stay, as not up
+  std::vector<Gauge*> surviving_;            // by failures; there are more when objects survive more
 };
 
 }  // namespace elastripe

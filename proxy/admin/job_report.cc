@@ -11,20 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* state_name(const jobs::JobProgress& progress) {
-  switch (progress.state) {
-    case jobs::JobState::kRunning:
-      return progress.cancelling ? "cancelling" : "running";
-    case jobs::JobState::kDone:
-      return "done";
-    case jobs::JobState::kCancelled:
-      return "cancelled";
-    case jobs::JobState::kFailed:
-      return "failed";
-  }
-  return "unknown";
-}
-
 // To the microsecond.
 double seconds(Duration duration) {
   return std::round(std::chrono::duration<double>(duration).count() * 1e6) / 1e6;
@@ -72,7 +58,7 @@ Json report_json(const JobReport& report) {
   }
   return {{"id", report.id},
           {"kind", kind.name},
-          {"state", state_name(progress)},
+          {"state", jobs::state_name(progress)},
           {"phase", common_spec(report.asked).dry_run ? "counting" : kind.phase},
           {"counted", progress.counted},
           {"reason", progress.reason},

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "proxy/base/log.h"
+#include "proxy/ops/jobs/job_events.h"
 
 namespace elastripe {
 namespace {
@@ -150,15 +151,14 @@ std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::RepairJobSpec spec) {
 }
 
 Task<void> MaintenanceThread::run_job(uint64_t id, AskedJob asked) {
-  const JobKind& kind = kind_of(asked);
+  const jobs::LoggedJob logged{kind_of(asked).name, id, common_spec(asked).dry_run};
+  const auto map = [this] { return environment_.ops().map.current(); };
   job_ = std::visit([this](auto& spec) { return make(std::move(spec)); }, asked);
   job_id_ = id;
-  log_info("{} {} starts", kind.name, id);
+  log_info("{}", started_line(logged, map()));
   co_await job_->run();
   const jobs::JobProgress progress = job_->progress();
-  log_info("{} {} has ended: {} of {} objects met were {}, {} refused, {} failed{}{}", kind.name,
-           id, progress.counts.done, progress.counts.seen, kind.done, progress.counts.refused,
-           progress.counts.failed, progress.reason.empty() ? "" : "; ", progress.reason);
+  log_info("{}", ended_line(logged, map(), progress));
   if (progress.done.shards > 0) on_repaired_();
   publish_report();
   job_.reset();

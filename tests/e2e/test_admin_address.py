@@ -54,7 +54,9 @@ def test_another_proxy_at_the_same_address_is_told_nothing(cluster):
                       ["transition", "--all", "--to", "2"]):
             assert "is of another proxy" in refused(port, *words)
         assert "is of another proxy" in refused(port, "--admin", admin, "status")
-    assert "declares" not in cluster.log("proxy") and "accepts" not in cluster.log("proxy")
+    log = cluster.log("proxy")
+    assert "event=serves" in log
+    assert "event=declared_dead" not in log and "event=loss_accepted" not in log
 
 
 def test_an_admin_interface_that_is_not_reached_is_named(cluster):

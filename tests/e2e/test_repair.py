@@ -1,6 +1,8 @@
 """Clusters that heal themselves: what crashes take is made again, while clients work."""
 
 import json
+import os
+import pty
 import signal
 import subprocess
 
@@ -83,6 +85,9 @@ def test_an_operator_repairs_where_nothing_is_automatic(make_cluster):
     for name in ("n0", "n1"):
         restart_empty(cluster, name)
     wait_for(lambda: lacking(cluster) == len(values), "all of them lack shards")
+    assert cluster.status()["objects"]["surviving"] == {"0": len(values)}
+    assert cluster.metrics()['elastripe_objects_surviving{failures="0"}'] == len(values)
+    assert f"redundancy  {len(values)} survive 0 further failures\n" in cluster.cli("status").stdout
 
     all_gone = repair(cluster, "--dry-run")["planned"]
     first, second = (repair(cluster, "--node", name, "--dry-run")["planned"] for name in ("n0", "n1"))
@@ -104,6 +109,7 @@ def test_an_operator_repairs_where_nothing_is_automatic(make_cluster):
     assert refused.returncode == 1 and f"repair {started['id']} is running" in refused.stderr
     wait_for(lambda: jobs(cluster)[-1]["state"] == "done", "it has ended")
     wait_for(lambda: lacking(cluster) == 0, "nothing is lacking")
+    assert cluster.status()["objects"]["surviving"] == {"0": 0, "1": 0, "2": len(values)}
     check_objects(cluster, values)
     assert all(report["clean"] for report in cluster.scrub(*values))
     assert repair(cluster, "--watch")["counts"]["already_there"] == len(values)
@@ -145,3 +151,28 @@ def test_an_operator_repairs_beside_automatic_repair(make_cluster):
     check_objects(cluster, values)
     wait_settled(cluster)
     assert all(report["clean"] for report in cluster.scrub(*values))
+
+
+def test_the_status_is_watched(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rs:2,1")
+    store_objects(cluster, 5, 300_000)
+    shown = cluster.cli("watch", "--every", 0.1, "--count", 3).stdout
+    assert shown.count("state       serving\n") == 3 and "\x1b" not in shown
+    memory = cluster.status()["memory"]
+    kinds = [memory[f"{kind}_bytes"] for kind in ("record", "shard", "other")]
+    assert min(kinds) > 0 and sum(kinds) == memory["used_bytes"] and memory["shard_bytes"] > 5 * 450_000
+
+    words = [BIN / "elastripe", "--server", f"127.0.0.1:{cluster.port}", "watch", "--every", "0.1"]
+    controller, terminal = pty.openpty()
+    with subprocess.Popen(words, stdout=terminal, stderr=subprocess.PIPE, text=True) as watching:
+        os.close(terminal)
+        drawn = b""
+        while drawn.count(b"\x1b[H\x1b[J") < 3:
+            drawn += os.read(controller, 4096)
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=DEADLINE_S)
+        assert watching.returncode == 0 and err == ""
+    os.close(controller)
+    cluster.kill("proxy")
+    away = cluster.cli("watch", check=False)
+    assert away.returncode == 1 and away.stdout == ""

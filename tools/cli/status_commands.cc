@@ -1,10 +1,16 @@
-// elastripe status, object, scrub, accept-loss: what the admin interface tells
+// elastripe status, watch, object, scrub, accept-loss: what the admin interface tells
 // (docs/admin-api.md).
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <vector>
 
 #include "tools/cli/admin.h"
@@ -47,17 +53,38 @@ void print_object(const Json& object) {
   }
 }
 
-Result<> status(const Globals& globals) {
+Result<std::string> status_shown(const Globals& globals) {
   const auto admin = AdminClient::of_server(globals.server, globals.admin);
   if (!admin) return std::unexpected(admin.error());
   const auto status = admin->get("/v1/status");
   if (!status) return std::unexpected(status.error());
-  if (globals.json) {
-    print_json(*status);
-  } else {
-    fmt::print("{}", status_text(*status, admin->get("/v1/jobs").value_or(Json())));
-  }
+  if (globals.json) return status->dump(2) + "\n";
+  return status_text(*status, admin->get("/v1/jobs").value_or(Json()));
+}
+
+Result<> status(const Globals& globals) {
+  const auto shown = status_shown(globals);
+  if (!shown) return std::unexpected(shown.error());
+  fmt::print("{}", *shown);
   return {};
+}
+
+void end_well(int) { _exit(0); }
+
+// A proxy that has once answered may be away for a while.
+Result<> watch(const Globals& globals, double every_s, int count) {
+  std::signal(SIGINT, end_well);
+  const bool redraws = isatty(STDOUT_FILENO) != 0;
+  for (int round = 1;; ++round) {
+    const auto shown = status_shown(globals);
+    const bool is_last = round == count;
+    if (!shown && (round == 1 || is_last)) return std::unexpected(shown.error());
+    fmt::print("{}{}", redraws ? "\x1b[H\x1b[J" : "", shown ? *shown : shown.error() + "\n");
+    if (!redraws && !globals.json && !is_last) fmt::print("\n");
+    std::fflush(stdout);
+    if (is_last) return {};
+    std::this_thread::sleep_for(std::chrono::duration<double>(every_s));
+  }
 }
 
 // An object of very many segments is shown page by page; here all are put together.
@@ -165,6 +192,18 @@ Result<> accept_loss(const Globals& globals) {
 void add_status_commands(CLI::App& app, Globals& globals) {
   CLI::App* command = app.add_subcommand("status", "Shows the cluster: state, epoch, partitions");
   command->callback([&globals] { report(globals, status(globals)); });
+
+  auto every_s = std::make_shared<double>(2);
+  auto count = std::make_shared<int>(0);
+  command = app.add_subcommand("watch", "Shows the status again and again, until Ctrl-C");
+  command->add_option("--every", *every_s, "Seconds between two looks")
+      ->check(CLI::Range(0.1, 86'400.0))
+      ->capture_default_str();
+  command->add_option("--count", *count, "End after so many; 0: never")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()))
+      ->capture_default_str();
+  command->callback(
+      [&globals, every_s, count] { report(globals, watch(globals, *every_s, *count)); });
 
   auto key = std::make_shared<std::string>();
   command = app.add_subcommand(

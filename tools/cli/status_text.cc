@@ -31,6 +31,26 @@ std::string partitions_line(const Json& partitions) {
   return line("partitions", value);
 }
 
+std::string redundancy_line(const Json& surviving) {
+  std::string value;
+  for (const auto& [failures, objects] : surviving.items()) {  // the fewest first
+    if (objects == 0) continue;
+    value = fmt::format("{} survive {}{}{}", objects.dump(), failures, value.empty() ? "" : ", ",
+                        value);
+  }
+  return value.empty() ? "" : line("redundancy", value + " further failures");
+}
+
+std::string memory_line(const Json& memory) {
+  const auto bytes = [&](const char* field) { return mebibytes(number(memory, field)); };
+  std::string value = fmt::format("{} of {} used", bytes("used_bytes"), bytes("limit_bytes"));
+  if (memory.contains("free_bytes")) {
+    value += fmt::format(": {} records, {} shards, {} other; {} free", bytes("record_bytes"),
+                         bytes("shard_bytes"), bytes("other_bytes"), bytes("free_bytes"));
+  }
+  return line("memory", value);
+}
+
 std::string objects_lines(const Json& objects) {
   if (number(objects, "lacking_shards") + number(objects, "lost") == 0) return {};
   return line("objects", fmt::format("{} lack shards, {} more are lost",
@@ -69,14 +89,12 @@ std::string mebibytes(double bytes) { return fmt::format("{:.1f} MiB", bytes / (
 std::string status_text(const Json& status, const Json& jobs) {
   const std::string reason = text(status, "reason");
   const Json& objects = part(status, "objects");
-  const Json& memory = part(status, "memory");
   return line("state", shown(status, "state") + (reason.empty() ? "" : ": " + reason)) +
          line("epoch", shown(part(status, "epoch"), "number")) + nodes_line(part(status, "nodes")) +
-         partitions_line(part(status, "partitions")) + objects_lines(objects) +
+         partitions_line(part(status, "partitions")) + redundancy_line(part(objects, "surviving")) +
+         objects_lines(objects) +
          repair_line(part(status, "repair"), number(objects, "lacking_shards") > 0) +
-         job_lines(jobs) +
-         line("memory", fmt::format("{} of {} used", mebibytes(number(memory, "used_bytes")),
-                                    mebibytes(number(memory, "limit_bytes"))));
+         job_lines(jobs) + memory_line(part(status, "memory"));
 }
 
 }  // namespace elastripe::cli

@@ -30,24 +30,6 @@ std::vector<node::NodeInfo> nodes_of(const DeciderSettings& settings) {
   return nodes;
 }
 
-// All nodes in one line: how many are up, and who is not.
-std::string standing_text(const ClusterMap& map) {
-  size_t up = 0;
-  size_t members = 0;
-  std::string others;
-  for (const node::NodeInfo& info : map.nodes) {
-    if (info.is_removed()) continue;
-    ++members;
-    if (info.state == node::NodeState::kUp) {
-      ++up;
-    } else {
-      others += fmt::format(", {} {}", info.name, node::name(info.state));
-    }
-    if (info.role == node::NodeRole::kDraining) others += fmt::format(", {} drains", info.name);
-  }
-  return fmt::format("{} of {} nodes are up{}", up, members, others);
-}
-
 }  // namespace
 
 Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
@@ -129,11 +111,15 @@ void Decider::Impl::watch_rooms() {
              peer.room.refused(room, now());
     };
     if (refuses(own, Room::kNone) || refuses(more, Room::kForOwn)) {
-      log_warning("node {} has no room for records of {}partitions", membership_.nodes[id].name,
-                  peer.room.room() == Room::kNone ? "" : "further ");
+      log_membership(LogLevel::kWarning,
+                     LogFields()
+                         .add("event", "no_room")
+                         .add("node", membership_.nodes[id].name)
+                         .add("for", peer.room.room() == Room::kNone ? "own" : "further"));
       if (!refused_at_) refused_at_ = now();
     } else if (peer.room.told(peer.free_bytes, peer.statistics.limit_bytes, now())) {
-      log_info("node {} may have room again", membership_.nodes[id].name);
+      log_membership(LogLevel::kInfo,
+                     LogFields().add("event", "room_again").add("node", membership_.nodes[id].name));
     }
   }
 }
@@ -184,7 +170,9 @@ bool Decider::Impl::peers_quorum() const {
 
 void Decider::Impl::wait_because(std::string reason) {
   awaits_last_copy_ = false;
-  if (reason != reason_ && !reason.empty()) log_warning("membership waits: {}", reason);
+  if (reason != reason_ && !reason.empty()) {
+    log_membership(LogLevel::kWarning, LogFields().add("event", "waits").add("reason", reason));
+  }
   reason_ = std::move(reason);
   if (!serving_ && !reason_.empty() && ops_.map.current() == nullptr) {
     ops_.map.stop_serving(reason_);
@@ -248,7 +236,8 @@ Result<AcceptedLoss> Decider::Impl::accept_loss() {
   AcceptedLoss accepted;
   accepted.objects = surveyed_.lost;
   if (map_ != nullptr && serving_ && !has_lost_partitions() && surveyed_.lost > 0) {
-    log_warning("the operator accepts the loss of {} objects", surveyed_.lost);
+    log_membership(LogLevel::kWarning,
+                   LogFields().add("event", "loss_accepted").add("objects", surveyed_.lost));
     forget_lost_objects();
     return accepted;
   }
@@ -259,8 +248,10 @@ Result<AcceptedLoss> Decider::Impl::accept_loss() {
     accepted.lost += is_lost;
     accepted.start_empty += map_ != nullptr && map_->partitions[p].lost && !is_lost;
   }
-  log_warning("the operator accepts the loss: {} partitions start empty, {} are lost",
-              accepted.start_empty, accepted.lost);
+  log_membership(LogLevel::kWarning, LogFields()
+                                         .add("event", "loss_accepted")
+                                         .add("partitions_start_empty", accepted.start_empty)
+                                         .add("partitions_lost", accepted.lost));
   // What this very map gives up may lose further objects, of which the operator was not told.
   if (map_ == nullptr || gives_up_nodes(*map_, *next)) accepted.objects = 0;
   adopt(std::move(*next));
@@ -343,14 +334,15 @@ void Decider::Impl::adopt(ClusterMap map) {
   if (map_ == nullptr) {
     const bool forms =
         std::ranges::all_of(peers_, [](const Peer& peer) { return peer.report.epoch.number == 0; });
-    log_info("{} at epoch {}", forms ? "forms a new cluster" : "takes the cluster over",
-             map.epoch.number);
+    log_membership(
+        LogLevel::kInfo,
+        LogFields().add("event", forms ? "forms" : "takes_over").add("epoch", map.epoch.number));
   }
   above_number_ = std::max(above_number_, map.epoch.number);
   auto encoded = std::make_shared<std::string>();
   node::encode(map, *encoded);
   encoded_map_ = std::move(encoded);
-  map_ = std::make_shared<const ClusterMap>(std::move(map));
+  const MapPtr before = std::exchange(map_, std::make_shared<const ClusterMap>(std::move(map)));
   required_ = map_->capabilities;
   installed_ = granting_ = serving_ = false;
   awaits_last_copy_ = false;
@@ -359,7 +351,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   sync_stop_ = true;  // what it does for the map before would only hold up the next one's
   refused_at_.reset();
   reason_.clear();
-  log_info("epoch {}: {}", map_->epoch.number, standing_text(*map_));
+  log_changes(before.get());
   carry_flushes();
 }
 
@@ -368,7 +360,8 @@ void Decider::Impl::adopt(ClusterMap map) {
 void Decider::Impl::set_aside(size_t id) {
   Peer& peer = peers_[id];
   if (!peer.is_stray) {
-    log_warning("node {} belongs to another cluster: it is left alone", membership_.nodes[id].name);
+    log_membership(LogLevel::kWarning,
+                   LogFields().add("event", "other_cluster").add("node", membership_.nodes[id].name));
   }
   peer.belongs_elsewhere(now());
 }
@@ -386,7 +379,7 @@ Result<void> Decider::Impl::declare_dead(std::string_view name) {
   if (peer.report.verdict == Verdict::kAnswers) {
     return fail(ErrorCode::kConflict, "node {} answers: stop its process first", name);
   }
-  log_warning("the operator declares node {} dead", name);
+  log_membership(LogLevel::kWarning, LogFields().add("event", "declared_dead").add("node", name));
   peer.vouched_dead = true;
   return {};
 }
@@ -473,7 +466,8 @@ void Decider::Impl::advance() {
   }
   if (granting_ && !serving_ && enough_leases()) {
     serving_ = ever_served_ = true;
-    log_info("serves epoch {}", map_->epoch.number);
+    log_membership(LogLevel::kInfo,
+                   LogFields().add("event", "serves").add("epoch", map_->epoch.number));
     ops_.map.serve(map_);
     served_at_ = now();
     answer_flushes();
@@ -518,12 +512,13 @@ void Decider::Impl::yield_to(const node::Epoch& epoch) {
   if (ever_served_) {
     over_ = deposed_ = true;
     reason_ = fmt::format("deposed by proxy {:08x} at epoch {}", epoch.decider, epoch.number);
-    log_warning("{}", reason_);
+    log_membership(LogLevel::kWarning, LogFields().add("event", "deposed").add("reason", reason_));
     ops_.map.stop_serving(reason_);
     return;
   }
   // Both were starting.
-  log_info("lost the race for epoch {}, looks again", map_->epoch.number);
+  log_membership(LogLevel::kInfo,
+                 LogFields().add("event", "looks_again").add("epoch", map_->epoch.number));
   look_again();
 }
 

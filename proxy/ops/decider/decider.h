@@ -44,8 +44,9 @@ struct ClusterStatus {
   // read, and that lack too many.
   uint64_t objects_lacking = 0;
   uint64_t objects_lost = 0;
-  bool can_accept_loss = false;  // there is a loss for the operator to accept
-  uint32_t flush_at = 0;         // unix seconds of a flush that is pending; 0: none
+  std::vector<uint64_t> objects_surviving;  // by the number of further failures that they survive
+  bool can_accept_loss = false;             // there is a loss for the operator to accept
+  uint32_t flush_at = 0;                    // unix seconds of a flush that is pending; 0: none
 };
 
 // What an acceptance did, in the map that it made.

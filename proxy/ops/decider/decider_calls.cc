@@ -35,8 +35,10 @@ void Decider::Impl::look_at_capabilities(size_t id) {
   if (!peer.report.capabilities) return;
   const node::CapabilitySet lacks = required_.without(*peer.report.capabilities);
   if (lacks == std::exchange(peer.lacks, lacks) || lacks == node::CapabilitySet()) return;
-  log_warning("node {} lacks {}, which the cluster uses: it stays out until it is upgraded",
-              membership_.nodes[id].name, node::to_string(lacks));
+  log_membership(LogLevel::kWarning, LogFields()
+                                         .add("event", "too_old")
+                                         .add("node", membership_.nodes[id].name)
+                                         .add("lacks", node::to_string(lacks)));
 }
 
 bool Decider::Impl::knows_all_peers() const {
@@ -62,7 +64,10 @@ Task<void> Decider::Impl::hello(size_t id) {
   if (reply && reply->status() == Status::kOk && !reply->payload().empty()) {
     auto decoded = node::decode_map(reply->payload());
     if (!decoded) {
-      log_warning("node {}: {}", membership_.nodes[id].name, decoded.error());
+      log_membership(LogLevel::kWarning, LogFields()
+                                             .add("event", "map_unreadable")
+                                             .add("node", membership_.nodes[id].name)
+                                             .add("reason", decoded.error()));
       co_return;
     }
     found = std::make_shared<const ClusterMap>(std::move(*decoded));
@@ -124,8 +129,10 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
     const node::Epoch& other = reply->header.epoch;
     if (other != replaced && other.decider != decider_id_) yield_to(other);
   } else {
-    log_warning("node {} refuses the map: {}", membership_.nodes[id].name,
-                node::name(reply->status()));
+    log_membership(LogLevel::kWarning, LogFields()
+                                           .add("event", "map_refused")
+                                           .add("node", membership_.nodes[id].name)
+                                           .add("reason", node::name(reply->status())));
   }
   advance();
 }

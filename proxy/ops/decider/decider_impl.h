@@ -12,6 +12,7 @@
 
 #include "proxy/cluster/membership.h"
 #include "proxy/ops/decider/decider.h"
+#include "proxy/ops/decider/decider_events.h"
 #include "proxy/ops/decider/decider_peer.h"
 #include "proxy/ops/decider/flush_requests.h"
 #include "proxy/ops/jobs/reclaim.h"
@@ -71,6 +72,9 @@ class Decider::Impl {
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
   Verdict verdict_of(size_t id) const;
+
+  std::string reason_of(const NodeChange& change) const;
+  void log_changes(const node::ClusterMap* before) const;
 
   // Between turns.
   void advance();
@@ -165,6 +169,7 @@ class Decider::Impl {
   bool survey_wanted_ = true;  // shards may have been lost since the last one
   bool survey_running_ = false;
   TimePoint survey_after_;
+  TimePoint survey_due_ = TimePoint::max();  // wanted or not, for what is stored meanwhile
   node::Epoch forgets_in_;  // the operator has accepted the loss of objects as it is in this epoch
   jobs::SurveyReport surveyed_;
   bool reclaim_running_ = false;

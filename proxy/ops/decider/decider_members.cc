@@ -2,26 +2,26 @@
 // there is, and changed one by one by the operator.
 #include <algorithm>
 
-#include "proxy/base/log.h"
 #include "proxy/cluster/takeover.h"
+#include "proxy/ops/decider/decider_events.h"
 #include "proxy/ops/decider/decider_impl.h"
 
 namespace elastripe::decider {
 
 namespace {
 
-const char* verb(MemberChange::Kind kind) {
+const char* name_of(MemberChange::Kind kind) {
   switch (kind) {
     case MemberChange::Kind::kAdd:
-      return "adds";
+      return "add";
     case MemberChange::Kind::kDrain:
-      return "drains";
+      return "drain";
     case MemberChange::Kind::kRefill:
-      return "no longer drains";
+      return "refill";
     case MemberChange::Kind::kRemove:
-      return "removes";
+      return "remove";
   }
-  return "changes";
+  return "unknown";
 }
 
 }  // namespace
@@ -56,7 +56,8 @@ bool Decider::Impl::follow_members() {
   std::vector<node::NodeInfo> members = merged_members(leads->nodes, configured_);
   if (are_same_members(members, membership_.nodes)) return false;
   if (!followed_.insert(leads->epoch.map_hash).second) return false;  // round in circles
-  log_info("the members are those of epoch {}", leads->epoch.number);
+  log_membership(LogLevel::kInfo,
+                 LogFields().add("event", "members").add("epoch", leads->epoch.number));
   ++peers_version_;
   peers_.clear();
   know_members(std::move(members));
@@ -118,7 +119,10 @@ Result<void> Decider::Impl::change_members(const MemberChange& change) {
     know_members(before);
     return fail(next.error());
   }
-  log_info("the operator {} node {}", verb(change.kind), change.node.name);
+  log_membership(LogLevel::kInfo, LogFields()
+                                      .add("event", "asked")
+                                      .add("change", name_of(change.kind))
+                                      .add("node", change.node.name));
   adopt(std::move(*next));
   advance();
   if (!over_) send_frames();

@@ -11,6 +11,7 @@ namespace elastripe::decider {
 namespace {
 constexpr Duration kSurveyPause = std::chrono::seconds(1);
 constexpr Duration kSurveyRetry = std::chrono::seconds(10);
+constexpr Duration kSurveyAgain = std::chrono::seconds(60);
 }  // namespace
 
 // Every home has it: only then is it safe to collect in it, and is the promise of m crashes whole.
@@ -79,33 +80,42 @@ Task<void> Decider::Impl::run_sync(MapPtr map) {
   if (done) {
     sync_done_ = map->epoch;
     sync_failure_.clear();
-    log_info("epoch {}: partitions are synced", map->epoch.number);
+    log_membership(LogLevel::kInfo,
+                   LogFields().add("event", "synced").add("epoch", map->epoch.number));
     lost_again_after_ = done->lost_waiting > 0 ? now() + RoomWatch::kFirstWait : TimePoint::max();
   } else if (!over_) {
-    std::string failure =
-        fmt::format("epoch {}: sync: {}", map->epoch.number, to_string(done.error()));
-    if (failure != sync_failure_) log_info("{}", failure);  // once, however often it is tried
-    sync_failure_ = std::move(failure);
+    const LogFields failure = LogFields()
+                                  .add("event", "sync_failed")
+                                  .add("epoch", map->epoch.number)
+                                  .add("reason", to_string(done.error()));
+    // Once, however often it is tried.
+    if (failure.text() != sync_failure_) log_membership(LogLevel::kInfo, failure);
+    sync_failure_ = failure.text();
   }
 }
 
 void Decider::Impl::start_survey() {
-  if (!survey_wanted_ || survey_running_ || now() < survey_after_) return;
+  const bool is_wanted = survey_wanted_ || now() >= survey_due_;
+  if (!is_wanted || survey_running_ || now() < survey_after_) return;
   survey_running_ = true;
   survey_wanted_ = false;
   scope_.spawn(run_survey(map_, forgets_in_ == map_->epoch));
 }
 
 Task<void> Decider::Impl::run_survey(MapPtr map, bool forgets) {
+  const TimePoint started = now();
   const auto report = co_await jobs::survey_objects(ops_, map, forgets);
   survey_running_ = false;
   survey_after_ = now() + kSurveyPause;
+  // It asks for every shard: a tenth of the time at most.
+  survey_due_ = now() + std::max(kSurveyAgain, 9 * (now() - started));
   if (over_) co_return;
   if (!report) {  // it is wanted as before
     survey_wanted_ = true;
     log_info("survey: {}", to_string(report.error()));
     co_return;
   }
+  const bool is_news = report->lost != surveyed_.lost || report->lacking != surveyed_.lacking;
   surveyed_ = *report;
   surveyed_.lost -= report->forgotten;
   if (!report->is_complete) {
@@ -115,7 +125,7 @@ Task<void> Decider::Impl::run_survey(MapPtr map, bool forgets) {
     forgets_in_ = {};
   }
   if (report->forgotten > 0) log_warning("{} lost objects are forgotten", report->forgotten);
-  if (surveyed_.lost > 0) {
+  if (surveyed_.lost > 0 && is_news) {
     log_warning("{} objects lack too many shards, {} lack some", surveyed_.lost, surveyed_.lacking);
   }
 }
@@ -158,6 +168,7 @@ ClusterStatus Decider::Impl::status() const {
   status.can_accept_loss = awaits_last_copy_ || surveyed_.lost > 0;
   status.objects_lacking = surveyed_.lacking;
   status.objects_lost = surveyed_.lost;
+  status.objects_surviving = surveyed_.surviving;
   if (map_ == nullptr) {
     leave_out_removed();
     return status;

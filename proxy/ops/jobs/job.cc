@@ -28,6 +28,20 @@ JobCounts& JobCounts::operator+=(const JobCounts& other) {
   return *this;
 }
 
+const char* state_name(const JobProgress& progress) {
+  switch (progress.state) {
+    case JobState::kRunning:
+      return progress.cancelling ? "cancelling" : "running";
+    case JobState::kDone:
+      return "done";
+    case JobState::kCancelled:
+      return "cancelled";
+    case JobState::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
 Job::Job(OpsContext& ops, JobSpec spec)
     : ops_(ops),
       spec_(std::move(spec)),

@@ -68,4 +68,7 @@ struct JobProgress {
   bool is_running() const { return state == JobState::kRunning; }
 };
 
+// As people read it: "cancelling", too.
+const char* state_name(const JobProgress& progress);
+
 }  // namespace elastripe::jobs

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "proxy/base/log.h"
+#include "proxy/ops/jobs/job_events.h"
 
 namespace elastripe::jobs {
 
@@ -59,14 +60,13 @@ Task<void> Repairer::repair(MapPtr map) {
   job_ = std::make_unique<RepairJob>(
       ops_, RepairJobSpec{.job = {.rate = settings_.rate, .parallel = settings_.parallel},
                           .gives_up_away = true});
+  const LoggedJob logged{.kind = "repair"};
+  log_info("{}", started_line(logged, map));
   co_await job_->run();
   last_ = job_->progress();
   job_.reset();
   const JobCounts& counts = last_.counts;
-  if (counts.done > 0 || last_.state != JobState::kDone || counts.refused + counts.failed > 0) {
-    log_info("repair: {} objects restored, {} could not be, {} failed{}{}", counts.done,
-             counts.refused, counts.failed, last_.reason.empty() ? "" : ": ", last_.reason);
-  }
+  log_info("{}", ended_line(logged, ops_.map.current(), last_));
   if (counts.done > 0) on_repaired_();
   const MapPtr now = ops_.map.current();
   const bool is_over = now == nullptr || now->epoch != map->epoch;

@@ -1,5 +1,7 @@
 #include "proxy/ops/jobs/survey.h"
 
+#include <algorithm>
+
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/batches.h"
 #include "proxy/ops/jobs/lacking.h"
@@ -54,6 +56,9 @@ Task<Result<void>> survey_striped(OpsContext& ops, MapPtr map, bool forgets,
       lost.push_back(&object);
     } else {
       report.lacking += object.is_lacking();
+      const auto survived = static_cast<size_t>(std::max(object.failures_survived(), 0));
+      if (report.surviving.size() <= survived) report.surviving.resize(survived + 1);
+      ++report.surviving[survived];
     }
   }
   co_return co_await in_batches(

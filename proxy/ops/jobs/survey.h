@@ -2,12 +2,17 @@
 // Crashes leave such objects behind: their records are synced to other nodes, their shards are not.
 #pragma once
 
+#include <vector>
+
 #include "proxy/ops/context.h"
 
 namespace elastripe::jobs {
 
 struct SurveyReport {
-  uint64_t objects = 0;     // striped ones that were looked at
+  uint64_t objects = 0;  // striped ones that were looked at
+  // How many of these survive so many further failures, by that number; those that are lost are in
+  // none of them. Of shards on nodes that do not answer nothing is counted on.
+  std::vector<uint64_t> surviving;
   uint64_t lacking = 0;     // lack shards, and can be read all the same
   uint64_t lost = 0;        // lack too many, for good; those that were forgotten included
   uint64_t forgotten = 0;   // of these: deleted, as the operator has accepted their loss

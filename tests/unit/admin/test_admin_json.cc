@@ -33,6 +33,9 @@ ClusterStatus three_nodes() {
     node.statistics.records = 5;
     node.statistics.used_bytes = 3;
     node.statistics.limit_bytes = 100;
+    node.statistics.record_bytes = 1;
+    node.statistics.shard_bytes = id;
+    node.free_bytes = 90;
     status.nodes.push_back(node);
   }
   return status;
@@ -55,8 +58,22 @@ TEST_CASE("status tells the state, the epoch and the numbers of nodes and partit
   REQUIRE(status["nodes"]["lost"] == 1);
   REQUIRE(status["partitions"]["lost"] == 1);
   REQUIRE(status["partitions"]["short"] == 4);
-  // The memory of the one that is up and the one that is suspect.
-  REQUIRE(status["memory"] == json({{"used_bytes", 6}, {"limit_bytes", 200}}));
+  // The memory of the one that is up and the one that is suspect, and the room on the first.
+  REQUIRE(status["memory"] == json({{"used_bytes", 6},
+                                    {"limit_bytes", 200},
+                                    {"record_bytes", 2},
+                                    {"shard_bytes", 1},
+                                    {"other_bytes", 3},
+                                    {"free_bytes", 90}}));
+}
+
+TEST_CASE("status tells how many objects survive how many further failures") {
+  ClusterStatus status = three_nodes();
+  status.objects_lacking = 3;
+  status.objects_surviving = {0, 3, 100};
+  CHECK(
+      json::parse(status_json(status, {}, "v1", "0a1b"))["objects"] ==
+      json({{"lacking_shards", 3}, {"lost", 0}, {"surviving", {{"0", 0}, {"1", 3}, {"2", 100}}}}));
 }
 
 TEST_CASE("status tells what repair does, and when it will be through") {

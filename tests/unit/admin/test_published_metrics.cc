@@ -71,6 +71,7 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   status.partitions_lost = 2;
   status.partitions_short = 3;
   status.partitions_to_move = 4;
+  status.objects_surviving = {1, 5, 90};
   metrics.refresh(status);
   CHECK(registry.value("elastripe_epoch") == 7);
   CHECK(registry.value("elastripe_node_up", {{"node", "n0"}}) == 1);
@@ -91,6 +92,12 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   CHECK(registry.value("elastripe_node_up", {{"node", "n1"}}) == 0);
   CHECK(registry.value("elastripe_node_free_bytes", {{"node", "n1"}}) == 0);
   CHECK(registry.value("elastripe_node_up", {{"node", "n3"}}) == 1);
+  CHECK(registry.value("elastripe_objects_surviving", {{"failures", "0"}}) == 1);
+  CHECK(registry.value("elastripe_objects_surviving", {{"failures", "2"}}) == 90);
+  status.objects_surviving = {1};
+  metrics.refresh(status);
+  CHECK(registry.value("elastripe_objects_surviving", {{"failures", "0"}}) == 1);
+  CHECK(registry.value("elastripe_objects_surviving", {{"failures", "2"}}) == 0);
 }
 
 }  // namespace

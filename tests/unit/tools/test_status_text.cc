@@ -15,9 +15,16 @@ Json serving() {
           {"epoch", {{"number", 3}}},
           {"nodes", {{"configured", 6}, {"up", 5}, {"suspect", 0}, {"away", 0}, {"lost", 1}}},
           {"partitions", {{"total", 1024}, {"synced", 1024}, {"lost", 0}, {"short", 0}}},
-          {"objects", {{"lacking_shards", 0}, {"lost", 0}}},
+          {"objects",
+           {{"lacking_shards", 0}, {"lost", 0}, {"surviving", {{"0", 0}, {"1", 3}, {"2", 100}}}}},
           {"repair", {{"state", "waiting"}, {"waits_for", "the nodes change"}}},
-          {"memory", {{"used_bytes", 3 << 20}, {"limit_bytes", 16 << 20}}}};
+          {"memory",
+           {{"used_bytes", 3 << 20},
+            {"limit_bytes", 16 << 20},
+            {"record_bytes", 1 << 19},
+            {"shard_bytes", 2 << 20},
+            {"other_bytes", 1 << 19},
+            {"free_bytes", 12 << 20}}}};
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -34,7 +41,9 @@ TEST_CASE("a healthy cluster is told in a few lines") {
         "epoch       3\n"
         "nodes       5 of 6 up, 0 suspect, 0 away, 1 lost\n"
         "partitions  1024 of 1024 synced, 0 lost\n"
-        "memory      3.0 MiB of 16.0 MiB used\n");
+        "redundancy  100 survive 2, 3 survive 1 further failures\n"
+        "memory      3.0 MiB of 16.0 MiB used: 0.5 MiB records, 2.0 MiB shards, 0.5 MiB other; "
+        "12.0 MiB free\n");
 }
 
 TEST_CASE("what is not as it should be has lines of its own") {
@@ -74,6 +83,10 @@ TEST_CASE("a job that somebody started is shown while it runs") {
 
 TEST_CASE("a proxy that tells less than it should is shown all the same") {
   CHECK(has(status_text(Json::object(), Json()), "state       -\n"));
+  Json older = serving();
+  older["memory"] = {{"used_bytes", 3 << 20}, {"limit_bytes", 16 << 20}};
+  older["objects"].erase("surviving");
+  CHECK(has(status_text(older, Json()), "lost\nmemory      3.0 MiB of 16.0 MiB used\n"));
 }
 
 }  // namespace elastripe::cli

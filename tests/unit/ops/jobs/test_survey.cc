@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <numeric>
 
 #include "proxy/ops/jobs/survey.h"
 #include "proxy/ops/objects/outcome.h"
@@ -96,6 +97,7 @@ TEST_CASE("shards of nodes that do not answer are neither there nor gone") {
       20s));
   cluster.run_for(5s);
   CHECK(cluster.finds(1, 0));
+  CHECK(cluster.proxy->decider()->status().objects_surviving == std::vector<uint64_t>{1});
   CHECK(!cluster.proxy->decider()->status().can_accept_loss);
   cluster.node(placement[1]).resume();
   REQUIRE(cluster.run_until([&] { return cluster.get(*cluster.proxy, "key") == cluster.value; }));
@@ -113,4 +115,26 @@ TEST_CASE("a lost object that is written again is not forgotten") {
   REQUIRE(cluster.proxy->decider()->accept_loss());
   REQUIRE(cluster.finds(0, 0));
   CHECK(cluster.get(*cluster.proxy, "key") == next);
+}
+
+TEST_CASE("objects are counted by the failures that they survive, also those that came later") {
+  Surveyed cluster;  // m = 1
+  const auto surviving = [&] { return cluster.proxy->decider()->status().objects_surviving; };
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE(cluster.put(*cluster.proxy, "key" + std::to_string(i), cluster.value));
+  }
+  REQUIRE(cluster.put(*cluster.proxy, "small", "inline"));
+  using Counts = std::vector<uint64_t>;
+  CHECK(cluster.run_until([&] { return surviving() == Counts{0, 5}; }, 90s));
+  const auto placement = cluster.placement("key0");
+  cluster.lose_memory(placement[0]);
+  REQUIRE(cluster.run_until([&] { return !surviving().empty() && surviving()[0] > 0; }, 20s));
+  const auto lacking = cluster.proxy->decider()->status().objects_lacking;
+  CHECK(surviving()[0] == lacking);
+  CHECK(surviving().size() == (lacking == 5 ? 1 : 2));
+  cluster.lose_memory(placement[1]);
+  const auto lost = [&] { return cluster.proxy->decider()->status().objects_lost; };
+  REQUIRE(cluster.run_until([&] { return lost() > 0; }, 20s));
+  const Counts after = surviving();
+  CHECK(std::accumulate(after.begin(), after.end(), lost()) == 5);
 }
