@@ -11,6 +11,7 @@ struct CapabilityName {
 };
 constexpr std::array kCapabilities = {
     CapabilityName{Capability::kMovedShards, "moved_shards"},
+    CapabilityName{Capability::kShardFingerprints, "shard_fingerprints"},
 };
 
 constexpr CapabilitySet kAll = [] {

@@ -17,7 +17,8 @@ namespace elastripe::node {
 
 // Values are bits on the wire: never renumber.
 enum class Capability : uint8_t {
-  kMovedShards = 0,  // a segment may name shards by txids of their own
+  kMovedShards = 0,        // a segment may name shards by txids of their own
+  kShardFingerprints = 1,  // SHARD_FINGERPRINT
 };
 
 class CapabilitySet {
