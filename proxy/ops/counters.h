@@ -24,6 +24,9 @@ struct OpsCounters {
   uint64_t reclaimed_records = 0;
   uint64_t repaired_shards = 0;
   uint64_t repaired_bytes = 0;  // of these shards
+  uint64_t scrubbed_objects = 0;
+  uint64_t scrubbed_bytes = 0;  // of the shards that were there, whether they were sent or not
+  uint64_t scrub_wrong = 0;     // shards found bad or wrong, and segments that are so somewhere
 };
 
 struct OpsCounterRow {
@@ -65,6 +68,15 @@ inline constexpr std::array kOpsCounters{
         {"elastripe_repaired_shards_total", "Shards that were gone and were made again."}},
     OpsCounterRow{&OpsCounters::repaired_bytes,
                   {"elastripe_repaired_bytes_total", "Bytes of the shards that were made again."}},
+    OpsCounterRow{&OpsCounters::scrubbed_objects,
+                  {"elastripe_scrubbed_objects_total", "Objects that were scrubbed."}},
+    OpsCounterRow{&OpsCounters::scrubbed_bytes,
+                  {"elastripe_scrubbed_bytes_total", "Bytes of the shards that were scrubbed."}},
+    OpsCounterRow{
+        &OpsCounters::scrub_wrong,
+        {"elastripe_scrub_wrong_total",
+         "Shards that a scrub found bad or wrong, and segments in which it could not tell "
+         "which are."}},
 };
 static_assert(sizeof(OpsCounters) == kOpsCounters.size() * sizeof(uint64_t),
               "each counter has a row");

@@ -91,6 +91,7 @@ struct ShardFingerprintReply {
 struct ShardFingerprintRequest {
   static constexpr Opcode kOpcode = Opcode::kShardFingerprint;
   using Reply = ShardFingerprintReply;
+  static constexpr StatusSet kTold = {Status::kNoLease};
   struct Shard {
     ShardName name;
     uint32_t block_bytes = 0;

@@ -88,12 +88,14 @@ TEST_CASE("a parity that the data does not make is wrong, though its checksums a
   CHECK(report.segments[2].is_clean());
 }
 
-TEST_CASE("data that was not written fails the segment's checksum, and all parities") {
+TEST_CASE("data that was not written fails the segment's checksum, and is outvoted") {
   Scrubbing s;
   s.replace(0, 2, 'x');
   const ScrubReport report = s.scrub();
   CHECK_FALSE(report.segments[0].data_matches);
-  CHECK(report.segments[0].wrong == Shards{5, 6});
+  CHECK(report.segments[0].wrong == Shards{2});
+  CHECK_FALSE(report.segments[0].has_unexplained);
+  CHECK(report.segments[0].to_restore() == coding::ShardSet(1 << 2));
   CHECK(report.segments[1].is_clean());
 }
 
@@ -105,8 +107,8 @@ TEST_CASE("padding counts: transitions read it") {
   while (geometry.shard_extents(padded).back().zeros == 0) ++padded;
   s.replace(2, padded, 'v', 'x');
   const ScrubReport report = s.scrub();
-  CHECK(report.segments[2].data_matches);
-  CHECK_FALSE(report.segments[2].wrong.empty());
+  CHECK_FALSE(report.segments[2].data_matches);
+  CHECK(report.segments[2].wrong == Shards{padded});
 }
 
 TEST_CASE("a shard of a dead node is missing, and of a silent one unreachable") {
