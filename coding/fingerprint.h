@@ -84,11 +84,11 @@ inline Fingerprint fingerprint(const FingerprintSeed& seed, std::span<const std:
 
 // What the fingerprints of one segment tell.
 struct FingerprintCheck {
-  // Shards that the others contradict: without this one, all blocks of a codeword fit together, and
-  // without any other one they do not.
+  // Shards that the others contradict: without this one, all blocks of some codeword fit together,
+  // and without any other one they do not.
   ShardSet wrong;
-  // Blocks of a codeword do not fit together, and no single shard explains it: more than one is
-  // wrong, or too few parities are known.
+  // Blocks of a codeword do not fit together, and neither does any single shard explain it nor
+  // those above: more are wrong, or too few parities are known.
   bool has_unexplained = false;
 
   bool is_clean() const { return wrong.none() && !has_unexplained; }

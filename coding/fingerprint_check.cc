@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "coding/decode_plan.h"
 #include "coding/fingerprint.h"
 #include "coding/require.h"
@@ -56,7 +58,9 @@ class Codeword {
     return true;
   }
 
-  bool has_to_compare() const { return known_.count() > (shards_ & codec_.data_shards()).count(); }
+  bool has_to_compare(const ShardSet& excluded = {}) const {
+    return (known_ & ~excluded).count() > (shards_ & codec_.data_shards()).count();
+  }
 
  private:
   void add(int shard, int block, std::span<const std::vector<Fingerprint>> shards) {
@@ -83,6 +87,7 @@ FingerprintCheck check_fingerprints(const Codec& codec, State state,
                                     std::span<const std::vector<Fingerprint>> shards) {
   require(shards.size() == static_cast<size_t>(codec.shards()));
   FingerprintCheck check;
+  std::vector<int> unexplained;
   for (int c = 0; c < codec.layout().codewords(state); ++c) {
     Codeword codeword(codec, state, c, shards);
     if (!codeword.has_to_compare() || codeword.fits_without({})) continue;
@@ -95,9 +100,15 @@ FingerprintCheck check_fingerprints(const Codec& codec, State state,
     if (explanations.count() == 1) {
       check.wrong |= explanations;
     } else {
-      check.has_unexplained = true;
+      unexplained.push_back(c);
     }
   }
+  // Several shards that are wrong elsewhere, each by itself, may meet in a codeword.
+  check.has_unexplained = std::ranges::any_of(unexplained, [&](int c) {
+    Codeword codeword(codec, state, c, shards);
+    if ((codeword.known() & check.wrong).none()) return true;
+    return codeword.has_to_compare(check.wrong) && !codeword.fits_without(check.wrong);
+  });
   return check;
 }
 

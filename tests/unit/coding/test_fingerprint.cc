@@ -199,6 +199,18 @@ TEST_CASE("several wrong shards are located where no codeword has two") {
   CHECK(two.has_unexplained);
 }
 
+TEST_CASE("shards that are wrong in several stripes are located if some stripes have only one") {
+  Coded coded("ers-2:3,2,5", State::kNarrow, 100'000);
+  const size_t block = coded.geometry.block_bytes();
+  for (size_t row = 0; row < 3; ++row) {
+    coded.flip(1, row * block);
+    coded.flip(2, row * block);
+  }
+  const FingerprintCheck found = coded.check();
+  CHECK(found.wrong == shard_set({1, 2}));
+  CHECK_FALSE(found.has_unexplained);
+}
+
 TEST_CASE("a wrong shard is located as long as two parities are left") {
   Coded coded("rs:5,3", State::kWide, 30'000);
   coded.flip(2, 7);
