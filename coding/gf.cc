@@ -106,6 +106,29 @@ void combine(std::span<const uint8_t> coefficients, std::span<const std::byte* c
   leave_isal();
 }
 
+Combination::Combination(std::span<const uint8_t> coefficients, size_t inputs)
+    : inputs_(inputs),
+      outputs_(inputs == 0 ? 0 : coefficients.size() / inputs),
+      tables_(coefficients.size() * kTableBytes) {
+  require(inputs_ <= 255 && outputs_ <= 255 && coefficients.size() == inputs_ * outputs_);
+  for (size_t i = 0; i < coefficients.size(); ++i) {
+    std::memcpy(&tables_[i * kTableBytes], tables()[coefficients[i]].data(), kTableBytes);
+  }
+}
+
+void Combination::apply(std::span<const std::byte* const> inputs,
+                        std::span<std::byte* const> outputs, size_t bytes) const {
+  require(inputs.size() == inputs_ && outputs.size() == outputs_ && bytes <= (size_t{1} << 30));
+  if (outputs.empty() || bytes == 0) return;
+  std::array<unsigned char*, 255> from;
+  std::array<unsigned char*, 255> to;
+  std::ranges::transform(inputs, from.begin(), region);
+  std::ranges::transform(outputs, to.begin(), region);
+  ec_encode_data(static_cast<int>(bytes), static_cast<int>(inputs_), static_cast<int>(outputs_),
+                 const_cast<unsigned char*>(tables_.data()), from.data(), to.data());
+  leave_isal();
+}
+
 void multiply_add(uint8_t coefficient, std::span<const std::byte> input,
                   std::span<std::byte> output) {
   require(input.size() == output.size());

@@ -31,6 +31,24 @@ bool invert(std::span<const uint8_t> matrix, size_t n, std::vector<uint8_t>& inv
 void combine(std::span<const uint8_t> coefficients, std::span<const std::byte* const> inputs,
              std::span<std::byte* const> outputs, size_t bytes);
 
+// A matrix whose tables are made once, for what is combined by it over and over. Of any number of
+// inputs and outputs up to 255. Immutable; any thread.
+class Combination {
+ public:
+  Combination() = default;  // without outputs
+  // coefficients[i * inputs + j], as of combine.
+  Combination(std::span<const uint8_t> coefficients, size_t inputs);
+
+  // Spans of as many regions as the matrix has columns and rows; they do not overlap.
+  void apply(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+             size_t bytes) const;
+
+ private:
+  size_t inputs_ = 0;
+  size_t outputs_ = 0;
+  std::vector<unsigned char> tables_;
+};
+
 // output[i] ^= coefficient * input[i]. The spans have one length and do not overlap.
 void multiply_add(uint8_t coefficient, std::span<const std::byte> input,
                   std::span<std::byte> output);

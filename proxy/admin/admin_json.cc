@@ -260,12 +260,19 @@ std::string scrub_json(const std::string& key, const jobs::ScrubReport& report, 
                         {"generation", segment.generation},
                         {"clean", scrub.is_clean()},
                         {"missing", shards(scrub.missing)},
+                        {"bad", shards(scrub.bad)},
                         {"unreachable", shards(scrub.unreachable)},
                         {"wrong", shards(scrub.wrong)},
+                        {"unexplained", scrub.has_unexplained},
                         {"data_matches", scrub.data_matches}});
   }
-  return text_of(
-      {{"key", escape_for_log(key, 250)}, {"clean", report.is_clean()}, {"segments", segments}});
+  Json unlike = Json::array();
+  for (const NodeId home : report.unlike) unlike.push_back(node_name(map, home));
+  return text_of({{"key", escape_for_log(key, 250)},
+                  {"clean", report.is_clean()},
+                  {"bytes", report.bytes},
+                  {"homes_unlike", unlike},
+                  {"segments", segments}});
 }
 
 std::string accepted_json(const decider::AcceptedLoss& accepted) {

@@ -26,6 +26,9 @@ struct OpsCounters {
   uint64_t repaired_bytes = 0;  // of these shards
   uint64_t moved_shards = 0;
   uint64_t moved_bytes = 0;  // of these shards
+  uint64_t scrubbed_objects = 0;
+  uint64_t scrubbed_bytes = 0;  // of the shards that were there, whether they were sent or not
+  uint64_t scrub_wrong = 0;     // shards found bad or wrong, and segments that are so somewhere
 };
 
 struct OpsCounterRow {
@@ -71,6 +74,15 @@ inline constexpr std::array kOpsCounters{
                   {"elastripe_moved_shards_total", "Shards that were taken to another node."}},
     OpsCounterRow{&OpsCounters::moved_bytes,
                   {"elastripe_moved_bytes_total", "Bytes of the shards that were moved."}},
+    OpsCounterRow{&OpsCounters::scrubbed_objects,
+                  {"elastripe_scrubbed_objects_total", "Objects that were scrubbed."}},
+    OpsCounterRow{&OpsCounters::scrubbed_bytes,
+                  {"elastripe_scrubbed_bytes_total", "Bytes of the shards that were scrubbed."}},
+    OpsCounterRow{
+        &OpsCounters::scrub_wrong,
+        {"elastripe_scrub_wrong_total",
+         "Shards that a scrub found bad or wrong, and segments in which it could not tell "
+         "which are."}},
 };
 static_assert(sizeof(OpsCounters) == kOpsCounters.size() * sizeof(uint64_t),
               "each counter has a row");

@@ -150,6 +150,8 @@ Frames shard_frames() {
       .add(Opcode::kShardBuild, build, block)
       .add(Opcode::kShardRead, ShardReadRequest{.name = built.name, .offset = 1, .length = 9})
       .add(Opcode::kShardConfirm, ShardConfirmRequest{{old.name, built.name}})
+      .add(Opcode::kShardFingerprint,
+           ShardFingerprintRequest{{1, 2}, {{old.name, old.payload_bytes}, {built.name, 1}}})
       .add(Opcode::kShardScan, ShardScanRequest{.max_entries = 9})
       .add(Opcode::kShardDelete, ShardDeleteRequest{{old.name}, 1000});
   return frames;

@@ -127,6 +127,8 @@ const std::vector<Format>& formats() {
       message<ShardReadRequest>({{sample_shard().name, 1, 2}}),
       message<ShardConfirmRequest>({{{sample_shard().name}, false}}),
       message<ShardConfirmReply>({{{{true, 1, 2}, {}}}}),
+      message<ShardFingerprintRequest>({{{1, 2}, {{sample_shard().name, 64}}}}),
+      message<ShardFingerprintReply>({{{{ShardHealth::kIntact, 1}, {}}, {{1, {2, 3}}}}}),
       message<ShardDeleteRequest>({{{sample_shard().name}, 1000}}),
       message<ShardDeleteReply>({{5}}),
       message<ShardScanRequest>({{.cursor = 1, .max_entries = 2, .partitions = {3}}}),

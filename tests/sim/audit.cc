@@ -1,5 +1,7 @@
 #include "tests/sim/audit.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "proxy/ops/jobs/scrub.h"
@@ -125,12 +127,14 @@ void Audit::scrub(int key, SimProxy& proxy, const char* when) {
   if (!scrubbed || scrubbed->record == nullptr) return;  // reads tell what is unreadable
   for (size_t i = 0; i < scrubbed->segments.size(); ++i) {
     const SegmentScrub& segment = scrubbed->segments[i];
-    if (!segment.wrong.empty() || !segment.data_matches) {
-      run_.violation(Fault::kParity,
-                     fmt::format("{} {}: segment {}: {}", clients_.key_name(key), when, i,
-                                 segment.wrong.empty()
-                                     ? std::string("the data does not match its checksum")
-                                     : fmt::format("shard {} is wrong", segment.wrong.front())));
+    if (!segment.wrong.empty() || !segment.bad.empty() || segment.has_unexplained ||
+        !segment.data_matches) {
+      run_.violation(
+          Fault::kParity,
+          fmt::format("{} {}: segment {}: wrong {}, bad {}{}{}", clients_.key_name(key), when, i,
+                      fmt::join(segment.wrong, " "), fmt::join(segment.bad, " "),
+                      segment.has_unexplained ? ", shards do not fit together" : "",
+                      segment.data_matches ? "" : ", data fails its checksum"));
     }
     if (promise_.is_broken() && !run_.scenario.expect.accept_loss) continue;
     check_missing(clients_.key_name(key), *scrubbed->record, i, segment.missing);

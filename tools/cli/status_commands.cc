@@ -137,8 +137,12 @@ void print_scrub(const Json& scrub) {
       }
     };
     show("missing", names(part(segment, "missing")));
+    show("bad pages:", names(part(segment, "bad")));
     show("unreachable", names(part(segment, "unreachable")));
-    show("not what the data makes it:", names(part(segment, "wrong")));
+    show("not what the others make it:", names(part(segment, "wrong")));
+    if (part(segment, "unexplained") == true) {
+      show("shards do not fit together, and nothing tells which are wrong", " ");
+    }
     if (part(segment, "data_matches") == false) show("data fails its checksum", " ");
   }
 }

@@ -1,6 +1,9 @@
 #include "proxy/ops/jobs/repair.h"
 
+#include <algorithm>
+
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/jobs/fingerprints.h"
 #include "proxy/ops/jobs/lacking.h"
 #include "proxy/ops/jobs/reshape.h"
 #include "proxy/ops/objects/prepare.h"
@@ -21,6 +24,7 @@ namespace {
 // Segments that are restored and committed together; their bytes are in memory one by one.
 constexpr size_t kWindowSegments = 4;
 
+constexpr const char* kDoesNotFit = "shards do not fit together: scrub it";
 constexpr const char* kTooManyGone = "more shards are gone than the scheme survives";
 
 struct ShardCount {
@@ -132,13 +136,17 @@ Task<Result<void>> restore_segment(OpsContext& ops, MapPtr map, RepairWindowPtr 
   const TimePoint asked = ops.clock.now();
   segment.memory = co_await ops.memory.rebuilt.acquire(*bytes);
   deadline += ops.clock.now() - asked;
-  // By the names that the shards still have.
-  const Segment& before = window->record->content.segments[window->places[index]];
+  // By the names that the shards still have. What is gone is not asked for: it may be there, but
+  // bad or wrong.
+  const auto before =
+      std::make_shared<Segment>(window->record->content.segments[window->places[index]]);
+  for (size_t i = 0; i < before->placement.size(); ++i) {
+    if (window->gone[index].test(i)) before->placement[i] = kNoNode;
+  }
   const auto blocks = static_cast<size_t>(geometry->codec().layout().blocks());
-  window->traffic += {.blocks_read = blocks, .bytes_read = blocks * before.block_bytes};
-  auto read = co_await objects::read_segment(ops, map, window->staged->scheme,
-                                             objects::SegmentPtr(window->record, &before),
-                                             {0, before.length}, nullptr, deadline);
+  window->traffic += {.blocks_read = blocks, .bytes_read = blocks * before->block_bytes};
+  auto read = co_await objects::read_segment(ops, map, window->staged->scheme, before,
+                                             {0, before->length}, nullptr, deadline);
   if (!read) {
     segment.let_go();
     co_return fail(read.error());
@@ -148,6 +156,31 @@ Task<Result<void>> restore_segment(OpsContext& ops, MapPtr map, RepairWindowPtr 
   segment.let_go();
   count_written(*window, index, *geometry);
   co_return restored;
+}
+
+// Whether what was written is there, and fits what the segment had. Another shard may be wrong if
+// the rest outvotes it. kNotFound: it does not fit.
+Task<Result<void>> check_restored(OpsContext& ops, MapPtr map, RepairWindowPtr window, size_t index,
+                                  TimePoint deadline) {
+  const StagedSegment& segment = window->staged->segments[index];
+  const auto geometry = geometry_of(window->staged->scheme, segment.segment);
+  if (!geometry) co_return fail(geometry.error());
+  const auto told =
+      co_await take_fingerprints(ops, map, window->staged->scheme, segment.segment, deadline);
+  if (!told) co_return fail(told.error());
+  coding::ShardSet restored;
+  for (size_t i = 0; i < segment.written.size(); ++i) {
+    if (!window->gone[index].test(i) || !segment.written[i]) continue;
+    restored.set(i);
+    if (told->shards[i].empty()) {
+      co_return fail(ErrorCode::kUnavailable, "a shard that was just written does not answer");
+    }
+  }
+  const SegmentVerdict verdict = judge(*geometry, segment.segment, *told);
+  if ((verdict.wrong & restored).any() || verdict.has_unexplained || !verdict.data_matches) {
+    co_return fail(ErrorCode::kNotFound, "{}", kDoesNotFit);
+  }
+  co_return Result<void>{};
 }
 
 Reshape reshape_of(const RepairWindow& window) {
@@ -171,14 +204,17 @@ void abandon(OpsContext& ops, const RepairWindow& window) {
                                                ops.clock.now() + ops.settings.node_timeout));
 }
 
-// What was copied is still where it was.
-void delete_moved(OpsContext& ops, const RepairWindow& window) {
+// The shards in whose place others have been committed: what was bad or wrong, and what was copied,
+// is still where it was.
+void delete_replaced(OpsContext& ops, const RepairWindow& window, bool is_scrubbed) {
   std::vector<Segment> segments;
   for (size_t i = 0; i < window.places.size(); ++i) {
-    if (!window.copies[i]) continue;
+    if (!window.copies[i] && !is_scrubbed) continue;
     Segment& segment = segments.emplace_back(window.record->content.segments[window.places[i]]);
     for (size_t shard = 0; shard < segment.placement.size(); ++shard) {
-      if (!window.gone[i].test(shard)) segment.placement[shard] = kNoNode;
+      const bool is_replaced =
+          window.gone[i].test(shard) && window.staged->segments[i].written[shard];
+      if (!is_replaced) segment.placement[shard] = kNoNode;
     }
   }
   if (segments.empty()) return;
@@ -196,6 +232,10 @@ Task<Result<ReshapeEnd>> try_window(OpsContext& ops, MapPtr map, RepairWindowPtr
     // What is damaged where it was is as good as gone.
     const bool is_to_make = !restored && restored.error().code == ErrorCode::kNotFound;
     if (is_to_make) restored = co_await restore_segment(ops, map, window, i, deadline);
+    // Where the nodes do not know fingerprints, all shards would have to be read again.
+    if (restored && map->capabilities.has(node::Capability::kShardFingerprints)) {
+      restored = co_await check_restored(ops, map, window, i, deadline);
+    }
     if (restored) continue;
     abandon(ops, *window);
     co_return fail(restored.error());
@@ -253,6 +293,7 @@ class ObjectRepair {
     if (!asked) co_return fail(asked.error());
     if (!*asked) co_return fail(ErrorCode::kTimeout, "not all nodes told which shards they have");
     object_ = std::move(objects.front());
+    add_scrubbed();
     looked_in_ = map->epoch;
     next_segment_ = 0;
     room_error_.reset();
@@ -260,6 +301,15 @@ class ObjectRepair {
     if (request_.on) object_.keep_only(*request_.on);
     if (is_lost && object_.is_lacking()) co_return co_await refuse_if_still(kTooManyGone, deadline);
     co_return std::nullopt;
+  }
+
+  void add_scrubbed() {
+    if (request_.scrubbed == nullptr || request_.scrubbed->record == nullptr) return;
+    const auto& seen = request_.scrubbed->record->content.segments;
+    const auto& segments = object_.record->content.segments;
+    for (size_t i = 0; i < std::min(seen.size(), segments.size()); ++i) {
+      if (seen[i] == segments[i]) object_.gone[i] |= request_.scrubbed->segments[i].to_restore();
+    }
   }
 
   // From the next segment on: those of which something can be restored.
@@ -321,7 +371,7 @@ class ObjectRepair {
     ops_.counters.repaired_bytes += window.restored.bytes;
     ops_.counters.moved_shards += window.moved.shards;
     ops_.counters.moved_bytes += window.moved.bytes;
-    delete_moved(ops_, window);
+    delete_replaced(ops_, window, request_.scrubbed != nullptr);
     // What others have committed since may be another value, or have other shards.
     auto expected = object_.record->content.segments;
     for (const auto& [place, segment] : reshape.segments) expected[place] = segment;

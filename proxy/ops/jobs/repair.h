@@ -4,7 +4,9 @@
 // Look: every node tells which of the object's shards it has, not whether their pages are intact.
 // Restore: the bytes of each segment that lacks some are read, and what it lacks is written, to the
 // node that had it, if that is back, else to a spare one, under a txid of this try. Commit: one
-// compare-and-set of the record names the new places; the value and its cas stay.
+// compare-and-set of the record names the new places; the value and its cas stay. Before it the
+// fingerprints of what was written, as the nodes have it, have to fit those of the others: nothing
+// is made of a shard that is wrong.
 //
 // What is there, but on a node that drains, moves in the same way: its bytes are copied, and the
 // shard that was there is deleted after the grace. Of a segment that also lacks shards, these go
@@ -19,6 +21,7 @@
 
 #include "proxy/ops/context.h"
 #include "proxy/ops/jobs/job_work.h"
+#include "proxy/ops/jobs/scrub.h"
 
 namespace elastripe::jobs {
 
@@ -28,6 +31,8 @@ struct RepairRequest {
   bool gives_up_away = false;
   // Only what this node lacks, or had when it went; else all that is gone.
   std::optional<NodeId> on = {};
+  // What a scrub found bad or wrong counts as gone, too, in segments that are as it saw them.
+  const ScrubReport* scrubbed = nullptr;  // outlives the flow
   // Added to as each try ends, so that it tells of errors, too; outlives the flow.
   Traffic* spent = nullptr;
 };

@@ -196,6 +196,8 @@ Answer Engine::Impl::handle_data(const Context& c) {
       return with_request(c, &Impl::shard_scan);
     case Opcode::kShardBuild:
       return with_request(c, &Impl::shard_build);
+    case Opcode::kShardFingerprint:
+      return with_request(c, &Impl::shard_fingerprint);
     default:
       return refuse(Status::kInvalid, "unknown opcode");
   }

@@ -226,6 +226,11 @@ class Engine::Impl {
   bool has_shard(const ShardName& name);
   bool delete_shard(const ShardName& name);  // true if it was there
 
+  // shard_fingerprint.cc
+  void add_fingerprints(const FoundShard& found, uint32_t block_bytes,
+                        const coding::Fingerprinter& fingerprinter, ShardFingerprintReply& reply);
+  Answer shard_fingerprint(const Context& c, const ShardFingerprintRequest& request);
+
   // shard_build.cc
   Answer shard_build(const Context& c, const ShardBuildRequest& request);
 

@@ -12,6 +12,7 @@ struct CapabilityName {
 constexpr std::array kCapabilities = {
     CapabilityName{Capability::kMovedShards, "moved_shards"},
     CapabilityName{Capability::kMembers, "members"},
+    CapabilityName{Capability::kShardFingerprints, "shard_fingerprints"},
 };
 
 constexpr CapabilitySet kAll = [] {

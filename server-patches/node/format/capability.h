@@ -17,8 +17,9 @@ namespace elastripe::node {
 
 // Values are bits on the wire: never renumber.
 enum class Capability : uint8_t {
-  kMovedShards = 0,  // a segment may name shards by txids of their own
-  kMembers = 1,      // maps say who the members are, and which of them are leaving
+  kMovedShards = 0,        // a segment may name shards by txids of their own
+  kMembers = 1,            // maps say who the members are, and which of them are leaving
+  kShardFingerprints = 2,  // SHARD_FINGERPRINT
 };
 
 class CapabilitySet {

@@ -9,4 +9,9 @@ namespace elastripe::node {
 // checksum is `crc`: crc32c(b, crc32c(a)) is that of a followed by b.
 uint32_t crc32c(ByteView bytes, uint32_t crc = 0);
 
+// The same out of two checksums, without the bytes: of what `a` is the checksum of, followed by
+// what `b` is. `shift` is crc32c_shift() of the number of bytes of the latter.
+uint32_t crc32c_joined(uint32_t a, uint32_t b, uint32_t shift);
+uint32_t crc32c_shift(uint64_t bytes);
+
 }  // namespace elastripe::node

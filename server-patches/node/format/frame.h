@@ -49,6 +49,7 @@ enum class Opcode : uint8_t {
   kShardDelete = 23,
   kShardScan = 24,
   kShardBuild = 25,
+  kShardFingerprint = 26,
 };
 
 // Every opcode, in the order of their values.
@@ -75,6 +76,7 @@ inline constexpr std::array kOpcodes = {
     OpcodeName{Opcode::kShardDelete, "SHARD_DELETE"},
     OpcodeName{Opcode::kShardScan, "SHARD_SCAN"},
     OpcodeName{Opcode::kShardBuild, "SHARD_BUILD"},
+    OpcodeName{Opcode::kShardFingerprint, "SHARD_FINGERPRINT"},
 };
 static_assert(std::ranges::is_sorted(kOpcodes, std::ranges::less_equal(), &OpcodeName::opcode));
 // Its place in kOpcodes, for arrays by opcode; kOpcodes.size() of a number that is none.

@@ -10,6 +10,8 @@ namespace {
 
 // The least that an element of a list takes on the wire.
 constexpr size_t kConfirmEntryBytes = 9;
+constexpr size_t kFingerprintEntryBytes = 2;
+constexpr size_t kBlockFingerprintBytes = 4 + coding::kFingerprintBytes;
 constexpr size_t kScannedShardBytes = kShardNameBytes + kKeyBytes + 12;
 
 void write_numbers(Writer& w, const std::vector<uint16_t>& numbers) {
@@ -37,8 +39,6 @@ std::vector<ShardName> read_names(Reader& in) {
   return read_list<ShardName>(in, kShardNameBytes,
                               [&](ShardName& name) { name = decode_name(in); });
 }
-
-// One list for both directions, so that they can not differ.
 
 }  // namespace
 
@@ -147,6 +147,64 @@ Decoded<ShardConfirmReply> decode<ShardConfirmReply>(ByteView bytes) {
     entry.payload_bytes = in.u32();
   });
   return finish(in, std::move(m), "SHARD_CONFIRM reply");
+}
+
+void encode(const ShardFingerprintRequest& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.seed.high);
+  w.u64(m.seed.low);
+  w.u32(static_cast<uint32_t>(m.shards.size()));
+  for (const auto& shard : m.shards) {
+    encode(shard.name, out);
+    w.u32(shard.block_bytes);
+  }
+}
+
+template <>
+Decoded<ShardFingerprintRequest> decode<ShardFingerprintRequest>(ByteView bytes) {
+  Reader in(bytes);
+  ShardFingerprintRequest m;
+  m.seed.high = in.u64();
+  m.seed.low = in.u64();
+  using Shard = ShardFingerprintRequest::Shard;
+  m.shards = read_list<Shard>(in, kShardNameBytes + sizeof(uint32_t), [&](Shard& shard) {
+    shard.name = decode_name(in);
+    shard.block_bytes = in.u32();
+  });
+  return finish(in, std::move(m), "SHARD_FINGERPRINT");
+}
+
+void encode(const ShardFingerprintReply& m, std::string& out) {
+  Writer w(out);
+  w.u32(static_cast<uint32_t>(m.entries.size()));
+  for (const auto& entry : m.entries) {
+    w.u8(static_cast<uint8_t>(entry.health));
+    w.u8(entry.blocks);
+  }
+  w.u32(static_cast<uint32_t>(m.blocks.size()));
+  for (const BlockFingerprint& block : m.blocks) {
+    w.u32(block.crc32c);
+    for (const uint8_t byte : block.fingerprint) w.u8(byte);
+  }
+}
+
+template <>
+Decoded<ShardFingerprintReply> decode<ShardFingerprintReply>(ByteView bytes) {
+  Reader in(bytes);
+  ShardFingerprintReply m;
+  using Entry = ShardFingerprintReply::Entry;
+  size_t blocks = 0;
+  m.entries = read_list<Entry>(in, kFingerprintEntryBytes, [&](Entry& entry) {
+    entry.health = read_enum(in, ShardHealth::kIntact);
+    entry.blocks = in.u8();
+    blocks += entry.blocks;
+  });
+  m.blocks = read_list<BlockFingerprint>(in, kBlockFingerprintBytes, [&](BlockFingerprint& block) {
+    block.crc32c = in.u32();
+    for (uint8_t& byte : block.fingerprint) byte = in.u8();
+  });
+  if (m.blocks.size() != blocks) in.fail();
+  return finish(in, std::move(m), "SHARD_FINGERPRINT reply");
 }
 
 void encode(const ShardDeleteRequest& m, std::string& out) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "coding/fingerprint.h"
 #include "server-patches/node/format/message.h"
 #include "server-patches/node/format/shard.h"
 
@@ -67,6 +68,38 @@ struct ShardConfirmRequest {
   bool check_pages = true;  // false: only whether they are here, without a look at their bytes
 };
 
+// SHARD_FINGERPRINT: what the blocks of these shards come to, under one seed
+// (coding/fingerprint.h), so that parity can be compared with data. Their pages are looked at, too.
+enum class ShardHealth : uint8_t {
+  kNotHere = 0,
+  kBad = 1,  // a page's checksum does not match, or it is not made of such blocks
+  kIntact = 2,
+};
+struct BlockFingerprint {
+  uint32_t crc32c = 0;  // of the block
+  coding::Fingerprint fingerprint = {};
+  friend bool operator==(const BlockFingerprint&, const BlockFingerprint&) = default;
+};
+struct ShardFingerprintReply {
+  struct Entry {
+    ShardHealth health = ShardHealth::kNotHere;
+    uint8_t blocks = 0;  // of an intact one: at most kMaxShardBlocks
+  };
+  std::vector<Entry> entries;  // as asked, of the first names: the caller asks for the others again
+  std::vector<BlockFingerprint> blocks;  // of all entries, one after the other
+};
+struct ShardFingerprintRequest {
+  static constexpr Opcode kOpcode = Opcode::kShardFingerprint;
+  using Reply = ShardFingerprintReply;
+  static constexpr StatusSet kTold = {Status::kNoLease};
+  struct Shard {
+    ShardName name;
+    uint32_t block_bytes = 0;
+  };
+  coding::FingerprintSeed seed;
+  std::vector<Shard> shards;  // at most kMaxListEntries
+};
+
 // SHARD_DELETE: at once, or by the node's own clock. Only names that no record can ever refer to
 // again (rules 7 and 8).
 struct ShardDeleteReply {
@@ -105,6 +138,8 @@ ELASTRIPE_MESSAGE(ShardBuildRequest);
 ELASTRIPE_MESSAGE(ShardReadRequest);
 ELASTRIPE_MESSAGE(ShardConfirmRequest);
 ELASTRIPE_MESSAGE(ShardConfirmReply);
+ELASTRIPE_MESSAGE(ShardFingerprintRequest);
+ELASTRIPE_MESSAGE(ShardFingerprintReply);
 ELASTRIPE_MESSAGE(ShardDeleteRequest);
 ELASTRIPE_MESSAGE(ShardDeleteReply);
 ELASTRIPE_MESSAGE(ShardScanRequest);

@@ -88,11 +88,11 @@ TEST_CASE("every opcode and status has a name of its own") {
     ++opcodes;
     names.insert(name(static_cast<Opcode>(i)));
   }
-  REQUIRE(opcodes == 18);
+  REQUIRE(opcodes == 19);
   for (int i = 0; i <= static_cast<int>(Status::kSuperseded); ++i) {
     names.insert(name(static_cast<Status>(i)));
   }
-  REQUIRE(names.size() == 38);
+  REQUIRE(names.size() == 39);
   REQUIRE_FALSE(names.contains("UNKNOWN"));
 }
 
@@ -288,6 +288,7 @@ TEST_CASE("capabilities are sets with names") {
   CHECK(newer.common_with(moved) == moved);
   CHECK(newer.without(moved).with(moved) == newer);
   CHECK(own_capabilities().has(Capability::kMovedShards));
+  CHECK(own_capabilities().has(Capability::kShardFingerprints));
   CHECK(to_string(CapabilitySet()) == "none");
   CHECK(to_string(newer) == "moved_shards, bit 7");
 }

@@ -79,6 +79,9 @@ std::vector<Sample> samples() {
   const ShardHeader header{.name = names[0], .key = "key", .payload_bytes = 9, .vector_a = {1}};
   ShardConfirmReply confirm;
   confirm.entries = {{true, 1, 2}};
+  ShardFingerprintReply fingerprints;
+  fingerprints.entries = {{ShardHealth::kIntact, 1}, {ShardHealth::kBad, 0}};
+  fingerprints.blocks = {{7, {8, 9}}};
   const auto record = [](ByteView in) { return decode_record(in).has_value(); };
   Sample hello_sample = sample("HELLO reply", hello);
   hello_sample.ends = {sizeof(uint16_t), sizeof(uint16_t) + sizeof(uint64_t)};
@@ -113,6 +116,8 @@ std::vector<Sample> samples() {
       sample("SHARD_SCAN", ShardScanRequest{1, 2, 3}),
       sample("SHARD_BUILD", ShardBuildRequest{names[0], header, 3, {{{1, 2}, {3}}, {{}, {4}}}}),
       sample("SHARD_SCAN reply", shards),
+      sample("SHARD_FINGERPRINT", ShardFingerprintRequest{{1, 2}, {{names[0], 3}, {names[1], 4}}}),
+      sample("SHARD_FINGERPRINT reply", fingerprints),
   };
 }
 

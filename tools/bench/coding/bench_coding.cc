@@ -21,6 +21,7 @@
 
 #include "coding/codec.h"
 #include "coding/coder.h"
+#include "coding/fingerprint.h"
 
 namespace elastripe::coding {
 namespace {
@@ -168,6 +169,49 @@ void step(benchmark::State& run) {
   }
 }
 BENCHMARK(step);
+
+// Blocks one after the other out of 64 MiB, or of the same block over and over.
+void fingerprint_blocks(benchmark::State& run, FingerprintKernel kernel, size_t block_bytes,
+                        size_t all_bytes) {
+  Bytes bytes(all_bytes);
+  std::mt19937 random(1);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+  const Fingerprinter fingerprinter({1, 2}, kernel);
+  size_t at = 0;
+  for (auto _ : run) {
+    benchmark::DoNotOptimize(fingerprinter.of(std::span(bytes).subspan(at, block_bytes)));
+    at = at + 2 * block_bytes > all_bytes ? 0 : at + block_bytes;
+  }
+  run.SetBytesProcessed(static_cast<int64_t>(block_bytes) * run.iterations());
+}
+constexpr auto kFastest = FingerprintKernel::kFastest;
+constexpr auto kPortable = FingerprintKernel::kPortable;
+BENCHMARK_CAPTURE(fingerprint_blocks, fastest_4KiB, kFastest, 4096, 4096);
+BENCHMARK_CAPTURE(fingerprint_blocks, fastest_256KiB, kFastest, 256 << 10, 256 << 10);
+BENCHMARK_CAPTURE(fingerprint_blocks, fastest_256KiB_cold, kFastest, 256 << 10, 64 << 20);
+BENCHMARK_CAPTURE(fingerprint_blocks, portable_4KiB, kPortable, 4096, 4096);
+BENCHMARK_CAPTURE(fingerprint_blocks, portable_256KiB, kPortable, 256 << 10, 256 << 10);
+BENCHMARK_CAPTURE(fingerprint_blocks, portable_256KiB_cold, kPortable, 256 << 10, 64 << 20);
+
+// What one seed expands to.
+void make_fingerprinter(benchmark::State& run, FingerprintKernel kernel) {
+  uint64_t seed = 0;
+  for (auto _ : run) benchmark::DoNotOptimize(Fingerprinter({++seed, 0}, kernel));
+}
+BENCHMARK_CAPTURE(make_fingerprinter, fastest, kFastest);
+BENCHMARK_CAPTURE(make_fingerprinter, portable, kPortable);
+
+// The bandwidth of memory to compare with: reading only.
+void read_memory(benchmark::State& run, size_t all_bytes) {
+  const std::vector<uint64_t> words(all_bytes / sizeof(uint64_t), 1);
+  for (auto _ : run) {
+    uint64_t sum = 0;
+    for (const uint64_t word : words) sum ^= word;
+    benchmark::DoNotOptimize(sum);
+  }
+  run.SetBytesProcessed(static_cast<int64_t>(all_bytes) * run.iterations());
+}
+BENCHMARK_CAPTURE(read_memory, 64MiB, 64 << 20);
 
 }  // namespace
 }  // namespace elastripe::coding

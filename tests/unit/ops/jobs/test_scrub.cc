@@ -16,8 +16,12 @@ namespace {
 
 using Shards = std::vector<uint8_t>;
 
+constexpr node::CapabilitySet kOlder(1);  // moved shards only
+
 struct Scrubbing : ClusterFixture {
-  Scrubbing() : ClusterFixture(8, "ers:3,2,5"), proxy(add_decider()) {
+  explicit Scrubbing(node::CapabilitySet capabilities = node::own_capabilities())
+      : ClusterFixture(8, "ers:3,2,5"),
+        proxy((decider_settings.capabilities = capabilities, add_decider())) {
     REQUIRE(run_until([&] { return serves_whole(proxy); }));
     REQUIRE(put(proxy, "key", std::string(10'001, 'v')));  // three segments
   }
@@ -58,6 +62,20 @@ struct Scrubbing : ClusterFixture {
                 ->status() == node::Status::kOk);
   }
 
+  // Requests of this opcode while `work` runs.
+  template <class Work>
+  size_t count(node::Opcode opcode, Work work) {
+    size_t requests = 0;
+    network().set_delay_rule(
+        [&](int, NodeId, const node::RequestHeader& header) -> std::optional<Duration> {
+          requests += header.opcode == opcode ? 1 : 0;
+          return std::nullopt;
+        });
+    work();
+    network().set_delay_rule({});
+    return requests;
+  }
+
   sim::SimProxy& proxy;
 };
 
@@ -88,12 +106,14 @@ TEST_CASE("a parity that the data does not make is wrong, though its checksums a
   CHECK(report.segments[2].is_clean());
 }
 
-TEST_CASE("data that was not written fails the segment's checksum, and all parities") {
+TEST_CASE("data that was not written fails the segment's checksum, and is outvoted") {
   Scrubbing s;
   s.replace(0, 2, 'x');
   const ScrubReport report = s.scrub();
   CHECK_FALSE(report.segments[0].data_matches);
-  CHECK(report.segments[0].wrong == Shards{5, 6});
+  CHECK(report.segments[0].wrong == Shards{2});
+  CHECK_FALSE(report.segments[0].has_unexplained);
+  CHECK(report.segments[0].to_restore() == coding::ShardSet(1 << 2));
   CHECK(report.segments[1].is_clean());
 }
 
@@ -105,8 +125,8 @@ TEST_CASE("padding counts: transitions read it") {
   while (geometry.shard_extents(padded).back().zeros == 0) ++padded;
   s.replace(2, padded, 'v', 'x');
   const ScrubReport report = s.scrub();
-  CHECK(report.segments[2].data_matches);
-  CHECK_FALSE(report.segments[2].wrong.empty());
+  CHECK_FALSE(report.segments[2].data_matches);
+  CHECK(report.segments[2].wrong == Shards{padded});
 }
 
 TEST_CASE("a shard of a dead node is missing, and of a silent one unreachable") {
@@ -122,4 +142,69 @@ TEST_CASE("a shard of a dead node is missing, and of a silent one unreachable") 
   const ScrubReport report = s.scrub();
   CHECK(report.segments[0].missing == Shards{5});
   CHECK(report.segments[0].wrong.empty());
+}
+
+TEST_CASE("a scrub asks for fingerprints, and counts what it looked at") {
+  Scrubbing s;
+  const ScrubReport clean = s.scrub();
+  CHECK(s.count(node::Opcode::kShardRead, [&] { s.scrub(); }) == 0);
+  CHECK(s.count(node::Opcode::kShardFingerprint, [&] { s.scrub(); }) == 3 * 7);
+  uint64_t bytes = 0;
+  for (const auto& segment : clean.record->content.segments) {
+    const auto geometry = geometry_of(clean.record->content.scheme, segment).value();
+    for (int i = 0; i < 7; ++i) bytes += geometry.shard_bytes(segment.state, i);
+  }
+  CHECK(clean.bytes == bytes);
+  CHECK(s.proxy.ops().counters.scrubbed_objects == 3);
+  CHECK(s.proxy.ops().counters.scrubbed_bytes == 3 * bytes);
+  CHECK(s.proxy.ops().counters.scrub_wrong == 0);
+  s.replace(0, 2, 'x');
+  s.scrub();
+  CHECK(s.proxy.ops().counters.scrub_wrong == 1);
+}
+
+TEST_CASE("beside older nodes the shards are read, and the same is found") {
+  Scrubbing s(kOlder);
+  CHECK(s.scrub().is_clean());
+  CHECK(s.count(node::Opcode::kShardFingerprint, [&] { s.scrub(); }) == 0);
+  CHECK(s.count(node::Opcode::kShardRead, [&] { s.scrub(); }) == 3 * 7);
+  s.replace(0, 2, 'x');
+  s.replace(1, 6, 'x');
+  const ScrubReport report = s.scrub();
+  CHECK(report.segments[0].wrong == Shards{2});
+  CHECK_FALSE(report.segments[0].data_matches);
+  CHECK(report.segments[1].wrong == Shards{6});
+  CHECK(report.segments[1].data_matches);
+  CHECK(report.segments[2].is_clean());
+}
+
+TEST_CASE("more wrong shards than can be told apart are left unexplained") {
+  Scrubbing s;
+  REQUIRE(s.run(transition_object(s.proxy.ops(), {.key = "key", .to = 5})).has_value());
+  s.replace(0, 1, 'x');  // a row has a block of every shard
+  s.replace(0, 2, 'y');
+  const ScrubReport report = s.scrub();
+  CHECK_FALSE(report.is_clean());
+  CHECK(report.segments[0].has_unexplained);
+  CHECK(report.segments[0].wrong.empty());
+  CHECK(report.segments[0].to_restore().none());
+}
+
+TEST_CASE("a home whose copy of the record is another one is told") {
+  Scrubbing s;
+  const NodeId home = s.homes_of(s.proxy, "key").back();
+  node::ArenaStore& store = s.node(home).store();
+  std::vector<std::string> records;
+  for (uint64_t cursor = 0;;) {
+    cursor = store.walk(cursor, [&](const node::ItemRef& item) {
+      if (store.key(item).front() == '\x01') records.emplace_back(store.key(item));
+      return true;
+    });
+    if (cursor == 0) break;
+  }
+  REQUIRE(records.size() == 1);
+  REQUIRE(store.remove(records.front()));
+  const ScrubReport report = s.scrub();
+  CHECK_FALSE(report.is_clean());
+  CHECK(report.unlike == std::vector<NodeId>{home});
 }

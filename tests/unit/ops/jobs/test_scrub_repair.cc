@@ -1,0 +1,148 @@
+// Shards that are there, but bad or wrong, are made again; and nothing is made of a wrong one.
+#include "proxy/ops/jobs/repair.h"
+#include "server-patches/node/engine/checksum.h"
+#include "server-patches/node/engine/item_formats.h"
+#include "tests/unit/ops/jobs/moving_fixture.h"
+
+using namespace elastripe;
+
+namespace {
+
+using Shards = std::vector<uint8_t>;
+
+// Changes the last byte of a shard; unless its pages shall be bad, their checksums, too.
+void tamper(node::ArenaStore& store, const node::ItemRef& item, bool makes_pages_bad) {
+  const auto layout = node::read_shard_item(store, item);
+  REQUIRE(layout);
+  std::vector<std::byte> bytes(layout->header.payload_bytes);
+  store.read(item, layout->payload_at, bytes);
+  bytes.back() ^= std::byte{0x40};
+  store.write(item, layout->payload_at, bytes);
+  if (makes_pages_bad) return;
+  const std::vector<uint32_t> checksums = node::page_checksums(bytes);
+  store.write(item, layout->checksums_at, std::as_bytes(std::span(checksums)));
+}
+
+struct Scrubbed : Moving {
+  using Moving::Moving;
+
+  ScrubReport scrub() {
+    auto report = cluster.run(scrub_object(proxy->ops(), "key", cluster.deadline()));
+    REQUIRE(report.has_value());
+    return std::move(*report);
+  }
+  // What it found counts as gone.
+  RepairOutcome repair(const ScrubReport* scrubbed) {
+    auto outcome = cluster.run(repair_object(proxy->ops(), {.key = "key", .scrubbed = scrubbed}));
+    REQUIRE(outcome.has_value());
+    return std::move(*outcome);
+  }
+  void tamper_with(size_t index, bool makes_pages_bad = false) {
+    node::ArenaStore& store = cluster.node(segment().placement[index]).store();
+    const node::ItemRef item = store.find(node::shard_item_key(name(index)));
+    REQUIRE(item);
+    tamper(store, item, makes_pages_bad);
+  }
+  // Nothing but the shards of the record is kept.
+  void check_mended() {
+    check_whole();
+    const size_t shards = segment().placement.size();
+    CHECK(cluster.run_until([&] { return cluster.shards() == shards; }, 60s));
+    CHECK(scrub().is_clean());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a wrong shard is outvoted, and made again of the others") {
+  const uint8_t index = GENERATE(as<uint8_t>{}, 1, 4, 5, 6);
+  Scrubbed s(9, "ers-2:4,2,5");
+  const auto before = s.name(index);
+  const auto cas = s.inspect().record->meta.value_version;
+  s.tamper_with(index);
+  const ScrubReport found = s.scrub();
+  CHECK(found.segments[0].wrong == Shards{index});
+  CHECK(found.segments[0].bad.empty());
+  const RepairOutcome outcome = s.repair(&found);
+  CHECK(outcome.status == ObjectStatus::kDone);
+  CHECK(outcome.shards == 1);
+  CHECK(s.name(index) != before);
+  CHECK(s.inspect().record->meta.value_version == cas);
+  s.check_mended();
+}
+
+TEST_CASE("a shard with a bad page is made again, with one parity too") {
+  const uint8_t index = GENERATE(as<uint8_t>{}, 0, 5);
+  Scrubbed s;
+  s.tamper_with(index, /*makes_pages_bad=*/true);
+  const ScrubReport found = s.scrub();
+  CHECK(found.segments[0].bad == Shards{index});
+  CHECK(found.segments[0].wrong.empty());
+  CHECK(s.repair(nullptr).status == ObjectStatus::kAlreadyThere);  // it is there
+  CHECK(s.repair(&found).status == ObjectStatus::kDone);
+  s.check_mended();
+}
+
+TEST_CASE("the checksum of what was written tells that the one parity is wrong") {
+  Scrubbed s;
+  s.tamper_with(5);
+  const ScrubReport found = s.scrub();
+  CHECK(found.segments[0].wrong == Shards{5});
+  CHECK(found.segments[0].data_matches);
+  CHECK(s.repair(&found).status == ObjectStatus::kDone);
+  s.check_mended();
+}
+
+TEST_CASE("what nothing tells apart is left alone") {
+  Scrubbed s;
+  s.tamper_with(2);
+  const ScrubReport found = s.scrub();
+  CHECK(found.segments[0].has_unexplained);
+  CHECK_FALSE(found.segments[0].data_matches);
+  const auto before = *s.inspect().record;
+  CHECK(s.repair(&found).status == ObjectStatus::kAlreadyThere);
+  CHECK(*s.inspect().record == before);
+}
+
+TEST_CASE("a scrub of another version of the object makes nothing gone") {
+  Scrubbed s(9, "ers-2:4,2,5");
+  s.tamper_with(1);
+  const ScrubReport found = s.scrub();
+  REQUIRE(s.cluster.put(*s.proxy, "key", s.value));
+  CHECK(s.repair(&found).status == ObjectStatus::kAlreadyThere);
+  s.check_mended();
+}
+
+TEST_CASE("shards that do not fit the others are not committed") {
+  Scrubbed s(9, "ers-2:4,2,5");
+  s.kill(s.segment().placement[3]);
+  const auto before = *s.inspect().record;
+  // What is written is another thing by the time that its node is asked what it has.
+  std::vector<NodeId> written;
+  bool is_tampered = false;
+  s.cluster.network().set_delay_rule(
+      [&](int, NodeId to, const node::RequestHeader& header) -> std::optional<Duration> {
+        if (header.opcode == node::Opcode::kShardWrite) written.push_back(to);
+        const bool is_of_new = std::ranges::find(written, to) != written.end();
+        if (header.opcode != node::Opcode::kShardFingerprint || !is_of_new) return std::nullopt;
+        node::ArenaStore& store = s.cluster.node(to).store();
+        for (uint64_t cursor = 0;;) {
+          cursor = store.walk(cursor, [&](const node::ItemRef& item) {
+            if (store.key(item).front() != '\x02') return true;
+            tamper(store, item, /*makes_pages_bad=*/false);
+            is_tampered = true;
+            return true;
+          });
+          if (cursor == 0) break;
+        }
+        return std::nullopt;
+      });
+  const RepairOutcome refused = s.repair(nullptr);
+  s.cluster.network().set_delay_rule({});
+  CHECK(is_tampered);
+  CHECK(refused.status == ObjectStatus::kRefused);
+  CHECK(refused.reason == "shards do not fit together: scrub it");
+  CHECK(*s.inspect().record == before);
+  CHECK(s.repair(nullptr).status == ObjectStatus::kDone);
+  s.check_mended();
+}
