@@ -192,7 +192,7 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
                     {"synced", status.partitions_synced},
                     {"lost", status.partitions_lost},
                     {"short", status.partitions_short},
-                     {"to_move", status.partitions_to_move}}},
+                    {"to_move", status.partitions_to_move}}},
                   {"objects", objects_json(status)},
                   {"repair", repair_json(repair)},
                   {"memory", memory_json(status.nodes)}});

@@ -36,7 +36,7 @@ class ClusterMetrics {
   Gauge& partitions_short_;
   Gauge& partitions_to_move_;
   std::map<std::string, NodeGauges> nodes_;  // by name; those that were removed stay, as not up
-  std::vector<Gauge*> surviving_;            // by failures; there are more when objects survive more
+  std::vector<Gauge*> surviving_;  // by failures; there are more when objects survive more
 };
 
 }  // namespace elastripe

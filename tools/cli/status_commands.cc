@@ -1,10 +1,9 @@
 // elastripe status, watch, object, scrub, accept-loss: what the admin interface tells
 // (docs/admin-api.md).
 #include <fmt/core.h>
-
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <limits>

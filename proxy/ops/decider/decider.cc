@@ -118,8 +118,9 @@ void Decider::Impl::watch_rooms() {
                          .add("for", peer.room.room() == Room::kNone ? "own" : "further"));
       if (!refused_at_) refused_at_ = now();
     } else if (peer.room.told(peer.free_bytes, peer.statistics.limit_bytes, now())) {
-      log_membership(LogLevel::kInfo,
-                     LogFields().add("event", "room_again").add("node", membership_.nodes[id].name));
+      log_membership(
+          LogLevel::kInfo,
+          LogFields().add("event", "room_again").add("node", membership_.nodes[id].name));
     }
   }
 }
@@ -360,8 +361,9 @@ void Decider::Impl::adopt(ClusterMap map) {
 void Decider::Impl::set_aside(size_t id) {
   Peer& peer = peers_[id];
   if (!peer.is_stray) {
-    log_membership(LogLevel::kWarning,
-                   LogFields().add("event", "other_cluster").add("node", membership_.nodes[id].name));
+    log_membership(
+        LogLevel::kWarning,
+        LogFields().add("event", "other_cluster").add("node", membership_.nodes[id].name));
   }
   peer.belongs_elsewhere(now());
 }

@@ -62,7 +62,6 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   metrics.refresh(status);  // no map yet
   CHECK(registry.value("elastripe_epoch") == 0);
 
-
   status.epoch.number = 7;
   status.nodes = {node_in("n0", node::NodeState::kUp), node_in("n1", node::NodeState::kUp),
                   node_in("n2", node::NodeState::kLost)};
