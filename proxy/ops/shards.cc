@@ -121,30 +121,39 @@ std::vector<ShardsOnNode> shards_by_node(const coding::Scheme& scheme,
 
 namespace {
 
-Task<uint64_t> delete_on_node(OpsContext& ops, MapPtr map, ShardsOnNode shards, TimePoint deadline,
-                              uint32_t after_ms) {
+// kStaleEpoch: another map is on its way. What does not answer is left to reclaim.
+Task<Result<uint64_t>> try_delete(OpsContext& ops, MapPtr map, ShardsOnNode shards,
+                                  TimePoint deadline, uint32_t after_ms) {
+  if (!map->is_up(shards.node)) co_return 0;
   node::ShardDeleteRequest message;
   message.names = std::move(shards.names);
   message.after_ms = after_ms;
   const auto deleted = co_await ask(ops.nodes, *map, shards.node, message, deadline);
+  if (!deleted && deleted.error().code == ErrorCode::kStaleEpoch) co_return fail(deleted.error());
   if (!deleted) co_return 0;
   fail_point(FailPoint::kDeletionTold);
   co_return deleted->args.deleted;
+}
+
+// While partitions move, one map follows another, and none of them shall cost a deletion.
+Task<uint64_t> delete_on_node(OpsContext& ops, ShardsOnNode shards, TimePoint deadline,
+                              uint32_t after_ms) {
+  const auto deleted =
+      co_await under_newest_map(ops, deadline, [&](const MapPtr& map, TimePoint& until) {
+        return try_delete(ops, map, shards, until, after_ms);
+      });
+  co_return deleted.value_or(0);
 }
 
 }  // namespace
 
 Task<uint64_t> delete_shards_later(OpsContext& ops, std::vector<ShardsOnNode> shards,
                                    Duration after, TimePoint deadline) {
-  const MapPtr map = ops.map.current();
-  if (map == nullptr) co_return 0;
   const auto after_ms =
       static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(after).count());
   std::vector<Task<uint64_t>> deletions;
   for (auto& on_node : shards) {
-    if (map->is_up(on_node.node)) {
-      deletions.push_back(delete_on_node(ops, map, std::move(on_node), deadline, after_ms));
-    }
+    deletions.push_back(delete_on_node(ops, std::move(on_node), deadline, after_ms));
   }
   uint64_t deleted = 0;
   for (const uint64_t on_node : co_await when_all(std::move(deletions))) deleted += on_node;
