@@ -24,11 +24,12 @@ void report(Globals& globals, const Result<>& result);
 
 void add_cluster_commands(CLI::App& app, Globals& globals);
 void add_status_commands(CLI::App& app,
-                         Globals& globals);  // status, watch, node, object, scrub, accept-loss
+                         Globals& globals);  // status, watch, node, object, accept-loss
 void add_object_commands(CLI::App& app, Globals& globals);  // put, get, remove
 void add_plan_command(CLI::App& app, Globals& globals);
 void add_transition_command(CLI::App& app, Globals& globals);
 void add_repair_command(CLI::App& app, Globals& globals);
+void add_scrub_command(CLI::App& app, Globals& globals);
 void add_bench_command(CLI::App& app, Globals& globals);  // becomes elastripe-bench
 
 }  // namespace elastripe::cli
