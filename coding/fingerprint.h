@@ -85,7 +85,7 @@ inline Fingerprint fingerprint(const FingerprintSeed& seed, std::span<const std:
 // What the fingerprints of one segment tell.
 struct FingerprintCheck {
   // Shards that the others contradict: without this one, all blocks of some codeword fit together,
-  // and without any other one they do not.
+  // and without any other one they do not; and those named here are all needed to explain the rest.
   ShardSet wrong;
   // Blocks of a codeword do not fit together, and neither does any single shard explain it nor
   // those above: more are wrong, or too few parities are known.

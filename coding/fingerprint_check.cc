@@ -87,7 +87,7 @@ FingerprintCheck check_fingerprints(const Codec& codec, State state,
                                     std::span<const std::vector<Fingerprint>> shards) {
   require(shards.size() == static_cast<size_t>(codec.shards()));
   FingerprintCheck check;
-  std::vector<int> unexplained;
+  std::vector<Codeword> contradictory;
   for (int c = 0; c < codec.layout().codewords(state); ++c) {
     Codeword codeword(codec, state, c, shards);
     if (!codeword.has_to_compare() || codeword.fits_without({})) continue;
@@ -97,18 +97,22 @@ FingerprintCheck check_fingerprints(const Codec& codec, State state,
       one.set(shard);
       if (codeword.known().test(shard) && codeword.fits_without(one)) explanations |= one;
     }
-    if (explanations.count() == 1) {
-      check.wrong |= explanations;
-    } else {
-      unexplained.push_back(c);
-    }
+    if (explanations.count() == 1) check.wrong |= explanations;
+    contradictory.push_back(std::move(codeword));
   }
-  // Several shards that are wrong elsewhere, each by itself, may meet in a codeword.
-  check.has_unexplained = std::ranges::any_of(unexplained, [&](int c) {
-    Codeword codeword(codec, state, c, shards);
-    if ((codeword.known() & check.wrong).none()) return true;
-    return codeword.has_to_compare(check.wrong) && !codeword.fits_without(check.wrong);
-  });
+  // Shards that are wrong elsewhere, each by itself, may meet in a codeword, and if the same was
+  // done to both, a third one alone explains that codeword, too.
+  const auto explain = [&](const ShardSet& wrong) {
+    return std::ranges::all_of(contradictory, [&](Codeword& codeword) {
+      return !codeword.has_to_compare(wrong) || codeword.fits_without(wrong);
+    });
+  };
+  ShardSet needed;
+  for (size_t shard = 0; shard < shards.size(); ++shard) {
+    if (check.wrong.test(shard) && !explain(ShardSet(check.wrong).reset(shard))) needed.set(shard);
+  }
+  check.wrong = needed;
+  check.has_unexplained = !explain(needed);
   return check;
 }
 

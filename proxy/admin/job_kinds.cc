@@ -23,6 +23,35 @@ void add_common(const jobs::JobSpec& spec, Json& json) {
   json["parallel"] = spec.parallel;
 }
 
+// Which objects: one, those whose keys begin alike, or all.
+struct Objects {
+  std::optional<std::string> key;
+  std::optional<std::string> prefix;
+  bool all = false;
+
+  void complain_unless_one(JobBody& fields) const {
+    if (key.has_value() + prefix.has_value() + all != 1) {
+      fields.complain("key, prefix, all", "give one of them");
+    }
+  }
+  void put_into(jobs::JobSpec& spec) const {
+    spec.key = key.value_or("");
+    spec.prefix = prefix.value_or("");
+  }
+};
+Objects read_objects(JobBody& fields) {
+  Objects objects;
+  objects.key = fields.key_text("key");
+  objects.prefix = fields.key_text("prefix");
+  objects.all = fields.flag("all").value_or(false);
+  return objects;
+}
+Json objects_json(const jobs::JobSpec& spec) {
+  if (!spec.key.empty()) return {{"key", escape_for_log(spec.key, 250)}};
+  if (!spec.prefix.empty()) return {{"prefix", escape_for_log(spec.prefix, 250)}};
+  return {{"all", true}};
+}
+
 template <auto kParse>
 Result<AskedJob> parse_as(std::string_view body, const MapPtr& map) {
   auto spec = [&] {
@@ -40,6 +69,7 @@ constexpr JobKind kKinds[] = {
     {"transition", "/v1/transitions", "transitions", "transitioning", "transitioned",
      parse_as<parse_transition>},
     {"repair", "/v1/repairs", "repairs", "repairing", "restored", parse_as<parse_repair>},
+    {"scrub", "/v1/scrubs", "scrubs", "scrubbing", "clean", parse_as<parse_scrub>},
 };
 static_assert(std::size(kKinds) == std::variant_size_v<AskedJob>);
 
@@ -51,9 +81,7 @@ Result<jobs::TransitionJobSpec> parse_transition(std::string_view body) {
   auto fields = JobBody::parse(body);
   if (!fields) return fail(std::move(fields.error()));
   jobs::TransitionJobSpec spec;
-  const auto key = fields->key_text("key");
-  const auto prefix = fields->key_text("prefix");
-  const auto all = fields->flag("all");
+  const Objects objects = read_objects(*fields);
   const auto to = fields->number("to", 1, kMaxK);
   fields->read_common(spec.job);
   if (const auto execution = fields->word("execution", kExecutions)) {
@@ -62,13 +90,10 @@ Result<jobs::TransitionJobSpec> parse_transition(std::string_view body) {
   spec.order_selection = fields->flag("order_selection").value_or(spec.order_selection);
   fields->complain_of_unknown();
   if (!to) fields->complain("to", "is missing");
-  if (key.has_value() + prefix.has_value() + all.value_or(false) != 1) {
-    fields->complain("key, prefix, all", "give one of them");
-  }
+  objects.complain_unless_one(*fields);
   const auto checked = fields->check();
   if (!checked) return fail(checked.error());
-  spec.job.key = key.value_or("");
-  spec.job.prefix = prefix.value_or("");
+  objects.put_into(spec.job);
   spec.to = static_cast<int>(*to);
   return spec;
 }
@@ -93,15 +118,23 @@ Result<jobs::RepairJobSpec> parse_repair(std::string_view body, const MapPtr& ma
   return spec;
 }
 
+Result<jobs::ScrubJobSpec> parse_scrub(std::string_view body) {
+  auto fields = JobBody::parse(body);
+  if (!fields) return fail(std::move(fields.error()));
+  jobs::ScrubJobSpec spec;
+  const Objects objects = read_objects(*fields);
+  spec.repairs = fields->flag("repair").value_or(false);
+  fields->read_common(spec.job);
+  fields->complain_of_unknown();
+  objects.complain_unless_one(*fields);
+  const auto checked = fields->check();
+  if (!checked) return fail(checked.error());
+  objects.put_into(spec.job);
+  return spec;
+}
+
 Json spec_json(const jobs::TransitionJobSpec& spec) {
-  Json json = Json::object();
-  if (!spec.job.key.empty()) {
-    json["key"] = escape_for_log(spec.job.key, 250);
-  } else if (!spec.job.prefix.empty()) {
-    json["prefix"] = escape_for_log(spec.job.prefix, 250);
-  } else {
-    json["all"] = true;
-  }
+  Json json = objects_json(spec.job);
   json["to"] = spec.to;
   add_common(spec.job, json);
   json["execution"] = kExecutions[static_cast<size_t>(spec.execution)];
@@ -112,6 +145,13 @@ Json spec_json(const jobs::TransitionJobSpec& spec) {
 Json spec_json(const jobs::RepairJobSpec& spec) {
   Json json = Json::object();
   if (spec.on) json["node"] = spec.on_name;
+  add_common(spec.job, json);
+  return json;
+}
+
+Json spec_json(const jobs::ScrubJobSpec& spec) {
+  Json json = objects_json(spec.job);
+  json["repair"] = spec.repairs;
   add_common(spec.job, json);
   return json;
 }

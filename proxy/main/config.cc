@@ -143,6 +143,7 @@ Settings settings_of(Config& config) {
   each_setting(config.decider, row);
   each_setting(config.ops, row);
   each_setting(config.repair, row);
+  each_setting(config.scrub, row);
   each_setting(config.sessions, row);
   memory_settings(config, row);
   keepalive_settings(config, row);
@@ -158,6 +159,7 @@ std::vector<Section> sections_of(Config& config) {
                                  "pool has the empty prefix."},
                                 {"limits", "What clients may take of the proxy."},
                                 {"repair", "Making again what crashes have taken."},
+                                {"scrub", "Looking whether all shards fit together."},
                                 {"timing", "After how long what happens."}};
   for (NodeConfig& node : config.nodes) sections[2].items.push_back(settings_of(node));
   for (PoolConfig& pool : config.pools) sections[3].items.push_back(settings_of(pool));

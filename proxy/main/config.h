@@ -21,6 +21,7 @@
 #include "proxy/base/write_state.h"
 #include "proxy/ops/decider/settings.h"
 #include "proxy/ops/jobs/repair_settings.h"
+#include "proxy/ops/jobs/scrub_settings.h"
 #include "proxy/ops/settings.h"
 #include "proxy/session/settings.h"
 
@@ -76,6 +77,7 @@ struct Config {
   decider::DeciderSettings decider;                      // its nodes are filled in by its thread
   OpsSettings ops;
   jobs::RepairSettings repair;
+  jobs::ScrubSettings scrub;
   SessionSettings sessions;
 
   friend bool operator==(const Config&, const Config&) = default;

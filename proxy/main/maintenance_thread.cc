@@ -42,6 +42,7 @@ MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> 
       on_repaired_(std::move(on_repaired)),
       transition_bytes_(shared.registry.cell(kTransitionBytes)),
       repairer_(environment_.ops(), shared.config.repair, on_repaired_),
+      scrubber_(environment_.ops(), shared.config.scrub),
       repair_(std::make_shared<const jobs::RepairStatus>()),
       reports_(std::make_shared<std::vector<JobReport>>()) {
   for (const auto direction : {coding::Direction::kForward, coding::Direction::kBackward}) {
@@ -57,6 +58,7 @@ MaintenanceThread::~MaintenanceThread() { cancel(); }
 
 void MaintenanceThread::start() {
   flows_.spawn(repairer_.run());
+  flows_.spawn(scrubber_.run());
   thread_ = std::thread([this] {
     // Clients go first where processors are scarce. Linux: of this thread alone.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness);
@@ -148,6 +150,10 @@ std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::TransitionJobSpec spec)
 
 std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::RepairJobSpec spec) {
   return std::make_unique<jobs::RepairJob>(environment_.ops(), std::move(spec));
+}
+
+std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::ScrubJobSpec spec) {
+  return std::make_unique<jobs::ScrubJob>(environment_.ops(), std::move(spec));
 }
 
 Task<void> MaintenanceThread::run_job(uint64_t id, AskedJob asked) {

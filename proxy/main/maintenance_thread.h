@@ -1,5 +1,6 @@
-// MaintenanceThread: long work on stored objects (transitions, scrubs, automatic repair), on a loop
-// and channels of its own, so that neither heartbeats nor clients wait behind it.
+// MaintenanceThread: long work on stored objects (transitions, scrubs, automatic repair and
+// scrubs), on a loop and channels of its own, so that neither heartbeats nor clients wait behind
+// it.
 #pragma once
 
 #include <functional>
@@ -15,6 +16,7 @@
 #include "proxy/main/flow_environment.h"
 #include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/jobs/scrub.h"
+#include "proxy/ops/jobs/scrubber.h"
 
 namespace elastripe {
 
@@ -53,6 +55,7 @@ class MaintenanceThread : private Timer {
   // One for each kind of job.
   std::unique_ptr<jobs::Job> make(jobs::TransitionJobSpec spec);
   std::unique_ptr<jobs::Job> make(jobs::RepairJobSpec spec);
+  std::unique_ptr<jobs::Job> make(jobs::ScrubJobSpec spec);
   Task<void> run_job(uint64_t id, AskedJob asked);
   void count(const jobs::TransitionEnd& end);
   Task<void> finish();
@@ -67,6 +70,7 @@ class MaintenanceThread : private Timer {
   std::unique_ptr<jobs::Job> job_;  // of the thread
   uint64_t job_id_ = 0;
   jobs::Repairer repairer_;
+  jobs::Scrubber scrubber_;
   std::thread thread_;
 
   Published<jobs::RepairStatus> repair_;

@@ -158,6 +158,7 @@ std::vector<std::string> fuzz::seeds() {
         R"({"prefix": "a/", "to": 4, "rate": 9, "parallel": 2, "execution": "proxy"})"}) {
     seeds.push_back('\2' + request("POST /v1/transitions", "transition", body));
   }
+  seeds.push_back('\2' + request("POST /v1/scrubs", "scrub", R"({"all": true, "repair": true})"));
   seeds.push_back('\2' + request("POST /v1/repairs", "repair", R"({"node": "n0", "rate": 9})"));
   return seeds;
 }

@@ -29,13 +29,13 @@ void print_json(const nlohmann::ordered_json& json);
 void report(Globals& globals, const Result<>& result);
 
 void add_cluster_commands(CLI::App& app, Globals& globals);
-// status, watch, object, scrub, accept-loss
-void add_status_commands(CLI::App& app, Globals& globals);
+void add_status_commands(CLI::App& app, Globals& globals);  // status, watch, object, accept-loss
 void add_node_command(CLI::App& app, Globals& globals);
 void add_object_commands(CLI::App& app, Globals& globals);  // put, get, remove
 void add_plan_command(CLI::App& app, Globals& globals);
 void add_transition_command(CLI::App& app, Globals& globals);
 void add_repair_command(CLI::App& app, Globals& globals);
+void add_scrub_command(CLI::App& app, Globals& globals);
 void add_bench_command(CLI::App& app, Globals& globals);  // becomes elastripe-bench
 
 }  // namespace elastripe::cli

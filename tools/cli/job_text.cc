@@ -27,6 +27,7 @@ struct KindWords {
   const char* refused_because;
   const char* after_refusal;
   const char* meanwhile;
+  const char* where = "network";  // the bytes go
 };
 constexpr KindWords kWords[] = {
     {"transition", "transitioned", "to transition", "already there", "shards are missing",
@@ -35,6 +36,9 @@ constexpr KindWords kWords[] = {
     {"repair", "restored", "to restore", "lack nothing",
      "too many shards are missing, or nodes to put them",
      "Start nodes, or write objects again that lack too many shards.", "reads and writes go on"},
+    {"scrub", "clean", "to scrub", "already there", "not clean, see below",
+     "--repair makes shards again that are missing, bad or wrong.", "reads and writes go on",
+     "nodes read"},
 };
 
 uint64_t count(const Json& json, const char* field) {
@@ -221,8 +225,8 @@ std::string summary_of(const Json& report) {
   lines += line("failed", fmt::format("{}", count(counts, "failed")));
   lines += problem_lines(report);
   const double bytes = network_bytes(done);
-  lines += line("network", network_line(done) +
-                               (seconds > 0 ? fmt::format(", {}/s", size(bytes / seconds)) : ""));
+  lines += line(words.where, network_line(done) +
+                                 (seconds > 0 ? fmt::format(", {}/s", size(bytes / seconds)) : ""));
   lines += parity_line(done);
   if (text(report, "state") != "done" || count(counts, "failed") > 0) {
     lines += fmt::format("What was {} stays so. The same command again goes on with the rest.\n",
@@ -252,7 +256,7 @@ std::string forecast_of(const Json& report, const Json& jobs) {
     lines += line("no object", fmt::format("{}", gone));
   }
   lines += problem_lines(report);
-  lines += line("network", fmt::format("{}: {}", size(bytes), network_line(planned)));
+  lines += line(words.where, fmt::format("{}: {}", size(bytes), network_line(planned)));
   lines += parity_line(planned);
   const auto [rate, why] = expected_rate(report, jobs);
   lines +=

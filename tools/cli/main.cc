@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   elastripe::cli::add_plan_command(app, globals);
   elastripe::cli::add_transition_command(app, globals);
   elastripe::cli::add_repair_command(app, globals);
+  elastripe::cli::add_scrub_command(app, globals);
   elastripe::cli::add_bench_command(app, globals);
 
   try {

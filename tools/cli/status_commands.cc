@@ -1,4 +1,4 @@
-// elastripe status, watch, object, scrub, accept-loss: what the admin interface tells
+// elastripe status, watch, object, accept-loss: what the admin interface tells
 // (docs/admin-api.md).
 #include <fmt/core.h>
 #include <unistd.h>
@@ -116,60 +116,6 @@ Result<> object(const Globals& globals, const std::string& key) {
   return {};
 }
 
-std::string names(const Json& shards) {
-  std::string list;
-  for (const Json& shard : shards) {
-    list += fmt::format(" {} on {}", shown(shard, "role"), shown(shard, "node"));
-  }
-  return list;
-}
-
-void print_scrub(const Json& scrub) {
-  const bool clean = part(scrub, "clean") == true;
-  fmt::print("{}: {}, {} segments\n", shown(scrub, "key"), clean ? "clean" : "NOT clean",
-             part(scrub, "segments").size());
-  for (const Json& segment : part(scrub, "segments")) {
-    const auto show = [&](const char* what, const std::string& list) {
-      if (!list.empty()) {
-        fmt::print("  segment {}, state {}: {}{}\n", shown(segment, "number"),
-                   shown(segment, "state"), what, list);
-      }
-    };
-    show("missing", names(part(segment, "missing")));
-    show("bad pages:", names(part(segment, "bad")));
-    show("unreachable", names(part(segment, "unreachable")));
-    show("not what the others make it:", names(part(segment, "wrong")));
-    if (part(segment, "unexplained") == true) {
-      show("shards do not fit together, and nothing tells which are wrong", " ");
-    }
-    if (part(segment, "data_matches") == false) show("data fails its checksum", " ");
-  }
-}
-
-// Goes on after a key that can not be scrubbed.
-Result<> scrub(const Globals& globals, const std::vector<std::string>& keys) {
-  Json answers = Json::array();
-  size_t unclean = 0;
-  std::string failures;
-  for (const std::string& key : keys) {
-    const auto answer = fetch(globals, "/v1/scrub/" + url_escape(key));
-    if (!answer) {
-      failures += fmt::format("{}{}: {}", failures.empty() ? "" : "; ", key, answer.error());
-      continue;
-    }
-    if (part(*answer, "clean") != true) ++unclean;
-    if (globals.json) {
-      answers.push_back(*answer);
-    } else {
-      print_scrub(*answer);
-    }
-  }
-  if (globals.json) print_json(answers);
-  if (!failures.empty()) return fail("{}", failures);
-  if (unclean > 0) return fail("{} of {} objects are not clean", unclean, keys.size());
-  return {};
-}
-
 Result<> accept_loss(const Globals& globals) {
   const auto admin = AdminClient::of_server(globals.server, globals.admin);
   if (!admin) return std::unexpected(admin.error());
@@ -213,12 +159,6 @@ void add_status_commands(CLI::App& app, Globals& globals) {
       "object", "Shows how an object is stored: versions, placement, what is missing");
   command->add_option("KEY", *key)->required();
   command->callback([&globals, key] { report(globals, object(globals, *key)); });
-
-  auto keys = std::make_shared<std::vector<std::string>>();
-  command = app.add_subcommand(
-      "scrub", "Reads all shards of objects and compares the parities with the data");
-  command->add_option("KEY", *keys)->required();
-  command->callback([&globals, keys] { report(globals, scrub(globals, *keys)); });
 
   command = app.add_subcommand("accept-loss",
                                "Lets keys of partitions that lost all their homes be misses");

@@ -112,6 +112,24 @@ TEST_CASE("a repair takes all that is gone, or what one node lacks") {
   CHECK(json::parse(job_json(report))["phase"] == "repairing");
 }
 
+TEST_CASE("a scrub takes one object, those that begin alike or all, and repairs if told to") {
+  CHECK_FALSE(parse_scrub(R"({"all": true})")->repairs);
+  const auto spec = parse_scrub(R"({"prefix": "a/", "repair": true, "rate": 9})");
+  REQUIRE(spec.has_value());
+  CHECK(spec->repairs);
+  CHECK(spec->job.prefix == "a/");
+  CHECK(parse_scrub("{}").error().message == "key, prefix, all: give one of them");
+  JobReport report{.id = 1, .asked = *spec, .progress = {}};
+  report.progress.counts.done = 2;
+  const json shown = json::parse(job_json(report));
+  CHECK(shown["kind"] == "scrub");
+  CHECK(shown["phase"] == "scrubbing");
+  CHECK(shown["counts"]["clean"] == 2);
+  CHECK(
+      shown["spec"] ==
+      json({{"prefix", "a/"}, {"repair", true}, {"dry_run", false}, {"rate", 9}, {"parallel", 4}}));
+}
+
 TEST_CASE("a report tells what was asked for, how far it is, and what went wrong") {
   TransitionJobSpec spec{.job = {.prefix = "a/", .rate = 9}, .to = 5};
   JobReport report{.id = 7, .asked = spec, .progress = {}};

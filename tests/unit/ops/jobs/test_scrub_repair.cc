@@ -1,5 +1,6 @@
 // Shards that are there, but bad or wrong, are made again; and nothing is made of a wrong one.
 #include "proxy/ops/jobs/repair.h"
+#include "proxy/ops/jobs/scrubber.h"
 #include "server-patches/node/engine/checksum.h"
 #include "server-patches/node/engine/item_formats.h"
 #include "tests/unit/ops/jobs/moving_fixture.h"
@@ -145,4 +146,95 @@ TEST_CASE("shards that do not fit the others are not committed") {
   CHECK(*s.inspect().record == before);
   CHECK(s.repair(nullptr).status == ObjectStatus::kDone);
   s.check_mended();
+}
+
+namespace {
+
+// Many objects, of two kinds of keys.
+struct ScrubbedMany : Scrubbed {
+  ScrubbedMany() : Scrubbed(9, "ers-2:4,2,5") {
+    for (size_t i = 0; i < kObjects; ++i) {
+      REQUIRE(cluster.put(*proxy, "many" + std::to_string(i), value_of(1000 + 100 * i)));
+    }
+    REQUIRE(cluster.put(*proxy, "small", "inline"));
+  }
+  JobProgress run_job(ScrubJobSpec spec) {
+    ScrubJob job(proxy->ops(), std::move(spec));
+    bool ended = false;
+    Scope scope;
+    scope.spawn([](ScrubJob& running, bool& over) -> Task<void> {
+      co_await running.run();
+      over = true;
+    }(job, ended));
+    REQUIRE(cluster.run_until([&] { return ended && scope.live() == 0; }, 10h));
+    return job.progress();
+  }
+
+  static constexpr size_t kObjects = 20;
+};
+
+}  // namespace
+
+TEST_CASE("a scrub job looks at all objects, those that begin alike, or one", "[job]") {
+  ScrubbedMany s;
+  const JobProgress all = s.run_job({});
+  CHECK(all.state == JobState::kDone);
+  CHECK(all.counts.done == ScrubbedMany::kObjects + 1);
+  CHECK(all.counts.skipped.at("inline") == 1);
+  CHECK(all.done.traffic.bytes_read == all.planned.traffic.bytes_read);
+  CHECK(all.done.traffic.bytes_sent == 0);
+  CHECK(s.run_job({.job = {.prefix = "many1"}}).counts.done == 11);
+  CHECK(s.run_job({.job = {.key = "key"}}).counts.done == 1);
+  CHECK(s.run_job({.job = {.key = "none"}}).counts.no_object == 1);
+  CHECK(s.run_job({.job = {.dry_run = true}}).planned.objects == ScrubbedMany::kObjects + 1);
+}
+
+TEST_CASE("a scrub job tells what is not clean, and repairs it if told to", "[job]") {
+  ScrubbedMany s;
+  s.tamper_with(2);
+  const JobProgress found = s.run_job({});
+  CHECK(found.counts.done == ScrubbedMany::kObjects);
+  CHECK(found.counts.refused == 1);
+  REQUIRE(found.problems.size() == 1);
+  CHECK(found.problems[0].key == "key");
+  CHECK(found.problems[0].reason ==
+        "segment 0: shards 2 are not what the others make them, data fails its checksum");
+  const JobProgress repaired = s.run_job({.repairs = true});
+  CHECK(repaired.counts.done == ScrubbedMany::kObjects + 1);
+  CHECK(repaired.counts.refused == 0);
+  CHECK(repaired.done.shards == 1);
+  s.check_whole();
+  CHECK(s.run_job({}).counts.refused == 0);
+}
+
+TEST_CASE("a scrub keeps to its rate, of bytes that the nodes read", "[job]") {
+  ScrubbedMany s;
+  const JobProgress fast = s.run_job({});
+  const uint64_t rate = fast.planned.traffic.bytes() / 100;
+  const JobProgress slow = s.run_job({.job = {.rate = rate}});
+  CHECK(slow.counts.done == fast.counts.done);
+  CHECK(slow.elapsed > 80s);  // of virtual time
+  CHECK(fast.elapsed < 10s);
+}
+
+TEST_CASE("all objects are scrubbed and mended again and again", "[job]") {
+  ScrubbedMany s;
+  Scrubber scrubber(s.proxy->ops(), {.every = 1h, .rate = 1 << 20});
+  Scope scope;
+  scope.spawn(scrubber.run());
+  s.cluster.run_for(30min);
+  CHECK(scrubber.scrubs() == 0);
+  s.tamper_with(1, /*makes_pages_bad=*/true);
+  REQUIRE(s.cluster.run_until([&] { return scrubber.scrubs() == 1; }, 2h));
+  CHECK(scrubber.last().done.shards == 1);
+  s.check_whole();
+  REQUIRE(s.cluster.run_until([&] { return scrubber.scrubs() == 2; }, 2h));
+  CHECK(scrubber.last().done.shards == 0);
+  CHECK(scrubber.last().counts.done == ScrubbedMany::kObjects + 1);
+  s.proxy->kill();
+  REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
+
+  Scrubber never(s.decider->ops(), {.every = Duration::zero()});
+  scope.spawn(never.run());
+  CHECK(scope.live() == 0);
 }
