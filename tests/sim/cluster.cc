@@ -182,6 +182,50 @@ void Cluster::change_configuration() {
   configurations_.push_back(std::make_unique<Configuration>(run_.scenario, nodes(), scheme_));
 }
 
+bool Cluster::ask_member(Decider& at, MemberChange::Kind kind, node::NodeId id) {
+  const ConfiguredNode named = node_of_member(run_.scenario, id);
+  MemberChange change{.kind = kind, .node = {}};
+  change.node.name = named.name;
+  change.node.host = named.host;
+  change.node.port = named.port;
+  change.node.domain = named.domain;
+  return at.change_members(change).has_value();
+}
+
+// It drains a few at a time, and stops the process of a node that is removed, which is empty then.
+void Cluster::change_a_member(SimRandom& random) {
+  using Kind = MemberChange::Kind;
+  if (decider() == nullptr) return;
+  Decider& at = *decider()->decider();
+  const ClusterStatus status = at.status();
+  if (status.state != "serving" || status.nodes.empty()) return;
+  const auto seeds = static_cast<size_t>(run_.scenario.cluster.nodes);
+  const auto plain =
+      static_cast<size_t>(std::ranges::count_if(status.nodes, [](const NodeStatus& node) {
+        return node.info.role == node::NodeRole::kMember;
+      }));
+  if (nodes() < 2 * seeds && (plain <= seeds || random.chance(0.3))) {
+    const auto id = static_cast<node::NodeId>(nodes());
+    if (!ask_member(at, Kind::kAdd, id)) return;
+    run_.trace.add("node {} is added", id);
+    ++run_.totals.members_added;
+    network_.add_node().start();
+    return;
+  }
+  const node::NodeInfo chosen = status.nodes[random.below(status.nodes.size())].info;
+  if (chosen.role == node::NodeRole::kMember) {
+    if (plain <= seeds || !ask_member(at, Kind::kDrain, chosen.id)) return;
+    run_.trace.add("node {} is drained", chosen.id);
+    ++run_.totals.members_drained;
+  } else if (ask_member(at, Kind::kRemove, chosen.id)) {
+    run_.trace.add("node {} is removed", chosen.id);
+    ++run_.totals.members_removed;
+    if (node(chosen.id).is_up()) node(chosen.id).kill(/*silent=*/false);
+  } else if (random.chance(0.2) && ask_member(at, Kind::kRefill, chosen.id)) {
+    run_.trace.add("node {} is no longer drained", chosen.id);
+  }
+}
+
 // With other pools: that needs all of them to start again.
 void Cluster::restart_proxies() {
   scheme_ = scheme_ == run_.scenario.cluster.scheme ? run_.scenario.faults.other_scheme
@@ -266,6 +310,7 @@ bool Cluster::is_settled() {
   if (map == nullptr) return false;
   if (map->nodes.size() < nodes()) return false;
   for (const node::NodeInfo& node : map->nodes) {
+    if (node.is_removed()) continue;
     if ((node.state == node::NodeState::kUp) != node_is_up(node.id)) return false;
   }
   const ClusterStatus status = proxy->decider()->status();
@@ -273,6 +318,7 @@ bool Cluster::is_settled() {
   const uint32_t lost =
       run_.scenario.expect.beyond_promise && !accepted_loss_ ? status.partitions_lost : 0;
   if (status.partitions_synced + lost < status.partitions) return false;
+  if (run_.scenario.faults.member_changes > 0 && status.partitions_to_move > 0) return false;
   for (const NodeStatus& node : status.nodes) {
     if (!node.has_lease && node_is_up(node.info.id)) return false;
   }

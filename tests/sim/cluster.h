@@ -42,6 +42,8 @@ class Cluster {
 
   const Proxies& proxies() const { return proxies_; }  // ever started, by id
   SimProxy* add_proxy();
+  // The operator has the decider, if there is one, add, drain or remove a node.
+  void change_a_member(SimRandom& random);
   SimProxy* choose_proxy(SimRandom& random);  // any that is alive; null: none is
   void kill_proxy(SimProxy& proxy);
   void restart_proxies();  // all, with the scenario's other scheme
@@ -83,6 +85,7 @@ class Cluster {
   void tell(size_t proxy);
   void keep_a_decider();
   void change_configuration();
+  bool ask_member(decider::Decider& at, MemberChange::Kind kind, node::NodeId id);
 
   Run& run_;
   Network network_;

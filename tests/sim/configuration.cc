@@ -34,12 +34,6 @@ std::vector<Pool> pools_of(const Scenario& scenario, std::string_view scheme) {
   return pools;
 }
 
-std::vector<std::string> names(size_t nodes) {
-  std::vector<std::string> names;
-  for (size_t id = 0; id < nodes; ++id) names.push_back(fmt::format("node-{}", id));
-  return names;
-}
-
 OpsSettings ops_settings(const Scenario& scenario) {
   OpsSettings settings;
   settings.request_timeout = kRequestTimeout;
@@ -52,11 +46,7 @@ OpsSettings ops_settings(const Scenario& scenario) {
 
 DeciderSettings decider_settings(const Scenario& scenario, size_t nodes) {
   DeciderSettings settings;
-  for (const std::string& name : names(nodes)) {
-    const size_t id = settings.nodes.size();
-    settings.nodes.push_back(
-        {name, "127.0.0.1", static_cast<uint16_t>(id + 1), domain_of(scenario, id)});
-  }
+  for (size_t id = 0; id < nodes; ++id) settings.nodes.push_back(node_of_member(scenario, id));
   settings.partitions = scenario.cluster.partitions;
   settings.heartbeat = milliseconds(50);
   settings.suspect_after = milliseconds(400);
@@ -69,6 +59,13 @@ DeciderSettings decider_settings(const Scenario& scenario, size_t nodes) {
 std::string domain_of(const Scenario& scenario, size_t node) {
   if (scenario.cluster.domains == 0) return fmt::format("node-{}", node);
   return fmt::format("domain-{}", node % static_cast<size_t>(scenario.cluster.domains));
+}
+
+ConfiguredNode node_of_member(const Scenario& scenario, size_t id) {
+  return {.name = fmt::format("node-{}", id),
+          .host = "127.0.0.1",
+          .port = static_cast<uint16_t>(id + 1),
+          .domain = domain_of(scenario, id)};
 }
 
 Configuration::Configuration(const Scenario& scenario, size_t nodes, std::string_view scheme)

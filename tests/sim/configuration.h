@@ -24,6 +24,9 @@ struct Configuration {
   decider::DeciderSettings decider;
 };
 
+// A node as deciders are told of it, in their configuration or later.
+decider::ConfiguredNode node_of_member(const Scenario& scenario, size_t id);
+
 // The failure domain of a node: its own, unless nodes share them.
 std::string domain_of(const Scenario& scenario, size_t node);
 

@@ -32,6 +32,7 @@ void Faults::plan() {
   plan(plan_.bit_flips, &Faults::flip_a_bit);
   plan(plan_.clock_steps, &Faults::step_a_clock);
   plan(plan_.restarts, &Faults::restart_proxies);
+  plan(plan_.member_changes, &Faults::change_a_member);
   plan(plan_.link_cuts, &Faults::cut_a_link);
   plan(plan_.proxy_kills, &Faults::kill_a_proxy);
   plan(plan_.proxy_pauses, &Faults::pause_a_proxy);
@@ -121,6 +122,8 @@ void Faults::kill_node(SimNode& victim) {
     cut(*proxy, static_cast<node::NodeId>(random_.below(cluster_.nodes())), seconds(1));
   });
 }
+
+void Faults::change_a_member() { cluster_.change_a_member(random_); }
 
 // It knows nothing of this cluster, and must get no part in it.
 void Faults::put_stray(SimNode& at) {

@@ -43,6 +43,7 @@ class Faults {
   void stick_a_node();
   void flip_a_bit();
   void step_a_clock();
+  void change_a_member();
   void cut_a_link();
   void kill_a_proxy();
   void pause_a_proxy();

@@ -116,6 +116,7 @@ struct FaultPlan {
   double returns = 0.3;
   double successions = 0;  // of these deaths: soon after, the decider dies too
   int joiners = 0;         // nodes that deciders which start later find added to the configuration
+  int member_changes = 0;  // an operator adds, drains or removes a node, or takes a drain back
   double forced = 0;       // of deciders that start while nodes are silent: with force_epoch
   int catastrophes = 0;    // more nodes than the scheme survives die together
   // After a commit at a head, before its proxy hears of it: the head dies; the proxy does, a moment

@@ -42,6 +42,11 @@ TEST_CASE("random schedules keep every promise", "[random]") {
     if (scenario.faults.burials > 1) CHECK(totals.burials > totals.schedules);
     if (scenario.faults.burials == 1) CHECK(totals.burials > totals.schedules / 2);
     if (scenario.faults.joiners > 0) CHECK(totals.joiners > totals.schedules);
+    if (scenario.faults.member_changes > 0) {
+      CHECK(totals.members_added > totals.schedules / 2);
+      CHECK(totals.members_drained > totals.schedules / 2);
+      CHECK(totals.members_removed > totals.schedules / 10);
+    }
     if (scenario.faults.strays > 0) CHECK(totals.strays > totals.schedules / 2);
     if (scenario.faults.forced > 0) CHECK(totals.forced > totals.schedules);
     if (scenario.faults.restarts > 0) CHECK(totals.restarts > totals.schedules / 2);

@@ -29,6 +29,9 @@ void Totals::add(const Totals& o) {
   bit_flips += o.bit_flips;
   burials += o.burials;
   joiners += o.joiners;
+  members_added += o.members_added;
+  members_drained += o.members_drained;
+  members_removed += o.members_removed;
   strays += o.strays;
   clock_steps += o.clock_steps;
   forced += o.forced;
