@@ -14,7 +14,7 @@ namespace {
 
 using coding::Fingerprint;
 
-// Of one shard.
+// What is known of one shard.
 struct ShardFingerprints {
   ShardRead outcome = ShardRead::kMissing;
   bool is_bad = false;

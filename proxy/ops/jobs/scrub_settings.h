@@ -22,7 +22,7 @@ void each_setting(ScrubSettings& s, auto& row) {
   row("scrub.every_ms", s.every, Range{0, 366 * kDayMs},
       "All objects are scrubbed so long after the proxy started, and after the scrub before has "
       "ended; 0: never.");
-  row("scrub.rate", s.rate, Sizes{0, 1024 * kGiB},
+  row("scrub.read_rate", s.rate, Sizes{0, 1024 * kGiB},
       "Bytes of shards a second that a scrub in the background has the nodes read, on average; 0: "
       "as fast as they can.");
   row("scrub.repair", s.repairs, TrueOrFalse{},

@@ -71,8 +71,7 @@ struct EngineOptions {
   CapabilitySet capabilities = own_capabilities();
   size_t latches = 1024;  // power of two
   ScanLimits scan = {};
-  // Of shards that one SHARD_CONFIRM or SHARD_FINGERPRINT reads; the caller asks for the rest
-  // again.
+  // Shards that one SHARD_CONFIRM or SHARD_FINGERPRINT reads; the caller asks for the rest again.
   size_t confirm_bytes = 32 << 20;
   // A thread that has been inside one frame for longer is stuck, and the node gets no lease.
   uint64_t stuck_after_ms = 3000;

@@ -44,7 +44,7 @@ Bytes pattern(size_t count) {
 
 using Fingerprints = std::vector<std::vector<Fingerprint>>;
 
-// Of all blocks of all shards.
+// Those of all blocks of all shards.
 Fingerprints fingerprints_of(const SegmentGeometry& geometry, const std::vector<Bytes>& shards) {
   Fingerprints all;
   for (const Bytes& shard : shards) {
