@@ -52,6 +52,10 @@ AdminSources make_sources() {
     if (name != "n0") co_return fail(ErrorCode::kNotFound, "there is no node {}", name);
     co_return Result<void>{};
   };
+  sources.change_members = [](MemberChange change) -> Task<Result<void>> {
+    if (change.node.name.empty()) std::abort();
+    co_return Result<void>{};
+  };
   sources.start_job = [](AskedJob asked) -> Result<JobReport> {
     return report_of(std::move(asked));
   };

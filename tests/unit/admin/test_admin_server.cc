@@ -64,6 +64,11 @@ struct Fixture {
       declared_dead.push_back(node);
       co_return Result<void>{};
     };
+    sources.change_members = [this](MemberChange change) -> Task<Result<void>> {
+      if (change.node.name == "n1") co_return fail(ErrorCode::kConflict, "it has data");
+      changes.push_back(std::move(change));
+      co_return Result<void>{};
+    };
     sources.start_job = [this](AskedJob asked) { return start(std::move(asked)); };
     sources.repair = [] { return RepairStatus{}; };
     sources.jobs = [this] { return reports.load(); };
@@ -132,6 +137,7 @@ struct Fixture {
   std::atomic<int> accepted = 0;
   std::atomic<size_t> first = 0;
   std::vector<std::string> declared_dead;
+  std::vector<MemberChange> changes;
   std::atomic<int> cancelled = 0;
   Published<std::vector<JobReport>> reports;
   uint16_t port = 0;
@@ -216,6 +222,54 @@ TEST_CASE("declaring a node dead needs a POST that says so, and its name") {
   REQUIRE(refused.find(" 409 ") != std::string::npos);
   REQUIRE(refused.find("node n 1 answers") != std::string::npos);
   REQUIRE(f.ask("POST", "/v1/nodes//declare-dead", header).find(" 202 ") == std::string::npos);
+}
+
+TEST_CASE("members are changed by a POST to a node that says what is done") {
+  using Kind = MemberChange::Kind;
+  Fixture f;
+  const auto post = [&](const std::string& name, const std::string& action,
+                        const std::string& body = {}) {
+    return f.ask(
+        "POST", "/v1/nodes/" + name + "/" + action,
+        "X-Elastripe: " + action + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n",
+        body);
+  };
+  REQUIRE(post("n7", "add", R"({"host": "::1", "port": 11401})").find(" 202 ") !=
+          std::string::npos);
+  REQUIRE(f.changes.size() == 1);
+  CHECK(f.changes[0].kind == Kind::kAdd);
+  CHECK(f.changes[0].node.name == "n7");
+  CHECK(f.changes[0].node.host == "::1");
+  CHECK(f.changes[0].node.port == 11401);
+  CHECK(f.changes[0].node.domain == "n7");
+  for (const auto& [action, kind] :
+       {std::pair{"drain", Kind::kDrain}, {"refill", Kind::kRefill}, {"remove", Kind::kRemove}}) {
+    REQUIRE(post("n2", action).find(" 202 ") != std::string::npos);
+    CHECK(f.changes.back().kind == kind);
+    CHECK(f.changes.back().node.name == "n2");
+  }
+  CHECK(post("n1", "remove").find(" 409 ") != std::string::npos);
+  CHECK(f.ask("GET", "/v1/nodes/n2/drain").find(" 405 ") != std::string::npos);
+  CHECK(f.ask("POST", "/v1/nodes/n2/drain", "X-Elastripe: remove\r\n").find(" 400 ") !=
+        std::string::npos);
+
+  const std::pair<const char*, const char*> wrong[] = {
+      {"", "JSON"},
+      {R"({"port": 1})", "host"},
+      {R"({"host": "h", "port": 1})", "insecure"},
+      {R"({"host": "a b", "port": 1})", "host name"},
+      {R"({"host": "localhost"})", "port"},
+      {R"({"host": "localhost", "port": 0})", "port"},
+      {R"({"host": "localhost", "port": 1, "domain": "a b"})", "domain"},
+      {R"({"host": "localhost", "port": 1, "rack": 1})", "rack"}};
+  for (const auto& [body, problem] : wrong) {
+    const std::string answer = post("n8", "add", body);
+    INFO(body << "\n" << answer);
+    CHECK(answer.find(" 400 ") != std::string::npos);
+    CHECK(answer.find(problem) != std::string::npos);
+  }
+  CHECK(post("n%208", "drain").find(" 400 ") != std::string::npos);
+  CHECK(f.changes.size() == 4);
 }
 
 TEST_CASE("what a web page can send accepts no loss") {

@@ -563,5 +563,44 @@ TEST_CASE("requests, errors and bytes are counted by node") {
           1);
 }
 
+TEST_CASE("calls follow a node that is elsewhere now, and one that is new") {
+  Fixture f;
+  NodeStub elsewhere, added;
+  MapView view;
+  const auto node_at = [](NodeId id, const std::string& name, uint16_t port) {
+    node::NodeInfo info;
+    info.id = id;
+    info.name = name;
+    info.host = "127.0.0.1";
+    info.port = port;
+    return info;
+  };
+  view.know_members({node_at(0, "n1", elsewhere.port()), node_at(1, "n2", added.port())}, 1);
+  Outcome old;
+  f.start(old, request_with("to the old one"));
+  const auto waits = f.first_request();
+  f.client.follow(view, nullptr);
+
+  Outcome moved, fresh;
+  f.start(moved, request_with("moved"));
+  f.start(fresh, request_with("new"), seconds(10), 1);
+  f.turns();
+  for (auto* const there : {&elsewhere, &added}) {
+    there->accept();
+    f.turns();
+    const auto got = there->receive();
+    CHECK(got.args == (there == &elsewhere ? "moved" : "new"));
+    there->send(NodeStub::reply_to(got, "reply", ""));
+  }
+  f.until([&] { return moved.done() && fresh.done(); });
+  CHECK(moved.result->has_value());
+  CHECK(fresh.result->has_value());
+  // What is under way still gets its answer.
+  f.stub.send(NodeStub::reply_to(waits, "late", ""));
+  f.until([&] { return old.done(); });
+  REQUIRE(old.result->has_value());
+  CHECK(as_string_view((*old.result)->args()) == "late");
+}
+
 }  // namespace
 }  // namespace elastripe
