@@ -113,7 +113,9 @@ bool Audit::is_accounted_for(const std::string& key, uint64_t epoch, NodeId hold
     const Pool& pool = cluster_.pools().pool_of(key);
     const auto up = cluster_.nodes_up_in(epoch);
     const auto shards = static_cast<size_t>(pool.scheme.shards());
-    return pool.degraded_writes && up.value_or(0) < shards;
+    // Repair leaves out what no node is there for, too.
+    const bool repairs = run_.scenario.cluster.repair_after > Duration::zero();
+    return (pool.degraded_writes || repairs) && up.value_or(0) < shards;
   }
   return promise_.has_died_since(holder, epoch);
 }

@@ -198,18 +198,22 @@ void Cluster::change_a_member(SimRandom& random) {
   if (decider() == nullptr) return;
   Decider& at = *decider()->decider();
   const ClusterStatus status = at.status();
-  if (status.state != "serving" || status.nodes.empty()) return;
+  const node::MapPtr map = decider()->map().current();
+  if (status.state != "serving" || map == nullptr) return;
   const auto seeds = static_cast<size_t>(run_.scenario.cluster.nodes);
   const auto plain =
       static_cast<size_t>(std::ranges::count_if(status.nodes, [](const NodeStatus& node) {
         return node.info.role == node::NodeRole::kMember;
       }));
-  if (nodes() < 2 * seeds && (plain <= seeds || random.chance(0.3))) {
-    const auto id = static_cast<node::NodeId>(nodes());
+  if (plain <= seeds || (plain < 2 * seeds && random.chance(0.3))) {
+    const auto removed = std::ranges::find_if(map->nodes, &node::NodeInfo::is_removed);
+    const bool comes_back = removed != map->nodes.end() && random.chance(0.5);
+    const auto id = static_cast<node::NodeId>(comes_back ? removed->id : map->nodes.size());
+    if (id == nodes()) network_.add_node();
+    if (!node(id).is_up()) node(id).start();
     if (!ask_member(at, Kind::kAdd, id)) return;
     run_.trace.add("node {} is added", id);
     ++run_.totals.members_added;
-    network_.add_node().start();
     return;
   }
   const node::NodeInfo chosen = status.nodes[random.below(status.nodes.size())].info;
@@ -308,7 +312,8 @@ bool Cluster::is_settled() {
   if (proxy == nullptr) return false;
   const node::MapPtr map = proxy->map().current();
   if (map == nullptr) return false;
-  if (map->nodes.size() < nodes()) return false;
+  const bool may_have_spares = run_.scenario.faults.member_changes > 0;
+  if (map->nodes.size() < nodes() && !may_have_spares) return false;
   for (const node::NodeInfo& node : map->nodes) {
     if (node.is_removed()) continue;
     if ((node.state == node::NodeState::kUp) != node_is_up(node.id)) return false;
