@@ -13,7 +13,7 @@ namespace elastripe {
 
 // Immutable.
 struct Members {
-  // Of `nodes`, what identify() keeps; those that were removed are not on the ring.
+  // Keeps what identity_of() does; nodes that were removed are not on the ring.
   Members(const std::vector<node::NodeInfo>& nodes_in, uint32_t partitions);
 
   std::vector<node::NodeInfo> nodes;  // by id
@@ -42,7 +42,7 @@ struct MemberChange {
 Result<std::vector<node::NodeInfo>> changed_members(std::vector<node::NodeInfo> nodes,
                                                     const MemberChange& change);
 
-// Of a proxy that starts: the members of the newest map that was found, and after them those of the
+// The members for a proxy that starts: those of the map that was found, and after them those of the
 // configuration that it has never heard of. Addresses are as the map has them.
 std::vector<node::NodeInfo> merged_members(const std::vector<node::NodeInfo>& of_map,
                                            const std::vector<node::NodeInfo>& configured);

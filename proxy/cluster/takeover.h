@@ -22,7 +22,7 @@ namespace elastripe {
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
                                  const std::vector<node::MapPtr>& maps, bool accept_loss = false);
 
-// Of the maps that were found (null: none), the newest of the cluster that most of them are of.
+// Finds, among the maps that were found (null: none), the newest of the cluster that most are of.
 // Maps of other clusters than the configured one do not count: with another number of partitions,
 // or without any node that is configured. Null: there is none, or no cluster has the most.
 node::MapPtr newest_of_cluster(const std::vector<node::MapPtr>& maps,

@@ -38,7 +38,8 @@ using Lines = std::vector<std::string>;
 
 TEST_CASE("a map is told by how many nodes are in which state") {
   const ClusterMap map = map_of(42, {NodeState::kUp, NodeState::kLost, NodeState::kUp});
-  CHECK(fields_of(map).text() == "event=map epoch=42 nodes=3 up=2 suspect=0 away=0 lost=1 draining=0");
+  CHECK(fields_of(map).text() ==
+        "event=map epoch=42 nodes=3 up=2 suspect=0 away=0 lost=1 draining=0");
 }
 
 TEST_CASE("each node that changes has a line, and no other") {
