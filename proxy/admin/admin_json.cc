@@ -44,6 +44,7 @@ Json node_json(const decider::NodeStatus& status) {
           {"last_answer_age_ms", status.last_answer_age_ms},
           {"partitions_home", status.partitions_home},
           {"partitions_synced", status.partitions_synced},
+          {"partitions_source", status.partitions_source},
           {"free_bytes", status.free_bytes},
           {"has_room", status.has_room},
           {"process", fmt::format("{:016x}", status.process)},

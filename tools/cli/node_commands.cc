@@ -202,9 +202,10 @@ Result<> drain_node(const Globals& globals, const MemberArguments& arguments) {
     const Json node = node_named(nodes, arguments.name);
     const Json& statistics = part(node, "statistics");
     if (text(node, "role") != "draining") return std::string();
-    if (number(node, "partitions_home") + number(statistics, "shards") == 0) return std::string();
-    return fmt::format("node {} still has {} partitions and {} shards", arguments.name,
-                       shown(node, "partitions_home"), shown(statistics, "shards"));
+    const double partitions = number(node, "partitions_home") + number(node, "partitions_source");
+    if (partitions + number(statistics, "shards") == 0) return std::string();
+    return fmt::format("node {} still has {} partitions and {} shards", arguments.name, partitions,
+                       shown(statistics, "shards"));
   });
 }
 

@@ -20,6 +20,7 @@ struct NodeStatus {
   uint64_t last_answer_age_ms = 0;
   uint32_t partitions_home = 0;
   uint32_t partitions_synced = 0;
+  uint32_t partitions_source = 0;  // that others are still synced from it
   uint64_t free_bytes = 0;
   bool has_room = true;  // for further partitions
   node::NodeStatistics statistics;

@@ -185,6 +185,9 @@ ClusterStatus Decider::Impl::status() const {
     status.can_accept_loss |= partition.lost;
     status.partitions_short += is_short(p);
     status.partitions_synced += !partition.lost && is_synced(p);
+    for (NodeId id = 0; id < status.nodes.size() && !is_synced(p); ++id) {
+      status.nodes[id].partitions_source += node::is_source(partition, id);
+    }
     for (const NodeId home : partition.homes) {
       ++status.nodes[home].partitions_home;
       status.nodes[home].partitions_synced +=
