@@ -1,4 +1,4 @@
-"""elastripe bench, alone and large, degraded, crossover, scaling, reclaim and sync, measures all cases there are."""
+"""elastripe bench, alone and large, degraded, crossover, scaling, reclaim, repair and sync, measures all cases there are."""
 
 import json
 import shutil
@@ -127,6 +127,19 @@ def test_reclaim_beside_writes(tmp_path):
         assert case["written"] > 0 and len(case["slices"]) >= 2
         assert all(row["items"] > 0 and row["used_bytes"] > 0 for row in case["slices"])
     assert "collected a second" in done.stdout
+
+
+def test_repair_beside_its_steps_and_clients(tmp_path):
+    done = run("elastripe", "bench", "repair", "--quick", "--port", free_ports(60),
+               "--output", tmp_path / "out.json", timeout=180)
+    results = json.loads((tmp_path / "out.json").read_text())
+    row = results["speed"]["row"]
+    assert all(row[step] > 0 for step in ("reading", "decoding", "writing"))
+    assert row["repair"]["median"] > 0 and row["wire"]["median"] > 1
+    assert [case["repair"] for case in results["clients"]] == ["none", "50 MiB/s", "no limit"]
+    assert all(case["p99_us"]["median"] > 0 for case in results["clients"])
+    assert 0 < results["crash"]["first_read_seconds"] < results["crash"]["back_to_full_seconds"] + 60
+    assert "of the slowest" in done.stdout
 
 
 def test_reclaim_of_all_sizes_at_once(tmp_path):

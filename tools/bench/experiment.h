@@ -96,6 +96,7 @@ void add_hostile(Commands& commands);
 void add_large(Commands& commands);
 void add_overview(Commands& commands);  // `elastripe bench` alone
 void add_reclaim(Commands& commands);
+void add_repair(Commands& commands);
 void add_scaling(Commands& commands);
 void add_small(Commands& commands);
 void add_sync(Commands& commands);
