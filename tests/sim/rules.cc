@@ -242,6 +242,14 @@ constexpr Scenario kRepairs{
              .quick_restarts = 0.6, .committer_kills = 0.02, .at_decider = 0.3},
   .expect = {.repaired = true}};
 
+constexpr Scenario kComings{
+  .about = "nodes are added, drained and removed, and hardly anything else happens",
+  .cluster = {.nodes = 6, .proxies = 2, .repair_after = 300ms},
+  .workload = {.keys = 6, .operations = 40,
+               .weights = {40, 30, 2, 2, 4, 2, 4, 3, 1, 4, 4}, .expiring = 0, .large = 0.5},
+  .faults = {.member_changes = 60, .until = 8s},
+  .expect = {.repaired = true}};
+
 constexpr Scenario kPausedTransitions{
   .about = "transitions stop between their prepare and their commit",
   .cluster = {.nodes = 5, .proxies = 4, .scheme = "ers:2,1,3", .write_state = WriteState::kAsBefore,
@@ -380,6 +388,7 @@ constexpr Rule kRules[] = {
          "generation", kTransitionsOnly),
     RULE(kReuseShardNames, "rule 28: what a repair writes has a name of its own", "shard-names",
          kRepairs),
+    RULE(kRemoveUndrained, "rule 29: a node is removed when it has nothing", "comings", kComings),
     RULE(kReadFlushed, "rule 27: reads do not see what was flushed", "read-flushed",
          kFlushedValues),
     RULE(kChangeFlushed, "rule 27: what was flushed is absent for every change", "change-flushed",

@@ -5,6 +5,7 @@
 #include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider/decider_events.h"
 #include "proxy/ops/decider/decider_impl.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
 
@@ -68,7 +69,7 @@ bool Decider::Impl::follow_members() {
 Result<void> Decider::Impl::may_remove(const std::string& name) const {
   const auto found = std::ranges::find(map_->nodes, name, &node::NodeInfo::name);
   if (found == map_->nodes.end() || found->is_removed()) return {};
-  if (found->state == node::NodeState::kLost) return {};
+  if (found->state == node::NodeState::kLost || mutant(Mutant::kRemoveUndrained)) return {};
   if (found->state != node::NodeState::kUp || found->role != node::NodeRole::kDraining) {
     return fail(ErrorCode::kConflict, "node {} is {}: drain it first, or stop its process", name,
                 found->role == node::NodeRole::kDraining ? node::name(found->state)

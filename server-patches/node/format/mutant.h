@@ -62,6 +62,7 @@ enum class Mutant {
   kIgnoreGeneration,     // proxy: a reader keeps the parities it knows while the data is the same
   // Rule 28, repair.
   kReuseShardNames,  // proxy: a repair writes shards under the names that they had
+  kRemoveUndrained,  // proxy: a node is removed with what it has
   // Rule 27, flushes.
   kReadFlushed,    // proxy: reads do not look at the flush floor
   kChangeFlushed,  // node: conditions and mutations do not look at it
