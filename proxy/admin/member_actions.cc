@@ -43,7 +43,7 @@ Result<void> read_new_node(std::string_view body, bool is_network_trusted, node:
   if (auto checked = fields->check(); !checked) return checked;
   node.host = *host;
   node.port = static_cast<uint16_t>(*port);
-  node.domain = domain.value_or(node.name);
+  node.domain = domain.value_or("");
   return {};
 }
 

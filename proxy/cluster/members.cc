@@ -12,6 +12,9 @@ using node::NodeState;
 
 namespace {
 
+// The last id means that a shard has no node.
+constexpr size_t kMostNodes = std::numeric_limits<node::NodeId>::max();
+
 std::vector<std::string> ring_names(const std::vector<NodeInfo>& nodes) {
   std::vector<std::string> names;
   names.reserve(nodes.size());
@@ -42,16 +45,17 @@ Result<void> add(std::vector<NodeInfo>& nodes, const NodeInfo& wanted) {
     }
     known->host = wanted.host;
     known->port = wanted.port;
-    known->domain = wanted.domain;
-    known->role = NodeRole::kMember;
+    if (!wanted.domain.empty()) known->domain = wanted.domain;
+    if (known->is_removed()) known->role = NodeRole::kMember;
     return {};
   }
-  if (nodes.size() > std::numeric_limits<node::NodeId>::max()) {
+  if (nodes.size() >= kMostNodes) {
     return fail(ErrorCode::kConflict, "the cluster has had {} nodes, and may have no more",
                 nodes.size());
   }
   nodes.push_back(identity_of(wanted));
   nodes.back().id = static_cast<node::NodeId>(nodes.size() - 1);
+  if (nodes.back().domain.empty()) nodes.back().domain = wanted.name;
   return {};
 }
 
@@ -108,7 +112,12 @@ std::vector<NodeInfo> merged_members(const std::vector<NodeInfo>& of_map,
                                      const std::vector<NodeInfo>& configured) {
   std::vector<NodeInfo> nodes = identities_of(of_map);
   for (const NodeInfo& node : configured) {
-    if (std::ranges::find(nodes, node.name, &NodeInfo::name) != nodes.end()) continue;
+    // A name that is new for the address of a member is no new node.
+    const bool is_known = std::ranges::any_of(nodes, [&](const NodeInfo& known) {
+      const bool is_same_place = known.host == node.host && known.port == node.port;
+      return known.name == node.name || (is_same_place && !known.is_removed());
+    });
+    if (is_known) continue;
     nodes.push_back(identity_of(node));
     nodes.back().id = static_cast<node::NodeId>(nodes.size() - 1);
   }

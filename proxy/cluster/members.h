@@ -34,7 +34,8 @@ struct MemberChange {
     kRemove,  // for good, as far as it is asked for
   };
   Kind kind = Kind::kAdd;
-  node::NodeInfo node;  // its name; to add it, also host, port and domain
+  // Its name; to add it, also host and port, and the domain, unless that is as it was, or its own.
+  node::NodeInfo node;
 };
 
 // `nodes` as they are to be. kNotFound, kConflict: the node is not there, or is not as it would

@@ -280,7 +280,8 @@ std::vector<NodeInfo> next_nodes(const ClusterMap* last, const MembershipSetting
   std::vector<NodeInfo> nodes = settings.nodes;
   const bool is_whole = last != nullptr && is_all_synced(*last, request);
   for (size_t id = 0; id < nodes.size(); ++id) {
-    const NodeInfo* before = last == nullptr ? nullptr : member_of(*last, id);
+    const bool is_member = last != nullptr && !nodes[id].is_removed();
+    const NodeInfo* before = is_member ? member_of(*last, id) : nullptr;
     Standing standing = standing_of(before, request.reports[id]);
     const bool stays_out = before != nullptr && before->state == NodeState::kSuspect &&
                            standing.state == NodeState::kSuspect;
@@ -423,6 +424,7 @@ size_t count_unsynced(const ClusterMap& last, const MapRequest& request) {
   size_t count = 0;
   for (size_t p = 0; p < last.partitions.size(); ++p) {
     const Partition& partition = last.partitions[p];
+    if (partition.lost) continue;  // it waits for nobody
     count += !partition.synced && std::ranges::none_of(partition.homes, [&](NodeId id) {
       const NodeReport& report = request.reports[id];
       return report.epoch == last.epoch && has_bit(report.synced, p);

@@ -74,6 +74,14 @@ node::MapPtr with_all_lost(const ClusterMap& map) {
 
 }  // namespace
 
+bool names_as_known(const ClusterMap& map, const NodeInfo& asked, uint64_t incarnation) {
+  for (const NodeInfo& node : map.nodes) {
+    if (!node.is_removed() && node.incarnation == incarnation) return node.name == asked.name;
+  }
+  const auto named = std::ranges::find(map.nodes, asked.name, &NodeInfo::name);
+  return named != map.nodes.end() && named->host == asked.host && named->port == asked.port;
+}
+
 node::MapPtr newest_of_cluster(const std::vector<node::MapPtr>& maps,
                                const std::vector<NodeInfo>& configured, uint32_t partitions) {
   struct Cluster {

@@ -28,6 +28,10 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
 node::MapPtr newest_of_cluster(const std::vector<node::MapPtr>& maps,
                                const std::vector<node::NodeInfo>& configured, uint32_t partitions);
 
+// Whether the map knows the process that told it, of this incarnation, as the node that was asked;
+// or, if it leaves that process out, has that node at the same address.
+bool names_as_known(const node::ClusterMap& map, const node::NodeInfo& asked, uint64_t incarnation);
+
 // The nodes, by id, whose process belongs to another cluster than ours. Of the maps that fit the
 // configuration, ours is the one that most nodes have. kUnavailable if as many have another one.
 Result<std::vector<node::NodeId>> find_strays(const MembershipSettings& settings,

@@ -64,6 +64,8 @@ std::string Audit::why_unreadable(int key, SimProxy& proxy) {
   for (const SegmentHealth& segment : report->segments) {
     if (segment.missing.size() > report->record->content.scheme.m) return {};
   }
+  // The decider, which forgets what is lost, may have come upon a newer record of it just then.
+  if (clients_.ask(Verb::kGet, key, proxy).error.empty()) return {};
   return "no segment lacks more shards than its scheme survives";
 }
 

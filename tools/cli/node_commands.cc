@@ -24,12 +24,12 @@ using Json = nlohmann::ordered_json;
 using SteadyClock = std::chrono::steady_clock;
 
 void print_nodes(const std::vector<Json>& nodes) {
-  fmt::print("{:<10} {:<22} {:<8} {:>11} {:>11} {:>8} {:>8} {:>16}\n", "node", "address", "state",
-             "used", "free", "records", "shards", "synced/homes");
+  fmt::print("{:<10} {:<22} {:<8} {:<9} {:>11} {:>11} {:>8} {:>8} {:>16}\n", "node", "address",
+             "state", "role", "used", "free", "records", "shards", "synced/homes");
   for (const Json& node : nodes) {
     const Json& statistics = part(node, "statistics");
-    fmt::print("{:<10} {:<22} {:<8} {:>11} {:>11} {:>8} {:>8} {:>16}\n", shown(node, "name"),
-               shown(node, "address"), shown(node, "state"),
+    fmt::print("{:<10} {:<22} {:<8} {:<9} {:>11} {:>11} {:>8} {:>8} {:>16}\n", shown(node, "name"),
+               shown(node, "address"), shown(node, "state"), shown(node, "role"),
                mebibytes(number(statistics, "used_bytes")), mebibytes(number(node, "free_bytes")),
                shown(statistics, "records"), shown(statistics, "shards"),
                shown(node, "partitions_synced") + "/" + shown(node, "partitions_home"));
@@ -201,7 +201,11 @@ Result<> drain_node(const Globals& globals, const MemberArguments& arguments) {
   return wait_until(globals, end, [&](const Json& nodes) {
     const Json node = node_named(nodes, arguments.name);
     const Json& statistics = part(node, "statistics");
-    if (text(node, "role") != "draining") return std::string();
+    // A proxy that has just started says what its configuration says.
+    if (text(node, "role") != "draining" || text(node, "state") != "up") {
+      return fmt::format("node {} is {}, {}: nobody drains it", arguments.name,
+                         shown(node, "state"), shown(node, "role"));
+    }
     const double partitions = number(node, "partitions_home") + number(node, "partitions_source");
     if (partitions + number(statistics, "shards") == 0) return std::string();
     return fmt::format("node {} still has {} partitions and {} shards", arguments.name, partitions,

@@ -28,6 +28,9 @@ std::string partitions_line(const Json& partitions) {
   if (number(partitions, "short") > 0) {
     value += fmt::format(", {} with too few homes: nodes lack room", shown(partitions, "short"));
   }
+  if (number(partitions, "to_move") > 0) {
+    value += fmt::format(", {} to move", shown(partitions, "to_move"));
+  }
   return line("partitions", value);
 }
 

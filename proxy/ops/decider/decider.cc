@@ -130,8 +130,12 @@ void Decider::Impl::watch_rooms() {
 bool Decider::Impl::wants_homes(const MapRequest& known) const {
   const bool has_waited = refused_at_ && now() >= *refused_at_ + settings_.suspect_after;
   if (!serving_ || (sync_running_ && !has_waited)) return false;
-  return needs_homes(*map_, ring(), known) ||
-         (misplaced_ > 0 && !sync_running_ && needs_moves(*map_, ring(), known));
+  if (needs_homes(*map_, ring(), known)) return true;
+  // A look at all partitions: where nothing can move for want of room, not every time.
+  if (misplaced_ == 0 || sync_running_ || now() < look_at_moves_after_) return false;
+  if (needs_moves(*map_, ring(), known)) return true;
+  if (all_synced()) look_at_moves_after_ = now() + std::chrono::seconds(1);
+  return false;
 }
 
 MapRequest Decider::Impl::request() const {
@@ -154,7 +158,7 @@ MapRequest Decider::Impl::request() const {
 // takes no map that would keep another decider off, and has nothing of the cluster.
 Verdict Decider::Impl::verdict_of(size_t id) const {
   const Peer& peer = peers_[id];
-  if (is_removed(id)) return Verdict::kRefuses;
+  if (is_removed(id) || is_alias(id)) return Verdict::kRefuses;
   const bool is_unable = peer.report.verdict == Verdict::kAnswers && peer.report.capabilities &&
                          !peer.report.capabilities->has_all(required_);
   return peer.vouched_dead || is_unable ? Verdict::kRefuses : peer.report.verdict;

@@ -56,7 +56,11 @@ class Decider::Impl {
   void set_aside(size_t id);
   bool follow_members();
   void know_members(std::vector<node::NodeInfo> nodes);
+  void warn_of_ignored(const std::vector<node::NodeInfo>& members) const;
   Result<void> may_remove(const std::string& name) const;
+  Result<node::ClusterMap> try_members(std::vector<node::NodeInfo> members,
+                                       const MemberChange& change);
+  bool is_alias(size_t id) const;
   bool is_removed(size_t id) const { return membership_.nodes[id].is_removed(); }
   const Ring& ring() const { return members_->ring; }
   void send_frames();
@@ -165,6 +169,7 @@ class Decider::Impl {
   TimePoint sync_ended_;
   std::string sync_failure_;  // the last one, as logged
   TimePoint lost_again_after_ = TimePoint::max();
+  mutable TimePoint look_at_moves_after_;
   uint32_t misplaced_ = 0;     // partitions of map_ that are not where the ring says
   bool survey_wanted_ = true;  // shards may have been lost since the last one
   bool survey_running_ = false;

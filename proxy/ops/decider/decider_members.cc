@@ -35,6 +35,21 @@ void Decider::Impl::know_members(std::vector<node::NodeInfo> nodes) {
   members_ = ops_.map.members();
 }
 
+// One process may answer at what are two addresses, or by two names. It is the member that comes
+// first, and nobody else: it would count twice, and have two places of one shard.
+bool Decider::Impl::is_alias(size_t id) const {
+  const NodeReport& report = peers_[id].report;
+  if (report.verdict != Verdict::kAnswers || report.incarnation == 0) return false;
+  for (size_t other = 0; other < id; ++other) {
+    const NodeReport& first = peers_[other].report;
+    if (!is_removed(other) && first.verdict == Verdict::kAnswers &&
+        first.incarnation == report.incarnation) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // A proxy that starts asks the nodes of its configuration, and may find a map with others, or with
 // the same in another order. Then it asks those. True if it has to. The map is the one to build
 // upon; where too few answer to tell which one that is, the newest leads on.
@@ -45,9 +60,12 @@ void Decider::Impl::know_members(std::vector<node::NodeInfo> nodes) {
 // it and a majority after it has, no majority is found beside them.
 bool Decider::Impl::follow_members() {
   std::vector<MapPtr> maps;
-  for (const Peer& peer : peers_) {
-    const bool answers = peer.report.verdict == Verdict::kAnswers;
-    maps.push_back(answers ? peer.found : nullptr);
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    const bool answers = peer.report.verdict == Verdict::kAnswers && peer.found != nullptr;
+    const bool is_ours =
+        answers && names_as_known(*peer.found, membership_.nodes[id], peer.report.incarnation);
+    maps.push_back(is_ours ? peer.found : nullptr);
   }
   const auto base = choose_base(request().reports, maps);
   const MapPtr leads = base && *base != nullptr
@@ -56,13 +74,38 @@ bool Decider::Impl::follow_members() {
   if (leads == nullptr || leads->partitions.size() != membership_.partitions) return false;
   std::vector<node::NodeInfo> members = merged_members(leads->nodes, configured_);
   if (are_same_members(members, membership_.nodes)) return false;
-  if (!followed_.insert(leads->epoch.map_hash).second) return false;  // round in circles
+  if (!followed_.insert(leads->epoch.map_hash).second) {
+    // Round in circles, as nodes come and go: not at once again.
+    followed_.clear();
+    start_after_ = now() + 4 * settings_.heartbeat;
+    return false;
+  }
   log_membership(LogLevel::kInfo,
                  LogFields().add("event", "members").add("epoch", leads->epoch.number));
+  warn_of_ignored(members);
   ++peers_version_;
   peers_.clear();
   know_members(std::move(members));
   return true;
+}
+
+// Addresses and domains are the map's.
+void Decider::Impl::warn_of_ignored(const std::vector<node::NodeInfo>& members) const {
+  for (const node::NodeInfo& configured : configured_) {
+    const auto member = std::ranges::find(members, configured.name, &node::NodeInfo::name);
+    if (member == members.end() || member->is_removed()) continue;
+    if (member->host == configured.host && member->port == configured.port &&
+        member->domain == configured.domain) {
+      continue;
+    }
+    log_membership(LogLevel::kWarning,
+                   LogFields()
+                       .add("event", "configuration_ignored")
+                       .add("node", configured.name)
+                       .add("configured", fmt::format("{}:{}", configured.host, configured.port))
+                       .add("is", fmt::format("{}:{}", member->host, member->port))
+                       .add("domain", member->domain));
+  }
 }
 
 // Someone who is drained has nothing that anybody needs; who is lost has nothing.
@@ -81,21 +124,48 @@ Result<void> Decider::Impl::may_remove(const std::string& name) const {
            (node::is_source(partition, found->id) && !is_synced(number));
   });
   if (homes > 0) {
-    return fail(ErrorCode::kConflict, "node {} has {} partitions yet, which move away", name,
-                homes);
+    return fail(ErrorCode::kUnavailable,
+                "node {} has {} partitions yet, which move away; try again", name, homes);
   }
   const Peer& peer = peers_[found->id];
   if (peer.statistics.shards > 0) {
-    return fail(ErrorCode::kConflict, "node {} has {} shards yet, which move away", name,
-                peer.statistics.shards);
+    return fail(ErrorCode::kUnavailable, "node {} has {} shards yet, which move away; try again",
+                name, peer.statistics.shards);
   }
   return {};
+}
+
+// The map with these members; what is known of them stays so only if there is one.
+Result<node::ClusterMap> Decider::Impl::try_members(std::vector<node::NodeInfo> members,
+                                                    const MemberChange& change) {
+  const std::vector<node::NodeInfo> before = membership_.nodes;
+  const std::deque<Peer> peers = peers_;
+  know_members(std::move(members));
+  if (change.kind == MemberChange::Kind::kAdd) {
+    const auto added =
+        std::ranges::find(membership_.nodes, change.node.name, &node::NodeInfo::name);
+    peers_[added->id].begin_anew(now());
+  }
+  auto next = next_map(*map_, membership_, ring(), request());
+  if (next && !peers_quorum()) {
+    next = fail(ErrorCode::kUnavailable,
+                "of the nodes that may be alive then, no majority would answer");
+  }
+  if (next && is_false_loss(*next)) {
+    sync_stop_ = true;
+    next = fail(ErrorCode::kUnavailable, "nodes have just died; try again");
+  }
+  if (!next) {
+    know_members(before);
+    for (size_t id = 0; id < peers_.size(); ++id) peers_[id] = peers[id];
+  }
+  return next;
 }
 
 Result<void> Decider::Impl::change_members(const MemberChange& change) {
   if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
   if (map_ == nullptr || !serving_ || !peers_quorum() || !knows_all_peers() || !unserved_.empty() ||
-      is_blocked_by_lease()) {
+      is_blocked_by_lease() || needs_map(*map_, membership_, request())) {
     return fail(ErrorCode::kUnavailable, "the cluster is just changing; try again");
   }
   if (!map_->capabilities.has(node::Capability::kMembers)) {
@@ -108,18 +178,8 @@ Result<void> Decider::Impl::change_members(const MemberChange& change) {
   auto members = changed_members(map_->nodes, change);
   if (!members) return fail(members.error());
   if (are_same_members(*members, map_->nodes)) return {};
-  const std::vector<node::NodeInfo> before = membership_.nodes;
-  know_members(std::move(*members));
-  if (change.kind == MemberChange::Kind::kAdd) {
-    const auto added =
-        std::ranges::find(membership_.nodes, change.node.name, &node::NodeInfo::name);
-    peers_[added->id].begin_anew(now());
-  }
-  auto next = next_map(*map_, membership_, ring(), request());
-  if (!next) {
-    know_members(before);
-    return fail(next.error());
-  }
+  auto next = try_members(std::move(*members), change);
+  if (!next) return fail(next.error());
   log_membership(LogLevel::kInfo, LogFields()
                                       .add("event", "asked")
                                       .add("change", name_of(change.kind))
@@ -130,11 +190,12 @@ Result<void> Decider::Impl::change_members(const MemberChange& change) {
   return {};
 }
 
-// A process that lives shall know that it is removed, so that a proxy whose configuration still
-// names it, and only such, does not take it for a member.
+// A process that still answers shall know that it is removed, so that a proxy whose configuration
+// names it, and only such, is led on to those that are members.
 void Decider::Impl::tell_removed(size_t id) {
   const Peer& peer = peers_[id];
-  if (peer.report.verdict != Verdict::kAnswers || peer.report.epoch.number == 0) return;
+  if (map_ == nullptr || peer.report.verdict != Verdict::kAnswers) return;
+  if (peer.report.epoch.number == 0) return;
   if (peer.installing || !peer.is_known(decider_id_) || !may_install(id)) return;
   if (peer.report.epoch.number >= map_->epoch.number) return;
   scope_.spawn(install(id, map_));

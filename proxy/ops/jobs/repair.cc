@@ -232,8 +232,10 @@ Task<Result<ReshapeEnd>> try_window(OpsContext& ops, MapPtr map, RepairWindowPtr
     // What is damaged where it was is as good as gone.
     const bool is_to_make = !restored && restored.error().code == ErrorCode::kNotFound;
     if (is_to_make) restored = co_await restore_segment(ops, map, window, i, deadline);
-    // Where the nodes do not know fingerprints, all shards would have to be read again.
-    if (restored && map->capabilities.has(node::Capability::kShardFingerprints)) {
+    // A copy is what it was. Where the nodes do not know fingerprints, all shards would have to be
+    // read again.
+    const bool is_checked = map->capabilities.has(node::Capability::kShardFingerprints);
+    if (restored && is_to_make && is_checked) {
       restored = co_await check_restored(ops, map, window, i, deadline);
     }
     if (restored) continue;

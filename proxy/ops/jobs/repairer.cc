@@ -77,12 +77,14 @@ Task<void> Repairer::repair(MapPtr map) {
   const bool is_settled =
       !is_any_silent && last_.state == JobState::kDone && counts.refused + counts.failed == 0;
   settled_in_ = is_settled ? map->epoch : node::Epoch{};
-  tried_in_ = map->epoch;
+  const node::Epoch tried_before = std::exchange(tried_in_, map->epoch);
   // What can not be restored now must not keep the nodes busy: a tenth of the time at most.
   const bool is_any_draining = std::ranges::find(map->nodes, node::NodeRole::kDraining,
                                                  &node::NodeInfo::role) != map->nodes.end();
   if (is_any_draining && is_settled) {
-    try_again_at_ = ops_.clock.now() + std::max(kDrainPeriod, 9 * last_.elapsed);
+    const bool is_quiet = counts.done == 0 && tried_before == map->epoch;
+    drain_pause_ = is_quiet ? std::min(2 * drain_pause_, kLookAgainAfter) : kDrainPeriod;
+    try_again_at_ = ops_.clock.now() + std::max(drain_pause_, 9 * last_.elapsed);
     co_return;
   }
   const Duration pause = std::max(kRetryAfter, 9 * last_.elapsed);

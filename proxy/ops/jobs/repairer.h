@@ -28,7 +28,8 @@ class Repairer {
   static constexpr Duration kLookPeriod = std::chrono::seconds(1);
   // After a job that could not restore everything, or that failed.
   static constexpr Duration kRetryAfter = std::chrono::seconds(60);
-  // While a node drains: what was being written when it began is still to come.
+  // While a node drains: what was being written when it began is still to come. Twice as long with
+  // each job that finds nothing any more.
   static constexpr Duration kDrainPeriod = std::chrono::seconds(2);
   // Also if no node came or went: a write whose proxy died half-way may come to light late, and
   // lack what has gone since.
@@ -56,6 +57,7 @@ class Repairer {
   node::Epoch settled_in_;                  // nothing was left to do under this map
   node::Epoch tried_in_;                    // a job has run under this map
   TimePoint try_again_at_;
+  Duration drain_pause_ = kDrainPeriod;
   std::string waits_for_;
   std::unique_ptr<RepairJob> job_;
   JobProgress last_;

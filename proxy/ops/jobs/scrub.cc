@@ -78,7 +78,7 @@ void count(OpsContext& ops, const ScrubReport& report) {
 }
 
 Task<Result<MaybeReport>> try_scrub(OpsContext& ops, MapPtr map, std::string key,
-                                    TimePoint deadline) {
+                                    TimePoint& deadline) {
   auto tail = co_await records::try_read_tail(ops, map, key, /*if_version=*/0, deadline);
   if (!tail) co_return fail(tail.error());
   ScrubReport report;
@@ -91,6 +91,8 @@ Task<Result<MaybeReport>> try_scrub(OpsContext& ops, MapPtr map, std::string key
     auto scrub = co_await scrub_segment(ops, map, report.record, i, report.bytes);
     if (!scrub) co_return fail(scrub.error());
     report.segments.push_back(std::move(*scrub));
+    // However many there are, and whatever map comes in between.
+    deadline = std::max(deadline, fresh_deadline(ops));
   }
   report.unlike = co_await find_unlike(ops, map, key, report.record);
   if (!report.is_clean()) {

@@ -497,7 +497,11 @@ Task<Result<void>> copy_missing(OpsContext& ops, MapPtr map, StagedPtr staged, s
       co_return fail(ErrorCode::kStaleEpoch, "the map is over");
   }
   ShardBytes copy{{bytes.bytes()}, {bytes}};
-  co_return co_await write_bytes(ops, map, staged, index, shard, std::move(copy), deadline);
+  auto written = co_await write_bytes(ops, map, staged, index, shard, std::move(copy), deadline);
+  if (written && staged->segments[index].checksum[shard] != crc32c(bytes.bytes())) {
+    co_return fail(ErrorCode::kNotFound, "a shard was copied, and is another one");
+  }
+  co_return written;
 }
 
 Task<Result<void>> prepare(OpsContext& ops, MapPtr map, StagedPtr staged, TimePoint deadline) {

@@ -108,6 +108,55 @@ TEST_CASE("the map says who the members are, and the configuration adds whom it 
   CHECK(merged[2].is_removed());
 }
 
+TEST_CASE("a new name for the address of a member makes no new node") {
+  auto of_map = nodes_of({"a", "b"});
+  of_map[1].role = NodeRole::kRemoved;
+  auto configured = nodes_of({"x", "y"});
+  configured[0].host = "a";
+  configured[1].host = "b";
+  CHECK(names_of(merged_members(of_map, configured)) == std::vector<std::string>{"a", "b", "y"});
+}
+
+TEST_CASE("a node that comes back elsewhere keeps its domain, unless another one is said") {
+  auto nodes = nodes_of({"a", "b"});
+  nodes[1].state = NodeState::kLost;
+  nodes[1].domain = "rack3";
+  nodes[1].role = NodeRole::kDraining;
+  NodeInfo moved = node_of("b");
+  moved.host = "elsewhere";
+  moved.domain.clear();
+  const auto after = changed_members(nodes, {Kind::kAdd, moved});
+  REQUIRE(after);
+  CHECK((*after)[1].domain == "rack3");
+  CHECK((*after)[1].role == NodeRole::kDraining);
+  NodeInfo fresh = node_of("c");
+  fresh.domain.clear();
+  CHECK(changed_members(nodes, {Kind::kAdd, fresh})->back().domain == "c");
+  moved.domain = "rack4";
+  CHECK((*changed_members(nodes, {Kind::kAdd, moved}))[1].domain == "rack4");
+}
+
+TEST_CASE("there are not more nodes than ids") {
+  std::vector<NodeInfo> nodes(0xFFFF, node_of("a"));
+  CHECK(changed_members(nodes, {Kind::kAdd, node_of("b")}).error().code == ErrorCode::kConflict);
+}
+
+TEST_CASE("a map is believed by the node that was asked, as which it knows itself") {
+  node::ClusterMap map;
+  map.nodes = nodes_of({"a", "b"});
+  map.nodes[1].incarnation = 8;
+  CHECK(names_as_known(map, map.nodes[0], 7));
+  CHECK_FALSE(names_as_known(map, map.nodes[0], 8));
+  // A process that the map does not know as alive.
+  CHECK(names_as_known(map, map.nodes[1], 99));
+  CHECK_FALSE(names_as_known(map, node_of("c"), 99));
+  NodeInfo elsewhere = map.nodes[0];
+  elsewhere.host = "elsewhere";
+  CHECK_FALSE(names_as_known(map, elsewhere, 99));
+  map.nodes[1].role = NodeRole::kRemoved;
+  CHECK(names_as_known(map, map.nodes[1], 8));
+}
+
 TEST_CASE("removed nodes are not on the ring") {
   auto nodes = nodes_of({"a", "b", "c"});
   nodes[1].role = NodeRole::kRemoved;

@@ -78,7 +78,7 @@ class History {
     for (const std::string& name : names(nodes)) {
       node::NodeInfo info;
       info.id = static_cast<node::NodeId>(settings_.nodes.size());
-      info.name = info.domain = name;
+      info.name = info.domain = info.host = name;
       settings_.nodes.push_back(info);
       processes_.push_back(new_process());
     }
@@ -293,7 +293,7 @@ class History {
     rooms_.push_back(Room::kForMore);
     node::NodeInfo info;
     info.id = static_cast<node::NodeId>(settings_.nodes.size());
-    info.name = info.domain = names(processes_.size()).back();
+    info.name = info.domain = info.host = names(processes_.size()).back();
     settings_.nodes.push_back(info);
     ring_ = Members(settings_.nodes, kPartitions).ring;
     take_over();
