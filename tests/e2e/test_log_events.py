@@ -38,7 +38,7 @@ def test_membership_and_repair_are_told(make_cluster):
     shown = [event for event in events(cluster, "membership") if event.get("epoch") == epoch]
     assert {"event": "serves", "epoch": epoch} in shown
     assert {"event": "map", "epoch": epoch, "nodes": "6", "up": "6", "suspect": "0", "away": "0",
-            "lost": "0"} in shown
+            "lost": "0", "draining": "0"} in shown
 
     automatic = jobs(cluster, "automatic")
     assert [event["event"] for event in automatic] == ["started", "ended"] * (len(automatic) // 2)
