@@ -46,7 +46,7 @@ class Codeword {
       }
     }
     for (int j = 0; j < codec_.m(); ++j) {
-      const auto shard = static_cast<size_t>(codec_.k_prime() + j);
+      const auto shard = static_cast<size_t>(codec_.k_prime()) + static_cast<size_t>(j);
       if (!compared.test(shard)) continue;
       Fingerprint expected{};
       for (int node = 0; node < codec_.k_prime(); ++node) {

@@ -152,6 +152,7 @@ Task<uint64_t> delete_shards_later(OpsContext& ops, std::vector<ShardsOnNode> sh
   const auto after_ms =
       static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(after).count());
   std::vector<Task<uint64_t>> deletions;
+  deletions.reserve(shards.size());
   for (auto& on_node : shards) {
     deletions.push_back(delete_on_node(ops, std::move(on_node), deadline, after_ms));
   }

@@ -130,7 +130,7 @@ struct RepairBench {
     notes.add("per_second", result.per_second());
     if (!mib_per_second) return {};
     // What is left is made again at once, for the next turn.
-    (void)admin.post(fmt::format("/v1/repairs/{}/cancel", id), "repair");
+    TRY(admin.post(fmt::format("/v1/repairs/{}/cancel", id), "repair"));
     TRY(ended(id));
     TRY(ended(TRY(start_repair({{"parallel", kConnections}}))));
     return {};

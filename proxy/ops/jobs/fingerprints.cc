@@ -134,7 +134,7 @@ coding::ShardSet wrong_parities(const coding::Codec& codec, coding::State state,
                                 const SegmentFingerprints& fingerprints) {
   coding::ShardSet wrong;
   for (int j = 0; j < codec.m(); ++j) {
-    const auto parity = static_cast<size_t>(codec.k_prime() + j);
+    const auto parity = static_cast<size_t>(codec.k_prime()) + static_cast<size_t>(j);
     auto alone = fingerprints.shards;
     for (size_t i = static_cast<size_t>(codec.k_prime()); i < alone.size(); ++i) {
       if (i != parity) alone[i].clear();

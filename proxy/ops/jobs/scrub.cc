@@ -49,6 +49,7 @@ Task<std::vector<NodeId>> find_unlike(OpsContext& ops, MapPtr map, std::string k
   const Chain chain = chain_of(*map, key);
   const std::vector<NodeId> homes(chain.nodes.begin(), chain.nodes.end());
   std::vector<Task<Result<RecordReply>>> reads;
+  reads.reserve(homes.size());
   const TimePoint deadline = ops.clock.now() + ops.settings.request_timeout;
   for (const NodeId home : homes) {
     reads.push_back(read_record(ops.nodes, map, home, node::Role::kAny, key, /*if_version=*/0,
