@@ -62,8 +62,9 @@ struct RepairBench {
       std::this_thread::sleep_for(milliseconds(20));
       TRY(check_interrupt());
       auto report = TRY(admin.get(fmt::format("/v1/repairs/{}", id)));
-      if (report.value("state", "") == "running") continue;
-      if (report.value("state", "") == "failed") {
+      const std::string state = report.value("state", "");
+      if (state == "running" || state == "cancelling") continue;
+      if (state == "failed") {
         return cli::fail("the repair failed: {}", report.value("reason", ""));
       }
       return report;
