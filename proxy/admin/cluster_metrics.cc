@@ -66,9 +66,9 @@ void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
                            status.partitions_lost);
   uint64_t record_bytes = 0;
   uint64_t shard_bytes = 0;
-  for (auto& [name, gauges] : nodes_) {
-    gauges.up->set(0);
-    gauges.free_bytes->set(0);
+  for (auto& [name, gauges] : nodes_) {  // those that are no members any more
+    gauges.up->hide();
+    gauges.free_bytes->hide();
   }
   for (const decider::NodeStatus& node : status.nodes) {
     const bool up = node.info.state == node::NodeState::kUp;

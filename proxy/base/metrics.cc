@@ -15,11 +15,22 @@ namespace {
 template <class Cell>
 using Cells = std::vector<std::unique_ptr<Cell>>;
 
-template <class Cell>
-double sum_of(const Cells<Cell>& cells) {
+double sum_of(const Cells<Counter>& cells) {
   double sum = 0;
   for (const auto& cell : cells) sum += static_cast<double>(cell->value());
   return sum;
+}
+
+double sum_of(const Cells<Gauge>& cells) {
+  double sum = 0;
+  for (const auto& cell : cells) {
+    if (!cell->is_hidden()) sum += static_cast<double>(cell->value());
+  }
+  return sum;
+}
+
+bool are_hidden(const Cells<Gauge>& cells) {
+  return !cells.empty() && std::ranges::all_of(cells, [](const auto& c) { return c->is_hidden(); });
 }
 
 // All cells of one name + labels; only the vector of the family's kind is used.
@@ -117,6 +128,7 @@ std::optional<double> MetricRegistry::value(std::string_view name,
   if (family == impl_->families.end()) return std::nullopt;
   const auto metric = family->second.metrics.find(labels);
   if (metric == family->second.metrics.end()) return std::nullopt;
+  if (are_hidden(metric->second.gauges)) return std::nullopt;
   return sum_of(metric->second.counters) + sum_of(metric->second.gauges);
 }
 
@@ -154,7 +166,7 @@ std::string MetricRegistry::text() const {
     out.help = family.help;
     out.type = family.type;
     for (const auto& [labels, metric] : family.metrics) {
-      out.metric.push_back(impl_->collect(family, labels, metric));
+      if (!are_hidden(metric.gauges)) out.metric.push_back(impl_->collect(family, labels, metric));
     }
   }
   return prometheus::TextSerializer().Serialize(report);

@@ -38,11 +38,16 @@ class alignas(64) Counter {
 
 class alignas(64) Gauge {
  public:
+  // Of something that is no more: not reported until it is set again.
+  void hide() { set(kHidden); }
+  bool is_hidden() const { return value() == kHidden; }
   void set(int64_t value) { value_.store(value, std::memory_order_relaxed); }
   void add(int64_t n) { value_.fetch_add(n, std::memory_order_relaxed); }
   int64_t value() const { return value_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr int64_t kHidden = INT64_MIN;
+
   std::atomic<int64_t> value_ = 0;
 };
 
