@@ -70,6 +70,8 @@ constexpr JobKind kKinds[] = {
      parse_as<parse_transition>},
     {"repair", "/v1/repairs", "repairs", "repairing", "restored", parse_as<parse_repair>},
     {"scrub", "/v1/scrubs", "scrubs", "scrubbing", "clean", parse_as<parse_scrub>},
+    {"rebalance", "/v1/rebalances", "rebalances", "rebalancing", "moved",
+     parse_as<parse_rebalance>},
 };
 static_assert(std::size(kKinds) == std::variant_size_v<AskedJob>);
 
@@ -102,7 +104,7 @@ Result<jobs::TransitionJobSpec> parse_transition(std::string_view body) {
 Result<jobs::RepairJobSpec> parse_repair(std::string_view body, const MapPtr& map) {
   auto fields = JobBody::parse(body);
   if (!fields) return fail(std::move(fields.error()));
-  jobs::RepairJobSpec spec{.gives_up_away = true};
+  jobs::RepairJobSpec spec{.given_up = {.away = true}};
   if (const auto name = fields->text("node")) {
     if (map == nullptr) fields->complain("node", "the nodes are not known yet");
     for (size_t i = 0; map != nullptr && i < map->nodes.size(); ++i) {
@@ -133,6 +135,17 @@ Result<jobs::ScrubJobSpec> parse_scrub(std::string_view body) {
   return spec;
 }
 
+Result<jobs::RebalanceJobSpec> parse_rebalance(std::string_view body) {
+  auto fields = JobBody::parse(body);
+  if (!fields) return fail(std::move(fields.error()));
+  jobs::RebalanceJobSpec spec;
+  fields->read_common(spec.job);
+  fields->complain_of_unknown();
+  const auto checked = fields->check();
+  if (!checked) return fail(checked.error());
+  return spec;
+}
+
 Json spec_json(const jobs::TransitionJobSpec& spec) {
   Json json = objects_json(spec.job);
   json["to"] = spec.to;
@@ -152,6 +165,12 @@ Json spec_json(const jobs::RepairJobSpec& spec) {
 Json spec_json(const jobs::ScrubJobSpec& spec) {
   Json json = objects_json(spec.job);
   json["repair"] = spec.repairs;
+  add_common(spec.job, json);
+  return json;
+}
+
+Json spec_json(const jobs::RebalanceJobSpec& spec) {
+  Json json = Json::object();
   add_common(spec.job, json);
   return json;
 }

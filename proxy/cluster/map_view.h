@@ -33,6 +33,14 @@ class NodeRooms {
     }
   }
 
+  // All memory that the node has for records and shards. 0: nothing is known.
+  uint64_t limit_bytes(node::NodeId id) const {
+    return id < rooms_.size() ? rooms_[id].limit_bytes.load(std::memory_order_relaxed) : 0;
+  }
+  void note_limit_bytes(node::NodeId id, uint64_t bytes) const {
+    if (id < rooms_.size()) rooms_[id].limit_bytes.store(bytes, std::memory_order_relaxed);
+  }
+
   // Beside what is on its way. Nothing is known: no limit.
   uint64_t left_bytes(node::NodeId id) const {
     const uint64_t free = free_bytes(id);
@@ -75,6 +83,7 @@ class NodeRooms {
   struct alignas(64) Room {
     std::atomic<uint64_t> free_bytes = UINT64_MAX;
     std::atomic<uint64_t> coming_bytes = 0;
+    std::atomic<uint64_t> limit_bytes = 0;
     // The incarnation that did.
     std::atomic<uint64_t> refused_more = 0, refused_own = 0;
     std::atomic<uint64_t>& refused(bool as_source) {
@@ -148,8 +157,9 @@ class MapView {
 
  private:
   Published<Members> members_;
-  std::atomic<uint64_t> members_version_ = 0;
-  Published<node::ClusterMap> map_;
+  // Every call to a node looks at it.
+  alignas(64) std::atomic<uint64_t> members_version_ = 0;
+  alignas(64) Published<node::ClusterMap> map_;
   Published<NodeRooms> rooms_{std::make_shared<const NodeRooms>(0)};
   Published<std::string> reason_{
       std::make_shared<const std::string>("starting: no cluster map yet")};

@@ -57,6 +57,7 @@ def test_a_node_is_added_and_another_is_drained_and_removed_under_load(make_clus
             check_objects(cluster, values)
             cluster.cli("node", "remove", "n2", "--timeout", 30)
             assert "n2" not in nodes_of(cluster)
+            assert 'elastripe_node_up{node="n2"}' not in cluster.metrics()
             cluster.kill("n2")
             writers.wait_acks(20)
             wait_settled(cluster, 7)
@@ -70,6 +71,33 @@ def test_a_node_is_added_and_another_is_drained_and_removed_under_load(make_clus
         check_objects(cluster, values)
         assert all(report["clean"] for report in cluster.scrub(*values))
         assert cluster.metrics()['elastripe_node_up{node="n7"}'] == 1
+
+
+def test_a_node_that_was_added_gets_its_part_of_the_shards_when_told_to(make_cluster, tmp_path):
+    cluster = make_cluster(nodes=6, scheme="ers:2,2,3", settings=SETTINGS)
+    values = store_objects(cluster, 40, 1_500_000)
+    port = free_ports(1)
+
+    def stored():
+        return {name: node["statistics"]["shard_bytes"]
+                for name, node in nodes_of(cluster).items()}
+    with node_process(tmp_path, "n6", port), Writers(cluster, 1, [2000, 100_000]) as writers:
+        cluster.cli("node", "add", "n6", f"127.0.0.1:{port}")
+        wait_settled(cluster, 7)
+        plan = cluster.cli("rebalance", "--dry-run").stdout
+        assert "to move" in plan, plan
+        done = json.loads(cluster.cli("--json", "rebalance", "--watch", "--rate", 0).stdout)
+        assert done["counts"]["moved"] > 0 and done["done"]["shards"] > 20, done
+        wait_for(lambda: stored()["n6"] > 0.5 * sum(stored().values()) / 7, stored)
+        writers.wait_acks(20)
+        assert cluster.cli("job").stdout.splitlines()[-1] == "rebalance 2: done"
+        # What is not watched can be cancelled.
+        cluster.cli("repair", "--rate", 1)
+        cluster.cli("job", "cancel", 3)
+        wait_for(lambda: "repair 3: running" not in cluster.cli("job").stdout, "it has ended")
+        writers.check()
+        check_objects(cluster, values)
+        assert all(report["clean"] for report in cluster.scrub(*values))
 
 
 def test_all_nodes_are_replaced_and_the_old_configuration_leads_to_the_new_ones(make_cluster,

@@ -60,6 +60,7 @@ AdminSources make_sources() {
     return report_of(std::move(asked));
   };
   sources.repair = [] { return RepairStatus{}; };
+  sources.background_scrub = [] { return ScrubStatus{}; };
   sources.jobs = [] { return std::make_shared<const std::vector<JobReport>>(1, report_of({})); };
   sources.cancel_job = [](uint64_t id) -> Result<JobReport> {
     if (id != 1) return fail(ErrorCode::kNotFound, "there is no job {}", id);
@@ -163,6 +164,7 @@ std::vector<std::string> fuzz::seeds() {
     seeds.push_back('\2' + request("POST /v1/transitions", "transition", body));
   }
   seeds.push_back('\2' + request("POST /v1/scrubs", "scrub", R"({"all": true, "repair": true})"));
+  seeds.push_back('\2' + request("POST /v1/rebalances", "rebalance", R"({"parallel": 2})"));
   seeds.push_back('\2' + request("POST /v1/repairs", "repair", R"({"node": "n0", "rate": 9})"));
   return seeds;
 }

@@ -87,6 +87,7 @@ Operation Clients::choose_operation(SimRandom& random, int client, SimProxy& pro
   switch (op.verb) {
     case Verb::kGet:
     case Verb::kDelete:
+    case Verb::kRebalance:
       break;
     case Verb::kFlush:
       op.key.clear();

@@ -6,8 +6,8 @@ namespace elastripe::sim {
 
 const char* name(Verb verb) {
   static constexpr const char* kNames[] = {
-      "get",       "set",       "add",    "replace", "append",     "prepend", "cas",
-      "increment", "decrement", "delete", "touch",   "transition", "flush",   "lose"};
+      "get",       "set",    "add",   "replace",    "append", "prepend",   "cas", "increment",
+      "decrement", "delete", "touch", "transition", "flush",  "rebalance", "lose"};
   return kNames[static_cast<size_t>(verb)];
 }
 

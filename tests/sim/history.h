@@ -21,10 +21,15 @@ enum class Verb : uint8_t {
   kTouch,
   kTransition,  // an operator's: no client sees anything of it
   kFlush,       // of all keys; `key` is empty
+  kRebalance,   // an operator's: the key's shards move as if nodes were unequally full
   kLose,        // not a client's: the operator accepts that the key is gone
 };
 inline constexpr size_t kKeyVerbs = 11;  // those of clients, each of one key: the first ones
 const char* name(Verb verb);
+// No client sees anything of it.
+constexpr bool is_unseen(Verb verb) {
+  return verb == Verb::kTransition || verb == Verb::kRebalance;
+}
 
 enum class Answer : uint8_t {
   kNone,       // a read that failed, or definitely not executed: no information

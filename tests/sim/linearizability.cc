@@ -54,7 +54,7 @@ class Search {
       const bool is_flush = history[i].verb == Verb::kFlush;
       if ((key == keys.end() && !is_flush) || history[i].answer == Answer::kNone) continue;
       // It changes nothing that a client sees, so no answer of it may need explaining.
-      if (history[i].verb == Verb::kTransition) continue;
+      if (is_unseen(history[i].verb)) continue;
       // An unknown read tells nothing and changes nothing.
       if (history[i].verb == Verb::kGet && history[i].answer == Answer::kUnknown) continue;
       ops_.push_back(&history[i]);
@@ -195,6 +195,7 @@ class Search {
     switch (op.verb) {
       case Verb::kGet:
       case Verb::kTransition:
+      case Verb::kRebalance:
       case Verb::kFlush:  // see expand()
         return std::nullopt;
       case Verb::kSet:

@@ -1,6 +1,7 @@
 #include "tests/sim/operations.h"
 
 #include "proxy/base/check.h"
+#include "proxy/ops/jobs/repair.h"
 #include "proxy/ops/jobs/transition.h"
 
 using namespace elastripe::objects;
@@ -171,6 +172,24 @@ Task<void> execute_transition(Operation& op, OpsContext& ops) {
   op.error = outcome ? describe(*outcome) : to_string(outcome.error());
 }
 
+// What is on some nodes goes to others, by chance.
+Task<void> execute_rebalance(Operation& op, OpsContext& ops) {
+  op.answer = Answer::kUnknown;
+  const MapPtr map = ops.map.current();
+  if (map == nullptr) co_return;
+  constexpr uint64_t kLimit = 1 << 20;
+  const NodeRooms rooms(map->nodes.size());
+  for (const node::NodeInfo& node : map->nodes) {
+    rooms.note_limit_bytes(node.id, kLimit);
+    rooms.note_free_bytes(node.id, ops.random.next() % kLimit);
+  }
+  Balance balance(*map, rooms);
+  const auto outcome = co_await repair_object(ops, {.key = op.key, .balance = &balance});
+  if (!outcome) co_return;
+  op.answer = Answer::kDone;
+  op.error = outcome->shards > 0 ? "moved" : "not moved";
+}
+
 }  // namespace
 
 Task<void> execute(Operation& op, SimProxy& proxy, Pace pace, TimePoint deadline) {
@@ -199,6 +218,8 @@ Task<void> execute(Operation& op, SimProxy& proxy, Pace pace, TimePoint deadline
       co_return co_await execute_flush(op, *proxy.decider(), deadline);
     case Verb::kTransition:
       co_return co_await execute_transition(op, ops);
+    case Verb::kRebalance:
+      co_return co_await execute_rebalance(op, ops);
     default:
       co_await execute_store(op, ops, std::move(pace), deadline);
   }

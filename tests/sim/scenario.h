@@ -64,10 +64,11 @@ struct Workload {
   int operations = 12;  // of each client
   Duration think_max = std::chrono::milliseconds(150);
   // How often an operation is which, by Verb: get, set, add, replace, append, prepend, cas, incr,
-  // decr, delete, touch; and the two that are no client's.
+  // decr, delete, touch; and those that are no client's.
   std::array<int, kKeyVerbs> weights{30, 22, 3, 3, 6, 3, 8, 8, 3, 8, 6};
   int transitions = 0;  // with any, all objects are transitioned once more when all has healed
   int flushes = 0;
+  int rebalances = 0;
   double late_flushes = 0.2;    // of flushes: after a few seconds
   double expiring = 0.1;        // of sets and touches, in seconds
   double long_expiry = 0;       // of what expires: only after up to clock_step_max
@@ -77,11 +78,12 @@ struct Workload {
   double ranges = 0;            // of reads that are streamed: a part of the value
   StreamProfile streams = {};
 
-  constexpr std::array<int, kKeyVerbs + 2> all_weights() const {  // by Verb
-    std::array<int, kKeyVerbs + 2> all{};
+  constexpr std::array<int, kKeyVerbs + 3> all_weights() const {  // by Verb
+    std::array<int, kKeyVerbs + 3> all{};
     std::ranges::copy(weights, all.begin());
     all[static_cast<size_t>(Verb::kTransition)] = transitions;
     all[static_cast<size_t>(Verb::kFlush)] = flushes;
+    all[static_cast<size_t>(Verb::kRebalance)] = rebalances;
     return all;
   }
 };

@@ -46,8 +46,8 @@ void check_histories(Run& run, const Clients& clients) {
     if (op.verb == Verb::kTransition) {
       totals.transitions += op.error == "transitioned";
       totals.refused_transitions += op.error.starts_with("refused");
-      continue;
     }
+    if (is_unseen(op.verb)) continue;
     totals.flushes += op.verb == Verb::kFlush && op.answer != Answer::kNone;
     const bool read = op.verb == Verb::kGet;
     if (op.answer == Answer::kUnknown && !read) ++totals.unknowns;

@@ -39,6 +39,9 @@ constexpr KindWords kWords[] = {
     {"scrub", "clean", "to scrub", "already there", "not clean, see below",
      "--repair makes shards again that are missing, bad or wrong.", "reads and writes go on",
      "nodes read"},
+    {"rebalance", "moved", "to move", "stay where they are", "shards are missing",
+     "What lacks shards is repaired first. The same command again goes on.",
+     "reads and writes go on"},
 };
 
 uint64_t count(const Json& json, const char* field) {

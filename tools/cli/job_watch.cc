@@ -118,7 +118,7 @@ void add_job_options(CLI::App& command, JobArguments& arguments) {
 
 Result<> run_job(Globals& globals, const JobRequest& job, Json body) {
   body["dry_run"] = job.common.dry_run;
-  body["rate"] = job.common.rate;
+  if (job.common.rate) body["rate"] = *job.common.rate;
   body["parallel"] = job.common.parallel;
   const auto admin = AdminClient::of_server(globals.server, globals.admin);
   if (!admin) return std::unexpected(admin.error());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "tools/cli/commands.h"
@@ -12,7 +13,7 @@ namespace elastripe::cli {
 // What the options of all such commands say.
 struct JobArguments {
   bool dry_run = false;
-  uint64_t rate = 0;
+  std::optional<uint64_t> rate = {};  // the kind's own
   uint32_t parallel = 4;
 };
 

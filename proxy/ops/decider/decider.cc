@@ -93,6 +93,7 @@ void Decider::Impl::note_free_bytes() {
       rooms->note_free_bytes(static_cast<NodeId>(id), UINT64_MAX);
     } else if (std::exchange(peer.told_free_bytes, false)) {
       rooms->note_free_bytes(static_cast<NodeId>(id), peer.free_bytes);
+      rooms->note_limit_bytes(static_cast<NodeId>(id), peer.statistics.limit_bytes);
     }
   }
 }

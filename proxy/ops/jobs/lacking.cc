@@ -55,14 +55,17 @@ Task<Result<bool>> ask_node(OpsContext& ops, MapPtr map, NodeId id, Places place
   co_return has_answered;
 }
 
-bool is_away(const node::ClusterMap& map, NodeId id) {
-  const node::NodeInfo* info = map.find_node(id);
-  return info != nullptr && info->state == node::NodeState::kAway;
+// Of a shard that is not to be asked for.
+bool is_gone(const node::ClusterMap& map, NodeId on, ShardRead known, const GivenUp& given_up) {
+  if (std::ranges::find(given_up.except, on) != given_up.except.end()) return false;
+  if (known == ShardRead::kMissing) return true;
+  const node::NodeInfo* info = map.find_node(on);
+  return given_up.away && info != nullptr && info->state == node::NodeState::kAway;
 }
 
 // What the map says of a shard's node; those that are up are to be asked.
 std::map<NodeId, Places> sort_places(const node::ClusterMap& map, std::vector<Lacking>& objects,
-                                     bool gives_up_away) {
+                                     const GivenUp& given_up) {
   std::map<NodeId, Places> to_ask;
   for (size_t number = 0; number < objects.size(); ++number) {
     Lacking& object = objects[number];
@@ -75,12 +78,11 @@ std::map<NodeId, Places> sort_places(const node::ClusterMap& map, std::vector<La
       for (size_t index = 0; index < placement.size(); ++index) {
         const NodeId on = placement[index];
         const auto known = read_without_asking(map, on);
-        const bool is_given_up = gives_up_away && is_away(map, on);
         if (!known) {
           to_ask[on].push_back({number, segment, index});
         } else {
-          const bool is_gone = *known == ShardRead::kMissing || is_given_up;
-          (is_gone ? object.gone : object.silent)[segment].set(index);
+          auto& sets = is_gone(map, on, *known, given_up) ? object.gone : object.silent;
+          sets[segment].set(index);
         }
       }
     }
@@ -133,8 +135,8 @@ bool Lacking::is_lost() const {
 }
 
 Task<Result<bool>> find_lacking(OpsContext& ops, MapPtr map, std::vector<Lacking>& objects,
-                                bool gives_up_away) {
-  auto to_ask = sort_places(*map, objects, gives_up_away);
+                                GivenUp given_up) {
+  auto to_ask = sort_places(*map, objects, given_up);
   std::vector<std::pair<NodeId, Places>> nodes(std::make_move_iterator(to_ask.begin()),
                                                std::make_move_iterator(to_ask.end()));
   bool all_answered = true;

@@ -9,9 +9,17 @@
 
 namespace elastripe::jobs {
 
+// What counts as gone of what is on nodes that are not up.
+struct GivenUp {
+  bool away = false;  // shards on nodes that are away: when one comes back, they are orphans
+  // Not the shards on these, even if they are lost: the nodes may be back soon.
+  std::vector<NodeId> except = {};
+};
+
 // A striped object and what is known of its shards, by segment. A shard is gone for good if its
 // node's memory is lost, if the node answers and has it not, or if it was never written; silent if
-// its node does not answer: neither there nor gone; leaving if it is there, and its node drains.
+// its node does not answer, or is waited for: neither there nor gone; leaving if it is there, and
+// its node drains.
 struct Lacking {
   std::string key;
   RecordPtr record;
@@ -30,9 +38,8 @@ struct Lacking {
 
 // Fills in what is gone and silent of all of them; each node is asked once for some thousand
 // shards. False: some nodes that are up did not answer, and what they have counts as silent.
-// With `gives_up_away` the shards of nodes that are away are gone. Errors: kStaleEpoch: `map` is
-// over; kCancelled: shutdown.
+// Errors: kStaleEpoch: `map` is over; kCancelled: shutdown.
 Task<Result<bool>> find_lacking(OpsContext& ops, MapPtr map, std::vector<Lacking>& objects,
-                                bool gives_up_away = false);
+                                GivenUp given_up = {});
 
 }  // namespace elastripe::jobs

@@ -4,7 +4,6 @@
 
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/jobs/fingerprints.h"
-#include "proxy/ops/jobs/lacking.h"
 #include "proxy/ops/jobs/reshape.h"
 #include "proxy/ops/objects/prepare.h"
 #include "proxy/ops/objects/read_segment.h"
@@ -254,6 +253,10 @@ class ObjectRepair {
  public:
   ObjectRepair(OpsContext& ops, RepairRequest request) : ops_(ops), request_(std::move(request)) {}
 
+  ~ObjectRepair() { put_moves_back(); }
+  ObjectRepair(const ObjectRepair&) = delete;
+  ObjectRepair& operator=(const ObjectRepair&) = delete;
+
   Task<Result<RepairOutcome>> run() {
     return under_newest_map(
         ops_, fresh_deadline(ops_),
@@ -291,11 +294,12 @@ class ObjectRepair {
     if (!record->is_striped()) co_return ended(ObjectStatus::kSkipped, "inline");
     std::vector<Lacking> objects;
     objects.push_back({.key = request_.key, .record = record});
-    const auto asked = co_await find_lacking(ops_, map, objects, request_.gives_up_away);
+    const auto asked = co_await find_lacking(ops_, map, objects, request_.given_up);
     if (!asked) co_return fail(asked.error());
     if (!*asked) co_return fail(ErrorCode::kTimeout, "not all nodes told which shards they have");
     object_ = std::move(objects.front());
     add_scrubbed();
+    if (request_.balance != nullptr) take_moves(*map);
     looked_in_ = map->epoch;
     next_segment_ = 0;
     room_error_.reset();
@@ -312,6 +316,29 @@ class ObjectRepair {
     for (size_t i = 0; i < std::min(seen.size(), segments.size()); ++i) {
       if (seen[i] == segments[i]) object_.gone[i] |= request_.scrubbed->segments[i].to_restore();
     }
+  }
+
+  // What is to move, and nothing else. What lacks shards is repair's, and what leaves a node, too.
+  void take_moves(const node::ClusterMap& map) {
+    put_moves_back();
+    const auto& content = object_.record->content;
+    moves_.resize(content.segments.size());
+    for (size_t i = 0; i < content.segments.size(); ++i) {
+      const bool is_whole = (object_.gone[i] | object_.silent[i] | object_.leaving[i]).none();
+      object_.gone[i].reset();
+      object_.leaving[i].reset();
+      if (!is_whole) continue;
+      moves_[i] = request_.balance->take(map, content.scheme, content.segments[i]);
+      for (const ShardMove& move : moves_[i]) object_.leaving[i].set(move.shard);
+    }
+  }
+
+  // Those that have not been committed.
+  void put_moves_back() {
+    for (const auto& moves : moves_) {
+      for (const ShardMove& move : moves) request_.balance->put_back(move);
+    }
+    moves_.clear();
   }
 
   // From the next segment on: those of which something can be restored.
@@ -331,6 +358,11 @@ class ObjectRepair {
       if (gone.none()) continue;
       staged.segments.push_back(to_restore(map, segments[next_segment_], gone));
       const size_t index = staged.segments.size() - 1;
+      if (request_.balance != nullptr) {
+        for (const ShardMove& move : moves_[next_segment_]) {
+          staged.segments[index].segment.placement[move.shard] = move.to;
+        }
+      }
       auto placed = objects::place_missing(ops_, map, staged, index);
       if (!placed && placed.error().code == ErrorCode::kNoSpace) room_error_ = placed.error();
       const bool goes = placed && (!copies || keep_unplaced(map, segments[next_segment_],
@@ -374,6 +406,9 @@ class ObjectRepair {
     ops_.counters.moved_shards += window.moved.shards;
     ops_.counters.moved_bytes += window.moved.bytes;
     delete_replaced(ops_, window, request_.scrubbed != nullptr);
+    for (const size_t place : window.places) {
+      if (request_.balance != nullptr) moves_[place].clear();
+    }
     // What others have committed since may be another value, or have other shards.
     auto expected = object_.record->content.segments;
     for (const auto& [place, segment] : reshape.segments) expected[place] = segment;
@@ -423,9 +458,11 @@ class ObjectRepair {
   OpsContext& ops_;
   const RepairRequest request_;
   RepairOutcome outcome_;
-  Lacking object_;                   // as the nodes told under the map of...
-  node::Epoch looked_in_;            // number 0: they are to be asked
-  size_t next_segment_ = 0;          // to be tried
+  Lacking object_;           // as the nodes told under the map of...
+  node::Epoch looked_in_;    // number 0: they are to be asked
+  size_t next_segment_ = 0;  // to be tried
+  // That the balance has taken, by segment; none that is committed.
+  std::vector<std::vector<ShardMove>> moves_;
   std::optional<Error> room_error_;  // of a segment that was passed over
 };
 

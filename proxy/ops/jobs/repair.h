@@ -12,6 +12,8 @@
 // shard that was there is deleted after the grace. Of a segment that also lacks shards, these go
 // first, and what moves waits for the next repair.
 //
+// To make nodes equally full, shards move in this way too, to the nodes that a balance says.
+//
 // Shards on nodes that only do not answer are left alone, unless told otherwise. Readers go on; a
 // write, or another repairer, that commits first wins, and what this one has staged is deleted.
 #pragma once
@@ -20,19 +22,22 @@
 #include <string>
 
 #include "proxy/ops/context.h"
+#include "proxy/ops/jobs/balance.h"
 #include "proxy/ops/jobs/job_work.h"
+#include "proxy/ops/jobs/lacking.h"
 #include "proxy/ops/jobs/scrub.h"
 
 namespace elastripe::jobs {
 
 struct RepairRequest {
   std::string key;
-  // What is on nodes that are away counts as gone. When one comes back, its shards are orphans.
-  bool gives_up_away = false;
+  GivenUp given_up = {};
   // Only what this node lacks, or had when it went; else all that is gone.
   std::optional<NodeId> on = {};
   // What a scrub found bad or wrong counts as gone, too, in segments that are as it saw them.
   const ScrubReport* scrubbed = nullptr;  // outlives the flow
+  // Only shards whose move it takes, of segments that lack none; nothing is made again.
+  Balance* balance = nullptr;  // outlives the flow
   // Added to as each try ends, so that it tells of errors, too; outlives the flow.
   Traffic* spent = nullptr;
 };

@@ -80,7 +80,7 @@ Task<void> RepairJob::look_at_one(MapPtr map, std::string key, RecordPtr record)
 
 // The nodes are asked about all of them at once.
 Task<Result<void>> RepairJob::ask_nodes(MapPtr map, std::vector<Lacking> objects) {
-  const auto asked = co_await find_lacking(ops(), map, objects, spec_.gives_up_away);
+  const auto asked = co_await find_lacking(ops(), map, objects, spec_.given_up);
   if (!asked) co_return fail(asked.error());
   // What nobody told of is not there for certain: it is looked at again.
   if (!*asked) co_return fail(ErrorCode::kTimeout, "not all nodes told which shards they have");
@@ -102,10 +102,9 @@ Result<ObjectNeed> RepairJob::need_of(const MetObject& object) {
 }
 
 Task<Result<ObjectOutcome>> RepairJob::flow(JobObject& object) {
-  auto outcome = co_await repair_object(ops(), {.key = object.key,
-                                                .gives_up_away = spec_.gives_up_away,
-                                                .on = spec_.on,
-                                                .spent = &object.spent});
+  auto outcome = co_await repair_object(
+      ops(),
+      {.key = object.key, .given_up = spec_.given_up, .on = spec_.on, .spent = &object.spent});
   if (!outcome) co_return fail(outcome.error());
   if (on_end_) on_end_(*outcome);
   co_return ObjectOutcome{outcome->status, std::move(outcome->reason), outcome->object_bytes,

@@ -15,7 +15,7 @@ namespace elastripe::jobs {
 
 struct RepairJobSpec {
   JobSpec job = {};
-  bool gives_up_away = false;     // as in RepairRequest
+  GivenUp given_up = {};          // as in RepairRequest
   std::optional<NodeId> on = {};  // likewise
   std::string on_name = {};       // of this node
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "proxy/async/scope.h"
 #include "proxy/base/log.h"
 #include "proxy/ops/jobs/job_events.h"
 
@@ -18,17 +19,28 @@ bool is_gone(const node::NodeInfo& node) {
          (node.state == NodeState::kLost || node.state == NodeState::kAway);
 }
 
+bool is_any_draining(const node::ClusterMap& map) {
+  return std::ranges::find(map.nodes, node::NodeRole::kDraining, &node::NodeInfo::role) !=
+         map.nodes.end();
+}
+
 }  // namespace
 
 Task<void> Repairer::run() {
   if (!settings_.is_automatic) co_return;
+  Scope jobs;
   while (co_await ops_.clock.sleep_for(kLookPeriod)) {
     const MapPtr map = ops_.map.current();
     if (map == nullptr) continue;
     note_nodes(*map);
+    if (job_ != nullptr) {
+      if (has_lost_more(*map)) job_->cancel();
+      continue;
+    }
     waits_for_ = waits_for(*map);
-    if (waits_for_.empty()) co_await repair(map);
+    if (waits_for_.empty()) jobs.spawn(repair(map));
   }
+  co_await jobs.join();
 }
 
 void Repairer::note_nodes(const node::ClusterMap& map) {
@@ -41,54 +53,105 @@ void Repairer::note_nodes(const node::ClusterMap& map) {
   }
 }
 
-std::string Repairer::waits_for(const node::ClusterMap& map) const {
-  const TimePoint now = ops_.clock.now();
-  if (map.epoch == tried_in_ && now < try_again_at_) {
-    return map.epoch == settled_in_ ? kNothing : "the nodes change, or some time passes";
-  }
-  if (!map.capabilities.has(node::Capability::kMovedShards)) return "older nodes to be upgraded";
+std::vector<NodeId> Repairer::may_come_back() const {
+  std::vector<NodeId> nodes;
   for (const auto& [id, since] : gone_since_) {
-    if (now - since < settings_.after) {
-      return fmt::format("node {} to come back", node_name(map, id));
-    }
+    if (ops_.clock.now() - since < settings_.after) nodes.push_back(id);
   }
-  return {};
+  return nodes;
+}
+
+Repairer::SeenNodes Repairer::see(const node::ClusterMap& map) const {
+  const std::vector<NodeId> waited_for = may_come_back();
+  SeenNodes seen;
+  for (const node::NodeInfo& node : map.nodes) {
+    const bool is_waited_for = std::ranges::find(waited_for, node.id) != waited_for.end();
+    seen[node.id] = {.incarnation = node.incarnation,
+                     .is_there = !is_gone(node),
+                     .is_given_up = is_gone(node) && !is_waited_for};
+  }
+  return seen;
+}
+
+// All that has changed since nothing was left to do is that nodes went which may come back.
+bool Repairer::is_only_waiting(const node::ClusterMap& map) const {
+  if (is_any_draining(map) || dealt_with_.empty()) return false;
+  return std::ranges::all_of(see(map), [&](const auto& entry) {
+    const auto& [id, now] = entry;
+    const auto before = dealt_with_.find(id);
+    if (before == dealt_with_.end()) return false;
+    return now == before->second || (gone_since_.contains(id) && !now.is_given_up);
+  });
+}
+
+std::string Repairer::waits_for(const node::ClusterMap& map) const {
+  if (!map.capabilities.has(node::Capability::kMovedShards)) return "older nodes to be upgraded";
+  const std::vector<NodeId> waited_for = may_come_back();
+  const bool rests = map.epoch == tried_in_ && ops_.clock.now() < try_again_at_;
+  if (!waited_for.empty() && (rests || is_only_waiting(map))) {
+    return fmt::format("node {} to come back", node_name(map, waited_for.front()));
+  }
+  if (!rests) return {};
+  return map.epoch == settled_in_ ? kNothing : "the nodes change, or some time passes";
+}
+
+bool Repairer::has_lost_more(const node::ClusterMap& map) const {
+  return std::ranges::any_of(see(map), [&](const auto& entry) {
+    const auto& [id, now] = entry;
+    const auto found = begun_with_.find(id);
+    if (found == begun_with_.end()) return false;
+    const Seen& before = found->second;
+    const bool went = before.is_there && (!now.is_there || now.incarnation != before.incarnation);
+    return went || (now.is_given_up && !before.is_given_up);
+  });
 }
 
 Task<void> Repairer::repair(MapPtr map) {
-  // All that are gone now have been for long enough.
+  const std::vector<NodeId> waited_for = may_come_back();
+  begun_with_ = see(*map);
   job_ = std::make_unique<RepairJob>(
       ops_, RepairJobSpec{.job = {.rate = settings_.rate, .parallel = settings_.parallel},
-                          .gives_up_away = true});
+                          .given_up = {.away = true, .except = waited_for}});
   const LoggedJob logged{.kind = "repair"};
   log_info("{}", started_line(logged, map));
   co_await job_->run();
   last_ = job_->progress();
   job_.reset();
-  const JobCounts& counts = last_.counts;
   log_info("{}", ended_line(logged, ops_.map.current(), last_));
-  if (counts.done > 0) on_repaired_();
+  if (last_.counts.done > 0) on_repaired_();
   const MapPtr now = ops_.map.current();
   const bool is_over = now == nullptr || now->epoch != map->epoch;
-  if (is_over) co_return;
+  if (!is_over) plan_next(*map, !waited_for.empty());
+}
+
+// After a job under `map`, which still holds; of what some nodes had it has made nothing again if
+// it `waits` for these.
+void Repairer::plan_next(const node::ClusterMap& map, bool waits) {
+  const JobCounts& counts = last_.counts;
   // What a silent node has is not there for anybody, and may not come back.
-  const bool is_any_silent = std::ranges::find(map->nodes, NodeState::kSuspect,
-                                               &node::NodeInfo::state) != map->nodes.end();
-  const bool is_settled =
+  const bool is_any_silent =
+      std::ranges::find(map.nodes, NodeState::kSuspect, &node::NodeInfo::state) != map.nodes.end();
+  const bool is_done =
       !is_any_silent && last_.state == JobState::kDone && counts.refused + counts.failed == 0;
-  settled_in_ = is_settled ? map->epoch : node::Epoch{};
-  const node::Epoch tried_before = std::exchange(tried_in_, map->epoch);
+  if (is_done) dealt_with_ = begun_with_;
+  const bool is_settled = is_done && !waits;
+  settled_in_ = is_settled ? map.epoch : node::Epoch{};
+  const node::Epoch tried_before = std::exchange(tried_in_, map.epoch);
+  const TimePoint now = ops_.clock.now();
   // What can not be restored now must not keep the nodes busy: a tenth of the time at most.
-  const bool is_any_draining = std::ranges::find(map->nodes, node::NodeRole::kDraining,
-                                                 &node::NodeInfo::role) != map->nodes.end();
-  if (is_any_draining && is_settled) {
-    const bool is_quiet = counts.done == 0 && tried_before == map->epoch;
+  const Duration rest = 9 * last_.elapsed;
+  if (is_any_draining(map) && is_settled) {
+    const bool is_quiet = counts.done == 0 && tried_before == map.epoch;
     drain_pause_ = is_quiet ? std::min(2 * drain_pause_, kLookAgainAfter) : kDrainPeriod;
-    try_again_at_ = ops_.clock.now() + std::max(drain_pause_, 9 * last_.elapsed);
-    co_return;
+    try_again_at_ = now + std::max(drain_pause_, rest);
+    return;
   }
-  const Duration pause = std::max(kRetryAfter, 9 * last_.elapsed);
-  try_again_at_ = ops_.clock.now() + (is_settled ? std::max(kLookAgainAfter, pause) : pause);
+  const Duration pause = std::max(kRetryAfter, rest);
+  try_again_at_ = now + (is_settled ? std::max(kLookAgainAfter, pause) : pause);
+  for (const auto& [id, since] : gone_since_) {
+    const bool is_given_up = begun_with_[id].is_given_up;
+    if (!is_given_up) try_again_at_ = std::min(try_again_at_, since + settings_.after);
+  }
 }
 
 RepairStatus Repairer::status() const {

@@ -1,12 +1,17 @@
 // Repairer: brings all objects back to their full redundancy, by a repair job after each change of
 // the nodes. It needs to be told of nothing: a new map says that nodes went or came, and the job
 // asks the nodes what they have.
+//
+// A node that has just gone is waited for, as it may come back: what it had is not made again
+// meanwhile, and what others had is. If another one goes while a job runs, the job starts again,
+// as other objects come first now.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "proxy/ops/jobs/repair_job.h"
 #include "proxy/ops/jobs/repair_settings.h"
@@ -45,16 +50,34 @@ class Repairer {
   RepairStatus status() const;
 
  private:
+  // What a job has to know of a node, and whether it has been dealt with.
+  struct Seen {
+    uint64_t incarnation = 0;
+    bool is_there = false;  // neither lost nor away
+    bool is_given_up = false;
+    bool operator==(const Seen&) const = default;
+  };
+  using SeenNodes = std::map<NodeId, Seen>;
+
   void note_nodes(const node::ClusterMap& map);
+  // The nodes that have not been gone for long enough.
+  std::vector<NodeId> may_come_back() const;
+  SeenNodes see(const node::ClusterMap& map) const;
+  bool is_only_waiting(const node::ClusterMap& map) const;
   // Empty: a job has to run now.
   std::string waits_for(const node::ClusterMap& map) const;
+  // Since the job began, more nodes have lost what they had, or may have, or are given up.
+  bool has_lost_more(const node::ClusterMap& map) const;
   Task<void> repair(MapPtr map);
+  void plan_next(const node::ClusterMap& map, bool waits);
 
   OpsContext& ops_;
   const RepairSettings settings_;
   const std::function<void()> on_repaired_;
   std::map<NodeId, TimePoint> gone_since_;  // nodes that are lost or away
   node::Epoch settled_in_;                  // nothing was left to do under this map
+  SeenNodes begun_with_;                    // the job that runs, or ran last
+  SeenNodes dealt_with_;                    // likewise, of the last that left nothing undone
   node::Epoch tried_in_;                    // a job has run under this map
   TimePoint try_again_at_;
   Duration drain_pause_ = kDrainPeriod;

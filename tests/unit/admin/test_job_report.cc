@@ -86,7 +86,7 @@ TEST_CASE("a repair takes all that is gone, or what one node lacks") {
   const auto all = parse_repair("{}", nullptr);
   REQUIRE(all.has_value());
   CHECK_FALSE(all->on.has_value());
-  CHECK(all->gives_up_away);
+  CHECK(all->given_up.away);
   CHECK(all->job.parallel == 4);
   const auto one = parse_repair(R"({"node": "n3", "rate": 9, "dry_run": true})", map);
   REQUIRE(one.has_value());
@@ -128,6 +128,20 @@ TEST_CASE("a scrub takes one object, those that begin alike or all, and repairs 
   CHECK(
       shown["spec"] ==
       json({{"prefix", "a/"}, {"repair", true}, {"dry_run", false}, {"rate", 9}, {"parallel", 4}}));
+}
+
+TEST_CASE("a rebalance is slow unless told otherwise") {
+  CHECK(parse_rebalance("{}")->job.rate == 50 << 20);
+  CHECK(parse_rebalance(R"({"all": true})").error().message == "all: there is no such field");
+  const auto spec = parse_rebalance(R"({"rate": 0, "parallel": 2})");
+  REQUIRE(spec.has_value());
+  JobReport report{.id = 1, .asked = *spec, .progress = {}};
+  report.progress.counts.done = 2;
+  const json shown = json::parse(job_json(report));
+  CHECK(shown["kind"] == "rebalance");
+  CHECK(shown["phase"] == "rebalancing");
+  CHECK(shown["counts"]["moved"] == 2);
+  CHECK(shown["spec"] == json({{"dry_run", false}, {"rate", 0}, {"parallel", 2}}));
 }
 
 TEST_CASE("a report tells what was asked for, how far it is, and what went wrong") {

@@ -183,3 +183,52 @@ TEST_CASE("what no other node can take stays on the one that drains", "[repairer
   CHECK(s.cluster.run_until([&] { return shards_on(s, 2) == 0; }, 200s));
   CHECK(s.becomes_whole(20s));
 }
+
+TEST_CASE("a node that has just gone does not keep what others lack from being made again",
+          "[repairer]") {
+  Healing s;
+  s.lose(0);
+  s.lose(1);
+  s.cluster.node(0).start();
+  REQUIRE(s.cluster.run_until(
+      [&] {
+        return s.repairer.status().waits_for == "node node-1 to come back" && s.restored() > 0;
+      },
+      30s));
+  const uint64_t restored = s.restored();
+  s.follow();
+  size_t on_the_other = 0;
+  for (size_t i = 0; i < Healing::kObjects; ++i) {
+    const auto report =
+        s.cluster.run(inspect_object(s.proxy->ops(), Healing::key(i), s.cluster.deadline()));
+    REQUIRE(report);
+    for (size_t n = 0; n < report->segments.size(); ++n) {
+      const auto& placement = report->record->content.segments[n].placement;
+      for (const uint8_t index : report->segments[n].missing) {
+        CHECK(placement[index] == 1);
+        ++on_the_other;
+      }
+    }
+  }
+  CHECK(on_the_other > 0);  // it may still come back, and does
+  s.cluster.node(1).start();
+  CHECK(s.becomes_whole(20s));
+  CHECK(s.restored() == restored + on_the_other);
+}
+
+TEST_CASE("a job starts again when another node goes", "[repairer]") {
+  Healing s({.after = 5s, .rate = 500, .parallel = 1});
+  s.lose(3);
+  REQUIRE(
+      s.cluster.run_until([&] { return s.repairer.status().is_running && s.restored() > 0; }, 60s));
+  const Duration before = s.repairer.status().progress.elapsed;
+  const uint64_t restored = s.restored();
+  s.lose(7);
+  REQUIRE(s.cluster.run_until(
+      [&] {
+        const RepairStatus now = s.repairer.status();
+        return now.is_running && now.progress.elapsed < before && s.restored() > restored;
+      },
+      60s));
+  CHECK(s.becomes_whole(1000s));
+}
