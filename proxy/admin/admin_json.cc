@@ -81,6 +81,22 @@ Json repair_json(const jobs::RepairStatus& repair) {
           {"seconds_left", seconds_left(repair)}};
 }
 
+// Of the background; those that somebody asks for are jobs.
+Json scrub_json(const jobs::ScrubStatus& scrub) {
+  const jobs::JobCounts& counts = scrub.progress.counts;
+  const char* waiting = scrub.is_on ? "waiting" : "off";
+  const bool is_due = scrub.is_on && !scrub.is_running;
+  const auto next_in = std::chrono::duration_cast<std::chrono::seconds>(scrub.next_in).count();
+  return {{"state", scrub.is_running ? "running" : waiting},
+          {"seconds_until_next", is_due ? Json(next_in) : Json()},
+          {"ended", scrub.scrubs},
+          {"objects",
+           {{"planned", scrub.progress.planned.objects},
+            {"clean", counts.done},
+            {"refused", counts.refused},
+            {"failed", counts.failed}}}};
+}
+
 std::string node_name(const MapPtr& map, NodeId id) {
   const node::NodeInfo* info = map == nullptr ? nullptr : map->find_node(id);
   return info == nullptr ? fmt::format("#{}", id) : info->name;
@@ -169,7 +185,8 @@ Json memory_json(const std::vector<decider::NodeStatus>& nodes) {
 }  // namespace
 
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
-                        const std::string& version, const std::string& proxy_id) {
+                        const jobs::ScrubStatus& scrub, const std::string& version,
+                        const std::string& proxy_id) {
   const auto in_state = [&](node::NodeState state) {
     return std::ranges::count_if(
         status.nodes, [&](const decider::NodeStatus& n) { return n.info.state == state; });
@@ -196,6 +213,7 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
                     {"to_move", status.partitions_to_move}}},
                   {"objects", objects_json(status)},
                   {"repair", repair_json(repair)},
+                  {"scrub", scrub_json(scrub)},
                   {"memory", memory_json(status.nodes)}});
 }
 

@@ -7,12 +7,14 @@
 #include "proxy/ops/decider/decider.h"
 #include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/jobs/scrub.h"
+#include "proxy/ops/jobs/scrubber.h"
 #include "proxy/ops/objects/outcome.h"
 
 namespace elastripe {
 
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
-                        const std::string& version, const std::string& proxy_id);
+                        const jobs::ScrubStatus& scrub, const std::string& version,
+                        const std::string& proxy_id);
 std::string nodes_json(const decider::ClusterStatus& status);
 // `map` names the nodes; null if none is served.
 std::string object_json(const std::string& key, const objects::ObjectReport& report,

@@ -324,7 +324,8 @@ Task<void> AdminServer::show_cluster(evhttp_request* request, std::string path) 
   const decider::ClusterStatus status = co_await sources_.cluster();
   if (path == kStatus) {
     reply_json(request, 200,
-               status_json(status, sources_.repair(), sources_.version, sources_.proxy_id));
+               status_json(status, sources_.repair(), sources_.background_scrub(), sources_.version,
+                           sources_.proxy_id));
   } else if (path == kNodes) {
     reply_json(request, 200, nodes_json(status));
   } else {

@@ -13,6 +13,7 @@
 #include "proxy/ops/decider/decider.h"
 #include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/jobs/scrub.h"
+#include "proxy/ops/jobs/scrubber.h"
 #include "proxy/ops/objects/outcome.h"
 
 struct bufferevent;
@@ -41,6 +42,7 @@ struct AdminSources {
   std::function<JobReports()> jobs;
   std::function<Result<JobReport>(uint64_t id)> cancel_job;
   std::function<jobs::RepairStatus()> repair;
+  std::function<jobs::ScrubStatus()> background_scrub;
   std::string version;
   std::string proxy_id;             // tells processes apart, as `stats settings` does
   std::string host;                 // as configured: a name of its own, or an address

@@ -39,6 +39,7 @@ AdminSources AdminThread::sources() {
       .jobs = [this] { return maintenance_.jobs(); },
       .cancel_job = [this](uint64_t id) { return maintenance_.cancel_job(id); },
       .repair = [this] { return maintenance_.repair(); },
+      .background_scrub = [this] { return maintenance_.background_scrub(); },
       .version = shared_.stats.version,
       .proxy_id = shared_.proxy_id,
       .host = shared_.config.admin.host,

@@ -44,6 +44,7 @@ MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> 
       repairer_(environment_.ops(), shared.config.repair, on_repaired_),
       scrubber_(environment_.ops(), shared.config.scrub),
       repair_(std::make_shared<const jobs::RepairStatus>()),
+      scrub_(std::make_shared<const jobs::ScrubStatus>(scrubber_.status())),
       reports_(std::make_shared<std::vector<JobReport>>()) {
   for (const auto direction : {coding::Direction::kForward, coding::Direction::kBackward}) {
     for (const char* result : {"transitioned", "overwritten", "refused", "failed"}) {
@@ -183,6 +184,7 @@ void MaintenanceThread::on_timer() {
   ops_metrics_.publish(environment_.ops().counters);
   if (job_ != nullptr) publish_report();
   repair_.store(std::make_shared<const jobs::RepairStatus>(repairer_.status()));
+  scrub_.store(std::make_shared<const jobs::ScrubStatus>(scrubber_.status()));
   environment_.loop().arm(*this, environment_.loop().now() + kPublishEvery);
 }
 

@@ -47,6 +47,7 @@ class MaintenanceThread : private Timer {
   Result<JobReport> cancel_job(uint64_t id);
   // Any thread. A moment old.
   jobs::RepairStatus repair() const { return *repair_.load(); }
+  jobs::ScrubStatus background_scrub() const { return *scrub_.load(); }
 
  private:
   void on_timer() override;  // publishes
@@ -75,6 +76,7 @@ class MaintenanceThread : private Timer {
   std::thread thread_;
 
   Published<jobs::RepairStatus> repair_;
+  Published<jobs::ScrubStatus> scrub_;
   Published<std::vector<JobReport>> reports_;  // written under the mutex
   std::mutex mutex_;
   uint64_t last_id_ = 0;  // guarded by mutex_, as what follows

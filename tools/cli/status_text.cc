@@ -75,6 +75,18 @@ std::string repair_line(const Json& repair, bool is_any_lacking) {
                                                        : "waits for " + shown(repair, "waits_for"));
 }
 
+// Only where there is something to tell.
+std::string scrub_line(const Json& scrub) {
+  const Json& objects = part(scrub, "objects");
+  if (text(scrub, "state") == "running") {
+    return line("scrub", fmt::format("{} objects are clean so far, {} are not",
+                                     shown(objects, "clean"), shown(objects, "refused")));
+  }
+  if (number(objects, "refused") + number(objects, "failed") == 0) return {};
+  return line("scrub", fmt::format("the last found {} objects that are not clean, and {} failed",
+                                   shown(objects, "refused"), shown(objects, "failed")));
+}
+
 std::string job_lines(const Json& jobs) {
   std::string lines;
   for (const Json& job : part(jobs, "jobs")) {
@@ -97,7 +109,7 @@ std::string status_text(const Json& status, const Json& jobs) {
          partitions_line(part(status, "partitions")) + redundancy_line(part(objects, "surviving")) +
          objects_lines(objects) +
          repair_line(part(status, "repair"), number(objects, "lacking_shards") > 0) +
-         job_lines(jobs) + memory_line(part(status, "memory"));
+         scrub_line(part(status, "scrub")) + job_lines(jobs) + memory_line(part(status, "memory"));
 }
 
 }  // namespace elastripe::cli

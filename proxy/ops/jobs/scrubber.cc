@@ -1,25 +1,40 @@
 #include "proxy/ops/jobs/scrubber.h"
 
+#include <algorithm>
+
 #include "proxy/base/log.h"
+#include "proxy/ops/jobs/job_events.h"
 
 namespace elastripe::jobs {
 
 Task<void> Scrubber::run() {
   if (settings_.every == Duration::zero()) co_return;
-  while (co_await ops_.clock.sleep_for(settings_.every)) {
+  const LoggedJob logged{.kind = "scrub"};
+  for (;;) {
+    next_at_ = ops_.clock.now() + settings_.every;
+    if (!co_await ops_.clock.sleep_until(next_at_)) co_return;
     // One object at a time: nobody waits for it.
-    ScrubJob job(ops_,
-                 {.job = {.rate = settings_.rate, .parallel = 1}, .repairs = settings_.repairs});
-    co_await job.run();
-    last_ = job.progress();
+    job_ = std::make_unique<ScrubJob>(
+        ops_,
+        ScrubJobSpec{.job = {.rate = settings_.rate, .parallel = 1}, .repairs = settings_.repairs});
+    log_info("{}", started_line(logged, ops_.map.current()));
+    co_await job_->run();
+    last_ = job_->progress();
+    job_.reset();
     ++scrubs_;
-    const JobCounts& counts = last_.counts;
-    log_info("scrub: {} objects are clean, {} are not, {} failed{}{}", counts.done, counts.refused,
-             counts.failed, last_.reason.empty() ? "" : ": ", last_.reason);
+    log_info("{}", ended_line(logged, ops_.map.current(), last_));
     for (const JobProblem& problem : last_.problems) {
       log_info("scrub: {}: {}", escape_for_log(problem.key, 250), problem.reason);
     }
   }
+}
+
+ScrubStatus Scrubber::status() const {
+  return {.is_on = settings_.every != Duration::zero(),
+          .is_running = job_ != nullptr,
+          .next_in = std::max(next_at_ - ops_.clock.now(), Duration::zero()),
+          .scrubs = scrubs_,
+          .progress = job_ != nullptr ? job_->progress() : last_};
 }
 
 }  // namespace elastripe::jobs

@@ -48,7 +48,7 @@ MapPtr map_of(const ClusterStatus& status) {
 }
 
 TEST_CASE("status tells the state, the epoch and the numbers of nodes and partitions") {
-  const json status = json::parse(status_json(three_nodes(), {}, "v1", "0a1b"));
+  const json status = json::parse(status_json(three_nodes(), {}, {}, "v1", "0a1b"));
   REQUIRE(status["version"] == "v1");
   REQUIRE(status["state"] == "serving");
   REQUIRE(status["cluster_id"] == "000000000000feed");
@@ -72,7 +72,7 @@ TEST_CASE("status tells how many objects survive how many further failures") {
   status.objects_lacking = 3;
   status.objects_surviving = {0, 3, 100};
   CHECK(
-      json::parse(status_json(status, {}, "v1", "0a1b"))["objects"] ==
+      json::parse(status_json(status, {}, {}, "v1", "0a1b"))["objects"] ==
       json({{"lacking_shards", 3}, {"lost", 0}, {"surviving", {{"0", 0}, {"1", 3}, {"2", 100}}}}));
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("status tells what repair does, and when it will be through") {
   RepairStatus repair{
       .waits_for = "node n2 to come back", .settled_in = {.number = 3}, .progress = {}};
   const auto shown = [&] {
-    return json::parse(status_json(three_nodes(), repair, "v1", "0a1b"))["repair"];
+    return json::parse(status_json(three_nodes(), repair, {}, "v1", "0a1b"))["repair"];
   };
   CHECK(shown()["state"] == "waiting");
   CHECK(shown()["waits_for"] == "node n2 to come back");

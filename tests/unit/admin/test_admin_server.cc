@@ -71,6 +71,7 @@ struct Fixture {
     };
     sources.start_job = [this](AskedJob asked) { return start(std::move(asked)); };
     sources.repair = [] { return RepairStatus{}; };
+    sources.background_scrub = [] { return ScrubStatus{}; };
     sources.jobs = [this] { return reports.load(); };
     sources.cancel_job = [this](uint64_t id) -> Result<JobReport> {
       if (id != 1) return fail(ErrorCode::kNotFound, "there is no job {}", id);

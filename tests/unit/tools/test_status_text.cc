@@ -46,6 +46,16 @@ TEST_CASE("a healthy cluster is told in a few lines") {
         "12.0 MiB free\n");
 }
 
+TEST_CASE("a scrub in the background is told while it runs, and if it has found something") {
+  Json status = serving();
+  status["scrub"] = {{"state", "running"}, {"objects", {{"clean", 5}, {"refused", 0}}}};
+  CHECK(has(status_text(status, Json()), "scrub       5 objects are clean so far, 0 are not\n"));
+  status["scrub"] = {{"state", "waiting"}, {"objects", {{"clean", 9}, {"refused", 0}}}};
+  CHECK(status_text(status, Json()).find("scrub") == std::string::npos);
+  status["scrub"]["objects"]["refused"] = 2;
+  CHECK(has(status_text(status, Json()), "the last found 2 objects that are not clean"));
+}
+
 TEST_CASE("what is not as it should be has lines of its own") {
   Json status = serving();
   status["state"] = "waiting";

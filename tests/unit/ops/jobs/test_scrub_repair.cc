@@ -223,14 +223,14 @@ TEST_CASE("all objects are scrubbed and mended again and again", "[job]") {
   Scope scope;
   scope.spawn(scrubber.run());
   s.cluster.run_for(30min);
-  CHECK(scrubber.scrubs() == 0);
+  CHECK(scrubber.status().scrubs == 0);
   s.tamper_with(1, /*makes_pages_bad=*/true);
-  REQUIRE(s.cluster.run_until([&] { return scrubber.scrubs() == 1; }, 2h));
-  CHECK(scrubber.last().done.shards == 1);
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 1; }, 2h));
+  CHECK(scrubber.status().progress.done.shards == 1);
   s.check_whole();
-  REQUIRE(s.cluster.run_until([&] { return scrubber.scrubs() == 2; }, 2h));
-  CHECK(scrubber.last().done.shards == 0);
-  CHECK(scrubber.last().counts.done == ScrubbedMany::kObjects + 1);
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 2; }, 2h));
+  CHECK(scrubber.status().progress.done.shards == 0);
+  CHECK(scrubber.status().progress.counts.done == ScrubbedMany::kObjects + 1);
   s.proxy->kill();
   REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
 
