@@ -9,16 +9,6 @@ import subprocess
 from cluster import BIN, DEADLINE_S, Writers, check_objects, store_objects, wait_for
 
 
-def is_settled(cluster):
-    status = cluster.status()
-    return (cluster.is_serving() and status["epoch"]["number"] == status["repair"]["settled_epoch"]
-            and status["objects"]["lacking_shards"] == 0)
-
-
-def wait_settled(cluster):
-    wait_for(lambda: is_settled(cluster), lambda: f"full redundancy, not {cluster.status()}")
-
-
 def test_all_nodes_are_restarted_one_by_one_and_nothing_is_written_again(make_cluster):
     cluster = make_cluster(nodes=6, scheme="ers:4,1,5")
     values = store_objects(cluster, 20, 300_000)
@@ -42,12 +32,12 @@ def test_dead_nodes_are_made_up_for_on_spare_ones(make_cluster):
         wait_for(lambda: all(cluster.node_states()[name] == "lost" for name in dead), "they are lost")
         check_objects(cluster, values)
         if dead == ("n0", "n1"):
-            wait_settled(cluster)
+            cluster.wait_settled()
             check_objects(cluster, values)
     # Six nodes are left, and an object needs seven: one more is to come back.
     wait_for(lambda: cluster.status()["repair"]["objects"]["refused"] > 0, "repair lacks a node")
     cluster.restart("n0")
-    wait_settled(cluster)
+    cluster.wait_settled()
     assert all(report["clean"] for report in cluster.scrub(*values))
 
 
@@ -149,7 +139,7 @@ def test_an_operator_repairs_beside_automatic_repair(make_cluster):
     assert report["state"] == "done" and report["counts"]["refused"] == 0
     assert report["counts"]["failed"] == 0, report["problems"]
     check_objects(cluster, values)
-    wait_settled(cluster)
+    cluster.wait_settled()
     assert all(report["clean"] for report in cluster.scrub(*values))
 
 

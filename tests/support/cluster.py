@@ -137,6 +137,15 @@ class Cluster:
         wait_for(lambda: self.is_serving(up),
                  lambda: f"{up} nodes up and every partition synced, not {self.status()}")
 
+    def is_settled(self):
+        """Nothing lacks redundancy, of what nodes there are."""
+        status = self.status()
+        return (self.is_serving() and status["epoch"]["number"] == status["repair"]["settled_epoch"]
+                and status["objects"]["lacking_shards"] == 0)
+
+    def wait_settled(self):
+        wait_for(self.is_settled, lambda: f"full redundancy, not {self.status()}")
+
     def scrub(self, *keys):
         """Of each object: whether its shards are all there, and its parities match its data."""
         done = self.cli("--json", "scrub", *keys, check=False)
