@@ -65,6 +65,13 @@ Json seconds_left(const jobs::RepairStatus& repair) {
   return std::ceil(elapsed * left / static_cast<double>(progress.settled_bytes));
 }
 
+// The first object that could not be repaired, and why.
+std::string problem_of(const jobs::JobProgress& progress) {
+  if (progress.problems.empty()) return {};
+  const jobs::JobProblem& first = progress.problems.front();
+  return fmt::format("{}: {}", escape_for_log(first.key, 250), first.reason);
+}
+
 Json repair_json(const jobs::RepairStatus& repair) {
   const jobs::JobProgress& progress = repair.progress;
   const char* waiting = repair.is_automatic ? "waiting" : "off";
@@ -76,6 +83,7 @@ Json repair_json(const jobs::RepairStatus& repair) {
             {"restored", progress.counts.done},
             {"refused", progress.counts.refused},
             {"failed", progress.counts.failed}}},
+          {"problem", problem_of(progress)},
           {"bytes",
            {{"planned", progress.planned.traffic.bytes()}, {"settled", progress.settled_bytes}}},
           {"seconds_left", seconds_left(repair)}};

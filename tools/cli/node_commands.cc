@@ -104,6 +104,16 @@ Json node_named(const Json& nodes, const std::string& name) {
   return {};
 }
 
+// ": " and what keeps repair from going on, if anything does.
+std::string hold_up_of_repair(const Json& status) {
+  const Json& repair = part(status, "repair");
+  const std::string waits_for = text(repair, "waits_for");
+  const std::string problem = text(repair, "problem");
+  std::string hold_up = waits_for.empty() ? "" : ": repair waits for " + waits_for;
+  if (!problem.empty()) hold_up += (hold_up.empty() ? ": " : "; ") + problem;
+  return hold_up;
+}
+
 bool is_up(const Json& nodes, const std::string& name) {
   return shown(node_named(nodes, name), "state") == "up";
 }
@@ -128,9 +138,7 @@ Result<> wait_for_node(const Globals& globals, const std::string& name, int time
     if (!nodes) return std::unexpected(nodes.error());
     if (!status) return std::unexpected(status.error());
     if (!is_up(*nodes, name)) return fail("node {} is not up after {} s", name, timeout_s);
-    const std::string waits_for = shown(part(*status, "repair"), "waits_for");
-    return fail("redundancy is not full after {} s{}", timeout_s,
-                waits_for.size() > 1 ? ": repair waits for " + waits_for : "");
+    return fail("redundancy is not full after {} s{}", timeout_s, hold_up_of_repair(*status));
   }
 }
 
@@ -208,8 +216,10 @@ Result<> drain_node(const Globals& globals, const MemberArguments& arguments) {
     }
     const double partitions = number(node, "partitions_home") + number(node, "partitions_source");
     if (partitions + number(statistics, "shards") == 0) return std::string();
-    return fmt::format("node {} still has {} partitions and {} shards", arguments.name, partitions,
-                       shown(statistics, "shards"));
+    const auto status = fetch(globals, "/v1/status");
+    return fmt::format("node {} still has {} partitions and {} shards{}", arguments.name,
+                       partitions, shown(statistics, "shards"),
+                       status ? hold_up_of_repair(*status) : "");
   });
 }
 

@@ -70,9 +70,11 @@ std::string repair_line(const Json& repair, bool is_any_lacking) {
             "{} of {} objects restored{}", shown(objects, "restored"), shown(objects, "planned"),
             is_known ? fmt::format(", {} s left", shown(repair, "seconds_left")) : std::string()));
   }
-  if (!is_any_lacking) return {};
-  return line("repair", text(repair, "state") == "off" ? std::string("off")
-                                                       : "waits for " + shown(repair, "waits_for"));
+  const std::string problem = text(repair, "problem");
+  if (!is_any_lacking && problem.empty()) return {};
+  if (text(repair, "state") == "off") return line("repair", "off");
+  return line("repair", fmt::format("waits for {}{}{}", shown(repair, "waits_for"),
+                                    problem.empty() ? "" : "; ", problem));
 }
 
 // Only where there is something to tell.

@@ -433,7 +433,8 @@ class ObjectRepair {
       return ended(ObjectStatus::kRefused, "there is no node for what is gone");
     }
     if (object_.is_leaving() && outcome_.shards == 0) {
-      return ended(ObjectStatus::kRefused, "there is no other node for what is on one that drains");
+      return ended(ObjectStatus::kRefused,
+                   "no other node is up, with room, for what is on one that drains");
     }
     return ended(outcome_.shards > 0 ? ObjectStatus::kDone : ObjectStatus::kAlreadyThere);
   }

@@ -96,6 +96,9 @@ TEST_CASE("status tells what repair does, and when it will be through") {
   CHECK(shown()["state"] == "running");
   CHECK(shown()["objects"]["restored"] == 1);
   CHECK(shown()["seconds_left"] == 6);
+  CHECK(shown()["problem"] == "");
+  repair.progress.problems = {{"a\nb", "no room"}, {"c", "no room either"}};
+  CHECK(shown()["problem"] == "a\\x0ab: no room");
   repair = {.is_automatic = false, .waits_for = "", .settled_in = {}, .progress = {}};
   CHECK(shown()["state"] == "off");
 }

@@ -174,6 +174,7 @@ TEST_CASE("what no other node can take stays on the one that drains", "[repairer
   drain(s, 2);
   s.cluster.run_for(100s);
   CHECK(shards_on(s, 2) > 0);
+  CHECK_FALSE(s.repairer.status().progress.problems.empty());
   s.follow();
   for (size_t i = 0; i < Healing::kObjects; ++i) {
     CHECK(s.cluster.get(*s.proxy, Healing::key(i)) == value_of(1000 + 500 * i));
