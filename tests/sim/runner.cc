@@ -16,10 +16,12 @@ uint64_t seeds_to_run() {
 }
 
 Campaign run_seeds(const Scenario& scenario, uint64_t first, uint64_t count, size_t stop_after,
-                   const std::function<bool(Fault)>& counts) {
+                   const std::function<bool(Fault)>& counts,
+                   const std::function<void(uint64_t seed, const History&)>& on_history) {
   Campaign campaign;
   for (uint64_t i = 0; i < count && campaign.failures.size() < stop_after; ++i) {
     const RunResult result = World(scenario, first + i, false).run();
+    if (on_history) on_history(first + i, result.history);
     campaign.totals.add(result.totals);
     ++campaign.faults[static_cast<size_t>(result.fault)];
     // A search that was given up proves nothing, neither way: it is only counted.

@@ -29,9 +29,10 @@ struct Campaign {
 };
 
 // Runs seeds first .. first + count - 1, until `stop_after` failures that `counts`: all if it is
-// empty.
+// empty. `on_history` is given what the clients saw in each.
 Campaign run_seeds(const Scenario& scenario, uint64_t first, uint64_t count, size_t stop_after,
-                   const std::function<bool(Fault)>& counts = {});
+                   const std::function<bool(Fault)>& counts = {},
+                   const std::function<void(uint64_t seed, const History&)>& on_history = {});
 
 // The report's lines: histories, operations, unknowns, kills, acknowledged writes, lost, stale, ...
 std::string report(const Campaign& campaign);

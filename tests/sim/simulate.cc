@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "proxy/base/log.h"
+#include "tests/sim/history_file.h"
 #include "tests/sim/runner.h"
 
 namespace elastripe::sim {
@@ -19,7 +21,9 @@ namespace {
 constexpr const char* kUsage =
     "usage: elastripe-simulate [--seeds N] [--first SEED] [--seed SEED] [--scenario NAME]\n"
     "                          [--mutant NAME] [--trace SEED] [--keep-going] [--list]\n"
-    "Without --scenario every random scenario runs, N seeds each.\n";
+    "                          [--histories DIR]\n"
+    "Without --scenario every random scenario runs, N seeds each. --histories writes what the\n"
+    "clients of each schedule saw to DIR/SCENARIO-SEED.jsonl, one operation a line.\n";
 
 struct Options {
   uint64_t seeds = 200;
@@ -28,6 +32,7 @@ struct Options {
   std::string mutant;
   std::optional<uint64_t> trace;
   bool keep_going = false;
+  std::string histories;  // a directory; empty: none is written
 };
 
 [[noreturn]] void usage(const std::string& why) {
@@ -83,6 +88,8 @@ Options parse(int argc, char** argv) {
       options.trace = number(flag, value);
     } else if (flag == "--scenario") {
       options.scenario = value;
+    } else if (flag == "--histories") {
+      options.histories = value;
     } else if (flag == "--mutant") {
       options.mutant = value;
     } else {
@@ -123,6 +130,11 @@ int trace(const Scenario& scenario, uint64_t seed) {
 int run(const Options& options) {
   choose_mutant(options);
   const std::vector<Scenario> all = chosen(options);
+  if (!options.histories.empty()) {
+    std::error_code problem;
+    std::filesystem::create_directories(options.histories, problem);
+    if (problem) usage(fmt::format("--histories: {}", problem.message()));
+  }
   if (options.trace) {
     if (all.size() != 1) usage("--trace needs --scenario or --mutant");
     return trace(all.front(), *options.trace);
@@ -130,8 +142,14 @@ int run(const Options& options) {
   bool failed = false;
   for (const Scenario& scenario : all) {
     const auto start = std::chrono::steady_clock::now();
-    const Campaign campaign =
-        run_seeds(scenario, options.first, options.seeds, options.keep_going ? SIZE_MAX : 1);
+    const auto write = [&](uint64_t seed, const History& history) {
+      if (options.histories.empty()) return;
+      const auto path = std::filesystem::path(options.histories) /
+                        fmt::format("{}-{}.jsonl", scenario.name, seed);
+      if (!write_history(history, path)) usage("cannot write " + path.string());
+    };
+    const Campaign campaign = run_seeds(scenario, options.first, options.seeds,
+                                        options.keep_going ? SIZE_MAX : 1, {}, write);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     fmt::print("== {}: seeds {} to {}, {:.1f} s\n{}", scenario.name, options.first,
                options.first + campaign.totals.schedules - 1, took.count(), report(campaign));

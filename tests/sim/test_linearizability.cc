@@ -1,5 +1,6 @@
 #include "catch2/catch.hpp"
 #include "proxy/base/check.h"
+#include "tests/sim/history_file.h"
 #include "tests/sim/linearizability.h"
 
 namespace elastripe::sim {
@@ -250,6 +251,26 @@ TEST_CASE("cas uniques follow values and never go back") {
   REQUIRE_FALSE(check_cas_uniques({read(1, "a", 1), read(3, "a", 2)}, "k").empty());
   REQUIRE_FALSE(check_cas_uniques({read(1, "a", 1), read(3, "b", 1)}, "k").empty());
   REQUIRE_FALSE(check_cas_uniques({read(1, "a", 5), read(3, "b", 2)}, "k").empty());
+}
+
+TEST_CASE("a line of a history file has what another checker needs") {
+  Operation write = set(1, 3, "a\n\"b");
+  write.client = 2;
+  write.exptime = 9;
+  CHECK(to_json(write) ==
+        R"({"client":2,"key":"k","verb":"set","value":"a\n\"b","exptime":9,"answer":"done",)"
+        R"("call":1,"call_ms":1000,"return":3,"return_ms":3000})");
+  Operation range = hit(5, 6, "bc");
+  range.offset = 1;
+  range.length = 2;
+  range.read_size = 4;
+  CHECK(to_json(range) ==
+        R"({"client":0,"key":"k","verb":"get","offset":1,"length":2,"answer":"hit",)"
+        R"("read_value":"bc","read_flags":0,"read_size":4,"call":5,"call_ms":5000,"return":6,)"
+        R"("return_ms":6000})");
+  const std::string open = to_json(op(Verb::kDelete, 7, UINT64_MAX, Answer::kUnknown));
+  CHECK(open.find("return") == std::string::npos);
+  CHECK(open.find(R"("answer":"unknown")") != std::string::npos);
 }
 
 TEST_CASE("numbers are read and written as memcached does") {

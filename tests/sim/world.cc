@@ -52,7 +52,7 @@ RunResult World::run() {
   }
   shut_down();
   check_histories(run, clients);
-  return {run.fault, run.what, run.totals, run.trace.take()};
+  return {run.fault, run.what, run.totals, clients.history(), run.trace.take()};
 }
 
 void World::form() {

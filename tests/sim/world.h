@@ -14,6 +14,7 @@ struct RunResult {
   Fault fault = Fault::kNone;
   std::string what;
   Totals totals;
+  History history;
   std::vector<std::string> trace;
   bool ok() const { return fault == Fault::kNone; }
 };
