@@ -3,39 +3,11 @@
 #include <span>
 
 #include "proxy/ops/jobs/repair_job.h"
-#include "tests/unit/ops/jobs/moving_fixture.h"
+#include "tests/unit/ops/jobs/repairing_fixture.h"
 
 using namespace elastripe;
 
 namespace {
-
-struct Repairing : Moving {
-  using Moving::Moving;
-
-  Result<RepairOutcome> try_repair(const std::string& key = "key") {
-    return cluster.run(repair_object(proxy->ops(), {.key = key}));
-  }
-  RepairOutcome repair(const std::string& key = "key") {
-    auto outcome = try_repair(key);
-    REQUIRE(outcome.has_value());
-    return std::move(*outcome);
-  }
-  void start(NodeId id) {
-    cluster.node(id).start();
-    REQUIRE(cluster.run_until([&] {
-      const MapPtr map = decider->map().current();
-      return map != nullptr && map->is_up(id) && cluster.serves_whole(*decider);
-    }));
-    follow();
-  }
-  // All segments have all their shards, and nothing else is kept.
-  void check_restored(size_t segments = 1) {
-    check_whole();
-    for (const auto& health : inspect().segments) CHECK(health.missing.empty());
-    const size_t shards = segment().placement.size() * segments;
-    CHECK(cluster.run_until([&] { return cluster.shards() == shards; }, 300s));
-  }
-};
 
 void flip_last_byte(node::ArenaStore& store, const node::ItemRef& item) {
   std::array<std::byte, 1> last;
