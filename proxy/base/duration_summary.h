@@ -33,6 +33,13 @@ class DurationSummary {
     for (size_t b = 0; b < kBuckets; ++b) buckets_[b] += other.buckets_[b];
   }
 
+  // What was added so far counts for half from now on; what was there once is forgotten.
+  void halve() {
+    total_ /= 2;
+    count_ = 0;
+    for (uint64_t& bucket : buckets_) count_ += bucket /= 2;
+  }
+
   uint64_t count() const { return count_; }
   // Zero of none, as all below.
   Duration mean() const {

@@ -52,6 +52,7 @@ MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> 
       transitions_[{name, result}] = &shared.registry.cell(kTransitions, {name, result});
     }
   }
+  environment_.ops().settings.hedge_early = false;
   environment_.loop().arm(*this, environment_.loop().now());
 }
 

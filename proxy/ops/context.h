@@ -15,6 +15,7 @@
 #include "proxy/cluster/pool.h"
 #include "proxy/cluster/record_cache.h"
 #include "proxy/ops/counters.h"
+#include "proxy/ops/hedging.h"
 #include "proxy/ops/memory_budgets.h"
 #include "proxy/ops/settings.h"
 
@@ -52,6 +53,7 @@ struct OpsContext {
   std::unordered_map<size_t, uint64_t> head_floors{};
   // What the next superseded shards join; null or expired: they start another.
   std::weak_ptr<DeferredDeletion> next_deletion{};
+  Hedging hedging{};
 };
 
 }  // namespace elastripe

@@ -12,6 +12,8 @@ namespace elastripe {
 // Owned by one thread. What each counts its row below says.
 struct OpsCounters {
   uint64_t degraded_reads = 0;
+  uint64_t hedges = 0;
+  uint64_t hedges_withheld = 0;
   uint64_t degraded_writes = 0;
   uint64_t unknown_outcomes = 0;
   uint64_t commit_conflicts = 0;
@@ -37,8 +39,14 @@ struct OpsCounterRow {
 };
 
 inline constexpr std::array kOpsCounters{
-    OpsCounterRow{&OpsCounters::degraded_reads,
-                  {"elastripe_degraded_reads_total", "Objects read through missing shards."}},
+    OpsCounterRow{
+        &OpsCounters::degraded_reads,
+        {"elastripe_degraded_reads_total", "Objects read through missing or late shards."}},
+    OpsCounterRow{&OpsCounters::hedges,
+                  {"elastripe_hedges_total", "Segments read around shards that were late."}},
+    OpsCounterRow{&OpsCounters::hedges_withheld,
+                  {"elastripe_hedges_withheld_total",
+                   "Segments whose late shards were waited for, as too many were hedged."}},
     OpsCounterRow{&OpsCounters::degraded_writes,
                   {"elastripe_degraded_writes_total",
                    "Commits acknowledged with less redundancy than their scheme has."}},

@@ -17,6 +17,8 @@ struct OpsSettings {
   // A shard that has not come for so long, and for much longer than the others took, is done
   // without if parities make up for it.
   Duration hedge_after = std::chrono::milliseconds(100);
+  // Earlier if its node usually takes less (Hedging): where somebody waits for the bytes.
+  bool hedge_early = true;
   Duration read_grace = std::chrono::seconds(10);
   Duration upload_idle = std::chrono::seconds(30);
   Duration tombstone_keep = std::chrono::seconds(60);
@@ -44,8 +46,9 @@ void each_setting(OpsSettings& s, auto& row) {
   row("timing.hedge_after_ms", s.hedge_after, Range{1, 60'000},
       "A read does without a node that has not sent its shard for so long, and for three times as "
       "long as the others took: it decodes the shard from parities, unless it comes before these. "
-      "Must be below request_timeout_ms; after half of what is left of that, it does so in any "
-      "case.");
+      "Where it is known what 99 of 100 shards of the node take, and that is less, it waits only "
+      "for so long, at least 1: in one read of twenty, or if the node is slower than most. Must be "
+      "below request_timeout_ms; after half of what is left of that, it does so in any case.");
   row("timing.tombstone_keep_ms", s.tombstone_keep, Range{100, kDayMs},
       "What remembers a deletion is kept for at least so long; at least 2000 above "
       "request_timeout_ms.");

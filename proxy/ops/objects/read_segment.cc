@@ -46,6 +46,7 @@ struct SegmentRead {
   ShardSet passed_over;  // parities are read for them, whether they come or not
   bool is_stale = false;
   bool may_hedge = true;
+  bool is_patient = false;  // no hedge for speed alone
   bool is_decoded = false;
 
   std::vector<CallStop> stops;  // by shard
@@ -127,11 +128,18 @@ Task<void> read_one(SegmentRead& read, size_t shard) {
       shard < read.scheme.k_prime ? data_target(read, shard) : parity_target(read, shard);
   auto outcome = ShardRead::kRead;  // if it has no byte of the range
   if (!target.into.empty()) {
+    const NodeId node = read.segment.placement[shard];
+    const TimePoint asked = read.ops.clock.turn_time();
     outcome =
-        co_await read_shard(read.ops, read.map, read.segment.placement[shard],
-                            shard_name(read.segment, read.scheme, shard), std::move(target.into),
-                            std::move(target.keep), read.deadline,
+        co_await read_shard(read.ops, read.map, node, shard_name(read.segment, read.scheme, shard),
+                            std::move(target.into), std::move(target.keep), read.deadline,
                             read.is_whole() ? ShardRange{} : target.range, &read.stops[shard]);
+    const Duration took = read.ops.clock.turn_time() - asked;
+    if (outcome == ShardRead::kRead) {
+      read.ops.hedging.note_shard(node, took);
+    } else if (read.passed_over[shard]) {
+      read.ops.hedging.note_late_shard(node, took);
+    }
   }
   if (outcome == ShardRead::kRead) {
     read.have.set(shard);
@@ -148,13 +156,53 @@ Task<void> wake_at(Clock& clock, TimePoint when, std::shared_ptr<Signal> signal)
   if (co_await clock.sleep_until(when)) signal->set();
 }
 
-// When what is under way is late: not while all are slow, and early enough to ask others instead.
-TimePoint late_at(const SegmentRead& read) {
+// When what is under way is late if it usually comes within `usual`: not while all are slow, and
+// early enough to ask others instead.
+TimePoint late_at(const SegmentRead& read, Duration usual) {
   constexpr int kTimesOthers = 3;
   const Duration others = std::max(read.came_at - read.asked_at, Duration::zero());
-  const TimePoint late =
-      read.asked_at + std::max(read.ops.settings.hedge_after, kTimesOthers * others);
+  const TimePoint late = read.asked_at + std::max(usual, kTimesOthers * others);
   return std::min(late, read.asked_at + (read.deadline - read.asked_at) / 2);
+}
+
+// What all shards under way usually come within, as far as that is known.
+Duration usual(const SegmentRead& read) {
+  const Duration most = read.ops.settings.hedge_after;
+  if (read.is_patient || !read.ops.settings.hedge_early) return most;
+  Duration longest{};
+  const ShardSet under_way = read.under_way();
+  for (size_t i = 0; i < read.shards(); ++i) {
+    if (!under_way[i]) continue;
+    const NodeId node = read.segment.placement[i];
+    longest = std::max(longest, read.ops.hedging.usual(node).value_or(most));
+  }
+  return std::min(longest, most);
+}
+
+TimePoint late_at(const SegmentRead& read) { return late_at(read, usual(read)); }
+
+// What is early costs other nodes more than it must: it is bounded, but around nodes of which it is
+// known that most are faster.
+bool may_pass_over(SegmentRead& read) {
+  if (read.ops.clock.now() >= late_at(read, read.ops.settings.hedge_after)) return true;
+  const ShardSet under_way = read.under_way();
+  bool all_slow = true;
+  for (size_t i = 0; i < read.shards(); ++i) {
+    all_slow &= !under_way[i] || read.ops.hedging.is_slow(read.segment.placement[i]);
+  }
+  return all_slow || read.ops.hedging.take_hedge();
+}
+
+// Others are to make up for what is under way, if it is late.
+void look_for_late(SegmentRead& read) {
+  if (read.ops.clock.now() < late_at(read)) return;
+  if (may_pass_over(read)) {
+    read.passed_over |= read.under_way();
+    ++read.ops.counters.hedges;
+  } else {
+    read.is_patient = true;
+    ++read.ops.counters.hedges_withheld;
+  }
 }
 
 // Those of `wanted` that were not asked for yet.
@@ -168,6 +216,8 @@ void ask_for(SegmentRead& read, ShardSet wanted) {
   }
 }
 
+constexpr Duration kWorthATimer = std::chrono::milliseconds(1);
+
 // Waits for a shard, or until those that are late can be passed over: if so few are missing then
 // that others make up for them.
 Task<void> wait_for_shards(SegmentRead& read) {
@@ -176,13 +226,16 @@ Task<void> wait_for_shards(SegmentRead& read) {
     return read.may_hedge && without != read.absent() &&
            without.count() <= static_cast<size_t>(read.scheme.m);
   };
-  const TimePoint now = read.ops.clock.now();
-  if (can_hedge() && read.timer_at <= now) {
-    read.timer_at = std::max(late_at(read), now);
-    (void)read.ops.background.try_spawn(wake_at(read.ops.clock, read.timer_at, read.changed));
+  if (can_hedge()) {
+    const TimePoint now = read.ops.clock.now();
+    const TimePoint late = std::max(late_at(read), now);
+    if (read.timer_at <= now || late + kWorthATimer < read.timer_at) {
+      read.timer_at = late;
+      (void)read.ops.background.try_spawn(wake_at(read.ops.clock, late, read.changed));
+    }
   }
   co_await read.changed->wait();
-  if (can_hedge() && read.ops.clock.now() >= late_at(read)) read.passed_over |= read.under_way();
+  if (can_hedge()) look_for_late(read);
 }
 
 Error undecodable(const SegmentRead& read) {
@@ -310,6 +363,7 @@ Task<Result<SegmentBytes>> read_segment(OpsContext& ops, MapPtr map, coding::Sch
   SegmentRead read(ops, std::move(map), scheme, *segment, *geometry, range,
                    Buffer::allocate(range.length, std::move(hold)), deadline);
   if (read.is_whole()) note_down_nodes(read);
+  ops.hedging.note_read();
   co_await read_data(read);
   Result<void> done;
   if (read.is_stale) {

@@ -21,6 +21,20 @@ TEST_CASE("nothing has no duration") {
   CHECK(summary.most() == 0s);
 }
 
+TEST_CASE("what is halved again and again is forgotten") {
+  Summary summary;
+  for (int i = 0; i < 1000; ++i) summary.add(1s);
+  summary.halve();
+  CHECK(summary.count() == 500);
+  CHECK(summary.mean() == 1s);
+  for (int i = 0; i < 500; ++i) summary.add(1ms);
+  CHECK(summary.quantile(0.5) < 1100us);
+  CHECK(summary.quantile(0.51) == 1s);
+  for (int i = 0; i < 9; ++i) summary.halve();
+  CHECK(summary.count() == 0);
+  CHECK(summary.quantile(0.99) == 0s);
+}
+
 TEST_CASE("everything about a single duration is exact") {
   for (const Duration one : {Duration(0), Duration(1), Duration(999), Duration(1us), Duration(17us),
                              Duration(12'345'678), Duration(90s), Duration(30h)}) {

@@ -41,14 +41,27 @@ struct Stored {
     return cluster.run(read_segment(proxy->ops(), map, record->content.scheme, segment, range,
                                     nullptr, cluster.events().now() + limit));
   }
+  // How long the read of a whole segment takes.
+  Duration time_read() {
+    const TimePoint began = cluster.events().now();
+    const auto read = this->read({0, record->content.segments[0].length}, seconds(8));
+    REQUIRE(read.has_value());
+    return cluster.events().now() - began;
+  }
+  // So many reads while all answer within 4 ms.
+  void read_often(size_t times = Hedging::kEnough) {
+    for (size_t i = 0; i < times; ++i) REQUIRE(time_read() < milliseconds(15));
+  }
+  const OpsCounters& counters() const { return proxy->ops().counters; }
   void lose(size_t shard) {
     const auto name = shard_name(record->content.segments[0], record->content.scheme, shard);
     REQUIRE(cluster.run(delete_shard(proxy->ops(), node_of(shard), name, cluster.deadline())));
   }
   // Frames that ask for shards.
   void count_reads() {
-    cluster.network().set_delay_rule([this](int, NodeId, const node::RequestHeader& header) {
+    cluster.network().set_delay_rule([this](int, NodeId to, const node::RequestHeader& header) {
       reads += header.opcode == node::Opcode::kShardRead;
+      asked = to;
       return delay != nullptr && header.opcode == node::Opcode::kShardRead ? delay() : std::nullopt;
     });
   }
@@ -58,6 +71,7 @@ struct Stored {
   RecordPtr record;
   MapPtr map;
   int reads = 0;
+  NodeId asked = 0;  // by the last frame
   std::function<std::optional<Duration>()> delay;
 };
 
@@ -172,6 +186,113 @@ TEST_CASE("objects are read in a short time although a node has just stalled") {
     REQUIRE(read->object);
     CHECK(read->value() == bytes_of(kBytes, 1));
   }
+}
+
+TEST_CASE("a shard is late when it takes longer than its node does, once that is known") {
+  Stored stored("rs:3,2");
+  SECTION("enough shards have come") {
+    stored.read_often();
+    stored.cluster.node(stored.node_of(0)).stall();
+    CHECK(stored.time_read() < milliseconds(20));
+    CHECK(stored.counters().hedges == 1);
+  }
+  SECTION("enough, but a job reads, for which nobody waits") {
+    stored.read_often();
+    stored.proxy->ops().settings.hedge_early = false;
+    stored.cluster.node(stored.node_of(0)).stall();
+    CHECK(stored.time_read() >= milliseconds(100));
+  }
+  SECTION("too few") {
+    stored.read_often(Hedging::kEnough - 1);
+    stored.cluster.node(stored.node_of(0)).stall();
+    CHECK(stored.time_read() >= milliseconds(100));
+    CHECK(stored.counters().hedges == 1);
+  }
+  SECTION("enough, but the node has always taken longer than hedge_after") {
+    stored.count_reads();
+    stored.delay = [&]() -> std::optional<Duration> {
+      return stored.asked == stored.node_of(0) ? milliseconds(90) : milliseconds(40);
+    };
+    for (size_t i = 0; i < Hedging::kEnough; ++i) stored.time_read();
+    stored.proxy->ops().settings.hedge_after = milliseconds(50);
+    stored.delay = nullptr;
+    stored.cluster.node(stored.node_of(0)).stall();
+    CHECK(stored.time_read() < milliseconds(60));
+  }
+  CHECK(stored.counters().hedges_withheld == 0);
+  stored.cluster.node(stored.node_of(0)).resume();
+}
+
+TEST_CASE("a node that is always slow is not waited for as long as it takes") {
+  Stored stored("rs:3,2");
+  stored.count_reads();
+  stored.delay = [&]() -> std::optional<Duration> {
+    if (stored.asked != stored.node_of(0)) return std::nullopt;
+    return milliseconds(60);
+  };
+  for (size_t i = 0; i < Hedging::kEnough; ++i) REQUIRE(stored.time_read() >= milliseconds(60));
+  REQUIRE(stored.counters().hedges == 0);
+  // More often than one read in twenty: the others are known to be faster.
+  for (int i = 0; i < 200; ++i) REQUIRE(stored.time_read() < milliseconds(30));
+  CHECK(stored.counters().hedges >= 200);
+  CHECK(stored.counters().hedges_withheld == 0);
+}
+
+TEST_CASE("few reads are hedged for speed alone") {
+  Stored stored("rs:3,2");
+  stored.read_often(3 * Hedging::kEnough);
+  const uint64_t before = stored.counters().hedges;
+  SECTION("whatever happens") {
+    while (stored.proxy->ops().hedging.take_hedge()) continue;
+    stored.cluster.node(stored.node_of(0)).stall();
+    CHECK(stored.time_read() >= milliseconds(100));
+    CHECK(stored.counters().hedges_withheld == 1);
+    CHECK(stored.counters().hedges == before + 1);
+    stored.cluster.node(stored.node_of(0)).resume();
+  }
+  SECTION("when one shard or other of each segment has become slow") {
+    int segments = 0;
+    stored.count_reads();
+    stored.delay = [&]() -> std::optional<Duration> {
+      if (stored.asked != stored.node_of(static_cast<size_t>(segments) % 3)) return std::nullopt;
+      return milliseconds(60);
+    };
+    for (; segments < 200; ++segments) stored.time_read();
+    CHECK(stored.counters().hedges > before);
+    CHECK(stored.counters().hedges <= before + Hedging::kBurst + 200 / Hedging::kReadsPerHedge);
+  }
+}
+
+TEST_CASE("hedges are bounded, and saved up for") {
+  Hedging hedging;
+  for (int i = 0; i < Hedging::kBurst; ++i) REQUIRE(hedging.take_hedge());
+  REQUIRE_FALSE(hedging.take_hedge());
+  for (int i = 0; i < Hedging::kReadsPerHedge; ++i) {
+    REQUIRE_FALSE(hedging.take_hedge());
+    hedging.note_read();
+  }
+  REQUIRE(hedging.take_hedge());
+  REQUIRE_FALSE(hedging.take_hedge());
+}
+
+TEST_CASE("what a node took long ago is forgotten") {
+  Hedging hedging;
+  const auto note = [&](NodeId node, Duration took, int times) {
+    for (int i = 0; i < times; ++i) hedging.note_shard(node, took);
+  };
+  CHECK_FALSE(hedging.usual(0));
+  for (NodeId other = 1; other <= 2; ++other) note(other, milliseconds(10), 100);
+  note(0, milliseconds(20), 1000);
+  CHECK(hedging.usual(0) >= milliseconds(20));
+  CHECK(hedging.usual(0) < milliseconds(25));
+  CHECK_FALSE(hedging.is_slow(0));
+  note(0, milliseconds(60), 20);
+  CHECK(hedging.is_slow(0));
+  CHECK(hedging.usual(0) == milliseconds(30));  // three times what most take
+  note(0, milliseconds(2), 10'000);
+  CHECK(hedging.usual(0) < milliseconds(3));
+  note(0, milliseconds(0), 10'000);
+  CHECK(hedging.usual(0) == milliseconds(1));
 }
 
 }  // namespace

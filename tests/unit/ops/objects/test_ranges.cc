@@ -123,6 +123,7 @@ TEST_CASE("a range at any edge of blocks, shards and segments is what the value 
   const size_t size = GENERATE(size_t{100}, 2 * kSegment + 77);
   CAPTURE(scheme, size);
   Ranges ranges(scheme);
+  ranges.proxy->ops().settings.hedge_early = false;
   ranges.put_large(size);
   ranges.require_all_ranges();
   CHECK(ranges.proxy->counters().degraded_reads == 0);
