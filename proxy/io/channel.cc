@@ -44,17 +44,19 @@ ChannelMetrics::ChannelMetrics(MetricRegistry& registry, const std::string& node
 
 void NodeCall::on_timer() { channel.expire(*this); }
 
-Channel::Channel(Loop& loop, Clock& clock, NodeAddress node, ChannelUse use, ChannelLimits limits,
-                 MetricRegistry& registry)
+Channel::Channel(Loop& loop, Clock& clock, Random& random, NodeAddress node, ChannelUse use,
+                 ChannelLimits limits, MetricRegistry& registry)
     : TurnEnd(loop),
       loop_(loop),
       clock_(clock),
+      random_(random),
       node_(std::move(node)),
       use_(use),
       limits_(limits),
       metrics_(registry, node_.name),
       stream_(loop, *this),
-      addresses_(node_.addresses) {}
+      addresses_(node_.addresses),
+      backoff_(limits.first_backoff, limits.longest_backoff) {}
 
 Channel::~Channel() {
   for (const NodeCall* call : waiting_) CHECK(call == nullptr, "a channel dies with calls");
@@ -120,7 +122,17 @@ void Channel::on_turn_end() {
   resume_finished();
 }
 
+void Channel::fail_hopeless() {
+  if (use_ == ChannelUse::kControl || loop_.turn_time() >= try_again_at_) return;
+  if (found_) return;  // it may be elsewhere
+  for (NodeCall*& call : waiting_) {
+    if (call == nullptr || call->stamp.incarnation != failed_incarnation_) continue;
+    finish(*std::exchange(call, nullptr), fail(last_failure_));
+  }
+}
+
 void Channel::start_connecting() {
+  fail_hopeless();
   while (!waiting_.empty() && waiting_.front() == nullptr) {
     waiting_.pop_front();
     ++waiting_first_;
@@ -151,7 +163,10 @@ void Channel::look_up() {
 void Channel::resolved(Resolver::Found found) {
   all_refused_ = found.has_value();  // where the node was before, somebody else may be now
   if (found) addresses_ = std::move(*found);
-  if (addresses_.empty()) return connect_failed(ErrorCode::kNotSent, found.error().message);
+  if (addresses_.empty()) {
+    return connect_failed({ErrorCode::kNotSent, fmt::format("connect to node {}: {}", node_.name,
+                                                            found.error().message)});
+  }
   address_ = 0;
   try_addresses();
 }
@@ -172,25 +187,29 @@ void Channel::attempt_failed(int error) {
   close_stream();
   if (error != ECONNREFUSED) all_refused_ = false;
   if (++address_ < addresses_.size()) return try_addresses();
-  connect_failed(all_refused_ ? ErrorCode::kUnavailable : ErrorCode::kNotSent,
-                 std::strerror(error));
+  try_again_at_ = loop_.turn_time() + backoff_.next(random_);
+  last_failure_ = {all_refused_ ? ErrorCode::kUnavailable : ErrorCode::kNotSent,
+                   fmt::format("connect to node {}: {}", node_.name, std::strerror(error))};
+  for (const NodeCall* call : waiting_) {
+    if (call != nullptr) failed_incarnation_ = call->stamp.incarnation;
+  }
+  connect_failed(last_failure_);
 }
 
 void Channel::connected() {
   connect_timer_.cancel();
   state_ = State::kConnected;
+  backoff_.reset();
   stream_.watch(true);
   log_debug("connected to node {}", node_.name);
   request_turn_end();
 }
 
-void Channel::connect_failed(ErrorCode code, const std::string& reason) {
+void Channel::connect_failed(const Error& error) {
   const auto waiting = std::exchange(waiting_, {});
   waiting_first_ += waiting.size();
   for (NodeCall* call : waiting) {
-    if (call != nullptr) {
-      finish(*call, fail(code, "connect to node {}: {}", node_.name, reason));
-    }
+    if (call != nullptr) finish(*call, fail(error));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "proxy/base/memory_pool.h"
 #include "proxy/base/metrics.h"
 #include "proxy/cluster/node_client.h"
+#include "proxy/io/backoff.h"
 #include "proxy/io/loop.h"
 #include "proxy/io/resolver.h"
 #include "proxy/io/stream.h"
@@ -28,6 +29,10 @@ struct ChannelLimits {
   size_t waiting_calls = 16384;  // above: kBusy
   size_t tombstones = 4096;      // above: the node is stuck, the connection is closed
   Duration connect_timeout = std::chrono::seconds(1);  // then it is tried again from the start
+  // When a node could not be connected to. At most as long as it is between two heartbeats, so that
+  // a node which is back is not left alone for longer.
+  Duration first_backoff = std::chrono::milliseconds(10);
+  Duration longest_backoff = std::chrono::milliseconds(100);
 };
 
 // What a channel counts, by node.
@@ -79,11 +84,14 @@ enum class ChannelUse : uint8_t { kData, kControl };
 // Loop thread only.
 class Channel : private TurnEnd, private Stream::Owner {
  public:
-  Channel(Loop& loop, Clock& clock, NodeAddress node, ChannelUse use, ChannelLimits limits,
-          MetricRegistry& registry);
+  Channel(Loop& loop, Clock& clock, Random& random, NodeAddress node, ChannelUse use,
+          ChannelLimits limits, MetricRegistry& registry);
   ~Channel() override;
 
-  // Queues; completes later, never inside. False: the queue is full.
+  // Queues; completes later, never inside. False: the queue is full. When the node could not be
+  // connected to, calls for the same process of it fail alike for a while, without another try.
+  // Who asks for another one knows that something has changed; and control frames are those by
+  // which a node that comes back is found.
   bool submit(NodeCall& call, TimePoint deadline);
   // The deadline of a call has passed, or it is stopped.
   void expire(NodeCall& call);
@@ -129,7 +137,9 @@ class Channel : private TurnEnd, private Stream::Owner {
   void try_addresses();
   void attempt_failed(int error);
   void connected();
-  void connect_failed(ErrorCode code, const std::string& reason);
+  void connect_failed(const Error& error);
+  // Calls that there is no point in connecting for.
+  void fail_hopeless();
   // Loses the connection: calls whose frames have left, or have begun to, fail with `code`, those
   // behind with kNotSent; waiting ones connect again.
   void break_off(ErrorCode code, const std::string& reason);
@@ -152,6 +162,7 @@ class Channel : private TurnEnd, private Stream::Owner {
 
   Loop& loop_;
   Clock& clock_;
+  Random& random_;
   const NodeAddress node_;
   const ChannelUse use_;
   const ChannelLimits limits_;
@@ -166,6 +177,10 @@ class Channel : private TurnEnd, private Stream::Owner {
   std::vector<SocketAddress> addresses_;             // of the node, as far as known
   size_t address_ = 0;                               // that is being tried
   bool all_refused_ = true;  // those that were tried, and they are all that the node may have
+  Backoff backoff_;
+  TimePoint try_again_at_;
+  Error last_failure_;               // until then
+  uint64_t failed_incarnation_ = 0;  // the process that was to be called
 
   std::deque<NodeCall*, Pooled<NodeCall*>> waiting_;  // null: expired
   uint64_t waiting_first_ = 0;                        // number of waiting_.front()

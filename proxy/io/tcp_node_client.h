@@ -15,7 +15,7 @@ namespace elastripe {
 class TcpNodeClient : public NodeClient {
  public:
   // `addresses` by node id.
-  TcpNodeClient(Loop& loop, Clock& clock, const std::vector<NodeAddress>& addresses,
+  TcpNodeClient(Loop& loop, Clock& clock, Random& random, const std::vector<NodeAddress>& addresses,
                 MetricRegistry& registry, ChannelLimits limits = {});
 
   // From now on, nodes are those that `view` says: those that come later are called too, and those
@@ -42,6 +42,7 @@ class TcpNodeClient : public NodeClient {
 
   Loop& loop_;
   Clock& clock_;
+  Random& random_;
   MetricRegistry& registry_;
   const ChannelLimits limits_;
   const MapView* view_ = nullptr;

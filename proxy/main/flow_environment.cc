@@ -48,7 +48,7 @@ FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uin
                .read = std::max(read_bytes, segments_at_least(shared.config)),
                .max_part = shared.config.segment_bytes}),
       ids_(random_),
-      nodes_(loop_, clock_, shared.addresses, shared.registry),
+      nodes_(loop_, clock_, random_, shared.addresses, shared.registry),
       cache_(cache_bytes),
       ops_{.nodes = nodes_,
            .clock = clock_,

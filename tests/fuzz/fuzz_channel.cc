@@ -6,6 +6,7 @@
 #include "proxy/async/scope.h"
 #include "proxy/base/check.h"
 #include "proxy/io/loop_clock.h"
+#include "proxy/io/system_random.h"
 #include "proxy/io/tcp_node_client.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/node_samples.h"
@@ -63,6 +64,7 @@ struct World {
   SocketAddress address = resolve("127.0.0.1", port_of(listener)).value();
   Loop loop;
   LoopClock clock{loop};
+  SystemRandom random;
 };
 
 // The connection that the channel makes.
@@ -95,8 +97,8 @@ bool fuzz::accepts(std::string_view input) {
   int until_given_up = static_cast<unsigned char>(input[1]);
   static World world;
   MetricRegistry registry;
-  TcpNodeClient nodes(world.loop, world.clock, {{.name = "n", .addresses = {world.address}}},
-                      registry);
+  TcpNodeClient nodes(world.loop, world.clock, world.random,
+                      {{.name = "n", .addresses = {world.address}}}, registry);
   Scope scope;
   std::vector<Asked> asked(kAsks.size());
   const TimePoint deadline = world.clock.now() + std::chrono::hours(1);

@@ -29,6 +29,7 @@ class NodeStub {
   uint16_t port() const { return port_of(listener_); }
   SocketAddress address() const { return resolve("127.0.0.1", port()).value(); }
   void stop_listening() { listener_.reset(); }
+  void listen_again(const SocketAddress& there) { listener_ = listen_on(there, false).value(); }
 
   // Blocking, with a limit that only a broken test meets.
   void accept() {

@@ -7,6 +7,7 @@
 
 #include "proxy/async/scope.h"
 #include "proxy/io/loop_clock.h"
+#include "proxy/io/system_random.h"
 #include "proxy/io/tcp_node_client.h"
 #include "tests/unit/io/node_stub.h"
 
@@ -74,7 +75,8 @@ struct Fixture {
       : resolver(std::make_shared<Resolver>(
             [names = names](const std::string&, uint16_t) { return names->look_up(); })),
         clock(loop),
-        client(loop, clock, {{"n1", std::move(known), resolver, "node.example", 1}}, registry) {}
+        client(loop, clock, random, {{"n1", std::move(known), resolver, "node.example", 1}},
+               registry) {}
   ~Fixture() {
     names->speak();
     client.cancel_all();
@@ -133,6 +135,7 @@ struct Fixture {
   MetricRegistry registry;
   Loop loop;
   LoopClock clock;
+  SystemRandom random;
   TcpNodeClient client;
   Scope scope;
 };

@@ -1,10 +1,12 @@
 #include <event2/event.h>
 
 #include <catch2/catch.hpp>
+#include <deque>
 #include <functional>
 
 #include "proxy/async/scope.h"
 #include "proxy/io/loop_clock.h"
+#include "proxy/io/system_random.h"
 #include "proxy/io/tcp_node_client.h"
 #include "tests/unit/io/node_stub.h"
 
@@ -20,8 +22,8 @@ struct Outcome {
 };
 
 Task<void> do_call(NodeClient* client, NodeId to, NodeRequestPtr request, TimePoint deadline,
-                   Outcome* out) {
-  Stamp stamp{.cluster_id = 1, .epoch = {}, .incarnation = 7};
+                   Outcome* out, uint64_t incarnation = 7) {
+  Stamp stamp{.cluster_id = 1, .epoch = {}, .incarnation = incarnation};
   out->result = co_await client->call(to, stamp, std::move(request), deadline);
 }
 
@@ -29,14 +31,15 @@ Task<void> do_call(NodeClient* client, NodeId to, NodeRequestPtr request, TimePo
 struct Fixture {
   Fixture() : Fixture(ChannelLimits{}) {}
   explicit Fixture(ChannelLimits limits)
-      : clock(loop), client(loop, clock, {{"n1", {stub.address()}}}, registry, limits) {}
+      : clock(loop), client(loop, clock, random, {{"n1", {stub.address()}}}, registry, limits) {}
   ~Fixture() {
     client.cancel_all();
     REQUIRE(scope.live() == 0);
   }
 
-  void start(Outcome& out, NodeRequestPtr request, Duration timeout = seconds(10), NodeId to = 0) {
-    scope.spawn(do_call(&client, to, std::move(request), clock.now() + timeout, &out));
+  void start(Outcome& out, NodeRequestPtr request, Duration timeout = seconds(10), NodeId to = 0,
+             uint64_t incarnation = 7) {
+    scope.spawn(do_call(&client, to, std::move(request), clock.now() + timeout, &out, incarnation));
   }
   // A few turns: what is ready is served.
   void turns(int count = 3) {
@@ -64,6 +67,7 @@ struct Fixture {
   MetricRegistry registry;
   Loop loop;
   LoopClock clock;
+  SystemRandom random;
   TcpNodeClient client;
   Scope scope;
 };
@@ -371,6 +375,84 @@ TEST_CASE("a node that comes back is connected to again") {
   f.stub.send(NodeStub::reply_to(got, "back", ""));
   f.until([&] { return second.done(); });
   REQUIRE(as_string_view((*second.result)->args()) == "back");
+}
+
+TEST_CASE("a node that refuses connections is left alone for a while") {
+  Fixture f(ChannelLimits{.first_backoff = std::chrono::hours(1),
+                          .longest_backoff = std::chrono::hours(1)});
+  const SocketAddress there = f.stub.address();
+  f.stub.stop_listening();
+  Outcome first;
+  f.start(first, request_with("x"));
+  f.until([&] { return first.done(); });
+  f.stub.listen_again(there);
+
+  Outcome again;
+  f.start(again, request_with("x"));
+  f.turns(1);
+  REQUIRE(again.done());  // nobody was asked
+  CHECK(again.result->error().code == ErrorCode::kUnavailable);
+  CHECK(again.result->error().message == first.result->error().message);
+
+  SECTION("but who knows of another process there is not kept waiting") {
+    Outcome other, same;
+    f.start(other, request_with("to the next process"), seconds(10), 0, 8);
+    f.start(same, request_with("x"));
+    const auto got = f.first_request();
+    CHECK(got.args == "to the next process");
+    CHECK(same.result->error().code == ErrorCode::kUnavailable);
+    f.stub.send(NodeStub::reply_to(got, "", ""));
+    f.until([&] { return other.done(); });
+    CHECK(other.result->has_value());
+  }
+  SECTION("but for control frames, by which it is found when it is back") {
+    Outcome refused, heard;
+    f.stub.stop_listening();
+    f.start(refused, new_request(node::Opcode::kHeartbeat));
+    f.until([&] { return refused.done(); });
+    CHECK(refused.result->error().code == ErrorCode::kUnavailable);
+    f.stub.listen_again(there);
+    f.start(heard, new_request(node::Opcode::kHeartbeat));
+    f.stub.send(NodeStub::reply_to(f.first_request(), "", ""));
+    f.until([&] { return heard.done(); });
+    CHECK(heard.result->has_value());
+  }
+}
+
+TEST_CASE("after a while a node that refused connections is tried again") {
+  Fixture f(ChannelLimits{.first_backoff = milliseconds(1), .longest_backoff = milliseconds(1)});
+  const SocketAddress there = f.stub.address();
+  f.stub.stop_listening();
+  Outcome first;
+  f.start(first, request_with("x"));
+  f.until([&] { return first.done(); });
+  f.stub.listen_again(there);
+  std::deque<Outcome> tries;
+  f.until([&] {
+    if (tries.empty() || tries.back().done()) f.start(tries.emplace_back(), request_with("x"));
+    f.turns();
+    return !tries.back().done();
+  });
+  f.stub.send(NodeStub::reply_to(f.first_request(), "", ""));
+  f.until([&] { return tries.back().done(); });
+  CHECK(tries.back().result->has_value());
+}
+
+TEST_CASE("pauses before a connect double, up to the longest, less up to half by chance") {
+  struct Fixed final : Random {
+    uint64_t value = 0;
+    uint64_t next() override { return value; }
+  };
+  Fixed random;
+  Backoff backoff(milliseconds(10), milliseconds(100));
+  for (const int expected : {10, 20, 40, 80, 100, 100}) {
+    CHECK(backoff.next(random) == milliseconds(expected));
+  }
+  random.value = milliseconds(50) / Duration(1);
+  CHECK(backoff.next(random) == milliseconds(50));
+  random.value = 0;
+  backoff.reset();
+  CHECK(backoff.next(random) == milliseconds(10));
 }
 
 TEST_CASE("a hang-up in the middle of a payload is a disconnect for all in flight") {
