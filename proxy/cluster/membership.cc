@@ -382,6 +382,14 @@ bool needs_map(const ClusterMap& last, const MembershipSettings& settings,
   return request.accept_loss && std::ranges::any_of(last.partitions, &Partition::lost);
 }
 
+bool needs_away(const ClusterMap& last, const MapRequest& request) {
+  const bool is_any_silent = std::ranges::any_of(last.nodes, [&](const NodeInfo& node) {
+    return node.state == NodeState::kSuspect &&
+           request.reports[node.id].verdict == Verdict::kSilent;
+  });
+  return is_any_silent && is_all_synced(last, request);
+}
+
 namespace {
 
 // How many homes a partition can have: M+1, or as many as there are domains with a node that is up.

@@ -103,6 +103,10 @@ Standing standing_of(const node::NodeInfo* last, const NodeReport& report);
 bool needs_map(const node::ClusterMap& last, const MembershipSettings& settings,
                const MapRequest& request);
 
+// True if a suspect is still silent while everything is synced without it: the next map calls it
+// away, so that it does not count as silent, and what only it has is made again.
+bool needs_away(const node::ClusterMap& last, const MapRequest& request);
+
 // True if the nodes' standing is as in `last`, yet the next map would have better homes: without
 // one that lacks the room to be synced, or with one more, which has room.
 bool needs_homes(const node::ClusterMap& last, const Ring& ring, const MapRequest& request);

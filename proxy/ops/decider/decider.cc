@@ -139,6 +139,14 @@ bool Decider::Impl::wants_homes(const MapRequest& known) const {
   return false;
 }
 
+// A machine that has vanished is not known to be dead. Nobody waits for its records any more then,
+// and nobody shall wait for its shards. Most that are silent come back sooner, without this map.
+bool Decider::Impl::wants_away(const MapRequest& known) const {
+  constexpr int kPatience = 10;
+  return serving_ && now() >= served_at_ + kPatience * settings_.suspect_after &&
+         needs_away(*map_, known);
+}
+
 MapRequest Decider::Impl::request() const {
   MapRequest request;
   request.decider = decider_id_;
@@ -206,7 +214,8 @@ void Decider::Impl::start() {
 // With a map: does it still say what is so?
 void Decider::Impl::decide() {
   const MapRequest now_known = request();
-  if (!needs_map(*map_, membership_, now_known) && !wants_homes(now_known) && !wants_flush()) {
+  if (!needs_map(*map_, membership_, now_known) && !wants_homes(now_known) && !wants_flush() &&
+      !wants_away(now_known)) {
     wait_because(peers_quorum() ? "" : "a majority of the nodes that may be alive does not answer");
     return;
   }

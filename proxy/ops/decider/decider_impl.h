@@ -72,6 +72,7 @@ class Decider::Impl {
   void note_free_bytes();
   void watch_rooms();
   bool wants_homes(const MapRequest& known) const;
+  bool wants_away(const MapRequest& known) const;
   bool is_blocked_by_lease() const;
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
