@@ -49,7 +49,8 @@ func (r *record) isPart() bool {
 
 // Whether it tells or changes nothing, so that no order has to explain it.
 func (r *record) isSilent() bool {
-	return r.Answer == "none" || r.Verb == "transition" || (r.Verb == "get" && r.isUnknown())
+	isOperators := r.Verb == "transition" || r.Verb == "rebalance"
+	return r.Answer == "none" || isOperators || (r.Verb == "get" && r.isUnknown())
 }
 
 func readHistory(from io.Reader) ([]*record, error) {

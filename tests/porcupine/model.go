@@ -28,6 +28,7 @@ var answers = map[string]bool{
 var verbs = map[string]func(r *record, before state, live bool) (state, bool){
 	"get":        func(_ *record, _ state, _ bool) (state, bool) { return state{}, false },
 	"transition": func(_ *record, _ state, _ bool) (state, bool) { return state{}, false },
+	"rebalance":  func(_ *record, _ state, _ bool) (state, bool) { return state{}, false },
 	"set":        func(r *record, _ state, _ bool) (state, bool) { return fresh(r), true },
 	"add":        func(r *record, _ state, live bool) (state, bool) { return fresh(r), !live },
 	"replace":    func(r *record, _ state, live bool) (state, bool) { return fresh(r), live },
