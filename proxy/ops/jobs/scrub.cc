@@ -7,6 +7,8 @@
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/jobs/fingerprints.h"
+#include "proxy/ops/objects/put.h"
+#include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/read_tail.h"
 #include "proxy/ops/shards.h"
 
@@ -131,6 +133,22 @@ Task<Result<ScrubReport>> scrub_object(OpsContext& ops, std::string key, TimePoi
   return under_newest_map(ops, deadline, [&ops, key](const MapPtr& map, TimePoint& until) {
     return try_scrub(ops, map, key, until);
   });
+}
+
+// By a touch that changes nothing.
+Task<Result<void>> rewrite_record(OpsContext& ops, std::string key, RecordPtr record) {
+  const auto guard = co_await ops.locks.lock(key);
+  records::Commit commit;
+  commit.key = key;
+  commit.condition = node::Condition::kIfVersion;
+  commit.condition_argument = record->meta.version;
+  commit.known_version = record->meta.version;
+  commit.mutation = node::Mutation::kTouch;
+  commit.content.exptime = record->content.exptime;
+  const auto result = co_await records::commit_record(ops, commit, fresh_deadline(ops));
+  if (!result) co_return fail(result.error());
+  objects::after_commit(ops, key, *result);
+  co_return Result<void>{};
 }
 
 }  // namespace elastripe::jobs

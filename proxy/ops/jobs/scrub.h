@@ -50,4 +50,8 @@ struct ScrubReport {
 // segment's shards, out of ops.memory.staged. Errors: as of reads.
 Task<Result<ScrubReport>> scrub_object(OpsContext& ops, std::string key, TimePoint deadline);
 
+// Takes the record, as it is, to all its homes: those that were unlike the others have it then. If
+// it was changed meanwhile, that has done so. Errors: those of a commit.
+Task<Result<void>> rewrite_record(OpsContext& ops, std::string key, RecordPtr record);
+
 }  // namespace elastripe::jobs

@@ -58,9 +58,6 @@ ScrubJob::ScrubJob(OpsContext& ops, ScrubJobSpec spec) : Job(ops, spec.job), spe
 
 Result<ObjectNeed> ScrubJob::need_of(const MetObject& object) {
   const node::RecordContent& content = object.content;
-  if (content.kind != node::RecordKind::kStriped) {
-    return ObjectNeed{.status = ObjectStatus::kSkipped, .reason = "inline"};
-  }
   ObjectNeed need{.work = {.objects = 1, .object_bytes = content.size}};
   for (const node::Segment& segment : content.segments) {
     const auto geometry = geometry_of(content.scheme, segment);
@@ -83,15 +80,22 @@ Task<Result<ObjectOutcome>> ScrubJob::flow(JobObject& object) {
   outcome.status = ObjectStatus::kRefused;
   outcome.reason = problems_of(*report);
   const bool restores = spec_.repairs && std::ranges::any_of(report->segments, can_be_restored);
-  if (!restores) co_return outcome;
-  const auto repaired = co_await repair_object(
-      ops(), {.key = object.key, .scrubbed = &*report, .spent = &object.spent});
-  if (!repaired) co_return fail(repaired.error());
-  outcome.shards = repaired->shards;
-  if (repaired->status == ObjectStatus::kRefused) outcome.reason += "; " + repaired->reason;
-  const bool is_settled =
-      repaired->status == ObjectStatus::kDone || repaired->status == ObjectStatus::kOverwritten;
-  if (!is_settled) co_return outcome;
+  const bool rewrites = spec_.repairs && !report->unlike.empty();
+  if (!restores && !rewrites) co_return outcome;
+  if (rewrites) {
+    const auto rewritten = co_await rewrite_record(ops(), object.key, report->record);
+    if (!rewritten) co_return fail(rewritten.error());
+  }
+  if (restores) {
+    const auto repaired = co_await repair_object(
+        ops(), {.key = object.key, .scrubbed = &*report, .spent = &object.spent});
+    if (!repaired) co_return fail(repaired.error());
+    outcome.shards = repaired->shards;
+    if (repaired->status == ObjectStatus::kRefused) outcome.reason += "; " + repaired->reason;
+    const bool is_settled =
+        repaired->status == ObjectStatus::kDone || repaired->status == ObjectStatus::kOverwritten;
+    if (!is_settled) co_return outcome;
+  }
   const auto again = co_await scrub_object(ops(), object.key, fresh_deadline(ops()));
   if (!again) co_return fail(again.error());
   object.spent.bytes_read += again->bytes;

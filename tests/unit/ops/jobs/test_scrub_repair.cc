@@ -179,28 +179,28 @@ TEST_CASE("a scrub job looks at all objects, those that begin alike, or one", "[
   ScrubbedMany s;
   const JobProgress all = s.run_job({});
   CHECK(all.state == JobState::kDone);
-  CHECK(all.counts.done == ScrubbedMany::kObjects + 1);
-  CHECK(all.counts.skipped.at("inline") == 1);
+  CHECK(all.counts.done == ScrubbedMany::kObjects + 2);
+  CHECK(all.counts.skipped.empty());
   CHECK(all.done.traffic.bytes_read == all.planned.traffic.bytes_read);
   CHECK(all.done.traffic.bytes_sent == 0);
   CHECK(s.run_job({.job = {.prefix = "many1"}}).counts.done == 11);
   CHECK(s.run_job({.job = {.key = "key"}}).counts.done == 1);
   CHECK(s.run_job({.job = {.key = "none"}}).counts.no_object == 1);
-  CHECK(s.run_job({.job = {.dry_run = true}}).planned.objects == ScrubbedMany::kObjects + 1);
+  CHECK(s.run_job({.job = {.dry_run = true}}).planned.objects == ScrubbedMany::kObjects + 2);
 }
 
 TEST_CASE("a scrub job tells what is not clean, and repairs it if told to", "[job]") {
   ScrubbedMany s;
   s.tamper_with(2);
   const JobProgress found = s.run_job({});
-  CHECK(found.counts.done == ScrubbedMany::kObjects);
+  CHECK(found.counts.done == ScrubbedMany::kObjects + 1);
   CHECK(found.counts.refused == 1);
   REQUIRE(found.problems.size() == 1);
   CHECK(found.problems[0].key == "key");
   CHECK(found.problems[0].reason ==
         "segment 0: shards 2 are not what the others make them, data fails its checksum");
   const JobProgress repaired = s.run_job({.repairs = true});
-  CHECK(repaired.counts.done == ScrubbedMany::kObjects + 1);
+  CHECK(repaired.counts.done == ScrubbedMany::kObjects + 2);
   CHECK(repaired.counts.refused == 0);
   CHECK(repaired.done.shards == 1);
   s.check_whole();
@@ -230,11 +230,44 @@ TEST_CASE("all objects are scrubbed and mended again and again", "[job]") {
   s.check_whole();
   REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 2; }, 2h));
   CHECK(scrubber.status().progress.done.shards == 0);
-  CHECK(scrubber.status().progress.counts.done == ScrubbedMany::kObjects + 1);
+  CHECK(scrubber.status().progress.counts.done == ScrubbedMany::kObjects + 2);
   s.proxy->kill();
   REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
 
   Scrubber never(s.decider->ops(), {.every = Duration::zero()});
   scope.spawn(never.run());
   CHECK(scope.live() == 0);
+}
+
+TEST_CASE("a home that lacks the record, or has another one, gets it again") {
+  const bool is_inline = GENERATE(false, true);
+  const size_t home = GENERATE(as<size_t>{}, 0, 1);
+  const bool is_gone = GENERATE(false, true);
+  Scrubbed s;
+  const std::string value = is_inline ? "small" : s.value;
+  REQUIRE(s.cluster.put(*s.proxy, "copied", value));
+  const NodeId at = s.cluster.homes_of(*s.proxy, "copied").at(home);
+  node::ArenaStore& store = s.cluster.node(at).store();
+  if (is_gone) {
+    REQUIRE(store.remove(node::record_item_key("copied")));
+  } else {
+    const node::ItemRef item = store.find(node::record_item_key("copied"));
+    REQUIRE(item);
+    std::array<std::byte, 1> changed;
+    const size_t at_byte = node::kRecordPrefixBytes + sizeof(uint64_t);  // of the value_version
+    store.read(item, at_byte, changed);
+    changed[0] ^= std::byte{4};
+    store.write(item, at_byte, changed);
+  }
+  const auto scrub = [&](bool repairs) {
+    ScrubJob job(s.proxy->ops(), {.job = {.key = "copied"}, .repairs = repairs});
+    Scope scope;
+    scope.spawn(job.run());
+    REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
+    return job.progress();
+  };
+  CHECK(scrub(false).counts.refused == 1);
+  CHECK(scrub(true).counts.done == 1);
+  CHECK(scrub(false).counts.done == 1);
+  CHECK(s.cluster.get(*s.proxy, "copied") == value);
 }
