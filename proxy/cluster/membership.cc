@@ -165,15 +165,23 @@ bool may_move(const Succession& s, const Group& from, const Group& to) {
   return true;
 }
 
+// Rule 30.
+bool hands_on_too_early(const Succession& s, size_t number) {
+  if (!mutant(Mutant::kMoveFromHalfSynced)) return false;
+  const Group& homes = s.last.partitions[number].homes;
+  const Group belongs = homes_of(s.next, s.ring, number, s.next.max_parities + size_t{1});
+  return s.live_of(homes, number) == homes && homes != belongs;
+}
+
 Choice next_partition(const Succession& s, size_t number) {
   const Partition& before = s.last.partitions[number];
   Choice choice;
   Partition& after = choice.partition;
   const Group live_homes = s.live_of(before.homes, number);
-  const bool was_synced = !before.lost && !live_homes.empty() &&
-                          (before.synced || std::ranges::any_of(live_homes, [&](NodeId id) {
-                             return s.reported_synced(id, number);
-                           }));
+  const bool was_synced =
+      !before.lost && !live_homes.empty() &&
+      (before.synced || hands_on_too_early(s, number) ||
+       std::ranges::any_of(live_homes, [&](NodeId id) { return s.reported_synced(id, number); }));
   if (was_synced) {
     // Each live home holds all of it. The same incarnations on the same places: nothing to do.
     after.sources = {live_homes};

@@ -250,6 +250,16 @@ constexpr Scenario kComings{
   .faults = {.member_changes = 60, .until = 8s},
   .expect = {.repaired = true}};
 
+// Where records come slowly, members change and nodes die before they have come.
+constexpr Scenario kSlowMoves{
+  .about = "partitions move, and move on, while nodes die and records are brought slowly",
+  .cluster = {.nodes = 4, .scheme = "rep:2", .inline_max_bytes = 1024, .partitions = 16,
+              .network = {.scan_delay_max = 290ms}},
+  .workload = {.clients = 4, .keys = 8, .operations = 40, .think_max = 200ms, .expiring = 0},
+  .faults = {.node_kills = 6, .quick_restarts = 0, .silent_kills = 0, .member_changes = 80,
+             .until = 8s},
+  .expect = {.records_only = true}};
+
 constexpr Scenario kPausedTransitions{
   .about = "transitions stop between their prepare and their commit",
   .cluster = {.nodes = 5, .proxies = 4, .scheme = "ers:2,1,3", .write_state = WriteState::kAsBefore,
@@ -389,6 +399,8 @@ constexpr Rule kRules[] = {
     RULE(kReuseShardNames, "rule 28: what a repair writes has a name of its own", "shard-names",
          kRepairs),
     RULE(kRemoveUndrained, "rule 29: a node is removed when it has nothing", "comings", kComings),
+    RULE(kMoveFromHalfSynced, "rule 30: only homes that have all of a partition hand it on",
+         "slow-moves", kSlowMoves),
     RULE(kReadFlushed, "rule 27: reads do not see what was flushed", "read-flushed",
          kFlushedValues),
     RULE(kChangeFlushed, "rule 27: what was flushed is absent for every change", "change-flushed",

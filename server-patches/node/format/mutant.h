@@ -62,7 +62,9 @@ enum class Mutant {
   kIgnoreGeneration,     // proxy: a reader keeps the parities it knows while the data is the same
   // Rule 28, repair.
   kReuseShardNames,  // proxy: a repair writes shards under the names that they had
-  kRemoveUndrained,  // proxy: a node is removed with what it has
+  // Rules 29-30, members.
+  kRemoveUndrained,     // proxy: a node is removed with what it has
+  kMoveFromHalfSynced,  // decider: a partition moves on before its homes have all of it
   // Rule 27, flushes.
   kReadFlushed,    // proxy: reads do not look at the flush floor
   kChangeFlushed,  // node: conditions and mutations do not look at it
