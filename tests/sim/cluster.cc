@@ -154,6 +154,7 @@ void Cluster::start_new_decider() {
   SimProxy* proxy = add_proxy();
   decider_ = static_cast<int>(proxies_.size()) - 1;
   DeciderSettings settings = configuration().decider;
+  settings.capabilities = build_;
   std::set<node::NodeId>& vouched_dead = vouched_dead_[decider_];
   if (run_.scenario.faults.forced > 0 &&
       (!has_majority({}) || run_.random.chance(run_.scenario.faults.forced))) {
@@ -175,7 +176,8 @@ void Cluster::change_configuration() {
   if (nodes() >= most || !run_.random.chance(0.6)) return;
   run_.trace.add("a node is added to the configuration");
   ++run_.totals.joiners;
-  network_.add_node().start();
+  network_.add_node().install_build(build_);
+  node(nodes() - 1).start();
   for (auto& proxy : proxies_) {
     if (proxy->is_alive() && is_deciding(*proxy)) kill_proxy(*proxy);
   }
@@ -205,11 +207,21 @@ void Cluster::change_a_member(SimRandom& random) {
       static_cast<size_t>(std::ranges::count_if(status.nodes, [](const NodeStatus& node) {
         return node.info.role == node::NodeRole::kMember;
       }));
-  if (plain <= seeds || (plain < 2 * seeds && random.chance(0.3))) {
+  const FaultPlan& plan = run_.scenario.faults;
+  if (plan.changes_of_mind > 0 && random.chance(plan.changes_of_mind)) {
+    const auto draining = std::ranges::find_if(status.nodes, [](const NodeStatus& node) {
+      return node.info.role == node::NodeRole::kDraining;
+    });
+    if (draining != status.nodes.end()) {
+      if (ask_member(at, Kind::kRefill, draining->info.id)) note_refill(draining->info.id);
+      return;
+    }
+  }
+  if (plain <= seeds || (plain < 2 * seeds && random.chance(plan.growth))) {
     const auto removed = std::ranges::find_if(map->nodes, &node::NodeInfo::is_removed);
     const bool comes_back = removed != map->nodes.end() && random.chance(0.5);
     const auto id = static_cast<node::NodeId>(comes_back ? removed->id : map->nodes.size());
-    if (id == nodes()) network_.add_node();
+    if (id == nodes()) network_.add_node().install_build(build_);
     if (!node(id).is_up()) node(id).start();
     if (!ask_member(at, Kind::kAdd, id)) return;
     run_.trace.add("node {} is added", id);
@@ -225,9 +237,19 @@ void Cluster::change_a_member(SimRandom& random) {
     run_.trace.add("node {} is removed", chosen.id);
     ++run_.totals.members_removed;
     if (node(chosen.id).is_up()) node(chosen.id).kill(/*silent=*/false);
-  } else if (random.chance(0.2) && ask_member(at, Kind::kRefill, chosen.id)) {
-    run_.trace.add("node {} is no longer drained", chosen.id);
+  } else if (random.chance(plan.refills) && ask_member(at, Kind::kRefill, chosen.id)) {
+    note_refill(chosen.id);
   }
+}
+
+void Cluster::note_refill(node::NodeId id) {
+  run_.trace.add("node {} is no longer drained", id);
+  ++run_.totals.members_refilled;
+}
+
+void Cluster::install_build(node::CapabilitySet capabilities) {
+  build_ = capabilities;
+  for (size_t id = 0; id < nodes(); ++id) node(id).install_build(capabilities);
 }
 
 // With other pools: that needs all of them to start again.

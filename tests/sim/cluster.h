@@ -44,6 +44,8 @@ class Cluster {
   SimProxy* add_proxy();
   // The operator has the decider, if there is one, add, drain or remove a node.
   void change_a_member(SimRandom& random);
+  // What starts from now on has these.
+  void install_build(node::CapabilitySet capabilities);
   SimProxy* choose_proxy(SimRandom& random);  // any that is alive; null: none is
   void kill_proxy(SimProxy& proxy);
   void restart_proxies();  // all, with the scenario's other scheme
@@ -86,6 +88,7 @@ class Cluster {
   void keep_a_decider();
   void change_configuration();
   bool ask_member(decider::Decider& at, MemberChange::Kind kind, node::NodeId id);
+  void note_refill(node::NodeId id);
 
   Run& run_;
   Network network_;
@@ -94,7 +97,8 @@ class Cluster {
   Proxies proxies_;
   int decider_ = -1;  // index of the newest decider
   bool decider_wanted_ = false;
-  std::map<int, std::set<node::NodeId>> vouched_dead_;  // so the decider of that proxy was told
+  node::CapabilitySet build_ = node::own_capabilities();  // of what starts
+  std::map<int, std::set<node::NodeId>> vouched_dead_;    // so the decider of that proxy was told
   std::function<void()> map_watch_;
   node::MapPtr followed_;
   uint32_t newest_epoch_ = 0;

@@ -27,6 +27,10 @@ void Faults::plan() {
       if (!run_.calm) kill_many();
     });
   }
+  if (plan_.upgrades && next_upgrade_ < cluster_.nodes()) {
+    run_.events.after(random_.between(Duration::zero(), seconds(1)),
+                      [this, id = next_upgrade_++] { upgrade_a_node(id); });
+  }
   plan(plan_.node_stalls, &Faults::stall_a_node);
   plan(plan_.node_sticks, &Faults::stick_a_node);
   plan(plan_.bit_flips, &Faults::flip_a_bit);
@@ -160,6 +164,22 @@ void Faults::bury_one() {
   run_.events.after(random_.between(milliseconds(50), milliseconds(900)), [this] { bury_one(); });
 }
 
+// As soon as it may be down.
+void Faults::upgrade_a_node(node::NodeId id) {
+  SimNode& node = cluster_.node(id);
+  if (run_.calm || !node.is_outdated()) return;
+  if (promise_.may_fail(id)) {
+    promise_.note_failure(id);
+    ++run_.totals.upgrades;
+    node.kill(/*silent=*/false);
+    run_.events.after(random_.between(milliseconds(1), seconds(1)), [&node] {
+      if (!node.runs()) node.start();
+    });
+    return;
+  }
+  run_.events.after(milliseconds(100), [this, id] { upgrade_a_node(id); });
+}
+
 void Faults::stall_a_node() {
   SimNode& victim = cluster_.node(random_.below(cluster_.nodes()));
   if (!victim.is_up() || victim.is_stalled()) return;
@@ -288,6 +308,45 @@ void Faults::end() {
   }
   for (auto& proxy : cluster_.proxies()) proxy->resume();
   set_clocks_right();
+}
+
+void Faults::begin_round() {
+  run_.trace.add("-- the next round");
+  run_.calm = false;
+  cluster_.network().trouble();
+  buried_.clear();
+  promise_.begin_round(plan_.upgrades ? std::optional(next_upgrade_) : std::nullopt);
+  for (size_t id = 0; id < cluster_.nodes(); ++id) {
+    SimNode& node = cluster_.node(id);
+    if (node.is_up()) continue;
+    run_.events.after(random_.between(Duration::zero(), plan_.until / 2), [&node] {
+      if (!node.runs()) node.start();
+    });
+  }
+}
+
+Duration Faults::kill_repairers() {
+  constexpr Duration kFor = seconds(3);
+  if (plan_.repairer_kills == 0) return Duration::zero();
+  kill_a_repairer(plan_.repairer_kills, run_.events.now() + kFor);
+  return kFor;
+}
+
+// A repair is soon done: it has to be looked for often.
+void Faults::kill_a_repairer(int left, TimePoint until) {
+  std::vector<SimProxy*> repairing;
+  for (const auto& proxy : cluster_.proxies()) {
+    if (!proxy->is_alive() || proxy->repairer() == nullptr) continue;
+    if (proxy->repairer()->status().is_running) repairing.push_back(proxy.get());
+  }
+  if (!repairing.empty() && random_.chance(0.2)) {
+    ++run_.totals.repairer_kills;
+    cluster_.kill_proxy(*repairing[random_.below(repairing.size())]);
+    --left;
+  }
+  const Duration pause = random_.between(Duration::zero(), milliseconds(10));
+  if (left == 0 || run_.events.now() + pause >= until) return;
+  run_.events.after(pause, [this, left, until] { kill_a_repairer(left, until); });
 }
 
 void Faults::set_clock_wrong(SimProxy& proxy) {

@@ -23,6 +23,10 @@ class Faults {
   // Everything is well from now on: nodes that are not dead for good start again, links are mended,
   // whoever was paused goes on, clocks are right.
   void end();
+  // After that: faults may be planned again.
+  void begin_round();
+  // Has proxies die in a moment, if they are just repairing then. For so long they may.
+  Duration kill_repairers();
   // The proxy's wall clock may be wrong from its start.
   void set_clock_wrong(SimProxy& proxy);
 
@@ -46,7 +50,9 @@ class Faults {
   void change_a_member();
   void cut_a_link();
   void kill_a_proxy();
+  void kill_a_repairer(int left, TimePoint until);
   void pause_a_proxy();
+  void upgrade_a_node(node::NodeId id);
   void restart_proxies() { cluster_.restart_proxies(); }
 
   void kill_node(SimNode& victim);
@@ -64,6 +70,7 @@ class Faults {
   Promise& promise_;
   Clients& clients_;
   std::set<node::NodeId> buried_;  // died for good
+  node::NodeId next_upgrade_ = 0;
 };
 
 }  // namespace elastripe::sim

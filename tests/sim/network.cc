@@ -37,7 +37,12 @@ std::optional<node::Record> committed_record(const node::ReplyHeader& header,
 
 Network::Network(EventQueue& events, Trace& trace, uint64_t seed, NetworkProfile profile, int nodes,
                  NodeMemory memory)
-    : events_(events), trace_(trace), random_(seed), profile_(profile), memory_(memory) {
+    : events_(events),
+      trace_(trace),
+      random_(seed),
+      troubled_(profile),
+      profile_(profile),
+      memory_(memory) {
   for (int id = 0; id < nodes; ++id) add_node();
 }
 

@@ -47,8 +47,9 @@ class Network {
   void cut(int proxy, node::NodeId node) { cuts_.insert({proxy, node}); }
   void mend(int proxy, node::NodeId node);
   void mend_all();
-  // No more drops, duplicates, lateness.
+  // No more drops, duplicates, lateness; and as it was at first.
   void calm();
+  void trouble() { profile_ = troubled_; }
 
   // For unit tests of flows (tests/unit/ops): a special delay for some request frames; nothing: the
   // usual.
@@ -99,6 +100,7 @@ class Network {
   EventQueue& events_;
   Trace& trace_;
   SimRandom random_;
+  const NetworkProfile troubled_;
   NetworkProfile profile_;
   const NodeMemory memory_;
   std::vector<std::unique_ptr<SimNode>> nodes_;

@@ -48,6 +48,7 @@ void SimNode::start() {
                                 .buckets = memory_.buckets,
                                 .buckets_per_walk = memory_.buckets_per_walk});
   incarnation_ = random_.next() | 1;
+  running_ = capabilities_;
   engine_ =
       std::make_unique<node::Engine>(node::EngineOptions{.incarnation = incarnation_,
                                                          .capabilities = capabilities_,

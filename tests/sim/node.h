@@ -45,6 +45,7 @@ class SimNode final : public node::NodeClock {
   void start();  // empty, with a new incarnation
   // What the builds have that are started from now on.
   void install_build(node::CapabilitySet capabilities) { capabilities_ = capabilities; }
+  bool is_outdated() const { return is_up() && running_ != capabilities_; }
   // A process of another cluster, which has a map and a record of that.
   void start_stray();
   bool is_stray() const { return runs() && !stray_map_.empty(); }
@@ -80,6 +81,7 @@ class SimNode final : public node::NodeClock {
   uint64_t process_ = 0;
   uint64_t incarnation_ = 0;
   node::CapabilitySet capabilities_ = node::own_capabilities();
+  node::CapabilitySet running_;
   uint64_t sticks_ = 0;
   bool stalled_ = false;
   bool silent_ = false;

@@ -77,6 +77,8 @@ std::optional<std::string> find_lacking_key(Parts& parts) {
 void wait_for_repair(Parts& parts) {
   auto& [run, cluster, promise, clients, faults, audit] = parts;
   run.trace.add("-- wait for repair");
+  run.let_pass(faults.kill_repairers());
+  if (!come_to_rest(parts, "the cluster does not get over the death of those that repair")) return;
   const auto is_repaired = [&] {
     SimProxy* proxy = cluster.decider();
     const node::MapPtr map = proxy == nullptr ? nullptr : proxy->map().current();
@@ -85,7 +87,8 @@ void wait_for_repair(Parts& parts) {
   if (!run.until(3 * kHealLimit, is_repaired)) {
     SimProxy* proxy = cluster.decider();
     const std::string waits_for = proxy == nullptr ? "" : proxy->repairer()->status().waits_for;
-    return run.violation(Fault::kStuck, fmt::format("repair does not end: {}", waits_for));
+    return run.violation(Fault::kStuck, fmt::format("repair does not end: {}; {}", waits_for,
+                                                    cluster.why_unsettled()));
   }
   // A write that was left half-way may come to light only now, which is looked for seldom.
   auto lacking = find_lacking_key(parts);
@@ -95,6 +98,28 @@ void wait_for_repair(Parts& parts) {
   }
   if (lacking) run.violation(Fault::kStuck, fmt::format("{} lacks shards after repair", *lacking));
   if (run.is_ok()) audit.read_everything("after repair");
+}
+
+void finish_upgrade(Parts& parts) {
+  auto& [run, cluster, promise, clients, faults, audit] = parts;
+  run.trace.add("-- upgrade the rest");
+  for (size_t id = 0; id < cluster.nodes() && run.goes_on(); ++id) {
+    if (!cluster.node(id).is_outdated()) continue;
+    promise.forget_failures();
+    promise.note_failure(static_cast<node::NodeId>(id));
+    ++run.totals.upgrades;
+    cluster.node(id).kill(/*silent=*/false);
+    run.let_pass(milliseconds(static_cast<int64_t>(run.random.below(1000))));
+    cluster.node(id).start();
+    if (!come_to_rest(parts, "the cluster does not heal after an upgrade")) return;
+    wait_for_repair(parts);
+  }
+  if (run.goes_on()) take_over(parts);
+  if (!run.goes_on() || cluster.decider() == nullptr) return;
+  const auto used = cluster.decider()->decider()->status().capabilities;
+  if (used == node::own_capabilities()) return;
+  run.violation(Fault::kStuck,
+                fmt::format("all are upgraded, and use no more than {}", node::to_string(used)));
 }
 
 void write_on(Parts& parts) {

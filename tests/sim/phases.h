@@ -36,6 +36,9 @@ bool finish_clients(Parts& parts);
 // Somebody who has nothing but what the nodes tell makes the maps from now on.
 void take_over(Parts& parts);
 void wait_for_repair(Parts& parts);
+// What is still of the older build starts again, one after the other, and the cluster uses all that
+// the newest one has.
+void finish_upgrade(Parts& parts);
 // Clients write the same keys again and again, so that none is ever quiet; what was left behind
 // before is collected all the same.
 void write_on(Parts& parts);

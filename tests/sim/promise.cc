@@ -20,6 +20,13 @@ const std::vector<node::NodeId>& Promise::doomed() {
   return doomed_;
 }
 
+void Promise::begin_round(std::optional<node::NodeId> victim) {
+  doomed_ = choose_doomed();
+  if (victim && std::ranges::find(doomed_, *victim) == doomed_.end()) doomed_.front() = *victim;
+  killed_.clear();
+  suspected_.clear();
+}
+
 bool Promise::is_broken() const {
   return (run_.scenario.expect.beyond_promise && !cluster_.has_accepted_loss()) ||
          count_domains(failed_) > tolerated();
@@ -125,7 +132,7 @@ void Promise::note_installed(const node::ClusterMap& map) {
   }
 }
 
-// Shards are not repaired, so whatever died since an object was written counts for it; in a pool
+// Shards may not be repaired yet, so whatever died in this round counts for an object; in a pool
 // that writes with too few nodes, and while a value arrives, so does who was out. why_unreadable()
 // is exact about it.
 bool Promise::may_lack_shards(const std::string& key, bool arrives) const {
@@ -168,7 +175,10 @@ bool Promise::is_complete(const ClusterStatus& status) {
       status.partitions_synced < status.partitions) {
     return false;
   }
+  std::set<node::NodeId> removed;
   for (const NodeStatus& node : status.nodes) {
+    if (node.info.is_removed()) removed.insert(node.info.id);
+    if (node.info.is_removed()) continue;
     const bool is_up = node.info.state == node::NodeState::kUp;
     const SimNode& process = cluster_.node(node.info.id);
     if (is_up && !process.is_incarnation(node.info.incarnation)) return false;
@@ -176,7 +186,9 @@ bool Promise::is_complete(const ClusterStatus& status) {
       return false;
   }
   return run_.scenario.expect.records_only || run_.scenario.faults.burials > 0 ||
-         std::ranges::all_of(killed_, [&](node::NodeId id) { return cluster_.node_is_up(id); });
+         std::ranges::all_of(killed_, [&](node::NodeId id) {
+           return cluster_.node_is_up(id) || removed.contains(id);
+         });
 }
 
 void Promise::note_spare_homes(SimProxy& source) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ class Promise {
   bool can_spare(node::NodeId id, bool silently);
   size_t tolerated() const;  // so many failures since the last complete sync lose nothing
 
+  // All is repaired: other nodes may die from now on, that one among them.
+  void begin_round(std::optional<node::NodeId> victim);
   void note_failure(node::NodeId id);  // its memory is lost
   void forget_failures() { failed_.clear(); }
   // A node has installed the map. What it excludes has failed; what it gives up must not be what a

@@ -46,10 +46,11 @@ std::string report(const Campaign& campaign) {
       t.node_kills, t.node_stalls, t.node_sticks, t.bit_flips, t.link_cuts, t.proxy_kills,
       t.proxy_pauses, t.epochs);
   text += fmt::format(
-      "dead for good {}  added {} + {}  drained {}  removed {}  strays {}  clock steps {}  forced "
-      "epochs {}  other pools {}\n",
-      t.burials, t.joiners, t.members_added, t.members_drained, t.members_removed, t.strays,
-      t.clock_steps, t.forced, t.restarts);
+      "rounds {}  dead for good {}  while they repaired {}  upgraded {}  added {} + {}  drained {}"
+      "  and not {}  removed {}  strays {}  clock steps {}  forced epochs {}  other pools {}\n",
+      t.rounds, t.burials, t.repairer_kills, t.upgrades, t.joiners, t.members_added,
+      t.members_drained, t.members_refilled, t.members_removed, t.strays, t.clock_steps, t.forced,
+      t.restarts);
   text += fmt::format("frames {}  dropped {}  duplicated {}  late {}  events {}\n", t.frames,
                       t.dropped, t.duplicated, t.late, t.events);
   text += fmt::format(

@@ -119,8 +119,19 @@ struct FaultPlan {
   double successions = 0;  // of these deaths: soon after, the decider dies too
   int joiners = 0;         // nodes that deciders which start later find added to the configuration
   int member_changes = 0;  // an operator adds, drains or removes a node, or takes a drain back
-  double forced = 0;       // of deciders that start while nodes are silent: with force_epoch
-  int catastrophes = 0;    // more nodes than the scheme survives die together
+  double growth = 0.3;     // of these: another node is added though there are enough
+  double refills = 0.2;    // of those that ask for a node which can not be removed yet
+  double changes_of_mind = 0;  // of changes while a node drains: it does so no more
+  double forced = 0;           // of deciders that start while nodes are silent: with force_epoch
+  int catastrophes = 0;        // more nodes than the scheme survives die together
+  // So often all of this, over other nodes, each time when all has healed (and is repaired, if that
+  // is expected); those that were dead for good start again, empty, as the next round begins.
+  int rounds = 1;
+  // Proxies that die while they repair what faults have cost.
+  int repairer_kills = 0;
+  // All processes begin as those of an older build, and start again as such of the newest one, the
+  // nodes one in each round at least.
+  bool upgrades = false;
   // After a commit at a head, before its proxy hears of it: the head dies; the proxy does, a moment
   // later.
   double head_kills = 0;

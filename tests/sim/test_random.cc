@@ -42,11 +42,25 @@ TEST_CASE("random schedules keep every promise", "[random]") {
     }
     if (scenario.faults.burials > 1) CHECK(totals.burials > totals.schedules);
     if (scenario.faults.burials == 1) CHECK(totals.burials > totals.schedules / 2);
+    if (scenario.faults.rounds > 1) {
+      const auto rounds = static_cast<uint64_t>(scenario.faults.rounds);
+      CHECK(2 * totals.rounds > rounds * totals.schedules);
+      CHECK(totals.node_kills > totals.rounds);
+    }
+    if (scenario.faults.repairer_kills > 0) CHECK(totals.repairer_kills > totals.schedules / 2);
     if (scenario.faults.joiners > 0) CHECK(totals.joiners > totals.schedules);
     if (scenario.faults.member_changes > 0) {
       CHECK(totals.members_added > totals.schedules / 2);
       CHECK(totals.members_drained > totals.schedules / 2);
-      CHECK(totals.members_removed > totals.schedules / 10);
+      if (scenario.faults.changes_of_mind > 0) {
+        CHECK(totals.members_refilled > totals.schedules);
+      } else {
+        CHECK(totals.members_removed > totals.schedules / 10);
+      }
+    }
+    if (scenario.faults.upgrades) {
+      const auto nodes = static_cast<uint64_t>(scenario.cluster.nodes);
+      CHECK(totals.upgrades > totals.schedules * nodes / 2);
     }
     if (scenario.faults.strays > 0) CHECK(totals.strays > totals.schedules / 2);
     if (scenario.faults.forced > 0) CHECK(totals.forced > totals.schedules);

@@ -31,11 +31,15 @@ void Totals::add(const Totals& o) {
   joiners += o.joiners;
   members_added += o.members_added;
   members_drained += o.members_drained;
+  members_refilled += o.members_refilled;
   members_removed += o.members_removed;
   strays += o.strays;
   clock_steps += o.clock_steps;
   forced += o.forced;
   restarts += o.restarts;
+  rounds += o.rounds;
+  upgrades += o.upgrades;
+  repairer_kills += o.repairer_kills;
   link_cuts += o.link_cuts;
   proxy_kills += o.proxy_kills;
   proxy_pauses += o.proxy_pauses;

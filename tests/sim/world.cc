@@ -35,10 +35,15 @@ RunResult World::run() {
   auto& [run, cluster, promise, clients, faults, audit] = parts_;
   const Scenario& scenario = run.scenario;
   form();
-  if (run.goes_on()) work();
-  if (run.goes_on()) heal();
-  if (run.goes_on()) audit.read_everything("after healing");
-  if (run.goes_on() && scenario.expect.repaired) wait_for_repair(parts_);
+  for (int round = 1; run.goes_on() && round <= scenario.faults.rounds; ++round) {
+    if (round > 1) faults.begin_round();
+    ++run.totals.rounds;
+    work();
+    if (run.goes_on()) heal();
+    if (run.goes_on()) audit.read_everything("after healing");
+    if (run.goes_on() && scenario.expect.repaired) wait_for_repair(parts_);
+  }
+  if (run.goes_on() && scenario.faults.upgrades) finish_upgrade(parts_);
   if (run.goes_on() && scenario.faults.burials > 0) take_over(parts_);
   if (run.goes_on() && scenario.expect.write_on) write_on(parts_);
   if (run.goes_on() && scenario.expect.accept_loss) accept_loss(parts_);
@@ -57,7 +62,12 @@ RunResult World::run() {
 
 void World::form() {
   auto& [run, cluster, promise, clients, faults, audit] = parts_;
+  if (run.scenario.faults.upgrades) {
+    // What repair asks for, and maybe what changes of the members do.
+    cluster.install_build(node::CapabilitySet(run.random.chance(0.5) ? 1 : 3));
+  }
   cluster.start();
+  cluster.install_build(node::own_capabilities());
   if (!come_to_rest(parts_, "no cluster is formed")) return;
   while (static_cast<int>(cluster.proxies().size()) < run.scenario.cluster.proxies) {
     faults.set_clock_wrong(*cluster.add_proxy());
