@@ -1,9 +1,10 @@
-// The flags of `mg`, memcached's meta get, as far as they are supported: what is to be answered,
-// and (ours) which bytes of the value.
+// The flags of `mg` and `ms`, memcached's meta get and meta set, as far as they are supported: what
+// is to be answered, and (ours) which bytes of the value are read or written.
 #pragma once
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,5 +25,17 @@ struct MetaGet {
 // `flags` is what follows the key; what follows the letter of a flag without argument counts for
 // nothing.
 std::expected<MetaGet, Refusal> parse_meta_get(std::string_view flags);
+
+struct MetaSet {
+  std::string answers = {};          // of c k s and O, in their order
+  std::string opaque = {};           // O: given back as it is; may be empty
+  bool quiet = false;                // q: a success is not answered
+  std::optional<uint64_t> cas = {};  // C: only if the value has this one
+  uint64_t offset = 0;               // o: where the new bytes begin
+};
+
+// `flags` is what follows the number of bytes. Without an offset it is refused: whole values are
+// stored by `set` and its like.
+std::expected<MetaSet, Refusal> parse_meta_set(std::string_view flags);
 
 }  // namespace elastripe::memcache

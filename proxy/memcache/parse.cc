@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "proxy/memcache/binary.h"
+#include "proxy/memcache/meta.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe::memcache {
@@ -214,17 +215,29 @@ ParseResult parse_meta_get(std::string_view line, const Tokens& tokens, Request&
   return accept();
 }
 
+// Its data block must not be read as commands, so the flags are looked at before that comes.
+ParseResult parse_meta_set_line(std::string_view line, const Tokens& tokens, Request& request) {
+  request.noreply = false;
+  if (tokens.count < 3) return refuse(replies::kError);
+  const auto value_bytes = parse_value_bytes(tokens.at[2]);
+  if (!value_bytes) return refuse(replies::kBadDataChunk);
+  request.key = tokens.at[1];
+  request.value_bytes = *value_bytes;
+  request.argument = line.substr(end_of(line, tokens.at[2]));
+  Refusal refusal = is_valid_key(request.key) ? Refusal{} : replies::kBadLine;
+  if (!refusal) {
+    const auto flags = parse_meta_set(request.argument);
+    if (!flags) refusal = flags.error();
+  }
+  if (!refusal) return accept();
+  ParseResult result = refuse(refusal);
+  result.swallow_bytes = *value_bytes + kTerminatorBytes;
+  return result;
+}
+
 ParseResult parse_unknown(const Tokens& tokens) {
   const std::string_view word = tokens.at[0];
   if (word == "shutdown") return refuse(replies::kShutdownDisabled);
-  if (word == "ms" && tokens.count > 2) {
-    // The only other command with a data block; it must not be read as commands.
-    ParseResult result = refuse(replies::kError);
-    if (const auto bytes = parse_value_bytes(tokens.at[2])) {
-      result.swallow_bytes = *bytes + kTerminatorBytes;
-    }
-    return result;
-  }
   // A web browser, or a page that makes one post to us: nothing after this line may be obeyed.
   const bool first_of_a_command = std::string_view("acdgist").contains(word[0]);
   if (word.size() > 1 && !first_of_a_command && tokens.last.starts_with("HTTP/")) {
@@ -251,6 +264,7 @@ ParseResult parse_line(std::string_view line, size_t max_keys, Request& request)
   request.command = *command;
   if (is_retrieval(*command)) return parse_retrieval(line, tokens, max_keys, request);
   request.noreply = tokens.last == "noreply";
+  if (*command == Command::kMetaSet) return parse_meta_set_line(line, tokens, request);
   if (is_storage(*command)) return parse_storage(tokens, request);
   switch (*command) {
     case Command::kIncr:

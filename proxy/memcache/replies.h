@@ -20,6 +20,10 @@ inline constexpr std::string_view kReset = "RESET";
 inline constexpr std::string_view kNonNumeric =
     "CLIENT_ERROR cannot increment or decrement non-numeric value";
 inline constexpr std::string_view kMetaNoop = "MN";
+inline constexpr std::string_view kMetaDone = "HD";
+inline constexpr std::string_view kMetaNotFound = "NF";
+inline constexpr std::string_view kMetaExists = "EX";
+inline constexpr std::string_view kMetaNotStored = "NS";
 inline constexpr std::string_view kOutOfMemory = "SERVER_ERROR out of memory storing object";
 
 // Refusals.

@@ -28,6 +28,8 @@ std::string_view name(Command command) {
       return "prepend";
     case Command::kCas:
       return "cas";
+    case Command::kMetaSet:
+      return "ms";
     case Command::kIncr:
       return "incr";
     case Command::kDecr:
@@ -56,7 +58,9 @@ std::string_view name(Command command) {
   std::abort();
 }
 
-bool is_storage(Command command) { return command >= Command::kSet && command <= Command::kCas; }
+bool is_storage(Command command) {
+  return command >= Command::kSet && command <= Command::kMetaSet;
+}
 
 bool is_write(Command command) {
   switch (command) {

@@ -21,6 +21,7 @@ enum class Command : uint8_t {
   kAppend,
   kPrepend,
   kCas,
+  kMetaSet,
   kIncr,
   kDecr,
   kDelete,
@@ -63,7 +64,8 @@ struct Request {
   uint64_t cas_unique = 0;
   uint64_t delta = 0;  // of incr and decr
   uint32_t verbosity = 0;
-  // For stats, everything after the word; for mg, after the key; without outer spaces.
+  // For stats, everything after the word; for mg, after the key; for ms, after the number of bytes;
+  // without outer spaces.
   std::string_view argument;
   // That of a binary request, which is refused: its response repeats some of it.
   std::string_view binary_header;

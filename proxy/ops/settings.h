@@ -11,6 +11,7 @@ namespace elastripe {
 
 struct OpsSettings {
   uint64_t max_object_bytes = uint64_t{1} << 30;
+  uint64_t update_max_bytes = uint64_t{1} << 20;
   Duration request_timeout = std::chrono::seconds(8);
   // One call to one node; shorter than the request, so that a flow can go on after a node's death.
   Duration node_timeout = std::chrono::seconds(2);
@@ -33,6 +34,9 @@ void each_setting(OpsSettings& s, auto& row) {
   row("max_object_bytes", s.max_object_bytes, Sizes{1, kMaxValueBytes},
       "Larger values are refused: SERVER_ERROR object too large for cache. At most 16384 segments. "
       "They pass through the proxy segment by segment, and take no more of its memory for it.");
+  row("update_max_bytes", s.update_max_bytes, Sizes{1, 16 << 20},
+      "An update of more bytes at once is refused in the same way. They are in the proxy's memory "
+      "together, with the segments that they lie in, one by one.");
   row("timing.read_grace_ms", s.read_grace, Range{100, kDayMs},
       "Superseded shards stay readable for so long; a node keeps count of 262,144 of them.");
   row("timing.upload_idle_ms", s.upload_idle, Range{100, kDayMs},

@@ -16,6 +16,7 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
   flags = request.flags;
   exptime = request.exptime;
   cas_unique = request.cas_unique;
+  checks_cas = false;
   delta = request.delta;
   range = {};
   argument.clear();
@@ -25,6 +26,8 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
     responder_.emplace<BinaryResponder>(request.binary_header);
   } else if (command == memcache::Command::kMetaGet) {
     read_meta_get(request.argument, clock);
+  } else if (command == memcache::Command::kMetaSet) {
+    read_meta_set(request.argument);
   } else {
     argument = request.argument;
     responder_.emplace<TextResponder>(memcache::wants_cas(command));
@@ -40,6 +43,16 @@ void ClientCommand::read_meta_get(std::string_view meta_flags, const Clock& cloc
   }
   range = {get->offset, get->value ? get->length : 0};
   responder_.emplace<MetaResponder>(*std::move(get), clock);
+}
+
+// The parser has refused it if its flags are wrong.
+void ClientCommand::read_meta_set(std::string_view meta_flags) {
+  auto set = memcache::parse_meta_set(meta_flags);
+  if (!set) set.emplace();
+  range = {set->offset, 0};
+  checks_cas = set->cas.has_value();
+  cas_unique = set->cas.value_or(0);
+  responder_.emplace<MetaSetResponder>(*std::move(set), key);
 }
 
 const Responder& ClientCommand::responder() const {

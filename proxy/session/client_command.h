@@ -28,17 +28,19 @@ struct ClientCommand {
   uint32_t flags = 0;
   int32_t exptime = 0;
   uint64_t cas_unique = 0;
+  bool checks_cas = false;  // ms: only if the value has that one
   uint64_t delta = 0;
-  objects::ByteRange range;     // of the value, of a retrieval
+  objects::ByteRange range;     // of the value, of a retrieval; of ms: where its bytes begin
   std::string argument;         // of `stats`
   memcache::Refusal refusal{};  // it does nothing: this is its answer, when its turn comes
   objects::ValueSource* value = nullptr;  // of storage commands; outlives the command
 
  private:
   void read_meta_get(std::string_view flags, const Clock& clock);
+  void read_meta_set(std::string_view flags);
 
   // In place: a command takes no memory for it.
-  std::variant<TextResponder, MetaResponder, BinaryResponder> responder_;
+  std::variant<TextResponder, MetaResponder, MetaSetResponder, BinaryResponder> responder_;
 };
 
 }  // namespace elastripe

@@ -30,7 +30,8 @@ struct Noop {};      // mn
 struct Accepted {};  // it is done, or there is nothing to do for it here
 
 using CommandOutcome =
-    std::variant<objects::StoreOutcome, objects::CounterOutcome, DeleteOutcome, TouchOutcome,
-                 VersionOutcome, StatPairs, StatsReset, Noop, Accepted, memcache::Refusal>;
+    std::variant<objects::StoreOutcome, objects::UpdateOutcome, objects::CounterOutcome,
+                 DeleteOutcome, TouchOutcome, VersionOutcome, StatPairs, StatsReset, Noop, Accepted,
+                 memcache::Refusal>;
 
 }  // namespace elastripe

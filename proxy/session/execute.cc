@@ -45,6 +45,18 @@ Task<Result<CommandOutcome>> store(Execution& run, ClientCommand& command) {
   co_return co_await run.context.ops.store(request);
 }
 
+Task<Result<CommandOutcome>> update(Execution& run, ClientCommand& command) {
+  run.count(Stat::kCmdMeta);
+  run.count(Stat::kCmdSet);
+  objects::UpdateRequest request;
+  request.key = command.key;
+  request.offset = command.range.offset;
+  if (command.checks_cas) request.cas = command.cas_unique;
+  request.value = command.value;
+  request.staging_memory = &run.client.memory()->staged;
+  co_return co_await run.context.ops.update(request);
+}
+
 Task<Result<CommandOutcome>> counter(Execution& run, ClientCommand& command) {
   co_return co_await run.context.ops.change_counter(
       {.key = command.key, .delta = command.delta, .increment = command.command == Command::kIncr});
@@ -85,6 +97,7 @@ Task<Result<CommandOutcome>> perform_here(Execution& run, const ClientCommand& c
 // Any command that is no retrieval.
 Task<Result<CommandOutcome>> perform(Execution& run, ClientCommand& command) {
   const Command which = command.command;
+  if (which == Command::kMetaSet) return update(run, command);
   if (memcache::is_storage(which)) return store(run, command);
   if (which == Command::kIncr || which == Command::kDecr) return counter(run, command);
   if (which == Command::kDelete) return remove(run, command);
@@ -108,6 +121,19 @@ CommandStatus count(Execution& run, Command command, objects::StoreOutcome outco
     case objects::StoreOutcome::kNotFound:
       if (cas) run.count(Stat::kCasMisses);
       return CommandStatus::kMiss;
+  }
+  return CommandStatus::kOk;
+}
+
+CommandStatus count(Execution&, Command, const objects::UpdateOutcome& outcome) {
+  switch (outcome.status) {
+    case objects::UpdateStatus::kUpdated:
+      return CommandStatus::kOk;
+    case objects::UpdateStatus::kNotFound:
+      return CommandStatus::kMiss;
+    case objects::UpdateStatus::kExists:
+    case objects::UpdateStatus::kOutOfRange:
+      return CommandStatus::kRefused;
   }
   return CommandStatus::kOk;
 }

@@ -9,6 +9,9 @@ Task<Result<objects::ReadOutcome>> FlowOps::get(std::string_view key, objects::V
 Task<Result<objects::StoreOutcome>> FlowOps::store(objects::StoreRequest request) {
   return objects::store_object(context_, request, deadline());
 }
+Task<Result<objects::UpdateOutcome>> FlowOps::update(objects::UpdateRequest request) {
+  return objects::update_object(context_, request, deadline());
+}
 Task<Result<objects::CounterOutcome>> FlowOps::change_counter(objects::CounterRequest request) {
   return objects::change_counter(context_, request, deadline());
 }

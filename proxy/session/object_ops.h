@@ -17,6 +17,7 @@ class ObjectOps {
   virtual Task<Result<objects::ReadOutcome>> get(std::string_view key, objects::ValueSink& sink,
                                                  objects::ByteRange range) = 0;
   virtual Task<Result<objects::StoreOutcome>> store(objects::StoreRequest request) = 0;
+  virtual Task<Result<objects::UpdateOutcome>> update(objects::UpdateRequest request) = 0;
   virtual Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) = 0;
   virtual Task<Result<bool>> remove(std::string_view key) = 0;
   virtual Task<Result<bool>> touch(std::string_view key, uint32_t exptime) = 0;
@@ -47,6 +48,7 @@ class FlowOps : public ObjectOps {
   Task<Result<objects::ReadOutcome>> get(std::string_view key, objects::ValueSink& sink,
                                          objects::ByteRange range) override;
   Task<Result<objects::StoreOutcome>> store(objects::StoreRequest request) override;
+  Task<Result<objects::UpdateOutcome>> update(objects::UpdateRequest request) override;
   Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) override;
   Task<Result<bool>> remove(std::string_view key) override;
   Task<Result<bool>> touch(std::string_view key, uint32_t exptime) override;

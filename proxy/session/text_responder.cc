@@ -23,6 +23,22 @@ void compose(Output& output, objects::StoreOutcome outcome) {
       return memcache::compose_line(output, replies::kNotFound);
   }
 }
+std::string_view code_of(objects::UpdateStatus status) {
+  switch (status) {
+    case objects::UpdateStatus::kUpdated:
+      return replies::kMetaDone;
+    case objects::UpdateStatus::kNotFound:
+      return replies::kMetaNotFound;
+    case objects::UpdateStatus::kExists:
+      return replies::kMetaExists;
+    case objects::UpdateStatus::kOutOfRange:
+      break;
+  }
+  return replies::kMetaNotStored;
+}
+void compose(Output& output, const objects::UpdateOutcome& outcome) {
+  memcache::compose_line(output, code_of(outcome.status));
+}
 void compose(Output& output, const objects::CounterOutcome& outcome) {
   switch (outcome.status) {
     case objects::CounterStatus::kOk:
@@ -114,6 +130,24 @@ std::string MetaResponder::flags(std::string_view key, const objects::Object* ob
     if (flag == 'O') flags += get_.opaque;
   }
   return flags;
+}
+
+// A success is not told if it was asked to be quiet.
+void MetaSetResponder::answer(Output& output, const CommandOutcome& outcome) const {
+  const auto* update = std::get_if<objects::UpdateOutcome>(&outcome);
+  if (update == nullptr) return TextResponder::answer(output, outcome);
+  const bool is_found = update->status != objects::UpdateStatus::kNotFound;
+  if (set_.quiet && update->status == objects::UpdateStatus::kUpdated) return;
+  std::string line(code_of(update->status));
+  for (const char flag : set_.answers) {
+    if (!is_found && flag != 'k' && flag != 'O') continue;
+    line += {' ', flag};
+    if (flag == 'c') line += std::to_string(update->cas);
+    if (flag == 's') line += std::to_string(update->size);
+    if (flag == 'k') line += key_;
+    if (flag == 'O') line += set_.opaque;
+  }
+  memcache::compose_line(output, line);
 }
 
 }  // namespace elastripe

@@ -45,4 +45,17 @@ class MetaResponder : public TextResponder {
   const Clock& clock_;
 };
 
+// Answers one `ms`. Likewise.
+class MetaSetResponder : public TextResponder {
+ public:
+  MetaSetResponder(memcache::MetaSet set, std::string_view key)
+      : set_(std::move(set)), key_(set_.answers.contains('k') ? key : "") {}
+
+  void answer(memcache::Output& output, const CommandOutcome& outcome) const override;
+
+ private:
+  const memcache::MetaSet set_;
+  const std::string key_;  // if it is to be told
+};
+
 }  // namespace elastripe

@@ -45,6 +45,27 @@ struct StoreRequest {
 };
 enum class StoreOutcome { kStored, kNotStored, kExists, kNotFound };
 
+// New bytes for a part of a value.
+struct UpdateRequest {
+  std::string_view key;
+  uint64_t offset = 0;
+  std::optional<uint64_t> cas = {};  // only if it is this one
+  // As of a store.
+  ValueSource* value = nullptr;
+  Semaphore* staging_memory = nullptr;
+};
+enum class UpdateStatus {
+  kUpdated,
+  kNotFound,
+  kExists,      // its cas is another one
+  kOutOfRange,  // it ends before the bytes do: an update changes no size
+};
+struct UpdateOutcome {
+  UpdateStatus status = UpdateStatus::kUpdated;
+  uint64_t cas = 0;   // of the value now; 0: others have followed, so nobody knows
+  uint64_t size = 0;  // of the whole value
+};
+
 struct CounterRequest {
   std::string_view key;
   uint64_t delta = 0;
@@ -72,6 +93,9 @@ Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string_view key, Valu
                                      ByteRange range, TimePoint deadline);
 // Any storage command. kUnknownOutcome: it may or may not have taken effect, now or later.
 Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline);
+// All of the bytes, or none. Errors as of a store; kTooLarge: more than update_max_bytes.
+Task<Result<UpdateOutcome>> update_object(OpsContext& ops, UpdateRequest request,
+                                          TimePoint deadline);
 Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
                                             TimePoint deadline);
 // True if there was something to delete or touch.

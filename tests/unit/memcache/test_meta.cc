@@ -59,5 +59,43 @@ TEST_CASE("flags that are not known, come twice or are no numbers are refused") 
   CHECK(error_of("v f s c k q O o1 n1 a b d e g h i j l") == replies::kTooManyFlags);
 }
 
+TEST_CASE("a meta set is its key, the number of its bytes, and where they go") {
+  RequestParser parser;
+  Request request;
+  const ParseResult parsed = parser.parse("ms key 5  o7 C12 c k Oabc q s \r\nhello\r\n", request);
+  REQUIRE(parsed.status == ParseStatus::kRequest);
+  CHECK(request.command == Command::kMetaSet);
+  CHECK(is_storage(request.command));
+  CHECK(is_write(request.command));
+  CHECK(request.key == "key");
+  CHECK(request.value_bytes == 5);
+  const auto set = parse_meta_set(request.argument);
+  REQUIRE(set.has_value());
+  CHECK(set->offset == 7);
+  CHECK(set->cas == 12);
+  CHECK(set->answers == "ckOs");
+  CHECK(set->opaque == "abc");
+  CHECK(set->quiet);
+  CHECK_FALSE(parse_meta_set("o0")->cas.has_value());
+}
+
+TEST_CASE("a meta set that is none of a part of a value is refused") {
+  const auto error_of = [](std::string_view flags) { return parse_meta_set(flags).error(); };
+  for (const char* flags : {"", "c", "o1 x", "o1 T30", "o1 MA", "o1 v", "o1 n5", "o1 F3"}) {
+    CHECK(error_of(flags) == replies::kInvalidFlag);
+  }
+  CHECK(error_of("o1 o2") == replies::kDuplicateFlag);
+  for (const char* flags : {"o", "o-1", "ox", "o1 Cx", "o1 C", "o18446744073709551616"}) {
+    CHECK(error_of(flags) == replies::kBadToken);
+  }
+  CHECK(error_of("o1 O" + std::string(32, 'o')) == replies::kOpaqueTooLong);
+  RequestParser parser;
+  Request request;
+  for (const char* line : {"ms\r\n", "ms k\r\n"}) {
+    CHECK(parser.parse(line, request).refusal == replies::kError);
+  }
+  CHECK(parser.parse("ms k x o1\r\n", request).refusal == replies::kBadDataChunk);
+}
+
 }  // namespace
 }  // namespace elastripe::memcache

@@ -122,6 +122,8 @@ TEST_CASE("the data block of a refused storage line is swallowed, not obeyed", "
   CHECK(swallowed("set k x 0 7\r\n") == 9);
   CHECK(swallowed("cas k 0 0 0 x\r\n") == 2);
   CHECK(swallowed("ms k 5\r\n") == 7);
+  CHECK(swallowed("ms k 5 o1 x\r\n") == 7);
+  CHECK(swallowed("ms " + kLongKey + " 5 o1\r\n") == 7);
   // Without a length there is nothing to go by.
   CHECK(swallowed("set k 0 0 -1\r\n") == 0);
   CHECK(swallowed("set k 0 0 2147483647\r\n") == 0);

@@ -98,6 +98,27 @@ class FakeOps : public ObjectOps {
     entries[key] = {value, request.flags, request.exptime, ++last_cas};
     co_return objects::StoreOutcome::kStored;
   }
+  Task<Result<objects::UpdateOutcome>> update(objects::UpdateRequest request) override {
+    const std::string key(request.key);
+    co_await begin("update " + key, key);
+    if (failures.contains(key)) co_return fail(failures.at(key));
+    auto bytes = co_await request.value->next(request.value->size());
+    if (!bytes) co_return fail(bytes.error());
+    const auto it = entries.find(key);
+    if (it == entries.end())
+      co_return objects::UpdateOutcome{.status = objects::UpdateStatus::kNotFound};
+    Entry& entry = it->second;
+    objects::UpdateOutcome outcome{.cas = entry.cas, .size = entry.value.size()};
+    if (request.cas && *request.cas != entry.cas) {
+      outcome.status = objects::UpdateStatus::kExists;
+    } else if (request.offset + bytes->size() > entry.value.size()) {
+      outcome.status = objects::UpdateStatus::kOutOfRange;
+    } else {
+      entry.value.replace(request.offset, bytes->size(), bytes->text());
+      outcome.cas = entry.cas = ++last_cas;
+    }
+    co_return outcome;
+  }
   Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) override {
     const std::string key(request.key);
     co_await begin("counter " + key, key);

@@ -214,6 +214,29 @@ TEST_CASE("errors say what is known about the outcome") {
           "CLIENT_ERROR outcome unknown: node n1 did not answer\r\n");
 }
 
+TEST_CASE("ms changes a part of a value, and tells what was asked for") {
+  Fixture f;
+  REQUIRE(f.ask("ms k 2 o1\r\n", "xy") == "NF\r\n");
+  REQUIRE(f.ask("ms k 2 o1 c k Oab s\r\n", "xy") == "NF kk Oab\r\n");
+  f.ask("set k 5 0 4\r\n", "abcd");
+  const uint64_t cas = f.ops.entries["k"].cas;
+  REQUIRE(f.ask("ms k 2 o1\r\n", "xy") == "HD\r\n");
+  CHECK(f.ops.entries["k"].value == "axyd");
+  CHECK(f.ops.entries["k"].flags == 5);
+  REQUIRE(f.ask("ms k 1 o3 C" + std::to_string(cas) + "\r\n", "z") == "EX\r\n");
+  const std::string now = std::to_string(cas + 1);
+  REQUIRE(f.ask("ms k 1 o3 s c C" + now + " k\r\n", "z") ==
+          "HD s4 c" + std::to_string(cas + 2) + " kk\r\n");
+  CHECK(f.ops.entries["k"].value == "axyz");
+  REQUIRE(f.ask("ms k 2 o3 s\r\n", "zz") == "NS s4\r\n");
+  REQUIRE(f.ask("ms k 1 o0 q\r\n", "A").empty());
+  REQUIRE(f.ask("ms k 5 o0 q\r\n", "ABCDE") == "NS\r\n");
+  CHECK(f.ops.entries["k"].value == "Axyz");
+  f.ops.failures["u"] = {ErrorCode::kUnknownOutcome, "node n1 did not answer"};
+  REQUIRE(f.ask("ms u 1 o0 q\r\n", "A") ==
+          "CLIENT_ERROR outcome unknown: node n1 did not answer\r\n");
+}
+
 TEST_CASE("the time of a store is counted under the path that its value takes") {
   Fixture f;
   f.ops.inline_bytes = 3;

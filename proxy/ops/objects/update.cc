@@ -1,0 +1,238 @@
+// UPDATE: new bytes in a part of a value. An inline record is written again; of a striped object
+// the segments that the bytes lie in are, under fresh names, and the record's commit takes them in
+// place of the old ones, whose shards are deleted after a grace. So readers meet the old value or
+// the new one, over any number of segments, and the other segments are not touched.
+#include <algorithm>
+
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/outcome.h"
+#include "proxy/ops/objects/prepare.h"
+#include "proxy/ops/objects/put.h"
+#include "proxy/ops/records/read_tail.h"
+
+namespace elastripe::objects {
+
+using node::Segment;
+
+namespace {
+
+// What one try takes of memory beside the new bytes: a segment that is read, and one that is
+// written.
+uint64_t rewriting_bytes(const Pool& pool) {
+  const uint64_t segment = pool.segment_bytes;
+  const auto k = static_cast<uint64_t>(pool.scheme.k);
+  return segment + segment * (k + static_cast<uint64_t>(pool.scheme.m)) / k;
+}
+
+// The segment with other bytes: of the same shape, and with nothing on any node.
+StagedSegment replacing(const Segment& segment, const node::Id128& txid) {
+  StagedSegment staged;
+  const size_t shards = segment.placement.size();
+  staged.segment.data_txid = txid;
+  staged.segment.parity_txid = txid;
+  staged.segment.number = segment.number;
+  staged.segment.state = segment.state;
+  staged.segment.length = segment.length;
+  staged.segment.block_bytes = segment.block_bytes;
+  staged.written.assign(shards, false);
+  staged.checksum.assign(shards, 0);
+  staged.coming.resize(shards);
+  return staged;
+}
+
+class Update {
+ public:
+  Update(OpsContext& ops, const UpdateRequest& request, Buffer bytes)
+      : ops_(ops),
+        key_(request.key),
+        cas_(request.cas),
+        range_{request.offset, bytes.size()},
+        bytes_(std::move(bytes)) {}
+
+  Task<Result<UpdateOutcome>> run(TimePoint deadline) {
+    return under_newest_map(ops_, deadline, [this](const MapPtr& map, TimePoint& until) {
+      return attempt(map, until);
+    });
+  }
+
+ private:
+  // Nothing: the object was changed meanwhile.
+  using MaybeOutcome = std::optional<UpdateOutcome>;
+
+  Task<Result<MaybeOutcome>> attempt(MapPtr map, TimePoint& deadline) {
+    auto tail = co_await records::try_read_tail(ops_, map, key_, /*if_version=*/0, deadline);
+    if (!tail) co_return fail(tail.error());
+    const RecordPtr record = std::move(tail->record);
+    if (record == nullptr || !is_live_now(ops_, *map, *record)) {
+      co_return UpdateOutcome{.status = UpdateStatus::kNotFound};
+    }
+    const uint64_t size = record->content.size;
+    UpdateOutcome outcome{.cas = cas_of(key_, record->meta), .size = size};
+    if (cas_ && *cas_ != outcome.cas) {
+      outcome.status = UpdateStatus::kExists;
+      co_return outcome;
+    }
+    if (range_.length > size || range_.offset > size - range_.length) {
+      outcome.status = UpdateStatus::kOutOfRange;
+      co_return outcome;
+    }
+    if (range_.length == 0) co_return outcome;
+    co_return co_await (record->is_striped() ? rewrite_segments(map, record, deadline)
+                                             : rewrite_record(map, record, deadline));
+  }
+
+  records::Commit commit_of(const node::Record& record) const {
+    records::Commit commit;
+    commit.key = key_;
+    commit.condition = node::Condition::kIfVersion;
+    commit.condition_argument = record.meta.version;
+    commit.known_version = record.meta.version;
+    commit.content = record.content;
+    return commit;
+  }
+
+  Task<Result<MaybeOutcome>> rewrite_record(MapPtr map, RecordPtr record, TimePoint deadline) {
+    records::Commit commit = commit_of(*record);
+    commit.content.value.clear();
+    commit.inline_value = Buffer::copy_of(record->content.value);
+    std::ranges::copy(bytes_.bytes(), commit.inline_value.mutable_data() + range_.offset);
+    auto result = co_await records::commit(ops_, map, commit, deadline);
+    if (!result) co_return fail(result.error());
+    co_return committed(*result);
+  }
+
+  // What a commit came to.
+  MaybeOutcome committed(records::CommitResult& result) {
+    after_commit(ops_, key_, result);
+    if (result.status != records::CommitStatus::kCommitted) {
+      ++ops_.counters.commit_conflicts;
+      return std::nullopt;
+    }
+    UpdateOutcome outcome;
+    if (result.is_exact) outcome.cas = cas_of(key_, result.record->meta);
+    outcome.size = result.record->content.size;
+    return outcome;
+  }
+
+  Task<Result<MaybeOutcome>> rewrite_segments(MapPtr map, RecordPtr record, TimePoint& deadline) {
+    auto homes = records::check_homes(ops_, *map, key_);
+    if (!homes) co_return fail(homes.error());
+    auto staged = std::make_shared<StagedObject>();
+    staged->key = key_;
+    staged->scheme = record->content.scheme;
+    staged->degraded_writes = ops_.pools.pool_of(key_).degraded_writes;
+    auto result = co_await stage_and_commit(map, record, staged, deadline);
+    staged->let_go();
+    const bool is_committed = result && result->status == records::CommitStatus::kCommitted;
+    const bool is_unknown = !result && result.error().code == ErrorCode::kUnknownOutcome;
+    // Nothing will ever refer to these shards.
+    if (!is_committed && !is_unknown) (void)ops_.background.try_spawn(abandon(ops_, staged));
+    if (!result && result.error().code == ErrorCode::kNotFound) {
+      co_return co_await again_unless_same(map, *record, result.error(), deadline);
+    }
+    if (!result) co_return fail(result.error());
+    // Most of them are in the new table, too.
+    result->superseded.clear();
+    if (is_committed) delete_replaced(*record, *staged);
+    co_return committed(*result);
+  }
+
+  // Shards of an object that was overwritten since are gone, too.
+  Task<Result<MaybeOutcome>> again_unless_same(MapPtr map, const node::Record& record,
+                                               const Error& missing, TimePoint deadline) {
+    const auto tail = co_await records::try_read_tail(ops_, map, key_, /*if_version=*/0, deadline);
+    if (!tail) co_return fail(tail.error());
+    const bool is_same =
+        tail->record != nullptr && tail->record->content.segments == record.content.segments;
+    if (is_same) co_return fail(ErrorCode::kLost, "{}", missing.message);
+    co_return MaybeOutcome();
+  }
+
+  Task<Result<records::CommitResult>> stage_and_commit(MapPtr map, RecordPtr record,
+                                                       StagedPtr staged, TimePoint& deadline) {
+    uint64_t begin = 0;  // of the segment, in the object
+    for (const Segment& segment : record->content.segments) {
+      const ByteRange touched = part_within(begin, segment.length);
+      if (touched.length > 0) {
+        auto written = co_await write_with(map, record, staged, segment, begin, touched, deadline);
+        if (!written) co_return fail(written.error());
+      }
+      begin += segment.length;
+    }
+    auto prepared = co_await prepare(ops_, map, staged, deadline);
+    if (!prepared) co_return fail(prepared.error());
+    records::Commit commit = commit_of(*record);
+    // Known before the first shard was written: a fence since then refuses it (rule 7).
+    commit.base_version = record->meta.version;
+    for (const Segment& segment : segment_table(*staged)) {
+      commit.content.segments[segment.number] = segment;
+    }
+    co_return co_await records::commit(ops_, map, commit, deadline);
+  }
+
+  // The bytes of the object that are new, as far as they lie there.
+  ByteRange part_within(uint64_t begin, uint64_t length) const {
+    const uint64_t first = std::max(range_.offset, begin);
+    const uint64_t end = std::min(range_.offset + range_.length, begin + length);
+    return first < end ? ByteRange{first, end - first} : ByteRange{};
+  }
+
+  Task<Result<void>> write_with(MapPtr map, RecordPtr record, StagedPtr staged,
+                                const Segment& segment, uint64_t begin, ByteRange touched,
+                                TimePoint& deadline) {
+    auto whole = bytes_.slice(touched.offset - range_.offset, touched.length);
+    if (touched.length < segment.length) {
+      auto read = co_await read_segment(ops_, map, staged->scheme, SegmentPtr(record, &segment),
+                                        {0, segment.length}, nullptr, deadline);
+      if (!read) co_return fail(read.error());
+      std::ranges::copy(whole.bytes(), read->bytes.mutable_data() + (touched.offset - begin));
+      whole = std::move(read->bytes);
+    }
+    StagedSegment& written = staged->segments.emplace_back(replacing(segment, ops_.ids.next()));
+    written.data = std::move(whole);
+    const size_t index = staged->segments.size() - 1;
+    auto prepared = co_await prepare_segment(ops_, map, staged, index, deadline);
+    // One at a time is in memory: what is missing later is made again from the shards.
+    if (range_.length > segment.length) staged->segments[index].let_go();
+    co_return prepared;
+  }
+
+  void delete_replaced(const node::Record& record, const StagedObject& staged) {
+    std::vector<Segment> replaced;
+    for (const StagedSegment& segment : staged.segments) {
+      replaced.push_back(record.content.segments[segment.segment.number]);
+    }
+    delete_after_grace(ops_, shards_by_node(staged.scheme, replaced));
+  }
+
+  OpsContext& ops_;
+  const std::string key_;
+  const std::optional<uint64_t> cas_;
+  const ByteRange range_;
+  const Buffer bytes_;
+};
+
+}  // namespace
+
+Task<Result<UpdateOutcome>> update_object(OpsContext& ops, UpdateRequest request,
+                                          TimePoint deadline) {
+  const uint64_t size = request.value->size();
+  if (size > ops.settings.update_max_bytes) {
+    co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+  }
+  // All at once: who holds some of it never waits for more.
+  const TimePoint asked = ops.clock.now();
+  auto arrived = co_await request.value->arrived(size);
+  if (!arrived) co_return fail(arrived.error());
+  const StagingMemory staging(ops.memory.staged, request.staging_memory);
+  const Pool& pool = ops.pools.pool_of(request.key);
+  const auto memory = co_await staging.acquire(size + rewriting_bytes(pool));
+  auto bytes = co_await request.value->next(size);
+  if (!bytes) co_return fail(bytes.error());
+  deadline += ops.clock.now() - asked;
+  const auto guard = co_await ops.locks.lock(request.key);
+  Update update(ops, request, std::move(*bytes));
+  co_return co_await update.run(deadline);
+}
+
+}  // namespace elastripe::objects

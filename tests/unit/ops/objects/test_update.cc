@@ -1,0 +1,179 @@
+// Parts of values are changed in place of nothing: readers see the old value or the new one.
+#include <catch2/catch.hpp>
+
+#include "proxy/ops/jobs/scrub.h"
+#include "tests/unit/ops/cluster_fixture.h"
+
+using namespace elastripe;
+using namespace elastripe::objects;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string bytes_of(size_t size, unsigned salt) {
+  std::string value(size, '\0');
+  for (size_t i = 0; i < size; ++i) {
+    value[i] = static_cast<char>((i * 131 + (i >> 8) * 7 + salt) & 0xff);
+  }
+  return value;
+}
+
+Task<Result<UpdateOutcome>> update_with(OpsContext& ops, UpdateRequest request, std::string bytes,
+                                        TimePoint deadline) {
+  WholeValue whole(Buffer::copy_of(bytes));
+  request.value = &whole;
+  co_return co_await update_object(ops, request, deadline);
+}
+
+struct Updating : ClusterFixture {
+  explicit Updating(size_t nodes = 7) : ClusterFixture(nodes, "ers-2:2,1,3") {
+    settings.read_grace = 2s;
+    proxy = &add_decider();
+    REQUIRE(run_until([&] { return serves_whole(*proxy); }));
+  }
+  Result<UpdateOutcome> update(uint64_t offset, const std::string& bytes,
+                               std::optional<uint64_t> cas = {}) {
+    return run(
+        update_with(proxy->ops(), {.key = "k", .offset = offset, .cas = cas}, bytes, deadline()));
+  }
+  UpdateStatus status(uint64_t offset, const std::string& bytes, std::optional<uint64_t> cas = {}) {
+    const auto outcome = update(offset, bytes, cas);
+    INFO((outcome ? "" : to_string(outcome.error())));
+    REQUIRE(outcome.has_value());
+    return outcome->status;
+  }
+  Object read() {
+    const auto outcome = run(get_whole(proxy->ops(), "k", deadline()));
+    REQUIRE(outcome.has_value());
+    REQUIRE(outcome->object.has_value());
+    return *outcome->object;
+  }
+  void check_clean() {
+    const auto report = run(jobs::scrub_object(proxy->ops(), "k", deadline()));
+    REQUIRE(report.has_value());
+    CHECK(report->is_clean());
+  }
+
+  sim::SimProxy* proxy = nullptr;
+};
+
+constexpr size_t kShards = 4;      // of a segment
+constexpr size_t kSegment = 4096;  // bytes
+
+}  // namespace
+
+TEST_CASE("an update changes the bytes that it has, and the cas", "[update]") {
+  struct Case {
+    size_t size, offset, length;
+  };
+  const auto [size, offset, length] = GENERATE(
+      Case{10, 0, 10}, Case{10, 3, 4}, Case{64, 63, 1}, Case{65, 0, 1}, Case{5000, 0, 5000},
+      Case{5000, 4090, 12}, Case{5000, 4096, 904}, Case{12000, 1, 11998}, Case{12000, 8000, 1});
+  CAPTURE(size, offset, length);
+  Updating s;
+  std::string value = bytes_of(size, 1);
+  REQUIRE(s.put(*s.proxy, "k", value));
+  const Object before = s.read();
+  const std::string bytes = bytes_of(length, 99);
+  const auto outcome = s.update(offset, bytes);
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->status == UpdateStatus::kUpdated);
+  CHECK(outcome->size == size);
+  value.replace(offset, length, bytes);
+  CHECK(s.get(*s.proxy, "k") == value);
+  const Object after = s.read();
+  CHECK(after.cas > before.cas);
+  CHECK(after.cas == outcome->cas);
+  CHECK(after.flags == before.flags);
+  s.check_clean();
+}
+
+TEST_CASE("an update leaves other segments alone, and no shards behind", "[update]") {
+  Updating s;
+  std::string value = bytes_of(5 * kSegment, 1);
+  REQUIRE(s.put(*s.proxy, "k", value));
+  REQUIRE(s.shards() == 5 * kShards);
+  REQUIRE(s.status(2 * kSegment - 10, std::string(20, 'x')) == UpdateStatus::kUpdated);
+  value.replace(2 * kSegment - 10, 20, std::string(20, 'x'));
+  CHECK(s.shards() == 7 * kShards);  // those of two segments are new
+  s.run_for(5s);
+  CHECK(s.shards() == 5 * kShards);
+  CHECK(s.get(*s.proxy, "k") == value);
+  s.check_clean();
+  s.run_for(200s);  // reclaim has nothing to find
+  CHECK(s.shards() == 5 * kShards);
+  CHECK(s.get(*s.proxy, "k") == value);
+}
+
+TEST_CASE("what can not be updated is told, and left as it is", "[update]") {
+  const size_t size = GENERATE(size_t{10}, size_t{5000});
+  Updating s;
+  CHECK(s.status(0, "x") == UpdateStatus::kNotFound);
+  const std::string value = bytes_of(size, 1);
+  REQUIRE(s.put(*s.proxy, "k", value));
+  CHECK(s.status(size, "x") == UpdateStatus::kOutOfRange);
+  CHECK(s.status(size - 1, "xy") == UpdateStatus::kOutOfRange);
+  CHECK(s.status(UINT64_MAX, "xy") == UpdateStatus::kOutOfRange);
+  const uint64_t cas = s.read().cas;
+  CHECK(s.status(0, "x", cas + 1) == UpdateStatus::kExists);
+  CHECK(s.update(size, "")->cas == cas);  // no bytes, no change
+  CHECK(s.get(*s.proxy, "k") == value);
+  CHECK(s.status(0, "x", cas) == UpdateStatus::kUpdated);
+  CHECK(s.status(0, "y", cas) == UpdateStatus::kExists);
+  s.proxy->ops().counters = {};
+  const auto large = s.update(0, std::string((1 << 20) + 1, 'x'));
+  REQUIRE_FALSE(large.has_value());
+  CHECK(large.error().code == ErrorCode::kTooLarge);
+  REQUIRE(s.run(remove_object(s.proxy->ops(), "k", s.deadline())).value());
+  CHECK(s.status(0, "x") == UpdateStatus::kNotFound);
+}
+
+TEST_CASE("an update reads around a node that is gone, and writes what it touches whole",
+          "[update]") {
+  Updating s;
+  std::string value = bytes_of(2 * kSegment, 1);
+  REQUIRE(s.put(*s.proxy, "k", value));
+  const auto report = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+  REQUIRE(report.has_value());
+  const NodeId dead = report->record->content.segments[0].placement[0];
+  s.node(dead).kill(/*silent=*/false);
+  REQUIRE(s.run_until([&] {
+    return state_of(*s.proxy, dead) == node::NodeState::kLost && s.serves_whole(*s.proxy);
+  }));
+  REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
+  value.replace(5, 5, "hello");
+  CHECK(s.get(*s.proxy, "k") == value);
+  const auto now = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+  REQUIRE(now.has_value());
+  CHECK(now->segments[0].missing.empty());
+}
+
+TEST_CASE("updates of one object by two proxies lose none of each other", "[update]") {
+  const size_t size = GENERATE(size_t{40}, 2 * kSegment);
+  Updating s;
+  std::string value = bytes_of(size, 1);
+  REQUIRE(s.put(*s.proxy, "k", value));
+  sim::SimProxy& other = s.add_proxy();
+  other.map().serve(s.proxy->map().current());
+  constexpr size_t kEach = 10;
+  size_t done = 0;
+  Scope scope;
+  const auto write = [](Updating& at, sim::SimProxy& by, size_t first,
+                        size_t& count) -> Task<void> {
+    for (size_t i = first; i < 2 * kEach; i += 2) {
+      const auto outcome =
+          co_await update_with(by.ops(), {.key = "k", .offset = i},
+                               std::string(1, static_cast<char>('A' + i)), at.deadline());
+      if (outcome && outcome->status == UpdateStatus::kUpdated) ++count;
+    }
+  };
+  scope.spawn(write(s, *s.proxy, 0, done));
+  scope.spawn(write(s, other, 1, done));
+  REQUIRE(s.run_until([&] { return scope.live() == 0; }));
+  CHECK(done == 2 * kEach);
+  for (size_t i = 0; i < 2 * kEach; ++i) value[i] = static_cast<char>('A' + i);
+  CHECK(s.get(*s.proxy, "k") == value);
+  s.run_for(300s);
+  CHECK(s.shards() == (size > 64 ? 2 * kShards : 0));
+  if (size > 64) s.check_clean();
+}
