@@ -67,21 +67,23 @@ def scrub(cluster):
 
 
 def wait_stuck(cluster):
-    """Repair has tried, and tells why it could not; its text."""
-    def problem():
-        repair = cluster.status()["repair"]
-        return repair["state"] == "waiting" and "room" in repair["problem"] and repair["problem"]
-    return wait_for(problem, lambda: f"repair lacks room, not {cluster.status()}")
+    """Repair has tried, and tells why it could not."""
+    wait_for(lambda: "room" in cluster.status()["repair"]["problem"],
+             lambda: f"repair lacks room, not {cluster.status()}")
 
 
 def test_a_drain_waits_for_room_and_ends_when_there_is_some(cluster):
     writers = filled(cluster)
     with at_work(writers):
         cluster.cli("node", "drain", "n1", "--no-wait")
-        problem = wait_stuck(cluster)
-        stuck = cluster.cli("node", "drain", "n1", "--timeout", 0, check=False)
-        assert stuck.returncode == 1 and "shards: " in stuck.stderr and "room" in stuck.stderr
-        assert "room" in cluster.cli("status").stdout, problem
+        wait_stuck(cluster)
+
+        def is_told():
+            stuck = cluster.cli("node", "drain", "n1", "--timeout", 0, check=False)
+            assert stuck.returncode == 1 and "shards" in stuck.stderr, stuck.stderr
+            return "room" in stuck.stderr
+        wait_for(is_told, "the command tells that room is lacking")
+        wait_for(lambda: "room" in cluster.cli("status").stdout, "so does the status")
     check(cluster, writers)
     refused = cluster.cli("node", "remove", "n1", "--timeout", 0, check=False)
     assert refused.returncode == 1
@@ -122,8 +124,11 @@ def test_a_dead_nodes_shards_wait_for_room(cluster):
         wait_for(lambda: cluster.node_states()["n1"] == "lost" and cluster.is_serving(),
                  "its death is dealt with")
         wait_stuck(cluster)
-        shown = cluster.cli("status").stdout
-        assert "room" in shown and "lack shards" in shown, shown
+
+        def is_told():
+            shown = cluster.cli("status").stdout
+            return "room" in shown and "lack shards" in shown
+        wait_for(is_told, "the status tells that room is lacking")
     check(cluster, writers)
 
     delete_most(writers)

@@ -13,6 +13,7 @@ namespace {
 using node::NodeState;
 
 constexpr const char* kNothing = "the nodes change";
+constexpr const char* kSomething = "the nodes change or have more room, or some time passes";
 
 bool is_gone(const node::NodeInfo& node) {
   return node.incarnation != 0 &&
@@ -73,6 +74,22 @@ Repairer::SeenNodes Repairer::see(const node::ClusterMap& map) const {
   return seen;
 }
 
+// What the nodes that may take shards can still take, together.
+uint64_t Repairer::room_of(const node::ClusterMap& map) const {
+  const NodeRoomsPtr rooms = ops_.map.rooms();
+  uint64_t room = 0;
+  for (const node::NodeInfo& node : map.nodes) {
+    const uint64_t left = rooms->left_bytes(node.id);
+    const bool is_known = left != UINT64_MAX;
+    if (map.is_up(node.id) && node.role == node::NodeRole::kMember && is_known) room += left;
+  }
+  return room;
+}
+
+bool Repairer::has_room_come(const node::ClusterMap& map) const {
+  return ops_.clock.now() >= try_with_room_at_ && room_of(map) >= room_to_try_again_;
+}
+
 // All that has changed since nothing was left to do is that nodes went which may come back.
 bool Repairer::is_only_waiting(const node::ClusterMap& map) const {
   if (is_any_draining(map) || dealt_with_.empty()) return false;
@@ -87,12 +104,13 @@ bool Repairer::is_only_waiting(const node::ClusterMap& map) const {
 std::string Repairer::waits_for(const node::ClusterMap& map) const {
   if (!map.capabilities.has(node::Capability::kMovedShards)) return "older nodes to be upgraded";
   const std::vector<NodeId> waited_for = may_come_back();
-  const bool rests = map.epoch == tried_in_ && ops_.clock.now() < try_again_at_;
+  const bool rests =
+      map.epoch == tried_in_ && ops_.clock.now() < try_again_at_ && !has_room_come(map);
   if (!waited_for.empty() && (rests || is_only_waiting(map))) {
     return fmt::format("node {} to come back", node_name(map, waited_for.front()));
   }
   if (!rests) return {};
-  return map.epoch == settled_in_ ? kNothing : "the nodes change, or some time passes";
+  return map.epoch == settled_in_ ? kNothing : kSomething;
 }
 
 bool Repairer::has_lost_more(const node::ClusterMap& map) const {
@@ -121,6 +139,7 @@ Task<void> Repairer::repair(MapPtr map) {
   if (last_.counts.done > 0) on_repaired_();
   const MapPtr now = ops_.map.current();
   const bool is_over = now == nullptr || now->epoch != map->epoch;
+  room_to_try_again_ = UINT64_MAX;
   if (!is_over) plan_next(*map, !waited_for.empty());
 }
 
@@ -138,6 +157,13 @@ void Repairer::plan_next(const node::ClusterMap& map, bool waits) {
   settled_in_ = is_settled ? map.epoch : node::Epoch{};
   const node::Epoch tried_before = std::exchange(tried_in_, map.epoch);
   const TimePoint now = ops_.clock.now();
+  const uint64_t planned = last_.planned.traffic.bytes_sent;
+  const uint64_t left = planned - std::min(planned, last_.done.traffic.bytes_sent);
+  const uint64_t room = room_of(map);
+  const bool is_room_scarce = counts.refused + counts.failed > 0 && room < left;
+  if (is_room_scarce) room_to_try_again_ = room + left / kShareToRetry;
+  // Half of the time: most of such a job is waiting for room.
+  try_with_room_at_ = now + std::max(kRetryWithRoomAfter, last_.elapsed);
   // What can not be restored now must not keep the nodes busy: a tenth of the time at most.
   const Duration rest = 9 * last_.elapsed;
   if (is_any_draining(map) && is_settled) {

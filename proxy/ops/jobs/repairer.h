@@ -33,6 +33,10 @@ class Repairer {
   static constexpr Duration kLookPeriod = std::chrono::seconds(1);
   // After a job that could not restore everything, or that failed.
   static constexpr Duration kRetryAfter = std::chrono::seconds(60);
+  // Sooner where nodes lacked room, once they have it for an eighth of what is left; but not before
+  // this.
+  static constexpr uint64_t kShareToRetry = 8;
+  static constexpr Duration kRetryWithRoomAfter = std::chrono::seconds(10);
   // While a node drains: what was being written when it began is still to come. Twice as long with
   // each job that finds nothing any more.
   static constexpr Duration kDrainPeriod = std::chrono::seconds(2);
@@ -63,6 +67,8 @@ class Repairer {
   // The nodes that have not been gone for long enough.
   std::vector<NodeId> may_come_back() const;
   SeenNodes see(const node::ClusterMap& map) const;
+  uint64_t room_of(const node::ClusterMap& map) const;
+  bool has_room_come(const node::ClusterMap& map) const;
   bool is_only_waiting(const node::ClusterMap& map) const;
   // Empty: a job has to run now.
   std::string waits_for(const node::ClusterMap& map) const;
@@ -80,6 +86,8 @@ class Repairer {
   SeenNodes dealt_with_;                    // likewise, of the last that left nothing undone
   node::Epoch tried_in_;                    // a job has run under this map
   TimePoint try_again_at_;
+  TimePoint try_with_room_at_;               // or then, if there is...
+  uint64_t room_to_try_again_ = UINT64_MAX;  // so much
   Duration drain_pause_ = kDrainPeriod;
   std::string waits_for_;
   std::unique_ptr<RepairJob> job_;

@@ -118,6 +118,24 @@ struct Moving {
     }));
     follow();
   }
+  // Something else takes all of the node that new data could have; so many items.
+  int fill(NodeId id) {
+    node::ArenaStore& store = cluster.node(id).store();
+    int items = 0;
+    for (uint64_t free = 0; (free = store.memory().free_bytes) > 200; ++items) {
+      const size_t bytes = std::min<uint64_t>(free - 100, 4000) - 60;
+      const node::ItemRef item =
+          store.allocate("filler" + std::to_string(items), bytes, node::Urgency::kNewData);
+      REQUIRE(item);
+      store.link(item);
+    }
+    return items;
+  }
+  void make_room(NodeId id, int items) {
+    for (int i = 0; i < items; ++i) {
+      REQUIRE(cluster.node(id).store().remove("filler" + std::to_string(i)));
+    }
+  }
   void check_whole() {
     CHECK(inspect().segments.front().missing.empty());
     const auto scrubbed = cluster.run(scrub_object(proxy->ops(), "key", cluster.deadline()));

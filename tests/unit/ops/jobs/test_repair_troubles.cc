@@ -10,31 +10,6 @@ using namespace elastripe;
 
 namespace {
 
-uint64_t free_bytes(Repairing& s, NodeId id) {
-  return s.cluster.node(id).store().memory().free_bytes;
-}
-
-// Something else takes all of the node that new data could have.
-int fill(Repairing& s, NodeId id) {
-  constexpr size_t kItem = 4000;
-  node::ArenaStore& store = s.cluster.node(id).store();
-  int items = 0;
-  while (free_bytes(s, id) > 200) {
-    const size_t bytes = std::min<uint64_t>(free_bytes(s, id) - 100, kItem);
-    const node::ItemRef item =
-        store.allocate("filler" + std::to_string(items), bytes - 60, node::Urgency::kNewData);
-    REQUIRE(item);
-    store.link(item);
-    ++items;
-  }
-  return items;
-}
-void empty(Repairing& s, NodeId id, int items) {
-  for (int i = 0; i < items; ++i) {
-    REQUIRE(s.cluster.node(id).store().remove("filler" + std::to_string(i)));
-  }
-}
-
 NodeId head_of(Repairing& s) { return s.cluster.homes_of(*s.proxy, "key").back(); }
 
 // Frames of the kind from the repairing proxy come late, those that `counts`.
@@ -64,7 +39,7 @@ TEST_CASE("what no node has room for is left as it is, and restored when there i
   std::map<NodeId, int> fillers;
   for (NodeId id = 0; id < 9; ++id) {
     const bool has_shard = std::ranges::count(before.placement, id) > 0;
-    if (!has_shard && s.proxy->map().current()->is_up(id)) fillers[id] = fill(s, id);
+    if (!has_shard && s.proxy->map().current()->is_up(id)) fillers[id] = s.fill(id);
   }
   REQUIRE(fillers.size() == 3);
   for (const bool is_known : {false, true}) {  // that they are full
@@ -77,7 +52,7 @@ TEST_CASE("what no node has room for is left as it is, and restored when there i
     s.cluster.run_for(10s);
     CHECK(s.cluster.shards() == shards);
   }
-  empty(s, fillers.begin()->first, fillers.begin()->second);
+  s.make_room(fillers.begin()->first, fillers.begin()->second);
   s.cluster.run_for(10s);
   CHECK(s.repair().status == ObjectStatus::kDone);
   CHECK(s.segment().placement[0] == fillers.begin()->first);

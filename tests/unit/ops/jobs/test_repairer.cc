@@ -167,6 +167,22 @@ TEST_CASE("what lacks shards gets them before others move", "[repairer]") {
   CHECK(s.decider->ops().counters.moved_shards > 0);
 }
 
+TEST_CASE("what full nodes had no room for is restored soon after they have some", "[repairer]") {
+  Healing s({.after = 1s});
+  s.lose(0);
+  REQUIRE(s.cluster.run_until([&] { return s.cluster.serves_whole(*s.decider); }));
+  std::vector<int> fillers(9);
+  for (NodeId id = 1; id < 9; ++id) fillers[id] = s.fill(id);
+  const auto epoch = s.decider->map().current()->epoch;
+  s.cluster.run_for(40s);
+  CHECK(s.restored() == 0);
+  REQUIRE_FALSE(s.repairer.status().is_running);
+  CHECK_FALSE(s.repairer.status().progress.problems.empty());
+  for (NodeId id = 1; id < 9; ++id) s.make_room(id, fillers[id]);
+  CHECK(s.becomes_whole(15s));
+  CHECK(s.decider->map().current()->epoch == epoch);
+}
+
 TEST_CASE("what no other node can take stays on the one that drains", "[repairer]") {
   Healing s;
   s.lose(0);
