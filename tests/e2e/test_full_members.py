@@ -56,10 +56,6 @@ def delete_most(writers):
         writer.delete([key for n, key in enumerate(keys) if n % 3 != 0])
 
 
-def keys_of(writers):
-    return [key for writer in writers for key, value in writer.values.items() if value != {None}]
-
-
 def scrub(cluster):
     """Of all objects, once nobody writes: none lacks or has anything else than it should."""
     counts = json.loads(cluster.cli("--json", "scrub", "--all").stdout)["counts"]
