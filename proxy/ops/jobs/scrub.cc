@@ -10,6 +10,7 @@
 #include "proxy/ops/objects/put.h"
 #include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/read_tail.h"
+#include "proxy/ops/records/sync.h"
 #include "proxy/ops/shards.h"
 
 namespace elastripe::jobs {
@@ -135,8 +136,23 @@ Task<Result<ScrubReport>> scrub_object(OpsContext& ops, std::string key, TimePoi
   });
 }
 
-// By a touch that changes nothing.
+namespace {
+
+Task<Result<bool>> try_sync(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
+  const auto synced = co_await records::sync_key(ops, std::move(map), std::move(key), deadline);
+  if (!synced) co_return fail(synced.error());
+  co_return true;
+}
+
+}  // namespace
+
+// A sync of the key, for homes that lack it, the head too; then a touch that changes nothing, for
+// those whose copy has the same version and is another one.
 Task<Result<void>> rewrite_record(OpsContext& ops, std::string key, RecordPtr record) {
+  const auto synced = co_await under_newest_map(
+      ops, fresh_deadline(ops),
+      [&](const MapPtr& map, TimePoint& until) { return try_sync(ops, map, key, until); });
+  if (!synced) co_return fail(synced.error());
   const auto guard = co_await ops.locks.lock(key);
   records::Commit commit;
   commit.key = key;

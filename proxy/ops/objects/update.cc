@@ -174,7 +174,7 @@ class Update {
   ByteRange part_within(uint64_t begin, uint64_t length) const {
     const uint64_t first = std::max(range_.offset, begin);
     const uint64_t end = std::min(range_.offset + range_.length, begin + length);
-    return first < end ? ByteRange{first, end - first} : ByteRange{};
+    return {first, std::max(first, end) - first};
   }
 
   Task<Result<void>> write_with(MapPtr map, RecordPtr record, StagedPtr staged,

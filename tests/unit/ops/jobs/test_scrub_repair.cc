@@ -239,14 +239,14 @@ TEST_CASE("all objects are scrubbed and mended again and again", "[job]") {
   CHECK(scope.live() == 0);
 }
 
+// Of the tail the record is read, so that one mends its own copy.
 TEST_CASE("a home that lacks the record, or has another one, gets it again") {
   const bool is_inline = GENERATE(false, true);
-  const size_t home = GENERATE(as<size_t>{}, 0, 1);
   const bool is_gone = GENERATE(false, true);
   Scrubbed s;
   const std::string value = is_inline ? "small" : s.value;
   REQUIRE(s.cluster.put(*s.proxy, "copied", value));
-  const NodeId at = s.cluster.homes_of(*s.proxy, "copied").at(home);
+  const NodeId at = s.cluster.homes_of(*s.proxy, "copied").back();
   node::ArenaStore& store = s.cluster.node(at).store();
   if (is_gone) {
     REQUIRE(store.remove(node::record_item_key("copied")));
