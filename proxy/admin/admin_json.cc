@@ -89,7 +89,7 @@ Json repair_json(const jobs::RepairStatus& repair) {
           {"seconds_left", seconds_left(repair)}};
 }
 
-// Of the background; those that somebody asks for are jobs.
+// The background scrub: those that somebody asks for are jobs.
 Json scrub_json(const jobs::ScrubStatus& scrub) {
   const jobs::JobCounts& counts = scrub.progress.counts;
   const char* waiting = scrub.is_on ? "waiting" : "off";

@@ -38,7 +38,7 @@ class alignas(64) Counter {
 
 class alignas(64) Gauge {
  public:
-  // Of something that is no more: not reported until it is set again.
+  // It stands for something that is no more: it is not reported until it is set again.
   void hide() { set(kHidden); }
   bool is_hidden() const { return value() == kHidden; }
   void set(int64_t value) { value_.store(value, std::memory_order_relaxed); }

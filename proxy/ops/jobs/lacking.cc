@@ -55,7 +55,7 @@ Task<Result<bool>> ask_node(OpsContext& ops, MapPtr map, NodeId id, Places place
   co_return has_answered;
 }
 
-// Of a shard that is not to be asked for.
+// Whether a shard that is not to be asked for is gone.
 bool is_gone(const node::ClusterMap& map, NodeId on, ShardRead known, const GivenUp& given_up) {
   if (std::ranges::find(given_up.except, on) != given_up.except.end()) return false;
   if (known == ShardRead::kMissing) return true;

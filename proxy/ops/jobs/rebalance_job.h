@@ -24,7 +24,7 @@ class RebalanceJob final : public Job {
   Result<ObjectNeed> need_of(const MetObject& object) override;
   Task<Result<ObjectOutcome>> flow(JobObject& object) override;
 
-  // Of how full the nodes were when the first object was met. One is told what is to go, the other
+  // By how full the nodes were when the first object was met. One is told what is to go, the other
   // what goes: by then an object may be another one.
   std::optional<Balance> planned_;
   std::optional<Balance> moved_;

@@ -88,8 +88,9 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   // One is removed, another one is added.
   status.nodes = {node_in("n0", node::NodeState::kUp), node_in("n3", node::NodeState::kUp)};
   metrics.refresh(status);
-  CHECK(registry.value("elastripe_node_up", {{"node", "n1"}}) == 0);
-  CHECK(registry.value("elastripe_node_free_bytes", {{"node", "n1"}}) == 0);
+  CHECK_FALSE(registry.value("elastripe_node_up", {{"node", "n1"}}).has_value());
+  CHECK_FALSE(registry.value("elastripe_node_free_bytes", {{"node", "n1"}}).has_value());
+  CHECK(registry.text().find("node=\"n1\"") == std::string::npos);
   CHECK(registry.value("elastripe_node_up", {{"node", "n3"}}) == 1);
   CHECK(registry.value("elastripe_objects_surviving", {{"failures", "0"}}) == 1);
   CHECK(registry.value("elastripe_objects_surviving", {{"failures", "2"}}) == 90);

@@ -239,7 +239,7 @@ TEST_CASE("all objects are scrubbed and mended again and again", "[job]") {
   CHECK(scope.live() == 0);
 }
 
-// Of the tail the record is read, so that one mends its own copy.
+// The tail mends its own copy when the record is read there.
 TEST_CASE("a home that lacks the record, or has another one, gets it again") {
   const bool is_inline = GENERATE(false, true);
   const bool is_gone = GENERATE(false, true);
