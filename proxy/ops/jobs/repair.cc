@@ -361,6 +361,8 @@ class ObjectRepair {
       if (request_.balance != nullptr) {
         for (const ShardMove& move : moves_[next_segment_]) {
           staged.segments[index].segment.placement[move.shard] = move.to;
+          staged.segments[index].coming[move.shard] =
+              ComingBytes(ops_.map.rooms(), move.to, move.bytes);
         }
       }
       auto placed = objects::place_missing(ops_, map, staged, index);
@@ -406,8 +408,10 @@ class ObjectRepair {
     ops_.counters.moved_shards += window.moved.shards;
     ops_.counters.moved_bytes += window.moved.bytes;
     delete_replaced(ops_, window, request_.scrubbed != nullptr);
-    for (const size_t place : window.places) {
-      if (request_.balance != nullptr) moves_[place].clear();
+    for (size_t i = 0; i < window.places.size() && request_.balance != nullptr; ++i) {
+      std::erase_if(moves_[window.places[i]], [&](const ShardMove& move) {
+        return window.gone[i].test(move.shard) && window.staged->segments[i].written[move.shard];
+      });
     }
     // What others have committed since may be another value, or have other shards.
     auto expected = object_.record->content.segments;

@@ -1,5 +1,7 @@
 #include "proxy/ops/jobs/reshape.h"
 
+#include <algorithm>
+
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/records/commit.h"
 #include "server-patches/node/format/mutant.h"
@@ -23,6 +25,24 @@ records::Commit commit_of(const Reshape& reshape, const node::Record& current) {
   return commit;
 }
 
+// Whether the segments that the reshape changes are as it found them.
+bool has_same_places(const Reshape& reshape, const node::RecordContent& content) {
+  const auto& before = reshape.record->content.segments;
+  return std::ranges::all_of(reshape.segments, [&](const auto& changed) {
+    const size_t place = changed.first;
+    return place < content.segments.size() && content.segments[place] == before[place];
+  });
+}
+
+// An update leaves most of the data where it is.
+bool shares_data(const node::RecordContent& a, const node::RecordContent& b) {
+  const size_t segments = std::min(a.segments.size(), b.segments.size());
+  for (size_t i = 0; i < segments; ++i) {
+    if (a.segments[i].data_txid == b.segments[i].data_txid) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Task<Result<ReshapeEnd>> commit_reshape(OpsContext& ops, const MapPtr& map, Reshape& reshape,
@@ -44,10 +64,11 @@ Task<Result<ReshapeEnd>> commit_reshape(OpsContext& ops, const MapPtr& map, Resh
     }
     current = result->record;
     if (current == nullptr || !is_live_now(ops, *map, *current)) co_return ReshapeEnd::kAgain;
-    if (current->meta.value_version != reshape.record->meta.value_version) {
-      co_return ReshapeEnd::kOverwritten;
+    if (!has_same_places(reshape, current->content)) {
+      const bool is_other = current->meta.value_version != reshape.record->meta.value_version &&
+                            !shares_data(current->content, reshape.record->content);
+      co_return is_other ? ReshapeEnd::kOverwritten : ReshapeEnd::kAgain;
     }
-    if (!has_same_shards(reshape, current->content)) co_return ReshapeEnd::kAgain;
     if (ops.clock.now() >= deadline) co_return ReshapeEnd::kAgain;
   }
 }

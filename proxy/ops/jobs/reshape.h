@@ -19,7 +19,7 @@ struct Reshape {
 
 enum class ReshapeEnd : uint8_t {
   kCommitted,
-  kOverwritten,  // the object is another one now
+  kOverwritten,  // the object is another one now, with shards of its own
   kAgain,        // nothing committed: start from the newest record
 };
 
@@ -29,9 +29,10 @@ inline bool has_same_shards(const Reshape& reshape, const node::RecordContent& c
 }
 
 // One compare-and-set of the record, under the map under which all shards were staged. A touch in
-// between is no reason to give up: the shards are the same. Nor is it another reshape, of a proxy
-// that died maybe before its commit had reached the tail, which is where the record was read: the
-// value is the same. Errors: those of commit(); kUnknownOutcome: the record may refer to the new
+// between is no reason to give up, nor is an update of other segments: those of the reshape are the
+// same. After another reshape of them, of a proxy that died maybe before its commit had reached the
+// tail, which is where the record was read, or after an update, what lacks shards has to be looked
+// for again. Errors: those of commit(); kUnknownOutcome: the record may refer to the new
 // shards, or may yet.
 Task<Result<ReshapeEnd>> commit_reshape(OpsContext& ops, const MapPtr& map, Reshape& reshape,
                                         TimePoint deadline);
