@@ -218,9 +218,9 @@ ParseResult parse_meta_get(std::string_view line, const Tokens& tokens, Request&
 // Its data block must not be read as commands, so the flags are looked at before that comes.
 ParseResult parse_meta_set_line(std::string_view line, const Tokens& tokens, Request& request) {
   request.noreply = false;
-  if (tokens.count < 3) return refuse(replies::kError);
+  if (tokens.count < 2) return refuse(replies::kError);
   const auto value_bytes = parse_value_bytes(tokens.at[2]);
-  if (!value_bytes) return refuse(replies::kBadDataChunk);
+  if (!value_bytes) return refuse(replies::kBadLine);
   request.key = tokens.at[1];
   request.value_bytes = *value_bytes;
   request.argument = line.substr(end_of(line, tokens.at[2]));

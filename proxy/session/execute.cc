@@ -54,7 +54,12 @@ Task<Result<CommandOutcome>> update(Execution& run, ClientCommand& command) {
   if (command.checks_cas) request.cas = command.cas_unique;
   request.value = command.value;
   request.staging_memory = &run.client.memory()->staged;
-  co_return co_await run.context.ops.update(request);
+  const auto outcome = co_await run.context.ops.update(request);
+  if (!outcome) co_return fail(outcome.error());
+  if (run.context.ops.storage_of(command.key, outcome->size) == Storage::kStriped) {
+    run.path = objects::ReadPath::kStriped;
+  }
+  co_return *outcome;
 }
 
 Task<Result<CommandOutcome>> counter(Execution& run, ClientCommand& command) {
@@ -125,9 +130,10 @@ CommandStatus count(Execution& run, Command command, objects::StoreOutcome outco
   return CommandStatus::kOk;
 }
 
-CommandStatus count(Execution&, Command, const objects::UpdateOutcome& outcome) {
+CommandStatus count(Execution& run, Command, const objects::UpdateOutcome& outcome) {
   switch (outcome.status) {
     case objects::UpdateStatus::kUpdated:
+      run.count(Stat::kTotalItems);
       return CommandStatus::kOk;
     case objects::UpdateStatus::kNotFound:
       return CommandStatus::kMiss;

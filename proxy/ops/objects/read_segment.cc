@@ -338,6 +338,7 @@ Task<Result<void>> decode_range(SegmentRead& part, Duration* waited) {
   whole.missing = part.missing;
   whole.silent = part.silent;
   whole.passed_over = part.passed_over & ~part.have;
+  whole.is_patient = part.is_patient;
   part.stop_calls();
   note_down_nodes(whole);
   auto decoded = co_await decode_absent(whole);

@@ -9,20 +9,13 @@
 #include "proxy/ops/objects/prepare.h"
 #include "proxy/ops/objects/put.h"
 #include "proxy/ops/records/read_tail.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::objects {
 
 using node::Segment;
 
 namespace {
-
-// What one try takes of memory beside the new bytes: a segment that is read, and one that is
-// written.
-uint64_t rewriting_bytes(const Pool& pool) {
-  const uint64_t segment = pool.segment_bytes;
-  const auto k = static_cast<uint64_t>(pool.scheme.k);
-  return segment + segment * (k + static_cast<uint64_t>(pool.scheme.m)) / k;
-}
 
 // The segment with other bytes: of the same shape, and with nothing on any node.
 StagedSegment replacing(const Segment& segment, const node::Id128& txid) {
@@ -40,14 +33,42 @@ StagedSegment replacing(const Segment& segment, const node::Id128& txid) {
   return staged;
 }
 
+// What `range` has of the bytes from `begin` on.
+ByteRange part_within(ByteRange range, uint64_t begin, uint64_t length) {
+  const uint64_t first = std::max(range.offset, begin);
+  const uint64_t end = std::min(range.offset + range.length, begin + length);
+  return {first, std::max(first, end) - first};
+}
+
+// What it takes of memory to write a range of the object: one segment after the other, with its
+// parities.
+uint64_t memory_of(const node::RecordContent& content, ByteRange range) {
+  uint64_t most = 0;
+  uint64_t begin = 0;
+  for (const Segment& segment : content.segments) {
+    const auto geometry = geometry_of(content.scheme, segment);
+    if (geometry && part_within(range, begin, segment.length).length > 0) {
+      most = std::max(most, segment.length + uint64_t{content.scheme.m} *
+                                                 geometry->parity_shard_bytes(segment.state));
+    }
+    begin += segment.length;
+  }
+  return most;
+}
+
 class Update {
  public:
-  Update(OpsContext& ops, const UpdateRequest& request, Buffer bytes)
+  // `memory`: so many bytes are reserved for segments.
+  Update(OpsContext& ops, const UpdateRequest& request, Buffer bytes, uint64_t memory)
       : ops_(ops),
         key_(request.key),
         cas_(request.cas),
         range_{request.offset, bytes.size()},
-        bytes_(std::move(bytes)) {}
+        bytes_(std::move(bytes)),
+        memory_(memory) {}
+
+  // The flow has ended without a change, as it needs so much more than is reserved.
+  uint64_t wanted_memory() const { return wanted_memory_; }
 
   Task<Result<UpdateOutcome>> run(TimePoint deadline) {
     return under_newest_map(ops_, deadline, [this](const MapPtr& map, TimePoint& until) {
@@ -60,9 +81,11 @@ class Update {
   using MaybeOutcome = std::optional<UpdateOutcome>;
 
   Task<Result<MaybeOutcome>> attempt(MapPtr map, TimePoint& deadline) {
-    auto tail = co_await records::try_read_tail(ops_, map, key_, /*if_version=*/0, deadline);
+    const RecordPtr known = ops_.cache.find(key_);
+    auto tail = co_await records::try_read_tail(
+        ops_, map, key_, known == nullptr ? 0 : known->meta.version, deadline);
     if (!tail) co_return fail(tail.error());
-    const RecordPtr record = std::move(tail->record);
+    const RecordPtr record = tail->same ? known : std::move(tail->record);
     if (record == nullptr || !is_live_now(ops_, *map, *record)) {
       co_return UpdateOutcome{.status = UpdateStatus::kNotFound};
     }
@@ -77,6 +100,11 @@ class Update {
       co_return outcome;
     }
     if (range_.length == 0) co_return outcome;
+    const uint64_t memory = memory_of(record->content, range_);
+    if (memory > memory_) {
+      wanted_memory_ = memory;
+      co_return outcome;
+    }
     co_return co_await (record->is_striped() ? rewrite_segments(map, record, deadline)
                                              : rewrite_record(map, record, deadline));
   }
@@ -98,11 +126,11 @@ class Update {
     std::ranges::copy(bytes_.bytes(), commit.inline_value.mutable_data() + range_.offset);
     auto result = co_await records::commit(ops_, map, commit, deadline);
     if (!result) co_return fail(result.error());
-    co_return committed(*result);
+    co_return committed(*record, *result);
   }
 
   // What a commit came to.
-  MaybeOutcome committed(records::CommitResult& result) {
+  MaybeOutcome committed(const node::Record& before, records::CommitResult& result) {
     after_commit(ops_, key_, result);
     if (result.status != records::CommitStatus::kCommitted) {
       ++ops_.counters.commit_conflicts;
@@ -110,7 +138,7 @@ class Update {
     }
     UpdateOutcome outcome;
     if (result.is_exact) outcome.cas = cas_of(key_, result.record->meta);
-    outcome.size = result.record->content.size;
+    outcome.size = before.content.size;
     return outcome;
   }
 
@@ -124,17 +152,18 @@ class Update {
     auto result = co_await stage_and_commit(map, record, staged, deadline);
     staged->let_go();
     const bool is_committed = result && result->status == records::CommitStatus::kCommitted;
-    const bool is_unknown = !result && result.error().code == ErrorCode::kUnknownOutcome;
+    const bool is_unknown = !result && result.error().code == ErrorCode::kUnknownOutcome &&
+                            !mutant(Mutant::kAbandonUnknown);
     // Nothing will ever refer to these shards.
     if (!is_committed && !is_unknown) (void)ops_.background.try_spawn(abandon(ops_, staged));
     if (!result && result.error().code == ErrorCode::kNotFound) {
       co_return co_await again_unless_same(map, *record, result.error(), deadline);
     }
     if (!result) co_return fail(result.error());
-    // Most of them are in the new table, too.
-    result->superseded.clear();
+    // Most of them are in the new table, too (rule 31).
+    if (!mutant(Mutant::kUpdateDropsAll)) result->superseded.clear();
     if (is_committed) delete_replaced(*record, *staged);
-    co_return committed(*result);
+    co_return committed(*record, *result);
   }
 
   // Shards of an object that was overwritten since are gone, too.
@@ -152,8 +181,9 @@ class Update {
                                                        StagedPtr staged, TimePoint& deadline) {
     uint64_t begin = 0;  // of the segment, in the object
     for (const Segment& segment : record->content.segments) {
-      const ByteRange touched = part_within(begin, segment.length);
+      const ByteRange touched = part_within(range_, begin, segment.length);
       if (touched.length > 0) {
+        if (!staged->segments.empty()) deadline = std::max(deadline, fresh_deadline(ops_));
         auto written = co_await write_with(map, record, staged, segment, begin, touched, deadline);
         if (!written) co_return fail(written.error());
       }
@@ -161,20 +191,33 @@ class Update {
     }
     auto prepared = co_await prepare(ops_, map, staged, deadline);
     if (!prepared) co_return fail(prepared.error());
-    records::Commit commit = commit_of(*record);
-    // Known before the first shard was written: a fence since then refuses it (rule 7).
-    commit.base_version = record->meta.version;
-    for (const Segment& segment : segment_table(*staged)) {
-      commit.content.segments[segment.number] = segment;
+    for (RecordPtr current = record;;) {
+      records::Commit commit = commit_of(*current);
+      // Known before the first shard was written: a fence since then refuses it (rule 7).
+      commit.base_version = record->meta.version;
+      for (const Segment& segment : segment_table(*staged)) {
+        commit.content.segments[segment.number] = segment;
+      }
+      auto result = co_await records::commit(ops_, map, commit, deadline);
+      const bool is_refused = result && result->status == records::CommitStatus::kConditionFailed;
+      if (!is_refused || ops_.clock.now() >= deadline) co_return result;
+      if (!may_go_on(*map, *record, result->record, *staged)) co_return result;
+      current = std::move(result->record);
     }
-    co_return co_await records::commit(ops_, map, commit, deadline);
   }
 
-  // The bytes of the object that are new, as far as they lie there.
-  ByteRange part_within(uint64_t begin, uint64_t length) const {
-    const uint64_t first = std::max(range_.offset, begin);
-    const uint64_t end = std::min(range_.offset + range_.length, begin + length);
-    return {first, std::max(first, end) - first};
+  // Whether what was staged is still right under a newer record: a touch, a repair or another
+  // update has come between, and the segments that this one replaces are as they were.
+  bool may_go_on(const node::ClusterMap& map, const node::Record& before, const RecordPtr& newest,
+                 const StagedObject& staged) const {
+    if (newest == nullptr || !newest->is_striped() || !is_live_now(ops_, map, *newest))
+      return false;
+    if (cas_ && newest->meta.value_version != before.meta.value_version) return false;
+    return std::ranges::all_of(staged.segments, [&](const StagedSegment& segment) {
+      const size_t number = segment.segment.number;
+      return number < newest->content.segments.size() &&
+             newest->content.segments[number] == before.content.segments[number];
+    });
   }
 
   Task<Result<void>> write_with(MapPtr map, RecordPtr record, StagedPtr staged,
@@ -193,7 +236,7 @@ class Update {
     const size_t index = staged->segments.size() - 1;
     auto prepared = co_await prepare_segment(ops_, map, staged, index, deadline);
     // One at a time is in memory: what is missing later is made again from the shards.
-    if (range_.length > segment.length) staged->segments[index].let_go();
+    if (touched.length < range_.length) staged->segments[index].let_go();
     co_return prepared;
   }
 
@@ -210,6 +253,8 @@ class Update {
   const std::optional<uint64_t> cas_;
   const ByteRange range_;
   const Buffer bytes_;
+  const uint64_t memory_;
+  uint64_t wanted_memory_ = 0;
 };
 
 }  // namespace
@@ -220,19 +265,36 @@ Task<Result<UpdateOutcome>> update_object(OpsContext& ops, UpdateRequest request
   if (size > ops.settings.update_max_bytes) {
     co_return fail(ErrorCode::kTooLarge, "object too large for cache");
   }
-  // All at once: who holds some of it never waits for more.
-  const TimePoint asked = ops.clock.now();
-  auto arrived = co_await request.value->arrived(size);
-  if (!arrived) co_return fail(arrived.error());
-  const StagingMemory staging(ops.memory.staged, request.staging_memory);
   const Pool& pool = ops.pools.pool_of(request.key);
-  const auto memory = co_await staging.acquire(size + rewriting_bytes(pool));
-  auto bytes = co_await request.value->next(size);
-  if (!bytes) co_return fail(bytes.error());
-  deadline += ops.clock.now() - asked;
-  const auto guard = co_await ops.locks.lock(request.key);
-  Update update(ops, request, std::move(*bytes));
-  co_return co_await update.run(deadline);
+  const bool comes_in_parts = storage_of(pool, size) == Storage::kStriped;
+  const RecordPtr known = ops.cache.find(request.key);
+  const bool is_striped = known != nullptr && known->is_striped();
+  uint64_t memory = is_striped ? memory_of(known->content, {request.offset, size}) : 0;
+  if (comes_in_parts) {
+    const TimePoint asked = ops.clock.now();
+    auto arrived = co_await request.value->arrived(size);
+    if (!arrived) co_return fail(arrived.error());
+    deadline += ops.clock.now() - asked;
+  }
+  const StagingMemory staging(ops.memory.staged, request.staging_memory);
+  std::optional<Buffer> bytes;
+  for (;;) {
+    // All at once, and before the key's lock: who holds some of it never waits for more.
+    const uint64_t wanted = memory + (comes_in_parts ? size : 0);
+    const TimePoint asked = ops.clock.now();
+    const auto permit = wanted > 0 ? co_await staging.acquire(wanted) : Semaphore::Permit();
+    if (!bytes) {
+      auto came = co_await request.value->next(size);
+      if (!came) co_return fail(came.error());
+      bytes = std::move(*came);
+    }
+    deadline += ops.clock.now() - asked;
+    const auto guard = co_await ops.locks.lock(request.key);
+    Update update(ops, request, *bytes, memory);
+    auto outcome = co_await update.run(deadline);
+    if (update.wanted_memory() == 0) co_return outcome;
+    memory = update.wanted_memory();  // it was not known to be so large
+  }
 }
 
 }  // namespace elastripe::objects

@@ -62,6 +62,8 @@ enum class Mutant {
   kIgnoreGeneration,     // proxy: a reader keeps the parities it knows while the data is the same
   // Rule 28, repair.
   kReuseShardNames,  // proxy: a repair writes shards under the names that they had
+  // Rule 31, updates.
+  kUpdateDropsAll,  // proxy: an update deletes the shards of segments that it has not replaced, too
   // Rules 29-30, members.
   kRemoveUndrained,     // proxy: a node is removed with what it has
   kMoveFromHalfSynced,  // decider: a partition moves on before its homes have all of it

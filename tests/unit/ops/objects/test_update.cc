@@ -1,7 +1,9 @@
 // Parts of values are changed in place of nothing: readers see the old value or the new one.
 #include <catch2/catch.hpp>
 
+#include "proxy/ops/jobs/repair.h"
 #include "proxy/ops/jobs/scrub.h"
+#include "proxy/ops/jobs/transition.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 using namespace elastripe;
@@ -176,4 +178,72 @@ TEST_CASE("updates of one object by two proxies lose none of each other", "[upda
   s.run_for(300s);
   CHECK(s.shards() == (size > 64 ? 2 * kShards : 0));
   if (size > 64) s.check_clean();
+}
+
+namespace {
+
+// Runs a job's flow of the object, and an update of its last segment that much later.
+template <class Outcome>
+Outcome run_beside_update(Updating& s, Task<Result<Outcome>> flow, int milliseconds) {
+  std::optional<Result<Outcome>> outcome;
+  const auto keep = [](Task<Result<Outcome>> running,
+                       std::optional<Result<Outcome>>* result) -> Task<void> {
+    *result = co_await std::move(running);
+  };
+  Scope scope;
+  scope.spawn(keep(std::move(flow), &outcome));
+  s.run_for(std::chrono::milliseconds(milliseconds));
+  REQUIRE(s.status(9 * kSegment + 7, "updated") == UpdateStatus::kUpdated);
+  REQUIRE(s.run_until([&] { return outcome && scope.live() == 0; }));
+  REQUIRE(outcome->has_value());
+  return std::move(**outcome);
+}
+
+}  // namespace
+
+TEST_CASE("an update beside a repair does not keep it from making all segments whole", "[update]") {
+  for (const int milliseconds : {0, 1, 2, 3, 4, 6, 8, 12}) {
+    CAPTURE(milliseconds);
+    Updating s;
+    std::string value = bytes_of(10 * kSegment, 1);
+    REQUIRE(s.put(*s.proxy, "k", value));
+    const auto before = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+    REQUIRE(before.has_value());
+    const NodeId dead = before->record->content.segments[0].placement[0];
+    s.node(dead).kill(/*silent=*/false);
+    REQUIRE(s.run_until([&] {
+      return state_of(*s.proxy, dead) == node::NodeState::kLost && s.serves_whole(*s.proxy);
+    }));
+    const auto outcome =
+        run_beside_update(s, jobs::repair_object(s.proxy->ops(), {.key = "k"}), milliseconds);
+    CHECK(outcome.status == jobs::ObjectStatus::kDone);
+    value.replace(9 * kSegment + 7, 7, "updated");
+    CHECK(s.get(*s.proxy, "k") == value);
+    const auto now = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+    REQUIRE(now.has_value());
+    for (const SegmentHealth& segment : now->segments) CHECK(segment.missing.empty());
+    s.check_clean();
+    s.run_for(300s);
+    CHECK(s.shards() == 10 * kShards);
+  }
+}
+
+TEST_CASE("an update beside a transition does not keep it from taking all segments", "[update]") {
+  for (const int milliseconds : {0, 1, 2, 3, 4, 6, 8, 12}) {
+    CAPTURE(milliseconds);
+    Updating s;
+    std::string value = bytes_of(10 * kSegment, 1);
+    REQUIRE(s.put(*s.proxy, "k", value));
+    const auto outcome = run_beside_update(
+        s, jobs::transition_object(s.proxy->ops(), {.key = "k", .to = 3}), milliseconds);
+    CHECK(outcome.status == jobs::ObjectStatus::kDone);
+    value.replace(9 * kSegment + 7, 7, "updated");
+    CHECK(s.get(*s.proxy, "k") == value);
+    const auto now = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+    REQUIRE(now.has_value());
+    for (const node::Segment& segment : now->record->content.segments) {
+      CHECK(segment.state == coding::State::kWide);
+    }
+    s.check_clean();
+  }
 }
