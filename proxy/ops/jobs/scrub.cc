@@ -46,7 +46,8 @@ Task<Result<SegmentScrub>> scrub_segment(OpsContext& ops, MapPtr map, RecordPtr 
                          .data_matches = verdict.data_matches};
 }
 
-// Homes whose copy is not `record`. Those that do not answer tell nothing.
+// Homes whose copy is not `record`. Those that do not answer, or are not synced yet, tell nothing;
+// nor is a newer copy wrong: it is on its way to the tail, where the record was read.
 Task<std::vector<NodeId>> find_unlike(OpsContext& ops, MapPtr map, std::string key,
                                       RecordPtr record) {
   const Chain chain = chain_of(*map, key);
@@ -62,7 +63,9 @@ Task<std::vector<NodeId>> find_unlike(OpsContext& ops, MapPtr map, std::string k
   std::vector<NodeId> unlike;
   for (size_t i = 0; i < homes.size(); ++i) {
     if (!replies[i]) continue;
+    if (replies[i]->status == node::Status::kNotSynced) continue;
     const RecordPtr& copy = replies[i]->record;
+    if (copy != nullptr && copy->meta.version > record->meta.version) continue;
     if (copy == nullptr || *copy != *record) unlike.push_back(homes[i]);
   }
   co_return unlike;
@@ -153,6 +156,10 @@ Task<Result<void>> rewrite_record(OpsContext& ops, std::string key, RecordPtr re
       ops, fresh_deadline(ops),
       [&](const MapPtr& map, TimePoint& until) { return try_sync(ops, map, key, until); });
   if (!synced) co_return fail(synced.error());
+  const MapPtr map = ops.map.current();
+  if (map != nullptr && (co_await find_unlike(ops, map, key, record)).empty()) {
+    co_return Result<void>{};
+  }
   const auto guard = co_await ops.locks.lock(key);
   records::Commit commit;
   commit.key = key;

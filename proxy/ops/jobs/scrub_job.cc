@@ -59,6 +59,10 @@ ScrubJob::ScrubJob(OpsContext& ops, ScrubJobSpec spec) : Job(ops, spec.job), spe
 Result<ObjectNeed> ScrubJob::need_of(const MetObject& object) {
   const node::RecordContent& content = object.content;
   ObjectNeed need{.work = {.objects = 1, .object_bytes = content.size}};
+  // Its copies are compared, each as it is.
+  if (content.kind == node::RecordKind::kInline) {
+    need.work.traffic.bytes_read = content.size * (content.scheme.m + uint64_t{1});
+  }
   for (const node::Segment& segment : content.segments) {
     const auto geometry = geometry_of(content.scheme, segment);
     if (!geometry) return fail(geometry.error());
@@ -74,6 +78,7 @@ Task<Result<ObjectOutcome>> ScrubJob::flow(JobObject& object) {
   const auto report = co_await scrub_object(ops(), object.key, fresh_deadline(ops()));
   if (!report) co_return fail(report.error());
   object.spent.bytes_read += report->bytes;
+  if (report->segments.empty()) object.spent += object.work.traffic;
   if (report->record == nullptr) co_return ObjectOutcome{ObjectStatus::kNoObject};
   ObjectOutcome outcome{.object_bytes = report->record->content.size};
   if (report->is_clean()) co_return outcome;
