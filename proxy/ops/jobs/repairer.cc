@@ -35,7 +35,10 @@ Task<void> Repairer::run() {
     if (map == nullptr) continue;
     note_nodes(*map);
     if (job_ != nullptr) {
-      if (has_lost_more(*map)) job_->cancel();
+      if (ops_.clock.now() >= may_restart_at_ && has_lost_more(*map)) {
+        job_->cancel();
+        may_restart_at_ = ops_.clock.now() + kRestartAfter;
+      }
       continue;
     }
     waits_for_ = waits_for(*map);
@@ -93,6 +96,7 @@ bool Repairer::has_room_come(const node::ClusterMap& map) const {
 // All that has changed since nothing was left to do is that nodes went which may come back.
 bool Repairer::is_only_waiting(const node::ClusterMap& map) const {
   if (is_any_draining(map) || dealt_with_.empty()) return false;
+  if (ops_.clock.now() >= look_again_at_) return false;
   return std::ranges::all_of(see(map), [&](const auto& entry) {
     const auto& [id, now] = entry;
     const auto before = dealt_with_.find(id);
@@ -152,7 +156,10 @@ void Repairer::plan_next(const node::ClusterMap& map, bool waits) {
       std::ranges::find(map.nodes, NodeState::kSuspect, &node::NodeInfo::state) != map.nodes.end();
   const bool is_done =
       !is_any_silent && last_.state == JobState::kDone && counts.refused + counts.failed == 0;
-  if (is_done) dealt_with_ = begun_with_;
+  if (is_done) {
+    dealt_with_ = begun_with_;
+    look_again_at_ = ops_.clock.now() + kLookAgainAfter;
+  }
   const bool is_settled = is_done && !waits;
   settled_in_ = is_settled ? map.epoch : node::Epoch{};
   const node::Epoch tried_before = std::exchange(tried_in_, map.epoch);

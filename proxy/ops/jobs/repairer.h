@@ -43,6 +43,8 @@ class Repairer {
   // Also if no node came or went: a write whose proxy died half-way may come to light late, and
   // lack what has gone since.
   static constexpr Duration kLookAgainAfter = std::chrono::minutes(10);
+  // A job is not cut short more often than that, however many nodes go: each has to get somewhere.
+  static constexpr Duration kRestartAfter = std::chrono::seconds(60);
 
   // `on_repaired` is called when a job has restored something.
   Repairer(
@@ -85,6 +87,8 @@ class Repairer {
   SeenNodes begun_with_;                    // the job that runs, or ran last
   SeenNodes dealt_with_;                    // likewise, of the last that left nothing undone
   node::Epoch tried_in_;                    // a job has run under this map
+  TimePoint look_again_at_;                 // though nothing has changed
+  TimePoint may_restart_at_;
   TimePoint try_again_at_;
   TimePoint try_with_room_at_;               // or then, if there is...
   uint64_t room_to_try_again_ = UINT64_MAX;  // so much
