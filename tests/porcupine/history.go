@@ -24,7 +24,7 @@ type record struct {
 	Exptime  uint64 `json:"exptime"`  // unix seconds; 0: never
 	Delta    uint64 `json:"delta"`    // increment, decrement
 	Expected string `json:"expected"` // cas: the value that was read together with the cas unique
-	Offset   uint64 `json:"offset"`   // get: a range
+	Offset   uint64 `json:"offset"`   // get: a range; update
 	Length   *int   `json:"length"`
 
 	// The answer. "unknown": the operation may take effect at any time since, or never.
@@ -44,7 +44,7 @@ type record struct {
 func (r *record) isUnknown() bool { return r.Answer == "unknown" }
 
 func (r *record) isPart() bool {
-	return r.Answer == "cut_off" || r.Offset != 0 || r.Length != nil
+	return r.Answer == "cut_off" || (r.Verb == "get" && r.Offset != 0) || r.Length != nil
 }
 
 // Whether it tells or changes nothing, so that no order has to explain it.

@@ -35,6 +35,17 @@ var verbs = map[string]func(r *record, before state, live bool) (state, bool){
 	"cas": func(r *record, before state, live bool) (state, bool) {
 		return fresh(r), live && before.value == r.Expected
 	},
+	"update": func(r *record, before state, live bool) (state, bool) {
+		end := r.Offset + uint64(len(r.Value))
+		if !live || end > uint64(len(before.value)) {
+			return state{}, false
+		}
+		if r.Expected != "" && before.value != r.Expected {
+			return state{}, false
+		}
+		before.value = before.value[:r.Offset] + r.Value + before.value[end:]
+		return before, true
+	},
 	"append": func(r *record, before state, live bool) (state, bool) {
 		before.value += r.Value
 		return before, live
@@ -130,6 +141,9 @@ func explains(r *record, before state, live bool) bool {
 	case "miss", "not_found":
 		return !live
 	case "not_stored":
+		if r.Verb == "update" {
+			return live && r.Offset+uint64(len(r.Value)) > uint64(len(before.value))
+		}
 		return live == (r.Verb == "add")
 	case "exists":
 		return live && before.value != r.Expected

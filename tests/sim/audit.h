@@ -50,6 +50,7 @@ class Audit {
   Clients& clients_;
   // The txid of parities, or of a moved shard -> the epoch of the reshape that named it first.
   std::map<node::Id128, uint64_t> reshaped_in_;
+  std::map<node::Id128, uint64_t> written_in_;  // segments, by data_txid
 };
 
 }  // namespace elastripe::sim

@@ -22,6 +22,7 @@ constexpr Duration kRestBeforeLastTry = seconds(1);
 // By so much a decider may be ahead unnoticed, or a little more.
 constexpr uint64_t kExpiryTolerance_ms = 120'000;
 constexpr double kNumeric = 0.25;
+constexpr double kConditionalUpdates = 0.3;
 
 // Bytes that tell which operation they come from.
 std::string fill(std::string identity, size_t index, size_t size) {
@@ -107,6 +108,9 @@ Operation Clients::choose_operation(SimRandom& random, int client, SimProxy& pro
     case Verb::kDecrement:
       op.delta = 1 + random.below(1'000'000'000);
       break;
+    case Verb::kUpdate:
+      choose_update(op, random);
+      break;
     case Verb::kAppend:
     case Verb::kPrepend:
       op.value =
@@ -116,6 +120,19 @@ Operation Clients::choose_operation(SimRandom& random, int client, SimProxy& pro
       choose_value(op, random, proxy);
   }
   return op;
+}
+
+// A part of the value that this client has read last, or more than there is. Its bytes are like no
+// others, so the value that comes of it is, too.
+void Clients::choose_update(Operation& op, SimRandom& random) {
+  const size_t id = history_.size();
+  const auto seen = last_read_.find({op.client, op.key});
+  const size_t size = seen == last_read_.end() ? 40 : seen->second.second.size();
+  op.value = fill(fmt::format("u{}.", id), id, random.below(std::max<size_t>(size, 1)));
+  op.offset = random.below(size > op.value.size() ? size - op.value.size() + 1 : 3);
+  if (seen == last_read_.end() || !random.chance(kConditionalUpdates)) return;
+  op.cas = seen->second.first;
+  op.expected = seen->second.second;
 }
 
 // The value, and the time at which it expires; of a touch only that.
@@ -147,6 +164,7 @@ void Clients::choose_value(Operation& op, SimRandom& random, SimProxy& proxy) {
 }
 
 void Clients::choose_stream(Operation& op, SimRandom& random) {
+  if (op.verb == Verb::kUpdate) return;  // its bytes come whole
   const bool is_read = op.verb == Verb::kGet;
   const bool is_striped = op.value.size() > cluster_.pools().pool_of(op.key).inline_max_bytes;
   if (!is_read && !is_striped) return;

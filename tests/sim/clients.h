@@ -57,6 +57,7 @@ class Clients {
 
   Task<void> client(int id, int operations, uint64_t seed);
   Operation choose_operation(SimRandom& random, int client, SimProxy& proxy);
+  void choose_update(Operation& op, SimRandom& random);
   void choose_value(Operation& op, SimRandom& random, SimProxy& proxy);
   void choose_stream(Operation& op, SimRandom& random);
   size_t begin(Operation op, SimProxy& proxy);

@@ -6,8 +6,8 @@ namespace elastripe::sim {
 
 const char* name(Verb verb) {
   static constexpr const char* kNames[] = {
-      "get",       "set",    "add",   "replace",    "append", "prepend",   "cas", "increment",
-      "decrement", "delete", "touch", "transition", "flush",  "rebalance", "lose"};
+      "get",       "set",    "add",   "replace", "append",     "prepend", "cas",       "increment",
+      "decrement", "delete", "touch", "update",  "transition", "flush",   "rebalance", "lose"};
   return kNames[static_cast<size_t>(verb)];
 }
 
@@ -26,7 +26,8 @@ std::string to_string(const Operation& op) {
   if (op.to != 0) text += fmt::format(" to {}{}", op.to, op.at_proxy ? " at the proxy" : "");
   if (op.at != 0) text += fmt::format(" at {}", op.at);
   if (op.exptime != 0) text += fmt::format(" exptime {}", op.exptime);
-  if (op.verb == Verb::kCas) text += fmt::format(" if {}", op.expected);
+  if (op.verb == Verb::kUpdate) text += fmt::format(" at {}", op.offset);
+  if (is_conditional(op)) text += fmt::format(" if {}", op.expected);
   if (op.length != UINT64_MAX) text += fmt::format(" [{}, +{})", op.offset, op.length);
   if (is_streamed(op)) text += " in parts";
   text += fmt::format(" -> {}", name(op.answer));

@@ -19,12 +19,13 @@ enum class Verb : uint8_t {
   kDecrement,
   kDelete,
   kTouch,
+  kUpdate,      // `value` at `offset`; with a cas, only if the value has it
   kTransition,  // an operator's: no client sees anything of it
   kFlush,       // of all keys; `key` is empty
   kRebalance,   // an operator's: the key's shards move as if nodes were unequally full
   kLose,        // not a client's: the operator accepts that the key is gone
 };
-inline constexpr size_t kKeyVerbs = 11;  // those of clients, each of one key: the first ones
+inline constexpr size_t kKeyVerbs = 12;  // those of clients, each of one key: the first ones
 const char* name(Verb verb);
 // No client sees anything of it.
 constexpr bool is_unseen(Verb verb) {
@@ -38,9 +39,9 @@ enum class Answer : uint8_t {
   kCutOff,     // get: it broke off; what came is the beginning of what was asked for
   kMiss,       // get
   kDone,       // stored, deleted, touched, counted; transition: ended, `error` tells how
-  kNotStored,  // add, replace, append, prepend
-  kExists,     // cas
-  kNotFound,   // cas, counters, delete, touch
+  kNotStored,  // add, replace, append, prepend; update: it ends beyond the value
+  kExists,     // cas, update
+  kNotFound,   // cas, counters, delete, touch, update
   kNotNumber,  // counters
 };
 const char* name(Answer answer);
@@ -54,13 +55,13 @@ struct Operation {
   uint32_t exptime = 0;  // unix seconds; 0 = never
   uint64_t delta = 0;
   uint64_t pace = 0;    // not 0: its value goes part by part, and this is the seed of its pauses
-  uint64_t offset = 0;  // get: a range
+  uint64_t offset = 0;  // get: a range; update
   uint64_t length = UINT64_MAX;
   int to = 0;             // transition: the k to have
   bool at_proxy = false;  // transition: the proxy computes the parities, not their nodes
   uint32_t at = 0;        // flush: unix seconds, 0 = now
-  // What a cas expects: the value that was read together with the cas unique. Values are unique, so
-  // comparing them is comparing cas uniques.
+  // What a cas, or an update with one, expects: the value that was read together with the cas
+  // unique. Values are unique, so comparing them is comparing cas uniques.
   std::string expected;
   // The answer.
   Answer answer = Answer::kUnknown;
@@ -79,6 +80,10 @@ struct Operation {
   int proxy = 0;
 };
 std::string to_string(const Operation& operation);
+
+inline bool is_conditional(const Operation& op) {
+  return op.verb == Verb::kCas || (op.verb == Verb::kUpdate && op.cas != 0);
+}
 
 inline bool is_streamed(const Operation& op) { return op.pace != 0; }
 // A get that was answered with the whole value.

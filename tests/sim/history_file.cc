@@ -12,7 +12,7 @@ std::string to_json(const Operation& op) {
   if (op.flags != 0) json["flags"] = op.flags;
   if (op.exptime != 0) json["exptime"] = op.exptime;
   if (op.delta != 0) json["delta"] = op.delta;
-  if (op.verb == Verb::kCas) json["expected"] = op.expected;
+  if (is_conditional(op)) json["expected"] = op.expected;
   if (op.offset != 0) json["offset"] = op.offset;
   if (op.length != UINT64_MAX) json["length"] = op.length;
   json["answer"] = name(op.answer);

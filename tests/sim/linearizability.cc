@@ -174,7 +174,11 @@ class Search {
           if (!live) return true;
           break;
         case Answer::kNotStored:
-          if (live == (op.verb == Verb::kAdd)) return true;
+          if (op.verb == Verb::kUpdate) {
+            if (live && !is_within(op, text(state))) return true;
+          } else if (live == (op.verb == Verb::kAdd)) {
+            return true;
+          }
           break;
         case Answer::kExists:
           if (live && text(state) != op.expected) return true;
@@ -217,6 +221,8 @@ class Search {
         return live ? std::optional(State{}) : std::nullopt;
       case Verb::kTouch:
         return live ? std::optional(State{state.value, op.exptime}) : std::nullopt;
+      case Verb::kUpdate:
+        return live ? updated(op, state) : std::nullopt;
       case Verb::kLose:
         return State{};
     }
@@ -233,6 +239,16 @@ class Search {
     }
     if (op.answer == Answer::kDone && number != op.number) return std::nullopt;
     return changed(state, counter_text(number, text(state).size()));
+  }
+
+  static bool is_within(const Operation& op, const std::string& text) {
+    return op.offset <= text.size() && op.value.size() <= text.size() - op.offset;
+  }
+  std::optional<State> updated(const Operation& op, const State& state) {
+    std::string value = text(state);
+    if (!is_within(op, value) || (is_conditional(op) && value != op.expected)) return std::nullopt;
+    value.replace(op.offset, op.value.size(), op.value);
+    return changed(state, std::move(value));
   }
 
   std::optional<State> fresh(const Operation& op) {

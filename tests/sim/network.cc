@@ -21,13 +21,21 @@ bool may_be_duplicated(std::string_view frame) {
   return header_of(frame).opcode != node::Opcode::kRecordApply;
 }
 
-// What an APPLY that was answered with kOk has made of the record, if the answer tells.
+// What an APPLY that was answered with kOk has made of the record: the answer has it, or its meta,
+// and the request its content.
 std::optional<node::Record> committed_record(const node::ReplyHeader& header,
-                                             std::string_view reply) {
+                                             std::string_view reply, std::string_view content) {
   const node::ByteView body = node::as_view(reply).subspan(node::kHeaderBytes);
   const auto args = node::decode<node::RecordApplyReply>(body.first(header.args_bytes));
   CHECK(args.has_value(), "a node answered with bad args: {}", args.error());
-  if (!args->whole_record) return std::nullopt;
+  if (!args->whole_record) {
+    node::Reader of_meta(body.subspan(header.args_bytes));
+    node::Reader of_content(node::as_view(content));
+    auto meta = node::decode_meta(of_meta);
+    auto decoded = node::decode_content(of_content);
+    if (!meta || !decoded) return std::nullopt;  // a deletion has no content
+    return node::Record{*meta, std::move(*decoded)};
+  }
   auto record = node::decode_record(body.subspan(header.args_bytes));
   CHECK(record.has_value(), "a node answered with a bad record: {}", record.error());
   return std::move(*record);
@@ -137,13 +145,17 @@ void Network::arrive(Flight flight) {
   if (install_watch_ != nullptr && header.opcode == node::Opcode::kInstallMap) {
     map = flight.frame.substr(node::kHeaderBytes + header.args_bytes);
   }
-  target.deliver(std::move(flight.frame),
-                 [this, proxy = flight.proxy, from = flight.to, map = std::move(map),
-                  answer = std::move(flight.answer)](std::string bytes) {
-                   if (bytes.empty()) return disconnect(answer);
-                   if (!map.empty()) note_install(bytes, map);
-                   reply(proxy, from, std::move(bytes), answer);
-                 });
+  std::string content;  // of the record that it shall make
+  if (commit_watch_ != nullptr && header.opcode == node::Opcode::kRecordApply) {
+    content = flight.frame.substr(node::kHeaderBytes + header.args_bytes);
+  }
+  target.deliver(std::move(flight.frame), [this, proxy = flight.proxy, from = flight.to,
+                                           map = std::move(map), content = std::move(content),
+                                           answer = std::move(flight.answer)](std::string bytes) {
+    if (bytes.empty()) return disconnect(answer);
+    if (!map.empty()) note_install(bytes, map);
+    reply(proxy, from, std::move(bytes), content, answer);
+  });
 }
 
 void Network::note_install(std::string_view reply, std::string_view map) {
@@ -160,7 +172,8 @@ void Network::disconnect(Answer answer) {
   });
 }
 
-void Network::reply(int proxy, node::NodeId from, std::string bytes, Answer answer) {
+void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string_view content,
+                    Answer answer) {
   const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
   CHECK(header.has_value(), "a node sent a bad header: {}", header.error());
   if (trace_.on() && header->status != node::Status::kOk) {
@@ -170,7 +183,7 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, Answer answ
   if (header->status == node::Status::kOk) {
     if (stage_watch_ != nullptr && header->opcode == node::Opcode::kShardBuild) stage_watch_(proxy);
     if (commit_watch_ != nullptr && header->opcode == node::Opcode::kRecordApply) {
-      const auto record = committed_record(*header, bytes);
+      const auto record = committed_record(*header, bytes, content);
       commit_watch_(proxy, from, header->epoch.number, record ? &*record : nullptr);
     }
   }

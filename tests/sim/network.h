@@ -95,7 +95,9 @@ class Network {
   void arrive(Flight flight);
   void note_install(std::string_view reply, std::string_view map);
   void disconnect(Answer answer);
-  void reply(int proxy, node::NodeId from, std::string bytes, Answer answer);
+  // `content`: of the record that it was asked to make.
+  void reply(int proxy, node::NodeId from, std::string bytes, std::string_view content,
+             Answer answer);
 
   EventQueue& events_;
   Trace& trace_;

@@ -115,6 +115,32 @@ Task<void> execute_store(Operation& op, OpsContext& ops, Pace pace, TimePoint de
   op.answer = Answer::kNone;
 }
 
+Task<void> execute_update(Operation& op, OpsContext& ops, TimePoint deadline) {
+  WholeValue whole(Buffer::copy_of(op.value));
+  UpdateRequest request{.key = op.key, .offset = op.offset};
+  if (is_conditional(op)) request.cas = op.cas;
+  request.value = &whole;
+  const auto outcome = co_await update_object(ops, request, deadline);
+  if (!outcome) {
+    note_error(op, outcome.error());
+    co_return;
+  }
+  switch (outcome->status) {
+    case UpdateStatus::kUpdated:
+      op.answer = Answer::kDone;
+      break;
+    case UpdateStatus::kNotFound:
+      op.answer = Answer::kNotFound;
+      break;
+    case UpdateStatus::kExists:
+      op.answer = Answer::kExists;
+      break;
+    case UpdateStatus::kOutOfRange:
+      op.answer = Answer::kNotStored;
+      break;
+  }
+}
+
 Task<void> execute_counter(Operation& op, OpsContext& ops, TimePoint deadline) {
   CounterRequest request;
   request.key = op.key;
@@ -214,6 +240,8 @@ Task<void> execute(Operation& op, SimProxy& proxy, Pace pace, TimePoint deadline
       }
       co_return;
     }
+    case Verb::kUpdate:
+      co_return co_await execute_update(op, ops, deadline);
     case Verb::kFlush:
       co_return co_await execute_flush(op, *proxy.decider(), deadline);
     case Verb::kTransition:

@@ -260,6 +260,14 @@ constexpr Scenario kSlowMoves{
              .until = 8s},
   .expect = {.records_only = true}};
 
+constexpr Scenario kUpdatesOnly{
+  .about = "parts of values of several segments are written, again and again",
+  .cluster = {.proxies = 2},
+  .workload = {.keys = 2, .operations = 30,
+               .weights = {40, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 40}, .expiring = 0, .large = 1,
+               .segments = 4, .whole_segments = true},
+  .faults = {.node_kills = 1, .proxy_kills = 1, .until = 6s}};
+
 constexpr Scenario kPausedTransitions{
   .about = "transitions stop between their prepare and their commit",
   .cluster = {.nodes = 5, .proxies = 4, .scheme = "ers:2,1,3", .write_state = WriteState::kAsBefore,
@@ -398,6 +406,9 @@ constexpr Rule kRules[] = {
          "generation", kTransitionsOnly),
     RULE(kReuseShardNames, "rule 28: what a repair writes has a name of its own", "shard-names",
          kRepairs),
+    RULE(kUpdateDropsAll,
+         "rule 31: an update deletes the shards that it has replaced, and no others",
+         "update-drops", kUpdatesOnly),
     RULE(kRemoveUndrained, "rule 29: a node is removed when it has nothing", "comings", kComings),
     RULE(kMoveFromHalfSynced, "rule 30: only homes that have all of a partition hand it on",
          "slow-moves", kSlowMoves),

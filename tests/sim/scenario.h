@@ -64,7 +64,7 @@ struct Workload {
   int operations = 12;  // of each client
   Duration think_max = std::chrono::milliseconds(150);
   // How often an operation is which, by Verb: get, set, add, replace, append, prepend, cas, incr,
-  // decr, delete, touch; and those that are no client's.
+  // decr, delete, touch, update; and those that are no client's.
   std::array<int, kKeyVerbs> weights{30, 22, 3, 3, 6, 3, 8, 8, 3, 8, 6};
   int transitions = 0;  // with any, all objects are transitioned once more when all has healed
   int flushes = 0;

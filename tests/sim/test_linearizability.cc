@@ -173,6 +173,30 @@ TEST_CASE("an append that is applied twice is rejected") {
   REQUIRE(linearizable({set(1, 2, "a"), prepend, hit(5, 6, "-a")}));
 }
 
+TEST_CASE("an update changes its bytes, once, and none beyond the end") {
+  const auto update = [](uint64_t from, uint64_t to, uint64_t offset, std::string bytes,
+                         Answer answer, std::string expected = {}) {
+    Operation operation = op(Verb::kUpdate, from, to, answer, std::move(bytes));
+    operation.offset = offset;
+    operation.cas = expected.empty() ? 0 : 1;
+    operation.expected = std::move(expected);
+    return operation;
+  };
+  const auto first = set(1, 2, "abcd");
+  const auto xy = update(3, 4, 1, "xy", Answer::kDone);
+  REQUIRE(linearizable({first, xy, hit(5, 6, "axyd")}));
+  REQUIRE_FALSE(linearizable({first, xy, hit(5, 6, "abcd")}));
+  REQUIRE_FALSE(linearizable({first, xy, hit(5, 6, "axcd")}));  // torn
+  REQUIRE(linearizable({first, update(3, UINT64_MAX, 1, "xy", Answer::kUnknown), hit(5, 6, "abcd"),
+                        hit(7, 8, "axyd")}));
+  REQUIRE(linearizable({first, update(3, 4, 3, "xy", Answer::kNotStored), hit(5, 6, "abcd")}));
+  REQUIRE_FALSE(linearizable({first, update(3, 4, 2, "xy", Answer::kNotStored)}));
+  REQUIRE_FALSE(linearizable({first, update(3, 4, 3, "xy", Answer::kDone)}));
+  REQUIRE(linearizable({first, xy, update(5, 6, 0, "z", Answer::kExists, "abcd")}));
+  REQUIRE_FALSE(linearizable({first, xy, update(5, 6, 0, "z", Answer::kDone, "abcd")}));
+  REQUIRE(linearizable({first, removed(3, 4), update(5, 6, 0, "z", Answer::kNotFound)}));
+}
+
 TEST_CASE("only one of two cas on the same value succeeds") {
   const auto first = cas(3, 6, "a", "b", Answer::kDone);
   REQUIRE(linearizable({set(1, 2, "a"), first, cas(4, 7, "a", "c", Answer::kExists)}));
