@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "client-lib/meta_connection.h"
+
 namespace elastripe::client {
 namespace {
 
@@ -67,6 +69,10 @@ std::string_view name(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kNotFound:
       return "not_found";
+    case ErrorKind::kOutOfRange:
+      return "out_of_range";
+    case ErrorKind::kExists:
+      return "exists";
     case ErrorKind::kInvalid:
       return "invalid";
     case ErrorKind::kConnection:
@@ -127,12 +133,17 @@ Result<> validate_key(std::string_view key) {
   return {};
 }
 
+Client::Client(memcached_st* handle, const Options& options)
+    : handle_(handle), meta_(new MetaConnection(options)) {}
+
+void Client::Delete::operator()(MetaConnection* connection) const { delete connection; }
+
 void Client::Close::operator()(memcached_st* handle) const { memcached_free(handle); }
 
 Result<Client> Client::create(const Options& options) {
   memcached_st* handle = memcached_create(nullptr);
   if (handle == nullptr) return fail(ErrorKind::kConnection, "out of memory");
-  Client client(handle);
+  Client client(handle, options);
   const auto milliseconds = [](int value) { return static_cast<uint64_t>(std::max(value, 1)); };
   memcached_behavior_set(handle, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
   memcached_behavior_set(handle, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT,
@@ -232,6 +243,57 @@ Result<> Client::put(std::string_view key, std::string_view object, const PutOpt
                     options.exptime, options.flags);
   if (code != MEMCACHED_SUCCESS) return std::unexpected(error_of(code));
   return {};
+}
+
+namespace {
+
+uint64_t number_in(std::string_view text) {
+  uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+Result<Range> Client::get_range(std::string_view key, uint64_t offset, uint64_t length) {
+  if (auto valid = validate_key(key); !valid) return std::unexpected(valid.error());
+  std::string line = "mg " + std::string(key) + " v c s o" + std::to_string(offset) + " n" +
+                     std::to_string(length);
+  auto answer = meta_->ask(line);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->code() == "EN") return fail(ErrorKind::kNotFound, "no such object");
+  if (answer->code() != "VA") return fail(ErrorKind::kServer, "it answers " + answer->line);
+  return Range{.bytes = std::move(answer->data),
+               .cas = number_in(answer->flag('c')),
+               .object_bytes = number_in(answer->flag('s'))};
+}
+
+Result<uint64_t> Client::update(std::string_view key, uint64_t offset, std::string_view bytes,
+                                const UpdateOptions& options) {
+  if (auto valid = validate_key(key); !valid) return std::unexpected(valid.error());
+  std::string line = "ms " + std::string(key) + " " + std::to_string(bytes.size()) + " c s o" +
+                     std::to_string(offset);
+  if (options.cas) line += " C" + std::to_string(*options.cas);
+  const auto answer = meta_->ask(line, &bytes);
+  if (!answer) return std::unexpected(answer.error());
+  const std::string_view code = answer->code();
+  if (code == "HD") return number_in(answer->flag('c'));
+  if (code == "NF") return fail(ErrorKind::kNotFound, "no such object");
+  if (code == "EX") return fail(ErrorKind::kExists, "the object has another cas unique");
+  if (code == "NS") {
+    return fail(ErrorKind::kOutOfRange,
+                "the object has " + std::string(answer->flag('s')) + " bytes");
+  }
+  return fail(ErrorKind::kServer, "it answers " + answer->line);
+}
+
+Result<> Client::append(std::string_view key, std::string_view bytes) {
+  if (auto valid = validate_key(key); !valid) return valid;
+  const memcached_return_t code =
+      memcached_append(handle_.get(), key.data(), key.size(), bytes.data(), bytes.size(), 0, 0);
+  if (code == MEMCACHED_SUCCESS) return {};
+  if (code == MEMCACHED_NOTSTORED) return fail(ErrorKind::kNotFound, "no such object");
+  return std::unexpected(error_of(code));
 }
 
 Result<> Client::remove(std::string_view key) {

@@ -1,7 +1,8 @@
 // A client of an elastripe proxy, or of any memcached: objects by key, errors as values.
 //
 // A thin layer over libmemcached's ASCII protocol. One Client is one connection, used by one thread
-// at a time; it connects at the first request and again after a failure.
+// at a time; it connects at the first request and again after a failure. Parts of objects are read
+// and changed by commands that libmemcached does not know, over a second connection.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <expected>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +27,8 @@ inline constexpr size_t kMaxObjectBytes = size_t{1} << 30;
 
 enum class ErrorKind : uint8_t {
   kNotFound,        // no object under this key
+  kOutOfRange,      // the object ends before the bytes do; nothing was done
+  kExists,          // its cas unique is another one; nothing was done
   kInvalid,         // refused here: key or object out of bounds; nothing was sent
   kConnection,      // no connection, or it broke; a write may have taken effect
   kTimeout,         // no answer in time; a write may have taken effect
@@ -76,6 +80,19 @@ struct PutOptions {
   int64_t exptime = 0;  // memcached's: 0 never, up to 30 days in seconds from now, else Unix time
 };
 
+// A part of an object, and what it is a part of.
+struct Range {
+  std::string bytes;
+  uint64_t cas = 0;
+  uint64_t object_bytes = 0;  // of the whole object
+};
+
+struct UpdateOptions {
+  std::optional<uint64_t> cas = {};  // only if the object's is this one
+};
+
+class MetaConnection;
+
 // Checks the bounds of memcached's keys: 1 to 250 bytes, none of them white space or control.
 Result<> validate_key(std::string_view key);
 
@@ -95,6 +112,17 @@ class Client {
   // request of an exact multiple of that waits for TCP, 40 to 200 ms.
   Result<> put(std::string_view key, std::string_view object, const PutOptions& options = {});
 
+  // `length` bytes of the object from `offset` on, or as many as it has there.
+  Result<Range> get_range(std::string_view key, uint64_t offset, uint64_t length);
+
+  // Puts the bytes, 1 MiB at most, in the place of those that the object has from `offset` on: all
+  // of them at once. The new cas unique; 0 if others have followed, so that nobody knows.
+  Result<uint64_t> update(std::string_view key, uint64_t offset, std::string_view bytes,
+                          const UpdateOptions& options = {});
+
+  // Adds bytes to the end of an object. kNotFound if there is none.
+  Result<> append(std::string_view key, std::string_view bytes);
+
   // kNotFound if there was none.
   Result<> remove(std::string_view key);
 
@@ -105,7 +133,10 @@ class Client {
   struct Close {
     void operator()(memcached_st* handle) const;
   };
-  explicit Client(memcached_st* handle) : handle_(handle) {}
+  struct Delete {
+    void operator()(MetaConnection* connection) const;
+  };
+  Client(memcached_st* handle, const Options& options);
 
   // The last failure of the connection as an error; `code` is libmemcached's return code.
   Error error_of(int code) const;
@@ -113,6 +144,7 @@ class Client {
   Error read_error(int code) const;
 
   std::unique_ptr<memcached_st, Close> handle_;
+  std::unique_ptr<MetaConnection, Delete> meta_;
 };
 
 }  // namespace elastripe::client

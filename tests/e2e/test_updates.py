@@ -36,7 +36,8 @@ class Connection:
         """Value and cas."""
         self.socket.sendall(f"mg {key} v c\r\n".encode())
         words = self.reply()
-        assert words[0] == "VA", words
+        if words[0] != "VA":
+            raise ConnectionError(" ".join(words))
         return self.lines.read(int(words[1]) + 2)[:-2], int(words[2][1:])
 
 
@@ -68,6 +69,35 @@ def test_updates_within_and_across_shards_and_segments(make_cluster):
     assert " ".join(refused) == "SERVER_ERROR object too large for cache"
     assert connection.get("large")[0] == large  # the connection goes on
     assert all(report["clean"] for report in cluster.scrub(*(f"key{size}" for size in SIZES)))
+
+
+def test_the_command_updates_appends_and_reads_ranges(make_cluster, tmp_path):
+    cluster = make_cluster(nodes=6, scheme="ers:2,2,3", settings=["segment_bytes=65536"])
+    value = bytearray(payload(300_000, "command"))
+    file = tmp_path / "file"
+
+    def given(data):
+        file.write_bytes(data)
+        return file
+
+    cluster.cli("put", "key", given(value))
+    data = payload(70_000, "new")
+    value[100_000:170_000] = data
+    done = cluster.json("update", "key", given(data), "--offset", 100_000)
+    part = tmp_path / "part"
+    shown = cluster.json("get", "key", part, "--offset", 99_999, "--length", 70_002)
+    assert part.read_bytes() == value[99_999:170_001]
+    assert shown == {"key": "key", "bytes": 70_002, "object_bytes": 300_000, "cas": done["cas"]}
+    for words, problem in ((("--offset", 299_999), "out_of_range: the object has 300000 bytes"),
+                           (("--offset", 0, "--cas", 1), "exists: ")):
+        refused = cluster.cli("update", "key", given(b"xy"), *words, check=False)
+        assert refused.returncode == 1 and problem in refused.stderr, refused.stderr
+    cluster.cli("append", "key", given(b"the end"))
+    cluster.cli("get", "key", part)
+    assert part.read_bytes() == bytes(value) + b"the end"
+    for words in (("update", "none", file, "--offset", 0), ("append", "none", file),
+                  ("get", "none", "--offset", 1)):
+        assert "not_found" in cluster.cli(*words, check=False).stderr
 
 
 class Updater(threading.Thread):
@@ -113,7 +143,7 @@ class Updater(threading.Thread):
             self.values[key] = patched(self.values[key], [update])
             self.unknown[key].clear()
             self.acks += 1
-        elif "unknown" not in words:
+        elif "unknown:" not in words:
             self.unknown[key].pop()
             self.stopping.wait(0.05)
 

@@ -1,4 +1,4 @@
-// elastripe put, get, remove: objects through a proxy, by its memcached protocol.
+// elastripe put, get, update, append, remove: objects through a proxy, by its memcached protocol.
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "client-lib/client.h"
 #include "tools/cli/commands.h"
@@ -24,6 +25,9 @@ struct Arguments {
   std::string file = "-";
   uint32_t flags = 0;
   int64_t exptime = 0;
+  uint64_t offset = 0;
+  std::optional<uint64_t> length = {};
+  std::optional<uint64_t> cas = {};
 };
 
 template <class T>
@@ -87,9 +91,52 @@ Result<> put(const Globals& globals, const Arguments& arguments) {
   return {};
 }
 
+Result<> get_range(const Globals& globals, client::Client& client, const Arguments& arguments) {
+  const auto range = explain(
+      client.get_range(arguments.key, arguments.offset, arguments.length.value_or(UINT64_MAX)));
+  if (!range) return std::unexpected(range.error());
+  if (auto done = write_all(arguments.file, range->bytes); !done) return done;
+  if (globals.json && arguments.file != "-") {
+    fmt::print("{}\n", Json{{"key", arguments.key},
+                            {"bytes", range->bytes.size()},
+                            {"object_bytes", range->object_bytes},
+                            {"cas", range->cas}}
+                           .dump());
+  }
+  return {};
+}
+
+Result<> update(const Globals& globals, const Arguments& arguments) {
+  const auto bytes = read_all(arguments.file);
+  if (!bytes) return std::unexpected(bytes.error());
+  auto client = connect(globals);
+  if (!client) return std::unexpected(client.error());
+  const auto cas =
+      explain(client->update(arguments.key, arguments.offset, *bytes, {.cas = arguments.cas}));
+  if (!cas) return std::unexpected(cas.error());
+  if (globals.json) {
+    fmt::print("{}\n",
+               Json{{"key", arguments.key}, {"bytes", bytes->size()}, {"cas", *cas}}.dump());
+  }
+  return {};
+}
+
+Result<> append(const Globals& globals, const Arguments& arguments) {
+  const auto bytes = read_all(arguments.file);
+  if (!bytes) return std::unexpected(bytes.error());
+  auto client = connect(globals);
+  if (!client) return std::unexpected(client.error());
+  if (auto done = explain(client->append(arguments.key, *bytes)); !done) return done;
+  if (globals.json) {
+    fmt::print("{}\n", Json{{"key", arguments.key}, {"bytes", bytes->size()}}.dump());
+  }
+  return {};
+}
+
 Result<> get(const Globals& globals, const Arguments& arguments) {
   auto client = connect(globals);
   if (!client) return std::unexpected(client.error());
+  if (arguments.offset > 0 || arguments.length) return get_range(globals, *client, arguments);
   const auto value = explain(client->get(arguments.key));
   if (!value) return std::unexpected(value.error());
   if (auto done = write_all(arguments.file, value->bytes()); !done) return done;
@@ -126,6 +173,17 @@ void add_object_commands(CLI::App& app, Globals& globals) {
                           "memcached's expiry: seconds from now, or Unix time; 0 never");
   const auto [get_command, get_arguments] = add("get", "Writes an object to a file", get);
   get_command->add_option("FILE", get_arguments->file, "Default: standard output");
+  get_command->add_option("--offset", get_arguments->offset, "From this byte on (0)");
+  get_command->add_option("--length", get_arguments->length, "At most so many bytes");
+  const auto [update_command, update_arguments] =
+      add("update", "Puts a file's bytes in the place of those that an object has", update);
+  update_command->add_option("FILE", update_arguments->file, "- for standard input")->required();
+  update_command->add_option("--offset", update_arguments->offset, "Where they begin")->required();
+  update_command->add_option("--cas", update_arguments->cas,
+                             "Only if the object's cas unique is this one");
+  const auto [append_command, append_arguments] =
+      add("append", "Adds a file's bytes to the end of an object", append);
+  append_command->add_option("FILE", append_arguments->file, "- for standard input")->required();
   add("remove", "Removes an object", remove);
 }
 

@@ -64,5 +64,58 @@ TEST_CASE("get_many that ends in an error hides what came before") {
   }
 }
 
+TEST_CASE("a range is its bytes, with the cas and the size of the whole object") {
+  ScriptedServer server("mg key v c s o5 n3\r\n", "VA 3 c77 s1000\r\na\r\n\r\n");
+  const auto range = connected_to(server).get_range("key", 5, 3);
+  REQUIRE(range.has_value());
+  CHECK(range->bytes == "a\r\n");
+  CHECK(range->cas == 77);
+  CHECK(range->object_bytes == 1000);
+}
+
+TEST_CASE("a range of nothing is not found, and an error keeps its reason") {
+  struct Case {
+    std::string reply;
+    ErrorKind kind;
+    std::string part;
+  };
+  for (const auto& [reply, kind, part] :
+       {Case{"EN\r\n", ErrorKind::kNotFound, "no such object"},
+        Case{"CLIENT_ERROR lost: 3 shards\r\n", ErrorKind::kServer, "lost: 3 shards"},
+        Case{"ERROR\r\n", ErrorKind::kServer, "ERROR"},
+        Case{"VA 10 c1 s10\r\nabc", ErrorKind::kConnection, "closed"},
+        Case{"VA", ErrorKind::kConnection, "closed"}}) {
+    ScriptedServer server("\r\n", reply);
+    const auto range = connected_to(server).get_range("key", 0, 10);
+    REQUIRE_FALSE(range.has_value());
+    CHECK(range.error().kind == kind);
+    CHECK(range.error().message.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("an update tells the new cas, or why it was not done") {
+  {
+    ScriptedServer server("ms key 2 c s o7 C5\r\nxy\r\n", "HD c6 s10\r\n");
+    const auto cas = connected_to(server).update("key", 7, "xy", {.cas = 5});
+    REQUIRE(cas.has_value());
+    CHECK(*cas == 6);
+  }
+  struct Case {
+    std::string reply;
+    ErrorKind kind;
+  };
+  for (const auto& [reply, kind] :
+       {Case{"NF\r\n", ErrorKind::kNotFound}, Case{"EX c6 s10\r\n", ErrorKind::kExists},
+        Case{"NS c6 s8\r\n", ErrorKind::kOutOfRange},
+        Case{"CLIENT_ERROR outcome unknown: n1\r\n", ErrorKind::kUnknownOutcome},
+        Case{"SERVER_ERROR object too large for cache\r\n", ErrorKind::kServer},
+        Case{"", ErrorKind::kConnection}}) {
+    ScriptedServer server("xy\r\n", reply);
+    const auto cas = connected_to(server).update("key", 7, "xy");
+    REQUIRE_FALSE(cas.has_value());
+    CHECK(cas.error().kind == kind);
+  }
+}
+
 }  // namespace
 }  // namespace elastripe::client
