@@ -64,8 +64,10 @@ def scrub(cluster):
 
 def wait_stuck(cluster):
     """Repair has tried, and tells why it could not."""
-    wait_for(lambda: "room" in cluster.status()["repair"]["problem"],
-             lambda: f"repair lacks room, not {cluster.status()}")
+    def lacks_room():
+        problem = cluster.status()["repair"]["problem"]
+        return "room" in problem or "no_space: " in problem
+    wait_for(lacks_room, lambda: f"repair lacks room, not {cluster.status()}")
 
 
 def test_a_drain_waits_for_room_and_ends_when_there_is_some(cluster):
