@@ -34,7 +34,7 @@ std::unexpected<Error> fail_by_errno(const char* what) {
 
 timeval time_of(int milliseconds) {
   const int at_least = std::max(milliseconds, 1);
-  return {.tv_sec = at_least / 1000, .tv_usec = at_least % 1000 * 1000};
+  return {.tv_sec = at_least / 1000, .tv_usec = at_least % 1000 * 1000L};
 }
 
 // Whether the address takes the connection in time.

@@ -17,19 +17,18 @@ bool takes_shards(const node::ClusterMap& map, NodeId id) {
 Balance::Balance(const node::ClusterMap& map, const NodeRooms& rooms) : nodes_(map.nodes.size()) {
   double used = 0;
   double limit = 0;
-  for (NodeId id = 0; id < nodes_.size(); ++id) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const auto id = static_cast<NodeId>(i);
     const uint64_t free_bytes = rooms.free_bytes(id);
     const uint64_t limit_bytes = rooms.limit_bytes(id);
     if (!takes_shards(map, id) || limit_bytes == 0 || free_bytes > limit_bytes) continue;
-    nodes_[id] = {.limit_bytes = static_cast<double>(limit_bytes),
-                  .used_bytes = static_cast<double>(limit_bytes - free_bytes)};
-    used += nodes_[id].used_bytes;
-    limit += nodes_[id].limit_bytes;
+    nodes_[i] = {.limit_bytes = static_cast<double>(limit_bytes),
+                 .used_bytes = static_cast<double>(limit_bytes - free_bytes)};
+    used += nodes_[i].used_bytes;
+    limit += nodes_[i].limit_bytes;
   }
   if (limit > 0) mean_fill_ = used / limit;
-  for (NodeId id = 0; id < nodes_.size(); ++id) {
-    nodes_[id].gives = takes_part(id) && nodes_[id].fill() > mean_fill_;
-  }
+  for (Node& node : nodes_) node.gives = node.limit_bytes > 0 && node.fill() > mean_fill_;
 }
 
 std::optional<NodeId> Balance::emptiest_for(const node::ClusterMap& map,
@@ -42,7 +41,8 @@ std::optional<NodeId> Balance::emptiest_for(const node::ClusterMap& map,
     return false;
   };
   std::optional<NodeId> emptiest;
-  for (NodeId id = 0; id < nodes_.size(); ++id) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const auto id = static_cast<NodeId>(i);
     if (!takes_part(id) || nodes_[id].gives || nodes_[id].fill() >= mean_fill_) continue;
     if (emptiest && nodes_[id].fill() >= nodes_[*emptiest].fill()) continue;
     if (!takes_shards(map, id) || is_taken(map.nodes[id].domain)) continue;

@@ -85,7 +85,7 @@ class Update {
     auto tail = co_await records::try_read_tail(
         ops_, map, key_, known == nullptr ? 0 : known->meta.version, deadline);
     if (!tail) co_return fail(tail.error());
-    const RecordPtr record = tail->same ? known : std::move(tail->record);
+    const RecordPtr record = tail->same ? known : tail->record;
     if (record == nullptr || !is_live_now(ops_, *map, *record)) {
       co_return UpdateOutcome{.status = UpdateStatus::kNotFound};
     }
@@ -242,6 +242,7 @@ class Update {
 
   void delete_replaced(const node::Record& record, const StagedObject& staged) {
     std::vector<Segment> replaced;
+    replaced.reserve(staged.segments.size());
     for (const StagedSegment& segment : staged.segments) {
       replaced.push_back(record.content.segments[segment.segment.number]);
     }
