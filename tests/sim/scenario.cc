@@ -140,7 +140,7 @@ constexpr Scenario kScenarios[] = {
                .network = {.late = 0.01}, .repair_after = 300ms},
    .workload = {.clients = 4, .keys = 3, .operations = 16,
                 .weights = {34, 8, 1, 1, 3, 1, 3, 2, 1, 3, 2, 40}, .transitions = 4,
-                .rebalances = 3, .large = 0.8, .segments = 5},
+                .rebalances = 9, .large = 0.8, .segments = 5},
    .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 2, .proxy_kills = 2,
               .proxy_pauses = 2, .quick_restarts = 0.4, .committer_kills = 0.03,
               .answer_kills = 0.01, .at_decider = 0.3},
