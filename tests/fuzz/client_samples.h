@@ -14,6 +14,7 @@ inline std::vector<std::string> client_samples() {
       "append k 0 0 1\r\ny\r\nprepend k 0 0 1\r\nz\r\ncas k 0 0 1 5\r\nx\r\n",
       "get k\r\nget k n missing\r\ngets k n\r\ngat 9 k\r\ngats 0 k n\r\n",
       "incr n 5\r\ndecr n 1 noreply\r\ntouch k 9\r\ndelete k 0\r\ndelete n noreply\r\n",
+      "set k 0 0 9\r\n123456789\r\nms k 3 o2 c k s Oabc\r\nabc\r\nms k 2 o9 q\r\nab\r\nmn\r\n",
       "set k 0 0 9\r\n123456789\r\nmg k v o2 n3 s c f k t Oabc\r\nmg missing q\r\nmn\r\n",
       "version\r\nverbosity 1\r\ncache_memlimit 64\r\nstats\r\nstats items\r\n"
       "flush_all 1 noreply\r\nflush_all\r\nquit\r\n",
