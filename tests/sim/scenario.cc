@@ -168,7 +168,7 @@ constexpr Scenario kScenarios[] = {
                 .weights = {40, 10, 2, 2, 4, 2, 4, 3, 1, 4, 4}, .transitions = 2, .large = 0.9,
                 .segments = 6},
    .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 1, .proxy_kills = 1,
-              .proxy_pauses = 1, .member_changes = 24, .growth = 0, .changes_of_mind = 0.7,
+              .proxy_pauses = 1, .member_changes = 40, .growth = 0, .changes_of_mind = 0.7,
               .committer_kills = 0.02, .until = 16s, .at_decider = 0.3},
    .expect = {.repaired = true}},
   {.name = "rolling-upgrade",

@@ -53,7 +53,7 @@ TEST_CASE("random schedules keep every promise", "[random]") {
       CHECK(totals.members_added > totals.schedules / 2);
       CHECK(totals.members_drained > totals.schedules / 2);
       if (scenario.faults.changes_of_mind > 0) {
-        CHECK(totals.members_refilled > totals.schedules / 2);
+        CHECK(totals.members_refilled > totals.schedules);
       } else {
         CHECK(totals.members_removed > totals.schedules / 10);
       }
