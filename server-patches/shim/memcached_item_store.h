@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "server-patches/node/engine/item_store.h"
+#include "server-patches/node/store/item_store.h"
 #include "server-patches/shim/page_keeper.h"
 
 namespace elastripe::node {

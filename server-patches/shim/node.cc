@@ -5,6 +5,7 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cinttypes>
@@ -71,12 +72,20 @@ uint64_t random_incarnation() {
 
 std::array<std::byte, 192> hash_secret;
 
+// Update logs may take a sixty-fourth of the memory.
+EngineOptions options_for(size_t memory_bytes) {
+  EngineOptions options;
+  options.incarnation = random_incarnation();
+  options.version = ELASTRIPE_VERSION;
+  options.log_unit_bytes = std::clamp<size_t>(memory_bytes / 4096, 128 << 10, 256 << 10);
+  options.log_units = std::max<size_t>(memory_bytes / 64 / options.log_unit_bytes, 8);
+  return options;
+}
+
 class Node {
  public:
   explicit Node(void (*on_tick)())
-      : on_tick_(on_tick),
-        engine_({.incarnation = random_incarnation(), .version = ELASTRIPE_VERSION}, store_,
-                clock_) {
+      : on_tick_(on_tick), engine_(options_for(store_.memory().limit_bytes), store_, clock_) {
     thread_ = std::thread([this] { tick_until_stopped(); });
   }
 

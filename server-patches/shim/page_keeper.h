@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-#include "server-patches/node/engine/item_store.h"
+#include "server-patches/node/store/item_store.h"
 #include "server-patches/shim/items.h"
 
 namespace elastripe::node {

@@ -1,7 +1,7 @@
 // The engine under frames of any content that pass its gate. The input is a list of frames: opcode
 // (1 byte), lengths of args and payload (2 bytes each, little-endian), args, payload, in which
-// contents, records and maps are without checksums. Every frame must be answered once, with sizes
-// that fit, and memory must stay bounded.
+// contents, records and maps are without checksums, and those of extents are made right. Every
+// frame must be answered once, with sizes that fit, and memory must stay bounded.
 #include <algorithm>
 #include <set>
 
@@ -29,7 +29,11 @@ class Driver {
  public:
   Driver()
       : store_({.limit_bytes = kLimitBytes, .reserve_bytes = kLimitBytes / 8, .buckets = 16}),
-        engine_({.incarnation = incarnation_, .latches = 4}, store_, clock_) {
+        engine_({.incarnation = incarnation_,
+                 .latches = 4,
+                 .log_unit_bytes = kLimitBytes / 16,
+                 .log_units = 4},
+                store_, clock_) {
     const std::string bytes = encoded(sample_map());
     CHECK(send(Opcode::kInstallMap, {}, as_view(bytes)) == Status::kOk);
     const std::string lease = encoded(kLease);
@@ -76,6 +80,40 @@ std::string sealed(Opcode opcode, ByteView bare) {
   if (opcode == Opcode::kRecordStore) return sealed_record(bare);
   if (opcode == Opcode::kInstallMap) return sealed_map(bare);
   return std::string(as_text(bare));
+}
+
+// With the checksums of these parts of the payload.
+template <class Extents>
+void seal_extents(Extents& extents, ByteView payload) {
+  for (auto& extent : extents) {
+    const ByteView part = payload.first(std::min<size_t>(extent.length, payload.size()));
+    extent.crc32c = crc32c(part);
+    payload = payload.subspan(part.size());
+  }
+}
+
+template <class Request, class Seal>
+std::string sealed_as(ByteView bare, Seal seal) {
+  auto request = decode<Request>(bare);
+  if (!request) return std::string(as_text(bare));
+  seal(*request);
+  return encoded(*request);
+}
+
+std::string sealed_args(Opcode opcode, ByteView bare, ByteView payload) {
+  switch (opcode) {
+    case Opcode::kShardPatch:
+      return sealed_as<ShardPatchRequest>(
+          bare, [&](ShardPatchRequest& patch) { seal_extents(patch.extents, payload); });
+    case Opcode::kLogAppend:
+      return sealed_as<LogAppendRequest>(
+          bare, [&](LogAppendRequest& append) { append.crc32c = crc32c(payload); });
+    case Opcode::kLogStore:
+      return sealed_as<LogStoreRequest>(
+          bare, [&](LogStoreRequest& store) { seal_extents(store.entries, payload); });
+    default:
+      return std::string(as_text(bare));
+  }
 }
 
 // A list of frames that are all answered with kOk.
@@ -139,15 +177,70 @@ Frames record_frames() {
   return frames;
 }
 
+// At the tail, at another copy, and by sync.
+Frames log_frames() {
+  const std::string appended = key_in(0);
+  const std::string stored = key_in(1);
+  const std::string synced = key_in(2);
+  const uint64_t version = next_block(sample_map().version_floor);
+  Record record = striped_record(version);
+  record.content.segments[0].folded_lsn = 0;
+  const LogAppendRequest append = {
+      .m = 2, .id = {5, 1}, .value = version, .known = version, .offset = 10, .key = appended};
+  const LogStoreRequest store = {
+      .m = 2,
+      .value = version,
+      .settled_to = version + 1,
+      .entries = {{{{5, 2}, version + 2}, 20, 3, 0}, {{{5, 3}, version + 3}, 21, 4, 0}},
+      .unsettled = {{{5, 2}, version + 2}},
+      .key = stored};
+  const std::string image = encoded(sample_log(version));
+  RecordApplyRequest fold = {.m = 2,
+                             .attempt_id = {5, 4},
+                             .base_version = UINT64_MAX,
+                             .condition = Condition::kIfVersion,
+                             .condition_argument = version,
+                             .mutation = Mutation::kFold,
+                             .key = stored,
+                             .made_of_cas = version + 3};
+  RecordContent folded = record.content;
+  folded.segments[0].folded_lsn = version + 2;
+  Frames frames;
+  for (const std::string& key : {appended, stored, synced}) {
+    frames.add(Opcode::kRecordStore, RecordStoreRequest{.m = 2, .sync = key == synced, .key = key},
+               bare_record(record));
+  }
+  frames.add(Opcode::kLogAppend, append, "update")
+      .add(Opcode::kRecordRead,
+           RecordReadRequest{.m = 2, .key = appended, .log = LogWanted::kView, .log_length = 50})
+      .add(Opcode::kLogSettle, LogSettleRequest{{{appended, version, version + 1}}})
+      .add(Opcode::kLogScan, LogScanRequest{.max_entries = 9})
+      .add(Opcode::kLogStore, store, "oneover")
+      .add(Opcode::kRecordApply, fold, bare_content(folded))
+      .add(Opcode::kRecordStore,
+           RecordStoreRequest{.m = 2, .sync = true, .key = synced, .log = image},
+           bare_record(record))
+      .add(Opcode::kRecordRead,
+           RecordReadRequest{.role = Role::kAny, .key = synced, .log = LogWanted::kImage})
+      .add(Opcode::kRecordScan,
+           RecordScanRequest{.max_bytes = 1000, .versions_only = true, .partitions = {7}});
+  return frames;
+}
+
 Frames shard_frames() {
   const ShardHeader old = sample_shard();
   const std::string block(old.payload_bytes, 'b');
   ShardHeader built = old;
   ++built.name.generation;
   const ShardBuildRequest build = {old.name, built, old.payload_bytes, {{{0}, {0}}}};
+  ShardHeader patched = built;
+  ++patched.name.generation;
+  const ShardPatchRequest patch = {
+      built.name, patched, ShardPatchMode::kWrite, {{3, 2, 0}, {old.payload_bytes - 4, 4, 0}}};
   Frames frames;
   frames.add(Opcode::kShardWrite, ShardWriteRequest{old}, block)
       .add(Opcode::kShardBuild, build, block)
+      .add(Opcode::kShardPatch, patch, "update")
       .add(Opcode::kShardRead, ShardReadRequest{.name = built.name, .offset = 1, .length = 9})
       .add(Opcode::kShardConfirm, ShardConfirmRequest{{old.name, built.name}})
       .add(Opcode::kShardFingerprint,
@@ -177,11 +270,13 @@ bool elastripe::fuzz::accepts(std::string_view input) {
     const uint8_t opcode = in.u8();
     const size_t args_bytes = in.u16();
     const size_t payload_bytes = in.u16();
-    const std::string_view args = in.raw(args_bytes);
+    const std::string_view bare_args = in.raw(args_bytes);
     const std::string_view bare = in.raw(payload_bytes);
     if (!in.ok()) return false;
     if (!is_known(opcode)) continue;
     const std::string payload = sealed(static_cast<Opcode>(opcode), as_view(bare));
+    const std::string args =
+        sealed_args(static_cast<Opcode>(opcode), as_view(bare_args), as_view(payload));
     all_done &=
         driver.send(static_cast<Opcode>(opcode), as_view(args), as_view(payload)) == Status::kOk;
   }
@@ -192,7 +287,7 @@ bool elastripe::fuzz::accepts(std::string_view input) {
 std::vector<std::string> elastripe::fuzz::seeds() {
   std::vector<std::string> seeds;
   std::set<uint8_t> opcodes;
-  for (const Frames& frames : {record_frames(), shard_frames(), map_frames()}) {
+  for (const Frames& frames : {record_frames(), log_frames(), shard_frames(), map_frames()}) {
     seeds.push_back(frames.bytes());
     opcodes.insert(frames.opcodes().begin(), frames.opcodes().end());
   }

@@ -57,6 +57,11 @@ bool accepts_record(ByteView bare) {
   return true;
 }
 
+bool accepts_log(ByteView in) {
+  const auto log = decode_log(in);
+  return log && comes_back(*log, in);
+}
+
 // The input is the map without its hash.
 bool accepts_map(ByteView bare) {
   const std::string bytes = sealed_map(bare);
@@ -79,6 +84,12 @@ Format header(const Header& sample) {
   return format;
 }
 
+// Requests have views of it.
+const std::string& sample_log_bytes() {
+  static const std::string bytes = encoded(sample_log(7));
+  return bytes;
+}
+
 const std::vector<Format>& formats() {
   static const std::vector<Format> all = {
       {accepts_record,
@@ -86,6 +97,7 @@ const std::vector<Format>& formats() {
         bare_record(tombstone(7)), grown_record(inline_record(7, "value")),
         grown_record(striped_record(7)), grown_record(tombstone(7))}},
       {accepts_map, {bare_map(sample_map())}},
+      {accepts_log, {encoded(sample_log(7)), encoded(LogImage{})}},
       header<RequestHeader, decode_request_header>(
           {.opcode = Opcode::kShardBuild, .args_bytes = 3, .body_bytes = 9, .epoch = {1, 2, 3}}),
       header<ReplyHeader, decode_reply_header>(
@@ -98,21 +110,33 @@ const std::vector<Format>& formats() {
                             .capabilities = CapabilitySet(5),
                             .version = "1.2"}}),
       message<HeartbeatRequest>({{1000, 3000}}),
-      message<RecordReadRequest>({{.role = Role::kHead, .if_version = 4, .key = "key"}}),
-      message<RecordReadReply>({{5, 6}}),
+      message<RecordReadRequest>(
+          {{.role = Role::kHead, .if_version = 4, .key = "key"},
+           {.key = "key", .log = LogWanted::kView, .log_offset = 5, .log_length = 6}}),
+      message<RecordReadReply>({{5, 6}, {5, 6, encoded(sample_log(7))}}),
       message<RecordApplyRequest>({{.attempt_id = {1, 2},
                                     .condition = Condition::kIfVersion,
                                     .mutation = Mutation::kReshape,
-                                    .key = "key"}}),
+                                    .key = "key"},
+                                   {.attempt_id = {1, 2},
+                                    .condition = Condition::kIfVersion,
+                                    .mutation = Mutation::kFold,
+                                    .key = "key",
+                                    .made_of_cas = 5}}),
       message<RecordApplyReply>({{5, true, ""}, {5, false, encoded(striped_record(7).content)}}),
-      message<RecordStoreRequest>({{.sync = true, .lost_version = 3, .key = "key"}}),
+      message<RecordStoreRequest>({{.sync = true, .lost_version = 3, .key = "key"},
+                                   {.sync = true, .key = "key", .log = sample_log_bytes()}}),
       message<RecordStoreReply>({{5}}),
       message<RecordScanRequest>({{.striped_only = true, .prefix = "pre", .partitions = {3}}}),
       message<RecordScanReply>({{.cursor = 9,
                                  .records = {{"key", "record"}, {"other", ""}},
                                  .floors = {{1, 2}},
                                  .unsynced = {3},
-                                 .versions = {{"key", {5, {6, 7}}, true, false}}}}),
+                                 .versions = {{"key", {5, {6, 7}}, true, false}}},
+                                {.records = {},
+                                 .floors = {},
+                                 .versions = {{"key", {5, {6, 7}}, false, false, true},
+                                              {"other", {5, {6, 8}}, false, false, false}}}}),
       message<MarkSyncedRequest>({{1, "key", 2}, {1, "", 2}}),
       message<RaiseFloorRequest>({{1, 2}}),
       message<DropTombstonesRequest>({{1, {{"key", 2}, {"other", 3}}}}),
@@ -124,6 +148,8 @@ const std::vector<Format>& formats() {
       message<ShardWriteReply>({{5}}),
       message<ShardBuildRequest>(
           {{sample_shard().name, sample_shard(), 64, {{{0}, {1, 2}}, {{}, {0}}}}}),
+      message<ShardPatchRequest>(
+          {{sample_shard().name, sample_shard(), ShardPatchMode::kAdd, {{0, 2, 3}, {9, 1, 4}}}}),
       message<ShardReadRequest>({{sample_shard().name, 1, 2}}),
       message<ShardConfirmRequest>({{{sample_shard().name}, false}}),
       message<ShardConfirmReply>({{{{true, 1, 2}, {}}}}),
@@ -133,6 +159,18 @@ const std::vector<Format>& formats() {
       message<ShardDeleteReply>({{5}}),
       message<ShardScanRequest>({{.cursor = 1, .max_entries = 2, .partitions = {3}}}),
       message<ShardScanReply>({{9, {{sample_shard().name, "key", 5, 6}}}}),
+      message<LogAppendRequest>(
+          {{.id = {1, 2}, .value = 3, .known = 4, .offset = 5, .key = "key"}}),
+      message<LogAppendReply>({{9, 7, 9, {{{1, 2}, 8}}}}),
+      message<LogStoreRequest>({{.value = 3,
+                                 .settled_to = 4,
+                                 .entries = {{{{1, 2}, 6}, 5, 6, 7}, {{{1, 3}, 7}, 5, 6, 7}},
+                                 .unsettled = {{{1, 1}, 5}},
+                                 .key = "key"}}),
+      message<LogStoreReply>({{{{1, 2}, {3, 4}}}}),
+      message<LogSettleRequest>({{{{"key", 3, 4}, {"other", 5, 6}}}}),
+      message<LogScanRequest>({{1, 2, 3}}),
+      message<LogScanReply>({{9, {{"key", 5, 6}, {"other", 7, 8}}}}),
   };
   return all;
 }

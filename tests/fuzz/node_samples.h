@@ -96,6 +96,7 @@ inline Record striped_record(uint64_t version) {
   segment.placement = {0, 1, 2};
   name_moved_shard(segment, 0, {9, 10});
   name_moved_shard(segment, 2, {11, 12});
+  segment.folded_lsn = 5;
   record.content.segments = {segment};
   return record;
 }
@@ -104,6 +105,24 @@ inline Record tombstone(uint64_t version) {
   Record record = inline_record(version, "");
   record.content = {};
   return record;
+}
+
+// That of the record of that version.
+inline LogImage sample_log(uint64_t version) {
+  LogImage log{.value = version,
+               .last = version + 4,
+               .rank = version + 5,
+               .settled_to = version + 2,
+               .reach = version,
+               .recent = {},
+               .settled = {},
+               .unsettled = {}};
+  for (uint64_t i = 1; i <= 4; ++i) log.recent.push_back({{3, i}, version + i});
+  log.settled = {{{}, version + 2, 10, crc32c(as_view("two")), "two"},
+                 {{}, version + 1, 13, crc32c(as_view("e")), "e"}};
+  log.unsettled = {{{3, 3}, version + 3, 11, crc32c(as_view("three")), "three"},
+                   {{3, 4}, version + 4, 90, crc32c(as_view("four")), "four"}};
+  return log;
 }
 
 inline ShardHeader sample_shard() {

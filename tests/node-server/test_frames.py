@@ -7,6 +7,10 @@ import struct
 import node_frames as nf
 
 
+def xor(a, b):
+    return bytes(x ^ y for x, y in zip(a, b, strict=True))
+
+
 def test_hello_tells_a_random_incarnation(node):
     with node.connect() as c:
         first = c.hello()
@@ -102,6 +106,75 @@ def test_pipelined_frames_are_all_answered_in_order(node):
         assert [c.receive().payload for _ in values] == values
 
 
+def test_shards_are_patched_into_new_ones(node):
+    rng = random.Random(5)
+    with node.connect() as c:
+        c.join_cluster()
+        for size in (1, 5000, 1_000_000):  # the last takes several chunks of memory
+            source, written, added = (nf.shard_name(3 * size + i) for i in range(3))
+            old = rng.randbytes(size)
+            assert c.write_shard(source, old).status == nf.OK
+            patches = [(0, rng.randbytes(1))]
+            if size > 1:
+                patches += [(size // 2, rng.randbytes(100)), (size - 1, rng.randbytes(1))]
+            new = bytearray(old)
+            for offset, data in patches:
+                new[offset:offset + len(data)] = data
+            deltas = [(offset, xor(old[offset:offset + len(data)], data)) for offset, data in patches]
+
+            reply = c.patch_shard(source, written, size, patches)
+            assert reply.status == nf.OK and reply.args == b""
+            assert reply.payload == b"".join(delta for _, delta in deltas)
+            reply = c.patch_shard(source, added, size, deltas, add=True)
+            assert reply.status == nf.OK and reply.args == b"" and reply.payload == b""
+            assert c.read_shard(written).payload == new
+            assert c.read_shard(added).payload == new
+            assert c.read_shard(source).payload == old
+            assert c.patch_shard(written, source, size, patches[:1]).status == nf.EXISTS
+            assert c.patch_shard(nf.shard_name(2), written, size, patches).status == nf.NOT_HERE
+            assert c.patch_shard(source, written, size, [(size, b"x")]).status == nf.INVALID
+
+
+def test_updates_are_logged_over_a_record_until_they_are_folded(node):
+    version = (1 << 36) + (1 << 16)
+    with node.connect() as c:
+        c.join_cluster(alone=True)
+        assert c.store_record(b"key", b"", version, nf.striped_content(100_000)).status == nf.OK
+        assert c.read_log(b"key", 0, 100_000) is None
+        first = c.append_update(b"key", 1, version, 10, b"first" * 10_000)
+        assert first.status == nf.OK
+        assert struct.unpack("<QQQI", first.args) == (version + 1, version + 1, version + 1, 0)
+        assert c.append_update(b"key", 2, version, 15, b"second").status == nf.OK
+        again = c.append_update(b"key", 1, version, 10, b"first" * 10_000)
+        assert struct.unpack_from("<Q", again.args)[0] == version + 1
+        settled, unsettled = c.read_log(b"key", 10, 12)
+        assert unsettled == []
+        assert settled == [(version + 1, 10, b"first"), (version + 2, 15, b"second"),
+                           (version + 1, 21, (b"first" * 10_000)[11:])]
+        assert c.read_log(b"key", 60_000, 1) == ([], [])
+
+        # As a copy it takes numbered ones, and tells what it lacks.
+        lacks = c.store_updates(b"key", version, version + 2, [(4, version + 4, 0, b"fourth")],
+                                [(3, version + 3)])
+        assert lacks.status == nf.OK
+        assert struct.unpack("<IQQ", lacks.args) == (1, 0x0B, 3)
+        assert c.read_log(b"key", 0, 3) == ([], [])  # and nothing is stored over the gap
+        stored = c.store_updates(b"key", version, version + 2,
+                                 [(3, version + 3, 4, b"third"), (4, version + 4, 0, b"fourth")],
+                                 [(3, version + 3)])
+        assert (stored.status, stored.args) == (nf.OK, struct.pack("<I", 0))
+        assert c.read_log(b"key", 0, 3) == ([], [(version + 3, 4, b"third"),
+                                                 (version + 4, 0, b"fourth")])
+
+        assert c.append_update(b"key", 5, version, 99_999, b"xy").status == nf.OUT_OF_RANGE
+        assert c.append_update(b"key", 6, version - 1, 0, b"x").status == nf.OTHER_VALUE
+        assert c.append_update(b"key", 7, version, 0, b"x", known=0).status == nf.FORGOTTEN
+        assert c.append_update(b"none", 8, version, 0, b"x").status == nf.NOT_FOUND
+        # Another value takes the log with it.
+        assert c.store_record(b"key", b"v", version + (1 << 16)).status == nf.OK
+        assert c.read_log(b"key", 0, 100) is None
+
+
 def test_frames_may_be_split_anywhere(node):
     with node.connect() as c:
         c.join_cluster()
@@ -141,7 +214,7 @@ def test_malformed_args_are_answered_and_the_connection_goes_on(node):
         c.join_cluster()
         for opcode in (nf.HEARTBEAT, nf.RECORD_READ, nf.RECORD_APPLY, nf.RECORD_STORE,
                        nf.RECORD_SCAN, nf.SHARD_WRITE, nf.SHARD_READ, nf.SHARD_SCAN,
-                       nf.SHARD_FINGERPRINT):
+                       nf.SHARD_FINGERPRINT, nf.SHARD_PATCH):
             assert c.call(opcode, b"\xff\xff\xff").status == nf.INVALID
         assert c.hello().status == nf.OK
 

@@ -27,11 +27,13 @@ HELLO, HEARTBEAT, INSTALL_MAP = 1, 2, 3
 RECORD_READ, RECORD_APPLY, RECORD_STORE, RECORD_SCAN = 10, 11, 12, 13
 MARK_SYNCED, RAISE_FLOOR, DROP_TOMBSTONES = 14, 15, 16
 SHARD_WRITE, SHARD_READ, SHARD_CONFIRM, SHARD_DELETE, SHARD_SCAN = 20, 21, 22, 23, 24
-SHARD_FINGERPRINT = 26
+SHARD_FINGERPRINT, SHARD_PATCH = 26, 27
+LOG_APPEND, LOG_STORE, LOG_SETTLE, LOG_SCAN = 30, 31, 32, 33
 
 OK, SAME, NOT_FOUND, CONDITION_FAILED, FENCED, NOT_SYNCED, LOST, STALE_EPOCH = range(8)
 NO_LEASE, JOINING, NOT_HOME, NO_SPACE, NOT_HERE, BAD_PAGE, EXISTS, NOT_INLINE = range(8, 16)
 NOT_NUMBER, TOO_LARGE, INVALID, SUPERSEDED = range(16, 20)
+OTHER_VALUE, OUT_OF_RANGE, LOG_FULL, RENUMBER, FORGOTTEN = range(20, 25)
 
 # Both directions: magic, version, opcode, flags or status, args_bytes, body_bytes, epoch.number,
 # opaque, cluster_id or incarnation, epoch.decider, zero, epoch.map_hash, then incarnation and now_ms
@@ -86,19 +88,29 @@ def tombstone_content():
     return struct.pack("<I", crc32c(content)) + content
 
 
-def make_map(incarnation, number=1):
+def striped_content(size):
+    """Of one segment, whose shards need not exist: k = 2, m = 1, on nodes 0 and 1."""
+    content = struct.pack("<BIIQBBBBI", 1, 0, 0, size, 0, 2, 1, 2, 1)
+    content += struct.pack("<QQQQIIBIII", 7, 7, 8, 8, 0, 0, 0, size, size, 0)
+    content += struct.pack("<BHHH", 3, 0, 1, 0)
+    return struct.pack("<I", crc32c(content)) + content
+
+
+def make_map(incarnation, number=1, alone=False):
     """(encoded map, its hash): node 0 is the node under test and head of every partition for m = 1;
-    node 1, the tail, does not exist."""
+    node 1, the tail, does not exist. `alone`: node 0 is the only home, so it is the tail as well."""
     no_base = (0, 0, 0)
     no_flush = (0, 0)
-    body = struct.pack("<QIIIIQQQIBH", CLUSTER_ID, number, 7, *no_base, number << 28, *no_flush, 1,
+    body = struct.pack("<QIIIIQQQIBH", CLUSTER_ID, number, 7, *no_base, number << 36, *no_flush, 1,
                        2)
     for node, inc in ((0, incarnation), (1, 1)):
         body += struct.pack("<H", node) + short(b"n%d" % node) + short(b"127.0.0.1")
         body += struct.pack("<H", 1) + short(b"d%d" % node) + struct.pack("<QB", inc, 0)
     body += struct.pack("<I", PARTITIONS)
     for _ in range(PARTITIONS):
-        body += struct.pack("<BBHHH", 1, 2, 1, 0, 0)  # synced; homes 1 and 0; no sources
+        homes = (0,) if alone else (1, 0)
+        body += struct.pack(f"<BB{len(homes)}H", 1, len(homes), *homes)  # synced
+        body += struct.pack("<H", 0)  # no sources
     map_hash = xxh3(body)
     return struct.pack("<Q", map_hash) + body, map_hash
 
@@ -184,11 +196,11 @@ class Connection:
     def hello(self):
         return self.call(HELLO)
 
-    def join_cluster(self, number=1):
+    def join_cluster(self, number=1, alone=False):
         """Makes the node serve: a map of which it is part, and a long lease."""
         hello = self.hello()
         self.incarnation = hello.incarnation
-        encoded, map_hash = make_map(self.incarnation, number)
+        encoded, map_hash = make_map(self.incarnation, number, alone)
         installed = self.call(INSTALL_MAP, payload=encoded)
         assert installed.status == OK, installed
         self.epoch = (number, 7, map_hash)
@@ -232,6 +244,49 @@ class Connection:
     def read_record(self, key):
         return self.call(RECORD_READ, struct.pack("<BBQ", 2, 1, 0) + short(key))
 
+    def append_update(self, key, number, value, offset, data, known=None):
+        """`value`: the version of the record's value."""
+        known = value if known is None else known
+        args = struct.pack("<BQQQQQQI", 1, 0x0B, number, value, known, 0, offset, crc32c(data))
+        return self.call(LOG_APPEND, args + short(key), data)
+
+    def store_updates(self, key, value, settled_to, updates, unsettled=()):
+        """`updates`: tuples of number, LSN, offset and bytes; `unsettled`: pairs of number and LSN."""
+        args = struct.pack("<BQQI", 1, value, settled_to, len(updates))
+        for number, lsn, offset, data in updates:
+            args += struct.pack("<QQQQII", 0x0B, number, lsn, offset, len(data), crc32c(data))
+        args += struct.pack("<I", len(unsettled))
+        args += b"".join(struct.pack("<QQQ", 0x0B, number, lsn) for number, lsn in unsettled)
+        return self.call(LOG_STORE, args + short(key), b"".join(data for *_, data in updates))
+
+    def read_log(self, key, offset, length):
+        """What lies over the range: tuples of LSN, offset and bytes, of what is settled and what is not;
+        None if there is no log."""
+        view = struct.pack("<BQQ", 1, offset, length)
+        reply = self.call(RECORD_READ, struct.pack("<BBQ", 2, 1, 0) + short(key) + view)
+        assert reply.status == OK, reply
+        if len(reply.args) == 16:
+            return None
+        log = reply.args[16 + 4:]
+        place = 5 * 8
+        names = struct.unpack_from("<I", log, place)[0]
+        assert names == 0, names  # views do not have them
+        place += 4
+        lists = []
+        for _ in range(2):
+            count = struct.unpack_from("<I", log, place)[0]
+            place += 4
+            extents = []
+            for _ in range(count):
+                _, _, lsn, at, crc, size = struct.unpack_from("<QQQQII", log, place)
+                data = log[place + 40 : place + 40 + size]
+                assert crc32c(data) == crc
+                extents.append((lsn, at, data))
+                place += 40 + size
+            lists.append(extents)
+        assert place == len(log)
+        return tuple(lists)
+
     def scan_all(self):
         """The keys of all records, and how many frames it took to tell them."""
         bits = bytes([0xff]) * (PARTITIONS // 8)
@@ -260,6 +315,14 @@ class Connection:
 
     def read_shard(self, name, offset=0, length=0):
         return self.call(SHARD_READ, name + struct.pack("<II", offset, length))
+
+    def patch_shard(self, source, name, shard_bytes, patches, add=False, key=b"owner"):
+        """`patches`: pairs of offset and bytes, which take the place of the source's or are XORed to them."""
+        args = source + name + short(key) + struct.pack("<IQB", shard_bytes, 0, 0)
+        args += struct.pack("<BI", add, len(patches))
+        for offset, data in patches:
+            args += struct.pack("<III", offset, len(data), crc32c(data))
+        return self.call(SHARD_PATCH, args, b"".join(data for _, data in patches))
 
     def delete_shards(self, names, after_ms=0):
         return self.call(SHARD_DELETE, struct.pack("<II", after_ms, len(names)) + b"".join(names))

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server-patches/node/engine/item_store.h"
+#include "server-patches/node/store/item_store.h"
 
 namespace elastripe::node {
 

@@ -67,7 +67,9 @@ Engine::Impl::Impl(EngineOptions options, ItemStore& store, const NodeClock& clo
       store_(store),
       clock_(clock),
       latches_(std::make_unique<std::mutex[]>(options.latches)),
-      deletions_(options.max_delayed_deletions) {}
+      deletions_(options.max_delayed_deletions),
+      logs_({.unit_bytes = options.log_unit_bytes, .units = options.log_units}, store,
+            options.latches) {}
 
 Reply Engine::Impl::serve(const Frame& frame) {
   Answer answer = dispatch(frame);
@@ -198,6 +200,16 @@ Answer Engine::Impl::handle_data(const Context& c) {
       return with_request(c, &Impl::shard_build);
     case Opcode::kShardFingerprint:
       return with_request(c, &Impl::shard_fingerprint);
+    case Opcode::kShardPatch:
+      return with_request(c, &Impl::shard_patch);
+    case Opcode::kLogAppend:
+      return with_request(c, &Impl::log_append);
+    case Opcode::kLogStore:
+      return with_request(c, &Impl::log_store);
+    case Opcode::kLogSettle:
+      return with_request(c, &Impl::log_settle);
+    case Opcode::kLogScan:
+      return with_request(c, &Impl::log_scan);
     default:
       return refuse(Status::kInvalid, "unknown opcode");
   }

@@ -12,9 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "server-patches/node/engine/item_store.h"
 #include "server-patches/node/engine/progress.h"
+#include "server-patches/node/format/log_messages.h"
 #include "server-patches/node/format/messages.h"
+#include "server-patches/node/store/item_store.h"
 
 namespace elastripe::node {
 
@@ -80,6 +81,9 @@ struct EngineOptions {
   // Keys without a record that were synced by themselves, of all partitions together: remembered
   // outside of the store.
   size_t absent_keys = 64 << 10;
+  // The memory of update logs, inside the store: so many units of that size.
+  size_t log_unit_bytes = 64 << 10;
+  size_t log_units = 20;
 };
 
 class Engine {

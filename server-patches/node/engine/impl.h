@@ -13,61 +13,21 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 
+#include "server-patches/node/engine/answer.h"
 #include "server-patches/node/engine/delayed_deletions.h"
 #include "server-patches/node/engine/engine.h"
 #include "server-patches/node/engine/gate.h"
 #include "server-patches/node/engine/item_formats.h"
+#include "server-patches/node/engine/partition_state.h"
 #include "server-patches/node/engine/versions.h"
 #include "server-patches/node/format/mutant.h"
+#include "server-patches/node/update/update_logs.h"
 
 namespace elastripe::node {
 
-// For sets of keys in which views are looked up.
-struct KeyHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
-};
-
-// "Synced": what the node knows of one partition. Changes under the exclusive gate, but for what is
-// atomic or under the mutex.
-struct PartitionState {
-  std::atomic<bool> synced = false;
-  bool lost = false;
-  std::atomic<uint32_t> tenure = 0;  // older records are forgotten
-  std::atomic<uint64_t> floor = 0;
-  std::mutex mutex;
-  using Keys = std::unordered_set<std::string, KeyHash, std::equal_to<>>;
-  // Keys that were synced by themselves and have no record; the others say it in their items.
-  // Guarded by mutex; while not synced as a whole.
-  Keys absent_keys;
-  // Whose copy here was found damaged, with the highest version that it can have had, until sync
-  // has marked them or a later commit took its place: what was stored meanwhile may not be the
-  // newest. Guarded by mutex; has_damaged: there are any.
-  std::unordered_map<std::string, uint64_t, KeyHash, std::equal_to<>> damaged_keys;
-  std::atomic<bool> has_damaged = false;
-};
-
 // kDamaged: synced, but for this copy.
 enum class Knowledge { kSynced, kDamaged, kNotSynced, kLost };
-
-// What a handler answers; serve() makes the header.
-struct Answer {
-  Status status = Status::kOk;
-  std::string args;
-  OwnedBytes payload;
-  Epoch epoch;
-};
-Answer refuse(Status status, std::string_view reason);
-
-template <class Message>
-Answer answer(Status status, const Message& message, OwnedBytes payload = {}) {
-  Answer result{.status = status, .args = {}, .payload = std::move(payload), .epoch = {}};
-  encode(message, result.args);
-  return result;
-}
 
 // Memory that a frame lacked and that may be had by waiting: outside of the gate and of latches, so
 // the frame is begun again.
@@ -201,6 +161,33 @@ class Engine::Impl {
   Answer record_store(const Context& c, const RecordStoreRequest& request);
   Answer drop_tombstones(const Context& c, const DropTombstonesRequest& request);
 
+  // logs.cc. All under the key's latch.
+  // The log of a visible record; null if it has none.
+  UpdateLogs::Entry* find_log(size_t partition, std::string_view key, const Found& found);
+  // The highest LSN of the record's log, 0 without one.
+  uint64_t last_lsn(size_t partition, std::string_view key, const Found& found);
+  // After `record` was stored: its log keeps what is not in the shards, and only while the value is
+  // the same.
+  void fit_log(size_t partition, std::string_view key, const Record& record);
+  // Before another value takes the place of `old`: of a log that was folded and dropped, the record
+  // is all that tells that there were updates.
+  void note_folded(size_t partition, std::string_view key, const Found& replaced,
+                   const Record& old);
+  // What the request wants of the log, encoded; empty without one.
+  std::string tell_log(size_t partition, const RecordReadRequest& request, const Found& found);
+  // Why the image of a log that sync brings for a stored record is not taken over, or nothing.
+  std::optional<Answer> store_log(const Context& c, const RecordStoreRequest& request,
+                                  const Record& record, size_t partition);
+  Answer refuse_value(Found& found) const;
+  Answer log_append(const Context& c, const LogAppendRequest& request);
+  Answer append_latched(const Context& c, const LogAppendRequest& request, size_t partition);
+  Answer log_store(const Context& c, const LogStoreRequest& request);
+  Answer answer_for_former(const Context& c, const LogStoreRequest& request, Found& found);
+  Answer store_latched(const Context& c, const LogStoreRequest& request, size_t partition);
+  Answer log_settle(const Context& c, const LogSettleRequest& request);
+  Answer log_scan(const Context& c, const LogScanRequest& request);
+  void forget_logs();
+
   // sync.cc
   // Whether forgotten records of the partition may become current again, by RECORD_CONFIRM.
   bool is_confirmable(size_t partition) const;
@@ -220,6 +207,9 @@ class Engine::Impl {
   Answer shard_write(const Context& c, const ShardWriteRequest& request);
   // Links the shard unless its name is taken; ShardWriteReply, for SHARD_BUILD too.
   Answer store_shard(const Context& c, const ShardHeader& header, ByteView payload);
+  // The same with these checksums of its pages; without args.
+  Answer store_shard(const Context& c, const ShardHeader& header, ByteView payload,
+                     const std::vector<uint32_t>& checksums);
   Answer shard_read(const Context& c, const ShardReadRequest& request);
   Answer shard_confirm(const Context& c, const ShardConfirmRequest& request);
   Answer shard_delete(const Context& c, const ShardDeleteRequest& request);
@@ -231,8 +221,9 @@ class Engine::Impl {
                         const coding::Fingerprinter& fingerprinter, ShardFingerprintReply& reply);
   Answer shard_fingerprint(const Context& c, const ShardFingerprintRequest& request);
 
-  // shard_build.cc
+  // shard_build.cc, shard_patch.cc
   Answer shard_build(const Context& c, const ShardBuildRequest& request);
+  Answer shard_patch(const Context& c, const ShardPatchRequest& request);
 
   // scans.cc
   Answer record_scan(const Context& c, const RecordScanRequest& request);
@@ -284,10 +275,15 @@ class Engine::Impl {
   uint64_t forgotten_ = 0;
   bool keeps_confirmable_ = true;  // there was room for them
   DelayedDeletions deletions_;
+  UpdateLogs logs_;
   Counters counters_;
 };
 
 // Whether `self` is among the first `count` homes of the partition.
 bool is_home(const Partition& partition, NodeId self, size_t count);
+// Why this node has not got `role` for a key of a pool with m parities, or nothing.
+std::optional<Answer> check_role(const Context& c, size_t partition_number, Role role, uint8_t m);
+// Why the key can not be answered for.
+std::optional<Answer> check_knowledge(Knowledge knowledge);
 
 }  // namespace elastripe::node

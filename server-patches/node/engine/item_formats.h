@@ -9,9 +9,9 @@
 
 #include <array>
 
-#include "server-patches/node/engine/item_store.h"
 #include "server-patches/node/format/record.h"
 #include "server-patches/node/format/shard.h"
+#include "server-patches/node/store/item_store.h"
 
 namespace elastripe::node {
 

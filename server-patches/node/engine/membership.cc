@@ -9,7 +9,7 @@ namespace {
 
 // A decider's map is one above the last: a node that was away misses as many as were made
 // meanwhile. So that one stray map does not use up all numbers.
-constexpr uint64_t kMaxEpochStep = uint64_t{1} << 28;
+constexpr uint64_t kMaxEpochStep = uint64_t{1} << 20;
 constexpr uint64_t kMaxVersionFloor = uint64_t{1} << 62;
 
 }  // namespace
@@ -165,6 +165,7 @@ Answer Engine::Impl::install_map(const Frame& frame) {
     }
     const bool still_synced = stays && state.synced && has_homes_of(*before, p);
     state.synced = (partition.synced || still_synced) && !partition.lost;
+    if (!partition.synced && !still_synced) state.sync_floor = map_->version_floor;
     state.lost = partition.lost;
     state.absent_keys.clear();
   }

@@ -49,15 +49,28 @@ bool is_reshaped(const RecordContent& old, const RecordContent& given) {
          std::ranges::equal(old.segments, given.segments, [](const Segment& a, const Segment& b) {
            return a.data_txid == b.data_txid && a.number == b.number && a.length == b.length &&
                   a.block_bytes == b.block_bytes && a.crc32c == b.crc32c &&
-                  a.placement.size() == b.placement.size();
+                  a.folded_lsn == b.folded_lsn && a.placement.size() == b.placement.size();
+         });
+}
+
+// The same value, more of it in the shards.
+bool is_folded(const RecordContent& old, const RecordContent& given) {
+  return old.kind == RecordKind::kStriped && given.kind == RecordKind::kStriped &&
+         old.scheme == given.scheme && old.size == given.size &&
+         std::ranges::equal(old.segments, given.segments, [](const Segment& a, const Segment& b) {
+           return a.length == b.length && a.block_bytes == b.block_bytes &&
+                  a.folded_lsn <= b.folded_lsn && a.placement.size() == b.placement.size();
          });
 }
 
 }  // namespace
 
 std::optional<Status> check_condition(const RecordApplyRequest& request, const Record* current,
-                                      uint64_t floor, Moment now) {
+                                      uint64_t floor, uint64_t last_lsn, Moment now) {
   const bool live = is_live(current, now);
+  // Every update that a client knows of is in the log of the head, too.
+  const uint64_t cas =
+      current == nullptr ? floor : cas_of(*current, mutant(Mutant::kCasIgnoresLog) ? 0 : last_lsn);
   const auto hold = [](bool holds) {
     return holds ? std::nullopt : std::optional(Status::kConditionFailed);
   };
@@ -67,6 +80,7 @@ std::optional<Status> check_condition(const RecordApplyRequest& request, const R
     case Condition::kIfVersion:
       return hold((current != nullptr ? current->meta.version : floor) ==
                       request.condition_argument &&
+                  (request.made_of_cas == 0 || request.made_of_cas == cas) &&
                   !is_made_of_dead(request, current, now));
     case Condition::kIfAbsent:
       return hold(!live);
@@ -74,7 +88,7 @@ std::optional<Status> check_condition(const RecordApplyRequest& request, const R
       return hold(live);
     case Condition::kIfValueVersion:
       if (!live) return Status::kNotFound;
-      return hold(current->meta.value_version == request.condition_argument);
+      return hold(cas == request.condition_argument);
   }
   return Status::kInvalid;
 }
@@ -101,8 +115,10 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
     content.exptime = given.exptime;
     return content;
   }
-  if (request.mutation == Mutation::kReshape) {
-    if (!is_reshaped(old, given)) return std::unexpected(Status::kConditionFailed);
+  if (request.mutation == Mutation::kReshape || request.mutation == Mutation::kFold) {
+    const bool fits =
+        request.mutation == Mutation::kFold ? is_folded(old, given) : is_reshaped(old, given);
+    if (!fits) return std::unexpected(Status::kConditionFailed);
     RecordContent content = old;
     content.segments = std::move(given.segments);
     return content;
@@ -118,7 +134,7 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
 
 bool changes_value(Mutation mutation) {
   return mutation != Mutation::kTouch && mutation != Mutation::kFence &&
-         mutation != Mutation::kReshape;
+         mutation != Mutation::kReshape && mutation != Mutation::kFold;
 }
 
 }  // namespace elastripe::node

@@ -18,9 +18,10 @@ struct Moment {
 };
 
 // Why the condition of the request does not hold, or nothing. `current` is null if there is no
-// record; it then counts as a tombstone of version `floor`.
+// record; it then counts as a tombstone of version `floor`. `last_lsn`: the highest in the record's
+// update log, 0 without one.
 std::optional<Status> check_condition(const RecordApplyRequest& request, const Record* current,
-                                      uint64_t floor, Moment now);
+                                      uint64_t floor, uint64_t last_lsn, Moment now);
 
 // The new content, or why there is none: kNotFound, kNotInline, kNotNumber, kTooLarge.
 // `given` is the content that the request carries.

@@ -10,42 +10,15 @@ namespace {
 
 constexpr const char* kDamagedHere = "the key's copy here was damaged";
 
-// Why this node has not got `role` for a key of a pool with m parities, or nothing.
-std::optional<Answer> check_role(const Context& c, size_t partition_number, Role role, uint8_t m) {
-  const Partition& partition = c.map.partitions[partition_number];
-  if (role == Role::kAny) {
-    if (is_home(partition, c.self, partition.homes.size()) || is_source(partition, c.self)) {
-      return std::nullopt;
-    }
-    return refuse(Status::kNotHome, "the node is neither home nor source of the partition");
-  }
-  if (m < 1 || m > c.map.max_parities) return refuse(Status::kInvalid, "m is out of bounds");
-  // With fewer live homes than m+1 the last of them decides.
-  const size_t last = std::min<size_t>(m, std::max<size_t>(partition.homes.size(), 1) - 1);
-  const size_t place = role == Role::kTail ? 0 : last;
-  if (partition.homes.empty() || partition.homes[place] != c.self) {
-    return refuse(Status::kNotHome, "the node is not the head or tail of the key");
-  }
-  return std::nullopt;
-}
-
-std::optional<Answer> check_knowledge(Knowledge knowledge) {
-  if (knowledge == Knowledge::kDamaged) {
-    return refuse(Status::kNotSynced, kDamagedHere);
-  }
-  if (knowledge == Knowledge::kNotSynced && !mutant(Mutant::kAnswerUnsynced)) {
-    return refuse(Status::kNotSynced, "neither the key nor its partition is synced");
-  }
-  if (knowledge == Knowledge::kLost && !mutant(Mutant::kLostIsMiss)) {
-    return refuse(Status::kLost, "the partition lost all its synced homes");
-  }
-  return std::nullopt;
-}
-
 bool carries_content(Mutation mutation) {
   return mutation == Mutation::kSet || mutation == Mutation::kAppend ||
          mutation == Mutation::kPrepend || mutation == Mutation::kTouch ||
-         mutation == Mutation::kReshape;
+         mutation == Mutation::kReshape || mutation == Mutation::kFold;
+}
+
+// Shards of the same value: whoever changes them knows which they are.
+bool moves_shards(Mutation mutation) {
+  return mutation == Mutation::kReshape || mutation == Mutation::kFold;
 }
 
 bool adds_bytes(Mutation mutation) {
@@ -81,9 +54,9 @@ Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView 
   if (request.mutation == Mutation::kSet && content->kind == RecordKind::kTombstone) {
     return std::unexpected("a SET does not delete");
   }
-  if (request.mutation == Mutation::kReshape &&
+  if (moves_shards(request.mutation) &&
       (content->kind != RecordKind::kStriped || request.condition != Condition::kIfVersion)) {
-    return std::unexpected("only a striped record of a known version can be reshaped");
+    return std::unexpected("only a striped record of a known version gets other shards");
   }
   return content;
 }
@@ -94,6 +67,13 @@ bool has_possible_versions(const RecordMeta& meta, const ClusterMap& map) {
          std::ranges::all_of(meta.recent, [&](const RecentAttempt& attempt) {
            return attempt.version <= meta.version;
          });
+}
+
+// `highest`: of the versions before. Whatever may have been updated has taken numbers behind its
+// version, and needs them.
+uint64_t next_version(uint64_t highest, const Record* before, const Record& next) {
+  const bool has_updates = before == nullptr || before->is_striped() || next.is_striped();
+  return has_updates ? next_block(highest) : highest + 1;
 }
 
 Urgency urgency_of(Mutation mutation) {
@@ -114,6 +94,37 @@ Urgency urgency_of_store(const Record& record, bool moves_in) {
 }
 
 }  // namespace
+
+std::optional<Answer> check_role(const Context& c, size_t partition_number, Role role, uint8_t m) {
+  const Partition& partition = c.map.partitions[partition_number];
+  if (role == Role::kAny) {
+    if (is_home(partition, c.self, partition.homes.size()) || is_source(partition, c.self)) {
+      return std::nullopt;
+    }
+    return refuse(Status::kNotHome, "the node is neither home nor source of the partition");
+  }
+  if (m < 1 || m > c.map.max_parities) return refuse(Status::kInvalid, "m is out of bounds");
+  // With fewer live homes than m+1 the last of them decides.
+  const size_t last = std::min<size_t>(m, std::max<size_t>(partition.homes.size(), 1) - 1);
+  const size_t place = role == Role::kTail ? 0 : last;
+  if (partition.homes.empty() || partition.homes[place] != c.self) {
+    return refuse(Status::kNotHome, "the node is not the head or tail of the key");
+  }
+  return std::nullopt;
+}
+
+std::optional<Answer> check_knowledge(Knowledge knowledge) {
+  if (knowledge == Knowledge::kDamaged) {
+    return refuse(Status::kNotSynced, kDamagedHere);
+  }
+  if (knowledge == Knowledge::kNotSynced && !mutant(Mutant::kAnswerUnsynced)) {
+    return refuse(Status::kNotSynced, "neither the key nor its partition is synced");
+  }
+  if (knowledge == Knowledge::kLost && !mutant(Mutant::kLostIsMiss)) {
+    return refuse(Status::kLost, "the partition lost all its synced homes");
+  }
+  return std::nullopt;
+}
 
 Engine::Impl::Found Engine::Impl::find_record(size_t partition, std::string_view item_key,
                                               Trust trust) {
@@ -195,6 +206,7 @@ bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_v
     ++counters_.records;
   }
   counters_.record_bytes += item_bytes;
+  fit_log(partition, item_key.substr(1), record);
   return true;
 }
 
@@ -232,6 +244,7 @@ bool Engine::Impl::relink_record(const Context& c, size_t partition, std::string
 
 void Engine::Impl::remove_record(std::string_view item_key, const Found& found) {
   if (!store_.remove(item_key)) return;
+  logs_.retire(item_key.substr(1));
   --counters_.records;
   counters_.record_bytes -= store_.value_bytes(found.item);
 }
@@ -245,18 +258,20 @@ Answer Engine::Impl::record_read(const Context& c, const RecordReadRequest& requ
   Found found;
   Knowledge known{};
   bool damaged = false;
+  std::string log;
   {
     const Latch held = latch(hash);
     found = find_record(partition, record_item_key(request.key));
     known = knowledge(partition, request.key, found);
     damaged = is_damaged(partition, request.key);
+    if (request.log != LogWanted::kNone) log = tell_log(partition, request, found);
   }
   if (request.role != Role::kAny) {
     if (auto refusal = check_knowledge(known)) return std::move(*refusal);
   } else if (has_passed_on(partition)) {
     return refuse(Status::kNotSynced, "the node is a source that has forgotten the partition");
   }
-  RecordReadReply reply{.floor = partitions_[partition].floor};
+  RecordReadReply reply{.floor = partitions_[partition].floor, .log = std::move(log)};
   if (damaged) {
     reply.damaged_version = damaged_version(partition, request.key);
     return answer(Status::kBadPage, reply, found.visible() ? record_bytes(found) : OwnedBytes());
@@ -340,7 +355,8 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   const Moment now{c.frame.header.now_ms, c.map.flush_floor};
   const bool blind_head = mutant(Mutant::kBlindHead) && request.condition == Condition::kIfVersion;
   if (!blind_head) {
-    if (auto refused = check_condition(request, record, floor, now)) {
+    const uint64_t last = last_lsn(partition, request.key, found);
+    if (auto refused = check_condition(request, record, floor, last, now)) {
       return answer_current(*refused);
     }
   }
@@ -359,13 +375,14 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
   Record next{.meta = {}, .content = std::move(content)};
   RecordMeta& meta = next.meta;
   if (current != nullptr) {
+    if (changes_value(request.mutation)) note_folded(partition, request.key, replaced, *current);
     meta = std::move(current->meta);
   } else {
     meta.fence = floor;
   }
   // A revived key's old record counts as missing, yet its version stays below the new one.
   const uint64_t before = replaced.visible() ? replaced.prefix.version : 0;
-  meta.version = std::max({before, floor, c.map.version_floor}) + 1;
+  meta.version = next_version(std::max({before, floor, c.map.version_floor}), current, next);
   // In the place of a damaged copy: the list of attempts is to tell nothing of those before.
   const bool forgets =
       current == nullptr && knowledge(partition, request.key, replaced) == Knowledge::kDamaged;
@@ -490,6 +507,10 @@ Answer Engine::Impl::record_store(const Context& c, const RecordStoreRequest& re
     }
     if (replaces_damaged) forget_damage(partition, request.key);
     raise(max_version_, version);
+  }
+  // Nobody knows more of a key that is synced here than its tail.
+  if (!request.log.empty() && request.sync && known == Knowledge::kNotSynced) {
+    if (auto refusal = store_log(c, request, *record, partition)) return std::move(*refusal);
   }
   return answer(Status::kOk, RecordStoreReply{keeps ? found.prefix.version : version});
 }

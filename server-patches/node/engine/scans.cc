@@ -154,6 +154,13 @@ Answer Engine::Impl::record_scan(const Context& c, const RecordScanRequest& requ
     reply.cursor = store_.walk(reply.cursor, visit);
     if (reply.cursor == 0) break;
   }
+  for (ScannedVersion& scanned : reply.versions) {
+    if (logs_.count() == 0) break;
+    const size_t partition = c.map.partition_of(scanned.key);
+    const Latch held = latch(hash_key(scanned.key));
+    const Found found = find_record(partition, record_item_key(scanned.key), Trust::kPrefix);
+    scanned.has_log = find_log(partition, scanned.key, found) != nullptr;
+  }
   if (reply.cursor == 0) {
     // Read after the records: a tombstone that the walk missed because it was just collected lies
     // at or below them.
@@ -208,6 +215,7 @@ void Engine::Impl::tick() {
   for (size_t walk = 0; walk < options_.scan.walks_per_tick; ++walk) {
     if (forget_cursor_ == 0) forgets_ = tenures_changed_;
     if (forgets_ == forgotten_) return;
+    if (forget_cursor_ == 0) forget_logs();
     forget_slice();
     if (forget_cursor_ == 0) forgotten_ = forgets_;
   }

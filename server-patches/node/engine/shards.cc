@@ -60,7 +60,15 @@ Answer Engine::Impl::shard_write(const Context& c, const ShardWriteRequest& requ
 
 Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, ByteView payload) {
   const std::vector<uint32_t> checksums = page_checksums(payload);
-  const ShardWriteReply reply{crc32c_of_pages(checksums, payload.size())};
+  Answer stored = store_shard(c, header, payload, checksums);
+  if (stored.status == Status::kOk) {
+    encode(ShardWriteReply{crc32c_of_pages(checksums, payload.size())}, stored.args);
+  }
+  return stored;
+}
+
+Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, ByteView payload,
+                                 const std::vector<uint32_t>& checksums) {
   const std::string head = shard_item_head(c.now_ms, header);
   const std::string item_key = shard_item_key(header.name);
   const size_t payload_at = head.size() + checksums.size() * sizeof(uint32_t);
@@ -77,7 +85,9 @@ Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, By
       }
       OwnedBytes stored(layout->header.payload_bytes);
       store_.read(old, layout->payload_at, stored.bytes());
-      if (std::ranges::equal(stored.bytes(), payload)) return answer(Status::kOk, reply);
+      if (std::ranges::equal(stored.bytes(), payload)) return {};
+      // This one may be what has a bad page, of the source of a SHARD_PATCH.
+      if (page_checksums(payload) != checksums) return {};
     }
   }
   const ItemRef item = allocate(c, item_key, payload_at + payload.size(), Urgency::kNewData);
@@ -89,7 +99,7 @@ Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, By
   store_.link(item);
   if (old) counters_.shard_bytes -= store_.value_bytes(old);
   counters_.shard_bytes += payload_at + payload.size();
-  return answer(Status::kOk, reply);
+  return {};
 }
 
 Answer Engine::Impl::shard_read(const Context&, const ShardReadRequest& request) {

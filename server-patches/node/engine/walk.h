@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "server-patches/node/engine/item_store.h"
+#include "server-patches/node/store/item_store.h"
 
 namespace elastripe::node {
 

@@ -13,6 +13,8 @@ constexpr std::array kCapabilities = {
     CapabilityName{Capability::kMovedShards, "moved_shards"},
     CapabilityName{Capability::kMembers, "members"},
     CapabilityName{Capability::kShardFingerprints, "shard_fingerprints"},
+    CapabilityName{Capability::kShardPatches, "shard_patches"},
+    CapabilityName{Capability::kUpdateLogs, "update_logs"},
 };
 
 constexpr CapabilitySet kAll = [] {

@@ -20,6 +20,8 @@ enum class Capability : uint8_t {
   kMovedShards = 0,        // a segment may name shards by txids of their own
   kMembers = 1,            // maps say who the members are, and which of them are leaving
   kShardFingerprints = 2,  // SHARD_FINGERPRINT
+  kShardPatches = 3,       // SHARD_PATCH
+  kUpdateLogs = 4,         // LOG_*, and what other frames carry of update logs
 };
 
 class CapabilitySet {

@@ -44,4 +44,10 @@ uint32_t crc32c_joined(uint32_t a, uint32_t b, uint32_t shift) { return multiply
 
 uint32_t crc32c_shift(uint64_t bytes) { return power_of_x(8 * bytes); }
 
+// Without the inversions a checksum is linear, so it changes by that of the delta, times
+// x^(bits behind it). That one is begun, and ended, with its inversions undone.
+uint32_t crc32c_changed(uint32_t crc, ByteView delta, uint64_t bytes_behind) {
+  return crc32c_joined(~crc32c(delta, ~uint32_t{0}), crc, crc32c_shift(bytes_behind));
+}
+
 }  // namespace elastripe::node

@@ -14,4 +14,8 @@ uint32_t crc32c(ByteView bytes, uint32_t crc = 0);
 uint32_t crc32c_joined(uint32_t a, uint32_t b, uint32_t shift);
 uint32_t crc32c_shift(uint64_t bytes);
 
+// The same after some of the bytes have changed: `delta` is old XOR new of bytes that lie together,
+// and `bytes_behind` is how many follow them. Neither those nor the ones before are needed.
+uint32_t crc32c_changed(uint32_t crc, ByteView delta, uint64_t bytes_behind);
+
 }  // namespace elastripe::node

@@ -140,6 +140,16 @@ const char* name(Status status) {
       return "INVALID";
     case Status::kSuperseded:
       return "SUPERSEDED";
+    case Status::kOtherValue:
+      return "OTHER_VALUE";
+    case Status::kOutOfRange:
+      return "OUT_OF_RANGE";
+    case Status::kLogFull:
+      return "LOG_FULL";
+    case Status::kRenumber:
+      return "RENUMBER";
+    case Status::kForgotten:
+      return "FORGOTTEN";
   }
   return "UNKNOWN";
 }

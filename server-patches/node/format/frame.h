@@ -50,6 +50,12 @@ enum class Opcode : uint8_t {
   kShardScan = 24,
   kShardBuild = 25,
   kShardFingerprint = 26,
+  kShardPatch = 27,
+  // Update logs.
+  kLogAppend = 30,
+  kLogStore = 31,
+  kLogSettle = 32,
+  kLogScan = 33,
 };
 
 // Every opcode, in the order of their values.
@@ -77,6 +83,11 @@ inline constexpr std::array kOpcodes = {
     OpcodeName{Opcode::kShardScan, "SHARD_SCAN"},
     OpcodeName{Opcode::kShardBuild, "SHARD_BUILD"},
     OpcodeName{Opcode::kShardFingerprint, "SHARD_FINGERPRINT"},
+    OpcodeName{Opcode::kShardPatch, "SHARD_PATCH"},
+    OpcodeName{Opcode::kLogAppend, "LOG_APPEND"},
+    OpcodeName{Opcode::kLogStore, "LOG_STORE"},
+    OpcodeName{Opcode::kLogSettle, "LOG_SETTLE"},
+    OpcodeName{Opcode::kLogScan, "LOG_SCAN"},
 };
 static_assert(std::ranges::is_sorted(kOpcodes, std::ranges::less_equal(), &OpcodeName::opcode));
 // Its place in kOpcodes, for arrays by opcode; kOpcodes.size() of a number that is none.
@@ -104,14 +115,20 @@ enum class Status : uint8_t {
   kNoSpace = 11,     // clean refusal; what was stored is intact
   kNotHere = 12,     // no such shard: an erasure
   kBadPage = 13,     // a page's checksum does not match: an erasure
-  kExists = 14,      // SHARD_WRITE: the name is taken by other bytes
+  kExists = 14,      // SHARD_WRITE and the like: the name is taken by other bytes
   kNotInline = 15,   // the mutation needs an inline record, this one is striped
   kNotNumber = 16,   // increment or decrement of a value that is no decimal number
   kTooLarge = 17,    // the mutated value would exceed the request's inline limit
   kInvalid = 18,     // malformed request
   kSuperseded = 19,  // RECORD_APPLY: attempt_id committed, but later commits followed
+  // Update logs.
+  kOtherValue = 20,  // the record has another value than the update is for; carries the record
+  kOutOfRange = 21,  // the update is beyond the end of the value
+  kLogFull = 22,     // there is no room until some updates are folded
+  kRenumber = 23,    // no number is left behind the record's version: a commit gives it another
+  kForgotten = 24,   // nobody knows any more whether the update was made
 };
-inline constexpr size_t kStatuses = 20;  // values from 0 on, without a gap
+inline constexpr size_t kStatuses = 25;  // values from 0 on, without a gap
 const char* name(Status status);         // "UNKNOWN" of one that a newer node has
 
 class StatusSet {

@@ -21,6 +21,26 @@ void write_commit(Writer& w, const CommitName& commit) {
   w.u64(commit.attempt_id.lo);
 }
 
+// The places of those that have a log; nothing if none has.
+void write_logs(Writer& w, const std::vector<ScannedVersion>& versions) {
+  const auto logs = std::ranges::count_if(versions, &ScannedVersion::has_log);
+  if (logs == 0) return;
+  w.u32(static_cast<uint32_t>(logs));
+  for (size_t i = 0; i < versions.size(); ++i) {
+    if (versions[i].has_log) w.u32(static_cast<uint32_t>(i));
+  }
+}
+
+void read_logs(Reader& in, std::vector<ScannedVersion>& versions) {
+  size_t next = 0;
+  for (size_t left = in.count<uint32_t>(sizeof(uint32_t)); left > 0; --left) {
+    const size_t at = in.u32();
+    if (at < next || at >= versions.size()) return in.fail();
+    versions[at].has_log = true;
+    next = at + 1;
+  }
+}
+
 CommitName read_commit(Reader& in) {
   CommitName commit;
   commit.version = in.u64();
@@ -84,6 +104,10 @@ void encode(const RecordReadRequest& m, std::string& out) {
   w.u8(m.m);
   w.u64(m.if_version);
   w.short_string(m.key);
+  if (m.log == LogWanted::kNone) return;
+  w.u8(static_cast<uint8_t>(m.log));
+  w.u64(m.log_offset);
+  w.u64(m.log_length);
 }
 
 template <>
@@ -94,6 +118,11 @@ Decoded<RecordReadRequest> decode<RecordReadRequest>(ByteView bytes) {
   m.m = in.u8();
   m.if_version = in.u64();
   m.key = read_key(in);
+  if (!in.at_end()) {
+    m.log = read_enum(in, LogWanted::kImage);
+    m.log_offset = in.u64();
+    m.log_length = in.u64();
+  }
   return finish(in, m, "RECORD_READ");
 }
 
@@ -101,6 +130,7 @@ void encode(const RecordReadReply& m, std::string& out) {
   Writer w(out);
   w.u64(m.floor);
   w.u64(m.damaged_version);
+  if (!m.log.empty()) w.long_string(m.log);
 }
 
 template <>
@@ -109,7 +139,8 @@ Decoded<RecordReadReply> decode<RecordReadReply>(ByteView bytes) {
   RecordReadReply m;
   m.floor = in.u64();
   m.damaged_version = in.u64();
-  return finish(in, m, "RECORD_READ reply");
+  if (!in.at_end()) m.log = in.long_string();
+  return finish(in, std::move(m), "RECORD_READ reply");
 }
 
 void encode(const RecordApplyRequest& m, std::string& out) {
@@ -124,6 +155,7 @@ void encode(const RecordApplyRequest& m, std::string& out) {
   w.u32(m.inline_max_bytes);
   w.u8(m.blind);
   w.short_string(m.key);
+  if (m.made_of_cas != 0) w.u64(m.made_of_cas);
 }
 
 template <>
@@ -135,11 +167,12 @@ Decoded<RecordApplyRequest> decode<RecordApplyRequest>(ByteView bytes) {
   m.base_version = in.u64();
   m.condition = read_enum(in, Condition::kIfValueVersion);
   m.condition_argument = in.u64();
-  m.mutation = read_enum(in, Mutation::kReshape);
+  m.mutation = read_enum(in, Mutation::kFold);
   m.delta = in.u64();
   m.inline_max_bytes = in.u32();
   m.blind = read_flag(in);
   m.key = read_key(in);
+  if (!in.at_end()) m.made_of_cas = in.u64();
   return finish(in, m, "RECORD_APPLY");
 }
 
@@ -167,6 +200,7 @@ void encode(const RecordStoreRequest& m, std::string& out) {
   w.u8(m.revive);
   w.u64(m.lost_version);
   w.short_string(m.key);
+  if (!m.log.empty()) w.long_string(m.log);
 }
 
 template <>
@@ -178,6 +212,7 @@ Decoded<RecordStoreRequest> decode<RecordStoreRequest>(ByteView bytes) {
   m.revive = read_flag(in);
   m.lost_version = in.u64();
   m.key = read_key(in);
+  if (!in.at_end()) m.log = in.long_string();
   return finish(in, m, "RECORD_STORE");
 }
 
@@ -243,6 +278,7 @@ void encode(const RecordScanReply& m, std::string& out) {
     w.u8(scanned.forgotten);
     w.u8(scanned.damaged);
   }
+  write_logs(w, m.versions);
 }
 
 template <>
@@ -267,6 +303,7 @@ Decoded<RecordScanReply> decode<RecordScanReply>(ByteView bytes) {
     scanned.forgotten = read_flag(in);
     scanned.damaged = read_flag(in);
   });
+  if (!in.at_end()) read_logs(in, m.versions);
   return finish(in, std::move(m), "RECORD_SCAN reply");
 }
 

@@ -8,6 +8,7 @@
 
 #include "server-patches/node/format/capability.h"
 #include "server-patches/node/format/cluster_map.h"
+#include "server-patches/node/format/log_messages.h"
 #include "server-patches/node/format/message.h"
 #include "server-patches/node/format/node_statistics.h"
 #include "server-patches/node/format/record.h"
@@ -65,6 +66,13 @@ enum class Role : uint8_t {
 struct RecordReadReply {
   uint64_t floor = 0;  // of the partition: a missing record counts as version = fence = floor
   uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
+  std::string log = {};          // what was asked for, encoded; empty: there is no log
+};
+// What a read is to tell of the record's update log, as it is in the moment of the record.
+enum class LogWanted : uint8_t {
+  kNone = 0,
+  kView = 1,   // what lies over a range, with all that is not settled up to the newest of it
+  kImage = 2,  // all there is, for sync
 };
 struct RecordReadRequest {
   static constexpr Opcode kOpcode = Opcode::kRecordRead;
@@ -76,6 +84,8 @@ struct RecordReadRequest {
   uint8_t m = 1;            // of the key's pool: the role is among the first m+1 homes
   uint64_t if_version = 0;  // kSame if the record has it; 0: always send
   std::string_view key;
+  LogWanted log = LogWanted::kNone;
+  uint64_t log_offset = 0, log_length = 0;  // the range of a view
 };
 
 // Values are on the wire: never renumber.
@@ -98,6 +108,9 @@ enum class Mutation : uint8_t {
   // The same value in other shards: content.segments; all else stays, value_version too. Only with
   // kIfVersion: whoever moves shards knows which.
   kReshape = 8,
+  // The same value, with the updates of its log in the shards of some segments: content.segments;
+  // their shards, checksums and folded_lsn change, and nothing else. Only with kIfVersion.
+  kFold = 9,
 };
 
 // RECORD_APPLY: the head checks and commits one change of a record (rules 5-7).
@@ -127,8 +140,12 @@ struct RecordApplyRequest {
   uint32_t inline_max_bytes = 0;  // kAppend/kPrepend answer kTooLarge above it
   bool blind = false;  // revives a key of a LOST partition: an unconditional SET of a client
   std::string_view key;
+  // Not 0, with kIfVersion: the change is made of the value that has this cas. Another update in
+  // the head's log is kConditionFailed.
+  uint64_t made_of_cas = 0;
 };
-// Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch; else empty).
+// Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch, kReshape, kFold; else
+// empty).
 // Payload of the reply: of kOk the new RecordMeta for kSet and kDelete (the proxy has the content),
 // the whole new record for the other mutations and for an attempt that had committed before; of the
 // others the current record, or nothing if there is none.
@@ -153,6 +170,9 @@ struct RecordStoreRequest {
   // has a record of that version. kSame: it does already.
   uint64_t lost_version = 0;
   std::string_view key;
+  // By sync: the newest image of the record's update log, encoded; empty: it has none. A home that
+  // is synced leaves it alone.
+  std::string_view log = {};
 };
 
 // RECORD_SCAN: all records of the chosen partitions, a slice a frame; answered by sources and
@@ -172,6 +192,7 @@ struct ScannedVersion {
   CommitName commit;
   bool forgotten = false;  // of an older tenure; a home tells it as long as RECORD_CONFIRM helps
   bool damaged = false;    // the copy is, or was: all others have to be looked at
+  bool has_log = false;    // of updates, which no version tells
 };
 struct RecordScanReply {
   uint64_t cursor = 0;  // 0: done

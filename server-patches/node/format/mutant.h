@@ -64,6 +64,18 @@ enum class Mutant {
   kReuseShardNames,  // proxy: a repair writes shards under the names that they had
   // Rule 31, updates.
   kUpdateDropsAll,  // proxy: an update deletes the shards of segments that it has not replaced, too
+  // Rules 10-15, update logs.
+  kLogSurvivesSet,  // node: a log goes on over the next value
+  kAnyValue,        // node: the tail takes updates of another value
+  kCopyTakesAll,    // node: a copy takes updates of another value
+  kAppendTwice,     // node: the tail does not look whether it has an update already
+  kIgnoreReach,     // node: the tail takes what it may have taken, and forgotten
+  kReadUnsettled,   // proxy: reads what not all copies have
+  kSettleOwnOnly,   // proxy: acknowledges an update though copies lack earlier ones
+  kSyncForgetsLog,  // sync: does not transfer logs
+  kSyncLowestLog,   // sync: takes the oldest image of a log
+  kCasIgnoresLog,   // node: the head compares the cas of the record only
+  kResendAsNewOp,   // proxy: an update without an answer is sent under another name
   // Rules 29-30, members.
   kRemoveUndrained,     // proxy: a node is removed with what it has
   kMoveFromHalfSynced,  // decider: a partition moves on before its homes have all of it

@@ -57,11 +57,9 @@ Segment decode_segment(Reader& in, const coding::Scheme& scheme) {
   return segment;
 }
 
-// Contents without moved shards do without the list.
 void encode_moved(const std::vector<Segment>& segments, Writer& w) {
   size_t moved = 0;
   for (const Segment& segment : segments) moved += segment.moved.size();
-  if (moved == 0) return;
   w.u32(static_cast<uint32_t>(moved));
   for (size_t i = 0; i < segments.size(); ++i) {
     for (const MovedShard& shard : segments[i].moved) {
@@ -71,6 +69,8 @@ void encode_moved(const std::vector<Segment>& segments, Writer& w) {
     }
   }
 }
+
+bool is_folded(const Segment& segment) { return segment.folded_lsn != 0; }
 
 // In the order of segments and indexes, so that every shard has one entry and every list one
 // encoding.
@@ -87,6 +87,38 @@ void decode_moved(Reader& in, const coding::Scheme& scheme, std::vector<Segment>
     of_segment.push_back(shard);
     last_segment = at;
   }
+}
+
+void encode_folded(const std::vector<Segment>& segments, Writer& w) {
+  w.u32(static_cast<uint32_t>(std::ranges::count_if(segments, is_folded)));
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].folded_lsn == 0) continue;
+    w.u32(static_cast<uint32_t>(i));
+    w.u64(segments[i].folded_lsn);
+  }
+}
+
+// All of them, in order: what follows them in a later program's record has a list of its own.
+void decode_folded(Reader& in, std::vector<Segment>& segments) {
+  const size_t folded = in.count<uint32_t>(kFoldedBytes);
+  size_t next = 0;
+  for (size_t i = 0; i < folded && in.ok(); ++i) {
+    const size_t at = in.u32();
+    if (at < next || at >= segments.size()) return in.fail();
+    segments[at].folded_lsn = in.u64();
+    if (segments[at].folded_lsn == 0) return in.fail();
+    next = at + 1;
+  }
+}
+
+// Behind the segments: a list for each thing that few of them have. A content ends before the first
+// of which it has none, if it has none of those behind it.
+void encode_lists(const std::vector<Segment>& segments, Writer& w) {
+  const bool any_folded = std::ranges::any_of(segments, is_folded);
+  const bool any_moved =
+      std::ranges::any_of(segments, [](const Segment& segment) { return !segment.moved.empty(); });
+  if (any_moved || any_folded) encode_moved(segments, w);
+  if (any_folded) encode_folded(segments, w);
 }
 
 void encode(const coding::Scheme& scheme, Writer& w) {
@@ -142,6 +174,12 @@ bool has_same_data_shards(const Segment& a, const Segment& b, const coding::Sche
     if (a.placement[i] != b.placement[i]) return false;
   }
   return a.number == b.number;
+}
+
+uint64_t cas_of(const Record& record, uint64_t last_lsn) {
+  uint64_t cas = std::max(record.meta.value_version, last_lsn);
+  for (const Segment& segment : record.content.segments) cas = std::max(cas, segment.folded_lsn);
+  return cas;
 }
 
 const RecentAttempt* Record::find_attempt(const Id128& attempt_id) const {
@@ -203,7 +241,7 @@ void encode(const RecordContent& content, std::string& out) {
     case RecordKind::kStriped:
       w.u32(static_cast<uint32_t>(content.segments.size()));
       for (const Segment& segment : content.segments) encode(segment, w);
-      encode_moved(content.segments, w);
+      encode_lists(content.segments, w);
       break;
     case RecordKind::kTombstone:
       break;
@@ -301,6 +339,7 @@ Decoded<void> decode_content(Reader& in, RecordContent& content, std::string_vie
       size += content.segments.back().length;
     }
     if (in.ok() && !in.at_end()) decode_moved(in, content.scheme, content.segments);
+    if (in.ok() && !in.at_end()) decode_folded(in, content.segments);
   }
   if (!in.ok()) return std::unexpected("record is cut off or has a malformed segment");
   if (size != content.size) return std::unexpected("record size does not match its contents");

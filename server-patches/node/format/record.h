@@ -24,7 +24,17 @@ namespace elastripe::node {
 
 inline constexpr size_t kMaxKeyBytes = 250;
 inline constexpr size_t kRecentAttempts = 8;
-inline constexpr int kCounterBits = 28;  // version = epoch number << 28 | counter
+// version = epoch number << 36 | number of the commit << 16 | 0. What an epoch has too few numbers
+// for carries into the next one's, above which the floor of its map then lies.
+inline constexpr int kCounterBits = 36;
+inline constexpr uint32_t kMaxEpoch = (1u << 26) - 1;  // of which versions fit
+// The numbers behind the version of a striped record are those of its updates: their LSNs. So the
+// next version is above all of them, whoever knows which were given.
+inline constexpr int kUpdateBits = 16;
+constexpr uint64_t next_block(uint64_t version) {
+  return ((version >> kUpdateBits) + 1) << kUpdateBits;
+}
+constexpr uint64_t last_of_block(uint64_t version) { return next_block(version) - 1; }
 
 // Values are stored: never renumber.
 enum class RecordKind : uint8_t {
@@ -64,9 +74,12 @@ struct Segment {
   coding::State state = coding::State::kNarrow;
   uint32_t length = 0;  // object bytes
   uint32_t block_bytes = 0;
-  uint32_t crc32c = 0;            // of the object bytes; 0 = none (once partial updates exist)
+  uint32_t crc32c = 0;            // of the object bytes in the shards; 0 = none
   std::vector<NodeId> placement;  // k' data shards, then m parity shards
   std::vector<MovedShard> moved;  // ascending by index; see txid_of_shard()
+  // Updates up to this LSN are in the shards. What is newer lies in the update log
+  // (docs/updates.md).
+  uint64_t folded_lsn = 0;
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
@@ -82,8 +95,9 @@ bool has_same_data_shards(const Segment& a, const Segment& b, const coding::Sche
 
 // The size of an encoded segment, without its placement and moved shards.
 inline constexpr size_t kSegmentBytes = 54;
-// The size of an encoded moved shard.
+// The sizes of an encoded moved shard, and of what says up to where a segment is folded.
 inline constexpr size_t kMovedShardBytes = 21;
+inline constexpr size_t kFoldedBytes = 12;
 // More than any configuration has (segment_bytes): what would make a reader take more memory is no
 // record.
 inline constexpr uint32_t kMaxSegmentBytes = 64u << 20;
@@ -126,6 +140,10 @@ struct Record {
   }
   const RecentAttempt* find_attempt(const Id128& attempt_id) const;
 };
+
+// memcached's cas of the value: what made it, be it a commit or the last of its updates. Those that
+// are not in the shards are known to the log only: `last_lsn`, 0 without one.
+uint64_t cas_of(const Record& record, uint64_t last_lsn);
 
 void encode(const RecordMeta& meta, std::string& out);
 void encode(const RecordContent& content, std::string& out);

@@ -9,6 +9,7 @@ namespace elastripe::node {
 namespace {
 
 // The least that an element of a list takes on the wire.
+constexpr size_t kPatchExtentBytes = 12;
 constexpr size_t kConfirmEntryBytes = 9;
 constexpr size_t kFingerprintEntryBytes = 2;
 constexpr size_t kBlockFingerprintBytes = 4 + coding::kFingerprintBytes;
@@ -92,6 +93,41 @@ Decoded<ShardBuildRequest> decode<ShardBuildRequest>(ByteView bytes) {
     if (!is_set(block.old) || !is_set(block.deltas)) in.fail();
   }
   return finish(in, std::move(m), "SHARD_BUILD");
+}
+
+void encode(const ShardPatchRequest& m, std::string& out) {
+  encode(m.source, out);
+  encode(m.header, out);
+  Writer w(out);
+  w.u8(static_cast<uint8_t>(m.mode));
+  w.u32(static_cast<uint32_t>(m.extents.size()));
+  for (const auto& extent : m.extents) {
+    w.u32(extent.offset);
+    w.u32(extent.length);
+    w.u32(extent.crc32c);
+  }
+}
+
+template <>
+Decoded<ShardPatchRequest> decode<ShardPatchRequest>(ByteView bytes) {
+  Reader in(bytes);
+  ShardPatchRequest m;
+  m.source = decode_name(in);
+  auto header = decode_shard_header(in);
+  if (!header) return std::unexpected(std::move(header.error()));
+  m.header = std::move(*header);
+  m.mode = read_enum(in, ShardPatchMode::kAdd);
+  using Extent = ShardPatchRequest::Extent;
+  uint64_t end = 0;  // of the one before
+  m.extents = read_list<Extent>(in, kPatchExtentBytes, [&](Extent& extent) {
+    extent.offset = in.u32();
+    extent.length = in.u32();
+    extent.crc32c = in.u32();
+    // Else one frame could name a byte any number of times, or none.
+    if (extent.length == 0 || extent.offset < end) in.fail();
+    end = uint64_t{extent.offset} + extent.length;
+  });
+  return finish(in, std::move(m), "SHARD_PATCH");
 }
 
 void encode(const ShardReadRequest& m, std::string& out) {

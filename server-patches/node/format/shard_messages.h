@@ -42,6 +42,31 @@ struct ShardBuildRequest {
   std::vector<Block> blocks;
 };  // payload: the deltas, block_bytes each
 
+// SHARD_PATCH: a shard out of an older one on the same node, of which some bytes are to be others.
+// The older one stays as it is. A second copy answers the same. kNotHere and kBadPage are of the
+// source; its pages without an extent are not looked at, and go over as they are, bad ones too.
+enum class ShardPatchMode : uint8_t {
+  kWrite = 0,  // the payload's bytes take the place of the source's
+  kAdd = 1,    // they are XORed to them
+};
+struct ShardPatchRequest {
+  static constexpr Opcode kOpcode = Opcode::kShardPatch;
+  using Reply = NoArgs;
+  static constexpr StatusSet kTold = {Status::kNotHere, Status::kBadPage, Status::kNoSpace,
+                                      Status::kExists};
+  struct Extent {
+    uint32_t offset = 0;  // in the shard
+    uint32_t length = 0;  // not 0
+    uint32_t crc32c = 0;  // of its part of the payload
+    friend bool operator==(const Extent&, const Extent&) = default;
+  };
+  ShardName source;
+  ShardHeader header;  // of the new shard, which is as long as the source
+  ShardPatchMode mode = ShardPatchMode::kWrite;
+  std::vector<Extent> extents;  // ascending; they do not overlap
+};  // payload: the bytes of the extents, one after the other. kOk to kWrite: so is the XOR of old
+    // and new ones; to kAdd: none
+
 struct ShardReadRequest {
   static constexpr Opcode kOpcode = Opcode::kShardRead;
   using Reply = NoArgs;
@@ -135,6 +160,7 @@ struct ShardScanRequest {
 ELASTRIPE_MESSAGE(ShardWriteRequest);
 ELASTRIPE_MESSAGE(ShardWriteReply);
 ELASTRIPE_MESSAGE(ShardBuildRequest);
+ELASTRIPE_MESSAGE(ShardPatchRequest);
 ELASTRIPE_MESSAGE(ShardReadRequest);
 ELASTRIPE_MESSAGE(ShardConfirmRequest);
 ELASTRIPE_MESSAGE(ShardConfirmReply);

@@ -31,4 +31,29 @@ TEST_CASE("page checksums together are the checksum of the whole") {
   }
 }
 
+TEST_CASE("the checksum after a change follows from the one before and the change") {
+  const uint32_t seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const auto random_text = [&](size_t bytes) {
+    std::string text(bytes, '\0');
+    for (char& byte : text) byte = static_cast<char>(random());
+    return text;
+  };
+  for (const size_t bytes : {1u, 2u, 100u, 4096u, 100'000u}) {
+    std::string text = random_text(bytes);
+    uint32_t crc = crc32c(as_view(text));
+    for (int change = 0; change < 50; ++change) {
+      const size_t offset = random() % (bytes + 1);
+      const size_t length = random() % 4 == 0 ? bytes - offset : random() % (bytes - offset + 1);
+      const std::string delta = random_text(length);
+      for (size_t i = 0; i < length; ++i)
+        text[offset + i] = static_cast<char>(text[offset + i] ^ delta[i]);
+      crc = crc32c_changed(crc, as_view(delta), bytes - offset - length);
+      REQUIRE(crc == crc32c(as_view(text)));
+    }
+  }
+  REQUIRE(crc32c_changed(0, {}, 0) == 0);
+}
+
 }  // namespace elastripe::node

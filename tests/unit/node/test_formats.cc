@@ -88,11 +88,12 @@ TEST_CASE("every opcode and status has a name of its own") {
     ++opcodes;
     names.insert(name(static_cast<Opcode>(i)));
   }
-  REQUIRE(opcodes == 19);
-  for (int i = 0; i <= static_cast<int>(Status::kSuperseded); ++i) {
+  REQUIRE(opcodes == 24);
+  for (int i = 0; i < static_cast<int>(kStatuses); ++i) {
     names.insert(name(static_cast<Status>(i)));
   }
-  REQUIRE(names.size() == 39);
+  REQUIRE(names.size() == 24 + 25);
+  REQUIRE(std::string(name(static_cast<Status>(kStatuses))) == "UNKNOWN");
   REQUIRE_FALSE(names.contains("UNKNOWN"));
 }
 
@@ -289,6 +290,7 @@ TEST_CASE("capabilities are sets with names") {
   CHECK(newer.without(moved).with(moved) == newer);
   CHECK(own_capabilities().has(Capability::kMovedShards));
   CHECK(own_capabilities().has(Capability::kShardFingerprints));
+  CHECK(own_capabilities().has(Capability::kShardPatches));
   CHECK(to_string(CapabilitySet()) == "none");
   CHECK(to_string(newer) == "moved_shards, bit 7");
 }

@@ -55,11 +55,23 @@ Sample sample(const char* what, const Message& message) {
   return {what, encoded(message), decodes<Message>()};
 }
 
+LogImage sample_log() {
+  return {.value = 1,
+          .last = 9,
+          .rank = 10,
+          .settled_to = 7,
+          .reach = 5,
+          .recent = {{{1, 6}, 6}, {{1, 8}, 8}},
+          .settled = {{{}, 7, 100, 3, "settled"}, {{}, 6, 200, 4, "too"}},
+          .unsettled = {{{1, 8}, 8, 103, 5, "over it"}, {{1, 9}, 9, 0, 6, "un"}}};
+}
+
 std::vector<Sample> samples() {
   Record striped = make_record(3, "");
   striped.content = striped_content();
   name_moved_shard(striped.content.segments[0], 0, {1, 2});
   name_moved_shard(striped.content.segments[0], 2, {3, 4});
+  striped.content.segments[0].folded_lsn = 2;
   ClusterMap map = make_map(5, {1, 2, 0});
   map.partitions[1].sources = {{0, 1}, {2}};
   seal(map);
@@ -68,11 +80,12 @@ std::vector<Sample> samples() {
   RecordApplyRequest apply;
   apply.attempt_id = {1, 2};
   apply.key = "key";
+  apply.made_of_cas = 3;
   RecordScanReply scan;
   scan.records = {{"key", "record"}, {"other", ""}};
   scan.floors = {{1, 2}};
   scan.unsynced = {3, 4};
-  scan.versions = {{"key", {5, {6, 7}}, true, false}, {"other", {8, {9, 10}}, false, true}};
+  scan.versions = {{"key", {5, {6, 7}}, true, false}, {"other", {8, {9, 10}}, false, true, true}};
   const std::vector<ShardName> names = {{{1, 2}, 3, 4, 5}, {{6, 7}, 8, 9, 10}};
   ShardScanReply shards;
   shards.shards = {{names[0], "key", 5, 6}};
@@ -83,22 +96,30 @@ std::vector<Sample> samples() {
   fingerprints.entries = {{ShardHealth::kIntact, 1}, {ShardHealth::kBad, 0}};
   fingerprints.blocks = {{7, {8, 9}}};
   const auto record = [](ByteView in) { return decode_record(in).has_value(); };
-  Sample hello_sample = sample("HELLO reply", hello);
-  hello_sample.ends = {sizeof(uint16_t), sizeof(uint16_t) + sizeof(uint64_t)};
+  const auto ending = [](Sample sample, std::vector<size_t> ends) {
+    sample.ends = std::move(ends);
+    return sample;
+  };
+  const auto log_bytes = static_cast<uint32_t>(encoded(sample_log()).size());
+  const LogStoreRequest log_store{.entries = {{{{1, 2}, 3}, 4, 5, 6}, {{{2, 2}, 4}, 5, 6, 7}},
+                                  .unsettled = {{{3, 2}, 1}, {{3, 3}, 2}},
+                                  .key = "key"};
   return {
       {"record", encoded(make_record(9, "value")), record, {}, true},
       {"striped record", encoded(striped), record, {}, true},
       {"map", encoded(map), [](ByteView in) { return decode_map(in).has_value(); }, {}, true},
-      hello_sample,
+      ending(sample("HELLO reply", hello), {sizeof(uint16_t), sizeof(uint16_t) + sizeof(uint64_t)}),
       sample("HEARTBEAT", HeartbeatRequest{1, 2}),
-      sample("RECORD_READ", RecordReadRequest{.key = "key"}),
-      sample("RECORD_READ reply", RecordReadReply{3, 4}),
-      sample("RECORD_APPLY", apply),
+      ending(sample("RECORD_READ", RecordReadRequest{.key = "key", .log = LogWanted::kView}), {17}),
+      ending(sample("RECORD_READ reply", RecordReadReply{3, 4, encoded(sample_log())}),
+             {sizeof(uint32_t) + log_bytes}),
+      ending(sample("RECORD_APPLY", apply), {sizeof(uint64_t)}),
       sample("RECORD_APPLY reply", RecordApplyReply{1, true, "content"}),
-      sample("RECORD_STORE", RecordStoreRequest{.key = "key"}),
+      ending(sample("RECORD_STORE", RecordStoreRequest{.key = "key", .log = "log"}),
+             {sizeof(uint32_t) + 3}),
       sample("RECORD_STORE reply", RecordStoreReply{3}),
       sample("RECORD_SCAN", RecordScanRequest{.prefix = "p", .partitions = {0xff, 1}}),
-      sample("RECORD_SCAN reply", scan),
+      ending(sample("RECORD_SCAN reply", scan), {2 * sizeof(uint32_t)}),
       sample("MARK_SYNCED", MarkSyncedRequest{1, "key", 2}),
       sample("RAISE_FLOOR", RaiseFloorRequest{1, 2}),
       sample("DROP_TOMBSTONES", DropTombstonesRequest{1, {{"a", 2}, {"b", 3}}}),
@@ -115,9 +136,20 @@ std::vector<Sample> samples() {
       sample("SHARD_DELETE reply", ShardDeleteReply{1}),
       sample("SHARD_SCAN", ShardScanRequest{1, 2, 3}),
       sample("SHARD_BUILD", ShardBuildRequest{names[0], header, 3, {{{1, 2}, {3}}, {{}, {4}}}}),
+      sample("SHARD_PATCH",
+             ShardPatchRequest{
+                 names[0], header, ShardPatchMode::kAdd, {{1, 2, 3}, {3, 4, 5}, {9, 1, 6}}}),
       sample("SHARD_SCAN reply", shards),
       sample("SHARD_FINGERPRINT", ShardFingerprintRequest{{1, 2}, {{names[0], 3}, {names[1], 4}}}),
       sample("SHARD_FINGERPRINT reply", fingerprints),
+      {"update log", encoded(sample_log()), [](ByteView in) { return decode_log(in).has_value(); }},
+      sample("LOG_APPEND", LogAppendRequest{.id = {1, 2}, .key = "key"}),
+      sample("LOG_APPEND reply", LogAppendReply{3, 2, 3, {{{1, 2}, 1}, {{3, 4}, 2}}}),
+      sample("LOG_STORE", log_store),
+      sample("LOG_STORE reply", LogStoreReply{{{1, 2}, {3, 4}}}),
+      sample("LOG_SETTLE", LogSettleRequest{{{"key", 1, 2}, {"other", 3, 4}}}),
+      sample("LOG_SCAN", LogScanRequest{1, 2, 3}),
+      sample("LOG_SCAN reply", LogScanReply{1, {{"key", 2, 3}, {"other", 4, 5}}}),
   };
 }
 
@@ -168,7 +200,8 @@ TEST_CASE("no count makes a decoder take memory for what is not there") {
     // Every place of the sample that might be a count claims as many elements as the bytes that
     // follow could be, were each of the given size.
     for (size_t at = 0; at + 4 <= s.bytes.size(); ++at) {
-      for (const uint32_t element_bytes : {1u, 2u, 3u, 4u, 6u, 7u, 9u, 11u, 12u, 25u, 38u, 40u}) {
+      for (const uint32_t element_bytes :
+           {1u, 2u, 3u, 4u, 6u, 7u, 9u, 11u, 12u, 24u, 25u, 38u, 40u}) {
         std::string bytes = s.bytes.substr(0, at);
         Writer(bytes).u32(static_cast<uint32_t>((kBytes - at - 4) / element_bytes));
         bytes.resize(kBytes, '\0');
@@ -194,7 +227,7 @@ TEST_CASE("frames of random bytes leave the engine answering") {
     const std::string& payload = all[random() % 3].bytes;
     uint8_t opcode = 0;
     while (!is_known(opcode) || opcode == static_cast<uint8_t>(Opcode::kInstallMap)) {
-      opcode = static_cast<uint8_t>(random() % 32);
+      opcode = static_cast<uint8_t>(kOpcodes[random() % kOpcodes.size()].opcode);
     }
     node.send(static_cast<Opcode>(opcode), bytes, random() % 2 == 0 ? payload : std::string());
   }

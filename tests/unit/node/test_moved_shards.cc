@@ -1,5 +1,5 @@
-// Moved shards in records, and fields that a later program has put at the end of metas and
-// contents.
+// Moved shards and folded updates in records, and fields that a later program has put at the end of
+// metas and contents.
 #include "server-patches/node/format/crc32c.h"
 #include "tests/unit/node/node_fixture.h"
 
@@ -32,6 +32,18 @@ std::string moved_list(const std::vector<std::pair<uint32_t, MovedShard>>& entri
     w.u32(segment);
     w.u8(shard.index);
     w.id(shard.txid);
+  }
+  return list;
+}
+
+// The segments that have updates in their shards, and up to which one.
+std::string folded_list(const std::vector<std::pair<uint32_t, uint64_t>>& entries) {
+  std::string list;
+  Writer w(list);
+  w.u32(static_cast<uint32_t>(entries.size()));
+  for (const auto& [segment, lsn] : entries) {
+    w.u32(segment);
+    w.u64(lsn);
   }
   return list;
 }
@@ -151,6 +163,67 @@ TEST_CASE("lists of moved shards that are out of order or name none are refused"
   }
 }
 
+TEST_CASE("up to where segments are folded follows the moved shards, of which there may be none") {
+  RecordContent content = two_segments();
+  std::string moved = moved_list({});
+  SECTION("without moved shards") {}
+  SECTION("with moved shards") {
+    name_moved_shard(content.segments[0], 2, {30, 31});
+    moved = moved_list({{0, {2, {30, 31}}}});
+  }
+  const std::string all_moved = encoded(content);
+  SECTION("of the second segment") {
+    content.segments[1].folded_lsn = 9;
+    CHECK(encoded(content) == grown(two_segments(), moved + folded_list({{1, 9}})));
+  }
+  SECTION("of both segments") {
+    content.segments[0].folded_lsn = UINT64_MAX;
+    content.segments[1].folded_lsn = 9;
+    const auto list = folded_list({{0, UINT64_MAX}, {1, 9}});
+    CHECK(list.size() == sizeof(uint32_t) + 2 * kFoldedBytes);
+    CHECK(encoded(content) == grown(two_segments(), moved + list));
+  }
+  SECTION("of none, there is no such list") {
+    CHECK(encoded(content) == all_moved);
+    return;
+  }
+  CHECK(decoded(encoded(content)) == content);
+  Record record = make_record(10, "");
+  record.content = content;
+  CHECK(decode_record(as_view(encoded(record))) == record);
+  CHECK(is_intact(as_view(encoded(record))));
+}
+
+TEST_CASE("lists of folded segments that are out of order or name none are refused") {
+  const auto takes = [](const std::string& list) {
+    return decoded(grown(two_segments(), moved_list({}) + list)).has_value();
+  };
+  CHECK(takes(folded_list({})));
+  CHECK(takes(folded_list({{0, 2}, {1, 1}})));
+  CHECK_FALSE(takes(folded_list({{1, 1}, {0, 2}})));
+  CHECK_FALSE(takes(folded_list({{0, 1}, {0, 2}})));
+  CHECK_FALSE(takes(folded_list({{2, 1}})));
+  CHECK_FALSE(takes(folded_list({{0, 0}})));
+  const std::string whole = folded_list({{0, 2}, {1, 1}});
+  for (size_t bytes = 1; bytes < whole.size(); ++bytes) {
+    INFO(bytes);
+    CHECK_FALSE(takes(whole.substr(0, bytes)));
+  }
+}
+
+TEST_CASE("the cas of a value is what made it, or the last of its updates wherever that is") {
+  Record record = make_record(70, "");
+  record.meta.value_version = 50;
+  record.content = two_segments();
+  CHECK(cas_of(record, 0) == 50);
+  CHECK(cas_of(record, 52) == 52);
+  record.content.segments[1].folded_lsn = 53;
+  CHECK(cas_of(record, 52) == 53);
+  CHECK(cas_of(record, 54) == 54);
+  record.content.segments[0].folded_lsn = 55;
+  CHECK(cas_of(record, 54) == 55);
+}
+
 TEST_CASE("what follows the fields of a content that are known is ignored") {
   RecordContent content;
   std::string list;
@@ -158,11 +231,16 @@ TEST_CASE("what follows the fields of a content that are known is ignored") {
   SECTION("tombstone") {}
   SECTION("striped") {
     content = striped_content();
-    list = moved_list({});  // what later fields follow
+    list = moved_list({}) + folded_list({});  // what later fields follow
   }
   SECTION("striped, with moved shards") {
     content = striped_content();
     name_moved_shard(content.segments[0], 1, {1, 2});
+    list = folded_list({});
+  }
+  SECTION("striped, with updates") {
+    content = striped_content();
+    content.segments[0].folded_lsn = 5;
   }
   CHECK(decoded(grown(content, list)) == content);
   CHECK(decoded(grown(content, list + kTail)) == content);
@@ -202,7 +280,7 @@ TEST_CASE("a node keeps fields that it does not know until it changes the record
   SECTION("inline") { content = inline_content("value"); }
   SECTION("striped") {
     content = striped_content();
-    tail = moved_list({});
+    tail = moved_list({}) + folded_list({});
   }
   const std::string given = grown(content, tail + kTail);
   const auto set = [&] {

@@ -1,0 +1,353 @@
+// Update logs: what lies over the shards of objects. docs/updates.md; rules 10 to 15 of
+// docs/consistency.md; docs/node-protocol.md, "Update logs".
+#include <algorithm>
+#include <numeric>
+
+#include "server-patches/node/engine/impl.h"
+#include "server-patches/node/format/crc32c.h"
+
+namespace elastripe::node {
+namespace {
+
+// What one LOG_SCAN answers at most.
+constexpr size_t kMaxScannedLogs = 4096;
+
+bool can_be_updated(const Record& record, const Context& c) {
+  return record.is_striped() && record.is_live(c.frame.header.now_ms, c.map.flush_floor);
+}
+
+}  // namespace
+
+UpdateLogs::Entry* Engine::Impl::find_log(size_t partition, std::string_view key,
+                                          const Found& found) {
+  UpdateLogs::Entry* const entry = logs_.find(key);
+  if (entry == nullptr || !found.visible()) return nullptr;
+  return entry->tenure < partitions_[partition].tenure ? nullptr : entry;
+}
+
+uint64_t Engine::Impl::last_lsn(size_t partition, std::string_view key, const Found& found) {
+  const UpdateLogs::Entry* const entry = find_log(partition, key, found);
+  return entry == nullptr ? 0 : entry->log.last();
+}
+
+void Engine::Impl::fit_log(size_t partition, std::string_view key, const Record& record) {
+  UpdateLogs::Entry* const entry = logs_.find(key);
+  if (entry == nullptr) return;
+  UpdateLog& log = entry->log;
+  const bool is_same_value = record.is_striped() && log.value() == record.meta.value_version;
+  if (entry->tenure < partitions_[partition].tenure) {
+    logs_.drop(key);
+    return;
+  }
+  if (!is_same_value && !mutant(Mutant::kLogSurvivesSet)) {
+    logs_.retire(key);
+    return;
+  }
+  const size_t before = log.bytes();
+  uint64_t begin = 0;
+  for (const Segment& segment : record.content.segments) {
+    log.trim(begin, begin + segment.length, segment.folded_lsn);
+    begin += segment.length;
+  }
+  if (log.bytes() < before) entry->since_ms = clock_.boottime_ms();
+  // What it remembers of its updates is needed by those who know of no later version only.
+  if (log.empty() && record.meta.version > log.last()) logs_.retire(key);
+}
+
+void Engine::Impl::note_folded(size_t partition, std::string_view key, const Found& replaced,
+                               const Record& old) {
+  if (last_lsn(partition, key, replaced) != 0) return;
+  uint64_t folded = 0;
+  for (const Segment& segment : old.content.segments) folded = std::max(folded, segment.folded_lsn);
+  if (folded == 0) return;
+  logs_.retire_folded(key, old.meta.value_version, partitions_[partition].tenure, folded);
+}
+
+std::string Engine::Impl::tell_log(size_t partition, const RecordReadRequest& request,
+                                   const Found& found) {
+  const UpdateLogs::Entry* const entry = find_log(partition, request.key, found);
+  if (entry == nullptr) return {};
+  std::string bytes;
+  const LogImage told = request.log == LogWanted::kImage
+                            ? entry->log.image(bytes)
+                            : entry->log.view(request.log_offset, request.log_length, bytes);
+  std::string encoded;
+  encode(told, encoded);
+  return encoded;
+}
+
+std::optional<Answer> Engine::Impl::store_log(const Context& c, const RecordStoreRequest& request,
+                                              const Record& record, size_t partition) {
+  const auto image = decode_log(as_view(request.log));
+  if (!image) return refuse(Status::kInvalid, image.error());
+  const Found found = find_record(partition, record_item_key(request.key), Trust::kPrefix);
+  // A newer record came meanwhile: whoever brought that has brought its log.
+  if (!found.visible() || found.prefix.version != record.meta.version ||
+      image->value != record.meta.value_version) {
+    return std::nullopt;
+  }
+  // Two that have the same last update need not have the same ones before that. All homes are to
+  // have those that sync has chosen.
+  const UpdateLogs::Entry* const own = find_log(partition, request.key, found);
+  const bool keeps =
+      own != nullptr && (own->log.rank() > image->rank ||
+                         (own->log.rank() == image->rank && own->log.has_updates_of(*image)));
+  if (keeps) return std::nullopt;
+  UpdateLog log(image->value, record.meta.version);
+  const uint64_t rank = partitions_[partition].sync_floor;
+  if (!log.restore(*image, rank, logs_.pool())) {
+    return refuse(Status::kNoSpace, "no memory for the update log");
+  }
+  logs_.make(request.key, std::move(log), partitions_[partition].tenure, c.now_ms);
+  fit_log(partition, request.key, record);
+  return std::nullopt;
+}
+
+Answer Engine::Impl::refuse_value(Found& found) const {
+  Answer refusal{.status = Status::kOtherValue, .args = {}, .payload = {}, .epoch = {}};
+  if (found.visible()) refusal.payload = record_bytes(found);
+  return refusal;
+}
+
+Answer Engine::Impl::log_append(const Context& c, const LogAppendRequest& request) {
+  const size_t partition = c.map.partition_of(request.key);
+  if (auto refusal = check_role(c, partition, Role::kTail, request.m)) return std::move(*refusal);
+  const size_t size = c.frame.payload.size();
+  if (size == 0 || size > kMaxLoggedBytes || request.offset > UINT64_MAX - size) {
+    return refuse(Status::kInvalid, "an update of that size is not logged");
+  }
+  if (crc32c(c.frame.payload) != request.crc32c) {
+    return refuse(Status::kInvalid, "the update does not match its checksum");
+  }
+  const Latch held = latch(hash_key(request.key));
+  return append_latched(c, request, partition);
+}
+
+Answer Engine::Impl::append_latched(const Context& c, const LogAppendRequest& request,
+                                    size_t partition) {
+  Found found = find_record(partition, record_item_key(request.key));
+  if (auto refusal = check_knowledge(knowledge(partition, request.key, found))) {
+    return std::move(*refusal);
+  }
+  if (!found.visible()) return refuse(Status::kNotFound, "no such object");
+  const auto loaded = load_record(found);
+  if (!loaded) return refuse(Status::kInvalid, "stored record: " + loaded.error());
+  const Record& record = loaded->record;
+  UpdateLogs::Entry* entry = find_log(partition, request.key, found);
+  const auto answer_as = [&](uint64_t lsn) {
+    LogAppendReply reply;
+    reply.lsn = lsn;
+    reply.settled_to = entry->log.settled_to();
+    reply.last = entry->log.last();
+    reply.unsettled = entry->log.unsettled_below(lsn);
+    return answer(Status::kOk, reply);
+  };
+  const bool is_same_value =
+      record.meta.value_version == request.value || mutant(Mutant::kAnyValue);
+  // It was taken, whatever has become of the object since.
+  if (is_same_value && entry != nullptr && !mutant(Mutant::kAppendTwice)) {
+    if (const auto lsn = entry->log.find(request.id)) return answer_as(*lsn);
+  }
+  if (!record.is_live(c.frame.header.now_ms, c.map.flush_floor)) {
+    return refuse(Status::kNotFound, "no such object");
+  }
+  if (!is_same_value || !can_be_updated(record, c)) return refuse_value(found);
+  if (request.offset + c.frame.payload.size() > record.content.size) {
+    return refuse(Status::kOutOfRange, "the update is beyond the end of the value");
+  }
+  const uint64_t version = record.meta.version;
+  const uint64_t reach = entry != nullptr ? entry->log.reach() : version;
+  if (request.known < reach && !mutant(Mutant::kIgnoreReach)) {
+    LogAppendReply reply;
+    reply.last = std::max({entry != nullptr ? entry->log.last() : 0, reach, version});
+    return answer(Status::kForgotten, reply);
+  }
+  const uint64_t last = entry != nullptr ? entry->log.last() : 0;
+  if (request.cas != 0 && request.cas != cas_of(record, last)) {
+    return refuse(Status::kConditionFailed, "the value has another cas");
+  }
+  const uint64_t rank = entry != nullptr ? entry->log.rank() : version;
+  const uint64_t sync_floor = partitions_[partition].sync_floor;
+  const uint64_t lsn = std::max({rank, version, sync_floor}) + 1;
+  if (lsn > last_of_block(std::max(version, sync_floor))) {
+    return refuse(Status::kRenumber, "no number is left behind the record's version");
+  }
+  if (entry != nullptr &&
+      (entry->log.cost() + UpdateLog::cost_of(c.frame.payload.size()) > kMaxLogBytes ||
+       entry->log.unsettled_count() >= kMaxUnsettled)) {
+    return refuse(Status::kLogFull, "the key's log is full");
+  }
+  auto bytes = logs_.pool().append(c.frame.payload, LogPool::Claim::kNew);
+  if (!bytes) return refuse(Status::kLogFull, "the node's update logs are full");
+  if (entry == nullptr) {
+    entry = &logs_.make(request.key, UpdateLog(record.meta.value_version, version),
+                        partitions_[partition].tenure, c.now_ms);
+  } else if (entry->log.empty()) {
+    entry->since_ms = c.now_ms;
+  }
+  entry->log.add({request.id, lsn}, request.offset, std::move(*bytes), request.crc32c);
+  // Nobody else has to have it.
+  const std::vector<NodeId>& homes = c.map.partitions[partition].homes;
+  if (homes.size() == 1) entry->log.settle(lsn);
+  return answer_as(lsn);
+}
+
+namespace {
+
+// Why the entries are not those of the payload, or nothing.
+std::optional<std::string_view> check_entries(const LogStoreRequest& request, ByteView payload) {
+  size_t at = 0;
+  for (const auto& entry : request.entries) {
+    if (entry.length > payload.size() - at) return "the payload lacks bytes of an update";
+    if (crc32c(payload.subspan(at, entry.length)) != entry.crc32c) {
+      return "an update does not match its checksum";
+    }
+    at += entry.length;
+  }
+  if (at != payload.size()) return "the payload has bytes of no update";
+  return std::nullopt;
+}
+
+}  // namespace
+
+Answer Engine::Impl::log_store(const Context& c, const LogStoreRequest& request) {
+  const size_t partition = c.map.partition_of(request.key);
+  if (!is_home(c.map.partitions[partition], c.self, request.m + size_t{1})) {
+    return refuse(Status::kNotHome, "the node is no home of the key");
+  }
+  if (auto wrong = check_entries(request, c.frame.payload)) {
+    return refuse(Status::kInvalid, *wrong);
+  }
+  const Latch held = latch(hash_key(request.key));
+  return store_latched(c, request, partition);
+}
+
+// The head has decided on another value. Updates that it had before that are older, and count.
+// Those that it had not, nobody has ever seen: whatever it has committed since was made without
+// them, so they must not take effect any more. The others go by what the head says.
+Answer Engine::Impl::answer_for_former(const Context& c, const LogStoreRequest& request,
+                                       Found& found) {
+  const size_t partition = c.map.partition_of(request.key);
+  if (c.map.partitions[partition].homes.back() != c.self) {
+    return answer(Status::kOk, LogStoreReply{});
+  }
+  bool is_forgotten = false;
+  for (const auto& entry : request.entries) {
+    const auto had =
+        logs_.had(request.key, request.value, partitions_[partition].tenure, entry.name);
+    if (had == UpdateLogs::Had::kNo) return refuse_value(found);
+    is_forgotten |= had == UpdateLogs::Had::kForgotten;
+  }
+  // What a reader names without bytes, or an update is not to be stored without.
+  for (const UpdateName& name : request.unsettled) {
+    const auto had = logs_.had(request.key, request.value, partitions_[partition].tenure, name);
+    if (had == UpdateLogs::Had::kNo) return refuse_value(found);
+    is_forgotten |= had == UpdateLogs::Had::kForgotten && request.entries.empty();
+  }
+  if (is_forgotten) return refuse(Status::kForgotten, "the value was replaced some time ago");
+  return answer(Status::kOk, LogStoreReply{});
+}
+
+Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& request,
+                                   size_t partition) {
+  Found found = find_record(partition, record_item_key(request.key));
+  if (auto refusal = check_knowledge(knowledge(partition, request.key, found))) {
+    return std::move(*refusal);
+  }
+  if (!found.visible()) return answer_for_former(c, request, found);
+  const auto loaded = load_record(found);
+  if (!loaded) return refuse(Status::kInvalid, "stored record: " + loaded.error());
+  const Record& record = loaded->record;
+  const bool is_same_value = record.is_striped() && record.meta.value_version == request.value;
+  // The tail takes updates of a value only after all copies have its record: this one is newer.
+  if (!is_same_value && !mutant(Mutant::kCopyTakesAll)) {
+    return answer_for_former(c, request, found);
+  }
+  UpdateLogs::Entry* entry = find_log(partition, request.key, found);
+  if (entry == nullptr) {
+    entry = &logs_.make(request.key, UpdateLog(request.value, record.meta.version),
+                        partitions_[partition].tenure, c.now_ms);
+  }
+  UpdateLog& log = entry->log;
+  LogStoreReply reply;
+  const auto comes = [&](const UpdateName& name) {
+    return std::ranges::any_of(request.entries,
+                               [&](const auto& entry) { return entry.name == name; });
+  };
+  for (const UpdateName& name : request.unsettled) {
+    if (!log.find(name.id) && !comes(name)) reply.missing.push_back(name.id);
+  }
+  // Nothing over a gap: of two logs the one that has the later update has all of the other.
+  if (!reply.missing.empty() && !mutant(Mutant::kSettleOwnOnly)) {
+    return answer(Status::kOk, reply);
+  }
+  size_t at = 0;
+  for (const auto& [name, offset, length, crc] : request.entries) {
+    const ByteView bytes = c.frame.payload.subspan(at, length);
+    at += length;
+    if (log.find(name.id)) continue;
+    auto stored = logs_.pool().append(bytes, LogPool::Claim::kAccepted);
+    if (!stored) return refuse(Status::kNoSpace, "no memory for the update");
+    log.add(name, offset, std::move(*stored), crc);
+  }
+  log.settle(request.settled_to);
+  fit_log(partition, request.key, record);  // it may be in the shards already
+  return answer(Status::kOk, reply);
+}
+
+Answer Engine::Impl::log_settle(const Context& c, const LogSettleRequest& request) {
+  if (request.entries.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many keys");
+  for (const auto& [key, value, settled_to] : request.entries) {
+    const size_t partition = c.map.partition_of(key);
+    const Partition& homes = c.map.partitions[partition];
+    if (!is_home(homes, c.self, 1)) return refuse(Status::kNotHome, "the node is no tail of a key");
+    const Latch held = latch(hash_key(key));
+    const Found found = find_record(partition, record_item_key(key), Trust::kPrefix);
+    UpdateLogs::Entry* const entry = find_log(partition, key, found);
+    if (entry == nullptr || entry->log.value() != value) continue;
+    entry->log.settle(std::min(settled_to, entry->log.last()));
+  }
+  return {};
+}
+
+Answer Engine::Impl::log_scan(const Context& c, const LogScanRequest& request) {
+  LogScanReply reply;
+  const size_t limit = std::clamp<size_t>(request.max_entries, 1, kMaxScannedLogs);
+  const size_t parts = logs_.count() == 0 ? 0 : logs_.parts();
+  size_t part = std::min<uint64_t>(request.cursor, parts);
+  for (; part < parts && reply.logs.size() < limit; ++part) {
+    const Latch held(latches_[part]);
+    logs_.visit(part, [&](const std::string& key, UpdateLogs::Entry& entry) {
+      const size_t partition = c.map.partition_of(key);
+      const uint64_t age_ms = c.now_ms - std::min(c.now_ms, entry.since_ms);
+      if (entry.log.empty() || age_ms < request.min_age_ms ||
+          entry.tenure < partitions_[partition].tenure ||
+          !is_home(c.map.partitions[partition], c.self, 1)) {
+        return;
+      }
+      reply.logs.push_back({.key = key,
+                            .bytes = static_cast<uint32_t>(entry.log.bytes()),
+                            .age_ms = static_cast<uint32_t>(
+                                std::min<uint64_t>(age_ms, std::numeric_limits<uint32_t>::max()))});
+    });
+  }
+  reply.cursor = part < parts ? part : 0;
+  return answer(Status::kOk, reply);
+}
+
+// Those in partitions that the node is no home of any more.
+void Engine::Impl::forget_logs() {
+  if (logs_.count() == 0) return;
+  const Progress::Stay stay(progress_, clock_.coarse_ms());
+  std::shared_lock shared(gate_);
+  for (size_t part = 0; part < logs_.parts(); ++part) {
+    const Latch held(latches_[part]);
+    std::vector<std::string> forgotten;
+    logs_.visit(part, [&](const std::string& key, UpdateLogs::Entry& entry) {
+      if (entry.tenure < partitions_[map_->partition_of(key)].tenure) forgotten.push_back(key);
+    });
+    for (const std::string& key : forgotten) logs_.drop(key);
+  }
+}
+
+}  // namespace elastripe::node

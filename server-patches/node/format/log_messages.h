@@ -1,0 +1,152 @@
+// Update logs on the wire: what nodes tell of them, and the frames about them. docs/updates.md,
+// "The log"; docs/node-protocol.md, "Update logs".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server-patches/node/format/message.h"
+#include "server-patches/node/format/record.h"
+
+namespace elastripe::node {
+
+// A larger update is written into shards at once: it costs as much, and takes no room in the log.
+inline constexpr size_t kMaxLoggedBytes = 64u << 10;
+// What a log may hold at the tail, so that all of it fits in a frame: bytes of an image, and of the
+// updates that are not settled how many. A copy that lags behind with what is settled, or folded,
+// may have twice as much.
+inline constexpr size_t kMaxLogBytes = 2u << 20;
+inline constexpr size_t kMaxUnsettled = 256;
+// Those that a node remembers of a key.
+inline constexpr size_t kRecentUpdates = 256;
+
+// An update, by the name that its proxy gave it and by its number. LSNs rise by the order in which
+// the tail has taken the updates of a key.
+struct UpdateName {
+  Id128 id;
+  uint64_t lsn = 0;
+  friend bool operator==(const UpdateName&, const UpdateName&) = default;
+};
+inline constexpr size_t kUpdateNameBytes = 24;
+
+// Bytes of an update, whole or what later ones have left of it. `bytes` lie elsewhere.
+struct LogExtent {
+  Id128 id;  // of the update; zero if it is settled: then nobody asks for it
+  uint64_t lsn = 0;
+  uint64_t offset = 0;  // in the object
+  uint32_t crc32c = 0;  // of the bytes
+  std::string_view bytes;
+  uint64_t end() const { return offset + bytes.size(); }
+  friend bool operator==(const LogExtent&, const LogExtent&) = default;
+};
+inline constexpr size_t kExtentBytes = 40;  // without its bytes
+
+// A log, or what lies over a range of it (without `recent`).
+struct LogImage {
+  uint64_t value = 0;       // the value_version of the record that it belongs to
+  uint64_t last = 0;        // the highest LSN of an update that it has, or had
+  uint64_t rank = 0;        // of two images of a log that with the higher one counts; >= last
+  uint64_t settled_to = 0;  // updates up to this one are at all copies
+  uint64_t reach = 0;       // `recent` has all that came after this LSN
+  std::vector<UpdateName> recent;    // ascending
+  std::vector<LogExtent> settled;    // disjoint, ascending by offset
+  std::vector<LogExtent> unsettled;  // as they came, ascending by LSN: they may overlap
+};
+void encode(const LogImage& image, std::string& out);
+// The bytes of its extents lie in `in`. Refuses what is out of order, and more than a log may hold;
+// does not compare checksums of bytes.
+Decoded<LogImage> decode_log(ByteView in);
+
+// LOG_APPEND: an update, at the tail, which numbers it. Payload: its bytes. An update that it has
+// already taken is answered again.
+struct LogAppendReply {
+  uint64_t lsn = 0;
+  uint64_t settled_to = 0;
+  uint64_t last = 0;  // the newest number of the key: an update's, or the record's version
+  std::vector<UpdateName> unsettled;  // those below `lsn`, ascending
+};
+struct LogAppendRequest {
+  static constexpr Opcode kOpcode = Opcode::kLogAppend;
+  using Reply = LogAppendReply;
+  static constexpr StatusSet kAnswers = {Status::kOk, Status::kForgotten};
+  static constexpr StatusSet kTold = {
+      Status::kNotSynced,       Status::kNotFound, Status::kOtherValue, Status::kOutOfRange,
+      Status::kConditionFailed, Status::kLogFull,  Status::kRenumber};
+  uint8_t m = 1;
+  Id128 id;
+  uint64_t value = 0;  // that it is an update of: the record's value_version
+  // The highest version or LSN of the key that was known when the update got its name. kForgotten
+  // if the tail does not remember all that came after.
+  uint64_t known = 0;
+  uint64_t cas = 0;  // only if the value has it, else kConditionFailed; 0: whatever it is
+  uint64_t offset = 0;
+  uint32_t crc32c = 0;  // of the payload
+  std::string_view key;
+};
+// Payload of kOtherValue: the record, if there is one.
+
+// LOG_STORE: numbered updates, at the other copies. Payload: their bytes, one after the other. The
+// head may have another value by then: kOk if it had the updates before that; kOtherValue, with the
+// record, if it lacks one, which so never takes effect; kForgotten if it can not tell.
+struct LogStoreReply {
+  std::vector<Id128> missing;  // of those listed: not here
+};
+struct LogStoreRequest {
+  static constexpr Opcode kOpcode = Opcode::kLogStore;
+  using Reply = LogStoreReply;
+  static constexpr StatusSet kTold = {Status::kNotSynced, Status::kOtherValue, Status::kForgotten,
+                                      Status::kNoSpace};
+  struct Entry {
+    UpdateName name;
+    uint64_t offset = 0;
+    uint32_t length = 0;
+    uint32_t crc32c = 0;
+  };
+  uint8_t m = 1;
+  uint64_t value = 0;
+  uint64_t settled_to = 0;
+  std::vector<Entry> entries;         // ascending by LSN, at most kMaxUnsettled
+  std::vector<UpdateName> unsettled;  // what the copy has to have besides
+  std::string_view key;
+};
+
+// LOG_SETTLE: all copies have these, says who has seen to it.
+struct LogSettleRequest {
+  static constexpr Opcode kOpcode = Opcode::kLogSettle;
+  using Reply = NoArgs;
+  struct Entry {
+    std::string key;
+    uint64_t value = 0;
+    uint64_t settled_to = 0;
+  };
+  std::vector<Entry> entries;  // at most kMaxListEntries
+};
+
+// LOG_SCAN: the logs that the node has as a tail.
+struct ScannedLog {
+  std::string key;
+  uint32_t bytes = 0;
+  uint32_t age_ms = 0;  // of the oldest update
+};
+struct LogScanReply {
+  uint64_t cursor = 0;  // 0: done
+  std::vector<ScannedLog> logs;
+};
+struct LogScanRequest {
+  static constexpr Opcode kOpcode = Opcode::kLogScan;
+  using Reply = LogScanReply;
+  uint64_t cursor = 0;
+  uint32_t max_entries = 0;
+  uint32_t min_age_ms = 0;
+};
+
+ELASTRIPE_MESSAGE(LogAppendRequest);
+ELASTRIPE_MESSAGE(LogAppendReply);
+ELASTRIPE_MESSAGE(LogStoreRequest);
+ELASTRIPE_MESSAGE(LogStoreReply);
+ELASTRIPE_MESSAGE(LogSettleRequest);
+ELASTRIPE_MESSAGE(LogScanRequest);
+ELASTRIPE_MESSAGE(LogScanReply);
+
+}  // namespace elastripe::node

@@ -1,0 +1,208 @@
+#include "server-patches/node/update/update_log.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "server-patches/node/format/crc32c.h"
+
+namespace elastripe::node {
+namespace {
+
+std::string copy_of(const LogBytes& bytes) {
+  std::string copy(bytes.size(), '\0');
+  bytes.read(std::as_writable_bytes(std::span(copy)));
+  return copy;
+}
+
+}  // namespace
+
+UpdateLog::UpdateLog(uint64_t value, uint64_t version)
+    : value_(value), rank_(version), reach_(version) {}
+
+std::optional<uint64_t> UpdateLog::find(const Id128& id) const {
+  // What is asked for again is mostly among the newest.
+  const auto found = std::ranges::find(recent_.rbegin(), recent_.rend(), id, &UpdateName::id);
+  if (found == recent_.rend()) return std::nullopt;
+  return found->lsn;
+}
+
+void UpdateLog::remember(const UpdateName& name) {
+  last_ = std::max(last_, name.lsn);
+  rank_ = std::max(rank_, name.lsn);
+  if (name.lsn <= reach_) return;
+  const auto place = std::ranges::lower_bound(recent_, name.lsn, {}, &UpdateName::lsn);
+  recent_.insert(place, name);
+  if (recent_.size() <= kRecentUpdates) return;
+  reach_ = recent_.front().lsn;
+  recent_.pop_front();
+}
+
+void UpdateLog::add(const UpdateName& name, uint64_t offset, LogBytes bytes, uint32_t crc32c) {
+  const auto place = std::ranges::lower_bound(unsettled_, name.lsn, {}, &Extent::lsn);
+  const bool is_here = place != unsettled_.end() && place->lsn == name.lsn;
+  // What it has had is settled, and may be folded.
+  if (is_here || find(name.id)) return;
+  remember(name);
+  if (name.lsn <= settled_to_) {  // others have seen to it, and to newer ones
+    insert_settled({{}, name.lsn, offset, crc32c, std::move(bytes)});
+    return;
+  }
+  bytes_ += bytes.size();
+  unsettled_.insert(place, {name.id, name.lsn, offset, crc32c, std::move(bytes)});
+}
+
+void UpdateLog::settle(uint64_t lsn) {
+  settled_to_ = std::max(settled_to_, lsn);
+  const auto end = std::ranges::upper_bound(unsettled_, lsn, {}, &Extent::lsn);
+  for (auto extent = unsettled_.begin(); extent != end; ++extent) {
+    bytes_ -= extent->bytes.size();  // insert_settled() counts what is left of it
+    extent->id = {};
+    insert_settled(std::move(*extent));
+  }
+  unsettled_.erase(unsettled_.begin(), end);
+}
+
+UpdateLog::Settled::const_iterator UpdateLog::first_behind(uint64_t offset) const {
+  auto at = settled_.upper_bound(offset);
+  if (at != settled_.begin() && std::prev(at)->second.end() > offset) --at;
+  return at;
+}
+
+UpdateLog::Extent UpdateLog::cut(const Extent& whole, uint64_t begin, uint64_t end) {
+  Extent part{.id = whole.id,
+              .lsn = whole.lsn,
+              .offset = begin,
+              .crc32c = whole.crc32c,
+              .bytes = whole.bytes.part(begin - whole.offset, end - begin)};
+  if (begin == whole.offset && end == whole.end()) return part;
+  // What was damaged stays so: the checksum of a part must not vouch for it.
+  const std::string bytes = copy_of(whole.bytes);
+  const bool is_intact = crc32c(as_view(bytes)) == whole.crc32c;
+  part.crc32c = crc32c(as_view(bytes).subspan(begin - whole.offset, end - begin));
+  if (!is_intact) part.crc32c = ~part.crc32c;
+  return part;
+}
+
+void UpdateLog::cut_out(uint64_t begin, uint64_t end, uint64_t lsn) {
+  const auto first = first_behind(begin);
+  auto at = settled_.erase(first, first);  // the same place, to be changed
+  while (at != settled_.end() && at->second.offset < end) {
+    if (at->second.lsn > lsn) {
+      ++at;
+      continue;
+    }
+    const Extent old = std::move(at->second);
+    at = settled_.erase(at);
+    bytes_ -= old.bytes.size();
+    const auto keep = [&](uint64_t from, uint64_t to) {
+      if (from >= to) return;
+      bytes_ += to - from;
+      settled_.emplace(from, cut(old, from, to));
+    };
+    keep(old.offset, std::min(begin, old.end()));
+    keep(std::max(end, old.offset), old.end());
+  }
+}
+
+void UpdateLog::insert_settled(Extent extent) {
+  const uint64_t end = extent.end();
+  cut_out(extent.offset, end, extent.lsn);
+  // Newer bytes that are here already stay on top: the extent goes into the gaps between them.
+  std::vector<std::pair<uint64_t, uint64_t>> gaps;
+  uint64_t from = extent.offset;
+  for (auto at = first_behind(from); at != settled_.end() && at->second.offset < end; ++at) {
+    if (from < at->second.offset) gaps.emplace_back(from, at->second.offset);
+    from = at->second.end();
+  }
+  if (from < end) gaps.emplace_back(from, end);
+  for (const auto& [begin, stop] : gaps) {
+    bytes_ += stop - begin;
+    settled_.emplace(begin, cut(extent, begin, stop));
+  }
+}
+
+void UpdateLog::trim(uint64_t begin, uint64_t end, uint64_t folded_lsn) {
+  if (folded_lsn == 0) return;
+  settle(folded_lsn);  // only what is settled is folded, and so is all below it
+  cut_out(begin, end, folded_lsn);
+}
+
+std::vector<UpdateName> UpdateLog::unsettled_below(uint64_t lsn) const {
+  std::vector<UpdateName> names;
+  names.reserve(unsettled_.size());
+  for (const Extent& extent : unsettled_) {
+    if (extent.lsn < lsn) names.push_back({extent.id, extent.lsn});
+  }
+  return names;
+}
+
+LogImage UpdateLog::view(uint64_t offset, uint64_t length, std::string& bytes) const {
+  LogImage image;
+  image.value = value_;
+  image.last = last_;
+  image.rank = rank_;
+  image.settled_to = settled_to_;
+  image.reach = reach_;
+  const uint64_t end = length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
+  const auto first = first_behind(offset);
+  const auto last = settled_.lower_bound(end);
+  size_t wanted = 0;
+  for (size_t i = 0; i < unsettled_.size(); ++i) {
+    if (unsettled_[i].offset < end && unsettled_[i].end() > offset) wanted = i + 1;
+  }
+  size_t size = 0;
+  for (auto at = first; at != last; ++at) size += at->second.bytes.size();
+  for (size_t i = 0; i < wanted; ++i) size += unsettled_[i].bytes.size();
+  bytes.resize(size);
+  std::span<char> room(bytes);
+  const auto told = [&](const Extent& extent) {
+    const std::span<char> own = room.first(extent.bytes.size());
+    room = room.subspan(own.size());
+    extent.bytes.read(std::as_writable_bytes(own));
+    return LogExtent{extent.id, extent.lsn, extent.offset, extent.crc32c, {own.data(), own.size()}};
+  };
+  for (auto at = first; at != last; ++at) image.settled.push_back(told(at->second));
+  image.unsettled.reserve(wanted);
+  for (size_t i = 0; i < wanted; ++i) image.unsettled.push_back(told(unsettled_[i]));
+  return image;
+}
+
+LogImage UpdateLog::image(std::string& bytes) const {
+  LogImage image = view(0, UINT64_MAX, bytes);
+  image.recent.assign(recent_.begin(), recent_.end());
+  return image;
+}
+
+bool UpdateLog::restore(const LogImage& image, uint64_t rank, LogPool& pool) {
+  UpdateLog restored(image.value, image.reach);
+  const auto extent_of = [&](const LogExtent& told) -> std::optional<Extent> {
+    auto bytes = pool.append(as_view(told.bytes), LogPool::Claim::kAccepted);
+    if (!bytes) return std::nullopt;
+    return Extent{.id = told.id,
+                  .lsn = told.lsn,
+                  .offset = told.offset,
+                  .crc32c = told.crc32c,
+                  .bytes = std::move(*bytes)};
+  };
+  for (const LogExtent& told : image.settled) {
+    auto extent = extent_of(told);
+    if (!extent) return false;
+    restored.insert_settled(std::move(*extent));
+  }
+  restored.unsettled_.reserve(image.unsettled.size());
+  for (const LogExtent& told : image.unsettled) {
+    auto extent = extent_of(told);
+    if (!extent) return false;
+    restored.bytes_ += extent->bytes.size();
+    restored.unsettled_.push_back(std::move(*extent));
+  }
+  restored.recent_.assign(image.recent.begin(), image.recent.end());
+  restored.last_ = image.last;
+  restored.rank_ = std::max(image.rank, rank);
+  restored.settled_to_ = image.settled_to;
+  *this = std::move(restored);
+  return true;
+}
+
+}  // namespace elastripe::node

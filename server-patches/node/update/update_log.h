@@ -1,0 +1,99 @@
+// UpdateLog: the updates of one object that are not in its shards yet. docs/updates.md, "The log".
+//
+// What all copies have is **settled**: of it, only the newest bytes of each place are kept, as
+// disjoint extents by offset. All other updates lie beside them as they came, since what a copy
+// misses must be sent to it whole.
+//
+// Belongs to whoever holds the latch of its key.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server-patches/node/format/log_messages.h"
+#include "server-patches/node/update/log_pool.h"
+
+namespace elastripe::node {
+
+class UpdateLog {
+ public:
+  // The record has this value and version, and no updates so far.
+  UpdateLog(uint64_t value, uint64_t version);
+
+  uint64_t value() const { return value_; }
+  uint64_t last() const { return last_; }
+  uint64_t rank() const { return rank_; }
+  uint64_t settled_to() const { return settled_to_; }
+  uint64_t reach() const { return reach_; }
+  size_t bytes() const { return bytes_; }  // of all that it has
+  // The same with what each piece takes beside its bytes: what a log is limited by.
+  static constexpr size_t cost_of(size_t bytes) { return bytes + LogPool::kBesideBytes; }
+  size_t cost() const {
+    return bytes_ + (settled_.size() + unsettled_.size()) * LogPool::kBesideBytes;
+  }
+  bool empty() const { return bytes_ == 0; }
+  size_t unsettled_count() const { return unsettled_.size(); }
+
+  // The number of an update that it has, or had, as long as it remembers.
+  std::optional<uint64_t> find(const Id128& id) const;
+  const std::deque<UpdateName>& recent() const { return recent_; }
+  // Whether it remembers the same updates as the image.
+  bool has_updates_of(const LogImage& image) const {
+    return reach_ == image.reach && std::ranges::equal(recent_, image.recent);
+  }
+
+  // Takes an update under its number, which is not 0. An update that it knows changes nothing.
+  void add(const UpdateName& name, uint64_t offset, LogBytes bytes, uint32_t crc32c);
+  // All copies have the updates up to `lsn`.
+  void settle(uint64_t lsn);
+  // Those up to `folded_lsn` are in the shards of the segment that has these bytes.
+  void trim(uint64_t begin, uint64_t end, uint64_t folded_lsn);
+
+  // The names of what is not settled, below `lsn`.
+  std::vector<UpdateName> unsettled_below(uint64_t lsn) const;
+  // What a reader of the range needs: the settled extents that overlap it and, if others overlap
+  // it, all that is not settled up to the newest of these. Its bytes lie in `bytes`, which it
+  // fills.
+  LogImage view(uint64_t offset, uint64_t length, std::string& bytes) const;
+  // All there is.
+  LogImage image(std::string& bytes) const;
+  // Becomes what `image` is, with a rank of at least `rank`. What is not settled there is not
+  // settled here: only the head's word, that it takes an update, makes it count. False if the pool
+  // has no room: then the log stays as it was.
+  bool restore(const LogImage& image, uint64_t rank, LogPool& pool);
+
+ private:
+  struct Extent {
+    Id128 id;
+    uint64_t lsn = 0;
+    uint64_t offset = 0;
+    uint32_t crc32c = 0;
+    LogBytes bytes;
+    uint64_t end() const { return offset + bytes.size(); }
+  };
+  using Settled = std::map<uint64_t, Extent>;  // by offset
+
+  void remember(const UpdateName& name);
+  // The places among the settled extents from the first that ends behind `offset` on.
+  Settled::const_iterator first_behind(uint64_t offset) const;
+  void insert_settled(Extent extent);
+  // Takes [begin, end) out of the settled extents with an LSN of at most `lsn`.
+  void cut_out(uint64_t begin, uint64_t end, uint64_t lsn);
+  static Extent cut(const Extent& whole, uint64_t begin, uint64_t end);
+
+  uint64_t value_;
+  uint64_t last_ = 0;
+  uint64_t rank_;
+  uint64_t settled_to_ = 0;
+  uint64_t reach_;
+  std::deque<UpdateName> recent_;  // ascending by LSN
+  Settled settled_;
+  std::vector<Extent> unsettled_;  // ascending by LSN
+  size_t bytes_ = 0;
+};
+
+}  // namespace elastripe::node

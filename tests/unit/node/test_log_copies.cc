@@ -1,0 +1,558 @@
+// Update logs at the other copies, and what sync and new maps make of them.
+#include "server-patches/node/update/log_pool.h"
+#include "tests/unit/node/log_fixture.h"
+
+namespace elastripe::node::test {
+namespace {
+
+std::vector<Id128> missing_of(const Reply& reply) {
+  REQUIRE(status(reply) == "OK");
+  return args_of<LogStoreReply>(reply).missing;
+}
+
+void unsync(Partition& partition) {
+  partition.synced = false;
+  partition.sources = {{0, 1}};
+}
+
+// A map that follows the one that the node has.
+void install_next(LogNode& node, std::vector<NodeId> homes,
+                  const std::function<void(Partition&)>& change = {}) {
+  ClusterMap next = make_map(node.map.epoch.number + 1, std::move(homes));
+  next.base = node.map.epoch;
+  for (Partition& partition : next.partitions) {
+    if (change) change(partition);
+  }
+  node.install(std::move(next));
+  node.grant();
+}
+
+// The log of the node's record, as another copy may have it.
+LogImage image_of(const LogNode& node, uint64_t rank, std::string_view bytes = "synced") {
+  return {.value = node.version,
+          .last = node.version + 1,
+          .rank = node.version + rank,
+          .settled_to = 0,
+          .reach = node.version,
+          .recent = {{{8, 1}, node.version + 1}},
+          .settled = {},
+          .unsettled = {{{8, 1}, node.version + 1, 0, crc32c(as_view(bytes)), bytes}}};
+}
+Reply sync(LogNode& node, const std::string& image, bool by_sync = true) {
+  return node.send(Opcode::kRecordStore,
+                   encoded(RecordStoreRequest{.m = 2, .sync = by_sync, .key = "key", .log = image}),
+                   encoded(object_of(node.version, node.version)));
+}
+
+}  // namespace
+
+TEST_CASE("a copy stores updates under the numbers that they have") {
+  LogNode node(GENERATE(kAsHead, kAsMiddle, kAsTail));
+  CHECK(missing_of(node.store({node.update(1, 0, "aaaa"), node.update(2, 2, "bb")})).empty());
+  CHECK(node.log() == " | 0: aaaa @1, 2: bb @2");
+  CHECK(missing_of(node.store({node.update(3, 9, "c")}, 2)).empty());
+  CHECK(node.log() == "0: aa @1, 2: bb @2 | 9: c @3");
+  const LogImage image = node.image();
+  CHECK(image.last == node.version + 3);
+  CHECK(image.rank == node.version + 3);
+  CHECK(image.settled_to == node.version + 2);
+  CHECK(image.recent.size() == 3);
+  // Again, and late.
+  CHECK(missing_of(node.store({node.update(1, 0, "aaaa"), node.update(3, 9, "c")}, 1)).empty());
+  CHECK(node.log() == "0: aa @1, 2: bb @2 | 9: c @3");
+}
+
+TEST_CASE("a copy tells what it lacks, and takes nothing before it has it") {
+  LogNode node(kAsHead);
+  const auto first = node.update(1, 0, "a");
+  const auto second = node.update(2, 1, "b");
+  const auto third = node.update(3, 2, "c");
+  REQUIRE(missing_of(node.store({second})).empty());
+  CHECK(missing_of(node.store({third}, 2, {first.name, second.name})) ==
+        std::vector<Id128>{first.name.id});
+  CHECK(node.log() == " | 1: b @2");
+  CHECK(node.image().last == node.version + 2);
+  CHECK(node.image().recent == std::vector<UpdateName>{second.name});
+  CHECK(node.image().settled_to == 0);
+  CHECK(missing_of(node.store({first, third}, 2, {first.name, second.name})).empty());
+  CHECK(node.log() == "0: a @1, 1: b @2 | 2: c @3");
+}
+
+TEST_CASE("updates whose payload is not theirs are refused as a whole") {
+  LogNode node(kAsHead);
+  const std::string bytes = "onethree";
+  LogStoreRequest request{.m = 2,
+                          .value = node.version,
+                          .settled_to = 0,
+                          .entries = {{{{8, 1}, node.version + 1}, 0, 3, crc32c(as_view("one"))},
+                                      {{{8, 2}, node.version + 2}, 0, 5, crc32c(as_view("three"))}},
+                          .unsettled = {},
+                          .key = "key"};
+  const auto stored = [&](const std::string& payload) {
+    return status(node.send(Opcode::kLogStore, encoded(request), payload));
+  };
+  SECTION("too short") { CHECK(stored("onethre") == "INVALID"); }
+  SECTION("too long") { CHECK(stored("onethree!") == "INVALID"); }
+  SECTION("changed") { CHECK(stored("onethrew") == "INVALID"); }
+  SECTION("out of order") {
+    std::swap(request.entries[0], request.entries[1]);
+    CHECK(stored("threeone") == "INVALID");
+  }
+  SECTION("without a name") {
+    request.entries[1].name.id = {};
+    CHECK(stored(bytes) == "INVALID");
+  }
+  SECTION("at a node that has another place") {
+    request.m = 1;
+    CHECK(stored(bytes) == "NOT_HOME");
+  }
+  CHECK(node.log() == "none");
+  request = {
+      .m = 2, .value = node.version, .settled_to = 0, .entries = {}, .unsettled = {}, .key = "key"};
+  CHECK(stored("") == "OK");
+}
+
+TEST_CASE("a copy that is not synced takes no updates") {
+  LogNode node(kAsMiddle);
+  install_next(node, {0, 1, 3}, unsync);
+  CHECK(status(node.store({node.update(1, 0, "a")})) == "NOT_SYNCED");
+  node.mark_synced("key", false);
+  CHECK(missing_of(node.store({node.update(1, 0, "a")})).empty());
+}
+
+TEST_CASE("what is in the shards by then is not stored again") {
+  LogNode node(kAsHead);
+  node.store({node.update(1, 0, "a"), node.update(2, 150, "b")});
+  REQUIRE(status(node.fold(1, 2)) == "OK");
+  CHECK(node.log() == "none");
+  CHECK(missing_of(node.store({node.update(1, 0, "a")})).empty());
+  CHECK(node.log() == "none");
+  // The update is of one segment, and the fold was of the other.
+  REQUIRE(missing_of(node.store({node.update(3, 90, std::string(20, 'c'))})).empty());
+  REQUIRE(status(node.fold(3, 2)) == "OK");
+  CHECK(node.log() == "100: " + std::string(10, 'c') + " @3 | ");
+}
+
+TEST_CASE("a head that has another value says whether it had the update before") {
+  LogNode node(kAsHead);
+  const auto had = node.update(1, 0, "a");
+  const auto had_not = node.update(2, 0, "b");
+  REQUIRE(missing_of(node.store({had})).empty());
+  SECTION("after a SET") {
+    const Reply set = node.apply(node.request("key", Mutation::kSet), object_content());
+    REQUIRE(status(set) == "OK");
+  }
+  SECTION("after a SET of an inline value") { REQUIRE(status(node.set("key", "v")) == "OK"); }
+  SECTION("after a DELETE") {
+    REQUIRE(status(node.apply(node.request("key", Mutation::kDelete))) == "OK");
+  }
+  SECTION("after two SETs") {
+    REQUIRE(status(node.set("key", "v")) == "OK");
+    REQUIRE(status(node.set("key", "w")) == "OK");
+  }
+  SECTION("after its tombstone was collected") {
+    const Reply deleted = node.apply(node.request("key", Mutation::kDelete));
+    const uint64_t version = meta_of(deleted).version;
+    REQUIRE(status(node.raise_floor("key", version)) == "OK");
+    const std::string drop =
+        encoded(DropTombstonesRequest{node.partition("key"), {{"key", version}}});
+    REQUIRE(status(node.send(Opcode::kDropTombstones, drop)) == "OK");
+    REQUIRE(status(node.read("key")) == "NOT_FOUND");
+    CHECK(payload_of(node.store({had_not})).empty());
+  }
+  CHECK(status(node.store({had})) == "OK");
+  const Reply reply = node.store({had_not});
+  CHECK(status(reply) == "OTHER_VALUE");
+  if (reply.payload.size() > 0) {
+    CHECK(record_of(reply).meta.version == record_of(node.read("key")).meta.version);
+  }
+  CHECK(status(node.store({had, had_not})) == "OTHER_VALUE");
+  CHECK(node.log() == "none");
+}
+
+TEST_CASE("a head that lacks the log of a value that it had not refuses all of its updates") {
+  LogNode node(kAsHead);
+  REQUIRE(status(node.set("key", "v")) == "OK");
+  CHECK(status(node.store({node.update(1, 0, "a")})) == "OTHER_VALUE");
+}
+
+TEST_CASE("a head that had updates and has forgotten which says so") {
+  LogNode node(kAsHead);
+  SECTION("as there were many of the key") {
+    for (uint64_t lsn = 1; lsn <= 40; ++lsn) {
+      REQUIRE(missing_of(node.store({node.update(lsn, 0, "a")}, lsn - 1)).empty());
+    }
+    REQUIRE(status(node.set("key", "v")) == "OK");
+    CHECK(status(node.store({node.update(40, 0, "a")})) == "OK");
+    CHECK(status(node.store({node.update(1, 0, "a")})) == "FORGOTTEN");
+    CHECK(status(node.store({node.update(1, 0, "a"), node.update(40, 0, "a")})) == "FORGOTTEN");
+    CHECK(status(node.store({node.update(1, 0, "a"), node.update(41, 0, "a")})) == "OTHER_VALUE");
+  }
+  SECTION("as there were many others") {
+    REQUIRE(missing_of(node.store({node.update(1, 0, "a")})).empty());
+    REQUIRE(status(node.set("key", "v")) == "OK");
+    // The keys share one of the 16 latches of the node.
+    int others = 0;
+    for (int i = 0; others < 8; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      if ((hash_key(key) & 15) != (hash_key("key") & 15)) continue;
+      CHECK(status(node.store({node.update(1, 0, "a")})) == "OK");
+      REQUIRE(status(node.store_record(key, object_of(node.version, node.version))) == "OK");
+      REQUIRE(missing_of(node.store({node.update(2, 0, "a")}, 0, {}, key)).empty());
+      REQUIRE(status(node.set(key, "v")) == "OK");
+      ++others;
+    }
+    CHECK(status(node.store({node.update(1, 0, "a")})) == "FORGOTTEN");
+    CHECK(status(node.store({node.update(2, 0, "a")})) == "OTHER_VALUE");
+  }
+  SECTION("as they were folded where it was not") {
+    Record folded = object_of(next_block(node.version), node.version);
+    folded.content.segments[0].folded_lsn = node.version + 1;
+    folded.content.segments[1].folded_lsn = node.version + 2;
+    REQUIRE(status(node.store_record("key", folded)) == "OK");
+    SECTION("at once") {}
+    SECTION("and touched") {
+      REQUIRE(status(node.apply(node.request("key", Mutation::kTouch), inline_content("", 0))) ==
+              "OK");
+    }
+    SECTION("and asked for since") {
+      REQUIRE(missing_of(node.store({}, 0, {{{8, 9}, node.version + 9}})).size() == 1);
+    }
+    REQUIRE(status(node.apply(node.request("key", Mutation::kSet), object_content())) == "OK");
+    CHECK(status(node.store({node.update(1, 0, "a")})) == "FORGOTTEN");
+    CHECK(status(node.store({node.update(2, 150, "b")})) == "FORGOTTEN");
+    CHECK(status(node.store({node.update(3, 0, "c")})) == "OTHER_VALUE");
+  }
+}
+
+TEST_CASE("a head remembers updates that were folded before the value went") {
+  LogNode node(kAsHead);
+  REQUIRE(missing_of(node.store({node.update(1, 0, "a"), node.update(2, 150, "b")})).empty());
+  REQUIRE(status(node.fold(1, 2)) == "OK");
+  REQUIRE(node.log() == "none");
+  uint64_t unknown = 3;
+  SECTION("at once") {}
+  SECTION("and touched") {
+    REQUIRE(status(node.apply(node.request("key", Mutation::kTouch), inline_content("", 0))) ==
+            "OK");
+  }
+  SECTION("and asked for since") {
+    REQUIRE(missing_of(node.store({}, 0, {{{8, 9}, node.version + 9}})).size() == 1);
+  }
+  SECTION("and others came since") {
+    const uint64_t later = record_of(node.read("key")).meta.version - node.version + 1;
+    REQUIRE(missing_of(node.store({node.update(later, 0, "d")})).empty());
+    REQUIRE(node.image().reach > node.version + 2);
+    unknown = later + 1;
+  }
+  REQUIRE(status(node.apply(node.request("key", Mutation::kSet), object_content())) == "OK");
+  CHECK(status(node.store({node.update(1, 0, "a")})) == "OK");
+  CHECK(status(node.store({node.update(2, 150, "b")})) == "OK");
+  CHECK(status(node.store({node.update(unknown, 0, "c")})) == "OTHER_VALUE");
+}
+
+TEST_CASE("a head that has forgotten all that came says so, too") {
+  LogNode node(kAsHead);
+  install_next(node, {1, 3, 0}, unsync);
+  LogImage image = image_of(node, 1);
+  image.reach = image.settled_to = image.last;
+  image.recent.clear();
+  image.unsettled.clear();
+  REQUIRE(status(sync(node, encoded(image))) == "OK");
+  REQUIRE(status(node.mark_synced("key", false)) == "OK");
+  REQUIRE(node.image().reach == node.version + 1);
+  REQUIRE(status(node.set("key", "v")) == "OK");
+  CHECK(status(node.store({node.update(1, 0, "a")})) == "FORGOTTEN");
+  CHECK(status(node.store({node.update(2, 0, "a")})) == "OTHER_VALUE");
+}
+
+TEST_CASE("a head that has another value answers for the names that come without bytes, too") {
+  LogNode node(kAsHead);
+  for (uint64_t lsn = 1; lsn <= 40; ++lsn) {
+    REQUIRE(missing_of(node.store({node.update(lsn, 0, "a")}, lsn - 1)).empty());
+  }
+  const auto had = node.update(40, 0, "a");
+  const auto forgotten = node.update(1, 0, "a");
+  const auto had_not = node.update(41, 0, "a");
+  REQUIRE(status(node.set("key", "v")) == "OK");
+  CHECK(status(node.store({}, 0, {had.name})) == "OK");
+  CHECK(status(node.store({}, 0, {had_not.name})) == "OTHER_VALUE");
+  CHECK(status(node.store({}, 0, {had.name, had_not.name})) == "OTHER_VALUE");
+  CHECK(status(node.store({}, 0, {forgotten.name})) == "FORGOTTEN");
+  CHECK(status(node.store({}, 0, {forgotten.name, had_not.name})) == "OTHER_VALUE");
+  // The copy took the update that comes only with those before it.
+  CHECK(status(node.store({had}, 0, {forgotten.name})) == "OK");
+  CHECK(status(node.store({had}, 0, {had_not.name})) == "OTHER_VALUE");
+  CHECK(status(node.store({forgotten}, 0, {had.name})) == "FORGOTTEN");
+}
+
+TEST_CASE("other copies leave it to the head what becomes of updates of a value that is gone") {
+  LogNode node(GENERATE(kAsMiddle, kAsTail));
+  const uint64_t newer = next_block(node.version);
+  REQUIRE(status(node.store_record("key", object_of(newer, newer))) == "OK");
+  CHECK(missing_of(node.store({node.update(1, 0, "a")})).empty());
+  CHECK(node.log() == "none");
+  CHECK(missing_of(node.store({node.update(70'000, 0, "b")}, 0, {}, "key", newer)).empty());
+  CHECK(node.log() == " | 0: b @70000");
+}
+
+TEST_CASE("a newer record takes the log of the value before with it") {
+  LogNode node(GENERATE(kAsMiddle, kAsTail));
+  REQUIRE(missing_of(node.store({node.update(1, 0, "a"), node.update(2, 150, "b")})).empty());
+  const uint64_t newer = next_block(node.version);
+  Record record = object_of(newer, node.version);
+  SECTION("of the same value") {
+    REQUIRE(status(node.store_record("key", record)) == "OK");
+    CHECK(node.log() == " | 0: a @1, 150: b @2");
+  }
+  SECTION("of the same value, folded") {
+    record.content.segments[0].folded_lsn = node.version + 2;
+    REQUIRE(status(node.store_record("key", record)) == "OK");
+    CHECK(node.log() == "150: b @2 | ");
+    record.meta.version = next_block(newer);
+    record.content.segments[1].folded_lsn = node.version + 2;
+    REQUIRE(status(node.store_record("key", record)) == "OK");
+    CHECK(node.log() == "none");
+  }
+  SECTION("of another value") {
+    record.meta.value_version = newer;
+    REQUIRE(status(node.store_record("key", record)) == "OK");
+    CHECK(node.log() == "none");
+  }
+}
+
+TEST_CASE("accepted updates go beyond the quota, not beyond the memory") {
+  LogNode node(kAsHead, {.log_unit_bytes = 900 + LogPool::kBesideBytes, .log_units = 1},
+               {.limit_bytes = 20'000, .reserve_bytes = 4'000, .buckets = 16});
+  const std::string bytes(900, 'a');
+  uint64_t lsn = 0;
+  for (;;) {
+    const Reply reply = node.store({node.update(lsn + 1, 0, bytes)});
+    if (status(reply) == "NO_SPACE") break;
+    REQUIRE(status(reply) == "OK");
+    ++lsn;
+  }
+  CHECK(lsn > 5);
+  CHECK(node.image().last == node.version + lsn);
+  CHECK(status(node.store({node.update(lsn + 1, 0, bytes)}, lsn)) == "NO_SPACE");
+  CHECK(node.image().settled_to == 0);
+  // What is settled on top of each other leaves room.
+  CHECK(missing_of(node.store({}, lsn)).empty());
+  CHECK(missing_of(node.store({node.update(lsn + 1, 0, bytes)}, lsn)).empty());
+  CHECK(node.log() == "0: " + bytes + " @" + std::to_string(lsn) + " | 0: " + bytes + " @" +
+                          std::to_string(lsn + 1));
+}
+
+TEST_CASE("a copy that lags behind can still be told of as a whole") {
+  LogNode node(kAsHead);
+  // Twice as many as the tail had at any time: all but the newest of it are settled there.
+  for (uint64_t lsn = 1; lsn <= 2 * kMaxUnsettled; ++lsn) {
+    REQUIRE(status(node.store({node.update(lsn, 0, "a")}, 0)) == "OK");
+  }
+  CHECK(node.image().unsettled.size() == 2 * kMaxUnsettled);
+}
+
+TEST_CASE("sync brings no log of a key that is synced") {
+  LogNode node(kAsTail);
+  CHECK(status(sync(node, encoded(image_of(node, 5)))) == "OK");
+  CHECK(node.log() == "none");
+}
+
+TEST_CASE("only sync brings a log, and only that of the record's value") {
+  LogNode node(kAsTail);
+  install_next(node, {0, 1, 3}, unsync);
+  const LogImage image = image_of(node, 5);
+  SECTION("not by a commit") { CHECK(status(sync(node, encoded(image), false)) == "OK"); }
+  SECTION("not if it is none") { CHECK(status(sync(node, "image")) == "INVALID"); }
+  SECTION("not of another value") {
+    LogImage other = image;
+    other.value -= 1;
+    CHECK(status(sync(node, encoded(other))) == "OK");
+  }
+  CHECK(node.log() == "none");
+}
+
+TEST_CASE("sync brings a home the log with the record") {
+  LogNode node(kAsTail);
+  const std::string image = encoded(image_of(node, 5));
+  install_next(node, {0, 1, 3}, unsync);
+  const uint64_t floor = node.map.version_floor;
+  REQUIRE(status(sync(node, image)) == "OK");
+  CHECK(node.log() == " | 0: synced @1");
+  CHECK(node.image().rank == floor);
+  CHECK(node.image().settled_to == 0);
+  CHECK(node.image().reach == node.version);
+  SECTION("which from then on outranks those before") {
+    REQUIRE(status(sync(node, encoded(image_of(node, 9, "others")))) == "OK");
+    CHECK(node.log() == " | 0: synced @1");
+  }
+  SECTION("numbers are above all that were given before") {
+    REQUIRE(status(node.mark_synced("key", true)) == "OK");
+    auto request = node.append_request();
+    request.known = floor;
+    CHECK(args_of<LogAppendReply>(node.append(request, "b")).lsn == floor + 1);
+    // And what came before is known.
+    request.id = {8, 1};
+    CHECK(args_of<LogAppendReply>(node.append(request, "synced")).lsn == node.version + 1);
+  }
+  SECTION("of a record that has been folded since") {
+    Record folded = object_of(next_block(node.version), node.version);
+    folded.content.segments[0].folded_lsn = node.version + 1;
+    const std::string args =
+        encoded(RecordStoreRequest{.m = 2, .sync = true, .key = "key", .log = image});
+    REQUIRE(status(node.send(Opcode::kRecordStore, args, encoded(folded))) == "OK");
+    CHECK(node.log() == "none");
+  }
+}
+
+TEST_CASE("of the logs of a home and of sync the one with the higher rank stays") {
+  LogNode node(kAsTail);
+  const auto own = node.update(1, 0, "own");
+  const auto own_too = node.update(2, 50, "too");
+  REQUIRE(missing_of(node.store({own, own_too})).empty());
+  install_next(node, {0, 1, 3}, unsync);
+  REQUIRE(node.image().rank == node.version + 2);
+  LogImage image = image_of(node, 2);
+  SECTION("lower") {
+    image.rank = node.version + 1;
+    REQUIRE(status(sync(node, encoded(image))) == "OK");
+    CHECK(node.log() == " | 0: own @1, 50: too @2");
+  }
+  SECTION("higher") {
+    image.rank = node.version + 3;
+    REQUIRE(status(sync(node, encoded(image))) == "OK");
+    CHECK(node.log() == " | 0: synced @1");
+  }
+  SECTION("higher, of another value") {
+    image.rank = node.version + 3;
+    image.value -= 1;
+    REQUIRE(status(sync(node, encoded(image))) == "OK");
+    CHECK(node.log() == " | 0: own @1, 50: too @2");
+  }
+  SECTION("the same, of the same updates") {
+    image.last = node.version + 2;
+    image.recent = {own.name, own_too.name};
+    REQUIRE(status(sync(node, encoded(image))) == "OK");
+    CHECK(node.log() == " | 0: own @1, 50: too @2");
+  }
+  SECTION("the same, without one that not all copies had") {
+    image.last = node.version + 2;
+    image.recent = {own_too.name};
+    image.unsettled = {{own_too.name.id, own_too.name.lsn, 50, crc32c(as_view("too")), "too"}};
+    REQUIRE(status(sync(node, encoded(image))) == "OK");
+    CHECK(node.log() == " | 50: too @2");
+  }
+}
+
+TEST_CASE("a log for which there is no memory is not synced") {
+  LogNode node(kAsTail, {.log_unit_bytes = 5000}, {.limit_bytes = 4000, .reserve_bytes = 1000});
+  install_next(node, {0, 1, 3}, unsync);
+  const std::string image = encoded(image_of(node, 5));
+  CHECK(status(sync(node, image)) == "NO_SPACE");
+  CHECK(node.log() == "none");
+  CHECK(status(sync(node, "")) == "OK");
+}
+
+TEST_CASE("a home that stays keeps its logs") {
+  LogNode node(kAsTail);
+  REQUIRE(missing_of(node.store({node.update(1, 0, "a")})).empty());
+  SECTION("with the same homes") {
+    install_next(node, kAsTail);
+    CHECK(args_of<LogAppendReply>(node.append(0, "b")).lsn == node.version + 2);
+  }
+  SECTION("in another place") {
+    install_next(node, kAsHead);
+    CHECK(missing_of(node.store({node.update(1, 0, "a")})).empty());
+  }
+  SECTION("to be synced") { install_next(node, {3, 0, 1}, unsync); }
+  SECTION("as a source") {
+    install_next(node, {3, 2, 1}, unsync);
+    node.engine.tick();
+  }
+  CHECK(node.log().starts_with(" | 0: a @1"));
+}
+
+TEST_CASE("a node that is neither home nor source any more forgets its logs") {
+  LogNode node(kAsTail);
+  REQUIRE(missing_of(node.store({node.update(1, 0, "a")})).empty());
+  const uint64_t used = node.TestNode::store.memory().used_bytes;
+  install_next(node, {1, 2, 3});
+  const bool ticks = GENERATE(true, false);
+  if (ticks) {
+    for (int i = 0; i < 10; ++i) node.engine.tick();
+    CHECK(node.TestNode::store.memory().used_bytes < used);
+  }
+  // And does not take them up again, whatever it finds.
+  install_next(node, kAsTail);
+  REQUIRE(status(node.store_record("key", object_of(node.version, node.version), true)) == "OK");
+  CHECK(node.log() == "none");
+  CHECK(node.scan_logs().logs.empty());
+  CHECK(missing_of(node.store({}, 0, {{{8, 1}, node.version + 1}})).size() == 1);
+}
+
+TEST_CASE("a damaged record has no log that anybody is told of") {
+  LogNode node(kAsHead);
+  REQUIRE(missing_of(node.store({node.update(1, 0, "a")})).empty());
+  REQUIRE(node.TestNode::store.corrupt(1) == "key");
+  CHECK(status(node.store({node.update(2, 0, "b")})) == "NOT_SYNCED");
+  auto blind = node.request("key", Mutation::kSet);
+  blind.blind = true;
+  REQUIRE(status(node.apply(blind, inline_content("v"))) == "OK");
+  CHECK(status(node.store({node.update(1, 0, "a")})) == "OK");
+  CHECK(status(node.store({node.update(2, 0, "b")})) == "OTHER_VALUE");
+}
+
+TEST_CASE("images of logs that contradict themselves are refused") {
+  const auto takes = [](const std::function<void(LogImage&)>& change) {
+    LogImage image{.value = 1,
+                   .last = 9,
+                   .rank = 9,
+                   .settled_to = 7,
+                   .reach = 5,
+                   .recent = {{{1, 6}, 6}, {{1, 8}, 8}},
+                   .settled = {{{}, 7, 100, 3, "settled"}, {{}, 6, 107, 4, "too"}},
+                   .unsettled = {{{1, 8}, 8, 103, 5, "over it"}, {{1, 9}, 9, 0, 6, "un"}}};
+    change(image);
+    const std::string bytes = encoded(image);
+    const auto back = decode_log(as_view(bytes));
+    if (back) CHECK(back->unsettled == image.unsettled);
+    if (back) CHECK(back->settled == image.settled);
+    return back.has_value();
+  };
+  CHECK(takes([](LogImage&) {}));
+  CHECK(takes([](LogImage& image) { image.rank = 10; }));
+  CHECK_FALSE(takes([](LogImage& image) { image.rank = 8; }));
+  CHECK_FALSE(takes([](LogImage& image) { std::swap(image.recent[0], image.recent[1]); }));
+  CHECK_FALSE(takes([](LogImage& image) { image.recent[1].lsn = 6; }));
+  CHECK_FALSE(takes([](LogImage& image) { image.settled[1].offset = 106; }));
+  CHECK_FALSE(takes([](LogImage& image) { std::swap(image.settled[0], image.settled[1]); }));
+  CHECK_FALSE(takes([](LogImage& image) { image.settled[0].bytes = {}; }));
+  CHECK_FALSE(takes([](LogImage& image) { image.unsettled[1].bytes = {}; }));
+  CHECK_FALSE(takes([](LogImage& image) { image.unsettled[1].lsn = 8; }));
+  CHECK_FALSE(takes([](LogImage& image) { image.unsettled[1].offset = UINT64_MAX - 1; }));
+  const std::string large(kMaxLoggedBytes + 1, 'x');
+  CHECK_FALSE(takes([&](LogImage& image) { image.unsettled[1].bytes = large; }));
+  CHECK(takes(
+      [&](LogImage& image) { image.unsettled[1].bytes = std::string_view(large).substr(1); }));
+  const auto of_many = [](size_t count) {
+    return [count](LogImage& image) {
+      image.last = image.rank = count;
+      image.unsettled.clear();
+      for (uint64_t lsn = 1; lsn <= count; ++lsn) {
+        image.unsettled.push_back({{1, lsn}, lsn, 0, 5, "u"});
+      }
+    };
+  };
+  CHECK(takes(of_many(2 * kMaxUnsettled)));
+  CHECK_FALSE(takes(of_many(2 * kMaxUnsettled + 1)));
+  const auto remembers = [](size_t count) {
+    return [count](LogImage& image) {
+      image.recent.clear();
+      for (uint64_t lsn = 1; lsn <= count; ++lsn) image.recent.push_back({{1, lsn}, lsn});
+    };
+  };
+  CHECK(takes(remembers(kRecentUpdates)));
+  CHECK_FALSE(takes(remembers(kRecentUpdates + 1)));
+}
+
+}  // namespace elastripe::node::test

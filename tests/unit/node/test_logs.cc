@@ -1,0 +1,596 @@
+// Update logs at the tail, which numbers updates, and what commits make of a log.
+#include <set>
+
+#include "server-patches/node/update/update_log.h"
+#include "tests/unit/node/log_fixture.h"
+
+namespace elastripe::node::test {
+namespace {
+
+uint64_t lsn_of(const Reply& reply) {
+  REQUIRE(status(reply) == "OK");
+  return args_of<LogAppendReply>(reply).lsn;
+}
+
+}  // namespace
+
+TEST_CASE("the tail numbers updates behind the record's version, and reads have them") {
+  LogNode node(kAsTail);
+  CHECK(node.log() == "none");
+  const Reply first = node.append(10, "first");
+  CHECK(lsn_of(first) == node.version + 1);
+  const auto told_first = args_of<LogAppendReply>(first);
+  CHECK(told_first.settled_to == 0);
+  CHECK(told_first.last == node.version + 1);
+  CHECK(told_first.unsettled.empty());
+
+  const auto second = args_of<LogAppendReply>(node.append(12, "second"));
+  CHECK(second.lsn == node.version + 2);
+  CHECK(second.unsettled == std::vector<UpdateName>{{{9, 1}, node.version + 1}});
+  CHECK(node.log() == " | 10: first @1, 12: second @2");
+  CHECK(node.log(LogWanted::kView, 11, 1) == " | 10: first @1");
+  CHECK(node.log(LogWanted::kView, 0, 10) == " | ");
+  CHECK(node.log(LogWanted::kNone) == "none");
+
+  const LogImage image = node.image();
+  CHECK(image.value == node.version);
+  CHECK(image.last == node.version + 2);
+  CHECK(image.rank == node.version + 2);
+  CHECK(image.reach == node.version);
+  CHECK(image.recent.size() == 2);
+  CHECK(image.unsettled[1].id == Id128{9, 2});
+  CHECK(image.unsettled[1].crc32c == crc32c(as_view("second")));
+  // The record is as it was.
+  CHECK(record_of(node.read("key", Role::kTail)).meta.version == node.version);
+}
+
+TEST_CASE("who knows the record gets the log all the same") {
+  LogNode node(kAsTail);
+  node.append(10, "first");
+  const RecordReadRequest request{.role = Role::kTail,
+                                  .m = 2,
+                                  .if_version = node.version,
+                                  .key = "key",
+                                  .log = LogWanted::kView,
+                                  .log_length = 200};
+  const Reply reply = node.send(Opcode::kRecordRead, encoded(request));
+  REQUIRE(status(reply) == "SAME");
+  const auto args = args_of<RecordReadReply>(reply);
+  const auto log = decode_log(as_view(args.log));
+  REQUIRE(log);
+  CHECK(told(log->unsettled, node.version) == "10: first @1");
+  CHECK(log->recent.empty());
+}
+
+TEST_CASE("an update that comes again is answered again, and taken once") {
+  LogNode node(kAsTail);
+  const auto request = node.append_request(10);
+  CHECK(lsn_of(node.append(request, "first")) == node.version + 1);
+  CHECK(lsn_of(node.append(20, "second")) == node.version + 2);
+  const auto again = args_of<LogAppendReply>(node.append(request, "first"));
+  CHECK(again.lsn == node.version + 1);
+  CHECK(again.last == node.version + 2);
+  CHECK(again.unsettled.empty());
+  SECTION("with other bytes") { CHECK(lsn_of(node.append(request, "other")) == node.version + 1); }
+  SECTION("settled") {
+    node.settle(2);
+    const auto settled = args_of<LogAppendReply>(node.append(request, "first"));
+    CHECK(settled.lsn == node.version + 1);
+    CHECK(settled.settled_to == node.version + 2);
+    CHECK(node.log() == "10: first @1, 20: second @2 | ");
+    return;
+  }
+  SECTION("with a cas that the value does not have any more") {
+    auto with_cas = request;
+    with_cas.cas = node.version;
+    CHECK(lsn_of(node.append(with_cas, "first")) == node.version + 1);
+  }
+  SECTION("knowing less than the tail remembers") {
+    auto early = request;
+    early.known = 0;
+    CHECK(lsn_of(node.append(early, "first")) == node.version + 1);
+  }
+  CHECK(node.log() == " | 10: first @1, 20: second @2");
+}
+
+TEST_CASE("what is no update of the object is refused, and leaves no trace") {
+  LogNode node(kAsTail);
+  auto request = node.append_request(10);
+  SECTION("no bytes") { CHECK(status(node.append(request, "")) == "INVALID"); }
+  SECTION("too many bytes") {
+    CHECK(status(node.append(request, std::string(kMaxLoggedBytes + 1, 'x'))) == "INVALID");
+  }
+  SECTION("no id") {
+    request.id = {};
+    CHECK(status(node.append(request, "x")) == "INVALID");
+  }
+  SECTION("an end beyond all numbers") {
+    request.offset = UINT64_MAX;
+    CHECK(status(node.append(request, "x")) == "INVALID");
+  }
+  SECTION("other bytes than were sent") {
+    request.crc32c = crc32c(as_view("y"));
+    CHECK(status(node.send(Opcode::kLogAppend, encoded(request), "x")) == "INVALID");
+  }
+  SECTION("beyond the end") {
+    request.offset = 199;
+    CHECK(status(node.append(request, "xy")) == "OUT_OF_RANGE");
+    CHECK(node.log() == "none");
+    CHECK(status(node.append(request, "x")) == "OK");
+    return;
+  }
+  SECTION("of another value") {
+    request.value = node.version - 1;
+    const Reply refused = node.append(request, "x");
+    CHECK(status(refused) == "OTHER_VALUE");
+    CHECK(record_of(refused) == object_of(node.version, node.version));
+  }
+  SECTION("under another cas") {
+    request.cas = node.version + 1;
+    CHECK(status(node.append(request, "x")) == "CONDITION_FAILED");
+    request.cas = node.version;
+    CHECK(lsn_of(node.append(request, "x")) == node.version + 1);
+    auto next = node.append_request();
+    next.cas = node.version;
+    CHECK(status(node.append(next, "y")) == "CONDITION_FAILED");
+    next.cas = node.version + 1;
+    CHECK(lsn_of(node.append(next, "y")) == node.version + 2);
+    return;
+  }
+  SECTION("of a key that there is not") {
+    request.key = "other";
+    CHECK(status(node.append(request, "x")) == "NOT_FOUND");
+  }
+  SECTION("knowing of nothing newer than what it forgets") {
+    request.known = node.version - 1;
+    const Reply refused = node.append(request, "x");
+    CHECK(status(refused) == "FORGOTTEN");
+    CHECK(args_of<LogAppendReply>(refused).last == node.version);
+    request.known = node.version;
+    CHECK(lsn_of(node.append(request, "x")) == node.version + 1);
+    return;
+  }
+  CHECK(node.log() == "none");
+}
+
+TEST_CASE("only live striped records are updated") {
+  LogNode node(kAsTail);
+  Record record = object_of(node.version + 5, node.version);
+  SECTION("a tombstone") {
+    record.content = {};
+    node.store_record("key", record);
+    CHECK(status(node.append(0, "x")) == "NOT_FOUND");
+  }
+  SECTION("expired") {
+    record.content.exptime = kNowMs / 1000;
+    node.store_record("key", record);
+    CHECK(status(node.append(0, "x")) == "NOT_FOUND");
+  }
+  SECTION("expired since") {
+    record.content.exptime = kNowMs / 1000 + 1;
+    node.store_record("key", record);
+    const auto request = node.append_request();
+    const uint64_t lsn = lsn_of(node.append(request, "x"));
+    CHECK(lsn == node.version + 6);
+    node.now_ms += 1000;
+    CHECK(status(node.append(0, "y")) == "NOT_FOUND");
+    CHECK(lsn_of(node.append(request, "x")) == lsn);  // it was taken
+  }
+  SECTION("inline") {
+    record.content = inline_content("value");
+    node.store_record("key", record);
+    const Reply refused = node.append(0, "x");
+    CHECK(status(refused) == "OTHER_VALUE");
+    CHECK(record_of(refused) == record);
+  }
+}
+
+TEST_CASE("only the synced tail takes updates") {
+  LogNode head(kAsHead);
+  CHECK(status(head.append(0, "x")) == "NOT_HOME");
+  LogNode middle(kAsMiddle);
+  CHECK(status(middle.append(0, "x")) == "NOT_HOME");
+  LogNode tail(kAsTail);
+  ClusterMap next = make_map(2, kAsTail);
+  for (Partition& partition : next.partitions) {
+    partition.synced = false;
+    partition.sources = {{0, 1}};
+  }
+  tail.install(next);
+  tail.grant();
+  CHECK(status(tail.append(0, "x")) == "NOT_SYNCED");
+  tail.mark_synced("key", false);
+  // Whatever a tail that is gone has given lies below the map's floor.
+  CHECK(lsn_of(tail.append(0, "x")) == next.version_floor + 1);
+}
+
+TEST_CASE("the only home of a key has nobody to wait for") {
+  LogNode node({0});
+  CHECK(lsn_of(node.append(0, "first")) == node.version + 1);
+  CHECK(node.log() == "0: first @1 | ");
+  CHECK(args_of<LogAppendReply>(node.append(2, "second")).unsettled.empty());
+  CHECK(node.log() == "0: fi @1, 2: second @2 | ");
+}
+
+TEST_CASE("who knows of too little to be told apart from one that came before is refused") {
+  LogNode node(kAsTail);
+  const auto first = node.append_request();
+  lsn_of(node.append(first, "a"));
+  for (size_t i = 0; i < kRecentUpdates; ++i) {
+    const uint64_t lsn = lsn_of(node.append(0, "b"));
+    node.settle(lsn - node.version);
+  }
+  const uint64_t last = node.version + 1 + kRecentUpdates;
+  auto early = first;
+  early.known = node.version;
+  const Reply refused = node.append(early, "a");
+  REQUIRE(status(refused) == "FORGOTTEN");
+  CHECK(args_of<LogAppendReply>(refused).last == last);
+  early.known = node.version + 1;
+  CHECK(lsn_of(node.append(early, "a")) == last + 1);
+}
+
+TEST_CASE("numbers end with the block of the record's version") {
+  LogNode node(kAsTail);
+  const uint64_t end = last_of_block(node.version);
+  REQUIRE(end == node.version + 65'535);
+  REQUIRE(status(node.store_record("key", object_of(end - 1, node.version))) == "OK");
+  auto first = node.append_request();
+  first.known = end - 1;
+  CHECK(lsn_of(node.append(first, "a")) == end);
+  auto second = node.append_request();
+  second.known = end;
+  CHECK(status(node.append(second, "b")) == "RENUMBER");
+  CHECK(status(node.append(second, "b")) == "RENUMBER");
+  CHECK(node.log() == " | 0: a @65535");
+  CHECK(node.image().recent == std::vector<UpdateName>{{first.id, end}});
+  CHECK(node.image().reach == end - 1);
+  SECTION("and go on behind the next version") {
+    REQUIRE(status(node.store_record("key", object_of(end + 1, node.version))) == "OK");
+    CHECK(node.log() == " | 0: a @65535");
+    auto third = node.append_request();
+    third.known = end;
+    CHECK(lsn_of(node.append(third, "c")) == end + 2);
+    // What was refused is new when it comes again.
+    CHECK(lsn_of(node.append(second, "b")) == end + 3);
+    CHECK(lsn_of(node.append(second, "b")) == end + 3);
+    CHECK(node.image().recent.size() == 3);
+    CHECK(lsn_of(node.append(first, "a")) == end);
+  }
+  SECTION("without a log, too") {
+    REQUIRE(status(node.store_record("key", object_of(end + 65'536, end + 65'536))) == "OK");
+    auto third = node.append_request();
+    third.value = third.known = end + 65'536;
+    CHECK(status(node.append(third, "c")) == "RENUMBER");
+    CHECK(node.log() == "none");
+    REQUIRE(status(node.store_record("key", object_of(end + 65'537, end + 65'536))) == "OK");
+    CHECK(status(node.append(third, "c")) == "FORGOTTEN");
+    auto fourth = node.append_request();
+    fourth.value = end + 65'536;
+    CHECK(lsn_of(node.append(fourth, "d")) == end + 65'538);
+  }
+}
+
+TEST_CASE("a log has so many unsettled updates, and what it refuses leaves nothing behind") {
+  LogNode node(kAsTail);
+  for (size_t i = 0; i < kMaxUnsettled; ++i) lsn_of(node.append(i % 100, "a"));
+  const auto refused = node.append_request();
+  CHECK(status(node.append(refused, "b")) == "LOG_FULL");
+  CHECK(status(node.append(refused, "b")) == "LOG_FULL");
+  CHECK(node.image().unsettled.size() == kMaxUnsettled);
+  CHECK(node.image().recent.size() == kMaxUnsettled);
+  CHECK(node.image().reach == node.version);
+  CHECK(node.image().last == node.version + kMaxUnsettled);
+  CHECK(node.image().rank == node.version + kMaxUnsettled);
+  CHECK(status(node.settle(10)) == "OK");
+  CHECK(lsn_of(node.append(0, "c")) == node.version + kMaxUnsettled + 1);
+  CHECK(lsn_of(node.append(refused, "b")) == node.version + kMaxUnsettled + 2);
+  CHECK(lsn_of(node.append(refused, "b")) == node.version + kMaxUnsettled + 2);
+}
+
+TEST_CASE("a log has so many bytes, with what goes with each piece of them") {
+  LogNode node(kAsTail, {.log_unit_bytes = 128 << 10, .log_units = 1000});
+  RecordContent content = striped_content();
+  content.segments[0].length = content.size = 1 << 20;
+  content.segments[0].block_bytes = 1 << 20;
+  Record record = object_of(node.version + 1, node.version);
+  record.content = content;
+  REQUIRE(status(node.store_record("key", record)) == "OK");
+  size_t count = 0;
+  SECTION("large ones") {
+    const std::string bytes(kMaxLoggedBytes, 'x');
+    while (status(node.append(0, bytes)) == "OK") ++count;
+    CHECK(count == kMaxLogBytes / UpdateLog::cost_of(kMaxLoggedBytes));
+    const size_t room = kMaxLogBytes - count * UpdateLog::cost_of(kMaxLoggedBytes);
+    const size_t fits = room - UpdateLog::cost_of(0);
+    CHECK(status(node.append(0, bytes.substr(0, fits + 1))) == "LOG_FULL");
+    CHECK(status(node.append(0, bytes.substr(0, fits))) == "OK");
+    CHECK(status(node.append(0, "x")) == "LOG_FULL");
+  }
+  SECTION("small ones") {
+    uint64_t offset = 0;
+    for (;;) {
+      const Reply reply = node.append(offset += 2, "x");
+      if (status(reply) != "OK") break;
+      if (++count % 200 == 0) node.settle(args_of<LogAppendReply>(reply).lsn - node.version);
+    }
+    CHECK(count == kMaxLogBytes / UpdateLog::cost_of(1));
+    CHECK(status(node.append(0, "x")) == "LOG_FULL");
+  }
+  const std::string bytes = node.log_bytes();
+  CHECK(bytes.size() < 2 * kMaxLogBytes);
+  CHECK(decode_log(as_view(bytes)).has_value());
+}
+
+TEST_CASE("the logs of a node have so many units for new updates") {
+  LogNode node(kAsTail, {.log_unit_bytes = UpdateLog::cost_of(100), .log_units = 2});
+  lsn_of(node.append(0, std::string(100, 'a')));
+  lsn_of(node.append(0, std::string(100, 'b')));
+  const auto refused = node.append_request();
+  CHECK(status(node.append(refused, "c")) == "LOG_FULL");
+  REQUIRE(status(node.store_record("other", object_of(node.version, node.version))) == "OK");
+  auto of_other = node.append_request();
+  of_other.key = "other";
+  CHECK(status(node.append(of_other, "c")) == "LOG_FULL");
+  CHECK(node.log_bytes(LogWanted::kImage, 0, 0, "other").empty());
+  node.settle(2);  // the first has no bytes on top any more
+  const std::string settled = "0: " + std::string(100, 'b') + " @2 | ";
+  CHECK(node.log() == settled);
+  CHECK(node.image().recent.size() == 2);
+  CHECK(lsn_of(node.append(refused, "c")) == node.version + 3);
+  CHECK(status(node.append(0, "d")) == "LOG_FULL");
+  CHECK(node.log() == settled + "0: c @3");
+}
+
+TEST_CASE("what all copies have is told to the tail") {
+  LogNode node(kAsTail);
+  node.append(0, "aaaa");
+  node.append(2, "bb");
+  node.append(3, "c");
+  CHECK(status(node.settle(2, node.version + 1)) == "OK");  // of another value
+  CHECK(node.log() == " | 0: aaaa @1, 2: bb @2, 3: c @3");
+  CHECK(status(node.settle(2)) == "OK");
+  CHECK(node.log() == "0: aa @1, 2: bb @2 | 3: c @3");
+  CHECK(node.image().settled_to == node.version + 2);
+  CHECK(status(node.settle(1)) == "OK");
+  CHECK(node.image().settled_to == node.version + 2);
+  CHECK(status(node.settle(500)) == "OK");  // more than there is
+  CHECK(node.image().settled_to == node.version + 3);
+  node.append(0, "d");
+  CHECK(node.log() == "0: aa @1, 2: b @2, 3: c @3 | 0: d @4");
+
+  const LogSettleRequest many{
+      std::vector<LogSettleRequest::Entry>(kMaxListEntries + 1, {"key", node.version, 1})};
+  CHECK(status(node.send(Opcode::kLogSettle, encoded(many))) == "INVALID");
+  LogNode head(kAsHead);
+  CHECK(status(head.settle(1)) == "NOT_HOME");
+}
+
+TEST_CASE("a fold leaves what is newer, and the bytes of other segments") {
+  LogNode node({0});
+  node.append(90, std::string(20, 'a'));
+  node.append(10, "b");
+  node.append(110, "c");
+  const RecordMeta before = record_of(node.read("key")).meta;
+  const Reply first = node.fold(1, 0);
+  REQUIRE(status(first) == "OK");
+  CHECK(record_of(first).meta.version == next_block(before.version));
+  CHECK(record_of(first).meta.value_version == before.value_version);
+  CHECK(record_of(first).content.segments[0].folded_lsn == node.version + 1);
+  CHECK(node.log() == "10: b @2, 100: " + std::string(10, 'a') + " @1, 110: c @3 | ");
+  REQUIRE(status(node.fold(2, 1)) == "OK");
+  CHECK(node.log() == "110: c @3 | ");
+  REQUIRE(status(node.fold(2, 3)) == "OK");
+  CHECK(node.log() == "none");
+  CHECK(lsn_of(node.append(0, "d")) == record_of(node.read("key")).meta.version + 1);
+}
+
+TEST_CASE("a fold changes shards and checksums of a known version, and takes nothing back") {
+  LogNode node({0});
+  node.append(0, "a");
+  node.append(100, "b");
+  REQUIRE(status(node.fold(1, 2)) == "OK");
+  RecordContent content = record_of(node.read("key")).content;
+  const auto folds = [&](const RecordContent& given) {
+    return status(node.apply(node.on_record(Mutation::kFold), given));
+  };
+  SECTION("a fold that is taken back") {
+    content.segments[1].folded_lsn = node.version + 1;
+    CHECK(folds(content) == "CONDITION_FAILED");
+  }
+  SECTION("another size") {
+    content.segments[1].length = 99;
+    content.size = 199;
+    CHECK(folds(content) == "CONDITION_FAILED");
+  }
+  SECTION("fewer segments") {
+    content.segments.pop_back();
+    content.size = 100;
+    CHECK(folds(content) == "CONDITION_FAILED");
+  }
+  SECTION("no striped value") { CHECK(folds(inline_content("x")) == "INVALID"); }
+  SECTION("without a version") {
+    auto request = node.request("key", Mutation::kFold);
+    CHECK(status(node.apply(request, content)) == "INVALID");
+  }
+  SECTION("of a version that is gone") {
+    auto request = node.on_record(Mutation::kFold);
+    request.condition_argument -= 1;
+    CHECK(status(node.apply(request, content)) == "CONDITION_FAILED");
+  }
+  SECTION("other shards and checksums") {
+    content.segments[0].data_txid = {55, 55};
+    content.segments[0].parity_txid = {55, 56};
+    content.segments[0].crc32c = 9;
+    content.segments[0].number = 3;
+    content.flags = 99;
+    content.exptime = 0;
+    CHECK(folds(content) == "OK");
+    content.flags = striped_content().flags;  // these are the record's
+    CHECK(record_of(node.read("key")).content == content);
+  }
+  SECTION("a reshape is none") {
+    content.segments[0].folded_lsn += 1;
+    CHECK(status(node.apply(node.on_record(Mutation::kReshape), content)) == "CONDITION_FAILED");
+  }
+}
+
+TEST_CASE("a log lasts as long as its value") {
+  LogNode node({0});
+  node.append(0, "a");
+  const auto apply = [&](Mutation mutation, const RecordContent& content) {
+    return status(node.apply(node.request("key", mutation), content));
+  };
+  SECTION("not over a SET") {
+    CHECK(apply(Mutation::kSet, object_content()) == "OK");
+    CHECK(node.log() == "none");
+    const uint64_t value = record_of(node.read("key")).meta.value_version;
+    CHECK(status(node.append(0, "b")) == "OTHER_VALUE");
+    auto request = node.append_request();
+    request.value = value;
+    CHECK(lsn_of(node.append(request, "b")) == value + 1);
+  }
+  SECTION("not over a SET of an inline value") {
+    CHECK(apply(Mutation::kSet, inline_content("v")) == "OK");
+    CHECK(node.log() == "none");
+  }
+  SECTION("not over a DELETE") {
+    CHECK(status(node.apply(node.request("key", Mutation::kDelete))) == "OK");
+    CHECK(node.log() == "none");
+    CHECK(status(node.append(0, "b")) == "NOT_FOUND");
+  }
+  SECTION("over a touch, a fence and a reshape") {
+    CHECK(apply(Mutation::kTouch, inline_content("", 2'000'000'000)) == "OK");
+    CHECK(status(node.apply(node.request("key", Mutation::kFence))) == "OK");
+    RecordContent moved = record_of(node.read("key")).content;
+    moved.segments[0].placement[0] = 3;
+    CHECK(status(node.apply(node.on_record(Mutation::kReshape), moved)) == "OK");
+    CHECK(node.log() == "0: a @1 | ");
+    // Numbers go on behind the newest version.
+    const uint64_t version = record_of(node.read("key")).meta.version;
+    CHECK(lsn_of(node.append(1, "b")) == version + 1);
+  }
+}
+
+TEST_CASE("what is made of a value is refused if the log has another update by then") {
+  LogNode node({0});
+  node.append(0, "a");
+  auto request = node.request("key", Mutation::kSet);
+  SECTION("by its cas") {
+    request.condition = Condition::kIfValueVersion;
+    request.condition_argument = node.version;
+    const Reply refused = node.apply(request, object_content());
+    CHECK(status(refused) == "CONDITION_FAILED");
+    CHECK(record_of(refused).meta.value_version == node.version);
+    request.condition_argument = node.version + 1;
+    CHECK(status(node.apply(request, object_content())) == "OK");
+  }
+  SECTION("by the cas of a version") {
+    request = node.on_record(Mutation::kSet);
+    request.made_of_cas = node.version;
+    CHECK(status(node.apply(request, object_content())) == "CONDITION_FAILED");
+    request.made_of_cas = node.version + 1;
+    CHECK(status(node.apply(request, object_content())) == "OK");
+  }
+  SECTION("folded") {
+    REQUIRE(status(node.fold(1, 0)) == "OK");
+    REQUIRE(node.log() == "none");
+    request.condition = Condition::kIfValueVersion;
+    request.condition_argument = node.version;
+    CHECK(status(node.apply(request, object_content())) == "CONDITION_FAILED");
+    request.condition_argument = node.version + 1;
+    CHECK(status(node.apply(request, object_content())) == "OK");
+  }
+  SECTION("without a condition") { CHECK(status(node.apply(request, object_content())) == "OK"); }
+}
+
+TEST_CASE("versions of what is or was striped are the first numbers of blocks") {
+  LogNode node({0});
+  const auto set = [&](const RecordContent& content) {
+    return meta_of(node.apply(node.request("key", Mutation::kSet), content)).version;
+  };
+  const uint64_t striped = set(object_content());
+  CHECK(striped == next_block(node.version));
+  const uint64_t inlined = set(inline_content("v"));
+  CHECK(inlined == next_block(striped));
+  CHECK(set(inline_content("v")) == inlined + 1);
+  CHECK(set(object_content()) == next_block(inlined + 1));
+  const uint64_t first = meta_of(node.set("new", "v")).version;
+  CHECK(first == next_block(node.map.version_floor));
+  CHECK(meta_of(node.set("new", "v")).version == first + 1);
+}
+
+TEST_CASE("a scan lists the logs that the node has as a tail") {
+  LogNode node(kAsTail);
+  CHECK(node.scan_logs().logs.empty());
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    REQUIRE(status(node.store_record(key, object_of(node.version, node.version))) == "OK");
+    auto request = node.append_request();
+    request.key = key;
+    lsn_of(node.append(request, "abc"));
+    node.clock.now_ms += 10;
+    node.grant();
+  }
+  const auto all = node.scan_logs();
+  CHECK(all.logs.size() == 20);
+  CHECK(all.cursor == 0);
+  for (const ScannedLog& log : all.logs) {
+    CHECK(log.bytes == 3);
+    CHECK(log.age_ms == 200 - 10 * std::stoull(log.key.substr(3)));
+  }
+  CHECK(node.scan_logs({.max_entries = 100, .min_age_ms = 150}).logs.size() == 6);
+  // In slices.
+  std::set<std::string> keys;
+  uint64_t cursor = 0;
+  int slices = 0;
+  do {
+    const auto slice = node.scan_logs({.cursor = cursor, .max_entries = 3});
+    for (const ScannedLog& log : slice.logs) CHECK(keys.insert(log.key).second);
+    CHECK((slice.cursor == 0 || slice.cursor > cursor));
+    cursor = slice.cursor;
+    ++slices;
+  } while (cursor != 0);
+  CHECK(keys.size() == 20);
+  CHECK(slices > 3);
+  CHECK(node.scan_logs({.cursor = UINT64_MAX, .max_entries = 3}).cursor == 0);
+
+  const std::string scan = encoded(
+      RecordScanRequest{.max_bytes = 1 << 20, .versions_only = true, .partitions = {0xff, 0xff}});
+  for (const ScannedVersion& scanned :
+       args_of<RecordScanReply>(node.send(Opcode::kRecordScan, scan)).versions) {
+    CHECK(scanned.has_log == (scanned.key != "key"));
+  }
+
+  LogNode head(kAsHead);
+  REQUIRE(status(head.store({head.update(1, 0, "a")})) == "OK");
+  CHECK(head.scan_logs().logs.empty());
+}
+
+TEST_CASE("the age of a log is that of its oldest update, or since it was folded last") {
+  LogNode node({0});
+  const auto age = [&] {
+    const auto scanned = node.scan_logs();
+    REQUIRE(scanned.logs.size() == 1);
+    return scanned.logs[0].age_ms;
+  };
+  const auto wait = [&](uint64_t ms) {
+    node.clock.now_ms += ms;
+    node.grant();
+  };
+  node.append(0, "a");
+  wait(100);
+  node.append(110, "b");
+  wait(100);
+  CHECK(age() == 200);
+  REQUIRE(status(node.fold(1, 0)) == "OK");
+  wait(30);
+  CHECK(age() == 30);
+  REQUIRE(status(node.fold(1, 2)) == "OK");
+  CHECK(node.scan_logs().logs.empty());
+  wait(500);
+  lsn_of(node.append(0, "c"));
+  CHECK(age() == 0);
+}
+
+}  // namespace elastripe::node::test
