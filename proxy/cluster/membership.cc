@@ -318,24 +318,26 @@ node::CapabilitySet next_capabilities(const ClusterMap& map, const MembershipSet
 Result<void> set_epoch(ClusterMap& map, uint32_t last_number, uint64_t last_floor,
                        const MapRequest& request) {
   const uint32_t above = std::max(last_number, request.above_number);
-  if (above == UINT32_MAX) {
+  if (above >= node::kMaxEpoch) {
     return fail(ErrorCode::kInvalid, "a node has a map of epoch {}, and there is none above",
                 above);
   }
   map.epoch.number = above + 1;
   map.epoch.decider = request.decider;
-  map.version_floor =
-      std::max(last_floor, static_cast<uint64_t>(map.epoch.number) << node::kCounterBits);
+  map.version_floor = std::max(node::next_block(last_floor), static_cast<uint64_t>(map.epoch.number)
+                                                                 << node::kCounterBits);
   for (const NodeReport& report : request.reports) {
     if (report.verdict != Verdict::kAnswers) continue;
-    map.version_floor = std::max(map.version_floor, report.max_version);
+    // The numbers behind it may have been given to updates that nobody tells of.
+    map.version_floor = std::max(map.version_floor, node::next_block(report.max_version));
   }
   return {};
 }
 
 // More commits of one key than there can be between a report and the map that is made of it. It
 // matters where an epoch lasts so long that the versions of a key come near the next one's.
-constexpr uint64_t kMostUnreported = uint64_t{1} << 24;
+constexpr uint64_t kMostUnreported = uint64_t{1} << (19 + node::kUpdateBits);
+static_assert(kMostUnreported < uint64_t{1} << node::kCounterBits);
 
 // After set_epoch(): whatever was committed under a map before is not above the new map's floor.
 void set_flush(ClusterMap& map, const ClusterMap& last, const MapRequest& request) {

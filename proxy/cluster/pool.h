@@ -12,6 +12,17 @@
 
 namespace elastripe {
 
+// How parts of striped objects are updated (docs/updates.md).
+enum class UpdateMethod : uint8_t {
+  kOff,   // the segments that an update touches are written again
+  kHome,  // by an update log at the homes of the record
+};
+// How many nodes have an update before it is acknowledged.
+enum class LogCopies : uint8_t {
+  kAll,  // m + 1: it survives m crashes
+  kTwo,  // one crash
+};
+
 struct Pool {
   std::string prefix;  // of its keys; empty for the default pool
   coding::Scheme scheme;
@@ -20,6 +31,8 @@ struct Pool {
   bool degraded_writes = false;
   bool unreadable_is_miss = false;  // to clients; else an error
   WriteState write_state = WriteState::kNarrow;
+  UpdateMethod updates = UpdateMethod::kHome;
+  LogCopies log_copies = LogCopies::kAll;
 };
 
 // Where an object of that size lives: in its record, or in shards.

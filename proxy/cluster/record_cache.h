@@ -22,6 +22,9 @@ class RecordCache {
   // Keeps the newer of the two.
   void put(std::string_view key, RecordPtr record);
   void erase(std::string_view key);
+  // The highest LSN of the key's updates that is known, of one that has a record here; else 0.
+  uint64_t last_lsn(std::string_view key) const;
+  void note_lsn(std::string_view key, uint64_t lsn);
   size_t bytes() const { return bytes_; }
 
  private:
@@ -29,6 +32,7 @@ class RecordCache {
     std::string key;
     RecordPtr record;
     size_t bytes;
+    uint64_t last_lsn = 0;
   };
   void drop(std::list<Entry>::iterator entry);
 

@@ -22,17 +22,29 @@ namespace {
 // Outside of the coroutines, so that what only these need lies in no frame.
 [[gnu::noinline]] Question<RecordReadRequest> read_question(const node::ClusterMap& map,
                                                             node::Role role, std::string_view key,
-                                                            uint64_t if_version) {
+                                                            uint64_t if_version, LogQuestion log) {
   RecordReadRequest message;
   message.role = role;
   message.m = map.max_parities;
   message.if_version = if_version;
   message.key = key;
+  message.log = log.wanted;
+  message.log_offset = log.offset;
+  message.log_length = log.length;
   return question(message);
 }
 
+Result<LogViewPtr> log_of(const node::ClusterMap& map, NodeId from, std::string& encoded) {
+  auto view = std::make_shared<LogView>();
+  view->encoded = std::move(encoded);
+  auto image = node::decode_log(node::as_view(view->encoded));
+  if (!image) return fail(malformed(map, from, image.error()));
+  view->image = std::move(*image);
+  return view;
+}
+
 [[gnu::noinline]] Result<RecordReply> record_of(const node::ClusterMap& map, NodeId from,
-                                                const Answer<RecordReadRequest>& answer) {
+                                                Answer<RecordReadRequest>& answer) {
   RecordReply result;
   result.status = answer.status();
   if (result.status == Status::kNotSynced) return result;
@@ -46,6 +58,11 @@ namespace {
       return fail(ErrorCode::kUnavailable, "{}", malformed(map, from, decoded.error()).message);
     }
     result.record = record;
+  }
+  if (!answer.args.log.empty()) {
+    auto log = log_of(map, from, answer.args.log);
+    if (!log) return fail(log.error());
+    result.log = std::move(*log);
   }
   return result;
 }
@@ -67,9 +84,9 @@ void note_refused_sync(const NodeRooms& rooms, const node::ClusterMap& map, Node
 
 Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,
                                       node::Role role, std::string_view key, uint64_t if_version,
-                                      TimePoint deadline) {
-  const auto answer =
-      co_await ask(nodes, *map, from, read_question(*map, role, key, if_version), deadline);
+                                      TimePoint deadline, LogQuestion log) {
+  auto answer =
+      co_await ask(nodes, *map, from, read_question(*map, role, key, if_version, log), deadline);
   if (!answer) co_return fail(answer.error());
   co_return record_of(*map, from, *answer);
 }

@@ -11,6 +11,7 @@
 #include "proxy/cluster/ask.h"
 #include "proxy/cluster/map_view.h"
 #include "proxy/cluster/record_cache.h"
+#include "server-patches/node/format/log_messages.h"
 
 namespace elastripe {
 
@@ -31,17 +32,31 @@ struct Chain {
 };
 Chain chain_of(const node::ClusterMap& map, std::string_view key);
 
+// What a node has told of the update log of a record. The bytes of the image's extents lie here.
+struct LogView {
+  std::string encoded;
+  node::LogImage image;
+};
+using LogViewPtr = std::shared_ptr<const LogView>;
+
+// What a read wants of the log beside the record.
+struct LogQuestion {
+  node::LogWanted wanted = node::LogWanted::kNone;
+  uint64_t offset = 0, length = 0;  // of a view
+};
+
 struct RecordReply {
   // kOk, kSame, kNotFound, kNotSynced, or in role any kBadPage: the node's copy was damaged.
   node::Status status = node::Status::kNotFound;
   RecordPtr record;              // kOk; kBadPage: what was stored there since, if anything
   uint64_t floor = 0;            // of the partition: what a missing record counts as
   uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
+  LogViewPtr log = {};           // null: there is none, or it was not asked for
 };
 // Other statuses are errors (refusal).
 Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,
                                       node::Role role, std::string_view key, uint64_t if_version,
-                                      TimePoint deadline);
+                                      TimePoint deadline, LogQuestion log = {});
 
 // The bytes of a record in pieces, so that neither what a node told of it nor a value is copied.
 struct EncodedRecord {

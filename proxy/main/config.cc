@@ -117,6 +117,16 @@ Settings settings_of(PoolConfig& pool) {
       "knows that without asking: the client's thread has read the object since its transition, or "
       "written it so, and still has its record cached; or the value is larger than a segment. Else "
       "narrow.");
+  row("updates", pool.updates,
+      Words<UpdateMethod, 2>{{{UpdateMethod::kHome, "home"}, {UpdateMethod::kOff, "off"}}},
+      "How a part of a striped value is updated (ms with an offset). home: by a log at the homes "
+      "of "
+      "its record, which is folded into the shards later. off: the segments that it lies in are "
+      "written again.");
+  row("log_copies", pool.log_copies,
+      Words<LogCopies, 2>{{{LogCopies::kAll, "all"}, {LogCopies::kTwo, "two"}}},
+      "How many nodes have an update before it is acknowledged. all: M + 1, so that it survives M "
+      "crashes, as all else does. two: it survives one until it is folded, and costs less.");
   return row.take();
 }
 
@@ -142,6 +152,7 @@ Settings settings_of(Config& config) {
   profile_settings(config, row);
   each_setting(config.decider, row);
   each_setting(config.ops, row);
+  each_setting(config.recycler, row);
   each_setting(config.repair, row);
   each_setting(config.scrub, row);
   each_setting(config.sessions, row);

@@ -19,7 +19,9 @@
 #include "proxy/base/error.h"
 #include "proxy/base/log.h"
 #include "proxy/base/write_state.h"
+#include "proxy/cluster/pool.h"
 #include "proxy/ops/decider/settings.h"
+#include "proxy/ops/jobs/recycler_settings.h"
 #include "proxy/ops/jobs/repair_settings.h"
 #include "proxy/ops/jobs/scrub_settings.h"
 #include "proxy/ops/settings.h"
@@ -52,6 +54,8 @@ struct PoolConfig {
   bool degraded_writes = false;
   bool unreadable_is_miss = false;
   WriteState write_state = WriteState::kNarrow;
+  UpdateMethod updates = UpdateMethod::kHome;
+  LogCopies log_copies = LogCopies::kAll;
 
   friend bool operator==(const PoolConfig&, const PoolConfig&) = default;
 };
@@ -76,6 +80,7 @@ struct Config {
   std::vector<PoolConfig> pools{PoolConfig{}};           // as listed; one has the empty prefix
   decider::DeciderSettings decider;                      // its nodes are filled in by its thread
   OpsSettings ops;
+  jobs::RecyclerSettings recycler;
   jobs::RepairSettings repair;
   jobs::ScrubSettings scrub;
   SessionSettings sessions;

@@ -15,7 +15,9 @@ PoolTable pools_of(const Config& config) {
                      .segment_bytes = config.segment_bytes,
                      .degraded_writes = pool.degraded_writes,
                      .unreadable_is_miss = pool.unreadable_is_miss,
-                     .write_state = pool.write_state});
+                     .write_state = pool.write_state,
+                     .updates = pool.updates,
+                     .log_copies = pool.log_copies});
   }
   return PoolTable(std::move(pools));
 }

@@ -43,6 +43,7 @@ MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> 
       transition_bytes_(shared.registry.cell(kTransitionBytes)),
       repairer_(environment_.ops(), shared.config.repair, on_repaired_),
       scrubber_(environment_.ops(), shared.config.scrub),
+      recycler_(environment_.ops(), shared.config.recycler),
       repair_(std::make_shared<const jobs::RepairStatus>()),
       scrub_(std::make_shared<const jobs::ScrubStatus>(scrubber_.status())),
       reports_(std::make_shared<std::vector<JobReport>>()) {
@@ -61,6 +62,7 @@ MaintenanceThread::~MaintenanceThread() { cancel(); }
 void MaintenanceThread::start() {
   flows_.spawn(repairer_.run());
   flows_.spawn(scrubber_.run());
+  flows_.spawn(recycler_.run());
   thread_ = std::thread([this] {
     // Clients go first where processors are scarce. Linux: of this thread alone.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness);

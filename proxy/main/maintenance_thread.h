@@ -14,6 +14,7 @@
 #include "proxy/admin/ops_metrics.h"
 #include "proxy/base/published.h"
 #include "proxy/main/flow_environment.h"
+#include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/jobs/scrub.h"
 #include "proxy/ops/jobs/scrubber.h"
@@ -73,6 +74,7 @@ class MaintenanceThread : private Timer {
   uint64_t job_id_ = 0;
   jobs::Repairer repairer_;
   jobs::Scrubber scrubber_;
+  jobs::Recycler recycler_;
   std::thread thread_;
 
   Published<jobs::RepairStatus> repair_;

@@ -18,6 +18,7 @@
 #include "proxy/ops/hedging.h"
 #include "proxy/ops/memory_budgets.h"
 #include "proxy/ops/settings.h"
+#include "proxy/ops/settling.h"
 
 namespace elastripe {
 
@@ -54,6 +55,7 @@ struct OpsContext {
   // What the next superseded shards join; null or expired: they start another.
   std::weak_ptr<DeferredDeletion> next_deletion{};
   Hedging hedging{};
+  Settling settling{};
 };
 
 }  // namespace elastripe

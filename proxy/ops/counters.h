@@ -30,7 +30,11 @@ struct OpsCounters {
   uint64_t moved_bytes = 0;  // of these shards
   uint64_t scrubbed_objects = 0;
   uint64_t scrubbed_bytes = 0;  // of the shards that were there, whether they were sent or not
-  uint64_t scrub_wrong = 0;     // shards found bad or wrong, and segments that are so somewhere
+  uint64_t logged_updates = 0;
+  uint64_t full_logs = 0;
+  uint64_t folded_logs = 0;
+  uint64_t folded_bytes = 0;
+  uint64_t scrub_wrong = 0;  // shards found bad or wrong, and segments that are so somewhere
 };
 
 struct OpsCounterRow {
@@ -86,6 +90,15 @@ inline constexpr std::array kOpsCounters{
                   {"elastripe_scrubbed_objects_total", "Objects that were scrubbed."}},
     OpsCounterRow{&OpsCounters::scrubbed_bytes,
                   {"elastripe_scrubbed_bytes_total", "Bytes of the shards that were scrubbed."}},
+    OpsCounterRow{&OpsCounters::logged_updates,
+                  {"elastripe_logged_updates_total", "Updates that went to an update log."}},
+    OpsCounterRow{&OpsCounters::full_logs,
+                  {"elastripe_full_update_logs_total",
+                   "Updates that were written into shards since the log had no room."}},
+    OpsCounterRow{&OpsCounters::folded_logs,
+                  {"elastripe_folded_logs_total", "Update logs that were folded into shards."}},
+    OpsCounterRow{&OpsCounters::folded_bytes,
+                  {"elastripe_folded_bytes_total", "Bytes of updates that were folded."}},
     OpsCounterRow{
         &OpsCounters::scrub_wrong,
         {"elastripe_scrub_wrong_total",

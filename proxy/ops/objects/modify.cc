@@ -19,11 +19,13 @@ namespace {
 
 // Writes another value in the place of the record that it was made from; kConditionFailed if that
 // is no longer the newest.
-Put replacement(std::string_view key, const node::Record& record) {
+Put replacement(std::string_view key, const ObjectRead& read) {
+  const node::Record& record = *read.record();
   Put request;
   request.commit.key = key;
   request.commit.condition = Condition::kIfVersion;
   request.commit.condition_argument = record.meta.version;
+  request.commit.made_of_cas = read.cas();
   request.commit.known_version = record.meta.version;
   request.flags = record.content.flags;
   request.exptime = record.content.exptime;
@@ -115,7 +117,7 @@ Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, Sto
     if (value.size() > ops.settings.max_object_bytes) {
       co_return fail(ErrorCode::kTooLarge, "object too large for cache");
     }
-    Put put_request = replacement(request.key, *read.record());
+    Put put_request = replacement(request.key, read);
     put_request.value = &value;
     auto result = co_await put(ops, pool, put_request, deadline);
     const bool is_overwritten = !result && result.error().code == ErrorCode::kConflict;
@@ -208,7 +210,7 @@ Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool&
     }
     const auto sum = node::add_delta(text, request.increment, request.delta);
     if (!sum) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
-    Put put_request = replacement(request.key, *read.record());
+    Put put_request = replacement(request.key, read);
     WholeValue value(Buffer::copy_of(sum->text));
     put_request.value = &value;
     put_request.memory = StagingMemory(ops.memory.rebuilt);

@@ -4,6 +4,8 @@
 
 #include "proxy/base/memory_pool.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/overlay.h"
+#include "proxy/ops/records/log_copies.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe::objects {
@@ -39,14 +41,6 @@ RecordPtr with_known_parities(RecordPtr record, const RecordPtr& known) {
   return mixed;
 }
 
-bool has_same_value(const RecordPtr& newest, const node::Record& known) {
-  if (mutant(Mutant::kMixVersions)) {
-    return newest != nullptr && newest->is_striped() && newest->content.size == known.content.size;
-  }
-  return newest != nullptr && newest->is_striped() &&
-         newest->meta.value_version == known.meta.value_version;
-}
-
 // Whether what is read of the data shards of `known` is what `newest` refers to: all but the
 // parities, which a transition replaces.
 bool has_same_data(const node::Record& newest, const node::Record& known) {
@@ -79,15 +73,27 @@ Task<Result<void>> ObjectRead::open(RecordPtr record) {
   auto map = current_map(ops_);
   if (!map) co_return fail(map.error());
   record_ = std::move(record);
-  is_live_ = is_current_ = true;
   map_ = std::move(*map);
+  if (record_->is_striped() && records::may_have_log(*map_)) {
+    // Only the tail knows what lies over its shards.
+    auto tail = co_await records::try_read_updated(ops_, map_, key_, record_->meta.version,
+                                                   wanted_.offset, wanted_.length, deadline_);
+    if (!tail) co_return fail(tail.error());
+    const RecordPtr newest = tail->same ? record_ : tail->record;
+    if (newest == nullptr || newest->meta.value_version != record_->meta.value_version) {
+      co_return co_await open();  // the log of that value is gone
+    }
+    record_ = newest;
+    log_ = std::move(tail->log);
+  }
+  is_live_ = is_current_ = true;
   begin_reading(record_);
   co_return co_await open();
 }
 
 Object ObjectRead::object() const {
   const auto& content = record_->content;
-  return {content.flags, cas_of(key_, record_->meta), content.size, range_.length, content.exptime};
+  return {content.flags, cas_of(key_, cas()), content.size, range_.length, content.exptime};
 }
 
 Task<Result<Buffer>> ObjectRead::next() {
@@ -127,7 +133,8 @@ Task<Result<std::optional<Buffer>>> ObjectRead::read_part_under(const MapPtr& ma
     read_ahead();
   }
   const uint64_t version = known == nullptr ? 0 : known->meta.version;
-  auto tail = co_await records::try_read_tail(ops_, map, key_, version, deadline_);
+  auto tail = co_await records::try_read_updated(ops_, map, key_, version, wanted_.offset,
+                                                 wanted_.length, deadline_);
   auto taken = tail ? take_newest(std::move(*tail), known) : fail(tail.error());
   if (!taken) {
     ahead_.clear();
@@ -146,13 +153,23 @@ RecordPtr ObjectRead::known_record(const node::ClusterMap& map) {
   return known != nullptr && is_live_now(ops_, map, *known) ? known : nullptr;
 }
 
+// Whether what the tail has is the value that was begun with. Its shards may be others, with more
+// of the log in them.
+bool ObjectRead::has_value_of(const records::TailRead& tail, const RecordPtr& newest) const {
+  if (newest == nullptr || !newest->is_striped()) return false;
+  if (mutant(Mutant::kMixVersions)) return newest->content.size == record_->content.size;
+  return newest->meta.value_version == record_->meta.value_version &&
+         node::cas_of(*newest, tail.last_lsn()) == cas();
+}
+
 Result<void> ObjectRead::take_newest(records::TailRead tail, const RecordPtr& known) {
   RecordPtr newest = tail.same ? known : with_known_parities(std::move(tail.record), known);
-  if (is_open_ && !has_same_value(newest, *record_)) {
+  if (is_open_ && !has_value_of(tail, newest)) {
     return fail(ErrorCode::kConflict, "the object was overwritten while it was read");
   }
   if (!is_open_) is_live_ = newest != nullptr && is_live_now(ops_, *map_, *newest);
   record_ = std::move(newest);
+  log_ = std::move(tail.log);
   is_current_ = true;
   if (!is_live_) {
     ops_.cache.erase(key_);
@@ -238,6 +255,10 @@ Task<Result<Buffer>> ObjectRead::take_part() {
   if (given_ == range_.length) co_return Buffer{};
   auto segment = co_await next_segment();
   if (!segment) co_return fail(segment.error());
+  const Segment& read = ahead_.front()->record->content.segments[segment_];
+  auto laid =
+      lay_over(segment->bytes.mutable_bytes(), range_.offset + given_, read.folded_lsn, log_.get());
+  if (!laid) co_return fail(laid.error());
   ahead_.erase(ahead_.begin());
   ++segment_;
   given_ += segment->bytes.size();

@@ -43,6 +43,8 @@ class ObjectRead {
   // Once open:
   const RecordPtr& record() const { return record_; }  // null: there is none; may be a tombstone
   bool is_live() const { return is_live_; }            // decided once: the wall clock may step
+  // The version that made the value, or the LSN of its last update: of memcached's cas.
+  uint64_t cas() const { return node::cas_of(*record_, log_ == nullptr ? 0 : log_->image.last); }
   ReadPath path() const { return path_; }
   Object object() const;
 
@@ -64,6 +66,7 @@ class ObjectRead {
   Task<Result<std::optional<Buffer>>> take_later();
   RecordPtr known_record(const node::ClusterMap& map);
   Result<void> take_newest(records::TailRead tail, const RecordPtr& known);
+  bool has_value_of(const records::TailRead& tail, const RecordPtr& newest) const;
   Task<Result<Buffer>> take_part();
   Task<Result<MemoryHold>> wait_for_memory(uint64_t bytes);
   std::optional<Buffer> take_now();
@@ -85,6 +88,7 @@ class ObjectRead {
   bool is_live_ = false;
   bool is_open_ = false;     // the value is fixed
   bool is_current_ = false;  // record_ is the newest, as far as is known
+  LogViewPtr log_;           // of record_, in the same moment, for the range; null: it has none
   ReadPath path_ = ReadPath::kInline;
   std::optional<uint64_t> undecodable_version_;
   std::optional<Buffer> first_;

@@ -14,20 +14,16 @@
 
 namespace elastripe::objects {
 
-// memcached's cas unique is value_version, moved by 52 bits of the key's hash. A version is the
-// epoch's number, of 32 bits, above 28 bits of a counter that carries into it, and every epoch
-// begins above whatever was assigned before. So no two values of a key have the same cas, a later
-// one has a greater one, none is 0, and all fit into clients' signed 64 bits. Versions of different
-// keys are often the same: the hash tells their cas apart. (20 bits kept below the version for
-// another count would leave the epoch 16: a cas of epoch 65,536 would lose its top.)
+// memcached's cas unique is the version of the commit that made the value, or the LSN of its last
+// update (node::cas_of), moved by 52 bits of the key's hash. A version is the epoch's number above
+// 36 bits of a counter that carries into it, and every epoch begins above whatever was assigned
+// before. So no two values of a key have the same cas, a later one has a greater one, none is 0,
+// and all fit into clients' signed 64 bits for 100 million epochs. Versions of different keys are
+// often the same: the hash tells their cas apart.
 inline uint64_t cas_offset(std::string_view key) { return hash64(key) >> 12; }
-inline uint64_t cas_of(std::string_view key, const node::RecordMeta& meta) {
-  return meta.value_version + cas_offset(key);
-}
+inline uint64_t cas_of(std::string_view key, uint64_t version) { return version + cas_offset(key); }
 // A cas that no value of the key ever had gives a version that none ever has.
-inline uint64_t value_version_of_cas(std::string_view key, uint64_t cas) {
-  return cas - cas_offset(key);
-}
+inline uint64_t version_of_cas(std::string_view key, uint64_t cas) { return cas - cas_offset(key); }
 
 enum class StoreVerb { kSet, kAdd, kReplace, kAppend, kPrepend, kCas };
 struct StoreRequest {

@@ -431,6 +431,21 @@ Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, coding::State 
   return staged;
 }
 
+StagedSegment replacement_of(const node::Segment& segment, const node::Id128& txid) {
+  StagedSegment staged;
+  const size_t shards = segment.placement.size();
+  staged.segment.data_txid = txid;
+  staged.segment.parity_txid = txid;
+  staged.segment.number = segment.number;
+  staged.segment.state = segment.state;
+  staged.segment.length = segment.length;
+  staged.segment.block_bytes = segment.block_bytes;
+  staged.written.assign(shards, false);
+  staged.checksum.assign(shards, 0);
+  staged.coming.resize(shards);
+  return staged;
+}
+
 Result<uint64_t> staged_bytes(const StagedObject& staged, size_t index) {
   const node::Segment& segment = staged.segments[index].segment;
   const auto geometry = geometry_of(staged.scheme, segment);

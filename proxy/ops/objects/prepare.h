@@ -49,6 +49,10 @@ inline constexpr size_t kSegmentsAtOnce = 3;
 Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, coding::State state,
                                std::string key, uint64_t size);
 
+// A segment of the same shape with other bytes, which are to come, under a fresh name: nothing of
+// it is on any node.
+StagedSegment replacement_of(const node::Segment& segment, const node::Id128& txid);
+
 // What the segment takes of memory until it is let go: its data and its parities.
 Result<uint64_t> staged_bytes(const StagedObject& staged, size_t index);
 

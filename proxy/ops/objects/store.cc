@@ -48,7 +48,7 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
       break;
     case StoreVerb::kCas:
       commit.condition = Condition::kIfValueVersion;
-      commit.condition_argument = value_version_of_cas(request.key, request.cas);
+      commit.condition_argument = version_of_cas(request.key, request.cas);
       break;
     default:
       commit.condition = Condition::kAlways;

@@ -1,11 +1,15 @@
-// UPDATE: new bytes in a part of a value. An inline record is written again; of a striped object
-// the segments that the bytes lie in are, under fresh names, and the record's commit takes them in
-// place of the old ones, whose shards are deleted after a grace. So readers meet the old value or
-// the new one, over any number of segments, and the other segments are not touched.
+// UPDATE: new bytes in a part of a value. Those of striped objects go to an update log, where the
+// pool has them, they fit, and there is room (logged_update.h). What else there is is written
+// again: an inline record, or of a striped object the segments that the bytes lie in, or that have
+// others in the log, under fresh names. The record's commit takes them in place of the old ones,
+// whose shards are deleted after a grace. So readers meet the old value or the new one, over any
+// number of segments, and the other segments are not touched.
 #include <algorithm>
 
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/logged_update.h"
 #include "proxy/ops/objects/outcome.h"
+#include "proxy/ops/objects/overlay.h"
 #include "proxy/ops/objects/prepare.h"
 #include "proxy/ops/objects/put.h"
 #include "proxy/ops/records/read_tail.h"
@@ -17,22 +21,6 @@ using node::Segment;
 
 namespace {
 
-// The segment with other bytes: of the same shape, and with nothing on any node.
-StagedSegment replacing(const Segment& segment, const node::Id128& txid) {
-  StagedSegment staged;
-  const size_t shards = segment.placement.size();
-  staged.segment.data_txid = txid;
-  staged.segment.parity_txid = txid;
-  staged.segment.number = segment.number;
-  staged.segment.state = segment.state;
-  staged.segment.length = segment.length;
-  staged.segment.block_bytes = segment.block_bytes;
-  staged.written.assign(shards, false);
-  staged.checksum.assign(shards, 0);
-  staged.coming.resize(shards);
-  return staged;
-}
-
 // What `range` has of the bytes from `begin` on.
 ByteRange part_within(ByteRange range, uint64_t begin, uint64_t length) {
   const uint64_t first = std::max(range.offset, begin);
@@ -40,14 +28,20 @@ ByteRange part_within(ByteRange range, uint64_t begin, uint64_t length) {
   return {first, std::max(first, end) - first};
 }
 
-// What it takes of memory to write a range of the object: one segment after the other, with its
-// parities.
-uint64_t memory_of(const node::RecordContent& content, ByteRange range) {
+bool is_logged(const LogView* log, const Segment& segment, uint64_t begin) {
+  return has_over(log, begin, segment.length, segment.folded_lsn);
+}
+
+// What it takes of memory to write a range of the object, and what the log has of others: one
+// segment after the other, with its parities.
+uint64_t memory_of(const node::RecordContent& content, ByteRange range, const LogView* log) {
   uint64_t most = 0;
   uint64_t begin = 0;
   for (const Segment& segment : content.segments) {
     const auto geometry = geometry_of(content.scheme, segment);
-    if (geometry && part_within(range, begin, segment.length).length > 0) {
+    const bool is_written =
+        part_within(range, begin, segment.length).length > 0 || is_logged(log, segment, begin);
+    if (geometry && is_written) {
       most = std::max(most, segment.length + uint64_t{content.scheme.m} *
                                                  geometry->parity_shard_bytes(segment.state));
     }
@@ -82,15 +76,18 @@ class Update {
 
   Task<Result<MaybeOutcome>> attempt(MapPtr map, TimePoint& deadline) {
     const RecordPtr known = ops_.cache.find(key_);
-    auto tail = co_await records::try_read_tail(
-        ops_, map, key_, known == nullptr ? 0 : known->meta.version, deadline);
+    auto tail = co_await records::try_read_updated(ops_, map, key_,
+                                                   known == nullptr ? 0 : known->meta.version,
+                                                   /*offset=*/0, UINT64_MAX, deadline);
     if (!tail) co_return fail(tail.error());
+    log_ = tail->log;
     const RecordPtr record = tail->same ? known : tail->record;
     if (record == nullptr || !is_live_now(ops_, *map, *record)) {
       co_return UpdateOutcome{.status = UpdateStatus::kNotFound};
     }
     const uint64_t size = record->content.size;
-    UpdateOutcome outcome{.cas = cas_of(key_, record->meta), .size = size};
+    UpdateOutcome outcome{.cas = cas_of(key_, node::cas_of(*record, tail->last_lsn())),
+                          .size = size};
     if (cas_ && *cas_ != outcome.cas) {
       outcome.status = UpdateStatus::kExists;
       co_return outcome;
@@ -100,7 +97,7 @@ class Update {
       co_return outcome;
     }
     if (range_.length == 0) co_return outcome;
-    const uint64_t memory = memory_of(record->content, range_);
+    const uint64_t memory = memory_of(record->content, range_, log_.get());
     if (memory > memory_) {
       wanted_memory_ = memory;
       co_return outcome;
@@ -115,6 +112,7 @@ class Update {
     commit.condition = node::Condition::kIfVersion;
     commit.condition_argument = record.meta.version;
     commit.known_version = record.meta.version;
+    commit.made_of_cas = node::cas_of(record, log_ == nullptr ? 0 : log_->image.last);
     commit.content = record.content;
     return commit;
   }
@@ -137,7 +135,7 @@ class Update {
       return std::nullopt;
     }
     UpdateOutcome outcome;
-    if (result.is_exact) outcome.cas = cas_of(key_, result.record->meta);
+    if (result.is_exact) outcome.cas = cas_of(key_, result.record->meta.value_version);
     outcome.size = before.content.size;
     return outcome;
   }
@@ -182,7 +180,7 @@ class Update {
     uint64_t begin = 0;  // of the segment, in the object
     for (const Segment& segment : record->content.segments) {
       const ByteRange touched = part_within(range_, begin, segment.length);
-      if (touched.length > 0) {
+      if (touched.length > 0 || is_logged(log_.get(), segment, begin)) {
         if (!staged->segments.empty()) deadline = std::max(deadline, fresh_deadline(ops_));
         auto written = co_await write_with(map, record, staged, segment, begin, touched, deadline);
         if (!written) co_return fail(written.error());
@@ -191,27 +189,32 @@ class Update {
     }
     auto prepared = co_await prepare(ops_, map, staged, deadline);
     if (!prepared) co_return fail(prepared.error());
+    const uint64_t made_of = commit_of(*record).made_of_cas;
     for (RecordPtr current = record;;) {
       records::Commit commit = commit_of(*current);
       // Known before the first shard was written: a fence since then refuses it (rule 7).
       commit.base_version = record->meta.version;
+      commit.made_of_cas = made_of;
       for (const Segment& segment : segment_table(*staged)) {
         commit.content.segments[segment.number] = segment;
       }
       auto result = co_await records::commit(ops_, map, commit, deadline);
       const bool is_refused = result && result->status == records::CommitStatus::kConditionFailed;
       if (!is_refused || ops_.clock.now() >= deadline) co_return result;
-      if (!may_go_on(*map, *record, result->record, *staged)) co_return result;
+      if (!may_go_on(*map, *record, *current, result->record, *staged)) co_return result;
       current = std::move(result->record);
     }
   }
 
   // Whether what was staged is still right under a newer record: a touch, a repair or another
   // update has come between, and the segments that this one replaces are as they were.
-  bool may_go_on(const node::ClusterMap& map, const node::Record& before, const RecordPtr& newest,
+  bool may_go_on(const node::ClusterMap& map, const node::Record& before,
+                 const node::Record& current, const RecordPtr& newest,
                  const StagedObject& staged) const {
     if (newest == nullptr || !newest->is_striped() || !is_live_now(ops_, map, *newest))
       return false;
+    // Then it is the log that has changed.
+    if (newest->meta.version == current.meta.version) return false;
     if (cas_ && newest->meta.value_version != before.meta.value_version) return false;
     return std::ranges::all_of(staged.segments, [&](const StagedSegment& segment) {
       const size_t number = segment.segment.number;
@@ -223,20 +226,26 @@ class Update {
   Task<Result<void>> write_with(MapPtr map, RecordPtr record, StagedPtr staged,
                                 const Segment& segment, uint64_t begin, ByteRange touched,
                                 TimePoint& deadline) {
-    auto whole = bytes_.slice(touched.offset - range_.offset, touched.length);
+    auto whole = touched.length == 0 ? Buffer()
+                                     : bytes_.slice(touched.offset - range_.offset, touched.length);
     if (touched.length < segment.length) {
       auto read = co_await read_segment(ops_, map, staged->scheme, SegmentPtr(record, &segment),
                                         {0, segment.length}, nullptr, deadline);
       if (!read) co_return fail(read.error());
-      std::ranges::copy(whole.bytes(), read->bytes.mutable_data() + (touched.offset - begin));
+      auto laid = lay_over(read->bytes.mutable_bytes(), begin, segment.folded_lsn, log_.get());
+      if (!laid) co_return fail(laid.error());
+      if (touched.length > 0) {
+        std::ranges::copy(whole.bytes(), read->bytes.mutable_data() + (touched.offset - begin));
+      }
       whole = std::move(read->bytes);
     }
-    StagedSegment& written = staged->segments.emplace_back(replacing(segment, ops_.ids.next()));
+    StagedSegment& written =
+        staged->segments.emplace_back(replacement_of(segment, ops_.ids.next()));
     written.data = std::move(whole);
     const size_t index = staged->segments.size() - 1;
     auto prepared = co_await prepare_segment(ops_, map, staged, index, deadline);
     // One at a time is in memory: what is missing later is made again from the shards.
-    if (touched.length < range_.length) staged->segments[index].let_go();
+    if (touched.length == 0 || touched.length < range_.length) staged->segments[index].let_go();
     co_return prepared;
   }
 
@@ -255,8 +264,14 @@ class Update {
   const ByteRange range_;
   const Buffer bytes_;
   const uint64_t memory_;
+  LogViewPtr log_;  // of the record that is written again
   uint64_t wanted_memory_ = 0;
 };
+
+Task<Semaphore::Permit> reserve(const StagingMemory& memory, uint64_t bytes) {
+  if (bytes == 0) co_return Semaphore::Permit();
+  co_return co_await memory.acquire(bytes);
+}
 
 }  // namespace
 
@@ -268,33 +283,39 @@ Task<Result<UpdateOutcome>> update_object(OpsContext& ops, UpdateRequest request
   }
   const Pool& pool = ops.pools.pool_of(request.key);
   const bool comes_in_parts = storage_of(pool, size) == Storage::kStriped;
+  const StagingMemory staging(ops.memory.staged, request.staging_memory);
   const RecordPtr known = ops.cache.find(request.key);
-  const bool is_striped = known != nullptr && known->is_striped();
-  uint64_t memory = is_striped ? memory_of(known->content, {request.offset, size}) : 0;
+  const bool is_large = size > node::kMaxLoggedBytes;
+  uint64_t memory = is_large && known != nullptr && known->is_striped()
+                        ? memory_of(known->content, {request.offset, size}, nullptr)
+                        : 0;
+  TimePoint asked = ops.clock.now();
   if (comes_in_parts) {
-    const TimePoint asked = ops.clock.now();
     auto arrived = co_await request.value->arrived(size);
     if (!arrived) co_return fail(arrived.error());
-    deadline += ops.clock.now() - asked;
   }
-  const StagingMemory staging(ops.memory.staged, request.staging_memory);
-  std::optional<Buffer> bytes;
+  // All at once, and before the key's lock: who holds some of it never waits for more.
+  auto permit = co_await reserve(staging, memory + (comes_in_parts ? size : 0));
+  const auto bytes = co_await request.value->next(size);
+  if (!bytes) co_return fail(bytes.error());
+  deadline += ops.clock.now() - asked;
+  if (!is_large && size > 0) {
+    auto outcome = co_await update_log(ops, request, *bytes, deadline);
+    if (!outcome) co_return fail(outcome.error());
+    if (*outcome) co_return **outcome;
+  }
   for (;;) {
-    // All at once, and before the key's lock: who holds some of it never waits for more.
-    const uint64_t wanted = memory + (comes_in_parts ? size : 0);
-    const TimePoint asked = ops.clock.now();
-    const auto permit = wanted > 0 ? co_await staging.acquire(wanted) : Semaphore::Permit();
-    if (!bytes) {
-      auto came = co_await request.value->next(size);
-      if (!came) co_return fail(came.error());
-      bytes = std::move(*came);
+    {
+      const auto guard = co_await ops.locks.lock(request.key);
+      Update update(ops, request, *bytes, memory);
+      auto outcome = co_await update.run(deadline);
+      if (update.wanted_memory() == 0) co_return outcome;
+      memory = update.wanted_memory();  // it was not known to be so large
     }
+    permit.release();
+    asked = ops.clock.now();
+    permit = co_await reserve(staging, memory + (comes_in_parts ? size : 0));
     deadline += ops.clock.now() - asked;
-    const auto guard = co_await ops.locks.lock(request.key);
-    Update update(ops, request, *bytes, memory);
-    auto outcome = co_await update.run(deadline);
-    if (update.wanted_memory() == 0) co_return outcome;
-    memory = update.wanted_memory();  // it was not known to be so large
   }
 }
 

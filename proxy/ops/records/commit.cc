@@ -7,6 +7,7 @@
 
 #include "proxy/base/memory_pool.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/records/log_copies.h"
 #include "proxy/ops/records/read_tail.h"
 #include "proxy/ops/records/sync.h"
 #include "proxy/ops/shards.h"
@@ -25,6 +26,11 @@ namespace {
 // Said in every chain: a head answers only for keys that it knows, so in a LOST partition this one
 // has been revived, maybe by a proxy that never reached the other homes.
 constexpr bool kRevive = true;
+
+// Gives the same value other shards.
+bool moves_shards(Mutation mutation) {
+  return mutation == Mutation::kReshape || mutation == Mutation::kFold;
+}
 
 // Strings up to this size are kept for the next text, and copied out of a reply.
 constexpr size_t kSmallTextBytes = 1024;
@@ -46,7 +52,7 @@ Buffer bytes_of(Encode encode) {
   const bool has_content =
       commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
       commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch ||
-      commit.mutation == Mutation::kReshape;
+      commit.mutation == Mutation::kReshape || commit.mutation == Mutation::kFold;
   if (!has_content) return {};
   return bytes_of([&](std::string& head) {
     if (commit.inline_value.empty()) {
@@ -70,6 +76,7 @@ Buffer bytes_of(Encode encode) {
   message.mutation = commit.mutation;
   message.delta = commit.delta;
   message.inline_max_bytes = commit.inline_max_bytes;
+  message.made_of_cas = commit.made_of_cas;
   message.blind = commit.blind;
   message.key = commit.key;
   auto apply = question(message);
@@ -98,7 +105,7 @@ class RoomClaim {
     bytes_ = record_bytes(ops, commit);
     for (const NodeId home : chain.nodes) {
       // What is hardly longer than what it replaces is not refused; what follows sees it.
-      if (commit.mutation == Mutation::kTouch || commit.mutation == Mutation::kReshape) {
+      if (commit.mutation == Mutation::kTouch || moves_shards(commit.mutation)) {
         rooms_.enter_anyway(home, bytes_);
       } else if (!rooms_.enter(home, bytes_)) {
         return fail(ErrorCode::kNoSpace, "node {} is full", node_name(map, home));
@@ -239,7 +246,7 @@ bool covers(const node::Record* record, uint64_t known_version) {
 
 // Counts a commit that has reached the tail of `map` with less than its scheme promises.
 void count_degraded(OpsContext& ops, const node::ClusterMap& map, const Commit& commit) {
-  if (commit.mutation == Mutation::kReshape) return;  // no client's write
+  if (moves_shards(commit.mutation)) return;  // no client's write
   const int m = ops.pools.pool_of(commit.key).scheme.m;
   const auto lacks_shards = [](const node::Segment& segment) {
     return std::ranges::find(segment.placement, kNoNode) != segment.placement.end();
@@ -334,6 +341,28 @@ Task<Result<CommitResult>> settle(OpsContext& ops, const MapPtr& pinned, const C
   }
   if (mutant(Mutant::kTimeoutIsNotDone)) co_return fail(ErrorCode::kTimeout, "{}", reason);
   co_return unknown_outcome(ops, reason);
+}
+
+// Whether it may be an update in the head's log that the value has another cas by, rather than its
+// record, which is at the tail.
+bool depends_on_log(const node::ClusterMap& map, const Commit& commit, const CommitResult& result) {
+  return may_have_log(map) && commit.condition == Condition::kIfValueVersion &&
+         result.status == CommitStatus::kConditionFailed && result.record != nullptr &&
+         result.record->is_striped() &&
+         node::cas_of(*result.record, 0) <= commit.condition_argument;
+}
+
+// Whether the value has the cas of the condition after all, by what all copies of its log have.
+Task<Result<bool>> has_cas(OpsContext& ops, const MapPtr& map, const Commit& commit,
+                           TimePoint deadline) {
+  if (ops.clock.now() >= deadline) {
+    co_return fail(ErrorCode::kUnavailable, "the value was changed again and again");
+  }
+  const auto tail = co_await try_read_updated(ops, map, commit.key, /*if_version=*/0, /*offset=*/0,
+                                              UINT64_MAX, deadline);
+  if (!tail) co_return fail(tail.error());
+  co_return tail->record != nullptr&& is_live_now(ops, *map, *tail->record) &&
+      node::cas_of(*tail->record, tail->last_lsn()) == commit.condition_argument;
 }
 
 }  // namespace
@@ -439,6 +468,14 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
         if (!again || ops.map.current() == nullptr) break;
         pushed = co_await push_down(ops.nodes, *rooms, ops.map.current(), commit.key,
                                     decision->encoded, kRevive, call_deadline(ops, deadline));
+      }
+    }
+    if (pushed && !committed && depends_on_log(*map, commit, result)) {
+      auto value = co_await has_cas(ops, map, commit, deadline);
+      if (!value) co_return fail(value.error());
+      if (*value) {  // what the head had then is nowhere, or not settled as it was
+        commit.attempt_id = ops.ids.next();
+        continue;
       }
     }
     if (pushed) {

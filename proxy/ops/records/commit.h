@@ -16,6 +16,9 @@ struct Commit {
   uint64_t base_version = kNoBase;
   uint64_t delta = 0;
   uint32_t inline_max_bytes = 0;
+  // With kIfVersion, of a change that is made of the value: cas_of() of it. 0: it is made of
+  // nothing.
+  uint64_t made_of_cas = 0;
   bool blind = false;  // an unconditional SET of a client: revives a key of a LOST partition
   uint64_t known_version =
       0;  // a version that the record is known to have had; 0: nothing is known

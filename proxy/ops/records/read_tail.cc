@@ -1,6 +1,7 @@
 #include "proxy/ops/records/read_tail.h"
 
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/records/log_copies.h"
 #include "proxy/ops/records/sync.h"
 #include "server-patches/node/format/mutant.h"
 
@@ -12,7 +13,7 @@ using node::Status;
 namespace {
 
 Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role, std::string_view key,
-                                uint64_t if_version, TimePoint deadline) {
+                                uint64_t if_version, TimePoint deadline, LogQuestion log = {}) {
   const Chain chain = chain_of(*map, key);
   if (chain.nodes.empty()) {
     co_return fail(ErrorCode::kUnavailable, "no home of the key's partition is up");
@@ -20,10 +21,12 @@ Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role, s
   const NodeId from = role == Role::kHead ? chain.head() : chain.tail();
   for (;;) {
     auto reply = co_await read_record(ops.nodes, map, from, role, key, if_version,
-                                      call_deadline(ops, deadline));
+                                      call_deadline(ops, deadline), log);
     if (!reply) co_return fail(reply.error());
     if (reply->status != Status::kNotSynced) {
-      co_return TailRead{reply->status == Status::kSame, std::move(reply->record), reply->floor};
+      TailRead read{reply->status == Status::kSame, std::move(reply->record), reply->floor};
+      read.log = std::move(reply->log);
+      co_return read;
     }
     if (ops.clock.now() >= deadline) {
       co_return fail(ErrorCode::kTimeout, "the key could not be synced in time");
@@ -33,17 +36,41 @@ Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role, s
   }
 }
 
+Role reading_role() { return mutant(Mutant::kReadHead) ? Role::kHead : Role::kTail; }
+
 }  // namespace
 
 Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, std::string_view key,
                                      uint64_t if_version, TimePoint deadline) {
-  const Role role = mutant(Mutant::kReadHead) ? Role::kHead : Role::kTail;
-  return try_read(ops, map, role, key, if_version, deadline);
+  return try_read(ops, map, reading_role(), key, if_version, deadline);
 }
 
 Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, std::string_view key,
                                      TimePoint deadline) {
   return try_read(ops, map, Role::kHead, key, 0, deadline);
+}
+
+Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                        uint64_t if_version, uint64_t offset, uint64_t length,
+                                        TimePoint deadline) {
+  if (!may_have_log(*map)) {
+    co_return co_await try_read_tail(ops, map, key, if_version, deadline);
+  }
+  const LogQuestion question{node::LogWanted::kView, offset, length};
+  for (;;) {
+    auto read = co_await try_read(ops, map, reading_role(), key, if_version, deadline, question);
+    if (!read || read->log == nullptr || read->log->image.unsettled.empty() ||
+        mutant(Mutant::kReadUnsettled)) {
+      co_return read;
+    }
+    auto helped = co_await settle_view(ops, map, std::string(key), read->log, deadline);
+    if (!helped) co_return fail(helped.error());
+    if (*helped) co_return read;
+    // The value has been replaced, and the tail knows it by now.
+    if (ops.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "the object was overwritten again and again");
+    }
+  }
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/records/sync_steps.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::records {
 
@@ -27,6 +28,7 @@ bool cannot_tell(const RecordReply& reply) {
 
 struct Look {
   Copies copies;
+  std::vector<LogViewPtr> logs;  // those that were told
   std::set<NodeId> damaged;      // who can not tell
   std::vector<NodeId> behind;    // homes whose floor is below that of others
   uint64_t damaged_version = 0;  // none of the damaged copies had a higher one
@@ -38,6 +40,7 @@ struct Look {
     copies.floor = std::max(copies.floor, reply.floor);
     damaged_version = std::max(damaged_version, reply.damaged_version);
     any_forgot |= reply.status == Status::kNotSynced;
+    if (reply.log != nullptr) logs.push_back(reply.log);
     const RecordPtr& newest = copies.newest;
     if (reply.record == nullptr) return;
     if (!cannot_tell(reply)) {
@@ -53,9 +56,11 @@ Task<Result<Look>> look_at(OpsContext& ops, MapPtr map, const std::string& key,
                            const std::vector<NodeId>& nodes, TimePoint deadline) {
   std::vector<Task<Result<RecordReply>>> reads;
   reads.reserve(nodes.size());
+  const bool have_logs = map->capabilities.has(node::Capability::kUpdateLogs);
+  const LogQuestion log{have_logs ? node::LogWanted::kImage : node::LogWanted::kNone};
   for (const NodeId id : nodes) {
     reads.push_back(read_record(ops.nodes, map, id, Role::kAny, key, /*if_version=*/0,
-                                call_deadline(ops, deadline)));
+                                call_deadline(ops, deadline), log));
   }
   const auto replies = co_await when_all(std::move(reads));
   Look look;
@@ -107,6 +112,21 @@ Task<Result<bool>> ask_synced(OpsContext& ops, MapPtr map, const std::string& ke
   co_return false;
 }
 
+// The log of the newest record. A copy that has an update has all before it that were acknowledged;
+// and who was synced later outranks who was away.
+LogViewPtr newest_log(const Look& look) {
+  LogViewPtr newest;
+  if (look.copies.newest == nullptr || mutant(Mutant::kSyncForgetsLog)) return newest;
+  for (const LogViewPtr& log : look.logs) {
+    if (log->image.value != look.copies.newest->meta.value_version) continue;
+    const bool is_newer = newest == nullptr ||
+                          (mutant(Mutant::kSyncLowestLog) ? log->image.rank < newest->image.rank
+                                                          : log->image.rank > newest->image.rank);
+    if (is_newer) newest = log;
+  }
+  return newest;
+}
+
 // A missing record counts as a tombstone of the floor's version: what is put in place of a damaged
 // copy that no other home knows anything of.
 RecordPtr tombstone_of(uint64_t floor) {
@@ -125,6 +145,7 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
   for (int looks = 0; looks < kLooks; ++looks) {
     auto look = co_await look_at(ops, map, key, nodes, deadline);
     if (!look) co_return fail(look.error());
+    look->copies.log = newest_log(*look);
     if (!look->any_damaged) co_return std::move(look->copies);
     if (!look->behind.empty()) {
       // What the others have may change until they have it.
@@ -142,6 +163,7 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
         look->copies.lost_version = std::max<uint64_t>(look->damaged_version, 1);
         co_return std::move(look->copies);
       }
+      look->copies.log = newest_log(*look);
     }
     // What was stored over a damaged copy, and nobody else has, may be older than a tombstone that
     // was collected since.

@@ -2,12 +2,15 @@
 // certain to be the newest there was.
 #pragma once
 
+#include "proxy/cluster/record_chain.h"
 #include "proxy/ops/context.h"
 
 namespace elastripe::records {
 
 struct Copies {
-  RecordPtr newest;    // null: there is none. To be stored at all homes.
+  RecordPtr newest;  // null: there is none. To be stored at all homes.
+  // The newest image of its update log, to be stored with it; null: it has none.
+  LogViewPtr log = {};
   uint64_t floor = 0;  // the highest of the partition
   // Not 0: the record is lost. The damaged copies may have been the only ones of the newest
   // version, which was at most this one.

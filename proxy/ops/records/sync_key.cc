@@ -73,8 +73,9 @@ node::RecordStoreRequest store_request(const node::ClusterMap& map, std::string_
 }  // namespace
 
 Task<Result<void>> store_synced(OpsContext& ops, MapPtr map, NodeId home, std::string key,
-                                EncodedRecord record, TimePoint deadline) {
-  const node::RecordStoreRequest message = store_request(*map, key);
+                                EncodedRecord record, TimePoint deadline, LogViewPtr log) {
+  node::RecordStoreRequest message = store_request(*map, key);
+  if (log != nullptr) message.log = log->encoded;
   const NodeRoomsPtr rooms = ops.map.rooms();
   auto stored = co_await store_record(ops.nodes, *rooms, map, home, message, record, deadline);
   if (!stored && stored.error().code == ErrorCode::kConflict) co_return Result<void>{};
@@ -85,11 +86,12 @@ namespace {
 
 // The maximum of all sources is what stays. An error that is not kNoSpace comes first.
 Task<Result<void>> store_all(OpsContext& ops, MapPtr map, std::vector<NodeId> homes,
-                             std::string key, EncodedRecord record, TimePoint deadline) {
+                             std::string key, EncodedRecord record, LogViewPtr log,
+                             TimePoint deadline) {
   std::vector<Task<Result<void>>> stores;
   stores.reserve(homes.size());
   for (const NodeId home : homes) {
-    stores.push_back(store_synced(ops, map, home, key, record, deadline));
+    stores.push_back(store_synced(ops, map, home, key, record, deadline, log));
   }
   Result<void> result;
   for (auto& stored : co_await when_all(std::move(stores))) {
@@ -196,7 +198,7 @@ Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePo
     std::string encoded;
     node::encode(*newest, encoded);
     auto stored = co_await store_all(ops, map, partition.homes, key, {{Buffer::copy_of(encoded)}},
-                                     call_deadline(ops, deadline));
+                                     copies.log, call_deadline(ops, deadline));
     if (!stored) co_return stored;
   }
   node::MarkSyncedRequest message = synced;

@@ -23,10 +23,10 @@ Task<Result<void>> mark_all(NodeClient& nodes, MapPtr map, std::vector<NodeId> h
 Task<Result<void>> raise_floors(NodeClient& nodes, MapPtr map, std::vector<NodeId> homes,
                                 node::RaiseFloorRequest message, TimePoint deadline);
 
-// Store-if-greater at one home. OK too if the home is synced already and has collected a newer
-// tombstone.
+// Store-if-greater at one home, with the log of the record, if it has one. OK too if the home is
+// synced already and has collected a newer tombstone.
 Task<Result<void>> store_synced(OpsContext& ops, MapPtr map, NodeId home, std::string key,
-                                EncodedRecord record, TimePoint deadline);
+                                EncodedRecord record, TimePoint deadline, LogViewPtr log = nullptr);
 
 // sync_key(), but for kNoSpace: a home lacks the room.
 Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline);

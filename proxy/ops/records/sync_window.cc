@@ -123,8 +123,9 @@ void SyncWindow::note(NodeId from, node::ScannedVersion scanned) {
     copies.forgotten_at = static_cast<uint16_t>(copies.forgotten_at | home);
     return;
   }
+  copies.alone |= scanned.has_log;
   if (scanned.damaged) {
-    copies.damaged = true;
+    copies.alone = true;
     return;
   }
   if (scanned.commit.version > copies.newest.version) {
@@ -145,7 +146,7 @@ Task<bool> SyncWindow::bring_all() {
     Slice slice;
     for (size_t n = 0; n < kSliceKeys && next != keys_.end(); ++n, ++next) {
       const Copies& copies = next->second;
-      if (copies.newest.version != 0 || copies.damaged) slice.push_back(&*next);
+      if (copies.newest.version != 0 || copies.alone) slice.push_back(&*next);
     }
     co_await bring(std::move(slice));
     if (!co_await ops_.clock.next_turn()) co_return false;
@@ -193,12 +194,12 @@ Task<void> SyncWindow::bring(Slice slice) {
   // In a LOST partition the keys are synced, and nothing else.
   Slice alone;
   std::ranges::copy_if(slice, std::back_inserter(alone), [&](Entry* entry) {
-    return (lost_ || entry->second.damaged) && !failed_.contains(partition_of(*entry));
+    return (lost_ || entry->second.alone) && !failed_.contains(partition_of(*entry));
   });
   (void)co_await in_batches(
       alone.size(), kKeysAtOnce, [&](size_t i) { return sync_alone(alone[i]); },
       [](size_t, Result<void>) { return Result<void>{}; });
-  std::erase_if(slice, [&](Entry* entry) { return lost_ || entry->second.damaged; });
+  std::erase_if(slice, [&](Entry* entry) { return lost_ || entry->second.alone; });
   slice = lacking(slice);
   std::map<NodeId, Slice> asked;
   for (Entry* entry : slice) {

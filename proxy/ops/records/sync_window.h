@@ -46,7 +46,8 @@ class SyncWindow {
     NodeId holder = 0;          // of the newest
     uint16_t homes = 0;         // bit i: homes[i] of the partition has the newest
     uint16_t forgotten_at = 0;  // bit i: it has a copy that may be confirmed
-    bool damaged = false;       // some copy is: the key is synced by itself
+    // Some copy is damaged, or has an update log: the key is synced by itself.
+    bool alone = false;
   };
   using Entry = std::pair<const std::string, Copies>;
   using Slice = std::vector<Entry*>;

@@ -203,9 +203,10 @@ TEST_CASE("what a look-up finds late is where the next connection goes") {
   SECTION("the node is gone") {
     f.names->say({address_that_refuses()});
     f.names->speak();
-    ErrorCode last{};
-    for (int i = 0; i < 100 && last != ErrorCode::kUnavailable; ++i) last = f.error_of_call();
-    CHECK(last == ErrorCode::kUnavailable);
+    // Another thread tells of it, when it gets to run.
+    while (f.error_of_call() != ErrorCode::kUnavailable) {
+    }
+    CHECK(f.names->asked() >= 1);
   }
 }
 

@@ -1,6 +1,8 @@
 // Parts of values are changed in place of nothing: readers see the old value or the new one.
 #include <catch2/catch.hpp>
 
+#include "proxy/ops/jobs/fold.h"
+#include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/repair.h"
 #include "proxy/ops/jobs/scrub.h"
 #include "proxy/ops/jobs/transition.h"
@@ -36,7 +38,7 @@ struct Updating : ClusterFixture {
   Result<UpdateOutcome> update(uint64_t offset, const std::string& bytes,
                                std::optional<uint64_t> cas = {}) {
     return run(
-        update_with(proxy->ops(), {.key = "k", .offset = offset, .cas = cas}, bytes, deadline()));
+        update_with(proxy->ops(), {.key = key, .offset = offset, .cas = cas}, bytes, deadline()));
   }
   UpdateStatus status(uint64_t offset, const std::string& bytes, std::optional<uint64_t> cas = {}) {
     const auto outcome = update(offset, bytes, cas);
@@ -45,17 +47,19 @@ struct Updating : ClusterFixture {
     return outcome->status;
   }
   Object read() {
-    const auto outcome = run(get_whole(proxy->ops(), "k", deadline()));
+    const auto outcome = run(get_whole(proxy->ops(), key, deadline()));
     REQUIRE(outcome.has_value());
     REQUIRE(outcome->object.has_value());
     return *outcome->object;
   }
   void check_clean() {
-    const auto report = run(jobs::scrub_object(proxy->ops(), "k", deadline()));
+    const auto report = run(jobs::scrub_object(proxy->ops(), key, deadline()));
     REQUIRE(report.has_value());
     CHECK(report->is_clean());
   }
 
+  // One of a pool without update logs: segments are written again.
+  std::string key = "k";
   sim::SimProxy* proxy = nullptr;
 };
 
@@ -92,19 +96,20 @@ TEST_CASE("an update changes the bytes that it has, and the cas", "[update]") {
 
 TEST_CASE("an update leaves other segments alone, and no shards behind", "[update]") {
   Updating s;
+  s.key = "unlogged:k";
   std::string value = bytes_of(5 * kSegment, 1);
-  REQUIRE(s.put(*s.proxy, "k", value));
+  REQUIRE(s.put(*s.proxy, s.key, value));
   REQUIRE(s.shards() == 5 * kShards);
   REQUIRE(s.status(2 * kSegment - 10, std::string(20, 'x')) == UpdateStatus::kUpdated);
   value.replace(2 * kSegment - 10, 20, std::string(20, 'x'));
   CHECK(s.shards() == 7 * kShards);  // those of two segments are new
   s.run_for(5s);
   CHECK(s.shards() == 5 * kShards);
-  CHECK(s.get(*s.proxy, "k") == value);
+  CHECK(s.get(*s.proxy, s.key) == value);
   s.check_clean();
   s.run_for(200s);  // reclaim has nothing to find
   CHECK(s.shards() == 5 * kShards);
-  CHECK(s.get(*s.proxy, "k") == value);
+  CHECK(s.get(*s.proxy, s.key) == value);
 }
 
 TEST_CASE("what can not be updated is told, and left as it is", "[update]") {
@@ -130,12 +135,91 @@ TEST_CASE("what can not be updated is told, and left as it is", "[update]") {
   CHECK(s.status(0, "x") == UpdateStatus::kNotFound);
 }
 
-TEST_CASE("an update reads around a node that is gone, and writes what it touches whole",
-          "[update]") {
+TEST_CASE("updates lie in a log until they are folded into shards", "[update]") {
+  Updating s;
+  std::string value = bytes_of(5 * kSegment, 1);
+  REQUIRE(s.put(*s.proxy, "k", value));
+  const auto change = [&](size_t offset, const std::string& bytes) {
+    REQUIRE(s.status(offset, bytes) == UpdateStatus::kUpdated);
+    value.replace(offset, bytes.size(), bytes);
+  };
+  change(2 * kSegment - 10, std::string(20, 'x'));  // over two segments
+  change(2 * kSegment - 5, std::string(30, 'y'));   // over some of that
+  change(7, "seven");
+  CHECK(s.proxy->counters().logged_updates == 3);
+  CHECK(s.shards() == 5 * kShards);
+  CHECK(s.get(*s.proxy, "k") == value);
+  const uint64_t cas = s.read().cas;
+
+  const auto fold = [&] {
+    const auto end = s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline()));
+    REQUIRE(end.has_value());
+    return *end;
+  };
+  REQUIRE(fold() == jobs::FoldEnd::kFolded);
+  CHECK(fold() == jobs::FoldEnd::kNothing);
+  // A data shard and the parity of each of three segments are new, beside those that were.
+  CHECK(s.shards() == 5 * kShards + 3 * 2);
+  CHECK(s.get(*s.proxy, "k") == value);
+  CHECK(s.read().cas == cas);  // it is the same value
+  s.run_for(5s);
+  CHECK(s.shards() == 5 * kShards);
+  s.check_clean();
+  CHECK(s.get(*s.proxy, "k") == value);
+
+  change(kSegment, "more");
+  CHECK(s.read().cas > cas);
+  REQUIRE(s.put(*s.proxy, "k", bytes_of(3 * kSegment, 2)));  // a log is of one value
+  CHECK(s.get(*s.proxy, "k") == bytes_of(3 * kSegment, 2));
+  CHECK(fold() == jobs::FoldEnd::kNothing);
+}
+
+TEST_CASE("a log is folded around a node that is gone, into segments that are whole", "[update]") {
   Updating s;
   std::string value = bytes_of(2 * kSegment, 1);
   REQUIRE(s.put(*s.proxy, "k", value));
   const auto report = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+  REQUIRE(report.has_value());
+  REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
+  value.replace(5, 5, "hello");
+  const NodeId dead = report->record->content.segments[0].placement[0];
+  s.node(dead).kill(/*silent=*/false);
+  REQUIRE(s.run_until([&] {
+    return state_of(*s.proxy, dead) == node::NodeState::kLost && s.serves_whole(*s.proxy);
+  }));
+  CHECK(s.get(*s.proxy, "k") == value);  // the log has moved with the record, or was elsewhere
+  const auto end = s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline()));
+  REQUIRE(end.has_value());
+  CHECK(*end == jobs::FoldEnd::kFolded);
+  CHECK(s.get(*s.proxy, "k") == value);
+  const auto now = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+  REQUIRE(now.has_value());
+  CHECK(now->segments[0].missing.empty());
+}
+
+TEST_CASE("a recycler folds what is old", "[update]") {
+  Updating s;
+  std::string value = bytes_of(2 * kSegment, 1);
+  REQUIRE(s.put(*s.proxy, "k", value));
+  REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
+  value.replace(5, 5, "hello");
+  jobs::Recycler recycler(s.proxy->ops(), {});
+  s.run_for(500ms);
+  CHECK(s.run(recycler.round(1s)) == 0);
+  s.run_for(600ms);
+  CHECK(s.run(recycler.round(1s)) == 1);
+  CHECK(s.run(recycler.round(0s)) == 0);
+  CHECK(s.proxy->counters().folded_logs == 1);
+  CHECK(s.get(*s.proxy, "k") == value);
+}
+
+TEST_CASE("an update reads around a node that is gone, and writes what it touches whole",
+          "[update]") {
+  Updating s;
+  s.key = "unlogged:k";
+  std::string value = bytes_of(2 * kSegment, 1);
+  REQUIRE(s.put(*s.proxy, s.key, value));
+  const auto report = s.run(inspect_object(s.proxy->ops(), s.key, s.deadline()));
   REQUIRE(report.has_value());
   const NodeId dead = report->record->content.segments[0].placement[0];
   s.node(dead).kill(/*silent=*/false);
@@ -144,8 +228,8 @@ TEST_CASE("an update reads around a node that is gone, and writes what it touche
   }));
   REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
   value.replace(5, 5, "hello");
-  CHECK(s.get(*s.proxy, "k") == value);
-  const auto now = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+  CHECK(s.get(*s.proxy, s.key) == value);
+  const auto now = s.run(inspect_object(s.proxy->ops(), s.key, s.deadline()));
   REQUIRE(now.has_value());
   CHECK(now->segments[0].missing.empty());
 }

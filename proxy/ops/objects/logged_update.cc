@@ -1,0 +1,308 @@
+#include "proxy/ops/objects/logged_update.h"
+
+#include <algorithm>
+#include <array>
+
+#include "proxy/base/crc32c.h"
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/records/commit.h"
+#include "proxy/ops/records/log_copies.h"
+#include "proxy/ops/records/read_tail.h"
+#include "proxy/ops/records/sync.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe::objects {
+
+namespace {
+
+using node::LogAppendRequest;
+using node::Status;
+
+class LoggedUpdate {
+ public:
+  LoggedUpdate(OpsContext& ops, const UpdateRequest& request, Buffer bytes)
+      : ops_(ops),
+        key_(request.key),
+        cas_(request.cas),
+        offset_(request.offset),
+        bytes_(std::move(bytes)),
+        crc32c_(elastripe::crc32c(bytes_.bytes())) {}
+
+  Task<Result<std::optional<UpdateOutcome>>> run(TimePoint deadline) {
+    auto end = co_await under_newest_map(
+        ops_, deadline,
+        [this](const MapPtr& map, TimePoint& until) { return attempt(map, until); });
+    if (end) co_return end->outcome;
+    if (may_be_done_) co_return unknown_outcome(ops_, end.error().message);
+    co_return fail(end.error());
+  }
+
+ private:
+  // What the flow has come to: without an outcome, the update is not for the log.
+  struct End {
+    std::optional<UpdateOutcome> outcome;
+  };
+  using MaybeEnd = std::optional<End>;  // nothing: begin again at once
+
+  MaybeEnd ended(UpdateStatus status) const {
+    const uint64_t size = record_ == nullptr ? 0 : record_->content.size;
+    return End{UpdateOutcome{.status = status, .cas = 0, .size = size}};
+  }
+
+  Task<Result<MaybeEnd>> attempt(MapPtr map, TimePoint& deadline) {
+    if (!records::takes_updates(ops_, *map, key_) && !may_be_done_) co_return End{};
+    auto homes = records::check_homes(ops_, *map, key_);
+    if (!homes) co_return fail(homes.error());
+    if (record_ == nullptr) {
+      auto known = co_await find_record(map, deadline);
+      if (!known) co_return fail(known.error());
+      if (record_ == nullptr) co_return ended(UpdateStatus::kNotFound);
+    }
+    if (!record_->is_striped()) co_return End{};
+    const uint64_t size = record_->content.size;
+    if (bytes_.size() > size || offset_ > size - bytes_.size()) {
+      co_return co_await refused_range(map, deadline);
+    }
+    if (id_.is_zero()) {
+      id_ = ops_.ids.next();
+      // All that is known of the key: whoever has forgotten what came after it must not take it.
+      known_ = std::max({record_->meta.version, ops_.cache.last_lsn(key_), told_});
+    }
+    co_return co_await append(map, deadline);
+  }
+
+  // The record may be an old one, known from the cache: others may have made it longer.
+  Task<Result<MaybeEnd>> refused_range(MapPtr map, TimePoint deadline) {
+    const uint64_t version = record_->meta.version;
+    auto tail = co_await records::try_read_tail(ops_, map, key_, version, deadline);
+    if (!tail) co_return fail(tail.error());
+    if (tail->same) co_return ended(UpdateStatus::kOutOfRange);
+    take_record(tail->record);
+    if (record_ == nullptr || !is_live_now(ops_, *map, *record_)) {
+      co_return ended(UpdateStatus::kNotFound);
+    }
+    co_return std::nullopt;
+  }
+
+  Task<Result<void>> find_record(MapPtr map, TimePoint deadline) {
+    record_ = ops_.cache.find(key_);
+    if (record_ != nullptr) co_return Result<void>{};
+    auto tail = co_await records::try_read_tail(ops_, map, key_, /*if_version=*/0, deadline);
+    if (!tail) co_return fail(tail.error());
+    const bool is_live = tail->record != nullptr && is_live_now(ops_, *map, *tail->record);
+    take_record(is_live ? tail->record : nullptr);
+    co_return Result<void>{};
+  }
+
+  void take_record(RecordPtr record) {
+    record_ = std::move(record);
+    if (record_ != nullptr) {
+      ops_.cache.put(key_, record_);
+    } else {
+      ops_.cache.erase(key_);
+    }
+  }
+
+  // Nothing of it has happened, or ever will: what follows is another update.
+  void forget() {
+    id_ = {};
+    may_be_done_ = false;
+  }
+
+  // What refuses an update that may have been taken before.
+  Result<MaybeEnd> refuse_again(std::string_view why) const {
+    return fail(ErrorCode::kUnknownOutcome, "{}", why);
+  }
+
+  Question<LogAppendRequest> append_question(const node::ClusterMap& map) const {
+    LogAppendRequest message;
+    message.m = map.max_parities;
+    message.id = id_;
+    message.value = record_->meta.value_version;
+    message.known = known_;
+    message.cas = cas_ ? version_of_cas(key_, *cas_) : 0;
+    message.offset = offset_;
+    message.crc32c = crc32c_;
+    message.key = key_;
+    auto append = question(message);
+    append.payload(std::array{bytes_});
+    return append;
+  }
+
+  // First the tail: it says whether the update is made at all, and as which.
+  Task<Result<MaybeEnd>> append(MapPtr map, TimePoint& deadline) {
+    const NodeId tail = chain_of(*map, key_).tail();
+    for (;;) {
+      auto answer = co_await ask(ops_.nodes, *map, tail, append_question(*map),
+                                 call_deadline(ops_, deadline));
+      if (!answer) {
+        may_be_done_ |= may_be_done(answer.error());
+        if (mutant(Mutant::kResendAsNewOp)) forget();
+        co_return fail(answer.error());
+      }
+      if (answer->status() == Status::kOk) {
+        may_be_done_ = true;
+        co_return co_await store(map, answer->args, deadline);
+      }
+      if (answer->status() != Status::kNotSynced) {
+        co_return co_await refused(map, *answer, deadline);
+      }
+      if (ops_.clock.now() >= deadline) {
+        co_return fail(ErrorCode::kTimeout, "the key could not be synced in time");
+      }
+      auto synced = co_await records::sync_key(ops_, map, std::string(key_), deadline);
+      if (!synced) co_return fail(synced.error());
+    }
+  }
+
+  // The tail has not taken it. That is so for good only if it was not asked before in vain.
+  Task<Result<MaybeEnd>> refused(MapPtr map, const Answer<LogAppendRequest>& answer,
+                                 TimePoint deadline) {
+    switch (answer.status()) {
+      case Status::kOtherValue: {
+        if (may_be_done_) {
+          co_return refuse_again("the object was overwritten before the answer was known");
+        }
+        forget();
+        const auto record = new_record();
+        auto decoded = node::decode_record(answer.payload(), *record);
+        if (!decoded) {
+          co_return fail(malformed(*map, chain_of(*map, key_).tail(), decoded.error()));
+        }
+        take_record(record);
+        if (record->is_striped()) co_return std::nullopt;
+        co_return End{};
+      }
+      case Status::kForgotten:
+        if (may_be_done_)
+          co_return refuse_again("too much has happened before the answer was known");
+        forget();
+        told_ = answer.args.last;
+        co_return std::nullopt;
+      case Status::kNotFound:
+        if (may_be_done_)
+          co_return refuse_again("the object was deleted before the answer was known");
+        co_return ended(UpdateStatus::kNotFound);
+      case Status::kOutOfRange:
+        if (may_be_done_)
+          co_return refuse_again("the object was replaced before the answer was known");
+        co_return ended(UpdateStatus::kOutOfRange);
+      case Status::kConditionFailed:
+        if (may_be_done_)
+          co_return refuse_again("the object was changed before the answer was known");
+        co_return co_await refused_cas(map, deadline);
+      case Status::kRenumber:
+        if (may_be_done_) co_return refuse_again("no number is left for the update");
+        co_return co_await renumber(map, deadline);
+      default:  // kLogFull: it is written into the shards, with all that is in the log
+        if (may_be_done_) co_return refuse_again("the update log is full");
+        ++ops_.counters.full_logs;
+        co_return End{};
+    }
+  }
+
+  // Only what all copies have may say that the value is another one.
+  Task<Result<MaybeEnd>> refused_cas(MapPtr map, TimePoint deadline) {
+    auto tail = co_await records::try_read_updated(ops_, map, key_, /*if_version=*/0, /*offset=*/0,
+                                                   UINT64_MAX, deadline);
+    if (!tail) co_return fail(tail.error());
+    const bool is_live = tail->record != nullptr && is_live_now(ops_, *map, *tail->record);
+    take_record(is_live ? tail->record : nullptr);
+    if (!is_live) co_return ended(UpdateStatus::kNotFound);
+    if (node::cas_of(*record_, tail->last_lsn()) != version_of_cas(key_, *cas_)) {
+      co_return ended(UpdateStatus::kExists);
+    }
+    forget();
+    if (ops_.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "the object was changed again and again");
+    }
+    co_return std::nullopt;
+  }
+
+  // Gives the record the next version, and so its updates numbers, and leaves all else.
+  Task<Result<MaybeEnd>> renumber(MapPtr map, TimePoint deadline) {
+    auto tail = co_await records::try_read_tail(ops_, map, key_, /*if_version=*/0, deadline);
+    if (!tail) co_return fail(tail.error());
+    if (tail->record == nullptr || !tail->record->is_striped()) {
+      forget();
+      take_record(nullptr);
+      co_return std::nullopt;
+    }
+    records::Commit commit;
+    commit.key = key_;
+    commit.mutation = node::Mutation::kFold;
+    commit.condition = node::Condition::kIfVersion;
+    commit.condition_argument = tail->record->meta.version;
+    commit.known_version = tail->record->meta.version;
+    commit.content = tail->record->content;
+    auto result = co_await records::commit(ops_, map, commit, deadline);
+    if (!result) {
+      // Whether it has a new version or not, it has the same value.
+      if (result.error().code != ErrorCode::kUnknownOutcome) co_return fail(result.error());
+      co_return fail(ErrorCode::kUnavailable, "{}", result.error().message);
+    }
+    forget();
+    take_record(result->record);
+    if (record_ == nullptr || !is_live_now(ops_, *map, *record_)) {
+      co_return ended(UpdateStatus::kNotFound);
+    }
+    co_return std::nullopt;
+  }
+
+  // Then the other copies.
+  Task<Result<MaybeEnd>> store(MapPtr map, const node::LogAppendReply& numbered,
+                               TimePoint deadline) {
+    ops_.cache.note_lsn(key_, std::max(numbered.last, numbered.lsn));
+    std::vector<records::NumberedUpdate> updates;
+    updates.push_back({{id_, numbered.lsn}, offset_, bytes_, crc32c_});
+    const uint64_t value = record_->meta.value_version;
+    auto stored =
+        co_await records::store_at_copies(ops_, map, std::string(key_), value, numbered.settled_to,
+                                          std::move(updates), numbered.unsettled, deadline);
+    if (!stored) co_return fail(stored.error());
+    if (stored->other != nullptr) co_return co_await overtaken(map, stored->other, deadline);
+    records::note_settled(ops_, map, key_, value, numbered.lsn);
+    ++ops_.counters.logged_updates;
+    UpdateOutcome outcome;
+    outcome.cas = cas_of(key_, numbered.lsn);
+    outcome.size = record_->content.size;
+    co_return End{outcome};
+  }
+
+  // A copy has another value already, which the tail is about to get: then the update is gone with
+  // the log that it was in.
+  Task<Result<MaybeEnd>> overtaken(MapPtr map, RecordPtr newer, TimePoint deadline) {
+    if (newer->meta.version == 0) {
+      co_return fail(ErrorCode::kUnavailable, "a home of the key has lost its record");
+    }
+    auto carried = co_await records::carry_down(ops_, map, std::string(key_), newer, deadline);
+    if (!carried) co_return fail(carried.error());
+    forget();
+    ops_.cache.erase(key_);
+    record_ = nullptr;
+    co_return std::nullopt;
+  }
+
+  OpsContext& ops_;
+  const std::string key_;
+  const std::optional<uint64_t> cas_;
+  const uint64_t offset_;
+  const Buffer bytes_;
+  const uint32_t crc32c_;
+
+  RecordPtr record_;          // that it is an update of
+  node::Id128 id_;            // of the update; the same until it certainly was not made
+  uint64_t known_ = 0;        // when it got its id
+  uint64_t told_ = 0;         // by a tail that had forgotten
+  bool may_be_done_ = false;  // some node may have taken it
+};
+
+}  // namespace
+
+Task<Result<std::optional<UpdateOutcome>>> update_log(OpsContext& ops, const UpdateRequest& request,
+                                                      Buffer bytes, TimePoint deadline) {
+  LoggedUpdate update(ops, request, std::move(bytes));
+  co_return co_await update.run(deadline);
+}
+
+}  // namespace elastripe::objects

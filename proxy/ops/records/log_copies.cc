@@ -1,0 +1,257 @@
+#include "proxy/ops/records/log_copies.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "proxy/async/when_all.h"
+#include "proxy/base/crc32c.h"
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/records/read_tail.h"
+#include "proxy/ops/records/sync.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe::records {
+
+using node::LogStoreRequest;
+using node::Status;
+using node::UpdateName;
+
+namespace {
+
+// How long what is settled waits for more of its tail.
+constexpr Duration kSettleAfter = std::chrono::milliseconds(1);
+// Between two tries at a copy that has no memory.
+constexpr Duration kRoomPause = std::chrono::milliseconds(10);
+
+// All that hold the log beside the tail. The head is always one of them: it checks changes that are
+// made of the value.
+std::vector<NodeId> copies_of(const OpsContext& ops, const node::ClusterMap& map,
+                              std::string_view key) {
+  const Chain chain = chain_of(map, key);
+  if (chain.nodes.size() < 2) return {};
+  if (ops.pools.pool_of(key).log_copies == LogCopies::kTwo) return {chain.head()};
+  return {chain.nodes.begin() + 1, chain.nodes.end()};
+}
+
+// What is to be at a copy. Shared by the flows of the copies.
+struct Wanted {
+  std::string key;
+  uint64_t value = 0;
+  uint64_t settled_to = 0;
+  std::vector<NumberedUpdate> updates;
+  std::vector<UpdateName> unsettled;
+};
+using WantedPtr = std::shared_ptr<const Wanted>;
+
+Question<LogStoreRequest> store_question(const node::ClusterMap& map, const Wanted& wanted,
+                                         const std::vector<NumberedUpdate>& updates,
+                                         const std::vector<UpdateName>& unsettled) {
+  LogStoreRequest message;
+  message.m = map.max_parities;
+  message.value = wanted.value;
+  message.settled_to = wanted.settled_to;
+  message.key = wanted.key;
+  message.unsettled = unsettled;
+  std::vector<Buffer> pieces;
+  message.entries.reserve(updates.size());
+  pieces.reserve(updates.size());
+  for (const NumberedUpdate& update : updates) {
+    message.entries.push_back(
+        {update.name, update.offset, static_cast<uint32_t>(update.bytes.size()), update.crc32c});
+    pieces.push_back(update.bytes);
+  }
+  auto store = question(message);
+  store.payload(pieces);
+  return store;
+}
+
+NumberedUpdate copy_of(const node::LogExtent& extent) {
+  return {{extent.id, extent.lsn}, extent.offset, Buffer::copy_of(extent.bytes), extent.crc32c};
+}
+
+// Those of the missing ones that the tail still has as not settled: the others all copies have by
+// now. Nothing: it has another value, and so have all copies.
+Task<Result<std::optional<std::vector<NumberedUpdate>>>> fetch_missing(
+    OpsContext& ops, MapPtr map, WantedPtr wanted, std::vector<node::Id128> missing,
+    TimePoint deadline) {
+  const NodeId tail = chain_of(*map, wanted->key).tail();
+  auto reply = co_await read_record(ops.nodes, map, tail, node::Role::kTail, wanted->key,
+                                    /*if_version=*/0, call_deadline(ops, deadline),
+                                    {node::LogWanted::kImage});
+  if (!reply) co_return fail(reply.error());
+  if (reply->status != Status::kOk && reply->status != Status::kNotFound) {
+    co_return fail(ErrorCode::kUnavailable, "the tail can not tell what is in the update log");
+  }
+  std::vector<NumberedUpdate> updates;
+  const bool is_same_value =
+      reply->record != nullptr && reply->record->meta.value_version == wanted->value;
+  if (!is_same_value) co_return std::nullopt;
+  if (reply->log == nullptr) co_return updates;
+  for (const node::LogExtent& extent : reply->log->image.unsettled) {
+    if (std::ranges::find(missing, extent.id) != missing.end()) {
+      updates.push_back(copy_of(extent));
+    }
+  }
+  co_return updates;
+}
+
+// Ascending by LSN, as a copy takes them.
+std::vector<NumberedUpdate> merged(const std::vector<NumberedUpdate>& a,
+                                   std::vector<NumberedUpdate> b) {
+  b.insert(b.end(), a.begin(), a.end());
+  std::ranges::sort(b, {}, [](const NumberedUpdate& update) { return update.name.lsn; });
+  const auto same =
+      std::ranges::unique(b, {}, [](const NumberedUpdate& update) { return update.name.lsn; });
+  b.erase(same.begin(), same.end());
+  return b;
+}
+
+Task<Result<StoredCopies>> store_at(OpsContext& ops, MapPtr map, NodeId copy, WantedPtr wanted,
+                                    TimePoint deadline) {
+  std::vector<NumberedUpdate> updates = wanted->updates;
+  std::vector<UpdateName> unsettled = wanted->unsettled;
+  for (;;) {
+    const auto answer =
+        co_await ask(ops.nodes, *map, copy, store_question(*map, *wanted, updates, unsettled),
+                     call_deadline(ops, deadline));
+    if (!answer) co_return fail(answer.error());
+    if (answer->status() == Status::kOtherValue) {
+      StoredCopies stored;
+      const auto record = new_record();
+      if (!answer->payload().empty()) {
+        auto decoded = node::decode_record(answer->payload(), *record);
+        if (!decoded) co_return fail(malformed(*map, copy, decoded.error()));
+      }
+      stored.other = record;  // without a version: the head has none
+      co_return stored;
+    }
+    if (answer->status() == Status::kForgotten) {
+      co_return fail(ErrorCode::kUnknownOutcome, "the object was overwritten meanwhile");
+    }
+    if (ops.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "a copy of the update log did not take it in time");
+    }
+    if (answer->status() == Status::kNotSynced) {
+      auto synced = co_await sync_key(ops, map, wanted->key, deadline);
+      if (!synced) co_return fail(synced.error());
+      continue;
+    }
+    if (answer->status() == Status::kNoSpace) {
+      co_await ops.clock.sleep_for(kRoomPause);
+      continue;
+    }
+    if (answer->args.missing.empty() || mutant(Mutant::kSettleOwnOnly)) co_return StoredCopies{};
+    auto fetched = co_await fetch_missing(ops, map, wanted, answer->args.missing, deadline);
+    if (!fetched) co_return fail(fetched.error());
+    if (!*fetched) continue;  // the head tells what counts
+    // What the tail has not got as such any more all copies have had, and this one may have
+    // forgotten.
+    std::erase_if(unsettled, [&](const UpdateName& name) {
+      const auto is_name = [&](const NumberedUpdate& update) { return update.name == name; };
+      return std::ranges::find(answer->args.missing, name.id) != answer->args.missing.end() &&
+             std::ranges::none_of(**fetched, is_name);
+    });
+    updates = merged(wanted->updates, std::move(**fetched));
+  }
+}
+
+}  // namespace
+
+bool may_have_log(const node::ClusterMap& map) {
+  return map.capabilities.has(node::Capability::kUpdateLogs);
+}
+
+bool takes_updates(const OpsContext& ops, const node::ClusterMap& map, std::string_view key) {
+  return may_have_log(map) && ops.pools.pool_of(key).updates != UpdateMethod::kOff;
+}
+
+Task<Result<StoredCopies>> store_at_copies(OpsContext& ops, MapPtr map, std::string key,
+                                           uint64_t value, uint64_t settled_to,
+                                           std::vector<NumberedUpdate> updates,
+                                           std::vector<UpdateName> unsettled, TimePoint deadline) {
+  const std::vector<NodeId> copies = copies_of(ops, *map, key);
+  const auto wanted = std::make_shared<const Wanted>(
+      Wanted{std::move(key), value, settled_to, std::move(updates), std::move(unsettled)});
+  std::vector<Task<Result<StoredCopies>>> stores;
+  stores.reserve(copies.size());
+  for (const NodeId copy : copies) {
+    stores.push_back(store_at(ops, map, copy, wanted, deadline));
+  }
+  StoredCopies result;
+  for (auto& stored : co_await when_all(std::move(stores))) {
+    if (!stored) co_return fail(stored.error());
+    if (stored->other != nullptr) result.other = std::move(stored->other);
+  }
+  co_return result;
+}
+
+Task<Result<void>> carry_down(OpsContext& ops, MapPtr map, std::string key, RecordPtr record,
+                              TimePoint deadline) {
+  std::string encoded;
+  node::encode(*record, encoded);
+  const EncodedRecord bytes{{Buffer::copy_of(encoded)}};
+  const NodeRoomsPtr rooms = ops.map.rooms();
+  co_return co_await push_down(ops.nodes, *rooms, map, key, bytes, /*revive=*/false,
+                               call_deadline(ops, deadline));
+}
+
+Task<Result<bool>> settle_view(OpsContext& ops, MapPtr map, std::string key, LogViewPtr view,
+                               TimePoint deadline) {
+  const node::LogImage& log = view->image;
+  // By name: mostly they are there already, or on their way.
+  std::vector<UpdateName> names;
+  names.reserve(log.unsettled.size());
+  for (const node::LogExtent& extent : log.unsettled) names.push_back({extent.id, extent.lsn});
+  auto stored = co_await store_at_copies(ops, map, key, log.value, log.settled_to, {},
+                                         std::move(names), deadline);
+  if (!stored && stored.error().code == ErrorCode::kUnknownOutcome) {
+    // Older than that value, or nothing: the record tells what counts.
+    auto head = co_await try_read_head(ops, map, key, deadline);
+    if (!head) co_return fail(head.error());
+    stored = StoredCopies{head->record == nullptr ? new_record() : head->record};
+  }
+  if (!stored) co_return fail(stored.error());
+  if (stored->other == nullptr) {
+    note_settled(ops, map, key, log.value, log.unsettled.back().lsn);
+    co_return true;
+  }
+  if (stored->other->meta.version == 0) {
+    co_return fail(ErrorCode::kUnavailable, "a home of the key has lost its record");
+  }
+  auto carried = co_await carry_down(ops, map, key, stored->other, deadline);
+  if (!carried) co_return fail(carried.error());
+  co_return false;
+}
+
+namespace {
+
+Task<void> tell_settled(OpsContext& ops) {
+  co_await ops.clock.sleep_for(kSettleAfter);
+  Settling settling = std::exchange(ops.settling, {});
+  if (settling.map == nullptr) co_return;
+  for (auto& [tail, entries] : settling.by_tail) {
+    node::LogSettleRequest message;
+    message.entries = std::move(entries);
+    (void)co_await ask(ops.nodes, *settling.map, tail, message,
+                       ops.clock.now() + ops.settings.node_timeout);
+  }
+}
+
+}  // namespace
+
+void note_settled(OpsContext& ops, const MapPtr& map, std::string_view key, uint64_t value,
+                  uint64_t lsn) {
+  Settling& settling = ops.settling;
+  if (settling.map != map) settling.by_tail.clear();  // its nodes refuse what is of another epoch
+  settling.map = map;
+  auto& entries = settling.by_tail[chain_of(*map, key).tail()];
+  if (entries.size() < node::kMaxListEntries) {
+    entries.push_back({std::string(key), value, lsn});
+  }
+  if (std::exchange(settling.is_due, true)) return;
+  if (!ops.background.try_spawn(tell_settled(ops))) settling.is_due = false;
+}
+
+}  // namespace elastripe::records

@@ -1,0 +1,54 @@
+// The copies of an update log, but for the tail: what the tail has numbered is stored at them
+// before it is acknowledged, or read (rule 10). docs/updates.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/context.h"
+
+namespace elastripe::records {
+
+// Whether an object may have an update log under this map, be it from before its pool was told
+// otherwise; and whether updates go there.
+bool may_have_log(const node::ClusterMap& map);
+bool takes_updates(const OpsContext& ops, const node::ClusterMap& map, std::string_view key);
+
+// An update that is on its way to the copies.
+struct NumberedUpdate {
+  node::UpdateName name;
+  uint64_t offset = 0;
+  Buffer bytes;
+  uint32_t crc32c = 0;
+};
+
+struct StoredCopies {
+  // Null: all of them have it. Else the head has this record of another value, and never had the
+  // updates: they have not taken effect, and never will once the record is at the tail.
+  RecordPtr other;
+};
+// Stores `updates`, ascending by LSN, at all copies of the log of `value`, together with those of
+// `unsettled` that they lack, which the tail has. Errors: those of calls;
+// kUnknownOutcome: the head has another value, and can not tell whether it had the updates before.
+Task<Result<StoredCopies>> store_at_copies(OpsContext& ops, MapPtr map, std::string key,
+                                           uint64_t value, uint64_t settled_to,
+                                           std::vector<NumberedUpdate> updates,
+                                           std::vector<node::UpdateName> unsettled,
+                                           TimePoint deadline);
+
+// Sees to it that all copies have what a tail has told as not settled. False: the value has been
+// replaced; the tail knows it.
+Task<Result<bool>> settle_view(OpsContext& ops, MapPtr map, std::string key, LogViewPtr view,
+                               TimePoint deadline);
+
+// Takes a record that some copy has to the others, the tail last: any proxy may (rule 5).
+Task<Result<void>> carry_down(OpsContext& ops, MapPtr map, std::string key, RecordPtr record,
+                              TimePoint deadline);
+
+// The tail shall know that all copies have the updates up to `lsn`. It is told soon, in the
+// background; that it may be lost costs a reader a round.
+void note_settled(OpsContext& ops, const MapPtr& map, std::string_view key, uint64_t value,
+                  uint64_t lsn);
+
+}  // namespace elastripe::records
