@@ -82,6 +82,9 @@ SimProxy* Cluster::add_proxy() {
   if (const Duration after = run_.scenario.cluster.repair_after; after > Duration::zero()) {
     proxies_.back()->start_repairer({.after = after});
   }
+  if (const Duration after = run_.scenario.cluster.fold_after; after > Duration::zero()) {
+    proxies_.back()->start_recycler({.fold_after = after});
+  }
   return proxies_.back().get();
 }
 

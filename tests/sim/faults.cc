@@ -59,6 +59,25 @@ void Faults::after_commit(int proxy, node::NodeId head) {
   }
 }
 
+// Before or while the other copies get it.
+void Faults::after_append(int proxy, node::NodeId tail) {
+  if (run_.calm || plan_.appender_kills == 0) return;
+  const Duration soon = random_.between(Duration::zero(), milliseconds(5));
+  if (random_.chance(plan_.appender_kills)) {
+    run_.events.after(soon, [this, tail] {
+      if (!run_.calm && cluster_.node(tail).is_up() && promise_.may_fail(tail)) {
+        kill_node(cluster_.node(tail));
+      }
+    });
+  }
+  if (random_.chance(plan_.appender_kills)) {
+    run_.events.after(soon, [this, proxy] {
+      SimProxy& victim = *cluster_.proxies()[static_cast<size_t>(proxy)];
+      if (!run_.calm && victim.is_alive()) cluster_.kill_proxy(victim);
+    });
+  }
+}
+
 // What was answered is at all its places, at this very instant: one of them dies.
 void Faults::after_answer(const Operation& op) {
   const node::MapPtr map = cluster_.newest_map();

@@ -33,6 +33,7 @@ class Faults {
   // Moments that random kills hardly ever hit. `head` has answered a commit of `proxy`, which does
   // not know it yet:
   void after_commit(int proxy, node::NodeId head);
+  void after_append(int proxy, node::NodeId tail);
   // A node has acknowledged a parity that `proxy` stages:
   void after_staging(int proxy);
   // A client has just heard that this is done:

@@ -16,9 +16,11 @@ node::RequestHeader header_of(std::string_view frame) {
 }
 
 // A connection brings a frame once. Proxies say most things again if they get no answer, but no
-// APPLY: after a refusal they may take the same shards for another attempt, or for garbage.
+// APPLY: after a refusal they may take the same shards for another attempt, or for garbage. Nor an
+// update: one that was refused for now is another one later.
 bool may_be_duplicated(std::string_view frame) {
-  return header_of(frame).opcode != node::Opcode::kRecordApply;
+  const node::Opcode opcode = header_of(frame).opcode;
+  return opcode != node::Opcode::kRecordApply && opcode != node::Opcode::kLogAppend;
 }
 
 // What an APPLY that was answered with kOk has made of the record: the answer has it, or its meta,
@@ -182,6 +184,9 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string
   }
   if (header->status == node::Status::kOk) {
     if (stage_watch_ != nullptr && header->opcode == node::Opcode::kShardBuild) stage_watch_(proxy);
+    if (append_watch_ != nullptr && header->opcode == node::Opcode::kLogAppend) {
+      append_watch_(proxy, from);
+    }
     if (commit_watch_ != nullptr && header->opcode == node::Opcode::kRecordApply) {
       const auto record = committed_record(*header, bytes, content);
       commit_watch_(proxy, from, header->epoch.number, record ? &*record : nullptr);

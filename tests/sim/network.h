@@ -65,6 +65,9 @@ class Network {
   // Called when a node has acknowledged a parity shard that it has built.
   using StageWatch = std::function<void(int proxy)>;
   void watch_staging(StageWatch watch) { stage_watch_ = std::move(watch); }
+  // Called when a tail has numbered an update.
+  using AppendWatch = std::function<void(int proxy, node::NodeId tail)>;
+  void watch_appends(AppendWatch watch) { append_watch_ = std::move(watch); }
   // Called when a node has installed a map.
   using InstallWatch = std::function<void(const node::ClusterMap& map)>;
   void watch_installs(InstallWatch watch) { install_watch_ = std::move(watch); }
@@ -110,6 +113,7 @@ class Network {
   std::vector<Flight> held_;
   DelayRule delay_rule_;
   CommitWatch commit_watch_;
+  AppendWatch append_watch_;
   StageWatch stage_watch_;
   InstallWatch install_watch_;
   Counters counters_;

@@ -246,6 +246,13 @@ std::string describe_request(std::string_view frame) {
                             m->header.name.index, m->source.txid.lo & 0xffffff);
       }
       break;
+    case node::Opcode::kShardPatch:
+      if (auto m = node::decode<node::ShardPatchRequest>(args)) {
+        text += fmt::format(" {} ..{:x}/{}.{} from ..{:x}, {} extents", m->header.key,
+                            m->header.name.txid.lo & 0xffffff, m->header.name.segment,
+                            m->header.name.index, m->source.txid.lo & 0xffffff, m->extents.size());
+      }
+      break;
     case node::Opcode::kShardRead:
       if (auto m = node::decode<node::ShardReadRequest>(args)) {
         text += fmt::format(" ..{:x}/{}.{}", m->name.txid.lo & 0xffffff, m->name.segment,

@@ -48,6 +48,11 @@ void SimProxy::start_decider(const DeciderSettings& settings) {
   flows_.spawn(run_decider());
 }
 
+void SimProxy::start_recycler(const jobs::RecyclerSettings& settings) {
+  recycler_.emplace(data_.ops, settings);
+  flows_.spawn(recycler_->run());
+}
+
 void SimProxy::start_repairer(const jobs::RepairSettings& settings) {
   repairer_.emplace(data_.ops, settings);
   flows_.spawn(repairer_->run());

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "proxy/ops/decider/decider.h"
+#include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/objects/outcome.h"
 #include "tests/sim/network.h"
@@ -31,6 +32,8 @@ class SimProxy {
   // Makes maps from now on.
   void start_decider(const decider::DeciderSettings& settings);
   decider::Decider* decider() { return decider_ ? &*decider_ : nullptr; }
+  // Folds update logs from now on.
+  void start_recycler(const jobs::RecyclerSettings& settings);
   // Repairs from now on.
   void start_repairer(const jobs::RepairSettings& settings);
   jobs::Repairer* repairer() { return repairer_ ? &*repairer_ : nullptr; }
@@ -69,6 +72,7 @@ class SimProxy {
   Worker data_;
   Worker control_;
   std::optional<decider::Decider> decider_;
+  std::optional<jobs::Recycler> recycler_;
   std::optional<jobs::Repairer> repairer_;
   bool decider_ended_ = false;
   bool forced_ = false;

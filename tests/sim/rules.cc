@@ -268,6 +268,46 @@ constexpr Scenario kUpdatesOnly{
                .segments = 4, .whole_segments = true},
   .faults = {.node_kills = 1, .proxy_kills = 1, .until = 6s}};
 
+constexpr Scenario kUpdatedValues{
+  .about = "values of one key are replaced, by what they are and not, among their updates",
+  .cluster = {.proxies = 3, .network = {.slow = 0.2, .late = 0.02}},
+  .workload = {.clients = 5, .keys = 1, .operations = 30, .think_max = 30ms,
+               .weights = {24, 16, 0, 2, 4, 2, 16, 0, 0, 2, 0, 40}, .expiring = 0, .large = 1,
+               .segments = 2},
+  .faults = {.node_kills = 1, .proxy_kills = 1, .proxy_pauses = 1}};
+
+constexpr Scenario kRepeatedUpdates{
+  .about = "updates whose answers are lost, or come late",
+  .cluster = {.proxies = 3, .network = {.drop_reply = 0.05, .duplicate = 0.1, .late = 0.05}},
+  .workload = {.clients = 5, .keys = 1, .operations = 30, .think_max = 30ms,
+               .weights = {30, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 60}, .expiring = 0, .large = 1,
+               .segments = 1},
+  .faults = {.node_kills = 1, .link_cuts = 2}};
+
+constexpr Scenario kFoldedUpdates{
+  .about = "updates whose answers are lost, and that are folded before they are sent again",
+  .cluster = {.proxies = 3, .network = {.drop_reply = 0.08, .late = 0.02}, .fold_after = 30ms},
+  .workload = {.clients = 5, .keys = 1, .operations = 30, .think_max = 60ms,
+               .weights = {30, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 60}, .expiring = 0, .large = 1,
+               .segments = 1}};
+
+constexpr Scenario kTorn{
+  .about = "updates that overlap, whose tails and proxies die before all copies have them",
+  .cluster = {.nodes = 7, .proxies = 3, .network = {.slow = 0.3, .late = 0.02}},
+  .workload = {.clients = 6, .keys = 1, .operations = 24, .think_max = 20ms,
+               .weights = {44, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 54}, .expiring = 0, .large = 1,
+               .segments = 1},
+  .faults = {.node_stalls = 2, .quick_restarts = 0.2, .appender_kills = 0.05}};
+
+constexpr Scenario kMovingLogs{
+  .about = "updates while the homes of their records change all the time",
+  .cluster = {.nodes = 7, .proxies = 3, .network = {.drop_reply = 0.01, .late = 0.02}},
+  .workload = {.clients = 4, .keys = 2, .operations = 40,
+               .weights = {34, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 60}, .expiring = 0, .large = 1,
+               .segments = 2},
+  .faults = {.node_kills = 3, .node_stalls = 4, .link_cuts = 2, .quick_restarts = 0.3,
+             .member_changes = 30, .appender_kills = 0.01, .until = 7s}};
+
 constexpr Scenario kPausedTransitions{
   .about = "transitions stop between their prepare and their commit",
   .cluster = {.nodes = 5, .proxies = 4, .scheme = "ers:2,1,3", .write_state = WriteState::kAsBefore,
@@ -406,6 +446,24 @@ constexpr Rule kRules[] = {
          "generation", kTransitionsOnly),
     RULE(kReuseShardNames, "rule 28: what a repair writes has a name of its own", "shard-names",
          kRepairs),
+    RULE(kLogSurvivesSet, "rule 11: a log is of one value", "logs-of-values", kUpdatedValues),
+    RULE(kAnyValue, "rule 11: an update is made of the value that it is for", "stale-updates",
+         kUpdatedValues),
+    RULE(kCopyTakesAll, "rule 13: the head takes no update of a value that it has replaced",
+         "overtaken-updates", kUpdatedValues),
+    RULE(kCasIgnoresLog, "rule 13: a change that is made of a value is made of its updates",
+         "cas-of-updates", kUpdatedValues),
+    RULE(kAppendTwice, "rule 12: an update that was taken is not taken again", "twice",
+         kRepeatedUpdates),
+    RULE(kIgnoreReach, "rule 12: what may have been taken and forgotten is not taken",
+         "forgotten-updates", kFoldedUpdates),
+    RULE(kResendAsNewOp, "rule 12: an update keeps its name until it is known not to be made",
+         "renamed-updates", kRepeatedUpdates),
+    RULE(kReadUnsettled, "rule 10: a read returns what all copies have", "unsettled-reads", kTorn),
+    RULE(kSettleOwnOnly, "rule 10: an update is settled with all before it", "gaps", kTorn),
+    RULE(kSyncForgetsLog, "rule 14: logs move with their records", "left-logs", kMovingLogs),
+    RULE(kSyncLowestLog, "rule 14: of two images of a log the newer counts", "old-logs",
+         kMovingLogs),
     RULE(kUpdateDropsAll,
          "rule 31: an update deletes the shards that it has replaced, and no others",
          "update-drops", kUpdatesOnly),

@@ -10,7 +10,7 @@ namespace elastripe::sim {
 
 // How many schedules the tests run: of each random scenario (times its share), and of each rule's
 // with the rule.
-inline constexpr uint64_t kSeedsInContinuousIntegration = 280;
+inline constexpr uint64_t kSeedsInContinuousIntegration = 180;
 inline constexpr uint64_t kSeedsWithRules = 30;
 
 uint64_t from_environment(const char* variable, uint64_t otherwise);

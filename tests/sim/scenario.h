@@ -41,6 +41,8 @@ struct ClusterShape {
   Duration map_delay_max = std::chrono::milliseconds(200);  // from the decider to the other proxies
   // Every proxy repairs, all at once: nodes may come back for so long. Zero: none does.
   Duration repair_after{0};
+  // Every proxy folds update logs that are so old. Zero: none does.
+  Duration fold_after{0};
 
   constexpr std::span<const ScenarioPool> more_pools() const {
     size_t count = 0;
@@ -136,6 +138,8 @@ struct FaultPlan {
   // later.
   double head_kills = 0;
   double committer_kills = 0;
+  // When a tail has numbered an update: it dies a moment later, or the proxy does.
+  double appender_kills = 0;
   // When a client has been told that its write is done: a node that has a part of it dies.
   double answer_kills = 0;
   // When a node has acknowledged a staged parity: its proxy stops.

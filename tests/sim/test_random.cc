@@ -33,6 +33,12 @@ TEST_CASE("random schedules keep every promise", "[random]") {
     if (scenario.expect.short_of_room) CHECK(totals.short_of_room > totals.schedules / 5);
     if (scenario.cluster.degraded_writes) CHECK(totals.ops.degraded_writes > totals.schedules);
     if (scenario.workload.transitions > 0) CHECK(totals.transitions > totals.schedules / 4);
+    if (scenario.workload.weights[static_cast<size_t>(Verb::kUpdate)] > 0) {
+      CHECK(totals.ops.logged_updates > 2 * totals.schedules);
+      if (scenario.cluster.fold_after > Duration::zero()) {
+        CHECK(totals.ops.folded_logs > totals.schedules);
+      }
+    }
     if (scenario.workload.rebalances > 0) CHECK(totals.ops.moved_shards > totals.schedules);
     if (scenario.workload.streams.share > 0.5) {
       CHECK(totals.streams > 10 * totals.schedules);

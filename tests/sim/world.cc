@@ -86,6 +86,8 @@ void World::watch_network() {
         if (record != nullptr) parts.audit.note_committed(*record);
         parts.faults.after_commit(proxy, head);
       });
+  parts.cluster.network().watch_appends(
+      [&parts](int proxy, node::NodeId tail) { parts.faults.after_append(proxy, tail); });
   parts.cluster.network().watch_installs(
       [&parts](const node::ClusterMap& map) { parts.promise.note_installed(map); });
   parts.cluster.network().watch_staging([&parts](int proxy) { parts.faults.after_staging(proxy); });
