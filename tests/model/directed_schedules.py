@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Schedules of rules that random ones hardly ever break: each is run with the rules, and with one of them off.
+
+    directed_schedules.py        ends with 1 if the rules do not hold, or if a mutant is not noticed
+"""
+import sys
+
+from update_model import Simulation
+
+
+class NoChance:
+    """What is left to chance goes as the schedule wants it."""
+    value = 0.99  # no LOG_FULL, no flow dies
+
+    def random(self):
+        return self.value
+
+    def randrange(self, *bounds):
+        return 0
+
+    def sample(self, items, count):
+        return list(items)[:count]
+
+    def choice(self, items):
+        return items[0]
+
+    def shuffle(self, items):
+        pass
+
+
+class Directed(Simulation):
+    def __init__(self, mutants, copies=3):
+        super().__init__(1, frozenset(mutants), copies, 2, 0)
+        self.random, self.duplicates_appends, self.garbage = NoChance(), False, []
+
+    def run_flow(self, flow, *arguments, dies_at=None):
+        """Its result; None if it dies when it has sent a frame of that kind."""
+        results = []
+
+        def body():
+            task = yield "task"
+            results.append((yield from flow(task, *arguments)))
+
+        task = self.spawn(body(), self.proxies[0])
+        self.deliver_all(dies_at and (lambda message: message[0] is task and message[5][0] == dies_at))
+        if not results and task in self.tasks:
+            self.tasks.remove(task)
+            self.messages.clear()
+        return results[0] if results else None
+
+    def start_flow(self, flow, *arguments):
+        def body():
+            task = yield "task"
+            yield from flow(task, *arguments)
+
+        return self.spawn(body(), self.proxies[0])
+
+    def deliver_all(self, until=None):
+        while self.messages and not (until and until(self.messages[0])):
+            message = self.messages.pop(0)
+            self.answer(message, self.deliver(message))
+
+    def make_map(self, homes, hears=True):
+        self.choose_homes = lambda *_: homes
+        self.random.value = 0.1 if hears else 0.99
+        self.next_map()
+        self.random.value = 0.99
+        while self.to_install:
+            self.install()
+        self.serve()
+
+    def fold_all(self, dies_at=None):
+        self.random.value = 0.5
+        self.run_flow(self.fold, dies_at=dies_at)
+        self.random.value = 0.99
+
+
+def returning_tail(mutants):
+    """The tail alone has an update and goes away; the others fold and retire a log of another segment; it comes back."""
+    s = Directed(mutants)
+    s.run_flow(s.update, 0, (50,), dies_at="store")
+    s.nodes["A"].is_stalled = True
+    s.make_map(["B", "C", "D"])
+    s.run_flow(s.sync, True)
+    s.run_flow(s.update, 3, (60,))
+    s.fold_all()
+    s.run_flow(s.read_with_cas)
+    s.nodes["A"].is_stalled = False
+    s.make_map(["A", "B", "C"])
+    s.run_flow(s.sync, True)
+    s.run_flow(s.read_with_cas)
+    return not s.cas_is_duplicate
+
+
+def half_synced(homes_that_heard):
+    """A map that does not know of the end of sync: some homes stay synced, others are not. All have a log."""
+
+    def make(mutants):
+        s = Directed(mutants)
+        s.make_map(["B", "C", "D"])
+        s.run_flow(s.sync, False)
+        s.run_flow(s.update, 0, (50,))
+        for name in homes_that_heard:
+            s.nodes[name].partition_synced = True
+        return s
+
+    return make
+
+
+def append_while_syncing(mutants):
+    """The tail takes an update between the steps of a sync that has read its log."""
+    s = half_synced("B")(mutants)
+    s.make_map(["B", "C", "D"], hears=False)
+    s.start_flow(s.sync, False)
+    s.deliver_all(lambda message: message[5][0] == "sync_store")
+    held, s.messages = s.messages, []
+    results = []
+
+    def update(task):
+        results.append((yield from s.update(task, 1, (51,))))
+
+    s.start_flow(update)
+    s.deliver_all(lambda message: message[5][0] == "store")
+    s.messages = held + s.messages
+    s.deliver_all()
+    value, _, _ = s.run_flow(s.read, 0, 4)
+    return results == ["done"] and value[1] == 51
+
+
+def commit_while_syncing(mutants):
+    """The head commits a cas between the steps of a sync that has read an unsettled update at the tail."""
+    s = half_synced("BD")(mutants)
+    value, cas, record = s.run_flow(s.read_with_cas)
+    s.run_flow(s.update, 0, (51,), dies_at="store")
+    s.make_map(["B", "C", "D"], hears=False)
+    s.start_flow(s.sync, False)
+    s.deliver_all(lambda message: message[5][0] == "sync_store")
+    held, s.messages = s.messages, []
+    s.shards.update(n0=(91, 92), n1=(93, 94))
+    s.run_flow(s.commit, ("cas", cas, record.version), ("value", ("n0", "n1")), dies_at="push")
+    s.messages = held
+    s.deliver_all()
+    value, _, _ = s.run_flow(s.read, 0, 4)
+    # The cas has committed at the head, on a value without the update: nobody may see that any more.
+    return value[0] != 51
+
+
+SCHEDULES = {
+    "log_outlives_tenure": returning_tail,
+    "rank_raised": append_while_syncing,
+    "rank_raised,sync_settles": commit_while_syncing,
+}
+
+
+def main():
+    failed = False
+    for mutants, schedule in SCHEDULES.items():
+        holds, notices = schedule(()), not schedule(mutants.split(","))
+        print(f"{schedule.__name__}: rules {'hold' if holds else 'BREAK'}, "
+              f"{mutants} {'noticed' if notices else 'NOT NOTICED'}")
+        failed |= not holds or not notices
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,412 @@
+"""The flows of proxies."""
+from maps import HOMES, Lost
+from node_frames import (
+    DEAD, FORGOTTEN, LACKS, LOG_FULL, NOT_SYNCED, OK, OTHER_VALUE, REFUSED, RENUMBER, STALE, TIMEOUT)
+from update_log import SEGMENT_BYTES, SEGMENTS, VALUE_BYTES, Entry, cas_of, overlay
+
+PARK = "park"  # a flow waits for the next epoch
+
+
+class Task:
+    """A flow that runs in a proxy."""
+
+    def __init__(self, flow, proxy, epoch):
+        self.flow, self.proxy, self.epoch = flow, proxy, epoch
+        self.request = 0
+        self.replies, self.expected = {}, 0
+        self.is_parked = False
+
+
+class Proxy:
+    """What a proxy remembers of the key. Only what the tail has counts."""
+
+    def __init__(self, record):
+        self.record, self.known = record, record.version
+
+    def learn(self, record, lsn=0):
+        if record.version > self.record.version:
+            self.record = record
+        self.known = max(self.known, record.version, lsn)
+
+
+class ProxyFlows:
+    """What proxies do. A flow yields a list of (node, frame) and is sent the list of their answers; it yields PARK to
+    wait for the next epoch, and "task", first, to be told the task that it runs in."""
+
+    def tail(self, task):
+        return self.maps[task.epoch].homes[0]
+
+    def head(self, task):
+        return self.maps[task.epoch].homes[-1]
+
+    def other_copies(self, task):
+        homes = self.maps[task.epoch].homes
+        copies = homes[1:] if self.copies >= HOMES else homes[1:][-1:]
+        return self.random.sample(copies, len(copies))
+
+    def new_epoch(self, task):
+        while self.served <= task.epoch:
+            yield PARK
+        task.epoch = self.served
+
+    def ask(self, task, to, frame):
+        """Asks until there is an answer, or the epoch is over; syncs the key where it is not. The second of the pair:
+        whether an answer was lost, so that the frame may have been, and may yet be, executed."""
+        lost = False
+        while self.served == task.epoch:
+            reply = (yield [(to, frame)])[0]
+            if reply == NOT_SYNCED:
+                lost |= frame[0] == "append" and self.may_come_again()
+                yield from self.sync(task)
+            elif reply == TIMEOUT:
+                lost = True
+            else:
+                return reply, lost
+        return STALE, lost
+
+    def push(self, task, record):
+        """Carries a record down the chain, below the head. True if the tail has it, in this epoch."""
+        for home in self.maps[task.epoch].homes[-2::-1]:
+            reply, _ = yield from self.ask(task, home, ("push", record))
+            if reply in (STALE, DEAD):
+                return False
+        return True
+
+    def stage(self, value):
+        names = tuple(self.new_id() for _ in range(SEGMENTS))
+        shards = {name: tuple(value[i * SEGMENT_BYTES:(i + 1) * SEGMENT_BYTES]) for i, name in enumerate(names)}
+        yield [("shards", ("put_shards", shards))]
+        return names
+
+    def commit(self, task, condition, change):
+        """(OK, record), (REFUSED, record), ("never",): it will not be executed, or ("unknown",)."""
+        attempt, began, lost = self.new_id(), task.epoch, False
+        frame = ("commit", attempt, condition, change)
+        while True:
+            sends = not lost or condition[0] != "always" and task.epoch == began
+            reply = (yield [(self.head(task), frame)])[0] if sends else TIMEOUT
+            if reply == NOT_SYNCED:
+                # A second copy of the frame may find the key synced.
+                lost |= self.may_be_duplicated(frame)
+                yield from self.sync(task)
+                if self.served != task.epoch and not lost:
+                    return ("never",)
+                continue
+            if reply == STALE and not lost:
+                return ("never",)
+            if reply == TIMEOUT or reply in (STALE, DEAD):
+                lost = True
+                if reply != TIMEOUT:
+                    yield from self.new_epoch(task)
+                look, _ = yield from self.ask(task, self.head(task), ("read_head",))
+                if look in (STALE, DEAD):
+                    yield from self.new_epoch(task)
+                    continue
+                if attempt not in look[1].attempts:
+                    if task.epoch > began:
+                        return ("never",)
+                    if condition[0] == "always":
+                        return ("unknown",)
+                    continue
+                reply = (OK, look[1])
+            if reply[0] == REFUSED:
+                return reply
+            if "began_from_head" in self.mutants:
+                task.proxy.learn(reply[1])
+            if (yield from self.push(task, reply[1])):
+                task.proxy.learn(reply[1])
+                return reply
+            lost = True
+            yield from self.new_epoch(task)
+
+    def set_value(self, task, value):
+        before = task.proxy.record
+        names = (yield from self.stage(value)) if value else None
+        result = yield from self.commit(task, ("always",), ("value", names))
+        if result[0] == "never":
+            return "refused"
+        if result[0] != OK:
+            return None
+        self.superseded(before, result[1])
+        return "done"
+
+    def superseded(self, before, after):
+        names = set(before.shards or ()) - set(after.shards or ())
+        if names and before.version < after.version:
+            self.garbage.append(tuple(names))
+
+    def renumber(self, task, record):
+        self.seen["renumber"] += 1
+        yield from self.commit(task, ("version", record.version), ("touch",))
+
+    def touch(self, task):
+        yield from self.commit(task, ("version", task.proxy.record.version), ("touch",))
+
+    def update(self, task, offset, data):
+        """'done', 'not found', 'refused' (not done), or None: not known."""
+        proxy, op, doubtful = task.proxy, None, False
+        for _ in range(12):
+            if op is None:
+                record = proxy.record
+                if record.shards is None:
+                    view, _ = yield from self.ask(task, self.tail(task), ("view",))
+                    if view in (STALE, DEAD):
+                        yield from self.new_epoch(task)
+                        continue
+                    proxy.learn(view[1], cas_of(view[1], view[2]))
+                    if view[1].shards is None:
+                        return "not found"
+                    continue
+                op, began, doubtful = self.new_id(), proxy.known, False
+            reply, lost = yield from self.ask(
+                task, self.tail(task), ("append", op, record.origin, began, offset, data))
+            doubtful |= lost
+            if reply in (STALE, DEAD):
+                if "resend_as_new" in self.mutants:
+                    op = None
+                yield from self.new_epoch(task)
+            elif reply[0] == OTHER_VALUE:
+                proxy.learn(reply[1])
+                if doubtful and "other_value_resent" not in self.mutants:
+                    return None
+                op = None
+            elif reply[0] == FORGOTTEN:
+                self.seen["forgotten"] += 1
+                if doubtful and "forgotten_ignored" not in self.mutants:
+                    return None
+                proxy.known = max(proxy.known, reply[1])
+                op, began, doubtful = self.new_id(), reply[1], False
+            elif reply[0] == LOG_FULL:
+                doubtful |= self.may_come_again()
+                if self.random.random() < 0.3:
+                    return None if doubtful else "refused"
+                if "log_full_is_new" in self.mutants:
+                    op = None
+                yield from self.fold(task)
+            elif reply[0] == RENUMBER:
+                doubtful |= self.may_come_again()
+                yield from self.renumber(task, reply[1])
+                if self.served != task.epoch:
+                    yield from self.new_epoch(task)
+            else:
+                _, lsn, settled_to, below = reply
+                proxy.known = max(proxy.known, lsn)
+                stored = yield from self.store_at_copies(
+                    task, record.origin, settled_to, [Entry(op, lsn, offset, data)], below)
+                if stored == OK:
+                    self.answered_cas.append((lsn, offset, data))
+                    if self.random.random() < 0.7:
+                        self.spawn(self.settle(record.origin, lsn), task.proxy)
+                    return "done"
+                verdict = yield from self.after_refusal(task, stored, lsn)
+                if verdict == "executed":
+                    self.seen["overwritten"] += 1
+                    return "done"
+                if verdict == "unknown":
+                    return None
+                if verdict == "again":
+                    op = None
+                else:
+                    doubtful = True
+                    yield from self.new_epoch(task)
+        return None if doubtful else "refused"
+
+    def may_come_again(self):
+        """A second copy of a frame that the tail did not execute may be executed later."""
+        return self.duplicates_appends and "refused_for_good" not in self.mutants
+
+    def after_refusal(self, task, newer, lsn):
+        """What became of an update that a copy refused, as it has the record of a newer value, once the tail has it."""
+        if newer is STALE:
+            return "wait"
+        if not (yield from self.push(task, newer)):
+            return "wait"
+        task.proxy.learn(newer)
+        self.seen["refused by copy"] += 1
+        if "refused_by_copy_is_new" in self.mutants:
+            return "again"
+        if newer.made_of == 0:
+            return "executed"  # and overwritten at once, whether or not a copy ever had it
+        # What a commit was made of had been settled; what is above was not in the head's log, and never will be.
+        return "again" if lsn > newer.made_of else "unknown"
+
+    def store_at_copies(self, task, origin, settled_to, entries, below):
+        """OK, a record of a newer value, or STALE: the epoch is over."""
+        for copy in self.other_copies(task):
+            sent, settled = entries, settled_to
+            while True:
+                reply, _ = yield from self.ask(task, copy, ("store", origin, settled, sent, below))
+                if reply in (STALE, DEAD):
+                    return STALE
+                if reply[0] == OTHER_VALUE:
+                    return reply[1]
+                if reply[0] == OK:
+                    break
+                self.seen["fetched"] += 1
+                fetched, _ = yield from self.ask(task, self.tail(task), ("fetch", origin, reply[1]))
+                if fetched in (STALE, DEAD):
+                    return STALE
+                if fetched[0] == OTHER_VALUE:
+                    return fetched[1]
+                if "store_over_gap" in self.mutants:
+                    sent, settled = fetched[1], 0
+                    below = []
+                else:
+                    # What the tail has no more is settled, so that the copy has it by now.
+                    known = {e.op for e in fetched[1]}
+                    sent, settled = entries + fetched[1], max(settled_to, fetched[2])
+                    below = [pair for pair in below if pair[0] in known or pair[0] not in reply[1]]
+        return OK
+
+    def settle(self, origin, lsn):
+        task = yield "task"
+        yield from self.ask(task, self.tail(task), ("settle", origin, lsn))
+
+    def help(self, task, record, log, top):
+        """Stores what is unsettled up to an LSN at the other copies."""
+        entries = [e for e in log.unsettled if e.lsn <= top]
+        return (yield from self.store_at_copies(task, record.origin, log.settled_to, entries, []))
+
+    def read(self, task, offset, length, settles_all=False):
+        """(bytes or None, cas, record), settled; the cas only if all is. Tries until it can be told."""
+        while True:
+            view, _ = yield from self.ask(task, self.tail(task), ("view",))
+            if view in (STALE, DEAD):
+                yield from self.new_epoch(task)
+                continue
+            _, record, log = view
+            touched = [e.lsn for e in (log.unsettled if log else [])
+                       if settles_all or e.overlaps(offset, length)]
+            if touched and "read_unsettled" not in self.mutants:
+                self.seen["helped"] += 1
+                helped = yield from self.help(task, record, log, max(touched))
+                if helped is STALE:
+                    yield from self.new_epoch(task)
+                    continue
+                if helped != OK:
+                    if not (yield from self.push(task, helped)):
+                        yield from self.new_epoch(task)
+                    continue
+            task.proxy.learn(record, cas_of(record, log) if not touched or settles_all else 0)
+            if record.shards is None:
+                return None, cas_of(record, log), record
+            reply = (yield [("shards", ("get_shards", record.shards))])[0]
+            if reply[0] != OK or reply[1] is None:
+                continue
+            ignores = bool(self.mutants & {"readers_ignore_folded", "both_ignore_folded"})
+            value = overlay(reply[1], record, log, ignores)
+            return value[offset:offset + length], cas_of(record, log), record
+
+    def read_with_cas(self, task):
+        value, cas, record = yield from self.read(task, 0, VALUE_BYTES, settles_all=True)
+        if self.value_of_cas.setdefault(cas, value) != value:
+            self.cas_is_duplicate = True
+        return value, cas, record
+
+    def client_read(self, task, offset, length):
+        value, _, _ = yield from self.read(task, offset, length)
+        return ("value", value)
+
+    def client_cas(self, task, new_value):
+        """gets, then cas: two operations of one client."""
+        got = self.begin("read", (0, VALUE_BYTES))
+        value, cas, record = yield from self.read_with_cas(task)
+        self.end(got, ("value", value))
+        if value is None:
+            return
+        names = yield from self.stage(new_value)
+        asked = self.begin("cas", (value, new_value))
+        for _ in range(4):
+            result = yield from self.commit(task, ("cas", cas, record.version), ("value", names))
+            if result[0] == OK:
+                self.seen["cas done"] += 1
+                self.superseded(record, result[1])
+                return self.end(asked, "done")
+            if result[0] == "unknown":
+                return
+            if result[0] == "never":
+                yield from self.new_epoch(task)
+            if result[0] == REFUSED and "exists_unchecked" in self.mutants:
+                return self.end(asked, "exists")
+            _, now, record = yield from self.read_with_cas(task)
+            if now != cas:
+                self.seen["exists"] += 1
+                return self.end(asked, "exists")
+        return self.end(asked, "refused")
+
+    def fold(self, task):
+        view, _ = yield from self.ask(task, self.tail(task), ("view",))
+        if view in (STALE, DEAD) or view[2] is None or view[1].shards is None:
+            return
+        _, record, log = view
+        if log.unsettled and "fold_unsettled" not in self.mutants:
+            helped = yield from self.help(task, record, log, log.last)
+            if helped != OK:
+                if helped is not STALE:
+                    yield from self.push(task, helped)
+                return
+        reply = (yield [("shards", ("get_shards", record.shards))])[0]
+        if reply[0] != OK or reply[1] is None:
+            return
+        changed = {at // SEGMENT_BYTES for at in log.settled}
+        for entry in log.unsettled:
+            changed |= {(entry.offset + i) // SEGMENT_BYTES for i in range(len(entry.data))}
+        changed = {s for s in changed if self.random.random() < 0.8}
+        if not changed:
+            return
+        fresh = yield from self.stage(overlay(reply[1], record, log, False))
+        names = tuple(fresh[s] if s in changed else record.shards[s] for s in range(SEGMENTS))
+        folded = tuple(log.last if s in changed else record.folded[s] for s in range(SEGMENTS))
+        result = yield from self.commit(task, ("version", record.version), ("fold", names, folded))
+        if result[0] == OK:
+            self.seen["folded"] += 1
+            self.superseded(record, result[1])
+
+    def sync(self, task, whole=None):
+        """Brings the newest record and the image of its log to all homes, and marks the key as synced."""
+        current = self.maps[task.epoch]
+        if current.synced:
+            return
+        holders = sorted({name for group in current.sources for name in group} | set(current.homes))
+        replies = yield [(name, ("image",)) for name in holders]
+        if any(reply[0] != OK for reply in replies):
+            return
+        found = [(record, log) for _, record, log in replies if record]
+        if not found:
+            raise Lost()
+        newest = max((record for record, _ in found), key=lambda r: r.version)
+        images = [log for _, log in found if log and log.origin == newest.origin]
+        image = self.make_image(images, current.floor)
+        replies = yield [(name, ("sync_store", newest, image)) for name in current.homes]
+        if any(reply[0] != OK for reply in replies):
+            return
+        self.seen["synced"] += 1
+        whole = self.random.random() < 0.5 if whole is None else whole
+        for step in [False, True] if whole else [False]:
+            replies = yield [(name, ("mark", step)) for name in current.homes]
+            if any(reply[0] != OK for reply in replies):
+                return
+        left = [name for name in holders if name not in current.homes]
+        if whole and left:
+            yield [(name, ("forget",)) for name in left]
+
+    def make_image(self, images, floor):
+        if not images or "sync_forgets_log" in self.mutants:
+            return None
+        choose = min if "lowest_image" in self.mutants else max
+        image = choose(images, key=lambda log: log.rank).copy()
+        if "rank_raised" in self.mutants:
+            image.raised = max(image.rank, floor)
+        if "sync_settles" in self.mutants:
+            image.settle(image.last)
+        if "sync_forgets_ring" in self.mutants:
+            image.ring = {}
+        return image
+
+    def collect(self, names):
+        task = yield "task"
+        yield [("shards", ("delete_shards", names))]
+
+    def sync_whole(self):
+        task = yield "task"
+        yield from self.sync(task, whole=True)
