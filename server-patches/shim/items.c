@@ -206,6 +206,15 @@ void items_write(void *it, size_t offset, const void *in, size_t bytes) {
     copy(it, offset, (char *)in, bytes, true);
 }
 
+bool items_is_unshared(const void *item_) {
+    const item *it = item_;
+    const uint32_t hv = hash_of(it);
+    item_lock(hv);
+    const bool unshared = it->refcount == 2 && (it->it_flags & ITEM_LINKED) != 0;
+    item_unlock(hv);
+    return unshared;
+}
+
 uint64_t items_buckets(void) {
     return (uint64_t)1 << hashpower;
 }

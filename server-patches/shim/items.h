@@ -31,6 +31,8 @@ void items_read(const void* item, size_t offset, void* out, size_t bytes);
 /* Where the value lies; NULL if it is in several chunks. */
 const char* items_value(const void* item);
 void items_write(void* item, size_t offset, const void* in, size_t bytes);
+/* Whether only the caller refers to the item, and it is linked. */
+bool items_is_unshared(const void* item);
 
 uint64_t items_buckets(void);
 /* Buckets lie in stretches of so many. Whether none of a bucket's stretch has an item, without any

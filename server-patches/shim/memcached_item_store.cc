@@ -70,6 +70,10 @@ void MemcachedItemStore::write(const ItemRef& item, size_t offset, ByteView in) 
   items_write(item.get(), offset, in.data(), in.size());
 }
 
+bool MemcachedItemStore::is_unshared(const ItemRef& item) const {
+  return items_is_unshared(item.get());
+}
+
 uint64_t MemcachedItemStore::walk(uint64_t cursor,
                                   const std::function<bool(const ItemRef&)>& visit) {
   const uint64_t count = items_buckets();

@@ -24,6 +24,7 @@ class MemcachedItemStore final : public ItemStore {
   void read(const ItemRef& item, size_t offset, MutableByteView out) const override;
   ByteView view(const ItemRef& item, size_t offset, size_t bytes) const override;
   void write(const ItemRef& item, size_t offset, ByteView in) override;
+  bool is_unshared(const ItemRef& item) const override;
 
   // The table never grows, so that cursors stay right.
   uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override;

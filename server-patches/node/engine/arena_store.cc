@@ -131,6 +131,10 @@ void ArenaStore::write(const ItemRef& item, size_t offset, ByteView in) {
   if (!in.empty()) std::memcpy(value.data() + offset, in.data(), in.size());
 }
 
+bool ArenaStore::is_unshared(const ItemRef& item) const {
+  return static_cast<Item*>(item.get())->references.load(std::memory_order_acquire) == 2;
+}
+
 uint64_t ArenaStore::walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) {
   const size_t count = buckets_.size();
   bool go_on = true;

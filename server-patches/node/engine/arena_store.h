@@ -39,6 +39,7 @@ class ArenaStore final : public ItemStore {
   void read(const ItemRef& item, size_t offset, MutableByteView out) const override;
   ByteView view(const ItemRef& item, size_t offset, size_t bytes) const override;
   void write(const ItemRef& item, size_t offset, ByteView in) override;
+  bool is_unshared(const ItemRef& item) const override;
 
   uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override;
   Memory memory() const override;

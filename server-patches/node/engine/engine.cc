@@ -69,7 +69,8 @@ Engine::Impl::Impl(EngineOptions options, ItemStore& store, const NodeClock& clo
       latches_(std::make_unique<std::mutex[]>(options.latches)),
       deletions_(options.max_delayed_deletions),
       logs_({.unit_bytes = options.log_unit_bytes, .units = options.log_units}, store,
-            options.latches) {}
+            options.latches),
+      bodies_(store) {}
 
 Reply Engine::Impl::serve(const Frame& frame) {
   Answer answer = dispatch(frame);
@@ -149,6 +150,12 @@ ItemRef Engine::Impl::allocate(const Context& c, std::string_view key, size_t va
   if (!item && urgency != Urgency::kNewData) item = store_.allocate_in_place(key, value_bytes);
   if (!item) ++counters_.out_of_memory;
   return item;
+}
+
+ShardBodies::Allocate Engine::Impl::allocator(const Context& c) {
+  return [this, &c](std::string_view key, size_t value_bytes, Urgency urgency) {
+    return allocate(c, key, value_bytes, urgency);
+  };
 }
 
 Answer Engine::Impl::dispatch_data(const Context& c) {

@@ -6,7 +6,6 @@
 // INSTALL_MAP), one latch of a key, then a partition's mutex or the store's own. Never two latches.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -15,6 +14,7 @@
 #include <string_view>
 
 #include "server-patches/node/engine/answer.h"
+#include "server-patches/node/engine/counters.h"
 #include "server-patches/node/engine/delayed_deletions.h"
 #include "server-patches/node/engine/engine.h"
 #include "server-patches/node/engine/gate.h"
@@ -72,6 +72,7 @@ class Engine::Impl {
   Answer with_request(const Context& c, Answer (Impl::*handler)(const Context&, const Request&));
   // Null if there is no room: the frame changes nothing, and answers kNoSpace.
   ItemRef allocate(const Context& c, std::string_view key, size_t value_bytes, Urgency urgency);
+  ShardBodies::Allocate allocator(const Context& c);
 
   struct Found {  // a record's item, found under its latch
     ItemRef item;
@@ -198,18 +199,35 @@ class Engine::Impl {
 
   // shards.cc
   struct FoundShard {
-    ItemRef item;
+    ItemRef item;  // of its name; null: there is none
     ShardItem layout;
+    ShardBodies::Image image;  // of one whose bytes are in a body
+    bool is_whole = false;     // its bytes can be read; else there is none as far as others know
   };
-  // Null item if there is none; the item is held by reference, without a latch.
+  // What is found is held by reference, without a latch.
   FoundShard find_shard(const ShardName& name);
+  FoundShard find_latched(std::string_view item_key);
+  void read_bytes(const FoundShard& found, size_t offset, MutableByteView out) const;
+  // As stored, of pages.
+  std::vector<uint32_t> checksums(const FoundShard& found, size_t first, size_t count) const;
   bool is_intact(const FoundShard& found, uint32_t* crc) const;
+  Answer refuse_bad_page();
   Answer shard_write(const Context& c, const ShardWriteRequest& request);
   // Links the shard unless its name is taken; ShardWriteReply, for SHARD_BUILD too.
   Answer store_shard(const Context& c, const ShardHeader& header, ByteView payload);
   // The same with these checksums of its pages; without args.
+  enum class Keeping : uint8_t { kInItem, kInBody };
   Answer store_shard(const Context& c, const ShardHeader& header, ByteView payload,
-                     const std::vector<uint32_t>& checksums);
+                     const std::vector<uint32_t>& checksums_given, Keeping keeping);
+  // False if there is no room. All under the latch of the shard's key.
+  bool link_in_item(const Context& c, std::string_view item_key, const ShardHeader& header,
+                    ByteView payload, const std::vector<uint32_t>& checksums_given);
+  bool link_in_new_body(const Context& c, std::string_view item_key, const ShardHeader& header,
+                        ByteView payload, const std::vector<uint32_t>& checksums_given);
+  bool link_version(const Context& c, std::string_view item_key, const ShardHeader& header,
+                    const BodyVersion& version);
+  void link_shard(const ItemRef& item);
+  void forget_shard(const FoundShard& gone);  // its item is linked no more
   Answer shard_read(const Context& c, const ShardReadRequest& request);
   Answer shard_confirm(const Context& c, const ShardConfirmRequest& request);
   Answer shard_delete(const Context& c, const ShardDeleteRequest& request);
@@ -224,6 +242,10 @@ class Engine::Impl {
   // shard_build.cc, shard_patch.cc
   Answer shard_build(const Context& c, const ShardBuildRequest& request);
   Answer shard_patch(const Context& c, const ShardPatchRequest& request);
+  // Nothing: a copy has to be changed.
+  std::optional<Answer> patch_in_place(const Context& c, const ShardPatchRequest& request,
+                                       const BodyVersion& from);
+  Answer patch_copy(const Context& c, const ShardPatchRequest& request);
 
   // scans.cc
   Answer record_scan(const Context& c, const RecordScanRequest& request);
@@ -232,22 +254,6 @@ class Engine::Impl {
   void forget_slice();
 
   // statistics.cc
-  struct Counters {
-    // The last of them is of those that are none.
-    std::array<std::atomic<uint64_t>, kOpcodes.size() + 1> frames_by_opcode = {};
-    std::array<std::atomic<uint64_t>, kStatuses> answers_by_status = {};
-    std::atomic<uint64_t> frames = 0, bytes_in = 0, bytes_out = 0;
-    std::atomic<uint64_t> records = 0, record_bytes = 0, shards = 0, shard_bytes = 0;
-    std::atomic<uint64_t> bad_pages = 0, bad_records = 0, out_of_memory = 0, forgotten = 0;
-  };
-  // Those that only `stats elastripe` tells, by its names.
-  using OwnCounter = std::pair<const char*, std::atomic<uint64_t> Counters::*>;
-  static constexpr std::array kOwnCounters{
-      OwnCounter{"bad_pages", &Counters::bad_pages},
-      OwnCounter{"bad_records", &Counters::bad_records},
-      OwnCounter{"out_of_memory", &Counters::out_of_memory},
-      OwnCounter{"records_forgotten", &Counters::forgotten},
-  };
   void count(const Frame& frame, const Answer& answer);
   NodeStatistics node_statistics() const;
 
@@ -276,6 +282,7 @@ class Engine::Impl {
   bool keeps_confirmable_ = true;  // there was room for them
   DelayedDeletions deletions_;
   UpdateLogs logs_;
+  ShardBodies bodies_;
   Counters counters_;
 };
 

@@ -11,6 +11,18 @@ namespace elastripe::node {
 namespace {
 
 constexpr size_t kShardPrefixBytes = 12;
+// In the prefix of a shard's item, beside the length of its header: the bytes are in a body.
+constexpr uint32_t kInBody = 1u << 31;
+// body u64 | serial u64 | checksum u32 of both and of the item's key.
+constexpr size_t kBodyVersionBytes = 20;
+
+uint32_t body_version_checksum(std::string_view item_key, const BodyVersion& version) {
+  std::string covered(item_key);
+  Writer w(covered);
+  w.u64(version.body);
+  w.u64(version.serial);
+  return crc32c(as_view(covered));
+}
 
 // In the prefix of a record's item, which is 0 while its checksum is computed.
 constexpr size_t kChecksumAt = 8;
@@ -104,15 +116,33 @@ std::string shard_item_key(const ShardName& name) {
   return item_key;
 }
 
-std::string shard_item_head(uint64_t written_ms, const ShardHeader& header) {
+namespace {
+
+std::string shard_item_head(uint64_t written_ms, const ShardHeader& header, uint32_t marks) {
   std::string encoded_header;
   encode(header, encoded_header);
   std::string head;
   Writer w(head);
   w.u64(written_ms);
-  w.u32(static_cast<uint32_t>(encoded_header.size()));
+  w.u32(static_cast<uint32_t>(encoded_header.size()) | marks);
   w.raw(encoded_header);
   return head;
+}
+
+}  // namespace
+
+std::string shard_item_head(uint64_t written_ms, const ShardHeader& header) {
+  return shard_item_head(written_ms, header, 0);
+}
+
+std::string shard_item_value(uint64_t written_ms, const ShardHeader& header,
+                             const BodyVersion& version) {
+  std::string value = shard_item_head(written_ms, header, kInBody);
+  Writer w(value);
+  w.u64(version.body);
+  w.u64(version.serial);
+  w.u32(body_version_checksum(shard_item_key(header.name), version));
+  return value;
 }
 
 Decoded<ShardItem> read_shard_item(const ItemStore& store, const ItemRef& item) {
@@ -123,7 +153,8 @@ Decoded<ShardItem> read_shard_item(const ItemStore& store, const ItemRef& item) 
   Reader prefix(raw);
   ShardItem shard;
   shard.written_ms = prefix.u64();
-  const size_t header_bytes = prefix.u32();
+  const uint32_t marked_bytes = prefix.u32();
+  const size_t header_bytes = marked_bytes & ~kInBody;
   if (header_bytes > value_bytes - raw.size()) return std::unexpected("stored shard is cut off");
   std::string encoded(header_bytes, '\0');
   store.read(item, raw.size(), std::as_writable_bytes(std::span(encoded)));
@@ -132,6 +163,21 @@ Decoded<ShardItem> read_shard_item(const ItemStore& store, const ItemRef& item) 
   if (!header) return std::unexpected(std::move(header.error()));
   shard.header = std::move(*header);
   shard.checksums_at = raw.size() + header_bytes;
+  if ((marked_bytes & kInBody) != 0) {
+    std::array<std::byte, kBodyVersionBytes> place;
+    if (shard.checksums_at + place.size() != value_bytes) {
+      return std::unexpected("stored shard has a wrong length");
+    }
+    store.read(item, shard.checksums_at, place);
+    Reader version(place);
+    const uint64_t body = version.u64();
+    shard.version = BodyVersion{body, version.u64()};
+    // Another body's bytes would match their own checksums.
+    if (version.u32() != body_version_checksum(store.key(item), *shard.version)) {
+      return std::unexpected("stored shard's place does not match its checksum");
+    }
+    return shard;
+  }
   shard.payload_at = shard.checksums_at + page_count(shard.header.payload_bytes) * sizeof(uint32_t);
   if (shard.payload_at + shard.header.payload_bytes != value_bytes) {
     return std::unexpected("stored shard has a wrong length");

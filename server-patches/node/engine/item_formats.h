@@ -2,13 +2,16 @@
 //
 //   record item: key '\x01' + object key;  value  prefix (20) | record | padding
 //   shard item:  key '\x02' + shard name;  value  prefix (12) | ShardHeader | page checksums |
-//   bytes
+//   bytes, or, of a shard that was made out of another one,  prefix (12) | ShardHeader | its place
+//   in a body (shard_bodies.h)
 //
 // The prefixes are the node's own; nobody else sees them.
 #pragma once
 
 #include <array>
+#include <optional>
 
+#include "server-patches/node/engine/shard_bodies.h"
 #include "server-patches/node/format/record.h"
 #include "server-patches/node/format/shard.h"
 #include "server-patches/node/store/item_store.h"
@@ -53,15 +56,16 @@ RecordItemPrefix read_record_prefix(const ItemStore& store, const ItemRef& item)
 struct ShardItem {
   uint64_t written_ms = 0;  // the node's boottime
   ShardHeader header;
-  size_t checksums_at = 0;  // offsets in the value
+  std::optional<BodyVersion> version;  // where the checksums and bytes are, if not in the item
+  size_t checksums_at = 0;             // offsets in the value, if they are
   size_t payload_at = 0;
 };
 std::string shard_item_key(const ShardName& name);
 // The value up to the checksums.
 std::string shard_item_head(uint64_t written_ms, const ShardHeader& header);
+// The whole value of an item whose bytes are in a body.
+std::string shard_item_value(uint64_t written_ms, const ShardHeader& header,
+                             const BodyVersion& version);
 Decoded<ShardItem> read_shard_item(const ItemStore& store, const ItemRef& item);
-// The checksums of `count` pages from page `first` on, as stored.
-std::vector<uint32_t> read_checksums(const ItemStore& store, const ItemRef& item,
-                                     const ShardItem& layout, size_t first, size_t count);
 
 }  // namespace elastripe::node

@@ -51,7 +51,7 @@ std::optional<std::string_view> check_sizes(const ShardBuildRequest& request, si
 
 Answer Engine::Impl::shard_build(const Context& c, const ShardBuildRequest& request) {
   const FoundShard source = find_shard(request.source);
-  if (!source.item) return refuse(Status::kNotHere, "no such shard");
+  if (!source.is_whole) return refuse(Status::kNotHere, "no such shard");
   const size_t source_bytes = source.layout.header.payload_bytes;
   const ByteView deltas = c.frame.payload;
   if (auto wrong = check_sizes(request, deltas.size(), source_bytes)) {
@@ -61,11 +61,9 @@ Answer Engine::Impl::shard_build(const Context& c, const ShardBuildRequest& requ
       std::ranges::any_of(request.blocks, [](const auto& block) { return !block.old.empty(); });
   OwnedBytes old(uses_old ? source_bytes : 0);
   if (uses_old) {
-    store_.read(source.item, source.layout.payload_at, old.bytes());
-    if (page_checksums(old.bytes()) !=
-        read_checksums(store_, source.item, source.layout, 0, page_count(source_bytes))) {
-      ++counters_.bad_pages;
-      return refuse(Status::kBadPage, "a page's checksum does not match");
+    read_bytes(source, 0, old.bytes());
+    if (page_checksums(old.bytes()) != checksums(source, 0, page_count(source_bytes))) {
+      return refuse_bad_page();
     }
   }
 

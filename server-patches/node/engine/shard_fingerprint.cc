@@ -13,9 +13,8 @@ void Engine::Impl::add_fingerprints(const FoundShard& found, uint32_t block_byte
   const uint32_t blocks = payload_bytes / block_bytes;
   if (payload_bytes % block_bytes != 0 || blocks == 0 || blocks > kMaxShardBlocks) return;
   OwnedBytes payload(payload_bytes);
-  store_.read(found.item, found.layout.payload_at, payload.bytes());
-  if (page_checksums(payload.bytes()) !=
-      read_checksums(store_, found.item, found.layout, 0, page_count(payload_bytes))) {
+  read_bytes(found, 0, payload.bytes());
+  if (page_checksums(payload.bytes()) != checksums(found, 0, page_count(payload_bytes))) {
     ++counters_.bad_pages;
     return;
   }
@@ -36,7 +35,7 @@ Answer Engine::Impl::shard_fingerprint(const Context&, const ShardFingerprintReq
   size_t bytes = 0;
   for (const auto& shard : request.shards) {
     const FoundShard found = find_shard(shard.name);
-    if (!found.item) {
+    if (!found.is_whole) {
       reply.entries.emplace_back(ShardHealth::kNotHere);
       continue;
     }

@@ -1,5 +1,6 @@
-// SHARD_PATCH: the nodes' part of folding updates into shards, which are immutable: a changed one
-// is a new one. docs/node-protocol.md, "Shards".
+// SHARD_PATCH: the nodes' part of folding updates into shards. What a name stands for never
+// changes: the bytes change under a new name, in place where they can, and an undo keeps what the
+// old name stands for. docs/node-protocol.md, "Shards".
 #include <algorithm>
 #include <vector>
 
@@ -40,15 +41,43 @@ std::vector<size_t> pages_of(const std::vector<Extent>& extents) {
   return pages;
 }
 
-uint32_t page_checksum(ByteView payload, size_t page) {
-  const size_t begin = page * kPageBytes;
-  return crc32c(payload.subspan(begin, std::min<size_t>(kPageBytes, payload.size() - begin)));
-}
-
 void add(MutableByteView to, ByteView bytes) {
   std::byte* const out = to.data();
   const std::byte* const in = bytes.data();
   for (size_t i = 0; i < to.size(); ++i) out[i] ^= in[i];
+}
+
+// Changes `bytes`, those of `pages` one after the other. What they were XOR what they are, where
+// the request writes; nothing where it adds.
+OwnedBytes apply(const ShardPatchRequest& request, ByteView given, const std::vector<size_t>& pages,
+                 MutableByteView bytes) {
+  const bool writes = request.mode == ShardPatchMode::kWrite;
+  OwnedBytes deltas(writes ? given.size() : 0);
+  size_t at = 0;
+  for (const Extent& extent : request.extents) {
+    const size_t page = extent.offset / kPageBytes;
+    // All pages of an extent are there, so they are neighbours here as well.
+    const auto place = static_cast<size_t>(std::ranges::lower_bound(pages, page) - pages.begin());
+    const MutableByteView old =
+        bytes.subspan(place * kPageBytes + extent.offset % kPageBytes, extent.length);
+    const ByteView fresh = given.subspan(at, extent.length);
+    if (writes) {
+      const MutableByteView delta = deltas.bytes().subspan(at, extent.length);
+      std::ranges::copy(old, delta.begin());
+      add(delta, fresh);
+      std::ranges::copy(fresh, old.begin());
+    } else {
+      add(old, fresh);
+    }
+    at += extent.length;
+  }
+  return deltas;
+}
+
+Answer answer_deltas(OwnedBytes deltas) {
+  Answer result;
+  result.payload = std::move(deltas);
+  return result;
 }
 
 }  // namespace
@@ -56,42 +85,78 @@ void add(MutableByteView to, ByteView bytes) {
 Answer Engine::Impl::shard_patch(const Context& c, const ShardPatchRequest& request) {
   const ByteView given = c.frame.payload;
   if (auto wrong = check_extents(request, given)) return refuse(Status::kInvalid, *wrong);
-  const FoundShard source = find_shard(request.source);
-  if (!source.item) return refuse(Status::kNotHere, "no such shard");
-  if (source.layout.header.payload_bytes != request.header.payload_bytes) {
-    return refuse(Status::kInvalid, "the shard's length is not the source's");
-  }
-  OwnedBytes patched(request.header.payload_bytes);
-  store_.read(source.item, source.layout.payload_at, patched.bytes());
-  std::vector<uint32_t> checksums =
-      read_checksums(store_, source.item, source.layout, 0, page_count(patched.size()));
-  const std::vector<size_t> pages = pages_of(request.extents);
-  for (const size_t page : pages) {
-    if (page_checksum(patched.bytes(), page) == checksums[page]) continue;
-    ++counters_.bad_pages;
-    return refuse(Status::kBadPage, "a page's checksum does not match");
-  }
-
-  const bool writes = request.mode == ShardPatchMode::kWrite;
-  OwnedBytes deltas(writes ? given.size() : 0);
-  size_t at = 0;
-  for (const Extent& extent : request.extents) {
-    const MutableByteView place = patched.bytes().subspan(extent.offset, extent.length);
-    const ByteView bytes = given.subspan(at, extent.length);
-    if (writes) {
-      const MutableByteView delta = deltas.bytes().subspan(at, extent.length);
-      std::ranges::copy(place, delta.begin());
-      add(delta, bytes);
-      std::ranges::copy(bytes, place.begin());
-    } else {
-      add(place, bytes);
+  std::optional<BodyVersion> version;
+  {
+    const FoundShard source = find_shard(request.source);
+    if (!source.is_whole) return refuse(Status::kNotHere, "no such shard");
+    if (source.layout.header.payload_bytes != request.header.payload_bytes) {
+      return refuse(Status::kInvalid, "the shard's length is not the source's");
     }
-    at += extent.length;
+    version = source.layout.version;
+  }  // what anybody refers to is not changed in place
+  if (version) {
+    if (auto patched = patch_in_place(c, request, *version)) return std::move(*patched);
   }
-  for (const size_t page : pages) checksums[page] = page_checksum(patched.bytes(), page);
-  Answer stored = store_shard(c, request.header, patched.bytes(), checksums);
-  if (stored.status == Status::kOk) stored.payload = std::move(deltas);
-  return stored;
+  return patch_copy(c, request);
+}
+
+std::optional<Answer> Engine::Impl::patch_in_place(const Context& c,
+                                                   const ShardPatchRequest& request,
+                                                   const BodyVersion& from) {
+  const std::string item_key = shard_item_key(request.header.name);
+  const Latch held = latch(hash_key(item_key));
+  if (store_.find(item_key)) return std::nullopt;
+  const std::vector<size_t> pages = pages_of(request.extents);
+  OwnedBytes deltas;
+  const auto change = [&](MutableByteView bytes) {
+    deltas = apply(request, c.frame.payload, pages, bytes);
+  };
+  BodyVersion made;
+  switch (bodies_.patch(from, pages, change, allocator(c), made)) {
+    case ShardBodies::PatchEnd::kPatched:
+      break;
+    case ShardBodies::PatchEnd::kCopy:
+      return std::nullopt;
+    case ShardBodies::PatchEnd::kBadPage:
+      return refuse_bad_page();
+    case ShardBodies::PatchEnd::kNoRoom:
+      return refuse(Status::kNoSpace, "no memory for the shard");
+  }
+  if (link_version(c, item_key, request.header, made)) return answer_deltas(std::move(deltas));
+  bodies_.drop(made);
+  return refuse(Status::kNoSpace, "no memory for the shard");
+}
+
+Answer Engine::Impl::patch_copy(const Context& c, const ShardPatchRequest& request) {
+  const FoundShard source = find_shard(request.source);
+  if (!source.is_whole) return refuse(Status::kNotHere, "no such shard");
+  OwnedBytes patched(request.header.payload_bytes);
+  read_bytes(source, 0, patched.bytes());
+  std::vector<uint32_t> stored = checksums(source, 0, page_count(patched.size()));
+  const std::vector<size_t> pages = pages_of(request.extents);
+  const auto page_of = [&](size_t page) {
+    const size_t begin = page * kPageBytes;
+    return patched.bytes().subspan(begin, std::min<size_t>(kPageBytes, patched.size() - begin));
+  };
+  OwnedBytes touched(pages.size() * kPageBytes);
+  for (size_t i = 0; i < pages.size(); ++i) {
+    if (crc32c(page_of(pages[i])) != stored[pages[i]]) return refuse_bad_page();
+    std::ranges::copy(page_of(pages[i]), touched.bytes().subspan(i * kPageBytes).begin());
+  }
+  OwnedBytes deltas = apply(request, c.frame.payload, pages, touched.bytes());
+  for (size_t i = 0; i < pages.size(); ++i) {
+    const MutableByteView page = page_of(pages[i]);
+    std::ranges::copy(touched.bytes().subspan(i * kPageBytes, page.size()), page.begin());
+    stored[pages[i]] = crc32c(page);
+  }
+  // The next patch changes it in place.
+  Answer result = store_shard(c, request.header, patched.bytes(), stored, Keeping::kInBody);
+  return result.status == Status::kOk ? answer_deltas(std::move(deltas)) : std::move(result);
+}
+
+Answer Engine::Impl::refuse_bad_page() {
+  ++counters_.bad_pages;
+  return refuse(Status::kBadPage, "a page's checksum does not match");
 }
 
 }  // namespace elastripe::node

@@ -14,39 +14,50 @@ ByteView as_bytes_of(const std::vector<uint32_t>& checksums) {
 
 }  // namespace
 
-std::vector<uint32_t> read_checksums(const ItemStore& store, const ItemRef& item,
-                                     const ShardItem& layout, size_t first, size_t count) {
-  std::vector<uint32_t> checksums(count);
-  store.read(item, layout.checksums_at + first * sizeof(uint32_t),
-             std::as_writable_bytes(std::span(checksums)));
-  return checksums;
-}
-
 Engine::Impl::FoundShard Engine::Impl::find_shard(const ShardName& name) {
   const std::string item_key = shard_item_key(name);
+  const Latch held = latch(hash_key(item_key));
+  return find_latched(item_key);
+}
+
+Engine::Impl::FoundShard Engine::Impl::find_latched(std::string_view item_key) {
   FoundShard found;
-  {
-    const Latch held = latch(hash_key(item_key));
-    found.item = store_.find(item_key);
-  }
+  found.item = store_.find(item_key);
   if (!found.item) return {};
   auto layout = read_shard_item(store_, found.item);
-  if (!layout) {  // its memory was overwritten: as good as gone, and replaced by the next write
-    ++counters_.bad_pages;
-    return {};
+  if (layout && layout->version) {
+    found.image = bodies_.find(*layout->version);
+    found.is_whole = found.image.body && found.image.payload_bytes == layout->header.payload_bytes;
+  } else {
+    found.is_whole = layout.has_value();
   }
-  found.layout = std::move(*layout);
+  // Its memory was overwritten: as good as gone, and replaced by the next write.
+  if (!found.is_whole) ++counters_.bad_pages;
+  if (layout) found.layout = std::move(*layout);
   return found;
+}
+
+void Engine::Impl::read_bytes(const FoundShard& found, size_t offset, MutableByteView out) const {
+  if (found.layout.version) return bodies_.read(found.image, offset, out);
+  store_.read(found.item, found.layout.payload_at + offset, out);
+}
+
+std::vector<uint32_t> Engine::Impl::checksums(const FoundShard& found, size_t first,
+                                              size_t count) const {
+  if (found.layout.version) return bodies_.checksums(found.image, first, count);
+  std::vector<uint32_t> stored(count);
+  store_.read(found.item, found.layout.checksums_at + first * sizeof(uint32_t),
+              std::as_writable_bytes(std::span(stored)));
+  return stored;
 }
 
 bool Engine::Impl::is_intact(const FoundShard& found, uint32_t* crc) const {
   const uint32_t payload_bytes = found.layout.header.payload_bytes;
   OwnedBytes payload(payload_bytes);
-  store_.read(found.item, found.layout.payload_at, payload.bytes());
-  const std::vector<uint32_t> checksums = page_checksums(payload.bytes());
-  if (crc != nullptr) *crc = crc32c_of_pages(checksums, payload_bytes);
-  return checksums ==
-         read_checksums(store_, found.item, found.layout, 0, page_count(payload_bytes));
+  read_bytes(found, 0, payload.bytes());
+  const std::vector<uint32_t> computed = page_checksums(payload.bytes());
+  if (crc != nullptr) *crc = crc32c_of_pages(computed, payload_bytes);
+  return computed == checksums(found, 0, page_count(payload_bytes));
 }
 
 Answer Engine::Impl::shard_write(const Context& c, const ShardWriteRequest& request) {
@@ -59,52 +70,93 @@ Answer Engine::Impl::shard_write(const Context& c, const ShardWriteRequest& requ
 }
 
 Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, ByteView payload) {
-  const std::vector<uint32_t> checksums = page_checksums(payload);
-  Answer stored = store_shard(c, header, payload, checksums);
+  const std::vector<uint32_t> computed = page_checksums(payload);
+  Answer stored = store_shard(c, header, payload, computed, Keeping::kInItem);
   if (stored.status == Status::kOk) {
-    encode(ShardWriteReply{crc32c_of_pages(checksums, payload.size())}, stored.args);
+    encode(ShardWriteReply{crc32c_of_pages(computed, payload.size())}, stored.args);
   }
   return stored;
 }
 
 Answer Engine::Impl::store_shard(const Context& c, const ShardHeader& header, ByteView payload,
-                                 const std::vector<uint32_t>& checksums) {
-  const std::string head = shard_item_head(c.now_ms, header);
+                                 const std::vector<uint32_t>& checksums_given, Keeping keeping) {
   const std::string item_key = shard_item_key(header.name);
-  const size_t payload_at = head.size() + checksums.size() * sizeof(uint32_t);
-
   const Latch held = latch(hash_key(item_key));
-  const ItemRef old = store_.find(item_key);
-  if (old) {
-    if (auto layout = read_shard_item(store_, old)) {
-      // Pages tell which bytes the name was given to, even where a page has gone bad since.
-      const bool same = layout->header.payload_bytes == payload.size() &&
-                        read_checksums(store_, old, *layout, 0, checksums.size()) == checksums;
-      if (!same && !mutant(Mutant::kOverwriteParities)) {
-        return refuse(Status::kExists, "the name is taken by other bytes");
-      }
-      OwnedBytes stored(layout->header.payload_bytes);
-      store_.read(old, layout->payload_at, stored.bytes());
-      if (std::ranges::equal(stored.bytes(), payload)) return {};
-      // This one may be what has a bad page, of the source of a SHARD_PATCH.
-      if (page_checksums(payload) != checksums) return {};
+  const FoundShard old = find_latched(item_key);
+  if (old.is_whole) {
+    // Pages tell which bytes the name was given to, even where a page has gone bad since.
+    const size_t bytes = old.layout.header.payload_bytes;
+    const bool same =
+        bytes == payload.size() && checksums(old, 0, page_count(bytes)) == checksums_given;
+    if (!same && !mutant(Mutant::kOverwriteParities)) {
+      return refuse(Status::kExists, "the name is taken by other bytes");
     }
+    OwnedBytes stored(bytes);
+    read_bytes(old, 0, stored.bytes());
+    if (std::ranges::equal(stored.bytes(), payload)) return {};
+    // This one may be what has a bad page, of the source of a SHARD_PATCH.
+    if (page_checksums(payload) != checksums_given) return {};
   }
-  const ItemRef item = allocate(c, item_key, payload_at + payload.size(), Urgency::kNewData);
-  if (!item) return refuse(Status::kNoSpace, "no memory for the shard");
-  store_.write(item, 0, as_view(head));
-  store_.write(item, head.size(), as_bytes_of(checksums));
-  store_.write(item, payload_at, payload);
-  if (!old) ++counters_.shards;  // first: a scan that finds none does not look at the items
-  store_.link(item);
-  if (old) counters_.shard_bytes -= store_.value_bytes(old);
-  counters_.shard_bytes += payload_at + payload.size();
+  const bool is_stored = keeping == Keeping::kInBody
+                             ? link_in_new_body(c, item_key, header, payload, checksums_given)
+                             : link_in_item(c, item_key, header, payload, checksums_given);
+  if (!is_stored) return refuse(Status::kNoSpace, "no memory for the shard");
+  if (old.item) forget_shard(old);
   return {};
+}
+
+bool Engine::Impl::link_in_item(const Context& c, std::string_view item_key,
+                                const ShardHeader& header, ByteView payload,
+                                const std::vector<uint32_t>& checksums_given) {
+  const std::string head = shard_item_head(c.now_ms, header);
+  const size_t payload_at = head.size() + checksums_given.size() * sizeof(uint32_t);
+  const ItemRef item = allocate(c, item_key, payload_at + payload.size(), Urgency::kNewData);
+  if (!item) return false;
+  store_.write(item, 0, as_view(head));
+  store_.write(item, head.size(), as_bytes_of(checksums_given));
+  store_.write(item, payload_at, payload);
+  link_shard(item);
+  return true;
+}
+
+bool Engine::Impl::link_in_new_body(const Context& c, std::string_view item_key,
+                                    const ShardHeader& header, ByteView payload,
+                                    const std::vector<uint32_t>& checksums_given) {
+  const auto version = bodies_.create(payload, checksums_given, allocator(c));
+  if (!version) return false;
+  if (link_version(c, item_key, header, *version)) {
+    counters_.shard_bytes += ShardBodies::stored_bytes(payload.size());
+    return true;
+  }
+  bodies_.drop(*version);
+  return false;
+}
+
+bool Engine::Impl::link_version(const Context& c, std::string_view item_key,
+                                const ShardHeader& header, const BodyVersion& version) {
+  const std::string value = shard_item_value(c.now_ms, header, version);
+  const ItemRef item = allocate(c, item_key, value.size(), Urgency::kCommitted);
+  if (!item) return false;
+  store_.write(item, 0, as_view(value));
+  link_shard(item);
+  return true;
+}
+
+void Engine::Impl::link_shard(const ItemRef& item) {
+  ++counters_.shards;  // first: a scan that finds none does not look at the items
+  store_.link(item);
+  counters_.shard_bytes += store_.value_bytes(item);
+}
+
+void Engine::Impl::forget_shard(const FoundShard& gone) {
+  --counters_.shards;
+  counters_.shard_bytes -= store_.value_bytes(gone.item);
+  if (gone.layout.version) counters_.shard_bytes -= bodies_.drop(*gone.layout.version);
 }
 
 Answer Engine::Impl::shard_read(const Context&, const ShardReadRequest& request) {
   const FoundShard found = find_shard(request.name);
-  if (!found.item) return refuse(Status::kNotHere, "no such shard");
+  if (!found.is_whole) return refuse(Status::kNotHere, "no such shard");
   const size_t total = found.layout.header.payload_bytes;
   const size_t begin = request.offset;
   if (begin > total || request.length > total - begin) {
@@ -117,11 +169,9 @@ Answer Engine::Impl::shard_read(const Context&, const ShardReadRequest& request)
   const size_t pages_end = std::min(pages_begin + pages * kPageBytes, total);
 
   OwnedBytes bytes(pages == 0 ? 0 : pages_end - pages_begin);
-  store_.read(found.item, found.layout.payload_at + std::min(pages_begin, total), bytes.bytes());
-  if (page_checksums(bytes.bytes()) !=
-      read_checksums(store_, found.item, found.layout, first_page, pages)) {
-    ++counters_.bad_pages;
-    return refuse(Status::kBadPage, "a page's checksum does not match");
+  read_bytes(found, std::min(pages_begin, total), bytes.bytes());
+  if (page_checksums(bytes.bytes()) != checksums(found, first_page, pages)) {
+    return refuse_bad_page();
   }
   Answer result;
   if (bytes.size() == end - begin) {
@@ -141,7 +191,7 @@ Answer Engine::Impl::shard_confirm(const Context&, const ShardConfirmRequest& re
   for (const ShardName& name : request.names) {
     ShardConfirmReply::Entry entry;
     const FoundShard found = find_shard(name);
-    if (found.item) {
+    if (found.is_whole) {
       if (request.check_pages) bytes += found.layout.header.payload_bytes;
       if (bytes > options_.confirm_bytes && !reply.entries.empty()) break;
       entry.present = !request.check_pages || is_intact(found, &entry.crc32c);
@@ -178,10 +228,9 @@ bool Engine::Impl::has_shard(const ShardName& name) {
 bool Engine::Impl::delete_shard(const ShardName& name) {
   const std::string item_key = shard_item_key(name);
   const Latch held = latch(hash_key(item_key));
-  const ItemRef item = store_.find(item_key);
-  if (!item || !store_.remove(item_key)) return false;
-  --counters_.shards;
-  counters_.shard_bytes -= store_.value_bytes(item);
+  const FoundShard found = find_latched(item_key);
+  if (!found.item || !store_.remove(item_key)) return false;
+  forget_shard(found);
   return true;
 }
 

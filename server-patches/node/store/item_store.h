@@ -2,8 +2,9 @@
 // simulator.
 //
 // An item is a key and a value of fixed length. It is written between allocate() and link() by the
-// thread that allocated it, and never changes after link(): a change is a new item linked over the
-// old one, so that no reader sees half of it. Items live until removed: a store never evicts.
+// thread that allocated it. After link() it only changes while nobody else refers to it
+// (is_unshared()): otherwise a change is a new item linked over the old one, so that no reader sees
+// half of it. Items live until removed: a store never evicts.
 //
 // Threads: calls that concern one key are made with the engine's latch of that key held; different
 // keys may be used at once. An ItemRef may outlive the latch and keeps the bytes readable.
@@ -82,6 +83,9 @@ class ItemStore {
   // chunks: then read() them.
   virtual ByteView view(const ItemRef& item, size_t offset, size_t bytes) const = 0;
   virtual void write(const ItemRef& item, size_t offset, ByteView in) = 0;
+  // Whether this reference to a linked item is the only one: while its latch keeps others from
+  // finding it, it may be written. False may be said without a reason.
+  virtual bool is_unshared(const ItemRef& item) const = 0;
 
   // Visits linked items until about 1,000 hash buckets were visited or `visit` returned false;
   // returns the cursor to go on from, 0 at the end (walk.h). A key that has an item during the

@@ -58,6 +58,7 @@ class HookedStore final : public ItemStore {
   void write(const ItemRef& item, size_t offset, ByteView in) override {
     arena_.write(item, offset, in);
   }
+  bool is_unshared(const ItemRef& item) const override { return arena_.is_unshared(item); }
   uint64_t walk(uint64_t cursor, const std::function<bool(const ItemRef&)>& visit) override {
     if (before_walk) before_walk();
     return arena_.walk(cursor, visit);

@@ -1,9 +1,7 @@
 // SHARD_PATCH: new shards out of old ones of which some bytes are others.
 #include <random>
 
-#include "server-patches/node/engine/checksum.h"
-#include "server-patches/node/engine/item_formats.h"
-#include "tests/unit/node/node_fixture.h"
+#include "tests/unit/node/stored_shard.h"
 
 namespace elastripe::node::test {
 namespace {
@@ -61,23 +59,6 @@ Reply send(TestNode& node, const Made& made) {
 Reply patch(TestNode& node, ShardPatchMode mode, size_t shard_bytes,
             const std::vector<Patch>& patches) {
   return send(node, make(mode, shard_bytes, patches));
-}
-
-std::vector<uint32_t> stored_checksums(TestNode& node, const ShardName& name) {
-  const ItemRef item = node.store.find(shard_item_key(name));
-  const auto layout = read_shard_item(node.store, item);
-  REQUIRE(layout);
-  return read_checksums(node.store, item, *layout, 0, page_count(layout->header.payload_bytes));
-}
-// Flips a bit of the stored payload, as bad memory would.
-void damage(TestNode& node, const ShardName& name, size_t offset) {
-  const ItemRef item = node.store.find(shard_item_key(name));
-  const auto layout = read_shard_item(node.store, item);
-  REQUIRE(layout);
-  std::byte byte;
-  node.store.read(item, layout->payload_at + offset, {&byte, 1});
-  byte ^= std::byte{4};
-  node.store.write(item, layout->payload_at + offset, {&byte, 1});
 }
 
 }  // namespace

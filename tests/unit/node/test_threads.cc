@@ -2,6 +2,7 @@
 #include <set>
 #include <thread>
 
+#include "server-patches/node/engine/checksum.h"
 #include "tests/unit/node/node_fixture.h"
 
 namespace elastripe::node::test {
@@ -156,6 +157,54 @@ TEST_CASE("writes, deletes, scans, marks and ticks run beside each other") {
   REQUIRE(node.stat("shards") == 0);
   REQUIRE(node.stat("shard_bytes") == 0);
   REQUIRE(node.stat("records") == 40);
+}
+
+TEST_CASE("readers of shards see whole versions while these are patched and deleted") {
+  TestNode node;
+  constexpr size_t kBytes = 9000;
+  const auto name = [](uint64_t version) { return ShardName{{5, version}, 0, 0, 0}; };
+  const auto header = [&](uint64_t version) {
+    return ShardHeader{.name = name(version), .key = "key", .payload_bytes = kBytes};
+  };
+  const auto bytes = [](uint64_t version) {
+    return std::string(kBytes, static_cast<char>('a' + version % 26));
+  };
+  send(node, node.map.epoch, Opcode::kShardWrite, encoded(ShardWriteRequest{header(0)}), bytes(0));
+  std::atomic<uint64_t> newest = 0;
+  std::atomic<bool> is_done = false;
+  std::atomic<int> wrong = 0, reads = 0;
+  run_threads([&](int t) {
+    if (t == 0) {
+      for (uint64_t version = 1; version <= 500 || reads < 500; ++version) {
+        const ShardPatchRequest request{name(version - 1),
+                                        header(version),
+                                        ShardPatchMode::kWrite,
+                                        {{0, kBytes, crc32c(as_view(bytes(version)))}}};
+        const Reply patched =
+            send(node, node.map.epoch, Opcode::kShardPatch, encoded(request), bytes(version));
+        if (patched.header.status != Status::kOk) ++wrong;
+        newest = version;
+        if (version < 5) continue;
+        send(node, node.map.epoch, Opcode::kShardDelete,
+             encoded(ShardDeleteRequest{{name(version - 5)}}));
+      }
+      is_done = true;
+      return;
+    }
+    for (uint64_t i = 0; !is_done; ++i) {
+      const uint64_t version = newest - std::min<uint64_t>(newest, i % 3);
+      const Reply read = send(node, node.map.epoch, Opcode::kShardRead,
+                              encoded(ShardReadRequest{name(version), 0, 0}));
+      if (read.header.status == Status::kNotHere) continue;  // deleted meanwhile
+      ++reads;
+      if (as_text(read.payload.bytes()) != bytes(version)) ++wrong;
+      if (i % 10 == 0) {
+        send(node, node.map.epoch, Opcode::kShardScan, encoded(ShardScanRequest{0, 100, 0}));
+      }
+    }
+  });
+  REQUIRE(wrong == 0);
+  REQUIRE(node.stat("shards") == 5);
 }
 
 }  // namespace elastripe::node::test
