@@ -21,6 +21,9 @@ enum class FoldEnd : uint8_t {
 
 // Errors: those of reads and commits; nothing is lost by any, and what was staged is deleted, or
 // reclaimed if the outcome is unknown.
-Task<Result<FoldEnd>> fold_object(OpsContext& ops, std::string key, TimePoint deadline);
+// `takes`: other such folds of the object find nothing for some seconds, so that recyclers of many
+// proxies do not do the same work; nor does this one if another has begun.
+Task<Result<FoldEnd>> fold_object(OpsContext& ops, std::string key, TimePoint deadline,
+                                  bool takes = false);
 
 }  // namespace elastripe::jobs

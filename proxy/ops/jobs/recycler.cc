@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proxy/async/when_all.h"
 #include "proxy/base/log.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/jobs/fold.h"
@@ -11,52 +12,85 @@ namespace elastripe::jobs {
 
 namespace {
 
-// In one frame, and so many are folded before the node is asked again.
 constexpr uint32_t kLogsPerFrame = 256;
+// Most of a fold is waiting for nodes.
+constexpr size_t kFoldsAtOnce = 8;
+
+// What is left of a node's logs once those that were written most recently, and fit into so many
+// bytes, are taken away.
+void retain(std::vector<node::ScannedLog>& logs, uint64_t retained_bytes) {
+  std::ranges::sort(logs, {}, &node::ScannedLog::idle_ms);
+  uint64_t bytes = 0;
+  const auto first = std::ranges::find_if(logs, [&](const node::ScannedLog& log) {
+    bytes += log.bytes;
+    return bytes > retained_bytes;
+  });
+  logs.erase(logs.begin(), first);
+}
 
 }  // namespace
 
 Task<void> Recycler::run() {
   for (;;) {
     if (!co_await ops_.clock.sleep_for(settings_.fold_after)) co_return;
-    (void)co_await round(settings_.fold_after);
+    (void)co_await round(settings_.fold_after, settings_.retained_bytes);
   }
 }
 
-Task<size_t> Recycler::round(Duration min_age) {
-  size_t logs = 0;
+Task<size_t> Recycler::round(Duration min_age, uint64_t retained_bytes) {
   const MapPtr map = ops_.map.current();
-  if (map == nullptr || !map->capabilities.has(node::Capability::kUpdateLogs)) co_return logs;
+  if (map == nullptr || !map->capabilities.has(node::Capability::kUpdateLogs)) co_return 0;
+  std::vector<Task<std::vector<node::ScannedLog>>> scans;
+  scans.reserve(map->nodes.size());
   for (size_t id = 0; id < map->nodes.size(); ++id) {
     const auto at = static_cast<NodeId>(id);
-    if (!map->is_up(at)) continue;
-    for (std::string& key : co_await old_logs(map, at, min_age)) {
-      ++logs;
-      const auto folded = co_await fold_object(ops_, key, fresh_deadline(ops_));
-      if (!folded && folded.error().code == ErrorCode::kCancelled) co_return logs;
-      // What could not be folded stays in the log, and is tried again in the next round.
-      if (!folded) log_debug("fold of {}: {}", escape_for_log(key, 250), folded.error().message);
-    }
+    if (map->is_up(at)) scans.push_back(old_logs(map, at, min_age));
   }
-  co_return logs;
+  std::vector<node::ScannedLog> logs;
+  for (auto& of_node : co_await when_all(std::move(scans))) {
+    retain(of_node, retained_bytes);
+    std::ranges::move(of_node, std::back_inserter(logs));
+  }
+  std::ranges::sort(logs, std::ranges::greater(), &node::ScannedLog::age_ms);
+
+  size_t next = 0;
+  std::vector<Task<size_t>> folds;
+  folds.reserve(kFoldsAtOnce);
+  for (size_t i = 0; i < std::min(kFoldsAtOnce, logs.size()); ++i) {
+    folds.push_back(fold_next(logs, next));
+  }
+  size_t folded = 0;
+  for (const size_t of_one : co_await when_all(std::move(folds))) folded += of_one;
+  co_return folded;
 }
 
-Task<std::vector<std::string>> Recycler::old_logs(MapPtr map, NodeId at, Duration min_age) {
-  std::vector<std::string> keys;
+Task<size_t> Recycler::fold_next(const std::vector<node::ScannedLog>& logs, size_t& next) {
+  size_t folded = 0;
+  while (next < logs.size()) {
+    const std::string& key = logs[next++].key;
+    const auto end = co_await fold_object(ops_, key, fresh_deadline(ops_), /*takes=*/true);
+    if (!end && end.error().code == ErrorCode::kCancelled) break;
+    // What could not be folded stays in the log, and is tried again in a later round.
+    if (!end) log_debug("fold of {}: {}", escape_for_log(key, 250), end.error().message);
+    folded += end && *end == FoldEnd::kFolded;
+  }
+  co_return folded;
+}
+
+Task<std::vector<node::ScannedLog>> Recycler::old_logs(MapPtr map, NodeId at, Duration min_age) {
+  std::vector<node::ScannedLog> logs;
   node::LogScanRequest message;
   message.max_entries = kLogsPerFrame;
   message.min_age_ms =
       static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(min_age).count());
   do {
-    const auto page =
+    auto page =
         co_await ask(ops_.nodes, *map, at, message, ops_.clock.now() + ops_.settings.node_timeout);
-    if (!page) co_return keys;
-    auto logs = page->args.logs;
-    std::ranges::sort(logs, std::ranges::greater(), &node::ScannedLog::age_ms);
-    for (node::ScannedLog& log : logs) keys.push_back(std::move(log.key));
+    if (!page) co_return logs;
+    std::ranges::move(page->args.logs, std::back_inserter(logs));
     message.cursor = page->args.cursor;
   } while (message.cursor != 0);
-  co_return keys;
+  co_return logs;
 }
 
 }  // namespace elastripe::jobs

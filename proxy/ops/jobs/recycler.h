@@ -16,12 +16,15 @@ class Recycler {
 
   // Until shutdown.
   Task<void> run();
-  // Folds all that is at least `min_age` old, once. How many logs there were.
-  Task<size_t> round(Duration min_age);
+  // Folds all that is at least `min_age` old, once, but for what another recycler is folding, and
+  // for what was written last at each node, up to `retained_bytes`. How many it has folded.
+  Task<size_t> round(Duration min_age, uint64_t retained_bytes);
 
  private:
   // What the node has as a tail.
-  Task<std::vector<std::string>> old_logs(MapPtr map, NodeId at, Duration min_age);
+  Task<std::vector<node::ScannedLog>> old_logs(MapPtr map, NodeId at, Duration min_age);
+  // Folds one after the other of those that others have not come to yet.
+  Task<size_t> fold_next(const std::vector<node::ScannedLog>& logs, size_t& next);
 
   OpsContext& ops_;
   const RecyclerSettings settings_;

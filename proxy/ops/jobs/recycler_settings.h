@@ -10,6 +10,7 @@ namespace elastripe::jobs {
 
 struct RecyclerSettings {
   Duration fold_after = std::chrono::seconds(1);
+  uint64_t retained_bytes = 0;
 
   friend bool operator==(const RecyclerSettings&, const RecyclerSettings&) = default;
 };
@@ -20,6 +21,10 @@ void each_setting(RecyclerSettings& s, auto& row) {
       "Updates that have been in an update log for so long are folded into the shards. The longer, "
       "the more of them are overwritten there first. One that finds no room in the log is written "
       "into the shards, with all that is there.");
+  row("limits.retained_log_bytes", s.retained_bytes, Sizes{0, 1024 * kGiB},
+      "So many bytes of updates stay in the logs of each node however old they are, those that "
+      "were "
+      "written last. What is overwritten again and again is then folded seldom.");
 }
 
 }  // namespace elastripe::jobs

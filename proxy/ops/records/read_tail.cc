@@ -50,13 +50,11 @@ Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, std::st
   return try_read(ops, map, Role::kHead, key, 0, deadline);
 }
 
-Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std::string_view key,
-                                        uint64_t if_version, uint64_t offset, uint64_t length,
+namespace {
+
+Task<Result<TailRead>> try_read_settled(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                        uint64_t if_version, LogQuestion question,
                                         TimePoint deadline) {
-  if (!may_have_log(*map)) {
-    co_return co_await try_read_tail(ops, map, key, if_version, deadline);
-  }
-  const LogQuestion question{node::LogWanted::kView, offset, length};
   for (;;) {
     auto read = co_await try_read(ops, map, reading_role(), key, if_version, deadline, question);
     if (!read || read->log == nullptr || read->log->image.unsettled.empty() ||
@@ -71,6 +69,22 @@ Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std:
       co_return fail(ErrorCode::kTimeout, "the object was overwritten again and again");
     }
   }
+}
+
+}  // namespace
+
+Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                        uint64_t if_version, uint64_t offset, uint64_t length,
+                                        TimePoint deadline) {
+  if (!may_have_log(*map)) return try_read_tail(ops, map, key, if_version, deadline);
+  return try_read_settled(ops, map, key, if_version, {node::LogWanted::kView, offset, length},
+                          deadline);
+}
+
+Task<Result<TailRead>> try_read_to_fold(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                        bool takes, TimePoint deadline) {
+  const auto wanted = takes ? node::LogWanted::kFold : node::LogWanted::kView;
+  return try_read_settled(ops, map, key, /*if_version=*/0, {wanted, 0, UINT64_MAX}, deadline);
 }
 
 namespace {

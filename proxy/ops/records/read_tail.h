@@ -27,6 +27,10 @@ Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, std::st
 Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std::string_view key,
                                         uint64_t if_version, uint64_t offset, uint64_t length,
                                         TimePoint deadline);
+// The same with the whole log, for a fold. `takes`: for some seconds other such reads find no log,
+// nor does this one if another has taken it.
+Task<Result<TailRead>> try_read_to_fold(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                        bool takes, TimePoint deadline);
 
 // Tries under newer and newer maps until the deadline.
 Task<Result<TailRead>> read_tail(OpsContext& ops, std::string_view key, TimePoint deadline);

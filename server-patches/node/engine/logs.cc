@@ -11,6 +11,8 @@ namespace {
 
 // What one LOG_SCAN answers at most.
 constexpr size_t kMaxScannedLogs = 4096;
+// A recycler that has begun to fold a log, and has not ended it after so long, may be dead.
+constexpr uint64_t kFold_ms = 5000;
 
 bool can_be_updated(const Record& record, const Context& c) {
   return record.is_striped() && record.is_live(c.frame.header.now_ms, c.map.flush_floor);
@@ -49,7 +51,10 @@ void Engine::Impl::fit_log(size_t partition, std::string_view key, const Record&
     log.trim(begin, begin + segment.length, segment.folded_lsn);
     begin += segment.length;
   }
-  if (log.bytes() < before) entry->since_ms = clock_.boottime_ms();
+  if (log.bytes() < before) {
+    entry->since_ms = clock_.boottime_ms();
+    entry->taken_until_ms = 0;
+  }
   // What it remembers of its updates is needed by those who know of no later version only.
   if (log.empty() && record.meta.version > log.last()) logs_.retire(key);
 }
@@ -65,8 +70,13 @@ void Engine::Impl::note_folded(size_t partition, std::string_view key, const Fou
 
 std::string Engine::Impl::tell_log(size_t partition, const RecordReadRequest& request,
                                    const Found& found) {
-  const UpdateLogs::Entry* const entry = find_log(partition, request.key, found);
+  UpdateLogs::Entry* const entry = find_log(partition, request.key, found);
   if (entry == nullptr) return {};
+  if (request.log == LogWanted::kFold) {
+    const uint64_t now_ms = clock_.boottime_ms();
+    if (now_ms < entry->taken_until_ms) return {};
+    entry->taken_until_ms = now_ms + kFold_ms;
+  }
   std::string bytes;
   const LogImage told = request.log == LogWanted::kImage
                             ? entry->log.image(bytes)
@@ -185,6 +195,7 @@ Answer Engine::Impl::append_latched(const Context& c, const LogAppendRequest& re
   } else if (entry->log.empty()) {
     entry->since_ms = c.now_ms;
   }
+  entry->written_ms = c.now_ms;
   entry->log.add({request.id, lsn}, request.offset, std::move(*bytes), request.crc32c);
   // Nobody else has to have it.
   const std::vector<NodeId>& homes = c.map.partitions[partition].homes;
@@ -289,6 +300,7 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
     auto stored = logs_.pool().append(bytes, LogPool::Claim::kAccepted);
     if (!stored) return refuse(Status::kNoSpace, "no memory for the update");
     log.add(name, offset, std::move(*stored), crc);
+    entry->written_ms = c.now_ms;
   }
   log.settle(request.settled_to);
   fit_log(partition, request.key, record);  // it may be in the shards already
@@ -315,20 +327,24 @@ Answer Engine::Impl::log_scan(const Context& c, const LogScanRequest& request) {
   const size_t limit = std::clamp<size_t>(request.max_entries, 1, kMaxScannedLogs);
   const size_t parts = logs_.count() == 0 ? 0 : logs_.parts();
   size_t part = std::min<uint64_t>(request.cursor, parts);
+  const auto until_now = [&](uint64_t then_ms) {
+    const uint64_t ms = c.now_ms - std::min(c.now_ms, then_ms);
+    return static_cast<uint32_t>(std::min<uint64_t>(ms, std::numeric_limits<uint32_t>::max()));
+  };
   for (; part < parts && reply.logs.size() < limit; ++part) {
     const Latch held(latches_[part]);
     logs_.visit(part, [&](const std::string& key, UpdateLogs::Entry& entry) {
       const size_t partition = c.map.partition_of(key);
-      const uint64_t age_ms = c.now_ms - std::min(c.now_ms, entry.since_ms);
-      if (entry.log.empty() || age_ms < request.min_age_ms ||
+      const uint32_t age_ms = until_now(entry.since_ms);
+      if (entry.log.empty() || age_ms < request.min_age_ms || c.now_ms < entry.taken_until_ms ||
           entry.tenure < partitions_[partition].tenure ||
           !is_home(c.map.partitions[partition], c.self, 1)) {
         return;
       }
       reply.logs.push_back({.key = key,
                             .bytes = static_cast<uint32_t>(entry.log.bytes()),
-                            .age_ms = static_cast<uint32_t>(
-                                std::min<uint64_t>(age_ms, std::numeric_limits<uint32_t>::max()))});
+                            .age_ms = age_ms,
+                            .idle_ms = until_now(entry.written_ms)});
     });
   }
   reply.cursor = part < parts ? part : 0;

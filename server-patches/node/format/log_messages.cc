@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kEntryBytes = kUpdateNameBytes + 16;
 constexpr size_t kSettledBytes = kKeyBytes + 16;
-constexpr size_t kScannedLogBytes = kKeyBytes + 8;
+constexpr size_t kScannedLogBytes = kKeyBytes + 12;
 
 void write_name(Writer& w, const UpdateName& name) {
   w.id(name.id);
@@ -262,6 +262,7 @@ void encode(const LogScanReply& m, std::string& out) {
     w.short_string(log.key);
     w.u32(log.bytes);
     w.u32(log.age_ms);
+    w.u32(log.idle_ms);
   }
 }
 
@@ -274,6 +275,7 @@ Decoded<LogScanReply> decode<LogScanReply>(ByteView bytes) {
     log.key = read_key(in);
     log.bytes = in.u32();
     log.age_ms = in.u32();
+    log.idle_ms = in.u32();
   });
   return finish(in, std::move(m), "LOG_SCAN reply");
 }

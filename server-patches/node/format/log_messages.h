@@ -127,7 +127,8 @@ struct LogSettleRequest {
 struct ScannedLog {
   std::string key;
   uint32_t bytes = 0;
-  uint32_t age_ms = 0;  // of the oldest update
+  uint32_t age_ms = 0;   // of the oldest update
+  uint32_t idle_ms = 0;  // of the newest
 };
 struct LogScanReply {
   uint64_t cursor = 0;  // 0: done

@@ -119,7 +119,7 @@ Decoded<RecordReadRequest> decode<RecordReadRequest>(ByteView bytes) {
   m.if_version = in.u64();
   m.key = read_key(in);
   if (!in.at_end()) {
-    m.log = read_enum(in, LogWanted::kImage);
+    m.log = read_enum(in, LogWanted::kFold);
     m.log_offset = in.u64();
     m.log_length = in.u64();
   }

@@ -73,6 +73,7 @@ enum class LogWanted : uint8_t {
   kNone = 0,
   kView = 1,   // what lies over a range, with all that is not settled up to the newest of it
   kImage = 2,  // all there is, for sync
+  kFold = 3,   // as kView, but nothing while another recycler has the log
 };
 struct RecordReadRequest {
   static constexpr Opcode kOpcode = Opcode::kRecordRead;

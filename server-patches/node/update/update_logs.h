@@ -18,8 +18,11 @@ class UpdateLogs {
  public:
   struct Entry {
     UpdateLog log;
-    uint32_t tenure = 0;    // of the partition, under which it was made: like a record's
-    uint64_t since_ms = 0;  // boottime; when it got the oldest of what it has, or was last folded
+    uint32_t tenure = 0;  // of the partition, under which it was made: like a record's
+    // Boottime: when it got the oldest of what it has, or was last folded; and the newest.
+    uint64_t since_ms = 0;
+    uint64_t written_ms = 0;
+    uint64_t taken_until_ms = 0;  // a recycler that is folding it has so long
   };
   using Found = std::pair<const std::string, Entry>;
 

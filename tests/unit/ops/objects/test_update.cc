@@ -6,6 +6,7 @@
 #include "proxy/ops/jobs/repair.h"
 #include "proxy/ops/jobs/scrub.h"
 #include "proxy/ops/jobs/transition.h"
+#include "proxy/ops/records/read_tail.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 using namespace elastripe;
@@ -205,12 +206,55 @@ TEST_CASE("a recycler folds what is old", "[update]") {
   value.replace(5, 5, "hello");
   jobs::Recycler recycler(s.proxy->ops(), {});
   s.run_for(500ms);
-  CHECK(s.run(recycler.round(1s)) == 0);
+  CHECK(s.run(recycler.round(1s, 0)) == 0);
   s.run_for(600ms);
-  CHECK(s.run(recycler.round(1s)) == 1);
-  CHECK(s.run(recycler.round(0s)) == 0);
+  CHECK(s.run(recycler.round(1s, 0)) == 1);
+  CHECK(s.run(recycler.round(0s, 0)) == 0);
   CHECK(s.proxy->counters().folded_logs == 1);
   CHECK(s.get(*s.proxy, "k") == value);
+}
+
+TEST_CASE("a recycler leaves what was written last in the logs", "[update]") {
+  Updating s;
+  jobs::Recycler recycler(s.proxy->ops(), {});
+  for (const char* key : {"a", "b", "c"}) {
+    s.key = key;
+    REQUIRE(s.put(*s.proxy, key, bytes_of(2 * kSegment, 1)));
+  }
+  for (const char* key : {"a", "b", "c", "a"}) {
+    s.key = key;
+    REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
+    s.run_for(20ms);
+  }
+  // Whoever has them as a tail: each of the three may be at a node of its own.
+  CHECK(s.run(recycler.round(0s, 1000)) == 0);
+  CHECK(s.run(recycler.round(0s, 4)) == 3);
+  CHECK(s.proxy->counters().folded_logs == 3);
+  CHECK(s.run(recycler.round(0s, 0)) == 0);
+}
+
+TEST_CASE("recyclers do not fold what another one is folding", "[update]") {
+  Updating s;
+  REQUIRE(s.put(*s.proxy, "k", bytes_of(2 * kSegment, 1)));
+  REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
+  const auto fold = [&](bool takes) {
+    const auto end = s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline(), takes));
+    REQUIRE(end.has_value());
+    return *end;
+  };
+  jobs::Recycler recycler(s.proxy->ops(), {});
+  // One that dies after it has taken the log.
+  const auto map = s.proxy->map().current();
+  REQUIRE(s.run(records::try_read_to_fold(s.proxy->ops(), map, "k", true, s.deadline()))->log);
+  CHECK(fold(true) == jobs::FoldEnd::kNothing);
+  CHECK(s.run(recycler.round(0s, 0)) == 0);
+  s.run_for(5s);
+  CHECK(s.run(recycler.round(0s, 0)) == 1);
+  CHECK(s.proxy->counters().folded_logs == 1);
+
+  REQUIRE(s.status(5, "HELLO") == UpdateStatus::kUpdated);
+  REQUIRE(s.run(records::try_read_to_fold(s.proxy->ops(), map, "k", true, s.deadline()))->log);
+  CHECK(fold(false) == jobs::FoldEnd::kFolded);
 }
 
 TEST_CASE("an update reads around a node that is gone, and writes what it touches whole",
