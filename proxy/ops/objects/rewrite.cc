@@ -1,0 +1,210 @@
+#include "proxy/ops/objects/rewrite.h"
+
+#include <algorithm>
+
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/overlay.h"
+#include "proxy/ops/objects/prepare.h"
+#include "proxy/ops/records/read_tail.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe::objects {
+
+using node::Segment;
+using records::CommitResult;
+using records::CommitStatus;
+
+namespace {
+
+class Rewriting {
+ public:
+  Rewriting(OpsContext& ops, MapPtr map, Rewrite rewrite)
+      : ops_(ops),
+        map_(std::move(map)),
+        key_(rewrite.key),
+        record_(std::move(rewrite.record)),
+        log_(std::move(rewrite.log)),
+        given_(std::move(rewrite.given)),
+        changes_(std::move(rewrite.changes)),
+        staged_(std::make_shared<StagedObject>()) {
+    uint64_t begin = 0;
+    begins_.reserve(table().size());
+    for (const Segment& segment : table()) {
+      begins_.push_back(begin);
+      begin += segment.length;
+    }
+    staged_->key = key_;
+    staged_->scheme = record_->content.scheme;
+    staged_->degraded_writes = ops.pools.pool_of(key_).degraded_writes;
+  }
+
+  Task<Result<std::optional<CommitResult>>> run(TimePoint& deadline) {
+    auto homes = records::check_homes(ops_, *map_, key_);
+    if (!homes) co_return fail(homes.error());
+    auto result = co_await stage_and_commit(deadline);
+    staged_->let_go();
+    const bool is_committed = result && result->status == CommitStatus::kCommitted;
+    const bool is_unknown = !result && result.error().code == ErrorCode::kUnknownOutcome &&
+                            !mutant(Mutant::kAbandonUnknown);
+    // Nothing will ever refer to these shards.
+    if (!is_committed && !is_unknown) (void)ops_.background.try_spawn(abandon(ops_, staged_));
+    if (!result && result.error().code == ErrorCode::kNotFound) {
+      co_return co_await again_unless_same(result.error(), deadline);
+    }
+    if (!result) co_return fail(result.error());
+    // Most of them are in the new table, too (rule 31).
+    if (!mutant(Mutant::kUpdateDropsAll)) result->superseded.clear();
+    if (is_committed) delete_replaced();
+    co_return std::move(*result);
+  }
+
+ private:
+  const std::vector<Segment>& table() const { return record_->content.segments; }
+
+  Task<Result<CommitResult>> stage_and_commit(TimePoint& deadline) {
+    staged_->segments.reserve(changes_.size());
+    for (const SegmentChange& change : changes_) {
+      if (!staged_->segments.empty()) deadline = std::max(deadline, fresh_deadline(ops_));
+      auto written = co_await write(change, deadline);
+      if (!written) co_return fail(written.error());
+    }
+    auto prepared = co_await prepare(ops_, map_, staged_, deadline);
+    if (!prepared) co_return fail(prepared.error());
+    for (RecordPtr current = record_;;) {
+      records::Commit commit = commit_of(*current);
+      auto result = co_await records::commit(ops_, map_, commit, deadline);
+      const bool is_refused = result && result->status == CommitStatus::kConditionFailed;
+      if (!is_refused || ops_.clock.now() >= deadline) co_return result;
+      if (!may_go_on(*current, result->record)) co_return result;
+      current = std::move(result->record);
+    }
+  }
+
+  Task<Result<void>> write(const SegmentChange& change, TimePoint deadline) {
+    auto bytes = co_await bytes_of(change, deadline);
+    if (!bytes) co_return fail(bytes.error());
+    StagedSegment& written =
+        staged_->segments.emplace_back(replacement_of(table()[change.first], ops_.ids.next()));
+    written.data = std::move(*bytes);
+    const size_t index = staged_->segments.size() - 1;
+    auto prepared = co_await prepare_segment(ops_, map_, staged_, index, deadline);
+    // One at a time is in memory: what is missing later is made again from the shards.
+    if (changes_.size() > 1) staged_->segments[index].let_go();
+    co_return prepared;
+  }
+
+  Task<Result<Buffer>> bytes_of(const SegmentChange& change, TimePoint deadline) {
+    const Buffer given = given_.slice(change.given.offset, change.given.length);
+    if (given.size() == change.length) co_return given;
+    const Segment& segment = table()[change.first];
+    auto read = co_await read_segment(ops_, map_, staged_->scheme, SegmentPtr(record_, &segment),
+                                      {0, segment.length}, nullptr, deadline);
+    if (!read) co_return fail(read.error());
+    auto laid = lay_over(read->bytes.mutable_bytes(), begins_[change.first], segment.folded_lsn,
+                         log_.get());
+    if (!laid) co_return fail(laid.error());
+    std::ranges::copy(given.bytes(), read->bytes.mutable_data() + change.given_at);
+    co_return std::move(read->bytes);
+  }
+
+  records::Commit commit_of(const node::Record& current) const {
+    records::Commit commit;
+    commit.key = key_;
+    commit.condition = node::Condition::kIfVersion;
+    commit.condition_argument = current.meta.version;
+    commit.known_version = current.meta.version;
+    // Known before the first shard was written: a fence since then refuses it (rule 7).
+    commit.base_version = record_->meta.version;
+    commit.made_of_cas = cas_with(*record_, log_);
+    commit.content = current.content;
+    for (size_t i = 0; i < changes_.size(); ++i) {
+      commit.content.segments[changes_[i].first] = staged_->segments[i].segment;
+    }
+    return commit;
+  }
+
+  // Whether what was staged is still right under a newer record: a touch, a repair or a fold has
+  // come between, and the segments that are replaced are as they were.
+  bool may_go_on(const node::Record& current, const RecordPtr& newest) const {
+    if (newest == nullptr || !newest->is_striped() || !is_live_now(ops_, *map_, *newest))
+      return false;
+    // Then it is the log that has changed.
+    if (newest->meta.version == current.meta.version) return false;
+    if (newest->meta.value_version != record_->meta.value_version) return false;
+    const auto& segments = newest->content.segments;
+    return std::ranges::all_of(changes_, [&](const SegmentChange& change) {
+      return change.first < segments.size() && segments[change.first] == table()[change.first];
+    });
+  }
+
+  // Shards of an object that was overwritten since are gone, too.
+  Task<Result<std::optional<CommitResult>>> again_unless_same(Error missing, TimePoint deadline) {
+    const auto tail = co_await records::try_read_tail(ops_, map_, key_, /*if_version=*/0, deadline);
+    if (!tail) co_return fail(tail.error());
+    const bool is_same = tail->record != nullptr && tail->record->content.segments == table();
+    if (is_same) co_return fail(ErrorCode::kLost, "{}", missing.message);
+    co_return std::nullopt;
+  }
+
+  void delete_replaced() {
+    std::vector<Segment> replaced;
+    replaced.reserve(changes_.size());
+    for (const SegmentChange& change : changes_) replaced.push_back(table()[change.first]);
+    delete_after_grace(ops_, shards_by_node(staged_->scheme, replaced));
+  }
+
+  OpsContext& ops_;
+  const MapPtr map_;
+  const std::string_view key_;
+  const RecordPtr record_;
+  const LogViewPtr log_;
+  const Buffer given_;
+  const std::vector<SegmentChange> changes_;
+  const StagedPtr staged_;        // by change
+  std::vector<uint64_t> begins_;  // of the record's segments, in the object
+};
+
+}  // namespace
+
+void add_logged(Rewrite& rewrite) {
+  auto& changes = rewrite.changes;
+  const size_t others = changes.size();
+  const auto is_written = [&](size_t i) {
+    return std::ranges::any_of(changes.begin(), changes.begin() + static_cast<ptrdiff_t>(others),
+                               [i](const SegmentChange& change) { return change.first == i; });
+  };
+  uint64_t begin = 0;
+  const auto& segments = rewrite.record->content.segments;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const Segment& segment = segments[i];
+    if (has_over(rewrite.log.get(), begin, segment.length, segment.folded_lsn) && !is_written(i)) {
+      changes.push_back({.first = i, .length = segment.length});
+    }
+    begin += segment.length;
+  }
+  std::ranges::sort(changes, {}, &SegmentChange::first);
+}
+
+uint64_t memory_of(const node::RecordContent& content, const std::vector<SegmentChange>& changes) {
+  uint64_t most = 0;
+  for (const SegmentChange& change : changes) {
+    const Segment& segment = content.segments[change.first];
+    const auto geometry = geometry_of(content.scheme, segment);
+    if (!geometry) continue;
+    most = std::max(most, change.length + uint64_t{content.scheme.m} *
+                                              geometry->parity_shard_bytes(segment.state));
+  }
+  return most;
+}
+
+Task<Result<std::optional<CommitResult>>> rewrite_segments(OpsContext& ops, MapPtr map,
+                                                           Rewrite rewrite, TimePoint& deadline) {
+  Rewriting rewriting(ops, std::move(map), std::move(rewrite));
+  co_return co_await rewriting.run(deadline);
+}
+
+uint64_t cas_with(const node::Record& record, const LogViewPtr& log) {
+  return node::cas_of(record, log == nullptr ? 0 : log->image.last);
+}
+
+}  // namespace elastripe::objects
