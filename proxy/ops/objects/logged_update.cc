@@ -76,11 +76,11 @@ class LoggedUpdate {
     const uint64_t version = record_->meta.version;
     auto tail = co_await records::try_read_tail(ops_, map, key_, version, deadline);
     if (!tail) co_return fail(tail.error());
-    if (tail->same) co_return ended(UpdateStatus::kOutOfRange);
-    take_record(tail->record);
+    if (!tail->same) take_record(tail->record);
     if (record_ == nullptr || !is_live_now(ops_, *map, *record_)) {
       co_return ended(UpdateStatus::kNotFound);
     }
+    if (tail->same) co_return ended(UpdateStatus::kOutOfRange);
     co_return std::nullopt;
   }
 

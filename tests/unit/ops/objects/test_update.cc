@@ -134,6 +134,9 @@ TEST_CASE("what can not be updated is told, and left as it is", "[update]") {
   CHECK(large.error().code == ErrorCode::kTooLarge);
   REQUIRE(s.run(remove_object(s.proxy->ops(), "k", s.deadline())).value());
   CHECK(s.status(0, "x") == UpdateStatus::kNotFound);
+  REQUIRE(s.put(*s.proxy, "k", value, /*exptime=*/1));  // long ago
+  CHECK(s.status(0, "x") == UpdateStatus::kNotFound);
+  CHECK(s.status(size, "x") == UpdateStatus::kNotFound);
 }
 
 TEST_CASE("updates lie in a log until they are folded into shards", "[update]") {
