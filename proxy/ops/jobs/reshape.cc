@@ -34,13 +34,16 @@ bool has_same_places(const Reshape& reshape, const node::RecordContent& content)
   });
 }
 
-// An update leaves most of the data where it is.
+// An update leaves most of the data where it is, an append or a prepend all but some at an end:
+// then the places of the others are not the same.
 bool shares_data(const node::RecordContent& a, const node::RecordContent& b) {
-  const size_t segments = std::min(a.segments.size(), b.segments.size());
-  for (size_t i = 0; i < segments; ++i) {
-    if (a.segments[i].data_txid == b.segments[i].data_txid) return true;
-  }
-  return false;
+  std::vector<Id128> names;
+  names.reserve(b.segments.size());
+  for (const node::Segment& segment : b.segments) names.push_back(segment.data_txid);
+  std::ranges::sort(names);
+  return std::ranges::any_of(a.segments, [&](const node::Segment& segment) {
+    return std::ranges::binary_search(names, segment.data_txid);
+  });
 }
 
 }  // namespace

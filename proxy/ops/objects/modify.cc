@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/extend_segments.h"
 #include "proxy/ops/objects/object_read.h"
 #include "proxy/ops/objects/put.h"
 #include "server-patches/node/format/counter.h"
@@ -79,13 +80,96 @@ class ExtendedValue : public ValueSource {
 // At least so many, however long they take.
 constexpr int kExtendAttempts = 8;
 
-// What joining takes at most: a segment that is read, and one that is written.
-uint64_t joining_bytes(OpsContext& ops, const Pool& pool, const StoreRequest& request) {
-  const RecordPtr cached = ops.cache.find(request.key);
-  const uint64_t known = cached == nullptr ? pool.segment_bytes : cached->content.size;
-  const uint64_t segment = std::min<uint64_t>(pool.segment_bytes, known + request.value->size());
+// What joining takes at most, if all is written again: a segment that is read, and one that is
+// written.
+uint64_t joining_bytes(const Pool& pool, uint64_t size) {
+  const uint64_t segment = std::min<uint64_t>(pool.segment_bytes, size);
   const auto k = static_cast<uint64_t>(pool.scheme.k);
   return segment + segment * (k + static_cast<uint64_t>(pool.scheme.m)) / k;
+}
+
+// append or prepend of an object that is striped, or will be.
+class ExtendStriped {
+ public:
+  ExtendStriped(OpsContext& ops, const Pool& pool, const StoreRequest& request, Buffer added)
+      : ops_(ops),
+        pool_(pool),
+        key_(request.key),
+        in_front_(request.verb == StoreVerb::kPrepend),
+        added_(std::move(added)) {}
+
+  // What it takes of memory beside the bytes that are added, as far as is known.
+  uint64_t wanted_memory() const { return wanted_memory_; }
+
+  // Nothing: wanted_memory() is more than `memory`, which is reserved. Made of newer and newer
+  // values.
+  Task<Result<std::optional<StoreOutcome>>> run(uint64_t memory, TimePoint deadline) {
+    const TimePoint began = ops_.clock.now();
+    for (int attempts = 1;; ++attempts) {
+      // An attempt takes long if the object is large.
+      if (attempts > 1) deadline = std::max(deadline, fresh_deadline(ops_));
+      auto outcome = co_await attempt(memory, deadline);
+      if (!outcome) co_return fail(outcome.error());
+      if (outcome->wanted_memory > memory) {
+        wanted_memory_ = outcome->wanted_memory;
+        co_return std::nullopt;
+      }
+      if (outcome->end == ExtensionEnd::kStored) co_return StoreOutcome::kStored;
+      if (outcome->end == ExtensionEnd::kNotStored) co_return StoreOutcome::kNotStored;
+      ++ops_.counters.commit_conflicts;
+      if (attempts >= kExtendAttempts &&
+          ops_.clock.now() - began >= ops_.settings.request_timeout) {
+        co_return fail(ErrorCode::kTimeout, "too many writers of one key");
+      }
+    }
+  }
+
+ private:
+  Task<Result<ExtensionOutcome>> attempt(uint64_t memory, TimePoint deadline) {
+    auto outcome = co_await extend_segments(
+        ops_, pool_, {.key = key_, .added = added_, .in_front = in_front_, .memory = memory},
+        deadline);
+    if (!outcome || outcome->end != ExtensionEnd::kWhole) co_return outcome;
+    co_return co_await write_whole(memory, deadline);
+  }
+
+  Task<Result<ExtensionOutcome>> write_whole(uint64_t memory, TimePoint deadline) {
+    StagedRead own(pool_.segment_bytes, ops_.clock, UINT64_MAX);
+    ObjectRead read(ops_, key_, own, ByteRange{}, deadline);
+    auto opened = co_await read.open();
+    if (!opened) co_return fail(opened.error());
+    if (!read.is_live()) co_return ExtensionOutcome{ExtensionEnd::kNotStored};
+    ExtendedValue value(read, added_, in_front_);
+    if (value.size() > ops_.settings.max_object_bytes) {
+      co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+    }
+    const uint64_t wanted = joining_bytes(pool_, value.size());
+    if (wanted > memory) co_return ExtensionOutcome{ExtensionEnd::kWhole, wanted};
+    Put put_request = replacement(key_, read);
+    put_request.value = &value;
+    auto result = co_await put(ops_, pool_, put_request, deadline);
+    const bool is_overwritten = !result && result.error().code == ErrorCode::kConflict;
+    if (!result && !is_overwritten) co_return fail(result.error());
+    const bool is_stored = result && result->status == records::CommitStatus::kCommitted;
+    co_return ExtensionOutcome{is_stored ? ExtensionEnd::kStored : ExtensionEnd::kChanged};
+  }
+
+  OpsContext& ops_;
+  const Pool& pool_;
+  const std::string_view key_;
+  const bool in_front_;
+  const Buffer added_;
+  uint64_t wanted_memory_ = 0;
+};
+
+// What it will take of memory, if the object is as it is known, and has no log.
+uint64_t known_memory(OpsContext& ops, const Pool& pool, const StoreRequest& request) {
+  const uint64_t added = request.value->size();
+  const RecordPtr known = ops.cache.find(request.key);
+  if (known == nullptr) return joining_bytes(pool, pool.segment_bytes);
+  if (!known->is_striped()) return joining_bytes(pool, known->content.size + added);
+  return memory_of(known->content, changes_of_extension(pool, known->content, added,
+                                                        request.verb == StoreVerb::kPrepend));
 }
 
 Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, StoreRequest request,
@@ -94,40 +178,29 @@ Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, Sto
   if (size > kMaxExtensionBytes) {
     co_return fail(ErrorCode::kTooLarge, "object too large for cache");
   }
-  // All at once: who holds some of it never waits for more.
-  const TimePoint asked = ops.clock.now();
+  TimePoint asked = ops.clock.now();
   auto arrived = co_await request.value->arrived(size);
   if (!arrived) co_return fail(arrived.error());
   const StagingMemory staging(ops.memory.staged, request.staging_memory);
-  const auto memory = co_await staging.acquire(size + joining_bytes(ops, pool, request));
-  const auto added = co_await request.value->next(size);
+  // All at once, and before the key's lock: who holds some of it never waits for more.
+  uint64_t memory = known_memory(ops, pool, request);
+  auto permit = co_await staging.acquire(size + memory);
+  auto added = co_await request.value->next(size);
   if (!added) co_return fail(added.error());
   deadline += ops.clock.now() - asked;
-  const auto guard = co_await ops.locks.lock(request.key);
-  const TimePoint began = ops.clock.now();
-  for (int attempts = 1;; ++attempts) {
-    // An attempt takes long if the object is large.
-    if (attempts > 1) deadline = std::max(deadline, fresh_deadline(ops));
-    StagedRead own(pool.segment_bytes, ops.clock, UINT64_MAX);
-    ObjectRead read(ops, request.key, own, ByteRange{}, deadline);
-    auto opened = co_await read.open();
-    if (!opened) co_return fail(opened.error());
-    if (!read.is_live()) co_return StoreOutcome::kNotStored;
-    ExtendedValue value(read, *added, request.verb == StoreVerb::kPrepend);
-    if (value.size() > ops.settings.max_object_bytes) {
-      co_return fail(ErrorCode::kTooLarge, "object too large for cache");
+  ExtendStriped extending(ops, pool, request, std::move(*added));
+  for (;;) {
+    {
+      const auto guard = co_await ops.locks.lock(request.key);
+      auto outcome = co_await extending.run(memory, deadline);
+      if (!outcome) co_return fail(outcome.error());
+      if (*outcome) co_return **outcome;
     }
-    Put put_request = replacement(request.key, read);
-    put_request.value = &value;
-    auto result = co_await put(ops, pool, put_request, deadline);
-    const bool is_overwritten = !result && result.error().code == ErrorCode::kConflict;
-    if (!result && !is_overwritten) co_return fail(result.error());
-    if (result && result->status == records::CommitStatus::kCommitted)
-      co_return StoreOutcome::kStored;
-    ++ops.counters.commit_conflicts;
-    if (attempts >= kExtendAttempts && ops.clock.now() - began >= ops.settings.request_timeout) {
-      co_return fail(ErrorCode::kTimeout, "too many writers of one key");
-    }
+    memory = extending.wanted_memory();
+    permit.release();
+    asked = ops.clock.now();
+    permit = co_await staging.acquire(size + memory);
+    deadline += ops.clock.now() - asked;
   }
 }
 

@@ -1,6 +1,6 @@
 // Changes that are derived from the present value: append, prepend, incr, decr. On inline records
-// the head does them; on striped ones they are read, change, and a PUT under the version that was
-// read.
+// the head does them. A striped one that grows keeps most of its segments (extend_segments.h); else
+// they are read, change, and a PUT under the version that was read.
 #pragma once
 
 #include "proxy/ops/objects/outcome.h"

@@ -397,36 +397,43 @@ Task<Result<void>> complete(OpsContext& ops, MapPtr map, StagedPtr staged, TimeP
 
 }  // namespace
 
+uint64_t most_segments(const coding::Scheme& scheme) {
+  const auto shards = static_cast<size_t>(scheme.shards());
+  return node::kMaxContentBytes / 2 / (node::kSegmentBytes + shards * sizeof(NodeId));
+}
+
+Result<StagedSegment> new_segment(const coding::Scheme& scheme, coding::State state,
+                                  uint32_t length, const node::Id128& txid) {
+  const auto codec = coding::codec_for(scheme);
+  if (!codec) return fail(ErrorCode::kInvalid, "{}", codec.error());
+  const auto geometry = coding::SegmentGeometry::make(**codec, length);
+  if (!geometry) return fail(ErrorCode::kInvalid, "{}", geometry.error());
+  node::Segment segment;
+  segment.state = state;
+  segment.length = length;
+  segment.block_bytes = static_cast<uint32_t>(geometry->block_bytes());
+  segment.placement.resize(static_cast<size_t>(scheme.shards()));
+  return replacement_of(segment, txid);
+}
+
 Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, coding::State state,
                                std::string key, uint64_t size) {
-  const auto codec = coding::codec_for(pool.scheme);
-  if (!codec) return fail(ErrorCode::kInvalid, "{}", codec.error());
   auto staged = std::make_shared<StagedObject>();
   staged->key = std::move(key);
   staged->scheme = pool.scheme;
   staged->degraded_writes = pool.degraded_writes;
   const Id128 data_txid = ops.ids.next();
-  const auto shards = static_cast<size_t>(pool.scheme.shards());
   // Before a byte of it is sent: the table could not be committed.
   const uint64_t segments = (size + pool.segment_bytes - 1) / pool.segment_bytes;
-  if (segments * (node::kSegmentBytes + shards * sizeof(NodeId)) > node::kMaxContentBytes / 2) {
+  if (segments > most_segments(pool.scheme)) {
     return fail(ErrorCode::kTooLarge, "object too large for cache");
   }
   for (uint64_t offset = 0; offset < size; offset += pool.segment_bytes) {
     const auto length = std::min<uint64_t>(pool.segment_bytes, size - offset);
-    const auto geometry = coding::SegmentGeometry::make(**codec, length);
-    if (!geometry) return fail(ErrorCode::kInvalid, "{}", geometry.error());
-    StagedSegment segment;
-    segment.segment.data_txid = data_txid;
-    segment.segment.parity_txid = data_txid;
-    segment.segment.number = static_cast<uint32_t>(staged->segments.size());
-    segment.segment.state = state;
-    segment.segment.length = static_cast<uint32_t>(length);
-    segment.segment.block_bytes = static_cast<uint32_t>(geometry->block_bytes());
-    segment.written.assign(shards, false);
-    segment.checksum.assign(shards, 0);
-    segment.coming.resize(shards);
-    staged->segments.push_back(std::move(segment));
+    auto segment = new_segment(pool.scheme, state, static_cast<uint32_t>(length), data_txid);
+    if (!segment) return fail(segment.error());
+    segment->segment.number = static_cast<uint32_t>(staged->segments.size());
+    staged->segments.push_back(std::move(*segment));
   }
   return staged;
 }

@@ -49,6 +49,14 @@ inline constexpr size_t kSegmentsAtOnce = 3;
 Result<StagedPtr> stage_object(OpsContext& ops, const Pool& pool, coding::State state,
                                std::string key, uint64_t size);
 
+// How many segments an object has at most: a record has to list them, with what moves and folds
+// add to it later.
+uint64_t most_segments(const coding::Scheme& scheme);
+
+// A segment of so many bytes (not 0), which are to come; its number is 0.
+Result<StagedSegment> new_segment(const coding::Scheme& scheme, coding::State state,
+                                  uint32_t length, const node::Id128& txid);
+
 // A segment of the same shape with other bytes, which are to come, under a fresh name: nothing of
 // it is on any node.
 StagedSegment replacement_of(const node::Segment& segment, const node::Id128& txid);

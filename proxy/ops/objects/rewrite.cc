@@ -16,6 +16,15 @@ using records::CommitStatus;
 
 namespace {
 
+// What a segment that is inserted is next to: it is coded as that one is.
+size_t neighbour_of(const SegmentChange& change) {
+  return change.count > 0 || change.first == 0 ? change.first : change.first - 1;
+}
+
+bool has_length_of(const SegmentChange& change, const std::vector<Segment>& table) {
+  return change.count == 1 && table[change.first].length == change.length;
+}
+
 class Rewriting {
  public:
   Rewriting(OpsContext& ops, MapPtr map, Rewrite rewrite)
@@ -32,6 +41,7 @@ class Rewriting {
     for (const Segment& segment : table()) {
       begins_.push_back(begin);
       begin += segment.length;
+      next_number_ = std::max(next_number_, segment.number + 1);
     }
     staged_->key = key_;
     staged_->scheme = record_->content.scheme;
@@ -83,8 +93,9 @@ class Rewriting {
   Task<Result<void>> write(const SegmentChange& change, TimePoint deadline) {
     auto bytes = co_await bytes_of(change, deadline);
     if (!bytes) co_return fail(bytes.error());
-    StagedSegment& written =
-        staged_->segments.emplace_back(replacement_of(table()[change.first], ops_.ids.next()));
+    auto segment = staged_of(change);
+    if (!segment) co_return fail(segment.error());
+    StagedSegment& written = staged_->segments.emplace_back(std::move(*segment));
     written.data = std::move(*bytes);
     const size_t index = staged_->segments.size() - 1;
     auto prepared = co_await prepare_segment(ops_, map_, staged_, index, deadline);
@@ -93,17 +104,43 @@ class Rewriting {
     co_return prepared;
   }
 
+  Result<StagedSegment> staged_of(const SegmentChange& change) {
+    const Segment& neighbour = table()[neighbour_of(change)];
+    if (has_length_of(change, table())) return replacement_of(neighbour, ops_.ids.next());
+    auto staged = new_segment(staged_->scheme, neighbour.state, change.length, ops_.ids.next());
+    if (staged) staged->segment.number = change.count > 0 ? neighbour.number : next_number_++;
+    return staged;
+  }
+
   Task<Result<Buffer>> bytes_of(const SegmentChange& change, TimePoint deadline) {
     const Buffer given = given_.slice(change.given.offset, change.given.length);
     if (given.size() == change.length) co_return given;
-    const Segment& segment = table()[change.first];
+    Buffer whole;
+    size_t at = change.kept_at;
+    for (size_t i = change.first; i < change.first + change.count; ++i) {
+      auto kept = co_await kept_bytes(i, deadline);
+      if (!kept) co_return fail(kept.error());
+      if (has_length_of(change, table())) {
+        whole = std::move(*kept);
+        break;
+      }
+      if (whole.empty()) whole = Buffer::allocate(change.length);
+      std::ranges::copy(kept->bytes(), whole.mutable_data() + at);
+      at += kept->size();
+    }
+    std::ranges::copy(given.bytes(), whole.mutable_data() + change.given_at);
+    co_return whole;
+  }
+
+  Task<Result<Buffer>> kept_bytes(size_t index, TimePoint deadline) {
+    const Segment& segment = table()[index];
     auto read = co_await read_segment(ops_, map_, staged_->scheme, SegmentPtr(record_, &segment),
                                       {0, segment.length}, nullptr, deadline);
     if (!read) co_return fail(read.error());
-    auto laid = lay_over(read->bytes.mutable_bytes(), begins_[change.first], segment.folded_lsn,
-                         log_.get());
+    if (read->is_degraded && !std::exchange(is_degraded_, true)) ++ops_.counters.degraded_reads;
+    auto laid =
+        lay_over(read->bytes.mutable_bytes(), begins_[index], segment.folded_lsn, log_.get());
     if (!laid) co_return fail(laid.error());
-    std::ranges::copy(given.bytes(), read->bytes.mutable_data() + change.given_at);
     co_return std::move(read->bytes);
   }
 
@@ -117,14 +154,30 @@ class Rewriting {
     commit.base_version = record_->meta.version;
     commit.made_of_cas = cas_with(*record_, log_);
     commit.content = current.content;
-    for (size_t i = 0; i < changes_.size(); ++i) {
-      commit.content.segments[changes_[i].first] = staged_->segments[i].segment;
-    }
+    commit.content.segments = table_with(current.content.segments);
+    commit.content.size = 0;
+    for (const Segment& segment : commit.content.segments) commit.content.size += segment.length;
     return commit;
   }
 
+  // The new segments in the places of the old ones, and between the others.
+  std::vector<Segment> table_with(const std::vector<Segment>& current) const {
+    std::vector<Segment> segments;
+    segments.reserve(current.size() + changes_.size());
+    auto next = current.begin();
+    for (size_t i = 0; i < changes_.size(); ++i) {
+      const auto first = current.begin() + static_cast<ptrdiff_t>(changes_[i].first);
+      segments.insert(segments.end(), next, first);
+      segments.push_back(staged_->segments[i].segment);
+      next = first + static_cast<ptrdiff_t>(changes_[i].count);
+    }
+    segments.insert(segments.end(), next, current.end());
+    return segments;
+  }
+
   // Whether what was staged is still right under a newer record: a touch, a repair or a fold has
-  // come between, and the segments that are replaced are as they were.
+  // come between, and the segments that are replaced are as they were. One that is new stays like
+  // its neighbour: a transition takes both or none.
   bool may_go_on(const node::Record& current, const RecordPtr& newest) const {
     if (newest == nullptr || !newest->is_striped() || !is_live_now(ops_, *map_, *newest))
       return false;
@@ -132,9 +185,17 @@ class Rewriting {
     if (newest->meta.version == current.meta.version) return false;
     if (newest->meta.value_version != record_->meta.value_version) return false;
     const auto& segments = newest->content.segments;
-    return std::ranges::all_of(changes_, [&](const SegmentChange& change) {
-      return change.first < segments.size() && segments[change.first] == table()[change.first];
-    });
+    if (segments.size() != table().size()) return false;
+    for (size_t i = 0; i < changes_.size(); ++i) {
+      const SegmentChange& change = changes_[i];
+      const auto begin = static_cast<ptrdiff_t>(change.first);
+      const auto end = begin + static_cast<ptrdiff_t>(change.count);
+      if (!std::equal(segments.begin() + begin, segments.begin() + end, table().begin() + begin)) {
+        return false;
+      }
+      if (segments[neighbour_of(change)].state != staged_->segments[i].segment.state) return false;
+    }
+    return true;
   }
 
   // Shards of an object that was overwritten since are gone, too.
@@ -148,8 +209,11 @@ class Rewriting {
 
   void delete_replaced() {
     std::vector<Segment> replaced;
-    replaced.reserve(changes_.size());
-    for (const SegmentChange& change : changes_) replaced.push_back(table()[change.first]);
+    replaced.reserve(table().size());
+    for (const SegmentChange& change : changes_) {
+      const auto first = table().begin() + static_cast<ptrdiff_t>(change.first);
+      replaced.insert(replaced.end(), first, first + static_cast<ptrdiff_t>(change.count));
+    }
     delete_after_grace(ops_, shards_by_node(staged_->scheme, replaced));
   }
 
@@ -162,37 +226,48 @@ class Rewriting {
   const std::vector<SegmentChange> changes_;
   const StagedPtr staged_;        // by change
   std::vector<uint64_t> begins_;  // of the record's segments, in the object
+  uint32_t next_number_ = 0;      // that no segment has
+  bool is_degraded_ = false;
 };
 
 }  // namespace
 
 void add_logged(Rewrite& rewrite) {
-  auto& changes = rewrite.changes;
-  const size_t others = changes.size();
-  const auto is_written = [&](size_t i) {
-    return std::ranges::any_of(changes.begin(), changes.begin() + static_cast<ptrdiff_t>(others),
-                               [i](const SegmentChange& change) { return change.first == i; });
-  };
-  uint64_t begin = 0;
   const auto& segments = rewrite.record->content.segments;
+  const std::vector<SegmentChange> given = std::move(rewrite.changes);
+  rewrite.changes = {};
+  auto next = given.begin();
+  size_t replaced = 0;  // all before it are
+  uint64_t begin = 0;
   for (size_t i = 0; i < segments.size(); ++i) {
+    for (; next != given.end() && next->first == i; ++next) {
+      replaced = next->first + next->count;
+      rewrite.changes.push_back(*next);
+    }
     const Segment& segment = segments[i];
-    if (has_over(rewrite.log.get(), begin, segment.length, segment.folded_lsn) && !is_written(i)) {
-      changes.push_back({.first = i, .length = segment.length});
+    if (i >= replaced && has_over(rewrite.log.get(), begin, segment.length, segment.folded_lsn)) {
+      rewrite.changes.push_back({.first = i, .length = segment.length});
     }
     begin += segment.length;
   }
-  std::ranges::sort(changes, {}, &SegmentChange::first);
+  rewrite.changes.insert(rewrite.changes.end(), next, given.end());
 }
 
 uint64_t memory_of(const node::RecordContent& content, const std::vector<SegmentChange>& changes) {
+  const auto codec = coding::codec_for(content.scheme);
+  if (!codec) return 0;
   uint64_t most = 0;
   for (const SegmentChange& change : changes) {
-    const Segment& segment = content.segments[change.first];
-    const auto geometry = geometry_of(content.scheme, segment);
+    const auto geometry = coding::SegmentGeometry::make(**codec, change.length);
     if (!geometry) continue;
-    most = std::max(most, change.length + uint64_t{content.scheme.m} *
-                                              geometry->parity_shard_bytes(segment.state));
+    uint64_t bytes = change.length;
+    bytes += content.scheme.m *
+             geometry->parity_shard_bytes(content.segments[neighbour_of(change)].state);
+    uint64_t joined = 0;
+    for (size_t i = change.first; i < change.first + change.count; ++i) {
+      joined = std::max<uint64_t>(joined, content.segments[i].length);
+    }
+    most = std::max(most, bytes + (has_length_of(change, content.segments) ? 0 : joined));
   }
   return most;
 }
