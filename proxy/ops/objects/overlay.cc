@@ -70,13 +70,17 @@ Result<void> lay_over(MutableByteView bytes, uint64_t offset, uint64_t folded_ls
   return {};
 }
 
-bool has_over(const LogView* log, uint64_t offset, uint64_t length, uint64_t folded_lsn) {
-  if (log == nullptr) return false;
-  const auto is_over = [&](const node::LogExtent& extent) {
-    return extent.lsn > folded_lsn && overlaps(extent, offset, length);
-  };
-  return std::ranges::any_of(log->image.settled, is_over) ||
-         std::ranges::any_of(log->image.unsettled, is_over);
+uint64_t bytes_over(const LogView* log, uint64_t offset, uint64_t length, uint64_t folded_lsn) {
+  if (log == nullptr) return 0;
+  uint64_t bytes = 0;
+  for (const auto* extents : {&log->image.settled, &log->image.unsettled}) {
+    for (const node::LogExtent& extent : *extents) {
+      if (extent.lsn <= folded_lsn || !overlaps(extent, offset, length)) continue;
+      const uint64_t end = std::min(extent.end(), offset + length);
+      bytes += end - std::max<uint64_t>(extent.offset, offset);
+    }
+  }
+  return bytes;
 }
 
 }  // namespace elastripe::objects

@@ -23,7 +23,11 @@ struct Overlaid {
 Result<std::vector<Overlaid>> overlaid(uint64_t offset, uint64_t length, uint64_t folded_lsn,
                                        const LogView& log);
 
-// Whether the log has bytes of [offset, offset + length) that the segment's shards lack.
-bool has_over(const LogView* log, uint64_t offset, uint64_t length, uint64_t folded_lsn);
+// How many bytes the log has of [offset, offset + length) that the segment's shards lack, some of
+// them perhaps more than once.
+uint64_t bytes_over(const LogView* log, uint64_t offset, uint64_t length, uint64_t folded_lsn);
+inline bool has_over(const LogView* log, uint64_t offset, uint64_t length, uint64_t folded_lsn) {
+  return bytes_over(log, offset, length, folded_lsn) > 0;
+}
 
 }  // namespace elastripe::objects

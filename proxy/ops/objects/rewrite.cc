@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "proxy/async/when_all.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/objects/overlay.h"
+#include "proxy/ops/objects/patch_segment.h"
 #include "proxy/ops/objects/prepare.h"
 #include "proxy/ops/records/read_tail.h"
 #include "server-patches/node/format/mutant.h"
@@ -35,7 +37,8 @@ class Rewriting {
         log_(std::move(rewrite.log)),
         given_(std::move(rewrite.given)),
         changes_(std::move(rewrite.changes)),
-        staged_(std::make_shared<StagedObject>()) {
+        staged_(std::make_shared<StagedObject>()),
+        made_(changes_.size()) {
     uint64_t begin = 0;
     begins_.reserve(table().size());
     for (const Segment& segment : table()) {
@@ -57,7 +60,10 @@ class Rewriting {
     const bool is_unknown = !result && result.error().code == ErrorCode::kUnknownOutcome &&
                             !mutant(Mutant::kAbandonUnknown);
     // Nothing will ever refer to these shards.
-    if (!is_committed && !is_unknown) (void)ops_.background.try_spawn(abandon(ops_, staged_));
+    if (!is_committed && !is_unknown) {
+      (void)ops_.background.try_spawn(abandon(ops_, staged_));
+      for (const Made& made : made_) drop_patch(made);
+    }
     if (!result && result.error().code == ErrorCode::kNotFound) {
       co_return co_await again_unless_same(result.error(), deadline);
     }
@@ -71,15 +77,34 @@ class Rewriting {
  private:
   const std::vector<Segment>& table() const { return record_->content.segments; }
 
+  // What is to become of a change: a staged segment, or one that is patched.
+  struct Made {
+    std::optional<size_t> staged;
+    std::optional<SegmentPatch> patch;
+  };
+
   Task<Result<CommitResult>> stage_and_commit(TimePoint& deadline) {
     staged_->segments.reserve(changes_.size());
-    for (const SegmentChange& change : changes_) {
-      if (!staged_->segments.empty()) deadline = std::max(deadline, fresh_deadline(ops_));
-      auto written = co_await write(change, deadline);
+    for (size_t i = 0; i < changes_.size(); ++i) {
+      if (can_be_patched(changes_[i])) continue;
+      auto written = co_await write(i, deadline);
       if (!written) co_return fail(written.error());
     }
+    const TimePoint began = ops_.clock.now();
+    auto patched = co_await patch_others(deadline);
+    if (!patched) co_return fail(patched.error());
     auto prepared = co_await prepare(ops_, map_, staged_, deadline);
     if (!prepared) co_return fail(prepared.error());
+    // What nodes acknowledged longer ago they may have lost since (rule 6a).
+    if (ops_.clock.now() - began > kAcknowledgedLately) {
+      for (size_t i = 0; i < changes_.size(); ++i) {
+        if (!made_[i].patch) continue;
+        auto written = co_await write(i, deadline);
+        if (!written) co_return fail(written.error());
+      }
+      prepared = co_await prepare(ops_, map_, staged_, deadline);
+      if (!prepared) co_return fail(prepared.error());
+    }
     for (RecordPtr current = record_;;) {
       records::Commit commit = commit_of(*current);
       auto result = co_await records::commit(ops_, map_, commit, deadline);
@@ -90,7 +115,87 @@ class Rewriting {
     }
   }
 
-  Task<Result<void>> write(const SegmentChange& change, TimePoint deadline) {
+  // More than half of a segment is written as fast as it is patched.
+  bool can_be_patched(const SegmentChange& change) const {
+    if (!has_length_of(change, table())) return false;
+    const Segment& segment = table()[change.first];
+    const uint64_t logged =
+        bytes_over(log_.get(), begins_[change.first], segment.length, segment.folded_lsn);
+    return 2 * (change.given.length + logged) <= segment.length;
+  }
+
+  Task<Result<void>> patch_others(TimePoint& deadline) {
+    const node::Id128 txid = ops_.ids.next();
+    std::vector<size_t> tried;
+    std::vector<Task<Result<PatchEnd>>> patches;
+    tried.reserve(changes_.size());
+    patches.reserve(changes_.size());
+    for (size_t i = 0; i < changes_.size(); ++i) {
+      if (made_[i].staged) continue;
+      const Segment& segment = table()[changes_[i].first];
+      auto pieces = pieces_of(changes_[i]);
+      if (!pieces) co_return fail(pieces.error());
+      SegmentPatch& patch = made_[i].patch.emplace(SegmentPatch{
+          std::string(key_), staged_->scheme, segment, segment, begins_[changes_[i].first]});
+      patch.after.folded_lsn = 0;  // the new value has no log
+      tried.push_back(i);
+      patches.push_back(patch_segment(ops_, map_, patch, std::move(*pieces), txid, deadline));
+    }
+    const auto ends = co_await when_all(std::move(patches));
+    for (size_t n = 0; n < ends.size(); ++n) {
+      if (!ends[n]) co_return fail(ends[n].error());
+      if (*ends[n] == PatchEnd::kPatched) continue;
+      deadline = std::max(deadline, fresh_deadline(ops_));
+      auto written = co_await write(tried[n], deadline);
+      if (!written) co_return fail(written.error());
+    }
+    co_return Result<void>{};
+  }
+
+  // What changes of a segment: what is given, and what the log has beside it.
+  Result<std::vector<Overlaid>> pieces_of(const SegmentChange& change) const {
+    const Segment& segment = table()[change.first];
+    const uint64_t begin = begins_[change.first];
+    std::vector<Overlaid> pieces;
+    if (log_ != nullptr) {
+      auto logged = overlaid(begin, segment.length, segment.folded_lsn, *log_);
+      if (!logged) return logged;
+      pieces = std::move(*logged);
+    }
+    if (change.given.length == 0) return pieces;
+    const uint64_t from = begin + change.given_at;
+    const uint64_t to = from + change.given.length;
+    std::vector<Overlaid> laid;
+    laid.reserve(pieces.size() + 2);
+    for (const auto& [offset, bytes] : pieces) {
+      if (offset < from)
+        laid.push_back({offset, bytes.first(std::min(bytes.size(), from - offset))});
+    }
+    laid.push_back(
+        {from, ByteView(given_.bytes()).subspan(change.given.offset, change.given.length)});
+    for (const auto& [offset, bytes] : pieces) {
+      const uint64_t first = std::max(offset, to);
+      if (first < offset + bytes.size()) laid.push_back({first, bytes.subspan(first - offset)});
+    }
+    return laid;
+  }
+
+  // They are not referred to, nor ever will be.
+  void drop_patch(const Made& made) {
+    if (made.patch) delete_after_grace(ops_, made.patch->new_shards());
+  }
+
+  const Segment& made(size_t change) const {
+    return made_[change].staged ? staged_->segments[*made_[change].staged].segment
+                                : made_[change].patch->after;
+  }
+
+  Task<Result<void>> write(size_t index_of_change, TimePoint& deadline) {
+    const SegmentChange& change = changes_[index_of_change];
+    Made& made = made_[index_of_change];
+    drop_patch(made);
+    made.patch.reset();
+    if (!staged_->segments.empty()) deadline = std::max(deadline, fresh_deadline(ops_));
     auto bytes = co_await bytes_of(change, deadline);
     if (!bytes) co_return fail(bytes.error());
     auto segment = staged_of(change);
@@ -98,6 +203,7 @@ class Rewriting {
     StagedSegment& written = staged_->segments.emplace_back(std::move(*segment));
     written.data = std::move(*bytes);
     const size_t index = staged_->segments.size() - 1;
+    made.staged = index;
     auto prepared = co_await prepare_segment(ops_, map_, staged_, index, deadline);
     // One at a time is in memory: what is missing later is made again from the shards.
     if (changes_.size() > 1) staged_->segments[index].let_go();
@@ -168,7 +274,7 @@ class Rewriting {
     for (size_t i = 0; i < changes_.size(); ++i) {
       const auto first = current.begin() + static_cast<ptrdiff_t>(changes_[i].first);
       segments.insert(segments.end(), next, first);
-      segments.push_back(staged_->segments[i].segment);
+      segments.push_back(made(i));
       next = first + static_cast<ptrdiff_t>(changes_[i].count);
     }
     segments.insert(segments.end(), next, current.end());
@@ -193,7 +299,7 @@ class Rewriting {
       if (!std::equal(segments.begin() + begin, segments.begin() + end, table().begin() + begin)) {
         return false;
       }
-      if (segments[neighbour_of(change)].state != staged_->segments[i].segment.state) return false;
+      if (segments[neighbour_of(change)].state != made(i).state) return false;
     }
     return true;
   }
@@ -210,7 +316,12 @@ class Rewriting {
   void delete_replaced() {
     std::vector<Segment> replaced;
     replaced.reserve(table().size());
-    for (const SegmentChange& change : changes_) {
+    for (size_t i = 0; i < changes_.size(); ++i) {
+      if (made_[i].patch) {
+        delete_after_grace(ops_, made_[i].patch->old_shards());
+        continue;
+      }
+      const SegmentChange& change = changes_[i];
       const auto first = table().begin() + static_cast<ptrdiff_t>(change.first);
       replaced.insert(replaced.end(), first, first + static_cast<ptrdiff_t>(change.count));
     }
@@ -224,7 +335,8 @@ class Rewriting {
   const LogViewPtr log_;
   const Buffer given_;
   const std::vector<SegmentChange> changes_;
-  const StagedPtr staged_;        // by change
+  const StagedPtr staged_;
+  std::vector<Made> made_;        // by change
   std::vector<uint64_t> begins_;  // of the record's segments, in the object
   uint32_t next_number_ = 0;      // that no segment has
   bool is_degraded_ = false;

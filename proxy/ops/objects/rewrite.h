@@ -1,7 +1,8 @@
 // Rewrite: a striped object some of whose segments are written again, under fresh names, or that
-// gets more of them. The record's commit takes them in place of the old ones, whose shards are
-// deleted after a grace. So readers meet the old value or the new one, over any number of segments,
-// and the other segments are not touched.
+// gets more of them. Where a small part of a segment changes, its nodes make the new shards out of
+// the old ones (patch_segment.h). The record's commit takes them in place of the old ones, whose
+// shards are deleted after a grace. So readers meet the old value or the new one, over any number
+// of segments, and the other segments are not touched.
 #pragma once
 
 #include <optional>
