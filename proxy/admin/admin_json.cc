@@ -139,12 +139,23 @@ Json segment_json(const node::Segment& segment, const coding::Scheme& scheme,
                {"state", segment.state == coding::State::kNarrow ? "k" : "k'"},
                {"generation", segment.generation},
                {"data_txid", node::to_string(segment.data_txid)},
+               {"folded_lsn", segment.folded_lsn},
                {"shards", shards}};
   for (const node::MovedShard& shard : segment.moved) {
     json["moved"].push_back(
         {{"role", role_of(shard.index, data_shards)}, {"txid", node::to_string(shard.txid)}});
   }
   return json;
+}
+
+// Null: the tail has no log.
+Json log_json(const std::optional<objects::LogHealth>& log) {
+  if (!log) return {};
+  return {{"bytes", log->settled_bytes + log->unsettled_bytes},
+          {"settled_bytes", log->settled_bytes},
+          {"unsettled_bytes", log->unsettled_bytes},
+          {"settled_to", log->settled_to},
+          {"age_ms", log->age_ms}};
 }
 
 const char* kind_name(node::RecordKind kind) {
@@ -190,6 +201,28 @@ Json memory_json(const std::vector<decider::NodeStatus>& nodes) {
           {"free_bytes", free_bytes}};
 }
 
+// Each copy of a log counts, as it takes memory. Of nodes that are up: others can not be folded.
+Json update_logs_json(const std::vector<decider::NodeStatus>& nodes) {
+  node::NodeStatistics sum;
+  for (const decider::NodeStatus& node : nodes) {
+    if (node.info.state != node::NodeState::kUp) continue;
+    sum.logs += node.statistics.logs;
+    sum.log_bytes += node.statistics.log_bytes;
+    sum.log_used_bytes += node.statistics.log_used_bytes;
+    sum.log_limit_bytes += node.statistics.log_limit_bytes;
+    sum.log_merged_bytes += node.statistics.log_merged_bytes;
+    sum.log_refusals += node.statistics.log_refusals;
+    sum.log_age_ms = std::max(sum.log_age_ms, node.statistics.log_age_ms);
+  }
+  return {{"logs", sum.logs},
+          {"bytes", sum.log_bytes},
+          {"used_bytes", sum.log_used_bytes},
+          {"limit_bytes", sum.log_limit_bytes},
+          {"age_ms", sum.log_age_ms},
+          {"merged_bytes", sum.log_merged_bytes},
+          {"refusals", sum.log_refusals}};
+}
+
 }  // namespace
 
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
@@ -222,7 +255,8 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
                   {"objects", objects_json(status)},
                   {"repair", repair_json(repair)},
                   {"scrub", scrub_json(scrub)},
-                  {"memory", memory_json(status.nodes)}});
+                  {"memory", memory_json(status.nodes)},
+                  {"update_logs", update_logs_json(status.nodes)}});
 }
 
 std::string nodes_json(const decider::ClusterStatus& status) {
@@ -259,6 +293,8 @@ std::string object_json(const std::string& key, const objects::ObjectReport& rep
                  {"homes", homes}};
   if (content.kind == node::RecordKind::kStriped) {
     object["scheme"] = coding::to_string(content.scheme);
+    object["last_lsn"] = report.last_lsn();
+    object["log"] = log_json(report.log);
     object["missing_shards"] = missing;
     object["unreachable_shards"] = unreachable;
     object["segments_total"] = content.segments.size();

@@ -8,6 +8,15 @@ constexpr GaugeRow kNodeUp{"elastripe_node_up", "1 if the node is up in the map.
 constexpr GaugeRow kNodeFreeBytes{"elastripe_node_free_bytes",
                                   "What new data can still take on the node; 0 while it is not up.",
                                   {"node"}};
+constexpr GaugeRow kLogBytes{
+    "elastripe_node_log_bytes", "Bytes of update logs on the node that are not folded.", {"node"}};
+constexpr GaugeRow kLogUsedBytes{
+    "elastripe_node_log_used_bytes", "Memory of the node that update logs take.", {"node"}};
+constexpr GaugeRow kLogLimitBytes{
+    "elastripe_node_log_limit_bytes", "Such memory within which it takes new updates.", {"node"}};
+constexpr GaugeRow kLogAge{"elastripe_node_log_age_milliseconds",
+                           "Age of the node's oldest update that is not folded; 0 without one.",
+                           {"node"}};
 // kind: record or shard
 constexpr GaugeRow kStoredBytes{"elastripe_stored_bytes", "Bytes stored on the nodes.", {"kind"}};
 // state: synced, unsynced or lost
@@ -40,8 +49,13 @@ ClusterMetrics::ClusterMetrics(MetricRegistry& registry)
 ClusterMetrics::NodeGauges& ClusterMetrics::gauges_of(const std::string& node) {
   const auto known = nodes_.find(node);
   if (known != nodes_.end()) return known->second;
-  const NodeGauges gauges{&registry_.cell(kNodeUp, {node}),
-                          &registry_.cell(kNodeFreeBytes, {node})};
+  const NodeGauges gauges{
+      &registry_.cell(kNodeUp, {node}),
+      &registry_.cell(kNodeFreeBytes, {node}),
+      {{&registry_.cell(kLogBytes, {node}), &node::NodeStatistics::log_bytes},
+       {&registry_.cell(kLogUsedBytes, {node}), &node::NodeStatistics::log_used_bytes},
+       {&registry_.cell(kLogLimitBytes, {node}), &node::NodeStatistics::log_limit_bytes},
+       {&registry_.cell(kLogAge, {node}), &node::NodeStatistics::log_age_ms}}};
   return nodes_.emplace(node, gauges).first->second;
 }
 
@@ -69,12 +83,16 @@ void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
   for (auto& [name, gauges] : nodes_) {  // those that are no members any more
     gauges.up->hide();
     gauges.free_bytes->hide();
+    for (const auto& [gauge, _] : gauges.told) gauge->hide();
   }
   for (const decider::NodeStatus& node : status.nodes) {
     const bool up = node.info.state == node::NodeState::kUp;
     const NodeGauges& gauges = gauges_of(node.info.name);
     gauges.up->set(up ? 1 : 0);
     gauges.free_bytes->set(up ? static_cast<int64_t>(node.free_bytes) : 0);
+    for (const auto& [gauge, number] : gauges.told) {
+      gauge->set(up ? static_cast<int64_t>(node.statistics.*number) : 0);
+    }
     if (!up) continue;
     record_bytes += node.statistics.record_bytes;
     shard_bytes += node.statistics.shard_bytes;

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "proxy/base/metrics.h"
 #include "proxy/ops/decider/decider.h"
@@ -22,6 +24,8 @@ class ClusterMetrics {
   struct NodeGauges {
     Gauge* up;
     Gauge* free_bytes;
+    // Those that show what the node tells of itself; 0 while it is not up.
+    std::vector<std::pair<Gauge*, uint64_t node::NodeStatistics::*>> told;
   };
 
   NodeGauges& gauges_of(const std::string& node);

@@ -34,12 +34,14 @@ namespace {
   return question(message);
 }
 
-Result<LogViewPtr> log_of(const node::ClusterMap& map, NodeId from, std::string& encoded) {
+Result<LogViewPtr> log_of(const node::ClusterMap& map, NodeId from, std::string& encoded,
+                          uint64_t age_ms) {
   auto view = std::make_shared<LogView>();
   view->encoded = std::move(encoded);
   auto image = node::decode_log(node::as_view(view->encoded));
   if (!image) return fail(malformed(map, from, image.error()));
   view->image = std::move(*image);
+  view->age_ms = age_ms;
   return view;
 }
 
@@ -60,7 +62,7 @@ Result<LogViewPtr> log_of(const node::ClusterMap& map, NodeId from, std::string&
     result.record = record;
   }
   if (!answer.args.log.empty()) {
-    auto log = log_of(map, from, answer.args.log);
+    auto log = log_of(map, from, answer.args.log, answer.args.log_age_ms);
     if (!log) return fail(log.error());
     result.log = std::move(*log);
   }

@@ -36,6 +36,7 @@ Chain chain_of(const node::ClusterMap& map, std::string_view key);
 struct LogView {
   std::string encoded;
   node::LogImage image;
+  uint64_t age_ms = 0;  // of the oldest update of the log
 };
 using LogViewPtr = std::shared_ptr<const LogView>;
 

@@ -24,14 +24,16 @@ using Json = nlohmann::ordered_json;
 using SteadyClock = std::chrono::steady_clock;
 
 void print_nodes(const std::vector<Json>& nodes) {
-  fmt::print("{:<10} {:<22} {:<8} {:<9} {:>11} {:>11} {:>8} {:>8} {:>16}\n", "node", "address",
-             "state", "role", "used", "free", "records", "shards", "synced/homes");
+  fmt::print("{:<10} {:<22} {:<8} {:<9} {:>11} {:>11} {:>8} {:>8} {:>9} {:>16}\n", "node",
+             "address", "state", "role", "used", "free", "records", "shards", "log",
+             "synced/homes");
   for (const Json& node : nodes) {
     const Json& statistics = part(node, "statistics");
-    fmt::print("{:<10} {:<22} {:<8} {:<9} {:>11} {:>11} {:>8} {:>8} {:>16}\n", shown(node, "name"),
-               shown(node, "address"), shown(node, "state"), shown(node, "role"),
-               mebibytes(number(statistics, "used_bytes")), mebibytes(number(node, "free_bytes")),
-               shown(statistics, "records"), shown(statistics, "shards"),
+    fmt::print("{:<10} {:<22} {:<8} {:<9} {:>11} {:>11} {:>8} {:>8} {:>9} {:>16}\n",
+               shown(node, "name"), shown(node, "address"), shown(node, "state"),
+               shown(node, "role"), mebibytes(number(statistics, "used_bytes")),
+               mebibytes(number(node, "free_bytes")), shown(statistics, "records"),
+               shown(statistics, "shards"), mebibytes(number(statistics, "log_bytes")),
                shown(node, "partitions_synced") + "/" + shown(node, "partitions_home"));
   }
 }

@@ -29,6 +29,16 @@ std::string where(const Json& shard) {
   return shown(shard, "node");
 }
 
+// Nothing, if the object was never updated.
+void print_log(const Json& object) {
+  if (number(object, "last_lsn") == 0) return;
+  fmt::print("{:<14} {}\n", "last update", shown(object, "last_lsn"));
+  const Json& log = part(object, "log");
+  if (number(log, "bytes") == 0) return;
+  fmt::print("{:<14} {} bytes not folded for {:.1f} s, {} of them not settled\n", "update log",
+             shown(log, "bytes"), number(log, "age_ms") / 1000, shown(log, "unsettled_bytes"));
+}
+
 void print_object(const Json& object) {
   for (const char* key : {"key", "kind", "size", "scheme", "flags", "exptime", "flushed", "version",
                           "value_version", "fence"}) {
@@ -40,11 +50,14 @@ void print_object(const Json& object) {
   }
   fmt::print("{:<14} {} (tail first)\n", "homes", homes);
   if (!object.contains("segments")) return;
+  print_log(object);
   fmt::print("{:<14} {}, {} unreachable\n", "missing shards", shown(object, "missing_shards"),
              shown(object, "unreachable_shards"));
   for (const Json& segment : object["segments"]) {
-    fmt::print("segment {}: {} bytes, state {}, generation {}\n ", shown(segment, "number"),
-               shown(segment, "length"), shown(segment, "state"), shown(segment, "generation"));
+    const bool is_folded = number(segment, "folded_lsn") > 0;
+    fmt::print("segment {}: {} bytes, state {}, generation {}{}\n ", shown(segment, "number"),
+               shown(segment, "length"), shown(segment, "state"), shown(segment, "generation"),
+               is_folded ? ", updates folded up to " + shown(segment, "folded_lsn") : "");
     for (const Json& shard : part(segment, "shards")) {
       fmt::print(" {}:{}", shown(shard, "role"), where(shard));
     }
@@ -156,7 +169,7 @@ void add_status_commands(CLI::App& app, Globals& globals) {
 
   auto key = std::make_shared<std::string>();
   command = app.add_subcommand(
-      "object", "Shows how an object is stored: versions, placement, what is missing");
+      "object", "Shows how an object is stored: versions, placement, missing shards, update log");
   command->add_option("KEY", *key)->required();
   command->callback([&globals, key] { report(globals, object(globals, *key)); });
 

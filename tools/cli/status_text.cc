@@ -89,6 +89,16 @@ std::string scrub_line(const Json& scrub) {
                                    shown(objects, "refused"), shown(objects, "failed")));
 }
 
+// Only where there is something to tell.
+std::string update_logs_line(const Json& logs) {
+  if (number(logs, "bytes") == 0) return {};
+  return line(
+      "updates",
+      fmt::format("{} in logs, not folded for {:.1f} s at most; {} of {} taken",
+                  mebibytes(number(logs, "bytes")), number(logs, "age_ms") / 1000,
+                  mebibytes(number(logs, "used_bytes")), mebibytes(number(logs, "limit_bytes"))));
+}
+
 std::string job_lines(const Json& jobs) {
   std::string lines;
   for (const Json& job : part(jobs, "jobs")) {
@@ -111,7 +121,8 @@ std::string status_text(const Json& status, const Json& jobs) {
          partitions_line(part(status, "partitions")) + redundancy_line(part(objects, "surviving")) +
          objects_lines(objects) +
          repair_line(part(status, "repair"), number(objects, "lacking_shards") > 0) +
-         scrub_line(part(status, "scrub")) + job_lines(jobs) + memory_line(part(status, "memory"));
+         scrub_line(part(status, "scrub")) + job_lines(jobs) + memory_line(part(status, "memory")) +
+         update_logs_line(part(status, "update_logs"));
 }
 
 }  // namespace elastripe::cli

@@ -1,4 +1,5 @@
-// What `elastripe object KEY` shows: the record, and which of its shards are missing.
+// What `elastripe object KEY` shows: the record, its update log, and which of its shards are
+// missing.
 #include <algorithm>
 #include <span>
 
@@ -38,15 +39,28 @@ Task<ShardRead> look_for_shard(OpsContext& ops, MapPtr map, NodeId node, node::S
   co_return is_there ? ShardRead::kRead : ShardRead::kMissing;
 }
 
+LogHealth health_of(const LogView& log) {
+  LogHealth health{
+      .last_lsn = log.image.last, .settled_to = log.image.settled_to, .age_ms = log.age_ms};
+  for (const node::LogExtent& extent : log.image.settled) {
+    health.settled_bytes += extent.bytes.size();
+  }
+  for (const node::LogExtent& extent : log.image.unsettled) {
+    health.unsettled_bytes += extent.bytes.size();
+  }
+  return health;
+}
+
 // kStaleEpoch: the map is over, so what nodes said under it tells nothing of their shards.
 Task<Result<ObjectReport>> try_inspect(OpsContext& ops, MapPtr map, std::string key,
                                        TimePoint deadline, size_t first, size_t most) {
-  auto tail = co_await records::try_read_tail(ops, map, key, /*if_version=*/0, deadline);
+  auto tail = co_await records::try_read_log(ops, map, key, deadline);
   if (!tail) co_return fail(tail.error());
   ObjectReport report;
   report.record = tail->record;
   report.homes = map->partitions[map->partition_of(key)].homes;
   if (report.record == nullptr) co_return report;
+  if (tail->log != nullptr) report.log = health_of(*tail->log);
   report.is_flushed = report.record->is_flushed(map->flush_floor);
 
   const auto& content = report.record->content;
@@ -75,6 +89,14 @@ Task<Result<ObjectReport>> try_inspect(OpsContext& ops, MapPtr map, std::string 
 }
 
 }  // namespace
+
+uint64_t ObjectReport::last_lsn() const {
+  uint64_t last = log ? log->last_lsn : 0;
+  for (const node::Segment& segment : record->content.segments) {
+    last = std::max(last, segment.folded_lsn);
+  }
+  return last;
+}
 
 Task<Result<ObjectReport>> inspect_object(OpsContext& ops, std::string key, TimePoint deadline,
                                           size_t first, size_t most) {

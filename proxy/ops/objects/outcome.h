@@ -111,13 +111,24 @@ struct SegmentHealth {
   std::vector<uint8_t> missing;
   std::vector<uint8_t> unreachable;  // their node does not answer, and may have them
 };
+// What the tail has of the object's update log.
+struct LogHealth {
+  uint64_t last_lsn = 0;  // the newest that it has, or had
+  uint64_t settled_to = 0;
+  uint64_t settled_bytes = 0;
+  uint64_t unsettled_bytes = 0;
+  uint64_t age_ms = 0;  // of the oldest update in it
+};
 struct ObjectReport {
   RecordPtr record;
+  std::optional<LogHealth> log = {};
   bool is_flushed = false;
   std::vector<NodeId> homes;  // tail first
   size_t first_segment = 0;
   std::vector<SegmentHealth> segments;  // from that one on
 
+  // The number of the newest update of the value, folded or not; 0: there was none.
+  uint64_t last_lsn() const;
   bool is_live(uint64_t now_ms) const {
     return record != nullptr && !is_flushed && record->is_live(now_ms, /*flush_floor=*/0);
   }

@@ -87,6 +87,13 @@ Task<Result<TailRead>> try_read_to_fold(OpsContext& ops, const MapPtr& map, std:
   return try_read_settled(ops, map, key, /*if_version=*/0, {wanted, 0, UINT64_MAX}, deadline);
 }
 
+Task<Result<TailRead>> try_read_log(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                    TimePoint deadline) {
+  if (!may_have_log(*map)) return try_read_tail(ops, map, key, /*if_version=*/0, deadline);
+  return try_read(ops, map, reading_role(), key, /*if_version=*/0, deadline,
+                  {.wanted = node::LogWanted::kImage});
+}
+
 namespace {
 
 Task<Result<TailRead>> read_with_map(OpsContext& ops, MapPtr map, std::string_view key,

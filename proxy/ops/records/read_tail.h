@@ -32,6 +32,11 @@ Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std:
 Task<Result<TailRead>> try_read_to_fold(OpsContext& ops, const MapPtr& map, std::string_view key,
                                         bool takes, TimePoint deadline);
 
+// try_read_tail(), with all that the update log has, as the tail has it: nothing of it is settled.
+// To be shown, not to be read.
+Task<Result<TailRead>> try_read_log(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                    TimePoint deadline);
+
 // Tries under newer and newer maps until the deadline.
 Task<Result<TailRead>> read_tail(OpsContext& ops, std::string_view key, TimePoint deadline);
 

@@ -174,8 +174,13 @@ class Engine::Impl {
   // is all that tells that there were updates.
   void note_folded(size_t partition, std::string_view key, const Found& replaced,
                    const Record& old);
-  // What the request wants of the log, encoded; empty without one.
-  std::string tell_log(size_t partition, const RecordReadRequest& request, const Found& found);
+  struct ToldLog {
+    std::string encoded;  // empty without one
+    uint64_t age_ms = 0;
+  };
+  // What the request wants of the log.
+  ToldLog tell_log(const Context& c, size_t partition, const RecordReadRequest& request,
+                   const Found& found);
   // Why the image of a log that sync brings for a stored record is not taken over, or nothing.
   std::optional<Answer> store_log(const Context& c, const RecordStoreRequest& request,
                                   const Record& record, size_t partition);
@@ -188,6 +193,8 @@ class Engine::Impl {
   Answer log_settle(const Context& c, const LogSettleRequest& request);
   Answer log_scan(const Context& c, const LogScanRequest& request);
   void forget_logs();
+  // What statistics tell of logs: each is looked at, so once a second.
+  void survey_logs();
 
   // sync.cc
   // Whether forgotten records of the partition may become current again, by RECORD_CONFIRM.
@@ -283,6 +290,9 @@ class Engine::Impl {
   DelayedDeletions deletions_;
   UpdateLogs logs_;
   ShardBodies bodies_;
+  uint64_t logs_surveyed_ms_ = 0;              // tick()'s own
+  std::atomic<uint64_t> logs_with_bytes_ = 0;  // as the survey found them
+  std::atomic<uint64_t> oldest_log_ms_ = 0;    // on clock_; 0: there is none
   Counters counters_;
 };
 

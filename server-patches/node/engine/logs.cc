@@ -13,9 +13,14 @@ namespace {
 constexpr size_t kMaxScannedLogs = 4096;
 // A recycler that has begun to fold a log, and has not ended it after so long, may be dead.
 constexpr uint64_t kFold_ms = 5000;
+constexpr uint64_t kSurveyEvery_ms = 1000;
 
 bool can_be_updated(const Record& record, const Context& c) {
   return record.is_striped() && record.is_live(c.frame.header.now_ms, c.map.flush_floor);
+}
+
+uint64_t age_of(const UpdateLogs::Entry& entry, uint64_t now_ms) {
+  return now_ms - std::min(now_ms, entry.since_ms);
 }
 
 }  // namespace
@@ -68,8 +73,8 @@ void Engine::Impl::note_folded(size_t partition, std::string_view key, const Fou
   logs_.retire_folded(key, old.meta.value_version, partitions_[partition].tenure, folded);
 }
 
-std::string Engine::Impl::tell_log(size_t partition, const RecordReadRequest& request,
-                                   const Found& found) {
+Engine::Impl::ToldLog Engine::Impl::tell_log(const Context& c, size_t partition,
+                                             const RecordReadRequest& request, const Found& found) {
   UpdateLogs::Entry* const entry = find_log(partition, request.key, found);
   if (entry == nullptr) return {};
   if (request.log == LogWanted::kFold) {
@@ -81,9 +86,10 @@ std::string Engine::Impl::tell_log(size_t partition, const RecordReadRequest& re
   const LogImage told = request.log == LogWanted::kImage
                             ? entry->log.image(bytes)
                             : entry->log.view(request.log_offset, request.log_length, bytes);
-  std::string encoded;
-  encode(told, encoded);
-  return encoded;
+  ToldLog log;
+  encode(told, log.encoded);
+  log.age_ms = entry->log.empty() ? 0 : age_of(*entry, c.now_ms);
+  return log;
 }
 
 std::optional<Answer> Engine::Impl::store_log(const Context& c, const RecordStoreRequest& request,
@@ -280,6 +286,7 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
                         partitions_[partition].tenure, c.now_ms);
   }
   UpdateLog& log = entry->log;
+  if (log.empty()) entry->since_ms = c.now_ms;
   LogStoreReply reply;
   const auto comes = [&](const UpdateName& name) {
     return std::ranges::any_of(request.entries,
@@ -364,6 +371,29 @@ void Engine::Impl::forget_logs() {
     });
     for (const std::string& key : forgotten) logs_.drop(key);
   }
+}
+
+void Engine::Impl::survey_logs() {
+  const uint64_t now_ms = clock_.boottime_ms();
+  if (now_ms < logs_surveyed_ms_ + kSurveyEvery_ms) return;
+  logs_surveyed_ms_ = now_ms;
+  uint64_t count = 0;
+  uint64_t oldest_ms = 0;
+  if (logs_.count() != 0) {
+    const Progress::Stay stay(progress_, clock_.coarse_ms());
+    std::shared_lock shared(gate_);
+    for (size_t part = 0; part < logs_.parts(); ++part) {
+      const Latch held(latches_[part]);
+      logs_.visit(part, [&](const std::string& key, UpdateLogs::Entry& entry) {
+        const bool is_forgotten = entry.tenure < partitions_[map_->partition_of(key)].tenure;
+        if (entry.log.empty() || is_forgotten) return;
+        ++count;
+        oldest_ms = oldest_ms == 0 ? entry.since_ms : std::min(oldest_ms, entry.since_ms);
+      });
+    }
+  }
+  logs_with_bytes_ = count;
+  oldest_log_ms_ = oldest_ms;
 }
 
 }  // namespace elastripe::node

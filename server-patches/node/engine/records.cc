@@ -258,20 +258,22 @@ Answer Engine::Impl::record_read(const Context& c, const RecordReadRequest& requ
   Found found;
   Knowledge known{};
   bool damaged = false;
-  std::string log;
+  ToldLog log;
   {
     const Latch held = latch(hash);
     found = find_record(partition, record_item_key(request.key));
     known = knowledge(partition, request.key, found);
     damaged = is_damaged(partition, request.key);
-    if (request.log != LogWanted::kNone) log = tell_log(partition, request, found);
+    if (request.log != LogWanted::kNone) log = tell_log(c, partition, request, found);
   }
   if (request.role != Role::kAny) {
     if (auto refusal = check_knowledge(known)) return std::move(*refusal);
   } else if (has_passed_on(partition)) {
     return refuse(Status::kNotSynced, "the node is a source that has forgotten the partition");
   }
-  RecordReadReply reply{.floor = partitions_[partition].floor, .log = std::move(log)};
+  RecordReadReply reply{.floor = partitions_[partition].floor,
+                        .log = std::move(log.encoded),
+                        .log_age_ms = log.age_ms};
   if (damaged) {
     reply.damaged_version = damaged_version(partition, request.key);
     return answer(Status::kBadPage, reply, found.visible() ? record_bytes(found) : OwnedBytes());

@@ -13,6 +13,9 @@ void Engine::Impl::count(const Frame& frame, const Answer& answer) {
 
 NodeStatistics Engine::Impl::node_statistics() const {
   const ItemStore::Memory memory = store_.memory();
+  const LogPool::Usage log_units = logs_.pool().usage();
+  const uint64_t now_ms = clock_.boottime_ms();
+  const uint64_t oldest_ms = oldest_log_ms_;
   return {.used_bytes = memory.used_bytes,
           .limit_bytes = memory.limit_bytes,
           .records = counters_.records,
@@ -22,7 +25,14 @@ NodeStatistics Engine::Impl::node_statistics() const {
           .frames = counters_.frames,
           .bytes_in = counters_.bytes_in,
           .bytes_out = counters_.bytes_out,
-          .cpu_us = clock_.cpu_us()};
+          .cpu_us = clock_.cpu_us(),
+          .logs = logs_with_bytes_,
+          .log_bytes = log_units.live_bytes,
+          .log_used_bytes = log_units.units * log_units.unit_bytes,
+          .log_limit_bytes = log_units.limit_units * log_units.unit_bytes,
+          .log_age_ms = oldest_ms == 0 ? 0 : now_ms - std::min(now_ms, oldest_ms),
+          .log_merged_bytes = log_units.merged_bytes,
+          .log_refusals = counters_.answers_by_status[static_cast<size_t>(Status::kLogFull)]};
 }
 
 std::vector<std::pair<std::string, std::string>> Engine::Impl::statistics() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <ranges>
 
 #include "server-patches/node/format/message_parts.h"
 
@@ -64,9 +65,11 @@ void encode(const HelloReply& m, std::string& out) {
   w.u64(m.max_version);
   w.u8(m.has_lease);
   write_bits(w, m.synced);
-  for (const auto& [name, number] : kNodeStatistics) w.u64(m.statistics.*number);
+  const auto add = [&](const NodeStatistic& statistic) { w.u64(m.statistics.*statistic.second); };
+  std::ranges::for_each(kNodeStatistics | std::views::take(kFirstNodeStatistics), add);
   w.u64(m.capabilities.bits());
   w.short_string(m.version);
+  std::ranges::for_each(kNodeStatistics | std::views::drop(kFirstNodeStatistics), add);
 }
 
 template <>
@@ -77,9 +80,14 @@ Decoded<HelloReply> decode<HelloReply>(ByteView bytes) {
   m.max_version = in.u64();
   m.has_lease = read_flag(in);
   m.synced = read_bits(in);
-  for (const auto& [name, number] : kNodeStatistics) m.statistics.*number = in.u64();
+  for (const auto& [name, number] : kNodeStatistics | std::views::take(kFirstNodeStatistics)) {
+    m.statistics.*number = in.u64();
+  }
   if (!in.at_end()) m.capabilities = CapabilitySet(in.u64());
   if (!in.at_end()) m.version = in.short_string();
+  for (const auto& [name, number] : kNodeStatistics | std::views::drop(kFirstNodeStatistics)) {
+    if (!in.at_end()) m.statistics.*number = in.u64();
+  }
   return finish(in, std::move(m), "HELLO reply");
 }
 
@@ -130,7 +138,9 @@ void encode(const RecordReadReply& m, std::string& out) {
   Writer w(out);
   w.u64(m.floor);
   w.u64(m.damaged_version);
-  if (!m.log.empty()) w.long_string(m.log);
+  if (m.log.empty()) return;
+  w.long_string(m.log);
+  w.u64(m.log_age_ms);
 }
 
 template <>
@@ -140,6 +150,7 @@ Decoded<RecordReadReply> decode<RecordReadReply>(ByteView bytes) {
   m.floor = in.u64();
   m.damaged_version = in.u64();
   if (!in.at_end()) m.log = in.long_string();
+  if (!in.at_end()) m.log_age_ms = in.u64();
   return finish(in, std::move(m), "RECORD_READ reply");
 }
 

@@ -67,6 +67,7 @@ struct RecordReadReply {
   uint64_t floor = 0;  // of the partition: a missing record counts as version = fence = floor
   uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
   std::string log = {};          // what was asked for, encoded; empty: there is no log
+  uint64_t log_age_ms = 0;       // of its oldest update, with a log
 };
 // What a read is to tell of the record's update log, as it is in the moment of the record.
 enum class LogWanted : uint8_t {

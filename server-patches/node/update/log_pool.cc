@@ -48,6 +48,10 @@ void LogBytes::read(MutableByteView out) const {
 
 LogBytes LogBytes::part(size_t offset, size_t bytes) const { return {unit_, at_ + offset, bytes}; }
 
+void LogBytes::count_merged(size_t bytes) const {
+  if (unit_ != nullptr) unit_->pool.merged_bytes_ += bytes;
+}
+
 LogPool::LogPool(Options options, ItemStore& store) : options_(options), store_(store) {}
 
 std::optional<LogBytes> LogPool::append(ByteView bytes, Claim claim) {
@@ -81,7 +85,8 @@ LogPool::Usage LogPool::usage() const {
   return {.units = units_,
           .limit_units = options_.units,
           .unit_bytes = options_.unit_bytes,
-          .live_bytes = live_bytes_};
+          .live_bytes = live_bytes_,
+          .merged_bytes = merged_bytes_};
 }
 
 }  // namespace elastripe::node

@@ -31,6 +31,8 @@ class LogBytes {
   void read(MutableByteView out) const;
   // offset + bytes lie inside.
   LogBytes part(size_t offset, size_t bytes) const;
+  // For the pool's statistics: newer bytes have taken the place of so many.
+  void count_merged(size_t bytes) const;
 
  private:
   friend class LogPool;
@@ -67,7 +69,8 @@ class LogPool {
     size_t units = 0;        // that hold something
     size_t limit_units = 0;  // for new updates
     size_t unit_bytes = 0;
-    size_t live_bytes = 0;  // that are referred to
+    size_t live_bytes = 0;      // that are referred to
+    uint64_t merged_bytes = 0;  // since the start: newer ones have taken their place
   };
   Usage usage() const;
 
@@ -78,6 +81,7 @@ class LogPool {
   ItemStore& store_;
   std::atomic<size_t> units_ = 0;
   std::atomic<size_t> live_bytes_ = 0;
+  std::atomic<uint64_t> merged_bytes_ = 0;
   std::mutex mutex_;
   std::shared_ptr<LogBytes::Unit> active_;  // guarded by mutex_, as are its bytes in use
 };

@@ -107,6 +107,7 @@ void UpdateLog::cut_out(uint64_t begin, uint64_t end, uint64_t lsn) {
 
 void UpdateLog::insert_settled(Extent extent) {
   const uint64_t end = extent.end();
+  const size_t all = bytes_ + extent.bytes.size();
   cut_out(extent.offset, end, extent.lsn);
   // Newer bytes that are here already stay on top: the extent goes into the gaps between them.
   std::vector<std::pair<uint64_t, uint64_t>> gaps;
@@ -120,6 +121,7 @@ void UpdateLog::insert_settled(Extent extent) {
     bytes_ += stop - begin;
     settled_.emplace(begin, cut(extent, begin, stop));
   }
+  extent.bytes.count_merged(all - bytes_);
 }
 
 void UpdateLog::trim(uint64_t begin, uint64_t end, uint64_t folded_lsn) {

@@ -35,6 +35,8 @@ ClusterStatus three_nodes() {
     node.statistics.limit_bytes = 100;
     node.statistics.record_bytes = 1;
     node.statistics.shard_bytes = id;
+    node.statistics.log_bytes = 7;
+    node.statistics.log_age_ms = uint64_t{100} - id;
     node.free_bytes = 90;
     status.nodes.push_back(node);
   }
@@ -65,6 +67,28 @@ TEST_CASE("status tells the state, the epoch and the numbers of nodes and partit
                                     {"shard_bytes", 1},
                                     {"other_bytes", 3},
                                     {"free_bytes", 90}}));
+}
+
+TEST_CASE("status sums up the update logs of the nodes that are up") {
+  ClusterStatus cluster = three_nodes();
+  cluster.nodes[2].info.state = node::NodeState::kUp;
+  const node::NodeStatistics told{.logs = 2,
+                                  .log_bytes = 30,
+                                  .log_used_bytes = 40,
+                                  .log_limit_bytes = 50,
+                                  .log_age_ms = 60,
+                                  .log_merged_bytes = 70,
+                                  .log_refusals = 80};
+  for (auto& node : cluster.nodes) node.statistics = told;
+  cluster.nodes[2].statistics.log_age_ms = 61;
+  CHECK(json::parse(status_json(cluster, {}, {}, "v1", "0a1b"))["update_logs"] ==
+        json({{"logs", 4},
+              {"bytes", 60},
+              {"used_bytes", 80},
+              {"limit_bytes", 100},
+              {"age_ms", 61},
+              {"merged_bytes", 140},
+              {"refusals", 160}}));
 }
 
 TEST_CASE("status tells how many objects survive how many further failures") {
@@ -110,6 +134,8 @@ TEST_CASE("nodes tells each node with its statistics") {
   REQUIRE(nodes["nodes"][1]["state"] == "suspect");
   REQUIRE(nodes["nodes"][1]["address"] == "127.0.0.1:11402");
   REQUIRE(nodes["nodes"][1]["statistics"]["records"] == 5);
+  REQUIRE(nodes["nodes"][1]["statistics"]["log_bytes"] == 7);
+  REQUIRE(nodes["nodes"][1]["statistics"]["log_age_ms"] == 99);
 }
 
 TEST_CASE("a striped object shows every shard by its node, and which are missing") {
@@ -124,6 +150,7 @@ TEST_CASE("a striped object shows every shard by its node, and which are missing
   segment.generation = 2;
   segment.placement = {0, 1, 2};
   record.content.segments = {segment, segment};
+  record.content.segments[1].folded_lsn = 12;
   node::name_moved_shard(record.content.segments[1], 0, {1, 2});
   node::name_moved_shard(record.content.segments[1], 2, {3, 0xff});
   ObjectReport report;
@@ -139,6 +166,10 @@ TEST_CASE("a striped object shows every shard by its node, and which are missing
   REQUIRE(object["missing_shards"] == 1);
   REQUIRE(object["segments_total"] == 2);
   REQUIRE_FALSE(object["segments"][0].contains("moved"));
+  REQUIRE(object["segments"][0]["folded_lsn"] == 0);
+  REQUIRE(object["segments"][1]["folded_lsn"] == 12);
+  REQUIRE(object["last_lsn"] == 12);
+  REQUIRE(object["log"].is_null());
   REQUIRE(object["segments"][1]["moved"] ==
           json::array({{{"role", "D0"}, {"txid", "00000000000000010000000000000002"}},
                        {{"role", "P0"}, {"txid", "000000000000000300000000000000ff"}}}));
@@ -151,6 +182,23 @@ TEST_CASE("a striped object shows every shard by its node, and which are missing
   REQUIRE(shards[0] == shard("D0", "n1", false, false));
   REQUIRE(shards[1] == shard("D1", "n2", true, false));
   REQUIRE(shards[2] == shard("P0", "n3", false, true));
+}
+
+TEST_CASE("an object that is being updated shows its log") {
+  node::Record record;
+  record.content.kind = node::RecordKind::kStriped;
+  record.content.scheme = {coding::LayoutKind::kErs2, 1, 1, 2};
+  ObjectReport report;
+  report.record = std::make_shared<node::Record>(record);
+  report.log = objects::LogHealth{
+      .last_lsn = 9, .settled_to = 7, .settled_bytes = 100, .unsettled_bytes = 20, .age_ms = 300};
+  const json object = json::parse(object_json("key", report, map_of(three_nodes())));
+  REQUIRE(object["last_lsn"] == 9);
+  REQUIRE(object["log"] == json({{"bytes", 120},
+                                 {"settled_bytes", 100},
+                                 {"unsettled_bytes", 20},
+                                 {"settled_to", 7},
+                                 {"age_ms", 300}}));
 }
 
 TEST_CASE("a shard that was never written is on no node") {

@@ -52,6 +52,10 @@ NodeStatus node_in(const std::string& name, node::NodeState state) {
   node.free_bytes = 1000;
   node.statistics.record_bytes = 10;
   node.statistics.shard_bytes = 100;
+  node.statistics.log_bytes = 20;
+  node.statistics.log_used_bytes = 30;
+  node.statistics.log_limit_bytes = 40;
+  node.statistics.log_age_ms = 50;
   return node;
 }
 
@@ -77,6 +81,11 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   CHECK(registry.value("elastripe_node_up", {{"node", "n2"}}) == 0);
   CHECK(registry.value("elastripe_node_free_bytes", {{"node", "n0"}}) == 1000);
   CHECK(registry.value("elastripe_node_free_bytes", {{"node", "n2"}}) == 0);
+  CHECK(registry.value("elastripe_node_log_bytes", {{"node", "n0"}}) == 20);
+  CHECK(registry.value("elastripe_node_log_used_bytes", {{"node", "n0"}}) == 30);
+  CHECK(registry.value("elastripe_node_log_limit_bytes", {{"node", "n0"}}) == 40);
+  CHECK(registry.value("elastripe_node_log_age_milliseconds", {{"node", "n0"}}) == 50);
+  CHECK(registry.value("elastripe_node_log_bytes", {{"node", "n2"}}) == 0);
   CHECK(registry.value("elastripe_stored_bytes", {{"kind", "record"}}) == 20);
   CHECK(registry.value("elastripe_stored_bytes", {{"kind", "shard"}}) == 200);
   CHECK(registry.value("elastripe_partitions", {{"state", "synced"}}) == 9);

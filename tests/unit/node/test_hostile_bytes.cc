@@ -101,6 +101,13 @@ std::vector<Sample> samples() {
     return sample;
   };
   const auto log_bytes = static_cast<uint32_t>(encoded(sample_log()).size());
+  // Nodes of older builds tell no capabilities, no version, or none of the later statistics.
+  std::vector<size_t> hello_ends;
+  for (size_t i = 1; i <= kNodeStatistics.size() - kFirstNodeStatistics; ++i) {
+    hello_ends.push_back(i * sizeof(uint64_t));
+  }
+  hello_ends.push_back(hello_ends.back() + sizeof(uint16_t));
+  hello_ends.push_back(hello_ends.back() + sizeof(uint64_t));
   const LogStoreRequest log_store{.entries = {{{{1, 2}, 3}, 4, 5, 6}, {{{2, 2}, 4}, 5, 6, 7}},
                                   .unsettled = {{{3, 2}, 1}, {{3, 3}, 2}},
                                   .key = "key"};
@@ -108,11 +115,11 @@ std::vector<Sample> samples() {
       {"record", encoded(make_record(9, "value")), record, {}, true},
       {"striped record", encoded(striped), record, {}, true},
       {"map", encoded(map), [](ByteView in) { return decode_map(in).has_value(); }, {}, true},
-      ending(sample("HELLO reply", hello), {sizeof(uint16_t), sizeof(uint16_t) + sizeof(uint64_t)}),
+      ending(sample("HELLO reply", hello), hello_ends),
       sample("HEARTBEAT", HeartbeatRequest{1, 2}),
       ending(sample("RECORD_READ", RecordReadRequest{.key = "key", .log = LogWanted::kView}), {17}),
       ending(sample("RECORD_READ reply", RecordReadReply{3, 4, encoded(sample_log())}),
-             {sizeof(uint32_t) + log_bytes}),
+             {sizeof(uint64_t), sizeof(uint64_t) + sizeof(uint32_t) + log_bytes}),
       ending(sample("RECORD_APPLY", apply), {sizeof(uint64_t)}),
       sample("RECORD_APPLY reply", RecordApplyReply{1, true, "content"}),
       ending(sample("RECORD_STORE", RecordStoreRequest{.key = "key", .log = "log"}),

@@ -593,4 +593,64 @@ TEST_CASE("the age of a log is that of its oldest update, or since it was folded
   CHECK(age() == 0);
 }
 
+TEST_CASE("a read tells the age of the log that it tells of") {
+  LogNode node({0});
+  const auto age = [&] {
+    const RecordReadRequest r{.m = 2, .key = "key", .log = LogWanted::kImage};
+    return args_of<RecordReadReply>(node.send(Opcode::kRecordRead, encoded(r))).log_age_ms;
+  };
+  CHECK(age() == 0);
+  node.append(0, "a");
+  node.clock.now_ms += 70;
+  node.append(110, "b");
+  node.clock.now_ms += 30;
+  CHECK(age() == 100);
+}
+
+TEST_CASE("statistics tell what lies in logs, what was merged there, and what was refused") {
+  LogNode node({0}, {.log_unit_bytes = UpdateLog::cost_of(4), .log_units = 2});
+  const auto told = [&] {
+    node.engine.tick();
+    return node.hello().statistics;
+  };
+  const auto wait = [&](uint64_t ms) {
+    node.clock.now_ms += ms;
+    node.grant();
+  };
+  const NodeStatistics before = told();
+  CHECK(before.logs == 0);
+  CHECK(before.log_bytes == 0);
+  CHECK(before.log_used_bytes == 0);
+  CHECK(before.log_limit_bytes == 2 * UpdateLog::cost_of(4));
+  CHECK(before.log_age_ms == 0);
+  node.append(0, "abcd");
+  wait(1000);
+  node.append(110, "efgh");
+  CHECK(status(node.append(0, "i")) == "LOG_FULL");
+  const NodeStatistics full = told();
+  CHECK(full.logs == 1);
+  CHECK(full.log_bytes == 8);
+  CHECK(full.log_used_bytes == before.log_limit_bytes);
+  CHECK(full.log_age_ms == 1000);
+  CHECK(full.log_refusals == 1);
+  CHECK(full.log_merged_bytes == 0);
+  CHECK(node.stat("log_bytes") == 8);
+  CHECK(node.stat("log_age_ms") == 1000);
+
+  REQUIRE(status(node.fold(1, 0)) == "OK");  // what it has is folded, not merged
+  const uint64_t lsn = lsn_of(node.append(111, "ij"));
+  wait(1000);
+  const NodeStatistics folded = told();
+  CHECK(folded.log_bytes == 4);
+  CHECK(folded.log_age_ms == 1000);
+  CHECK(folded.log_merged_bytes == 2);
+  REQUIRE(status(node.fold(1, lsn - node.version)) == "OK");
+  wait(1000);
+  const NodeStatistics after = told();
+  CHECK(after.logs == 0);
+  CHECK(after.log_bytes == 0);
+  CHECK(after.log_age_ms == 0);
+  CHECK(after.log_merged_bytes == 2);
+}
+
 }  // namespace elastripe::node::test

@@ -78,6 +78,7 @@ TEST_CASE("of what is settled the newest bytes of each place are kept") {
   CHECK(told(t.image().settled) == "5: cccccc @3, 11: aa @1, 13: bbb @2, 16: aaaa @1");
   CHECK(t.log.bytes() == 15);
   CHECK(t.pool.usage().live_bytes == 15);
+  CHECK(t.pool.usage().merged_bytes == 4);
   CHECK(t.log.cost() == 15 + 4 * LogPool::kBesideBytes);
   const LogImage image = t.image();
   CHECK(std::ranges::all_of(image.settled, is_intact));
@@ -100,6 +101,7 @@ TEST_CASE("an older update that comes late lies under the newer ones") {
   CHECK(told(t.image().settled) == "0: ccccccc @3, 7: d @4, 8: cc @3");
   CHECK(t.log.unsettled_count() == 0);
   CHECK(t.log.bytes() == 10);
+  CHECK(t.pool.usage().merged_bytes == 2 + 1 + 4);
   CHECK(t.log.last() == kVersion + 4);
   CHECK(t.log.settled_to() == kVersion + 4);
   const LogImage image = t.image();

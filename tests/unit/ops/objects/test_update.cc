@@ -178,6 +178,35 @@ TEST_CASE("updates lie in a log until they are folded into shards", "[update]") 
   CHECK(fold() == jobs::FoldEnd::kNothing);
 }
 
+TEST_CASE("an object shows what its log has, and what is folded", "[update]") {
+  Updating s;
+  const auto inspect = [&] {
+    const auto report = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+    REQUIRE(report.has_value());
+    return *report;
+  };
+  REQUIRE(s.put(*s.proxy, "k", bytes_of(2 * kSegment, 1)));
+  CHECK_FALSE(inspect().log.has_value());
+  CHECK(inspect().last_lsn() == 0);
+  const uint64_t version = inspect().record->meta.version;
+  REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
+  REQUIRE(s.status(7, "worlds") == UpdateStatus::kUpdated);
+  s.run_for(1s);  // the tail has been told what is settled
+  ObjectReport report = inspect();
+  REQUIRE(report.log.has_value());
+  CHECK(report.last_lsn() == version + 2);
+  CHECK(report.log->settled_to == version + 2);
+  CHECK(report.log->settled_bytes == 8);
+  CHECK(report.log->unsettled_bytes == 0);
+  CHECK(report.log->age_ms >= 1000);
+  REQUIRE(s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline())).has_value());
+  report = inspect();
+  CHECK_FALSE(report.log.has_value());
+  CHECK(report.last_lsn() == version + 2);
+  CHECK(report.record->content.segments[0].folded_lsn == version + 2);
+  CHECK(report.record->content.segments[1].folded_lsn == 0);
+}
+
 TEST_CASE("a log is folded around a node that is gone, into segments that are whole", "[update]") {
   Updating s;
   std::string value = bytes_of(2 * kSegment, 1);
