@@ -101,6 +101,7 @@ void add_scaling(Commands& commands);
 void add_small(Commands& commands);
 void add_sync(Commands& commands);
 void add_transition(Commands& commands);
+void add_update(Commands& commands);
 void add_ycsb(Commands& commands);
 
 }  // namespace elastripe::bench

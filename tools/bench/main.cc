@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   Commands commands{app, globals};
   for (const auto add :
        {add_overview, add_small, add_large, add_degraded, add_crossover, add_scaling, add_ycsb,
-        add_hostile, add_reclaim, add_repair, add_transition, add_sync}) {
+        add_hostile, add_reclaim, add_repair, add_transition, add_sync, add_update}) {
     add(commands);
   }
 

@@ -42,8 +42,10 @@ class ExtendSegments {
     if (size > ops_.settings.max_object_bytes) {
       co_return fail(ErrorCode::kTooLarge, "object too large for cache");
     }
-    const bool stays_striped = record->is_striped() && storage_of(pool_, size) == Storage::kStriped;
-    if (!stays_striped) co_return ExtensionOutcome{ExtensionEnd::kWhole};
+    // Segments of one scheme may be too long for another one, whose shards are larger.
+    const bool stays_as_it_is = record->is_striped() && record->content.scheme == pool_.scheme &&
+                                storage_of(pool_, size) == Storage::kStriped;
+    if (!stays_as_it_is) co_return ExtensionOutcome{ExtensionEnd::kWhole};
     Rewrite rewrite{.key = key,
                     .record = record,
                     .log = tail->log,

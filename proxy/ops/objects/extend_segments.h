@@ -19,7 +19,9 @@ enum class ExtensionEnd : uint8_t {
   kStored,
   kNotStored,  // there is no such object
   kChanged,    // others were faster
-  kWhole,      // it is not striped, or will not be, or has too many segments: write all of it again
+  // It is not striped, or will not be, or not as the pool says, or has too many segments: write all
+  // of it again.
+  kWhole,
 };
 struct ExtensionOutcome {
   ExtensionEnd end = ExtensionEnd::kStored;

@@ -1,0 +1,82 @@
+"""elastripe bench update loads every method that is asked for, and Redis where it is installed."""
+
+import json
+import shutil
+import xml.etree.ElementTree
+
+import pytest
+
+from cluster import free_ports, run
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+METHODS = ["home", "home:two", "off"]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """The run: what it printed, its JSON, its charts."""
+    directory = tmp_path_factory.mktemp("bench")
+    done = run("elastripe", "bench", "update", "--quick", "--schemes", "rs:2,1", "--schemes",
+               "rs:2,2", "--nodes", 3, "--memory-mb", 128, "--sizes", "512,16384", "--depth", "1,4",
+               "--port", free_ports(20), "--output", directory / "out.json",
+               "--svg", directory / "charts", timeout=200)
+    return done.stdout, json.loads((directory / "out.json").read_text()), directory / "charts"
+
+
+def methods_of(results):
+    if shutil.which("redis-server", path=SYSTEM_PATH):
+        return [*METHODS, "redis", "redis-wait"]
+    assert any("scripts/install-packages --bench" in note for note in results["notes"])
+    return METHODS
+
+
+def test_every_method_is_measured_in_every_case(quick):
+    text, results, _ = quick
+    cases = {(case["update_bytes"], case["depth"], case["method"]) for case in results["cases"]}
+    assert cases == {(size, depth, method) for size in (512, 16384) for depth in (1, 4)
+                     for method in methods_of(results)}
+    for case in results["cases"]:
+        assert case["scheme"] == "rs:2,1" and case["pattern"] == "uniform"
+        assert 0 < case["per_second"]["median"] <= case["loading_per_second"]["median"]
+        assert 0 < case["p50_us"] <= case["p99_us"]
+        assert case["updates"] > 0
+        if case["method"] == "home":
+            assert case["over_base"] == 1
+        if not case["method"].startswith("home"):
+            assert case["per_second"] == case["loading_per_second"]
+    assert any(case["drain_s"]["median"] > 0 for case in results["cases"])
+    assert "| rs:2,1 | 512 | uniform | 4 | home:two |" in text
+    assert results["base"] == "home"
+    assert "Without rs:2,2: it needs 4 nodes." in results["notes"]
+
+
+def test_the_chart_is_an_svg_file(quick):
+    charts = sorted(path.name for path in quick[2].iterdir())
+    assert charts == ["update-rs-2-1-uniform.svg"]
+    root = xml.etree.ElementTree.parse(quick[2] / charts[0]).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_parts_can_be_chosen():
+    done = run("elastripe", "--json", "bench", "update", "--quick", "--schemes", "ers:2,1,3",
+               "--nodes", 4, "--memory-mb", 128, "--methods", "off,home", "--base", "home",
+               "--sizes", "4KiB", "--pattern", "hot,zipf", "--depth", 2, "--connections", 3,
+               "--port", free_ports(10), timeout=120)
+    results = json.loads(done.stdout)
+    assert [(case["pattern"], case["method"]) for case in results["cases"]] == [
+        ("hot", "off"), ("hot", "home"), ("zipf", "off"), ("zipf", "home")]
+    for case in results["cases"]:
+        assert (case["over_base"] == 1) == (case["method"] == "home")
+
+
+@pytest.mark.parametrize("words, problem", [
+    (["--pattern", "cold"], "--pattern: cold is none of uniform, zipf, hot"),
+    (["--base", "off", "--methods", "home"], "--base: off is none of the methods"),
+    (["--sizes", "8"], "--sizes: 8 is not between 16 and"),
+    (["--methods", "nowhere", "--schemes", "rs:2,1", "--nodes", 3], "nowhere"),
+])
+def test_what_makes_no_sense_is_refused(words, problem):
+    done = run("elastripe", "bench", "update", "--quick", *words, "--port", free_ports(10),
+               check=False)
+    assert done.returncode == 1
+    assert problem in done.stderr

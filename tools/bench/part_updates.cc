@@ -1,0 +1,230 @@
+#include "tools/bench/part_updates.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "tools/bench/try.h"
+
+namespace elastripe::bench {
+namespace {
+
+using cli::Result;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr timeval kTimeout{.tv_sec = 60, .tv_usec = 0};
+constexpr size_t kReadBytes = 64 << 10;
+constexpr double kHotShare = 0.9;
+constexpr uint64_t kHotPart = 100;
+
+// One connection, driven by one thread.
+class Connection {
+ public:
+  Connection(const BlockObjects& objects, const BlockChoice& choice, const PartLoad& load,
+             uint64_t number)
+      : objects_(objects),
+        bytes_(objects.block_bytes),
+        choice_(choice),
+        depth_(static_cast<size_t>(load.depth)),
+        number_(number),
+        random_(load.seed + number) {}
+  ~Connection() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  Result<> connect() {
+    fd_ = TRY(connect_socket(objects_.target.host, objects_.target.port));
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &kTimeout, sizeof kTimeout);
+    ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &kTimeout, sizeof kTimeout);
+    return {};
+  }
+
+  // What is in flight at the end is still answered, and counted.
+  Result<PartLoadResult> run(SteadyClock::time_point start, SteadyClock::time_point end,
+                             const std::atomic<bool>& stop) {
+    while (!stop) {
+      const auto now = SteadyClock::now();
+      while (now < end && sent_.size() < depth_) ask(now);
+      if (sent_.empty()) break;
+      TRY(send());
+      TRY(receive());
+    }
+    result_.seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+    return std::move(result_);
+  }
+
+ private:
+  void ask(SteadyClock::time_point now) {
+    const uint64_t block = choice_(random_);
+    const std::string key = objects_.key(block / objects_.blocks);
+    const uint64_t offset = block % objects_.blocks * objects_.block_bytes;
+    if (objects_.target.redis) {
+      out_ += fmt::format("*4\r\n$8\r\nSETRANGE\r\n${}\r\n{}\r\n${}\r\n{}\r\n${}\r\n", key.size(),
+                          key, fmt::formatted_size("{}", offset), offset, objects_.block_bytes);
+    } else {
+      out_ += fmt::format("ms {} {} o{}\r\n", key, objects_.block_bytes, offset);
+    }
+    // No two connections write the same bytes.
+    bytes_.append(out_, block, (number_ << 32) + ++revision_);
+    out_ += "\r\n";
+    if (objects_.waits) out_ += "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$5\r\n30000\r\n";
+    sent_.push_back(now);
+  }
+
+  Result<> send() {
+    for (size_t done = 0; done < out_.size();) {
+      const ssize_t count = ::send(fd_, out_.data() + done, out_.size() - done, MSG_NOSIGNAL);
+      if (count < 0) return cli::fail("sending: {}", std::strerror(errno));
+      done += static_cast<size_t>(count);
+    }
+    out_.clear();
+    return {};
+  }
+
+  // Waits for some, and takes all whole replies that have come.
+  Result<> receive() {
+    const size_t had = in_.size();
+    in_.resize(had + kReadBytes);
+    const ssize_t count = ::recv(fd_, in_.data() + had, kReadBytes, 0);
+    if (count == 0) return cli::fail("the server closed a connection");
+    if (count < 0) return cli::fail("receiving: {}", std::strerror(errno));
+    in_.resize(had + static_cast<size_t>(count));
+    const auto now = SteadyClock::now();
+    size_t taken = 0;
+    for (size_t end = 0; (end = in_.find("\r\n", taken)) != std::string::npos; taken = end + 2) {
+      TRY(take(std::string_view(in_).substr(taken, end - taken), now));
+    }
+    in_.erase(0, taken);
+    return {};
+  }
+
+  Result<> take(std::string_view line, SteadyClock::time_point now) {
+    if (sent_.empty()) return cli::fail("a reply nobody asked for: {}", line);
+    const bool of_wait = objects_.waits && std::exchange(awaits_, !awaits_);
+    const bool is_good = of_wait                 ? line == ":1"
+                         : objects_.target.redis ? line.starts_with(':')
+                                                 : line == "HD";
+    if (!is_good) return cli::fail("{}", line);
+    if (awaits_) return {};
+    result_.latencies.add(now - sent_.front());
+    ++result_.updates;
+    sent_.pop_front();
+    return {};
+  }
+
+  const BlockObjects& objects_;
+  const ObjectBytes bytes_;
+  const BlockChoice choice_;
+  const size_t depth_;
+  const uint64_t number_;
+  Random random_;
+  int fd_ = -1;
+  std::deque<SteadyClock::time_point> sent_;  // requests in flight
+  std::string out_;
+  std::string in_;
+  bool awaits_ = false;  // the next reply is that of a WAIT
+  uint64_t revision_ = 0;
+  PartLoadResult result_;
+};
+
+}  // namespace
+
+Result<BlockChoice> block_choice(const std::string& pattern, uint64_t blocks) {
+  using Uniform = std::uniform_int_distribution<uint64_t>;
+  if (pattern == "uniform") {
+    return [any = Uniform(0, blocks - 1)](Random& random) mutable { return any(random); };
+  }
+  if (pattern == "zipf") {
+    return [zipfian = ScrambledZipfian(blocks)](Random& random) mutable {
+      return zipfian.next(random);
+    };
+  }
+  if (pattern == "hot") {
+    const uint64_t hot = std::max<uint64_t>(1, blocks / kHotPart);
+    return [is_hot = std::bernoulli_distribution(kHotShare), some = Uniform(0, hot - 1),
+            any = Uniform(0, blocks - 1)](Random& random) mutable {
+      return is_hot(random) ? some(random) : any(random);
+    };
+  }
+  return cli::fail("--pattern: {} is none of uniform, zipf, hot", pattern);
+}
+
+Result<> store_objects(const BlockObjects& objects) {
+  const auto client = TRY(objects.target.connect());
+  const ObjectBytes bytes(objects.block_bytes);
+  std::string value;
+  for (uint64_t object = 0; object < objects.objects; ++object) {
+    value.clear();
+    for (uint64_t block = 0; block < objects.blocks; ++block) {
+      bytes.append(value, object * objects.blocks + block, 0);
+    }
+    TRY(client->put(objects.key(object), value));
+  }
+  return {};
+}
+
+Result<> check_objects(const BlockObjects& objects) {
+  const auto client = TRY(objects.target.connect());
+  const ObjectBytes bytes(objects.block_bytes);
+  std::string value;
+  for (uint64_t object = 0; object < objects.objects; ++object) {
+    TRY(client->get(objects.key(object), value));
+    if (value.size() != objects.blocks * objects.block_bytes) {
+      return cli::fail("{} has {} bytes", objects.key(object), value.size());
+    }
+    for (uint64_t block = 0; block < objects.blocks; ++block) {
+      const auto part =
+          std::string_view(value).substr(block * objects.block_bytes, objects.block_bytes);
+      if (!bytes.matches(part, object * objects.blocks + block)) {
+        return cli::fail("block {} of {} is not what any update wrote", block, objects.key(object));
+      }
+    }
+  }
+  return {};
+}
+
+Result<PartLoadResult> run_updates(const BlockObjects& objects, const BlockChoice& choice,
+                                   const PartLoad& load) {
+  std::vector<std::unique_ptr<Connection>> connections;
+  const auto count = static_cast<size_t>(load.connections);
+  connections.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    connections.push_back(std::make_unique<Connection>(objects, choice, load, i));
+    TRY(connections.back()->connect());
+  }
+  std::atomic<bool> failed{false};
+  const auto start = SteadyClock::now();
+  std::vector<std::future<Result<PartLoadResult>>> running;
+  running.reserve(count);
+  for (const auto& connection : connections) {
+    running.push_back(std::async(std::launch::async, [&failed, start, &load, &connection] {
+      auto result = connection->run(start, start + load.duration, failed);
+      if (!result) failed = true;
+      return result;
+    }));
+  }
+  PartLoadResult all;
+  std::string error;
+  for (auto& of_connection : running) {
+    const auto result = of_connection.get();
+    if (!result) error = result.error();
+    if (!result) continue;
+    all.updates += result->updates;
+    all.latencies.add(result->latencies);
+    all.seconds = std::max(all.seconds, result->seconds);
+  }
+  if (failed) return cli::fail("{}: {}", objects.target.name, error);
+  return all;
+}
+
+}  // namespace elastripe::bench

@@ -1,0 +1,319 @@
+// elastripe bench update: updates of parts of large objects, by each method that a pool can have,
+// beside Redis.
+#include <algorithm>
+#include <charconv>
+
+#include "tools/bench/experiment.h"
+#include "tools/bench/part_updates.h"
+#include "tools/bench/runner.h"
+#include "tools/bench/units.h"
+
+namespace elastripe::bench {
+namespace {
+
+using cli::Result;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr const char* kRedis = "redis";
+constexpr const char* kRedisWait = "redis-wait";
+constexpr std::chrono::seconds kDrained{120};
+constexpr std::chrono::milliseconds kWarmUp{200};
+
+struct UpdateOptions : Options {
+  explicit UpdateOptions(CLI::App& app) : Options(app) {
+    for (const char* name : {"--methods", "--sizes", "--pattern"}) {
+      app.get_option(name)->delimiter(',');
+    }
+  }
+  Texts& methods = texts("--methods", {"home", "home:two", "off", kRedis, kRedisWait},
+                         "What a pool's `updates` is, with \":two\" for log_copies: two; redis: "
+                         "SETRANGE; redis-wait: and WAIT 1");
+  std::string& base = text("--base", "", "The method that others are compared with; the first");
+  Texts& schemes = texts("--schemes", {"rs:6,2", "rs:6,3", "rs:6,4"}, "Of the objects");
+  Texts& sizes = texts("--sizes", {"512", "4096", "16384", "65536"}, "Of the updates");
+  Texts& patterns = texts("--pattern", {"uniform"}, "Which parts: uniform, zipf or hot");
+  Numbers& depths =
+      number("--depth", Numbers{1, 16}, "Requests in flight on each connection", 1, 1000);
+  int& connections = number("--connections", 8, "Connections of clients", 1, 1000);
+  int& seconds = number("--seconds", 2, "Length of one load", 1, 3600);
+  std::string& object_bytes = text("--object-bytes", "4MiB", "Of each object");
+  int& objects = number("--objects", 4, "Of each method, for each size of updates", 1, 100'000);
+  int& nodes = number("--nodes", 10, "Of each cluster", 2, 100);
+  int& memory_mb = number("--memory-mb", 512, "Of each node", 64, 1 << 20);
+  int& fold_after_ms =
+      number("--fold-after-ms", 1000, "timing.fold_after_ms of the clusters", 1, 60'000);
+  int& rounds = rounds_of(3);
+  bool& quick = quick_flag();
+};
+
+bool is_redis(const std::string& method) { return method == kRedis || method == kRedisWait; }
+
+// "home", or "home:two".
+std::string pool_of(const std::string& method, const std::string& scheme) {
+  const size_t colon = method.find(':');
+  return fmt::format(R"({{prefix: "{}/", scheme: "{}", updates: {}, log_copies: {}}})", method,
+                     scheme, method.substr(0, colon),
+                     colon == std::string::npos ? "all" : method.substr(colon + 1));
+}
+
+// What is measured: servers of a scheme, or Redis.
+struct Contestant {
+  std::string method;
+  Target target;
+  const Cluster* cluster = nullptr;  // null: Redis
+};
+
+struct Setup {
+  std::unique_ptr<Testbed> testbed;
+  std::vector<std::unique_ptr<Cluster>> clusters;
+  std::vector<Target> redis;
+};
+
+// One cluster with a pool for each method.
+Result<const Cluster*> start_cluster(const UpdateOptions& o, Setup& setup,
+                                     const std::string& scheme) {
+  cli::ClusterSettings settings{.nodes = o.nodes, .scheme = scheme, .memory_mb = o.memory_mb};
+  for (const std::string& method : o.methods) {
+    if (is_redis(method)) continue;
+    settings.set.push_back(
+        fmt::format("pools.{}={}", settings.set.size() + 1, pool_of(method, scheme)));
+  }
+  settings.set.push_back(fmt::format("timing.fold_after_ms={}", o.fold_after_ms));
+  auto cluster = TRY(setup.testbed->start_cluster("elastripe, " + scheme, std::move(settings)));
+  setup.clusters.push_back(std::make_unique<Cluster>(std::move(cluster)));
+  return setup.clusters.back().get();
+}
+
+// What the text of /metrics says of a counter without labels.
+uint64_t counter_of(std::string_view text, const std::string& name) {
+  const size_t at = text.find(fmt::format("\n{} ", name));
+  uint64_t value = 0;
+  if (at != std::string_view::npos) {
+    const size_t begin = at + name.size() + 2;
+    std::from_chars(text.data() + begin, text.data() + text.size(), value);
+  }
+  return value;
+}
+
+// How much is left to fold, as far as nodes tell; if they do not, whether folds go on.
+class DrainWatch {
+ public:
+  DrainWatch(const Cluster& cluster, std::chrono::milliseconds fold_after)
+      : cluster_(cluster), quiet_for_(2 * fold_after + std::chrono::milliseconds(500)) {}
+
+  // Waits until nothing is left; when that was: `since`, if nothing was then.
+  Result<SteadyClock::time_point> wait(SteadyClock::time_point since) {
+    const auto admin = TRY(cluster_.admin());
+    Result<> failure;
+    bool is_drained = false;
+    const auto look = [&] {
+      const auto drained = is_drained_now(admin);
+      if (!drained) failure = cli::fail("{}", drained.error());
+      is_drained = drained && *drained;
+      return !failure || is_drained || was_interrupted();
+    };
+    last_change_ = since;
+    cli::wait_until(look, kDrained);
+    TRY(failure);
+    TRY(check_interrupt());
+    if (!is_drained) return cli::fail("logs are not folded within {} s", kDrained.count());
+    return last_change_;
+  }
+
+ private:
+  Result<bool> is_drained_now(const cli::AdminClient& admin) {
+    const auto stats = TRY(cluster_.sum_of_stats("elastripe"));
+    const auto now = SteadyClock::now();
+    if (const auto bytes = stats.find("log_bytes"); bytes != stats.end()) {
+      const bool is_drained = bytes->second == 0;
+      if (!is_drained || was_full_) last_change_ = now;
+      was_full_ = !is_drained;
+      return is_drained;
+    }
+    const auto text = TRY(admin.text("/metrics"));
+    const uint64_t folded = counter_of(text, "elastripe_folded_logs_total");
+    if (folded_ && *folded_ != folded) last_change_ = now;
+    folded_ = folded;
+    return now - last_change_ >= quiet_for_;
+  }
+
+  const Cluster& cluster_;
+  const std::chrono::milliseconds quiet_for_;
+  bool was_full_ = false;  // when it was looked at last
+  std::optional<uint64_t> folded_;
+  SteadyClock::time_point last_change_;
+};
+
+// A turn is one load, and the folds of what it left. Figures: "per_second" of both together,
+// "loading_per_second", "drain_s", "p50_us" and "p99_us".
+Case update_case(Json labels, const BlockObjects& objects, BlockChoice choice, PartLoad load,
+                 const Cluster* cluster, std::chrono::milliseconds fold_after) {
+  const auto turn = [=, sum = Latencies(), updates = uint64_t{0}](
+                        Notes& notes, size_t number) mutable -> Result<> {
+    PartLoad now = load;
+    now.seed += number * 1'000'000;
+    if (number == 0) now.duration = std::min(now.duration, kWarmUp);
+    const auto done = TRY(run_updates(objects, choice, now));
+    const auto ended = SteadyClock::now();
+    double drain_s = 0;
+    if (cluster != nullptr) {
+      const auto drained = TRY(DrainWatch(*cluster, fold_after).wait(ended));
+      drain_s = std::chrono::duration<double>(drained - ended).count();
+    }
+    if (number == 0) return {};
+    sum.add(done.latencies);
+    updates += done.updates;
+    const auto count = static_cast<double>(done.updates);
+    notes.add("per_second", count / (done.seconds + drain_s));
+    notes.add("loading_per_second", count / done.seconds);
+    notes.add("drain_s", drain_s);
+    notes.figures = {{"updates", updates},
+                     {"p50_us", quantile_us(sum, 0.5)},
+                     {"p99_us", quantile_us(sum, 0.99)}};
+    return {};
+  };
+  return {std::move(labels), quartiles, turn};
+}
+
+Result<std::vector<Contestant>> contestants_of(const UpdateOptions& o, Setup& setup,
+                                               const std::string& scheme) {
+  std::vector<Contestant> contestants;
+  const bool needs_cluster = !std::ranges::all_of(o.methods, is_redis);
+  const Cluster* cluster = needs_cluster ? TRY(start_cluster(o, setup, scheme)) : nullptr;
+  for (const std::string& method : o.methods) {
+    if (!is_redis(method)) {
+      contestants.push_back({method, cluster->target, cluster});
+    } else if (!setup.redis.empty()) {
+      contestants.push_back({method, setup.redis.front()});
+    }
+  }
+  return contestants;
+}
+
+void show(const UpdateOptions& o, const std::string& base, const Rows& rows, Report& report) {
+  report.show(
+      fmt::format(
+          "Updates of parts of objects of {}, {} objects, {} connections, {} nodes: updates a\n"
+          "second, median of {} rounds (quartiles), the time until all is folded included, which\n"
+          "is shown beside; x is the ratio to {} in the same round, then the median.",
+          o.object_bytes, o.objects, o.connections, o.nodes, o.rounds, base),
+      "scheme | bytes = update_bytes | pattern | depth | method | per second = per_second | x = "
+      "over_base .2 | before folds = loading_per_second | folds s = drain_s .2 | p50 us = p50_us "
+      "| p99 us = p99_us",
+      rows);
+  report.chart("update-{scheme}-{pattern}",
+               {.title = "Updates of parts, {scheme}, {pattern}",
+                .x_label = "bytes and depth",
+                .y_label = "updates a second, folds included, median, quartiles"},
+               rows, "{update_bytes}, depth {depth}", "{method}", "per_second");
+}
+
+// What is measured, and what is checked afterwards.
+struct Plan {
+  std::vector<Group> groups;
+  std::vector<BlockObjects> objects;
+};
+
+// Objects for updates of one size at each server, and their cases.
+Result<> add_size(const UpdateOptions& o, const std::string& scheme,
+                  const std::vector<Contestant>& contestants, size_t object_bytes, size_t size,
+                  Plan& plan) {
+  std::vector<BlockObjects> objects;
+  objects.reserve(contestants.size());
+  for (const Contestant& contestant : contestants) {
+    objects.push_back({.target = contestant.target,
+                       .prefix = fmt::format("{}/{}-{}-", contestant.method, scheme, size),
+                       .objects = static_cast<uint64_t>(o.objects),
+                       .blocks = object_bytes / size,
+                       .block_bytes = size,
+                       .waits = contestant.method == kRedisWait});
+    TRY(store_objects(objects.back()));
+    TRY(check_interrupt());
+  }
+  for (const std::string& pattern : o.patterns) {
+    const auto choice = TRY(block_choice(pattern, objects.front().all_blocks()));
+    for (const int depth : o.depths) {
+      Group& group = plan.groups.emplace_back();
+      const PartLoad load{.connections = o.connections,
+                          .depth = depth,
+                          .duration = std::chrono::seconds(o.seconds),
+                          .seed = 1000 * plan.groups.size()};
+      for (size_t i = 0; i < contestants.size(); ++i) {
+        group.push_back(update_case({{"scheme", scheme},
+                                     {"update_bytes", size},
+                                     {"pattern", pattern},
+                                     {"depth", depth},
+                                     {"method", contestants[i].method}},
+                                    objects[i], choice, load, contestants[i].cluster,
+                                    std::chrono::milliseconds(o.fold_after_ms)));
+      }
+    }
+  }
+  plan.objects.insert(plan.objects.end(), objects.begin(), objects.end());
+  return {};
+}
+
+Result<> check_sizes(const std::vector<size_t>& sizes, size_t object_bytes) {
+  for (const size_t size : sizes) {
+    if (size >= ObjectBytes::kLeastBytes && size <= object_bytes) continue;
+    return cli::fail("--sizes: {} is not between {} and the object's {}", size,
+                     ObjectBytes::kLeastBytes, object_bytes);
+  }
+  return {};
+}
+
+Result<Report> run(UpdateOptions& o) {
+  if (o.quick) {
+    o.rounds = 1;
+    o.seconds = 1;
+    o.objects = 1;
+    o.object_bytes = "256KiB";
+    o.fold_after_ms = std::min(o.fold_after_ms, 100);
+  }
+  const size_t object_bytes = TRY(parse_size(o.object_bytes));
+  const auto sizes = TRY(parse_sizes(o.sizes));
+  const auto schemes = TRY(parse_schemes(o.schemes));
+  TRY(check_sizes(sizes, object_bytes));
+  for (const std::string& pattern : o.patterns) TRY(block_choice(pattern, 1));
+  const std::string base = o.base.empty() ? o.methods.front() : o.base;
+  if (std::ranges::find(o.methods, base) == o.methods.end()) {
+    return cli::fail("--base: {} is none of the methods", base);
+  }
+  Report report;
+  Setup setup;
+  setup.testbed = TRY(Testbed::create(o.port));
+  if (std::ranges::any_of(o.methods, is_redis)) {
+    report.add_if_there("Redis", setup.testbed->start_redis(o.memory_mb), setup.redis);
+  }
+  Plan plan;
+  for (size_t i = 0; i < schemes.size(); ++i) {
+    const std::string& scheme = o.schemes[i];
+    if (schemes[i].shards() > o.nodes) {
+      report.notes.push_back(
+          fmt::format("Without {}: it needs {} nodes.", scheme, schemes[i].shards()));
+      continue;
+    }
+    const auto contestants = TRY(contestants_of(o, setup, scheme));
+    if (contestants.empty()) continue;
+    for (const size_t size : sizes) {
+      TRY(add_size(o, scheme, contestants, object_bytes, size, plan));
+    }
+  }
+  auto rows = TRY(measure(std::move(plan.groups), {.rounds = o.rounds}));
+  for (const BlockObjects& objects : plan.objects) TRY(check_objects(objects));
+  compare(rows, "over_base", "per_second", {"scheme", "update_bytes", "pattern", "depth"},
+          {{"method", base}});
+  report.json = {{"object_bytes", object_bytes}, {"objects", o.objects}, {"nodes", o.nodes},
+                 {"connections", o.connections}, {"base", base},         {"cases", rows}};
+  show(o, base, rows, report);
+  return report;
+}
+
+}  // namespace
+
+void add_update(Commands& commands) {
+  add_experiment(commands, "update",
+                 "Updates of parts of large objects, by each method, beside Redis", run);
+}
+
+}  // namespace elastripe::bench
