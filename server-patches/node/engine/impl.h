@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "server-patches/node/engine/answer.h"
+#include "server-patches/node/engine/context.h"
 #include "server-patches/node/engine/counters.h"
 #include "server-patches/node/engine/delayed_deletions.h"
 #include "server-patches/node/engine/engine.h"
@@ -28,24 +29,6 @@ namespace elastripe::node {
 
 // kDamaged: synced, but for this copy.
 enum class Knowledge { kSynced, kDamaged, kNotSynced, kLost };
-
-// Memory that a frame lacked and that may be had by waiting: outside of the gate and of latches, so
-// the frame is begun again.
-struct Room {
-  bool may_wait = false;  // not for ever: the last time it has to do with what there is
-  bool is_awaited = false;
-  size_t key_bytes = 0, value_bytes = 0;
-  Urgency urgency = Urgency::kNewData;
-};
-
-// A data frame that has passed the gate: valid while the gate is held.
-struct Context {
-  const Frame& frame;
-  const ClusterMap& map;
-  NodeId self;
-  Room& room;
-  uint64_t now_ms;  // boot time, when it passed
-};
 
 void raise(std::atomic<uint64_t>& number, uint64_t to);
 
