@@ -14,7 +14,7 @@ namespace elastripe {
 
 // How parts of striped objects are updated (docs/updates.md).
 enum class UpdateMethod : uint8_t {
-  kOff,   // the segments that an update touches are written again
+  kOff,   // each update is written into the shards at once
   kHome,  // by an update log at the homes of the record
 };
 // How many nodes have an update before it is acknowledged.

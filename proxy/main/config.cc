@@ -120,9 +120,8 @@ Settings settings_of(PoolConfig& pool) {
   row("updates", pool.updates,
       Words<UpdateMethod, 2>{{{UpdateMethod::kHome, "home"}, {UpdateMethod::kOff, "off"}}},
       "How a part of a striped value is updated (ms with an offset). home: by a log at the homes "
-      "of "
-      "its record, which is folded into the shards later. off: the segments that it lies in are "
-      "written again.");
+      "of its record, which is folded into the shards later. off: it is written into the shards at "
+      "once.");
   row("log_copies", pool.log_copies,
       Words<LogCopies, 2>{{{LogCopies::kAll, "all"}, {LogCopies::kTwo, "two"}}},
       "How many nodes have an update before it is acknowledged. all: M + 1, so that it survives M "
