@@ -72,6 +72,7 @@ constexpr JobKind kKinds[] = {
     {"scrub", "/v1/scrubs", "scrubs", "scrubbing", "clean", parse_as<parse_scrub>},
     {"rebalance", "/v1/rebalances", "rebalances", "rebalancing", "moved",
      parse_as<parse_rebalance>},
+    {"recycle", "/v1/recycles", "recycles", "folding", "folded", parse_as<parse_recycle>},
 };
 static_assert(std::size(kKinds) == std::variant_size_v<AskedJob>);
 
@@ -146,6 +147,20 @@ Result<jobs::RebalanceJobSpec> parse_rebalance(std::string_view body) {
   return spec;
 }
 
+Result<jobs::RecycleJobSpec> parse_recycle(std::string_view body) {
+  auto fields = JobBody::parse(body);
+  if (!fields) return fail(std::move(fields.error()));
+  jobs::RecycleJobSpec spec;
+  const Objects objects = read_objects(*fields);
+  fields->read_common(spec.job);
+  fields->complain_of_unknown();
+  objects.complain_unless_one(*fields);
+  const auto checked = fields->check();
+  if (!checked) return fail(checked.error());
+  objects.put_into(spec.job);
+  return spec;
+}
+
 Json spec_json(const jobs::TransitionJobSpec& spec) {
   Json json = objects_json(spec.job);
   json["to"] = spec.to;
@@ -165,6 +180,12 @@ Json spec_json(const jobs::RepairJobSpec& spec) {
 Json spec_json(const jobs::ScrubJobSpec& spec) {
   Json json = objects_json(spec.job);
   json["repair"] = spec.repairs;
+  add_common(spec.job, json);
+  return json;
+}
+
+Json spec_json(const jobs::RecycleJobSpec& spec) {
+  Json json = objects_json(spec.job);
   add_common(spec.job, json);
   return json;
 }

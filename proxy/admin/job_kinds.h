@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "proxy/ops/jobs/rebalance_job.h"
+#include "proxy/ops/jobs/recycle_job.h"
 #include "proxy/ops/jobs/repair_job.h"
 #include "proxy/ops/jobs/scrub_job.h"
 #include "proxy/ops/jobs/transition_job.h"
@@ -16,7 +17,7 @@
 namespace elastripe {
 
 using AskedJob = std::variant<jobs::TransitionJobSpec, jobs::RepairJobSpec, jobs::ScrubJobSpec,
-                              jobs::RebalanceJobSpec>;
+                              jobs::RebalanceJobSpec, jobs::RecycleJobSpec>;
 
 struct JobKind {
   std::string_view name;   // of one: what the header X-Elastripe of its requests says
@@ -41,11 +42,13 @@ Result<jobs::TransitionJobSpec> parse_transition(std::string_view body);
 Result<jobs::RepairJobSpec> parse_repair(std::string_view body, const MapPtr& map);
 Result<jobs::ScrubJobSpec> parse_scrub(std::string_view body);
 Result<jobs::RebalanceJobSpec> parse_rebalance(std::string_view body);
+Result<jobs::RecycleJobSpec> parse_recycle(std::string_view body);
 
 // What was asked for, as the report tells it.
 nlohmann::ordered_json spec_json(const jobs::TransitionJobSpec& spec);
 nlohmann::ordered_json spec_json(const jobs::RepairJobSpec& spec);
 nlohmann::ordered_json spec_json(const jobs::ScrubJobSpec& spec);
 nlohmann::ordered_json spec_json(const jobs::RebalanceJobSpec& spec);
+nlohmann::ordered_json spec_json(const jobs::RecycleJobSpec& spec);
 
 }  // namespace elastripe

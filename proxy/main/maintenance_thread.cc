@@ -164,6 +164,10 @@ std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::RebalanceJobSpec spec) 
   return std::make_unique<jobs::RebalanceJob>(environment_.ops(), std::move(spec));
 }
 
+std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::RecycleJobSpec spec) {
+  return std::make_unique<jobs::RecycleJob>(environment_.ops(), std::move(spec));
+}
+
 Task<void> MaintenanceThread::run_job(uint64_t id, AskedJob asked) {
   const jobs::LoggedJob logged{kind_of(asked).name, id, common_spec(asked).dry_run};
   const auto map = [this] { return environment_.ops().map.current(); };

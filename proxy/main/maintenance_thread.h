@@ -59,6 +59,7 @@ class MaintenanceThread : private Timer {
   std::unique_ptr<jobs::Job> make(jobs::RepairJobSpec spec);
   std::unique_ptr<jobs::Job> make(jobs::ScrubJobSpec spec);
   std::unique_ptr<jobs::Job> make(jobs::RebalanceJobSpec spec);
+  std::unique_ptr<jobs::Job> make(jobs::RecycleJobSpec spec);
   Task<void> run_job(uint64_t id, AskedJob asked);
   void count(const jobs::TransitionEnd& end);
   Task<void> finish();

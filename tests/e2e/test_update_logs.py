@@ -1,15 +1,17 @@
-"""Operators see what lies in update logs."""
+"""Operators see what lies in update logs, and have it folded."""
 
+import itertools
 import re
+import threading
 
 import pytest
 
-from cluster import payload, wait_for
+from cluster import payload, run, wait_for
 from test_updates import Connection, patched
 
 KEYS = ["a/1", "a/2", "b"]
 COPIES = 3  # of a log, with two parities
-# Nothing is folded.
+# Nothing is folded but by hand.
 BY_HAND = ["segment_bytes=65536", "timing.fold_after_ms=3600000"]
 
 
@@ -88,3 +90,61 @@ def test_what_is_not_folded_is_told_of_nodes_cluster_and_objects(logged):
         assert 1600 <= log["bytes"] <= 2101 and log["age_ms"] > 0
         assert re.search(rf"^update log +{log['bytes']} bytes not folded", text, re.MULTILINE)
     check(cluster, values)
+
+
+def test_logs_are_folded_when_somebody_says_so(logged):
+    cluster, values = logged
+    plan = cluster.json("recycle", "--dry-run")
+    assert plan["planned"]["objects"] == len(KEYS)
+    assert plan["counts"]["already_there"] == 1
+    assert cluster.object("b")["log"] is not None
+
+    one = cluster.json("recycle", "--key", "b")
+    assert (one["state"], one["counts"]["folded"]) == ("done", 1)
+    shown = cluster.object("b")
+    assert shown["log"] is None
+    assert [segment["folded_lsn"] == shown["last_lsn"] for segment in shown["segments"]] == [
+        True, True, False, False]
+    assert "updates folded up to" in cluster.cli("object", "b").stdout
+    assert cluster.json("recycle", "--key", "b")["counts"]["already_there"] == 1
+    assert cluster.cli("recycle", "--key", "nothing", check=False).returncode == 3
+
+    assert cluster.json("recycle", "--prefix", "a/1")["counts"]["folded"] == 1
+    assert cluster.object("a/2")["log"] is not None
+    text = cluster.cli("recycle").stdout
+    assert re.search(r"^folded +1 object", text, re.MULTILINE), text
+    assert all(cluster.object(key)["log"] is None for key in values)
+    wait_for(lambda: cluster.status()["update_logs"]["bytes"] == 0, "the logs to be gone")
+    assert "\nupdates" not in cluster.cli("status").stdout
+    check(cluster, values)
+    assert [job["kind"] for job in cluster.json("job")["jobs"]] == ["recycle"] * 6
+
+
+def test_what_was_updated_before_a_recycle_is_in_shards_though_updates_go_on(logged):
+    cluster, values = logged
+    stopping = threading.Event()
+    others = Connection(cluster)
+
+    def update_on():
+        for number in itertools.takewhile(lambda _: not stopping.is_set(), itertools.count()):
+            data = payload(500, number)
+            assert others.update("b", 150_000, data) == ["HD"]
+            values["b"] = patched(values["b"], [(150_000, data)])
+
+    updates = threading.Thread(target=update_on)
+    updates.start()
+    try:
+        for _ in range(10):
+            before = cluster.object("b")["last_lsn"]
+            assert cluster.json("recycle", "--key", "b")["counts"]["failed"] == 0
+            assert cluster.object("b")["segments"][2]["folded_lsn"] >= before
+    finally:
+        stopping.set()
+        updates.join()
+    check(cluster, values)
+
+
+@pytest.mark.parametrize("words, status", [
+    (["--key", "a", "--prefix", "b"], 2), (["--rate", "x"], 2), (["key"], 2)])
+def test_wrong_command_lines_are_refused(words, status):
+    assert run("elastripe", "recycle", *words, check=False).returncode == status

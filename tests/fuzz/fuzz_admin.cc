@@ -165,6 +165,7 @@ std::vector<std::string> fuzz::seeds() {
   }
   seeds.push_back('\2' + request("POST /v1/scrubs", "scrub", R"({"all": true, "repair": true})"));
   seeds.push_back('\2' + request("POST /v1/rebalances", "rebalance", R"({"parallel": 2})"));
+  seeds.push_back('\2' + request("POST /v1/recycles", "recycle", R"({"all": true})"));
   seeds.push_back('\2' + request("POST /v1/repairs", "repair", R"({"node": "n0", "rate": 9})"));
   return seeds;
 }

@@ -36,6 +36,7 @@ void add_plan_command(CLI::App& app, Globals& globals);
 void add_transition_command(CLI::App& app, Globals& globals);
 void add_job_command(CLI::App& app, Globals& globals);
 void add_rebalance_command(CLI::App& app, Globals& globals);
+void add_recycle_command(CLI::App& app, Globals& globals);
 void add_repair_command(CLI::App& app, Globals& globals);
 void add_scrub_command(CLI::App& app, Globals& globals);
 void add_bench_command(CLI::App& app, Globals& globals);  // becomes elastripe-bench

@@ -48,7 +48,8 @@ Result<> cancel_job(const Globals& globals, uint64_t id) {
 
 void add_job_command(CLI::App& app, Globals& globals) {
   CLI::App* command = app.add_subcommand(
-      "job", "Shows the transitions, repairs, scrubs and rebalances that somebody asked for");
+      "job",
+      "Shows the transitions, repairs, scrubs, rebalances and recycles that somebody asked for");
   command->require_subcommand(0, 1);
   command->callback([command, &globals] {
     if (command->get_subcommands().empty()) report(globals, show_jobs(globals));

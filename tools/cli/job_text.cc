@@ -42,6 +42,8 @@ constexpr KindWords kWords[] = {
     {"rebalance", "moved", "to move", "stay where they are", "shards are missing",
      "What lacks shards is repaired first. The same command again goes on.",
      "reads and writes go on"},
+    {"recycle", "folded", "to fold", "no log", "shards are missing",
+     "The same command again goes on.", "reads, updates and writes go on"},
 };
 
 uint64_t count(const Json& json, const char* field) {

@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   elastripe::cli::add_transition_command(app, globals);
   elastripe::cli::add_repair_command(app, globals);
   elastripe::cli::add_rebalance_command(app, globals);
+  elastripe::cli::add_recycle_command(app, globals);
   elastripe::cli::add_job_command(app, globals);
   elastripe::cli::add_scrub_command(app, globals);
   elastripe::cli::add_bench_command(app, globals);

@@ -44,7 +44,7 @@ class Fold {
     std::vector<objects::StagedPtr> rewritten;
     auto end = co_await fold(map, record, tail->log, foldings, rewritten, deadline);
     const bool is_unknown = !end && end.error().code == ErrorCode::kUnknownOutcome;
-    const bool is_folded = end && *end == FoldEnd::kFolded;
+    const bool is_folded = end && (*end == FoldEnd::kFolded || *end == FoldEnd::kPart);
     for (const SegmentPatch& folding : foldings) {
       if (is_folded) {
         delete_after_grace(ops_, folding.old_shards());
@@ -70,10 +70,12 @@ class Fold {
     const auto& segments = record->content.segments;
     uint64_t begin = 0;
     uint64_t bytes = 0;
+    bool is_whole = true;
     for (const Segment& segment : segments) {
       // What nodes acknowledged longer ago they may have lost since (rule 6a). The rest has its
       // turn.
-      if (ops_.clock.now() - began > objects::kAcknowledgedLately / 2) break;
+      is_whole = ops_.clock.now() - began <= objects::kAcknowledgedLately / 2;
+      if (!is_whole) break;
       auto pieces = objects::overlaid(begin, segment.length, segment.folded_lsn, *log);
       if (!pieces) co_return fail(pieces.error());
       if (!pieces->empty()) {
@@ -92,9 +94,11 @@ class Fold {
       }
       begin += segment.length;
     }
-    if (foldings.empty()) co_return FoldEnd::kNothing;
+    if (foldings.empty()) co_return is_whole ? FoldEnd::kNothing : FoldEnd::kAgain;
     if (ops_.clock.now() - began > objects::kAcknowledgedLately) co_return FoldEnd::kAgain;
-    co_return co_await commit(map, record, foldings, bytes, deadline);
+    const auto end = co_await commit(map, record, foldings, bytes, deadline);
+    if (end && *end == FoldEnd::kFolded && !is_whole) co_return FoldEnd::kPart;
+    co_return end;
   }
 
   Task<Result<FoldEnd>> commit(MapPtr map, RecordPtr record,

@@ -14,7 +14,8 @@
 namespace elastripe::jobs {
 
 enum class FoldEnd : uint8_t {
-  kFolded,
+  kFolded,   // all that was in the log when it was read
+  kPart,     // the same of some segments: it took long
   kNothing,  // there is no log, or no object
   kAgain,    // the object was changed meanwhile
 };

@@ -343,7 +343,7 @@ Answer Engine::Impl::log_scan(const Context& c, const LogScanRequest& request) {
     logs_.visit(part, [&](const std::string& key, UpdateLogs::Entry& entry) {
       const size_t partition = c.map.partition_of(key);
       const uint32_t age_ms = until_now(entry.since_ms);
-      if (entry.log.empty() || age_ms < request.min_age_ms || c.now_ms < entry.taken_until_ms ||
+      if (entry.log.empty() || age_ms < request.min_age_ms ||
           entry.tenure < partitions_[partition].tenure ||
           !is_home(c.map.partitions[partition], c.self, 1)) {
         return;

@@ -144,6 +144,21 @@ TEST_CASE("a rebalance is slow unless told otherwise") {
   CHECK(shown["spec"] == json({{"dry_run", false}, {"rate", 0}, {"parallel", 2}}));
 }
 
+TEST_CASE("a recycle takes one object, those that begin alike or all") {
+  CHECK(parse_recycle("{}").error().message == "key, prefix, all: give one of them");
+  CHECK(parse_recycle(R"({"all": true, "to": 5})").error().message == "to: there is no such field");
+  const auto spec = parse_recycle(R"({"key": "a", "rate": 9})");
+  REQUIRE(spec.has_value());
+  CHECK(spec->job.key == "a");
+  JobReport report{.id = 1, .asked = *spec, .progress = {}};
+  report.progress.counts.done = 2;
+  const json shown = json::parse(job_json(report));
+  CHECK(shown["kind"] == "recycle");
+  CHECK(shown["phase"] == "folding");
+  CHECK(shown["counts"]["folded"] == 2);
+  CHECK(shown["spec"] == json({{"key", "a"}, {"dry_run", false}, {"rate", 9}, {"parallel", 4}}));
+}
+
 TEST_CASE("a report tells what was asked for, how far it is, and what went wrong") {
   TransitionJobSpec spec{.job = {.prefix = "a/", .rate = 9}, .to = 5};
   JobReport report{.id = 7, .asked = spec, .progress = {}};

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "proxy/ops/jobs/fold.h"
+#include "proxy/ops/jobs/recycle_job.h"
 #include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/repair.h"
 #include "proxy/ops/jobs/scrub.h"
@@ -287,6 +288,56 @@ TEST_CASE("recyclers do not fold what another one is folding", "[update]") {
   REQUIRE(s.status(5, "HELLO") == UpdateStatus::kUpdated);
   REQUIRE(s.run(records::try_read_to_fold(s.proxy->ops(), map, "k", true, s.deadline()))->log);
   CHECK(fold(false) == jobs::FoldEnd::kFolded);
+}
+
+TEST_CASE("a recycle folds the logs that there are, however young", "[update]") {
+  Updating s;
+  for (const char* key : {"a/1", "a/2", "b/1", "b/2", "c"}) {
+    REQUIRE(s.put(*s.proxy, key, bytes_of(2 * kSegment, 1)));
+  }
+  REQUIRE(s.put(*s.proxy, "small", "inline"));
+  for (const char* key : {"a/1", "a/2", "b/1"}) {
+    s.key = key;
+    REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
+  }
+  const auto progress_of = [&](jobs::JobSpec spec) {
+    jobs::RecycleJob job(s.proxy->ops(), {.job = std::move(spec)});
+    Scope scope;
+    scope.spawn(job.run());
+    REQUIRE(s.run_until([&] { return scope.live() == 0; }));
+    CHECK(job.progress().state == jobs::JobState::kDone);
+    CHECK(job.progress().counts.failed == 0);
+    return job.progress();
+  };
+  const auto folded = [&] { return s.proxy->counters().folded_logs; };
+  const auto planned = progress_of({.dry_run = true});
+  CHECK(planned.planned.objects == 3);
+  CHECK(planned.planned.traffic.bytes_sent == 3 * 5 * 2);
+  CHECK(planned.counts.already_there == 2);
+  CHECK(planned.counts.skipped.at("inline") == 1);
+  CHECK(folded() == 0);
+  CHECK(progress_of({.key = "a/2"}).counts.done == 1);
+  CHECK(progress_of({.key = "a/2"}).counts.already_there == 1);
+  CHECK(folded() == 1);
+  const auto prefixed = progress_of({.prefix = "a/"});
+  CHECK(prefixed.counts.done == 1);
+  CHECK(prefixed.counts.already_there == 1);
+  CHECK(folded() == 2);
+  const auto all = progress_of({});
+  CHECK(all.counts.done == 1);
+  CHECK(all.counts.seen == 6);
+  CHECK(all.done.object_bytes == 2 * kSegment);
+  CHECK(folded() == 3);
+  std::string value = bytes_of(2 * kSegment, 1);
+  value.replace(5, 5, "hello");
+  for (const char* key : {"a/1", "a/2", "b/1"}) {
+    CHECK(s.get(*s.proxy, key) == value);
+    s.key = key;
+    s.check_clean();
+    const auto report = s.run(inspect_object(s.proxy->ops(), key, s.deadline()));
+    REQUIRE(report.has_value());
+    CHECK_FALSE(report->log.has_value());
+  }
 }
 
 TEST_CASE("an update reads around a node that is gone, and writes what it touches whole",

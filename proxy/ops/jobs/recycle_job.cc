@@ -1,0 +1,87 @@
+#include "proxy/ops/jobs/recycle_job.h"
+
+#include <utility>
+
+#include "proxy/cluster/record_chain.h"
+#include "proxy/ops/attempt.h"
+#include "proxy/ops/jobs/fold.h"
+#include "proxy/ops/jobs/pages.h"
+
+namespace elastripe::jobs {
+
+namespace {
+
+using BytesByKey = std::unordered_map<std::string, uint64_t>;
+
+constexpr uint32_t kLogsPerFrame = 4096;
+
+// Data nodes get the bytes and answer by how much they change, each parity node gets as much.
+Traffic traffic_of(const coding::Scheme& scheme, uint64_t log_bytes) {
+  return {.bytes_read = log_bytes, .bytes_sent = log_bytes * (scheme.m + uint64_t{1})};
+}
+
+Task<Result<bool>> add_logs(BytesByKey& logs, node::LogScanReply& told) {
+  for (node::ScannedLog& log : told.logs) logs[std::move(log.key)] = log.bytes;
+  co_return true;
+}
+
+}  // namespace
+
+RecycleJob::RecycleJob(OpsContext& ops, RecycleJobSpec spec)
+    : Job(ops, spec.job), is_of_one_(!spec.job.key.empty()) {}
+
+// It is asked for every page, after the page was: so a log that is not told of was folded by then,
+// or has nothing but what came after the job began.
+Task<Result<void>> RecycleJob::look_at(MapPtr map, const node::RecordScanReply& page) {
+  if (page.records.empty()) co_return Result<void>{};
+  const NodeId tail = chain_of(*map, page.records.front().key).tail();
+  BytesByKey logs;
+  if (map->capabilities.has(node::Capability::kUpdateLogs)) {
+    const auto told =
+        co_await for_each_page(ops(), map, tail, node::LogScanRequest{.max_entries = kLogsPerFrame},
+                               [&logs](node::LogScanReply& some) { return add_logs(logs, some); });
+    if (!told) co_return fail(told.error());
+  }
+  logs_[tail] = std::move(logs);
+  co_return Result<void>{};
+}
+
+// Its flow finds out.
+Task<void> RecycleJob::look_at_one(MapPtr map, std::string key, RecordPtr) {
+  logs_[chain_of(*map, key).tail()].try_emplace(std::move(key), 0);
+  co_return;
+}
+
+Result<ObjectNeed> RecycleJob::need_of(const MetObject& object) {
+  const node::RecordContent& content = object.content;
+  if (content.kind != node::RecordKind::kStriped) {
+    return ObjectNeed{.status = ObjectStatus::kSkipped, .reason = "inline"};
+  }
+  ObjectNeed need{.work = {.objects = 1, .object_bytes = content.size}};
+  if (is_of_one_) return need;
+  const auto& logs = logs_[chain_of(object.map, object.key).tail()];
+  const auto log = logs.find(object.key);
+  if (log == logs.end()) return ObjectNeed{.status = ObjectStatus::kAlreadyThere};
+  need.work.traffic = traffic_of(content.scheme, log->second);
+  return need;
+}
+
+// A fold that the object was changed under begins again, with what has come since.
+Task<Result<ObjectOutcome>> RecycleJob::flow(JobObject& object) {
+  const TimePoint deadline = fresh_deadline(ops());
+  for (bool has_folded = false;;) {
+    const auto end = co_await fold_object(ops(), object.key, fresh_deadline(ops()));
+    if (!end) co_return fail(end.error());
+    has_folded |= *end == FoldEnd::kFolded || *end == FoldEnd::kPart;
+    if (*end == FoldEnd::kFolded || *end == FoldEnd::kNothing) {
+      if (!has_folded) co_return ObjectOutcome{ObjectStatus::kAlreadyThere};
+      object.spent += object.work.traffic;
+      co_return ObjectOutcome{.object_bytes = object.work.object_bytes};
+    }
+    if (ops().clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "the object was changed again and again");
+    }
+  }
+}
+
+}  // namespace elastripe::jobs
