@@ -7,7 +7,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from cluster import free_ports, run
+from cluster import free_ports, run, wait_for
 
 OPERATIONS = {
     "A": {"read", "update"}, "B": {"read", "update"}, "C": {"read"}, "D": {"read", "insert"},
@@ -63,6 +63,29 @@ def test_servers_that_run_already(make_cluster):
     assert results["record_bytes"] == 150
 
 
+def test_updates_of_fields(tmp_path):
+    done = run("elastripe", "bench", "ycsb", *SMALL, "--port", free_ports(60), "--field-updates",
+               "--workload", "A,F", "--schemes", "ers:2,2,3", "--output", tmp_path / "out.json",
+               timeout=240)
+    results = json.loads((tmp_path / "out.json").read_text())
+    assert (results["updates"], results["field_bytes"], results["record_bytes"]) == (
+        "field", 100, 1000)
+    kinds = {case["server"]: case["updates"] for case in results["cases"]}
+    assert kinds["elastripe, ers:2,2,3"] == "field" and kinds["memcached"] == "record"
+    for case in results["cases"]:
+        check_case(case)
+    assert "Updates are of one field of 100 bytes" in done.stdout
+
+
+def test_updates_of_fields_of_large_records_go_to_logs(make_cluster):
+    cluster = make_cluster(nodes=6, scheme="ers:2,2,3")
+    run("elastripe", "--json", "bench", "ycsb", "--server", cluster.server, "--workload", "F",
+        "--records", "20", "--operations", "400", "--rounds", "1", "--connections", "4",
+        "--field-bytes", "5000", "--field-updates", timeout=120)
+    wait_for(lambda: "\nelastripe_logged_updates_total 0\n" not in cluster.admin("/metrics"),
+             "updates that went to logs")
+
+
 class FakeServer:
     """Answers every request of a client with what `reply(words, data)` says."""
 
@@ -71,7 +94,8 @@ class FakeServer:
             def handle(self):
                 while line := self.rfile.readline():
                     words = line.split()
-                    data = self.rfile.read(int(words[4]) + 2) if words[0] == b"set" else b""
+                    size = {b"set": 4, b"ms": 2}.get(words[0])
+                    data = self.rfile.read(int(words[size]) + 2) if size else b""
                     self.wfile.write(reply(words, data))
 
         self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
@@ -86,9 +110,9 @@ class FakeServer:
         self.server.server_close()
 
 
-def refuse(server, *words):
-    done = run("elastripe", "bench", "ycsb", *SMALL, "--workload", "C", "--server", server, *words,
-               check=False, timeout=60)
+def refuse(server, *words, workload="C"):
+    done = run("elastripe", "bench", "ycsb", *SMALL, "--workload", workload, "--server", server,
+               *words, check=False, timeout=60)
     assert done.returncode == 1
     return done.stderr
 
@@ -118,12 +142,29 @@ def test_a_record_with_one_wrong_byte_is_an_error():
         assert "wrong bytes" in refuse(server)
 
 
+def test_a_server_that_can_not_update_fields_is_an_error():
+    stored = {}
+
+    def reply(words, data):
+        if words[0] == b"ms":
+            return b"CLIENT_ERROR invalid flag\r\n"
+        if data:
+            stored[words[1]] = data
+            return b"STORED\r\n"
+        value = stored[words[1]]
+        return b"VALUE %s 0 %d\r\n%sEND\r\n" % (words[1], len(value) - 2, value)
+
+    with FakeServer(reply) as server:
+        assert "invalid flag" in refuse(server, "--field-updates", workload="A")
+
+
 def test_a_server_that_is_not_there_is_an_error():
     assert "cannot connect" in refuse(f"127.0.0.1:{free_ports(1)}")
 
 
 @pytest.mark.parametrize("words, status", [
     (["--workload", "E"], 1), (["--schemes", "none"], 1), (["--records", "0"], 2),
-    (["--field-count", "1", "--field-bytes", "8"], 1), (["--sizes", "1KiB"], 2)])
+    (["--field-count", "1", "--field-bytes", "8"], 1),
+    (["--field-bytes", "8", "--field-updates"], 1), (["--sizes", "1KiB"], 2)])
 def test_wrong_command_lines_are_refused(words, status):
     assert run("elastripe", "bench", "ycsb", *words, check=False).returncode == status

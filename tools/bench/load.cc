@@ -27,6 +27,7 @@ using TimePoint = SteadyClock::time_point;
 constexpr int kWaitMs = 30'000;
 constexpr size_t kReadBytes = 64 << 10;
 constexpr std::string_view kEnd = "END\r\n";
+constexpr std::string_view kNone = "NF\r\n";
 
 // One connection of a load: composes requests, checks replies, records latencies. Used by one
 // thread; never waits.
@@ -118,6 +119,11 @@ class Connection {
       out_ += fmt::format("get {}\r\n", key);
     } else if (asked.request.operation == Operation::kDelete) {
       out_ += fmt::format("delete {}\r\n", key);
+    } else if (const auto field = asked.request.field) {
+      out_ += fmt::format("ms {} {} o{}\r\n", key, objects_.field_bytes(),
+                          *field * objects_.field_bytes());
+      objects_.append_field(out_, asked.request.record, *field, ++revision_);
+      out_ += "\r\n";
     } else {
       out_ += fmt::format("set {} 0 {} {}\r\n", key, settings_.exptime_s, objects_.object_bytes());
       objects_.append(out_, asked.request.record, ++revision_);
@@ -138,18 +144,25 @@ class Connection {
       if (end == std::string_view::npos) return 0;
       bytes = end + 2;
       const std::string_view line = text.substr(0, bytes);
-      if (answered.reads && line == kEnd) {
+      const bool is_gone = answered.reads ? line == kEnd : answered.request.field && line == kNone;
+      if (is_gone) {
         return cli::fail("{} is gone: has the server enough memory?",
                          key_of(settings_.key_prefix, answered.request.record));
       }
-      const bool deletes = answered.request.operation == Operation::kDelete;
-      const bool succeeds =
-          deletes ? line == "DELETED\r\n" || line == "NOT_FOUND\r\n" : line == "STORED\r\n";
-      if (answered.reads || !succeeds) return cli::fail("{}", text.substr(0, end));
+      if (answered.reads || !succeeds(answered.request, line))
+        return cli::fail("{}", text.substr(0, end));
     }
     in_flight_.pop_front();
     complete(answered, now);
     return bytes;
+  }
+
+  // The request changes something.
+  static bool succeeds(const Request& request, std::string_view line) {
+    if (request.operation == Operation::kDelete) {
+      return line == "DELETED\r\n" || line == "NOT_FOUND\r\n";
+    }
+    return line == (request.field ? "HD\r\n" : "STORED\r\n");
   }
 
   // "VALUE <key> <flags> <bytes>\r\n<data>\r\nEND\r\n"

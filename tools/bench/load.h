@@ -1,5 +1,6 @@
 // Load of many connections: each keeps a number of requests in flight, in memcached's text
-// protocol. Every reply is checked, every latency recorded.
+// protocol, and for updates of single fields a meta command of elastripe's. Every reply is checked,
+// every latency recorded.
 #pragma once
 
 #include <array>
@@ -25,6 +26,9 @@ const char* name_of(Operation operation);
 struct Request {
   Operation operation = Operation::kRead;
   uint64_t record = 0;
+  // What an update, also that of a read-modify-write, changes of the record (`ms` with an offset);
+  // nothing: the whole record is stored anew.
+  std::optional<size_t> field = {};
 };
 
 // What one connection asks for, one request after the other; used by one thread.

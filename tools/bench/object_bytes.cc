@@ -32,25 +32,40 @@ std::string make_object(size_t bytes, uint64_t seed) {
   return object;
 }
 
-ObjectBytes::ObjectBytes(size_t object_bytes)
-    : object_bytes_(std::max(object_bytes, kLeastBytes)),
-      pool_(make_object(object_bytes_ + kSlices, 1)) {}
+ObjectBytes::ObjectBytes(size_t field_bytes, size_t fields)
+    : field_bytes_(std::max(field_bytes, kLeastBytes)),
+      fields_(fields),
+      pool_(make_object(field_bytes_ + kSlices, 1)) {}
 
 std::string_view ObjectBytes::rest(uint64_t number, uint64_t revision) const {
   const size_t at = fnv_hash(number * 31 + revision) % kSlices;
-  return std::string_view(pool_).substr(at, object_bytes_ - kLeastBytes);
+  return std::string_view(pool_).substr(at, field_bytes_ - kLeastBytes);
 }
 
 void ObjectBytes::append(std::string& out, uint64_t number, uint64_t revision) const {
+  for (size_t field = 0; field < fields_; ++field) append_field(out, number, field, revision);
+}
+
+void ObjectBytes::append_field(std::string& out, uint64_t number, size_t field,
+                               uint64_t revision) const {
+  const uint64_t own = number_of(number, field);
   std::array<char, kLeastBytes> front{};
-  std::memcpy(front.data(), &number, sizeof number);
-  std::memcpy(front.data() + sizeof number, &revision, sizeof revision);
+  std::memcpy(front.data(), &own, sizeof own);
+  std::memcpy(front.data() + sizeof own, &revision, sizeof revision);
   out.append(front.data(), front.size());
-  out.append(rest(number, revision));
+  out.append(rest(own, revision));
 }
 
 bool ObjectBytes::matches(std::string_view value, uint64_t number) const {
-  if (value.size() != object_bytes_) return false;
+  if (value.size() != object_bytes()) return false;
+  for (size_t field = 0; field < fields_; ++field) {
+    const auto bytes = value.substr(field * field_bytes_, field_bytes_);
+    if (!matches_field(bytes, number_of(number, field))) return false;
+  }
+  return true;
+}
+
+bool ObjectBytes::matches_field(std::string_view value, uint64_t number) const {
   uint64_t found = 0;
   uint64_t revision = 0;
   std::memcpy(&found, value.data(), sizeof found);

@@ -27,6 +27,10 @@ struct YcsbOptions : Options {
   uint64_t& field_count =
       number("--field-count", uint64_t{10}, "Fields of a record: one value", 1, 10'000);
   uint64_t& field_bytes = number("--field-bytes", uint64_t{100}, "Bytes of a field", 1, 1 << 20);
+  bool& field_updates = flag("--field-updates",
+                             "Updates change one field of a record in place (ms KEY BYTES "
+                             "o(offset)), of elastripe's servers and those of --server; memcached "
+                             "can not, and has whole records updated");
   int& connections = number("--connections", 32, "Connections of clients", 1, 4000);
   int& depth = number("--depth", 1, "Requests in flight on each connection", 1, 1000);
   int& threads = number("--threads", 1, "Threads of the load", 1, 64);
@@ -48,30 +52,38 @@ void add_latencies(const LoadResult& sum, Json& figures) {
   }
 }
 
-Result<std::vector<Target>> named_servers(const YcsbOptions& o) {
-  std::vector<Target> servers;
+struct Server {
+  Target target;
+  bool updates_fields = false;
+};
+
+Result<std::vector<Server>> named_servers(const YcsbOptions& o) {
+  std::vector<Server> servers;
   for (const std::string& text : o.servers) {
     const auto address = client::parse_address(text);
     if (!address) return cli::fail("{}: {}", text, address.error().message);
     servers.push_back(
-        {.name = text, .host = address->host, .port = address->port, .key_prefix = o.key_prefix});
+        {{.name = text, .host = address->host, .port = address->port, .key_prefix = o.key_prefix},
+         o.field_updates});
   }
   return servers;
 }
 
-Result<std::vector<Target>> own_servers(const YcsbOptions& o, Testbed& testbed, Report& report) {
+Result<std::vector<Server>> own_servers(const YcsbOptions& o, Testbed& testbed, Report& report) {
   // All records and what inserts add, the warm-up's too, with headers and room to spare.
   const uint64_t records = o.records + 2 * o.operations;
   const int memory_mb =
       static_cast<int>(64 + (records * (o.field_count * o.field_bytes + 200) * 3 / 2 >> 20));
-  std::vector<Target> servers{TRY(testbed.start_memcached(2, memory_mb))};
-  report.add_if_there("twemproxy", testbed.start_twemproxy(o.nodes, memory_mb), servers);
+  std::vector<Target> others{TRY(testbed.start_memcached(2, memory_mb))};
+  report.add_if_there("twemproxy", testbed.start_twemproxy(o.nodes, memory_mb), others);
+  std::vector<Server> servers;
+  for (const Target& other : others) servers.push_back({other});
   for (const std::string& scheme : o.schemes) {
     const auto cluster = TRY(testbed.start_cluster(
         "elastripe, " + scheme, {.nodes = o.nodes, .scheme = scheme, .memory_mb = memory_mb}));
-    servers.push_back(cluster.target);
+    servers.push_back({cluster.target, o.field_updates});
   }
-  for (Target& server : servers) server.key_prefix = o.key_prefix;
+  for (Server& server : servers) server.target.key_prefix = o.key_prefix;
   return servers;
 }
 
@@ -80,8 +92,12 @@ void add_pivots(const YcsbOptions& o, const Rows& rows, Report& report) {
       fmt::format("{} records of {} bytes, {} connections, depth {}: operations a\n"
                   "second, median of {} rounds (quartiles); x is the ratio to the first\n"
                   "server in the same round, then the median.",
-                  o.records, o.field_count * o.field_bytes, o.connections, o.depth, o.rounds),
-      "workload | server | per second = per_second | x = over_first .2 | CPU us = front_cpu_us .1 "
+                  o.records, o.field_count * o.field_bytes, o.connections, o.depth, o.rounds) +
+          (o.field_updates ? fmt::format("\nUpdates are of one field of {} bytes, or of a record.",
+                                         o.field_bytes)
+                           : ""),
+      "workload | server | updates | per second = per_second | x = over_first .2 | CPU us = "
+      "front_cpu_us .1 "
       "| nodes' CPU us = back_cpu_us .1",
       rows);
   Rows by_operation;
@@ -115,9 +131,11 @@ Result<Report> run(YcsbOptions& o) {
     name = workload.name;
   }
   TRY(parse_schemes(o.schemes));
-  const ObjectBytes objects(o.field_count * o.field_bytes);
+  const ObjectBytes objects = o.field_updates ? ObjectBytes(o.field_bytes, o.field_count)
+                                              : ObjectBytes(o.field_count * o.field_bytes);
   if (objects.object_bytes() != o.field_count * o.field_bytes) {
-    return cli::fail("records have at least {} bytes", ObjectBytes::kLeastBytes);
+    return cli::fail("{} have at least {} bytes", o.field_updates ? "fields" : "records",
+                     ObjectBytes::kLeastBytes);
   }
   Report report;
   const auto testbed = TRY(Testbed::create(o.port));
@@ -125,7 +143,7 @@ Result<Report> run(YcsbOptions& o) {
   const LoadSettings load{
       .connections = o.connections, .depth = o.depth, .threads = o.threads, .duration = {}};
   std::vector<std::unique_ptr<YcsbRecords>> records;  // by server
-  for (const Target& server : servers) {
+  for (const auto& [server, _] : servers) {
     fmt::print(stderr, "storing {} records at {}\n", o.records, server.name);
     TRY(store_records(server, objects, o.records, load));
     records.push_back(std::make_unique<YcsbRecords>(o.records));
@@ -138,21 +156,27 @@ Result<Report> run(YcsbOptions& o) {
   for (const YcsbWorkload& workload : workloads) {
     Group& group = groups.emplace_back();
     for (size_t i = 0; i < servers.size(); ++i) {
-      group.push_back(
-          load_case({{{"workload", std::string(1, workload.name)}, {"server", servers[i].name}},
-                     servers[i],
-                     load,
-                     ycsb_sources(workload, *records[i], each, seed),
-                     &objects,
-                     Operation::kRead},
-                    add_latencies));
+      const auto& [server, updates_fields] = servers[i];
+      group.push_back(load_case(
+          {{{"workload", std::string(1, workload.name)},
+            {"server", server.name},
+            {"updates", updates_fields ? "field" : "record"}},
+           server,
+           load,
+           ycsb_sources(workload, *records[i], each, seed, updates_fields ? objects.fields() : 0),
+           &objects,
+           Operation::kRead},
+          add_latencies));
     }
     seed += 1'000'000;  // the same requests for every server, others for every workload
   }
   auto rows = TRY(measure(std::move(groups), {.rounds = o.rounds}));
-  compare(rows, "over_first", "per_second", {"workload"}, {{"server", servers.front().name}});
+  compare(rows, "over_first", "per_second", {"workload"},
+          {{"server", servers.front().target.name}});
   report.json = {{"records", o.records},
                  {"record_bytes", objects.object_bytes()},
+                 {"field_bytes", o.field_bytes},
+                 {"updates", o.field_updates ? "field" : "record"},
                  {"connections", o.connections},
                  {"depth", o.depth},
                  {"seed", o.seed},

@@ -31,10 +31,11 @@ constexpr std::array kWorkloads{
 class YcsbSource {
  public:
   YcsbSource(const YcsbWorkload& workload, YcsbRecords& records, uint64_t operations, uint64_t seed,
-             const Latest& latest)
+             size_t fields, const Latest& latest)
       : workload_(workload),
         records_(records),
         left_(operations),
+        fields_(fields),
         random_(seed),
         zipfian_(records.loaded),
         latest_(latest) {}
@@ -44,8 +45,10 @@ class YcsbSource {
     --left_;
     const Operation operation = choose();
     if (operation == Operation::kInsert) return Request{operation, records_.inserted.next()};
-    return Request{operation, workload_.latest ? latest_.next(random_, records_.inserted.limit())
-                                               : zipfian_.next(random_)};
+    Request request{operation, workload_.latest ? latest_.next(random_, records_.inserted.limit())
+                                                : zipfian_.next(random_)};
+    if (fields_ > 0 && operation != Operation::kRead) request.field = random_() % fields_;
+    return request;
   }
 
   void acknowledged(const Request& request) {
@@ -67,6 +70,7 @@ class YcsbSource {
   const YcsbWorkload workload_;
   YcsbRecords& records_;
   uint64_t left_;
+  const size_t fields_;  // of which updates change one; 0: all
   Random random_;
   ScrambledZipfian zipfian_;
   Latest latest_;
@@ -137,11 +141,11 @@ cli::Result<YcsbWorkload> ycsb_workload(const std::string& name) {
 }
 
 SourceFactory ycsb_sources(const YcsbWorkload& workload, YcsbRecords& records,
-                           uint64_t operations_each, uint64_t seed) {
+                           uint64_t operations_each, uint64_t seed, size_t fields) {
   const Latest latest(records.loaded);  // its sum of weights is made once
   return [=, &records, next_seed = std::make_shared<uint64_t>(seed)] {
-    const auto source =
-        std::make_shared<YcsbSource>(workload, records, operations_each, (*next_seed)++, latest);
+    const auto source = std::make_shared<YcsbSource>(workload, records, operations_each,
+                                                     (*next_seed)++, fields, latest);
     return RequestSource{std::bind_front(&YcsbSource::next, source),
                          std::bind_front(&YcsbSource::acknowledged, source)};
   };

@@ -107,8 +107,9 @@ struct YcsbRecords {
   AcknowledgedCounter inserted;
 };
 
-// Sources that make so many operations each. The records must outlive them.
+// Sources that make so many operations each. The records must outlive them. `fields`: updates
+// change one of so many, each as likely as any other; 0: they change whole records.
 SourceFactory ycsb_sources(const YcsbWorkload& workload, YcsbRecords& records,
-                           uint64_t operations_each, uint64_t seed);
+                           uint64_t operations_each, uint64_t seed, size_t fields = 0);
 
 }  // namespace elastripe::bench

@@ -40,6 +40,25 @@ TEST_CASE("revisions of one object differ") {
   CHECK(first.substr(16) != second.substr(16));
 }
 
+TEST_CASE("fields of an object change by themselves, and none is another's") {
+  const ObjectBytes objects(100, 3);
+  CHECK(objects.object_bytes() == 300);
+  std::string value;
+  objects.append(value, 7, 1);
+  REQUIRE(value.size() == 300);
+  CHECK(objects.matches(value, 7));
+  CHECK_FALSE(objects.matches(value, 8));
+  CHECK_FALSE(objects.matches(value.substr(0, 200), 7));
+  std::string field;
+  objects.append_field(field, 7, 1, 9);
+  REQUIRE(field.size() == objects.field_bytes());
+  for (size_t place = 0; place < 3; ++place) {
+    std::string changed = value;
+    changed.replace(place * 100, 100, field);
+    CHECK(objects.matches(changed, 7) == (place == 1));
+  }
+}
+
 TEST_CASE("objects are at least as large as what tells them apart") {
   const ObjectBytes objects(1);
   std::string value;

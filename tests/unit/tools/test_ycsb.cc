@@ -157,6 +157,28 @@ TEST_CASE("workloads mix operations as YCSB's do") {
   }
 }
 
+TEST_CASE("updates are of one field, as likely as any other, where fields are updated") {
+  constexpr size_t kFields = 10;
+  YcsbRecords records(1000);
+  for (const char* workload : {"A", "D", "F"}) {
+    CAPTURE(workload);
+    const auto source = ycsb_sources(*ycsb_workload(workload), records, kDraws, 1, kFields)();
+    std::vector<double> counts(kFields);
+    double updates = 0;
+    while (const auto request = source.next()) {
+      const bool changes = request->operation == Operation::kUpdate ||
+                           request->operation == Operation::kReadModifyWrite;
+      REQUIRE(request->field.has_value() == changes);
+      if (changes) counts.at(*request->field) += 1;
+      updates += changes ? 1 : 0;
+      source.acknowledged(*request);
+    }
+    for (const double count : counts) CHECK(count == Approx(updates / kFields).epsilon(0.05));
+  }
+  const auto whole = ycsb_sources(*ycsb_workload("A"), records, 1000, 1)();
+  while (const auto request = whole.next()) CHECK_FALSE(request->field.has_value());
+}
+
 TEST_CASE("workload names are letters of either case, and E is none") {
   CHECK(ycsb_workload("d")->name == 'D');
   for (const char* name : {"E", "G", "", "AA", "1"}) CHECK_FALSE(ycsb_workload(name));
