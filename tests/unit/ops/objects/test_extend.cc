@@ -54,7 +54,12 @@ struct Extending : ClusterFixture {
     REQUIRE(put(*proxy, "k", bytes));
     value = bytes;
   }
-  // Says what it took.
+  // So many segments, each of which was added by itself.
+  void set_with_own_names(unsigned segments) {
+    set(bytes_of(kSegment, 0));
+    for (unsigned i = 1; i < segments; ++i) extend(bytes_of(kSegment, i), /*in_front=*/false);
+  }
+  // Notes what it took.
   void extend(const std::string& bytes, bool in_front) {
     reads = writes = 0;
     const auto stored =
@@ -311,8 +316,7 @@ TEST_CASE("an append or prepend beside a repair does not keep it from its work",
   for (const int milliseconds : {0, 1, 2, 3, 4, 6, 8, 12}) {
     CAPTURE(milliseconds, in_front);
     Extending s;
-    s.set(bytes_of(9 * kSegment, 1));
-    s.extend("short", in_front);
+    s.set_with_own_names(9);
     const NodeId dead = s.record()->content.segments[4].placement[0];
     s.node(dead).kill(/*silent=*/false);
     REQUIRE(s.run_until([&] {
@@ -333,8 +337,7 @@ TEST_CASE("an append or prepend beside a transition does not keep it from its wo
   for (const int milliseconds : {0, 1, 2, 3, 4, 6, 8, 12}) {
     CAPTURE(milliseconds, in_front);
     Extending s;
-    s.set(bytes_of(9 * kSegment, 1));
-    s.extend("short", in_front);
+    s.set_with_own_names(9);
     const auto outcome = run_beside_extension(
         s, jobs::transition_object(s.proxy->ops(), {.key = "k", .to = 3}), milliseconds, in_front);
     CHECK(outcome.status == jobs::ObjectStatus::kDone);

@@ -1,4 +1,5 @@
 // Parts of values are changed in place of nothing: readers see the old value or the new one.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "proxy/ops/jobs/fold.h"
@@ -53,6 +54,15 @@ struct Updating : ClusterFixture {
     REQUIRE(outcome.has_value());
     REQUIRE(outcome->object.has_value());
     return *outcome->object;
+  }
+  jobs::JobProgress recycle(jobs::JobSpec spec) {
+    jobs::RecycleJob job(proxy->ops(), {.job = std::move(spec)});
+    Scope scope;
+    scope.spawn(job.run());
+    REQUIRE(run_until([&] { return scope.live() == 0; }));
+    CHECK(job.progress().state == jobs::JobState::kDone);
+    CHECK(job.progress().counts.failed == 0);
+    return job.progress();
   }
   void check_clean() {
     const auto report = run(jobs::scrub_object(proxy->ops(), key, deadline()));
@@ -300,30 +310,21 @@ TEST_CASE("a recycle folds the logs that there are, however young", "[update]") 
     s.key = key;
     REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
   }
-  const auto progress_of = [&](jobs::JobSpec spec) {
-    jobs::RecycleJob job(s.proxy->ops(), {.job = std::move(spec)});
-    Scope scope;
-    scope.spawn(job.run());
-    REQUIRE(s.run_until([&] { return scope.live() == 0; }));
-    CHECK(job.progress().state == jobs::JobState::kDone);
-    CHECK(job.progress().counts.failed == 0);
-    return job.progress();
-  };
   const auto folded = [&] { return s.proxy->counters().folded_logs; };
-  const auto planned = progress_of({.dry_run = true});
+  const auto planned = s.recycle({.dry_run = true});
   CHECK(planned.planned.objects == 3);
   CHECK(planned.planned.traffic.bytes_sent == 3 * 5 * 2);
   CHECK(planned.counts.already_there == 2);
   CHECK(planned.counts.skipped.at("inline") == 1);
   CHECK(folded() == 0);
-  CHECK(progress_of({.key = "a/2"}).counts.done == 1);
-  CHECK(progress_of({.key = "a/2"}).counts.already_there == 1);
+  CHECK(s.recycle({.key = "a/2"}).counts.done == 1);
+  CHECK(s.recycle({.key = "a/2"}).counts.already_there == 1);
   CHECK(folded() == 1);
-  const auto prefixed = progress_of({.prefix = "a/"});
+  const auto prefixed = s.recycle({.prefix = "a/"});
   CHECK(prefixed.counts.done == 1);
   CHECK(prefixed.counts.already_there == 1);
   CHECK(folded() == 2);
-  const auto all = progress_of({});
+  const auto all = s.recycle({});
   CHECK(all.counts.done == 1);
   CHECK(all.counts.seen == 6);
   CHECK(all.done.object_bytes == 2 * kSegment);
@@ -338,6 +339,38 @@ TEST_CASE("a recycle folds the logs that there are, however young", "[update]") 
     REQUIRE(report.has_value());
     CHECK_FALSE(report->log.has_value());
   }
+}
+
+TEST_CASE("a fold that takes long leaves segments to the next, and a recycle goes on with them",
+          "[update]") {
+  Updating s;
+  constexpr size_t kSegments = 6;
+  std::string value = bytes_of(kSegments * kSegment, 1);
+  REQUIRE(s.put(*s.proxy, "k", value));
+  for (size_t segment = 0; segment < kSegments; ++segment) {
+    REQUIRE(s.status(segment * kSegment + 5, "hello") == UpdateStatus::kUpdated);
+    value.replace(segment * kSegment + 5, 5, "hello");
+  }
+  // A segment takes two rounds of them, so a fold comes to two of the segments in its time.
+  s.network().set_delay_rule([&](int, NodeId, const node::RequestHeader& header) {
+    const bool is_slow = header.opcode == node::Opcode::kShardPatch;
+    return is_slow ? std::optional<Duration>(150ms) : std::nullopt;
+  });
+  const auto unfolded = [&] {
+    const auto report = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
+    REQUIRE(report.has_value());
+    return std::ranges::count(report->record->content.segments, 0, &node::Segment::folded_lsn);
+  };
+  const auto end = s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline()));
+  REQUIRE(end.has_value());
+  CHECK(*end == jobs::FoldEnd::kPart);
+  CHECK(unfolded() == 4);
+  CHECK(s.get(*s.proxy, "k") == value);
+  CHECK(s.recycle({.key = "k"}).counts.done == 1);
+  CHECK(s.proxy->counters().folded_logs == 3);
+  CHECK(unfolded() == 0);
+  CHECK(s.get(*s.proxy, "k") == value);
+  s.check_clean();
 }
 
 TEST_CASE("an update reads around a node that is gone, and writes what it touches whole",
