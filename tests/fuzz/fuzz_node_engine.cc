@@ -8,6 +8,7 @@
 #include "proxy/base/check.h"
 #include "server-patches/node/engine/arena_store.h"
 #include "server-patches/node/engine/engine.h"
+#include "server-patches/node/format/shard_update_messages.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/node_samples.h"
 
@@ -105,6 +106,9 @@ std::string sealed_args(Opcode opcode, ByteView bare, ByteView payload) {
     case Opcode::kShardPatch:
       return sealed_as<ShardPatchRequest>(
           bare, [&](ShardPatchRequest& patch) { seal_extents(patch.extents, payload); });
+    case Opcode::kShardUpdate:
+      return sealed_as<ShardUpdateRequest>(
+          bare, [&](ShardUpdateRequest& update) { seal_extents(update.extents, payload); });
     case Opcode::kLogAppend:
       return sealed_as<LogAppendRequest>(
           bare, [&](LogAppendRequest& append) { append.crc32c = crc32c(payload); });
@@ -237,10 +241,21 @@ Frames shard_frames() {
   ++patched.name.generation;
   const ShardPatchRequest patch = {
       built.name, patched, ShardPatchMode::kWrite, {{3, 2, 0}, {old.payload_bytes - 4, 4, 0}}};
+  const auto update = [&](ShardUpdateMode mode, uint32_t log_bytes) {
+    return ShardUpdateRequest{built.name, mode, log_bytes, {{3, 2, 0}, {7, 1, 0}}, ""};
+  };
+  ShardUpdateRequest collect = update(ShardUpdateMode::kCollect, 100);
+  collect.coefficients = "abcd";
   Frames frames;
   frames.add(Opcode::kShardWrite, ShardWriteRequest{old}, block)
       .add(Opcode::kShardBuild, build, block)
       .add(Opcode::kShardPatch, patch, "update")
+      .add(Opcode::kShardUpdate, update(ShardUpdateMode::kSwap, 0), "new")
+      .add(Opcode::kShardUpdate, update(ShardUpdateMode::kLog, 0), "add")
+      .add(Opcode::kShardUpdate, update(ShardUpdateMode::kLog, 4), "add")
+      .add(Opcode::kShardUpdate, collect, "add")
+      .add(Opcode::kShardUpdate, ShardUpdateRequest{built.name, ShardUpdateMode::kTake, 0, {}, ""})
+      .add(Opcode::kShardUpdate, ShardUpdateRequest{built.name, ShardUpdateMode::kFold, 0, {}, ""})
       .add(Opcode::kShardRead, ShardReadRequest{.name = built.name, .offset = 1, .length = 9})
       .add(Opcode::kShardConfirm, ShardConfirmRequest{{old.name, built.name}})
       .add(Opcode::kShardFingerprint,

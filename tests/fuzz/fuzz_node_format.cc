@@ -7,6 +7,7 @@
 
 #include "proxy/base/check.h"
 #include "server-patches/node/format/messages.h"
+#include "server-patches/node/format/shard_update_messages.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/node_samples.h"
 
@@ -151,6 +152,10 @@ const std::vector<Format>& formats() {
           {{sample_shard().name, sample_shard(), 64, {{{0}, {1, 2}}, {{}, {0}}}}}),
       message<ShardPatchRequest>(
           {{sample_shard().name, sample_shard(), ShardPatchMode::kAdd, {{0, 2, 3}, {9, 1, 4}}}}),
+      message<ShardUpdateRequest>(
+          {{sample_shard().name, ShardUpdateMode::kSwap, 0, {{0, 2, 3}, {9, 1, 4}}, ""},
+           {sample_shard().name, ShardUpdateMode::kCollect, 5, {{9, 2, 3}, {0, 1, 4}}, "abcd"}}),
+      message<ShardUpdateReply>({{{{1, 2}, {3, 4}}}}),
       message<ShardReadRequest>({{sample_shard().name, 1, 2}}),
       message<ShardConfirmRequest>({{{sample_shard().name}, false}}),
       message<ShardConfirmReply>({{{{true, 1, 2}, {}}}}),

@@ -214,7 +214,7 @@ def test_malformed_args_are_answered_and_the_connection_goes_on(node):
         c.join_cluster()
         for opcode in (nf.HEARTBEAT, nf.RECORD_READ, nf.RECORD_APPLY, nf.RECORD_STORE,
                        nf.RECORD_SCAN, nf.SHARD_WRITE, nf.SHARD_READ, nf.SHARD_SCAN,
-                       nf.SHARD_FINGERPRINT, nf.SHARD_PATCH):
+                       nf.SHARD_FINGERPRINT, nf.SHARD_PATCH, nf.SHARD_UPDATE):
             assert c.call(opcode, b"\xff\xff\xff").status == nf.INVALID
         assert c.hello().status == nf.OK
 

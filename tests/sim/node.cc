@@ -2,6 +2,7 @@
 
 #include "proxy/base/check.h"
 #include "server-patches/node/format/messages.h"
+#include "server-patches/node/format/shard_update_messages.h"
 
 namespace elastripe::sim {
 
@@ -251,6 +252,13 @@ std::string describe_request(std::string_view frame) {
         text += fmt::format(" {} ..{:x}/{}.{} from ..{:x}, {} extents", m->header.key,
                             m->header.name.txid.lo & 0xffffff, m->header.name.segment,
                             m->header.name.index, m->source.txid.lo & 0xffffff, m->extents.size());
+      }
+      break;
+    case node::Opcode::kShardUpdate:
+      if (auto m = node::decode<node::ShardUpdateRequest>(args)) {
+        text += fmt::format(" ..{:x}/{}.{} mode {}, {} extents", m->name.txid.lo & 0xffffff,
+                            m->name.segment, m->name.index, static_cast<int>(m->mode),
+                            m->extents.size());
       }
       break;
     case node::Opcode::kShardRead:

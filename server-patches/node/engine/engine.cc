@@ -70,7 +70,8 @@ Engine::Impl::Impl(EngineOptions options, ItemStore& store, const NodeClock& clo
       deletions_(options.max_delayed_deletions),
       logs_({.unit_bytes = options.log_unit_bytes, .units = options.log_units}, store,
             options.latches),
-      bodies_(store) {}
+      bodies_(store),
+      shard_updates_(store, logs_.pool(), counters_.bad_pages) {}
 
 Reply Engine::Impl::serve(const Frame& frame) {
   Answer answer = dispatch(frame);
@@ -209,6 +210,8 @@ Answer Engine::Impl::handle_data(const Context& c) {
       return with_request(c, &Impl::shard_fingerprint);
     case Opcode::kShardPatch:
       return with_request(c, &Impl::shard_patch);
+    case Opcode::kShardUpdate:
+      return with_request(c, &Impl::shard_update);
     case Opcode::kLogAppend:
       return with_request(c, &Impl::log_append);
     case Opcode::kLogStore:

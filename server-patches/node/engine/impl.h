@@ -21,6 +21,7 @@
 #include "server-patches/node/engine/gate.h"
 #include "server-patches/node/engine/item_formats.h"
 #include "server-patches/node/engine/partition_state.h"
+#include "server-patches/node/engine/shard_updates.h"
 #include "server-patches/node/engine/versions.h"
 #include "server-patches/node/format/mutant.h"
 #include "server-patches/node/update/update_logs.h"
@@ -170,6 +171,9 @@ class Engine::Impl {
   Answer refuse_value(Found& found) const;
   Answer log_append(const Context& c, const LogAppendRequest& request);
   Answer append_latched(const Context& c, const LogAppendRequest& request, size_t partition);
+  // LOG_APPEND without bytes, of a live record.
+  Answer number_latched(const LogAppendRequest& request, const Record& record, Found& found,
+                        size_t partition, uint64_t now_ms);
   Answer log_store(const Context& c, const LogStoreRequest& request);
   Answer answer_for_former(const Context& c, const LogStoreRequest& request, Found& found);
   Answer store_latched(const Context& c, const LogStoreRequest& request, size_t partition);
@@ -223,6 +227,8 @@ class Engine::Impl {
   Answer shard_delete(const Context& c, const ShardDeleteRequest& request);
   bool has_shard(const ShardName& name);
   bool delete_shard(const ShardName& name);  // true if it was there
+  Answer shard_update(const Context& c, const ShardUpdateRequest& request);
+  void fold_parities();
 
   // shard_fingerprint.cc
   void add_fingerprints(const FoundShard& found, uint32_t block_bytes,
@@ -277,6 +283,7 @@ class Engine::Impl {
   std::atomic<uint64_t> logs_with_bytes_ = 0;  // as the survey found them
   std::atomic<uint64_t> oldest_log_ms_ = 0;    // on clock_; 0: there is none
   Counters counters_;
+  ShardUpdates shard_updates_;
 };
 
 // Whether `self` is among the first `count` homes of the partition.

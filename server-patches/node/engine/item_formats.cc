@@ -185,4 +185,12 @@ Decoded<ShardItem> read_shard_item(const ItemStore& store, const ItemRef& item) 
   return shard;
 }
 
+std::vector<uint32_t> read_checksums(const ItemStore& store, const ItemRef& item,
+                                     const ShardItem& layout, size_t first, size_t count) {
+  std::vector<uint32_t> checksums(count);
+  store.read(item, layout.checksums_at + first * sizeof(uint32_t),
+             std::as_writable_bytes(std::span(checksums)));
+  return checksums;
+}
+
 }  // namespace elastripe::node

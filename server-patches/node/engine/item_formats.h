@@ -67,5 +67,8 @@ std::string shard_item_head(uint64_t written_ms, const ShardHeader& header);
 std::string shard_item_value(uint64_t written_ms, const ShardHeader& header,
                              const BodyVersion& version);
 Decoded<ShardItem> read_shard_item(const ItemStore& store, const ItemRef& item);
+// The checksums of `count` pages from page `first` on, as stored in the item.
+std::vector<uint32_t> read_checksums(const ItemStore& store, const ItemRef& item,
+                                     const ShardItem& layout, size_t first, size_t count);
 
 }  // namespace elastripe::node

@@ -129,7 +129,7 @@ Answer Engine::Impl::log_append(const Context& c, const LogAppendRequest& reques
   const size_t partition = c.map.partition_of(request.key);
   if (auto refusal = check_role(c, partition, Role::kTail, request.m)) return std::move(*refusal);
   const size_t size = c.frame.payload.size();
-  if (size == 0 || size > kMaxLoggedBytes || request.offset > UINT64_MAX - size) {
+  if (size > kMaxLoggedBytes || request.offset > UINT64_MAX - size) {
     return refuse(Status::kInvalid, "an update of that size is not logged");
   }
   if (crc32c(c.frame.payload) != request.crc32c) {
@@ -171,6 +171,7 @@ Answer Engine::Impl::append_latched(const Context& c, const LogAppendRequest& re
   if (request.offset + c.frame.payload.size() > record.content.size) {
     return refuse(Status::kOutOfRange, "the update is beyond the end of the value");
   }
+  if (c.frame.payload.empty()) return number_latched(request, record, found, partition, c.now_ms);
   const uint64_t version = record.meta.version;
   const uint64_t reach = entry != nullptr ? entry->log.reach() : version;
   if (request.known < reach && !mutant(Mutant::kIgnoreReach)) {
@@ -207,6 +208,35 @@ Answer Engine::Impl::append_latched(const Context& c, const LogAppendRequest& re
   const std::vector<NodeId>& homes = c.map.partitions[partition].homes;
   if (homes.size() == 1) entry->log.settle(lsn);
   return answer_as(lsn);
+}
+
+// The bytes go into the shards of that record: it must be the newest.
+Answer Engine::Impl::number_latched(const LogAppendRequest& request, const Record& record,
+                                    Found& found, size_t partition, uint64_t now_ms) {
+  const uint64_t version = record.meta.version;
+  if (request.known != version) return refuse_value(found);
+  UpdateLogs::Entry* entry = find_log(partition, request.key, found);
+  if (entry != nullptr && !entry->log.empty()) {
+    return refuse(Status::kLogFull, "the log has updates that are to be folded first");
+  }
+  LogAppendReply reply;
+  reply.last = entry != nullptr ? entry->log.last() : 0;
+  if (request.cas != 0 && request.cas != cas_of(record, reply.last)) {
+    return refuse(Status::kConditionFailed, "the value has another cas");
+  }
+  const uint64_t rank = entry != nullptr ? entry->log.rank() : version;
+  const uint64_t sync_floor = partitions_[partition].sync_floor;
+  const uint64_t lsn = std::max({rank, version, sync_floor}) + 1;
+  if (lsn > last_of_block(std::max(version, sync_floor))) {
+    return refuse(Status::kRenumber, "no number is left behind the record's version");
+  }
+  if (entry == nullptr) {
+    entry = &logs_.make(request.key, UpdateLog(record.meta.value_version, version),
+                        partitions_[partition].tenure, now_ms);
+  }
+  entry->log.number(lsn);
+  reply.lsn = reply.last = reply.settled_to = lsn;
+  return answer(Status::kOk, reply);
 }
 
 namespace {
@@ -309,6 +339,9 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
     log.add(name, offset, std::move(*stored), crc);
     entry->written_ms = c.now_ms;
   }
+  // Updates that were made in the shards: it is told their numbers only.
+  const bool is_number = request.entries.empty() && request.unsettled.empty();
+  if (is_number && log.empty()) log.number(request.settled_to);
   log.settle(request.settled_to);
   fit_log(partition, request.key, record);  // it may be in the shards already
   return answer(Status::kOk, reply);

@@ -209,6 +209,7 @@ Answer Engine::Impl::shard_scan(const Context& c, const ShardScanRequest& reques
 void Engine::Impl::tick() {
   delete_due_shards();
   survey_logs();
+  fold_parities();
   // What was kept to be confirmed goes as well once room is short.
   if (std::exchange(keeps_confirmable_, has_room_for_forgotten()) && !keeps_confirmable_) {
     ++tenures_changed_;

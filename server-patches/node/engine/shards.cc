@@ -8,6 +8,8 @@
 namespace elastripe::node {
 namespace {
 
+constexpr size_t kFoldedPerTick = 64;
+
 ByteView as_bytes_of(const std::vector<uint32_t>& checksums) {
   return std::as_bytes(std::span(checksums));
 }
@@ -17,6 +19,8 @@ ByteView as_bytes_of(const std::vector<uint32_t>& checksums) {
 Engine::Impl::FoundShard Engine::Impl::find_shard(const ShardName& name) {
   const std::string item_key = shard_item_key(name);
   const Latch held = latch(hash_key(item_key));
+  // Without its log a parity is none of the data that is there now: an erasure.
+  if (!shard_updates_.fold(name)) return {};
   return find_latched(item_key);
 }
 
@@ -44,11 +48,8 @@ void Engine::Impl::read_bytes(const FoundShard& found, size_t offset, MutableByt
 
 std::vector<uint32_t> Engine::Impl::checksums(const FoundShard& found, size_t first,
                                               size_t count) const {
-  if (found.layout.version) return bodies_.checksums(found.image, first, count);
-  std::vector<uint32_t> stored(count);
-  store_.read(found.item, found.layout.checksums_at + first * sizeof(uint32_t),
-              std::as_writable_bytes(std::span(stored)));
-  return stored;
+  return found.layout.version ? bodies_.checksums(found.image, first, count)
+                              : read_checksums(store_, found.item, found.layout, first, count);
 }
 
 bool Engine::Impl::is_intact(const FoundShard& found, uint32_t* crc) const {
@@ -219,6 +220,23 @@ Answer Engine::Impl::shard_delete(const Context& c, const ShardDeleteRequest& re
   return answer(Status::kOk, reply);
 }
 
+Answer Engine::Impl::shard_update(const Context& c, const ShardUpdateRequest& request) {
+  const Latch held = latch(hash_key(shard_item_key(request.name)));
+  return shard_updates_.serve(request, c.frame.payload,
+                              [&](std::string_view item_key, size_t value_bytes) {
+                                return allocate(c, item_key, value_bytes, Urgency::kNewData);
+                              });
+}
+
+void Engine::Impl::fold_parities() {
+  for (const ShardName& name : shard_updates_.to_fold(kFoldedPerTick)) {
+    const Progress::Stay stay(progress_, clock_.coarse_ms());
+    std::shared_lock shared(gate_);
+    const Latch held = latch(hash_key(shard_item_key(name)));
+    (void)shard_updates_.fold(name);
+  }
+}
+
 bool Engine::Impl::has_shard(const ShardName& name) {
   const std::string item_key = shard_item_key(name);
   const Latch held = latch(hash_key(item_key));
@@ -230,6 +248,7 @@ bool Engine::Impl::delete_shard(const ShardName& name) {
   const Latch held = latch(hash_key(item_key));
   const FoundShard found = find_latched(item_key);
   if (!found.item || !store_.remove(item_key)) return false;
+  shard_updates_.drop(name);
   forget_shard(found);
   return true;
 }

@@ -15,6 +15,7 @@ constexpr std::array kCapabilities = {
     CapabilityName{Capability::kShardFingerprints, "shard_fingerprints"},
     CapabilityName{Capability::kShardPatches, "shard_patches"},
     CapabilityName{Capability::kUpdateLogs, "update_logs"},
+    CapabilityName{Capability::kShardUpdates, "shard_updates"},
 };
 
 constexpr CapabilitySet kAll = [] {

@@ -22,6 +22,7 @@ enum class Capability : uint8_t {
   kShardFingerprints = 2,  // SHARD_FINGERPRINT
   kShardPatches = 3,       // SHARD_PATCH
   kUpdateLogs = 4,         // LOG_*, and what other frames carry of update logs
+  kShardUpdates = 5,       // SHARD_UPDATE, LOG_APPEND without bytes
 };
 
 class CapabilitySet {

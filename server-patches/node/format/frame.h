@@ -51,6 +51,7 @@ enum class Opcode : uint8_t {
   kShardBuild = 25,
   kShardFingerprint = 26,
   kShardPatch = 27,
+  kShardUpdate = 28,
   // Update logs.
   kLogAppend = 30,
   kLogStore = 31,
@@ -84,6 +85,7 @@ inline constexpr std::array kOpcodes = {
     OpcodeName{Opcode::kShardBuild, "SHARD_BUILD"},
     OpcodeName{Opcode::kShardFingerprint, "SHARD_FINGERPRINT"},
     OpcodeName{Opcode::kShardPatch, "SHARD_PATCH"},
+    OpcodeName{Opcode::kShardUpdate, "SHARD_UPDATE"},
     OpcodeName{Opcode::kLogAppend, "LOG_APPEND"},
     OpcodeName{Opcode::kLogStore, "LOG_STORE"},
     OpcodeName{Opcode::kLogSettle, "LOG_SETTLE"},

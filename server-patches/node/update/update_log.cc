@@ -52,6 +52,14 @@ void UpdateLog::add(const UpdateName& name, uint64_t offset, LogBytes bytes, uin
   unsettled_.insert(place, {name.id, name.lsn, offset, crc32c, std::move(bytes)});
 }
 
+void UpdateLog::number(uint64_t lsn) {
+  last_ = std::max(last_, lsn);
+  rank_ = std::max(rank_, lsn);
+  settled_to_ = std::max(settled_to_, lsn);
+  reach_ = std::max(reach_, lsn);  // it is remembered by no name
+  std::erase_if(recent_, [this](const UpdateName& name) { return name.lsn <= reach_; });
+}
+
 void UpdateLog::settle(uint64_t lsn) {
   settled_to_ = std::max(settled_to_, lsn);
   const auto end = std::ranges::upper_bound(unsettled_, lsn, {}, &Extent::lsn);

@@ -48,6 +48,8 @@ class UpdateLog {
 
   // Takes an update under its number, which is not 0. An update that it knows changes nothing.
   void add(const UpdateName& name, uint64_t offset, LogBytes bytes, uint32_t crc32c);
+  // Takes a number that no update goes with: all of them have it.
+  void number(uint64_t lsn);
   // All copies have the updates up to `lsn`.
   void settle(uint64_t lsn);
   // Those up to `folded_lsn` are in the shards of the segment that has these bytes.

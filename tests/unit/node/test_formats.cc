@@ -88,11 +88,11 @@ TEST_CASE("every opcode and status has a name of its own") {
     ++opcodes;
     names.insert(name(static_cast<Opcode>(i)));
   }
-  REQUIRE(opcodes == 24);
+  REQUIRE(opcodes == 25);
   for (int i = 0; i < static_cast<int>(kStatuses); ++i) {
     names.insert(name(static_cast<Status>(i)));
   }
-  REQUIRE(names.size() == 24 + 25);
+  REQUIRE(names.size() == 25 + 25);
   REQUIRE(std::string(name(static_cast<Status>(kStatuses))) == "UNKNOWN");
   REQUIRE_FALSE(names.contains("UNKNOWN"));
 }
@@ -291,6 +291,7 @@ TEST_CASE("capabilities are sets with names") {
   CHECK(own_capabilities().has(Capability::kMovedShards));
   CHECK(own_capabilities().has(Capability::kShardFingerprints));
   CHECK(own_capabilities().has(Capability::kShardPatches));
+  CHECK(own_capabilities().has(Capability::kShardUpdates));
   CHECK(to_string(CapabilitySet()) == "none");
   CHECK(to_string(newer) == "moved_shards, bit 7");
 }

@@ -6,6 +6,7 @@
 #include <new>
 #include <random>
 
+#include "server-patches/node/format/shard_update_messages.h"
 #include "tests/unit/node/node_fixture.h"
 
 namespace {
@@ -146,6 +147,10 @@ std::vector<Sample> samples() {
       sample("SHARD_PATCH",
              ShardPatchRequest{
                  names[0], header, ShardPatchMode::kAdd, {{1, 2, 3}, {3, 4, 5}, {9, 1, 6}}}),
+      sample("SHARD_UPDATE",
+             ShardUpdateRequest{
+                 names[0], ShardUpdateMode::kCollect, 7, {{1, 2, 3}, {1, 4, 5}}, "abcd"}),
+      sample("SHARD_UPDATE reply", ShardUpdateReply{{{1, 2}, {3, 4}}}),
       sample("SHARD_SCAN reply", shards),
       sample("SHARD_FINGERPRINT", ShardFingerprintRequest{{1, 2}, {{names[0], 3}, {names[1], 4}}}),
       sample("SHARD_FINGERPRINT reply", fingerprints),

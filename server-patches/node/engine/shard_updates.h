@@ -1,0 +1,59 @@
+// SHARD_UPDATE: shards that change in place, and what a node keeps to be added to parities. For the
+// baselines among the methods of updates: docs/updates.md, "Baselines".
+//
+// Calls that concern a shard are made with the latch of its item key held.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "server-patches/node/engine/answer.h"
+#include "server-patches/node/format/shard_update_messages.h"
+#include "server-patches/node/update/parity_logs.h"
+
+namespace elastripe::node {
+
+class ShardUpdates {
+ public:
+  // `pool` has the bytes that are kept; `bad_pages` counts pages that do not match their checksum.
+  ShardUpdates(ItemStore& store, LogPool& pool, std::atomic<uint64_t>& bad_pages)
+      : store_(store), pool_(pool), bad_pages_(bad_pages) {}
+
+  // An item of that key for a value so long; null if there is no room.
+  using Allocate = std::function<ItemRef(std::string_view item_key, size_t value_bytes)>;
+  Answer serve(const ShardUpdateRequest& request, ByteView payload, const Allocate& allocate);
+  // Adds what the log of the shard has to it. False if that is not possible now: it must not be
+  // read.
+  bool fold(const ShardName& name);
+  // Forgets what is kept for a shard that goes.
+  void drop(const ShardName& name);
+  // Some shards with a log that nobody else folds. Needs no latch.
+  std::vector<ShardName> to_fold(size_t most) const { return logs_.names(most); }
+
+ private:
+  struct Change;  // of bytes of a shard
+  using Refusal = std::optional<Answer>;
+
+  // Below: why it was not done, or nothing.
+  Refusal make(const Change& change, MutableByteView deltas, const Allocate& allocate);
+  Refusal check_place(const ShardUpdateRequest& request) const;
+  Refusal add_to_log(const ShardUpdateRequest& request, ByteView payload, const Allocate& allocate);
+  Refusal fold(const ShardName& name, const Allocate& allocate);
+  Refusal collect(const ShardUpdateRequest& request, ByteView payload);
+  Answer take(const ShardName& name);
+  static Change change_of(const ShardUpdateRequest& request, ByteView payload);
+  // Nothing if there is no room.
+  std::optional<std::vector<ParityLogs::Entry>> entries_of(const ShardUpdateRequest& request,
+                                                           ByteView payload);
+
+  ItemStore& store_;
+  LogPool& pool_;
+  std::atomic<uint64_t>& bad_pages_;
+  ParityLogs logs_;
+  ParityLogs collected_;  // for all parities of a segment, by the name of the first
+};
+
+}  // namespace elastripe::node

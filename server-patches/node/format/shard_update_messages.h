@@ -1,0 +1,57 @@
+// SHARD_UPDATE: changes of shards in place, for the baselines among the methods of updates.
+// docs/node-protocol.md; docs/updates.md, "Baselines".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server-patches/node/format/message.h"
+#include "server-patches/node/format/shard.h"
+
+namespace elastripe::node {
+
+enum class ShardUpdateMode : uint8_t {
+  kSwap = 0,     // writes the bytes and answers old XOR new
+  kAdd = 1,      // XORs the bytes to the shard's
+  kLog = 2,      // keeps the bytes in the node's log of the parity shard, to be added later
+  kFold = 3,     // adds what that log has
+  kCollect = 4,  // keeps changes of data shards for all parities of the segment
+  kTake = 5,     // answers what was collected, as changes of the parities, and forgets it
+};
+
+// Where the parities of a segment change, by what was collected.
+struct ShardUpdateReply {
+  struct Range {
+    uint32_t offset = 0;
+    uint32_t length = 0;
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  std::vector<Range> ranges;  // of kTake: ascending; the payload has their bytes for each parity
+};
+
+// Not to be sent twice: a second copy of it is done again.
+struct ShardUpdateRequest {
+  static constexpr Opcode kOpcode = Opcode::kShardUpdate;
+  using Reply = ShardUpdateReply;
+  static constexpr StatusSet kTold = {Status::kNotHere, Status::kBadPage, Status::kNoSpace,
+                                      Status::kLogFull};
+  struct Extent {
+    uint32_t offset = 0;  // in the shard; of kCollect in a parity shard
+    uint32_t length = 0;  // not 0
+    uint32_t crc32c = 0;  // of its part of the payload
+    friend bool operator==(const Extent&, const Extent&) = default;
+  };
+  ShardName name;
+  ShardUpdateMode mode = ShardUpdateMode::kSwap;
+  // kLog: bytes above which the log is folded before it takes these; 0: the node folds it soon.
+  // kCollect: bytes above which it answers kLogFull, and takes nothing.
+  uint32_t log_bytes = 0;
+  std::vector<Extent> extents;  // ascending and disjoint, but of kCollect
+  // kCollect: for each extent as many, one a parity: those of its data shard.
+  std::string coefficients = {};
+};  // payload: the bytes of the extents, one after the other
+
+ELASTRIPE_MESSAGE(ShardUpdateRequest);
+ELASTRIPE_MESSAGE(ShardUpdateReply);
+
+}  // namespace elastripe::node
