@@ -16,7 +16,13 @@ namespace elastripe {
 enum class UpdateMethod : uint8_t {
   kOff,   // each update is written into the shards at once
   kHome,  // by an update log at the homes of the record
+  // Baselines, which change shards in place (docs/updates.md, "Baselines"):
+  kFo,    // data and parities at once
+  kPl,    // parities by a log at their node, folded in the background
+  kPlr,   // by a log of fixed size for each parity shard, folded by who finds it full
+  kCord,  // by a log of fixed size at the first parity's node, for all parities
 };
+constexpr bool is_in_place(UpdateMethod method) { return method >= UpdateMethod::kFo; }
 // How many nodes have an update before it is acknowledged.
 enum class LogCopies : uint8_t {
   kAll,  // m + 1: it survives m crashes

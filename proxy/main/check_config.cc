@@ -84,6 +84,11 @@ void check_pool(const Config& config, const PoolConfig& pool, size_t domains,
     problems.report(path + ".write_state", "is {}, but {} has one state only",
                     name_of(pool.write_state), scheme);
   }
+  if (is_in_place(pool.updates) && !config.experimental) {
+    problems.report(path + ".updates",
+                    "is a method that is there to be measured, and survives no crash: set "
+                    "'experimental: true' to use it");
+  }
   const auto shards = static_cast<size_t>(pool.scheme.shards());
   if (shards > config.nodes.size()) {
     problems.report(path + ".scheme", "{} needs {} nodes (k' + m), {} are listed", scheme, shards,

@@ -26,6 +26,13 @@ constexpr uint64_t kMaxKeepaliveMs = 32'767'000;  // Linux takes no longer TCP_K
 constexpr Words<TimingProfile, 2> kProfiles{
     {{TimingProfile::kStandard, "standard"}, {TimingProfile::kLocal, "local"}}};
 
+constexpr Words<UpdateMethod, 6> kUpdateMethods{{{UpdateMethod::kHome, "home"},
+                                                 {UpdateMethod::kOff, "off"},
+                                                 {UpdateMethod::kFo, "fo"},
+                                                 {UpdateMethod::kPl, "pl"},
+                                                 {UpdateMethod::kPlr, "plr"},
+                                                 {UpdateMethod::kCord, "cord"}}};
+
 constexpr std::string_view kExampleHeader =
     R"(# Every setting of elastripe-proxy, as `elastripe-proxy --example-config` prints them. All but
 # `nodes` show their default; leave out what you do not change. Check a file with
@@ -40,6 +47,9 @@ void cluster_settings(Config& c, Rows& row) {
   row("insecure", c.insecure, TrueOrFalse{},
       "There is no authentication yet: addresses (of the proxy and of the nodes) that are not "
       "loopback are refused unless this says that the network between them is trusted.");
+  row("experimental", c.experimental, TrueOrFalse{},
+      "Whether settings are accepted that are there to be measured, and keep fewer promises than "
+      "all else: the baselines among the methods of updates.");
   row("threads", c.threads, Range{0, 256}, "Worker threads; 0 means one per CPU.");
   row("log_level", c.log_level, kLogLevels, "The least important lines that are logged.");
   row("segment_bytes", c.segment_bytes, Sizes{4 * kKiB, 64 * kMiB},
@@ -117,11 +127,11 @@ Settings settings_of(PoolConfig& pool) {
       "knows that without asking: the client's thread has read the object since its transition, or "
       "written it so, and still has its record cached; or the value is larger than a segment. Else "
       "narrow.");
-  row("updates", pool.updates,
-      Words<UpdateMethod, 2>{{{UpdateMethod::kHome, "home"}, {UpdateMethod::kOff, "off"}}},
+  row("updates", pool.updates, kUpdateMethods,
       "How a part of a striped value is updated (ms with an offset). home: by a log at the homes "
       "of its record, which is folded into the shards later. off: it is written into the shards at "
-      "once.");
+      "once. fo, pl, plr, cord: baselines that change shards in place, to be measured; they survive "
+      "no crash, and need `experimental`.");
   row("log_copies", pool.log_copies,
       Words<LogCopies, 2>{{{LogCopies::kAll, "all"}, {LogCopies::kTwo, "two"}}},
       "How many nodes have an update before it is acknowledged. all: M + 1, so that it survives M "

@@ -68,7 +68,8 @@ struct Config {
   Endpoint listen{"127.0.0.1", 11211};
   Endpoint admin{"127.0.0.1", 9211};
   bool insecure = false;
-  uint32_t threads = 0;  // 0: one per CPU
+  bool experimental = false;  // whether settings may be chosen that keep no promise
+  uint32_t threads = 0;       // 0: one per CPU
   LogLevel log_level = LogLevel::kInfo;
   uint32_t segment_bytes = 4 << 20;
   uint64_t record_cache_bytes = 64 << 20;

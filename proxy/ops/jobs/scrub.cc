@@ -7,6 +7,7 @@
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/jobs/fingerprints.h"
+#include "proxy/ops/objects/baselines/in_place_update.h"
 #include "proxy/ops/objects/put.h"
 #include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/read_tail.h"
@@ -93,6 +94,10 @@ Task<Result<MaybeReport>> try_scrub(OpsContext& ops, MapPtr map, std::string key
     co_return MaybeReport(report);
   }
   report.record = tail->record;
+  if (is_in_place(ops.pools.pool_of(key).updates)) {
+    auto drained = co_await objects::drain_updates(ops, map, report.record, deadline);
+    if (!drained) co_return fail(drained.error());
+  }
   const std::vector<Segment>& segments = report.record->content.segments;
   for (size_t i = 0; i < segments.size(); ++i) {
     auto scrub = co_await scrub_segment(ops, map, report.record, i, report.bytes);

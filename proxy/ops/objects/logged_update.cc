@@ -221,29 +221,11 @@ class LoggedUpdate {
 
   // Gives the record the next version, and so its updates numbers, and leaves all else.
   Task<Result<MaybeEnd>> renumber(MapPtr map, TimePoint deadline) {
-    auto tail = co_await records::try_read_tail(ops_, map, key_, /*if_version=*/0, deadline);
-    if (!tail) co_return fail(tail.error());
-    if (tail->record == nullptr || !tail->record->is_striped()) {
-      forget();
-      take_record(nullptr);
-      co_return std::nullopt;
-    }
-    records::Commit commit;
-    commit.key = key_;
-    commit.mutation = node::Mutation::kFold;
-    commit.condition = node::Condition::kIfVersion;
-    commit.condition_argument = tail->record->meta.version;
-    commit.known_version = tail->record->meta.version;
-    commit.content = tail->record->content;
-    auto result = co_await records::commit(ops_, map, commit, deadline);
-    if (!result) {
-      // Whether it has a new version or not, it has the same value.
-      if (result.error().code != ErrorCode::kUnknownOutcome) co_return fail(result.error());
-      co_return fail(ErrorCode::kUnavailable, "{}", result.error().message);
-    }
+    auto record = co_await records::renumber(ops_, map, key_, deadline);
+    if (!record) co_return fail(record.error());
     forget();
-    take_record(result->record);
-    if (record_ == nullptr || !is_live_now(ops_, *map, *record_)) {
+    take_record(*record);
+    if (record_ != nullptr && !is_live_now(ops_, *map, *record_)) {
       co_return ended(UpdateStatus::kNotFound);
     }
     co_return std::nullopt;

@@ -214,6 +214,8 @@ Task<Result<void>> encode_segment(OpsContext& ops, StagedPtr staged, size_t segm
 Task<Result<void>> find_checksum(OpsContext& ops, StagedPtr staged, size_t segment_index) {
   if (!co_await ops.clock.next_turn()) co_return fail(ErrorCode::kCancelled, "shutting down");
   StagedSegment& segment = staged->segments[segment_index];
+  // Bytes that change in place keep none.
+  if (is_in_place(ops.pools.pool_of(staged->key).updates)) co_return Result<void>{};
   segment.segment.crc32c = crc32c(segment.data.bytes());
   co_return Result<void>{};
 }

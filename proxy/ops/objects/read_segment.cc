@@ -364,6 +364,9 @@ Task<Result<SegmentBytes>> read_segment(OpsContext& ops, MapPtr map, coding::Sch
   SegmentRead read(ops, std::move(map), scheme, *segment, *geometry, range,
                    Buffer::allocate(range.length, std::move(hold)), deadline);
   if (read.is_whole()) note_down_nodes(read);
+  // It may change in place, and its parities later than its data: what they make up for is not
+  // sure.
+  if (segment->crc32c == 0) read.may_hedge = false;
   ops.hedging.note_read();
   co_await read_data(read);
   Result<void> done;

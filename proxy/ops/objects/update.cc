@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/baselines/in_place_update.h"
 #include "proxy/ops/objects/logged_update.h"
 #include "proxy/ops/objects/outcome.h"
 #include "proxy/ops/objects/put.h"
@@ -169,7 +170,11 @@ Task<Result<UpdateOutcome>> update_object(OpsContext& ops, UpdateRequest request
   const auto bytes = co_await request.value->next(size);
   if (!bytes) co_return fail(bytes.error());
   deadline += ops.clock.now() - asked;
-  if (!is_large && size > 0) {
+  if (is_in_place(pool.updates) && size > 0) {
+    auto outcome = co_await update_in_place(ops, request, *bytes, deadline);
+    if (!outcome) co_return fail(outcome.error());
+    if (*outcome) co_return **outcome;
+  } else if (!is_large && size > 0) {
     auto outcome = co_await update_log(ops, request, *bytes, deadline);
     if (!outcome) co_return fail(outcome.error());
     if (*outcome) co_return **outcome;

@@ -408,6 +408,12 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
   if (ops.clock.turn_time() >= deadline) {
     co_return fail(ErrorCode::kNotSent, "the commit could not begin in time");
   }
+  const bool depends_on_cas =
+      commit.made_of_cas != 0 || commit.condition == Condition::kIfValueVersion;
+  if (depends_on_cas && is_in_place(ops.pools.pool_of(commit.key).updates)) {
+    auto told = co_await tell_head_numbers(ops, map, std::string(commit.key), deadline);
+    if (!told) co_return fail(told.error());
+  }
   const Chain chain = chain_of(*map, commit.key);
   const NodeRoomsPtr rooms = ops.map.rooms();
   RoomClaim claim(*rooms);

@@ -8,6 +8,7 @@
 #include "proxy/async/when_all.h"
 #include "proxy/base/crc32c.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/read_tail.h"
 #include "proxy/ops/records/sync.h"
 #include "server-patches/node/format/mutant.h"
@@ -164,7 +165,7 @@ bool may_have_log(const node::ClusterMap& map) {
 }
 
 bool takes_updates(const OpsContext& ops, const node::ClusterMap& map, std::string_view key) {
-  return may_have_log(map) && ops.pools.pool_of(key).updates != UpdateMethod::kOff;
+  return may_have_log(map) && ops.pools.pool_of(key).updates == UpdateMethod::kHome;
 }
 
 Task<Result<StoredCopies>> store_at_copies(OpsContext& ops, MapPtr map, std::string key,
@@ -223,6 +224,44 @@ Task<Result<bool>> settle_view(OpsContext& ops, MapPtr map, std::string key, Log
   auto carried = co_await carry_down(ops, map, key, stored->other, deadline);
   if (!carried) co_return fail(carried.error());
   co_return false;
+}
+
+Task<Result<RecordPtr>> renumber(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline) {
+  auto tail = co_await try_read_tail(ops, map, key, /*if_version=*/0, deadline);
+  if (!tail) co_return fail(tail.error());
+  if (tail->record == nullptr || !tail->record->is_striped()) co_return RecordPtr();
+  Commit commit;
+  commit.key = key;
+  commit.mutation = node::Mutation::kFold;
+  commit.condition = node::Condition::kIfVersion;
+  commit.condition_argument = tail->record->meta.version;
+  commit.known_version = tail->record->meta.version;
+  commit.content = tail->record->content;
+  auto result = co_await records::commit(ops, map, commit, deadline);
+  if (result) co_return result->record;
+  // Whether it has a new version or not, it has the same value.
+  if (result.error().code != ErrorCode::kUnknownOutcome) co_return fail(result.error());
+  co_return fail(ErrorCode::kUnavailable, "{}", result.error().message);
+}
+
+Task<Result<void>> tell_head_numbers(OpsContext& ops, MapPtr map, std::string key,
+                                     TimePoint deadline) {
+  const Chain chain = chain_of(*map, key);
+  if (chain.nodes.size() < 2) co_return Result<void>{};
+  auto tail = co_await try_read_updated(ops, map, key, /*if_version=*/0, /*offset=*/0, UINT64_MAX,
+                                        deadline);
+  if (!tail) co_return fail(tail.error());
+  if (tail->record == nullptr || tail->last_lsn() == 0) co_return Result<void>{};
+  LogStoreRequest message;
+  message.m = map->max_parities;
+  message.value = tail->record->meta.value_version;
+  message.settled_to = tail->last_lsn();
+  message.key = key;
+  const auto told =
+      co_await ask(ops.nodes, *map, chain.head(), message, call_deadline(ops, deadline));
+  // One that has another value needs to know nothing of this one.
+  if (!told) co_return fail(told.error());
+  co_return Result<void>{};
 }
 
 namespace {

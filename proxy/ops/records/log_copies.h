@@ -46,6 +46,16 @@ Task<Result<bool>> settle_view(OpsContext& ops, MapPtr map, std::string key, Log
 Task<Result<void>> carry_down(OpsContext& ops, MapPtr map, std::string key, RecordPtr record,
                               TimePoint deadline);
 
+// The record under its next version, and so its updates under new numbers; all else stays. Null if
+// it is no striped one any more. Errors: as of commit(); kUnavailable instead of an unknown
+// outcome, as its value is the same either way.
+Task<Result<RecordPtr>> renumber(OpsContext& ops, MapPtr map, std::string key, TimePoint deadline);
+
+// Where shards change in place, the tail alone has numbers. Before a commit that depends
+// on the cas the head is told the newest. (An update that comes between the two is not seen.)
+Task<Result<void>> tell_head_numbers(OpsContext& ops, MapPtr map, std::string key,
+                                     TimePoint deadline);
+
 // The tail shall know that all copies have the updates up to `lsn`. It is told soon, in the
 // background; that it may be lost costs a reader a round.
 void note_settled(OpsContext& ops, const MapPtr& map, std::string_view key, uint64_t value,

@@ -57,6 +57,10 @@ class ClusterFixture {
                      .inline_max_bytes = 64,
                      .segment_bytes = 4096,
                      .updates = UpdateMethod::kOff},
+                baseline("fo:", scheme, UpdateMethod::kFo),
+                baseline("pl:", scheme, UpdateMethod::kPl),
+                baseline("plr:", scheme, UpdateMethod::kPlr),
+                baseline("cord:", scheme, UpdateMethod::kCord),
                 Pool{.prefix = "inline:",
                      .scheme = coding::parse_scheme("rs:2,1").value(),
                      .inline_max_bytes = 64 << 10,
@@ -154,6 +158,13 @@ class ClusterFixture {
   sim::ProxyMemory proxy_memory;  // of proxies that are added later
 
  private:
+  static Pool baseline(const std::string& prefix, const std::string& scheme, UpdateMethod method) {
+    return {.prefix = prefix,
+            .scheme = coding::parse_scheme(scheme).value(),
+            .inline_max_bytes = 64,
+            .segment_bytes = 4096,
+            .updates = method};
+  }
   static sim::NetworkProfile perfect() {
     sim::NetworkProfile profile;
     profile.drop = profile.drop_reply = profile.duplicate = profile.slow = profile.late = 0;

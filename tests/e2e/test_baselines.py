@@ -1,0 +1,126 @@
+"""The baselines among the methods of updates, with real nodes: they change shards in place."""
+
+import random
+import subprocess
+import threading
+
+import pytest
+from cluster import BIN, payload, wait_for
+from test_updates import Connection
+
+METHODS = ["fo", "pl", "plr", "cord"]
+NODES = [f"n{number}" for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def cluster(make_cluster):
+    pools = [f"pools.{i + 1}={{prefix: '{method}/', scheme: 'rs:3,2', updates: {method}}}"
+             for i, method in enumerate(METHODS)]
+    return make_cluster(nodes=6, scheme="rs:3,2",
+                        settings=["segment_bytes=65536", "experimental=true",
+                                  "repair.after_ms=600000", *pools])
+
+
+def shard_updates(cluster):
+    """Frames of them that the nodes have served."""
+    return sum(int(cluster.node_client(number).stats("elastripe")[b"frames_SHARD_UPDATE"])
+               for number in range(len(NODES)))
+
+
+class Writer(threading.Thread):
+    """Updates bytes of an object that no other writer updates: each of `count` writers has every
+    `count`th block, so that all have bytes in the same pages of the same shards."""
+
+    BLOCK = 700
+
+    def __init__(self, cluster, key, size, number, count):
+        super().__init__()
+        self.cluster, self.key, self.number, self.count = cluster, key, number, count
+        self.blocks = [at for at in range(0, size - self.BLOCK, self.BLOCK)][number::count]
+        self.choose = random.Random(f"{key} {number}")
+        self.written = {}  # place: byte
+        self.error = None
+
+    def run(self):
+        try:
+            connection = Connection(self.cluster)
+            for _ in range(150):
+                block = self.choose.choice(self.blocks)
+                length = self.choose.randint(1, self.BLOCK)
+                begin = block + self.choose.randrange(self.BLOCK - length + 1)
+                data = self.choose.randbytes(length)
+                assert connection.update(self.key, begin, data) == ["HD"]
+                self.written.update(zip(range(begin, begin + length), data))
+                if self.choose.random() < 0.1:
+                    read = connection.get(self.key)[0]
+                    assert all(read[at] == byte for at, byte in self.written.items())
+            connection.close()
+        except Exception as error:  # pylint: disable=broad-except
+            self.error = error
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_updates_of_several_clients_are_read_and_scrub_clean_when_drained(cluster, method):
+    key, size = f"{method}/key", 200_001
+    value = bytearray(payload(size, key))
+    assert cluster.client().set(key, bytes(value), noreply=False)
+    before = shard_updates(cluster)
+    writers = [Writer(cluster, key, size, number, 4) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.error is None, writer.error
+        for at, byte in writer.written.items():
+            value[at] = byte
+    assert shard_updates(cluster) >= before + 600
+    assert cluster.metrics()["elastripe_logged_updates_total"] == 0
+    connection = Connection(cluster)
+    assert connection.get(key)[0] == bytes(value)
+    assert all(report["clean"] for report in cluster.scrub(key))
+    # Over many shards and segments at once, and under a condition.
+    data = payload(150_000, "large")
+    cas = connection.get(key)[1]
+    words = connection.update(key, 20_000, data, f"C{cas} c")
+    assert words[0] == "HD"
+    value[20_000:170_000] = data
+    assert connection.get(key) == (bytes(value), int(words[1][1:]))
+    assert connection.update(key, 0, b"x", f"C{cas}") == ["EX"]
+    assert connection.update(key, size - 1, b"xy", "s") == ["NS", f"s{size}"]
+    assert all(report["clean"] for report in cluster.scrub(key))
+
+
+def test_what_was_drained_is_read_after_a_death_and_not_updated(cluster):
+    values = {}
+    connection = Connection(cluster)
+    for method in METHODS:
+        key = f"{method}/drained"
+        value = bytearray(payload(100_000, key))
+        assert cluster.client().set(key, bytes(value), noreply=False)
+        for number in range(40):
+            data = payload(900, f"{key} {number}")
+            assert connection.update(key, number * 2_345, data) == ["HD"]
+            value[number * 2_345:number * 2_345 + 900] = data
+        values[key] = bytes(value)
+    assert all(report["clean"] for report in cluster.scrub(*values))
+    cluster.kill("n1", "n2")
+    wait_for(lambda: list(cluster.node_states().values()).count("up") == 4, "two nodes to be gone")
+    connection = Connection(cluster)
+    for key, value in values.items():
+        assert connection.get(key)[0] == value
+        words = " ".join(connection.update(key, 0, b"x"))
+        assert "too_few_nodes: a node of the object is down" in words, words
+        assert connection.get(key)[0] == value
+
+
+def test_a_baseline_has_to_be_asked_for(tmp_path):
+    config = tmp_path / "proxy.yaml"
+    nodes = ", ".join(f"{{name: {name}, host: 127.0.0.1, port: {11500 + i}}}"
+                      for i, name in enumerate(NODES))
+    config.write_text(f"nodes: [{nodes}]\npools: [{{scheme: 'rs:3,2', updates: fo}}]\n")
+    check = [BIN / "elastripe-proxy", "--config", config, "--check-config"]
+    refused = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "pools.0.updates: is a method that is there to be measured" in refused.stderr
+    config.write_text(config.read_text() + "experimental: true\n")
+    assert subprocess.run(check, capture_output=True, check=False).returncode == 0
