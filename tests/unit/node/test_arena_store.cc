@@ -45,6 +45,23 @@ TEST_CASE("a reference keeps the bytes of a replaced and of a removed item") {
   REQUIRE(get(store, two) == "two");
 }
 
+TEST_CASE("a linked item is unshared while one reference to it is held") {
+  ArenaStore store({});
+  put(store, "a", "one");
+  const ItemRef mine = store.find("a");
+  REQUIRE(store.is_unshared(mine));
+  {
+    const ItemRef other = store.find("a");
+    REQUIRE_FALSE(store.is_unshared(mine));
+  }
+  REQUIRE(store.is_unshared(mine));
+  put(store, "b", "two");
+  REQUIRE(store.is_unshared(mine));
+  // Written in place, others find it changed.
+  store.write(mine, 0, as_view("t"));
+  REQUIRE(get(store, store.find("a")) == "tne");
+}
+
 TEST_CASE("an item that is never linked gives its memory back") {
   ArenaStore store({});
   {

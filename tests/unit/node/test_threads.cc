@@ -3,6 +3,8 @@
 #include <thread>
 
 #include "server-patches/node/engine/checksum.h"
+#include "server-patches/node/format/crc32c.h"
+#include "server-patches/node/format/shard_update_messages.h"
 #include "tests/unit/node/node_fixture.h"
 
 namespace elastripe::node::test {
@@ -88,6 +90,47 @@ TEST_CASE("readers never see half a record while it is replaced") {
   });
   REQUIRE(reads == 1000);
   REQUIRE(torn == 0);
+}
+
+TEST_CASE("readers never see half a change of a shard in place, and every change counts") {
+  TestNode node;
+  constexpr uint32_t kBytes = 3 * kPageBytes - 100;
+  const ShardName data{{7, 8}, 0, 0, 0};
+  const ShardName parity{{7, 8}, 0, 0, 2};
+  for (const ShardName& name : {data, parity}) {
+    const ShardWriteRequest request{{.name = name, .key = "key", .payload_bytes = kBytes}};
+    send(node, node.map.epoch, Opcode::kShardWrite, encoded(request), std::string(kBytes, '\0'));
+  }
+  const auto update = [&](const ShardName& name, ShardUpdateMode mode, const std::string& bytes) {
+    const ShardUpdateRequest request{
+        name, mode, 0, {{10, static_cast<uint32_t>(bytes.size()), crc32c(as_view(bytes))}}, {}};
+    return send(node, node.map.epoch, Opcode::kShardUpdate, encoded(request), bytes);
+  };
+  const auto read = [&](const ShardName& name) {
+    return send(node, node.map.epoch, Opcode::kShardRead, encoded(ShardReadRequest{name, 10, 0}));
+  };
+  std::atomic<int> failed = 0, torn = 0;
+  run_threads([&](int t) {
+    for (int i = 0; i < 500; ++i) {
+      if (t < 2) {
+        const std::string bytes(kBytes - 10, static_cast<char>('a' + (i * 2 + t) % 26));
+        const Reply swapped = update(data, ShardUpdateMode::kSwap, bytes);
+        if (swapped.header.status != Status::kOk) ++failed;
+        const auto mode = i % 2 == 0 ? ShardUpdateMode::kAdd : ShardUpdateMode::kLog;
+        if (update(parity, mode, payload_of(swapped)).header.status != Status::kOk) ++failed;
+        continue;
+      }
+      const Reply reply = read(t == 2 ? data : parity);
+      if (reply.header.status != Status::kOk) ++failed;
+      const std::string bytes = payload_of(reply);
+      if (bytes.find_first_not_of(bytes[0]) != std::string::npos) ++torn;
+      if (t == 3) node.engine.tick();
+      send(node, node.map.epoch, Opcode::kShardScan, encoded(ShardScanRequest{0, 10, 0, {}}));
+    }
+  });
+  CHECK(failed == 0);
+  CHECK(torn == 0);
+  CHECK(payload_of(read(parity)) == payload_of(read(data)));
 }
 
 TEST_CASE("once a map is installed no frame of the epoch before takes effect") {
