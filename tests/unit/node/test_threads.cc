@@ -2,7 +2,6 @@
 #include <set>
 #include <thread>
 
-#include "server-patches/node/engine/checksum.h"
 #include "server-patches/node/format/crc32c.h"
 #include "server-patches/node/format/shard_update_messages.h"
 #include "tests/unit/node/node_fixture.h"
