@@ -20,7 +20,7 @@ struct SegmentPatch {
   node::Segment after;
   uint64_t begin = 0;  // in the object
 
-  // Of those that differ: what nothing refers to once `after` is committed, or never was.
+  // Those that differ: what nothing refers to once `after` is committed, or never was.
   std::vector<ShardsOnNode> old_shards() const;
   std::vector<ShardsOnNode> new_shards() const;
 };

@@ -31,7 +31,7 @@ size_t page_bytes(size_t page, size_t payload_bytes) {
   return std::min<size_t>(kPageBytes, payload_bytes - page * kPageBytes);
 }
 
-// Of pages that lie one after the other.
+// What pages take that lie one after the other.
 size_t bytes_of(const std::vector<size_t>& pages, size_t payload_bytes) {
   return pages.empty() ? 0
                        : (pages.size() - 1) * kPageBytes + page_bytes(pages.back(), payload_bytes);

@@ -25,8 +25,8 @@ UpdateLogs::Entry* UpdateLogs::find(std::string_view key) {
 
 UpdateLogs::Entry& UpdateLogs::make(std::string_view key, UpdateLog log, uint32_t tenure,
                                     uint64_t now_ms) {
-  const auto [made, is_new] =
-      part_of(key).logs.insert_or_assign(std::string(key), Entry{std::move(log), tenure, now_ms, now_ms});
+  const auto [made, is_new] = part_of(key).logs.insert_or_assign(
+      std::string(key), Entry{std::move(log), tenure, now_ms, now_ms});
   if (is_new) ++count_;
   return made->second;
 }
