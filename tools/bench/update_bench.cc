@@ -73,11 +73,12 @@ struct Setup {
 Result<const Cluster*> start_cluster(const UpdateOptions& o, Setup& setup,
                                      const std::string& scheme) {
   cli::ClusterSettings settings{.nodes = o.nodes, .scheme = scheme, .memory_mb = o.memory_mb};
+  size_t pools = 0;
   for (const std::string& method : o.methods) {
     if (is_redis(method)) continue;
-    settings.set.push_back(
-        fmt::format("pools.{}={}", settings.set.size() + 1, pool_of(method, scheme)));
+    settings.set.push_back(fmt::format("pools.{}={}", ++pools, pool_of(method, scheme)));
   }
+  settings.set.push_back("experimental=true");  // for the baselines
   settings.set.push_back(fmt::format("timing.fold_after_ms={}", o.fold_after_ms));
   auto cluster = TRY(setup.testbed->start_cluster("elastripe, " + scheme, std::move(settings)));
   setup.clusters.push_back(std::make_unique<Cluster>(std::move(cluster)));
