@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "proxy/async/clock.h"
 #include "proxy/async/key_locks.h"
@@ -54,8 +56,11 @@ struct OpsContext {
   std::unordered_map<size_t, uint64_t> head_floors{};
   // What the next superseded shards join; null or expired: they start another.
   std::weak_ptr<DeferredDeletion> next_deletion{};
+  std::weak_ptr<DeferredDeletion> next_patched_deletion{};  // the same of patched shards
   Hedging hedging{};
   Settling settling{};
+  std::unordered_set<std::string>
+      folding{};  // keys of logs that updates of this thread have begun to fold
 };
 
 }  // namespace elastripe

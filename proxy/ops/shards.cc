@@ -167,6 +167,7 @@ Task<void> delete_shards(OpsContext& ops, std::vector<ShardsOnNode> shards, Time
 
 // Superseded shards that wait together, as long as the flow does that deletes them.
 struct DeferredDeletion {
+  Duration grace;
   std::vector<ShardsOnNode> shards;
   size_t names = 0;     // of all nodes
   bool is_open = true;  // for more, until the nodes are told
@@ -195,23 +196,33 @@ Task<void> wait_and_delete(OpsContext& ops, std::shared_ptr<DeferredDeletion> de
   deletion->is_open = false;
   if (!may_go_on) co_return;
   fail_point(FailPoint::kSuperseded);
-  co_await delete_shards_later(ops, std::move(deletion->shards), ops.settings.read_grace,
+  co_await delete_shards_later(ops, std::move(deletion->shards), deletion->grace,
                                ops.clock.now() + ops.settings.node_timeout);
+}
+
+void delete_together(OpsContext& ops, std::weak_ptr<DeferredDeletion>& next,
+                     std::vector<ShardsOnNode> shards, Duration grace) {
+  if (shards.empty()) return;
+  auto deletion = next.lock();
+  if (deletion != nullptr && deletion->is_open && deletion->names < kShardsPerFrame) {
+    return deletion->add(std::move(shards));
+  }
+  deletion = std::make_shared<DeferredDeletion>(grace);
+  deletion->add(std::move(shards));
+  next = deletion;
+  // If the scope is full, reclaim finds what nothing refers to.
+  (void)ops.background.try_spawn(wait_and_delete(ops, std::move(deletion)));
 }
 
 }  // namespace
 
 void delete_after_grace(OpsContext& ops, std::vector<ShardsOnNode> shards) {
-  if (shards.empty()) return;
-  auto deletion = ops.next_deletion.lock();
-  if (deletion != nullptr && deletion->is_open && deletion->names < kShardsPerFrame) {
-    return deletion->add(std::move(shards));
-  }
-  deletion = std::make_shared<DeferredDeletion>();
-  deletion->add(std::move(shards));
-  ops.next_deletion = deletion;
-  // If the scope is full, reclaim finds what nothing refers to.
-  (void)ops.background.try_spawn(wait_and_delete(ops, std::move(deletion)));
+  delete_together(ops, ops.next_deletion, std::move(shards), ops.settings.read_grace);
+}
+
+void delete_patched(OpsContext& ops, std::vector<ShardsOnNode> shards) {
+  delete_together(ops, ops.next_patched_deletion, std::move(shards),
+                  std::min(ops.settings.read_grace, kPatchedGrace));
 }
 
 }  // namespace elastripe

@@ -72,5 +72,9 @@ Task<uint64_t> delete_shards_later(OpsContext& ops, std::vector<ShardsOnNode> sh
 // that are overwritten within kDeletionBatch in the same frames.
 inline constexpr Duration kDeletionBatch = std::chrono::milliseconds(50);
 void delete_after_grace(OpsContext& ops, std::vector<ShardsOnNode> shards);
+// The same of shards that others were made of by SHARD_PATCH, kPatchedGrace from now at most: all
+// that leads back to them takes memory at their nodes, at each of many small changes.
+inline constexpr Duration kPatchedGrace = std::chrono::seconds(1);
+void delete_patched(OpsContext& ops, std::vector<ShardsOnNode> shards);
 
 }  // namespace elastripe

@@ -143,7 +143,8 @@ def test_updates_are_logged_over_a_record_until_they_are_folded(node):
         assert c.read_log(b"key", 0, 100_000) is None
         first = c.append_update(b"key", 1, version, 10, b"first" * 10_000)
         assert first.status == nf.OK
-        assert struct.unpack("<QQQI", first.args) == (version + 1, version + 1, version + 1, 0)
+        cost = 50_000 + 128
+        assert struct.unpack("<QQQII", first.args) == (version + 1, version + 1, version + 1, 0, cost)
         assert c.append_update(b"key", 2, version, 15, b"second").status == nf.OK
         again = c.append_update(b"key", 1, version, 10, b"first" * 10_000)
         assert struct.unpack_from("<Q", again.args)[0] == version + 1

@@ -73,7 +73,10 @@ void Audit::note_committed(const node::Record& record) {
   const uint64_t epoch = record.meta.version >> node::kCounterBits;
   for (const node::Segment& segment : record.content.segments) {
     written_in_.emplace(segment.data_txid, epoch);
-    if (segment.generation > 0) reshaped_in_.emplace(segment.parity_txid, epoch);
+    if (segment.generation > 0) {
+      transitioned_in_.emplace(std::tuple(segment.data_txid, segment.number, segment.generation),
+                               epoch);
+    }
     for (size_t index = 0; index < segment.placement.size(); ++index) {
       const node::Id128 txid = node::txid_of_shard(segment, record.content.scheme, index);
       if (txid != segment.data_txid) reshaped_in_.emplace(txid, epoch);
@@ -83,17 +86,18 @@ void Audit::note_committed(const node::Record& record) {
 
 // The epoch of the last commit for which the shard was confirmed (rule 6a): that of the value, or
 // of the update that wrote the segment, of a transition of the segment since, or of the shard's own
-// move.
+// move, or of the fold that made it. Folds do not confirm the shards that they leave as they are.
 uint64_t Audit::confirmed_in_epoch(const node::Record& record, const node::Segment& segment,
                                    size_t index) const {
   const auto written = written_in_.find(segment.data_txid);
   uint64_t epoch = written != written_in_.end() ? written->second
                                                 : record.meta.value_version >> node::kCounterBits;
-  for (const node::Id128& txid :
-       {segment.parity_txid, node::txid_of_shard(segment, record.content.scheme, index)}) {
-    const auto reshaped = reshaped_in_.find(txid);
-    if (reshaped != reshaped_in_.end()) epoch = std::max(epoch, reshaped->second);
-  }
+  const auto reshaped =
+      reshaped_in_.find(node::txid_of_shard(segment, record.content.scheme, index));
+  if (reshaped != reshaped_in_.end()) epoch = std::max(epoch, reshaped->second);
+  const auto transitioned =
+      transitioned_in_.find(std::tuple(segment.data_txid, segment.number, segment.generation));
+  if (transitioned != transitioned_in_.end()) epoch = std::max(epoch, transitioned->second);
   return epoch;
 }
 

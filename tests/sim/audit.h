@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "proxy/ops/objects/outcome.h"
@@ -48,9 +49,11 @@ class Audit {
   Cluster& cluster_;
   Promise& promise_;
   Clients& clients_;
-  // The txid of parities, or of a moved shard -> the epoch of the reshape that named it first.
+  // The txid of parities, or of a moved shard -> the epoch of the commit that named it first.
   std::map<node::Id128, uint64_t> reshaped_in_;
   std::map<node::Id128, uint64_t> written_in_;  // segments, by data_txid
+  // The same of a transition, which confirms all shards: by data_txid, number and generation.
+  std::map<std::tuple<node::Id128, uint32_t, uint32_t>, uint64_t> transitioned_in_;
 };
 
 }  // namespace elastripe::sim

@@ -267,7 +267,7 @@ class Connection:
         assert reply.status == OK, reply
         if len(reply.args) == 16:
             return None
-        log = reply.args[16 + 4:]
+        log = reply.args[16 + 4 : -4]  # the age is behind it
         place = 5 * 8
         names = struct.unpack_from("<I", log, place)[0]
         assert names == 0, names  # views do not have them

@@ -4,8 +4,8 @@
 
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
-#include "proxy/ops/jobs/fold.h"
 #include "proxy/ops/jobs/pages.h"
+#include "proxy/ops/objects/fold.h"
 
 namespace elastripe::jobs {
 
@@ -70,10 +70,10 @@ Result<ObjectNeed> RecycleJob::need_of(const MetObject& object) {
 Task<Result<ObjectOutcome>> RecycleJob::flow(JobObject& object) {
   const TimePoint deadline = fresh_deadline(ops());
   for (bool has_folded = false;;) {
-    const auto end = co_await fold_object(ops(), object.key, fresh_deadline(ops()));
+    const auto end = co_await objects::fold_object(ops(), object.key, fresh_deadline(ops()));
     if (!end) co_return fail(end.error());
-    has_folded |= *end == FoldEnd::kFolded || *end == FoldEnd::kPart;
-    if (*end == FoldEnd::kFolded || *end == FoldEnd::kNothing) {
+    has_folded |= *end == objects::FoldEnd::kFolded || *end == objects::FoldEnd::kPart;
+    if (*end == objects::FoldEnd::kFolded || *end == objects::FoldEnd::kNothing) {
       if (!has_folded) co_return ObjectOutcome{ObjectStatus::kAlreadyThere};
       object.spent += object.work.traffic;
       co_return ObjectOutcome{.object_bytes = object.work.object_bytes};

@@ -6,7 +6,7 @@
 #include "proxy/async/when_all.h"
 #include "proxy/base/log.h"
 #include "proxy/ops/attempt.h"
-#include "proxy/ops/jobs/fold.h"
+#include "proxy/ops/objects/fold.h"
 
 namespace elastripe::jobs {
 
@@ -68,11 +68,11 @@ Task<size_t> Recycler::fold_next(const std::vector<node::ScannedLog>& logs, size
   size_t folded = 0;
   while (next < logs.size()) {
     const std::string& key = logs[next++].key;
-    const auto end = co_await fold_object(ops_, key, fresh_deadline(ops_), /*takes=*/true);
+    const auto end = co_await objects::fold_object(ops_, key, fresh_deadline(ops_), /*takes=*/true);
     if (!end && end.error().code == ErrorCode::kCancelled) break;
     // What could not be folded stays in the log, and is tried again in a later round.
     if (!end) log_debug("fold of {}: {}", escape_for_log(key, 250), end.error().message);
-    folded += end && *end == FoldEnd::kFolded;
+    folded += end && *end == objects::FoldEnd::kFolded;
   }
   co_return folded;
 }

@@ -5,6 +5,7 @@
 
 #include "proxy/base/crc32c.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/fold.h"
 #include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/log_copies.h"
 #include "proxy/ops/records/read_tail.h"
@@ -17,6 +18,10 @@ namespace {
 
 using node::LogAppendRequest;
 using node::Status;
+
+// So often an update waits for room in its log.
+constexpr int kMostFolds = 20;
+constexpr Duration kFoldWait = std::chrono::milliseconds(5);
 
 class LoggedUpdate {
  public:
@@ -194,11 +199,36 @@ class LoggedUpdate {
       case Status::kRenumber:
         if (may_be_done_) co_return refuse_again("no number is left for the update");
         co_return co_await renumber(map, deadline);
-      default:  // kLogFull: it is written into the shards, with all that is in the log
+      default:  // kLogFull
         if (may_be_done_) co_return refuse_again("the update log is full");
         ++ops_.counters.full_logs;
-        co_return End{};
+        // At last it is written into the shards, with all that is in the log.
+        if (folds_++ == kMostFolds) co_return End{};
+        forget();
+        co_await make_room(deadline);
+        co_return std::nullopt;
     }
+  }
+
+  // Folds the log, or waits for whoever does. Where that fails the log stays full.
+  Task<void> make_room(TimePoint deadline) {
+    if (ops_.folding.insert(key_).second) {
+      const auto end = co_await fold_object(ops_, key_, deadline, /*takes=*/true);
+      ops_.folding.erase(key_);
+      if (end && *end != FoldEnd::kNothing) co_return;
+    }
+    (void)co_await ops_.clock.sleep_for(kFoldWait);
+  }
+
+  // Before the log is full, as updates go on meanwhile.
+  void fold_early(uint32_t cost) {
+    if (cost < node::kMaxLogBytes / 2 || !ops_.folding.insert(key_).second) return;
+    if (!ops_.background.try_spawn(fold_beside(ops_, key_))) ops_.folding.erase(key_);
+  }
+
+  static Task<void> fold_beside(OpsContext& ops, std::string key) {
+    (void)co_await fold_object(ops, key, fresh_deadline(ops), /*takes=*/true);
+    ops.folding.erase(key);
   }
 
   // Only what all copies have may say that the value is another one.
@@ -245,6 +275,7 @@ class LoggedUpdate {
     if (stored->other != nullptr) co_return co_await overtaken(map, stored->other, deadline);
     records::note_settled(ops_, map, key_, value, numbered.lsn);
     ++ops_.counters.logged_updates;
+    fold_early(numbered.cost);
     UpdateOutcome outcome;
     outcome.cas = cas_of(key_, numbered.lsn);
     outcome.size = record_->content.size;
@@ -277,6 +308,7 @@ class LoggedUpdate {
   uint64_t known_ = 0;        // when it got its id
   uint64_t told_ = 0;         // by a tail that had forgotten
   bool may_be_done_ = false;  // some node may have taken it
+  int folds_ = 0;             // that it has waited for, as the log was full
 };
 
 }  // namespace

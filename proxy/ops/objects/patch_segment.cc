@@ -140,7 +140,8 @@ class Patching {
     co_return PatchEnd::kPatched;
   }
 
-  // What the node answered with, old XOR new of what it wrote; nothing: it has not got the shard.
+  // What the node answered with, old XOR new of what it wrote; nothing: it has not got the shard,
+  // or no room.
   Task<Result<std::optional<Buffer>>> patch_shard(size_t index, ShardPatchMode mode,
                                                   std::vector<ShardChange> changes,
                                                   TimePoint deadline) {
@@ -171,7 +172,8 @@ class Patching {
         co_await ask(ops_.nodes, *map_, to, std::move(patch), call_deadline(ops_, deadline));
     if (!answer) co_return fail(answer.error());
     ops_.map.rooms()->note_free_bytes(to, answer->reply.header.free_bytes);
-    if (answer->status() == Status::kNotHere || answer->status() == Status::kBadPage) {
+    const Status status = answer->status();
+    if (status == Status::kNotHere || status == Status::kBadPage || status == Status::kNoSpace) {
       co_return std::nullopt;
     }
     if (answer->status() != Status::kOk) co_return fail(refusal(*map_, to, answer->reply));

@@ -27,7 +27,9 @@ struct SegmentPatch {
 
 enum class PatchEnd : uint8_t {
   kPatched,  // `after` names the new shards, and has their checksum if `before` had one
-  kMissing,  // a shard is not there, or not intact: the segment has to be written again
+  // A shard is not there, or not intact, or its node has no room: the segment has to be written
+  // again.
+  kMissing,
 };
 // `pieces`: ascending, disjoint, of the segment. After an error, and kMissing, some of new_shards()
 // may be there. Errors: those of calls.

@@ -110,6 +110,7 @@ class Rewriting {
       auto result = co_await records::commit(ops_, map_, commit, deadline);
       const bool is_refused = result && result->status == CommitStatus::kConditionFailed;
       if (!is_refused || ops_.clock.now() >= deadline) co_return result;
+      if (ops_.clock.now() - began > kAcknowledgedLately) co_return result;  // as above
       if (!may_go_on(*current, result->record)) co_return result;
       current = std::move(result->record);
     }
@@ -117,7 +118,9 @@ class Rewriting {
 
   // More than half of a segment is written as fast as it is patched.
   bool can_be_patched(const SegmentChange& change) const {
-    if (!has_length_of(change, table())) return false;
+    if (!has_length_of(change, table()) || is_in_place(ops_.pools.pool_of(key_).updates)) {
+      return false;
+    }
     const Segment& segment = table()[change.first];
     const uint64_t logged =
         bytes_over(log_.get(), begins_[change.first], segment.length, segment.folded_lsn);
@@ -182,7 +185,7 @@ class Rewriting {
 
   // They are not referred to, nor ever will be.
   void drop_patch(const Made& made) {
-    if (made.patch) delete_after_grace(ops_, made.patch->new_shards());
+    if (made.patch) delete_patched(ops_, made.patch->new_shards());
   }
 
   const Segment& made(size_t change) const {
@@ -318,7 +321,7 @@ class Rewriting {
     replaced.reserve(table().size());
     for (size_t i = 0; i < changes_.size(); ++i) {
       if (made_[i].patch) {
-        delete_after_grace(ops_, made_[i].patch->old_shards());
+        delete_patched(ops_, made_[i].patch->old_shards());
         continue;
       }
       const SegmentChange& change = changes_[i];

@@ -64,7 +64,8 @@ Task<Result<TailRead>> try_read_settled(OpsContext& ops, const MapPtr& map, std:
     auto helped = co_await settle_view(ops, map, std::string(key), read->log, deadline);
     if (!helped) co_return fail(helped.error());
     if (*helped) co_return read;
-    // The value has been replaced, and the tail knows it by now.
+    // The value has been replaced, and the tail knows it by now. A log that was taken stays so.
+    if (question.wanted == node::LogWanted::kFold) question.wanted = node::LogWanted::kView;
     if (ops.clock.now() >= deadline) {
       co_return fail(ErrorCode::kTimeout, "the object was overwritten again and again");
     }

@@ -156,6 +156,7 @@ Answer Engine::Impl::append_latched(const Context& c, const LogAppendRequest& re
     reply.settled_to = entry->log.settled_to();
     reply.last = entry->log.last();
     reply.unsettled = entry->log.unsettled_below(lsn);
+    reply.cost = static_cast<uint32_t>(entry->log.cost());
     return answer(Status::kOk, reply);
   };
   const bool is_same_value =

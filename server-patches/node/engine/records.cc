@@ -264,7 +264,10 @@ Answer Engine::Impl::record_read(const Context& c, const RecordReadRequest& requ
     found = find_record(partition, record_item_key(request.key));
     known = knowledge(partition, request.key, found);
     damaged = is_damaged(partition, request.key);
-    if (request.log != LogWanted::kNone) log = tell_log(c, partition, request, found);
+    if (request.log != LogWanted::kNone &&
+        (request.role == Role::kAny || !check_knowledge(known))) {
+      log = tell_log(c, partition, request, found);
+    }
   }
   if (request.role != Role::kAny) {
     if (auto refusal = check_knowledge(known)) return std::move(*refusal);

@@ -16,6 +16,9 @@ constexpr size_t kHeadBytes = 20;
 constexpr size_t kCoveredBytes = kHeadBytes - sizeof(uint32_t);
 // Readers of old versions go through all of them.
 constexpr size_t kMaxOlder = 64;
+// Undos up to so many bytes may use the reserve, which commits need: what is stored already can be
+// updated where new data is refused.
+constexpr size_t kUrgentUndoBytes = 256 << 10;
 
 std::string body_key(uint64_t body) {
   std::string key(1, kBodyTag);
@@ -180,6 +183,7 @@ ShardBodies::PatchEnd ShardBodies::patch(const BodyVersion& from, const std::vec
   if (!body || !store_.is_unshared(body)) return PatchEnd::kCopy;
   auto head = read_head(body);
   if (!head || head->serial != from.serial) return PatchEnd::kCopy;
+  if (part.nameless.contains(from.body)) return PatchEnd::kCopy;  // just deleted
   const auto older = part.older.find(from.body);
   if (older != part.older.end() && older->second.size() >= kMaxOlder) return PatchEnd::kCopy;
 
@@ -196,10 +200,12 @@ ShardBodies::PatchEnd ShardBodies::patch(const BodyVersion& from, const std::vec
     if (crc32c(page) != checksum) return PatchEnd::kBadPage;
     undone.push_back({static_cast<uint32_t>(pages[i]), checksum});
   }
-  // What is stored already can be updated where new data is refused.
+  const size_t undo_bytes = undo_bytes_at(pages.size()) + bytes.size();
+  const bool is_urgent = undo_bytes_ + undo_bytes <= kUrgentUndoBytes;
   auto undo = std::make_shared<const ItemRef>(
-      allocate(kUndoKey, undo_bytes_at(pages.size()) + bytes.size(), Urgency::kCommitted));
+      allocate(kUndoKey, undo_bytes, is_urgent ? Urgency::kCommitted : Urgency::kNewData));
   if (!*undo) return PatchEnd::kNoRoom;
+  undo_bytes_ += undo_bytes;
   write_undo(store_, *undo, undone, bytes.bytes());
 
   change(bytes.bytes());
@@ -230,20 +236,29 @@ size_t ShardBodies::drop(const BodyVersion& version) {
   if (!body) return 0;
   auto head = read_head(body);
   // Where the head has gone bad, no name finds anything there.
+  const auto found = part.older.find(version.body);
   if (!head || head->names <= 1) {
-    part.older.erase(version.body);
+    if (found != part.older.end()) {
+      for (const Older& one : found->second) forget_undo(one);
+      part.older.erase(found);
+    }
+    part.nameless.erase(version.body);
     store_.remove(key);
     return store_.value_bytes(body);
   }
   --head->names;
   write_head(body, *head);
-  const auto found = part.older.find(version.body);
+  if (head->serial == version.serial) part.nameless.insert(version.body);
   if (found == part.older.end()) return 0;
   std::deque<Older>& older = found->second;
   for (Older& one : older) one.has_name = one.has_name && one.serial != version.serial;
-  while (!older.empty() && !older.front().has_name) older.pop_front();
+  for (; !older.empty() && !older.front().has_name; older.pop_front()) forget_undo(older.front());
   if (older.empty()) part.older.erase(found);
   return 0;
+}
+
+void ShardBodies::forget_undo(const Older& older) {
+  undo_bytes_ -= store_.value_bytes(*older.undo);
 }
 
 }  // namespace elastripe::node

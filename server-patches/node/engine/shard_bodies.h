@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "server-patches/node/store/item_store.h"
@@ -82,14 +83,18 @@ class ShardBodies {
   struct Part {
     std::mutex mutex;  // of all bodies of the part, too: it is what their readers find them under
     std::unordered_map<uint64_t, std::deque<Older>> older;  // by body, oldest first
+    std::unordered_set<uint64_t> nameless;  // bodies of which the newest version has lost its name
   };
 
   Part& part_of(uint64_t body) const { return parts_[body % parts_.size()]; }
   std::optional<Head> read_head(const ItemRef& item) const;
   void write_head(const ItemRef& item, const Head& head);
 
+  void forget_undo(const Older& older);
+
   ItemStore& store_;
   std::atomic<uint64_t> next_ = 1;
+  std::atomic<size_t> undo_bytes_ = 0;  // of all older versions
   mutable std::array<Part, 64> parts_;
 };
 

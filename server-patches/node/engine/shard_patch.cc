@@ -112,6 +112,10 @@ std::optional<Answer> Engine::Impl::patch_in_place(const Context& c,
     deltas = apply(request, c.frame.payload, pages, bytes);
   };
   BodyVersion made;
+  // First what may lack room: a frame that has begun to patch can not begin again.
+  const ItemRef item = allocate(
+      c, item_key, shard_item_value(c.now_ms, request.header, made).size(), Urgency::kCommitted);
+  if (!item) return refuse(Status::kNoSpace, "no memory for the shard");
   switch (bodies_.patch(from, pages, change, allocator(c), made)) {
     case ShardBodies::PatchEnd::kPatched:
       break;
@@ -122,9 +126,9 @@ std::optional<Answer> Engine::Impl::patch_in_place(const Context& c,
     case ShardBodies::PatchEnd::kNoRoom:
       return refuse(Status::kNoSpace, "no memory for the shard");
   }
-  if (link_version(c, item_key, request.header, made)) return answer_deltas(std::move(deltas));
-  bodies_.drop(made);
-  return refuse(Status::kNoSpace, "no memory for the shard");
+  store_.write(item, 0, as_view(shard_item_value(c.now_ms, request.header, made)));
+  link_shard(item);
+  return answer_deltas(std::move(deltas));
 }
 
 Answer Engine::Impl::patch_copy(const Context& c, const ShardPatchRequest& request) {

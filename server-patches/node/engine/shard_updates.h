@@ -31,7 +31,7 @@ class ShardUpdates {
   // Forgets what is kept for a shard that goes.
   void drop(const ShardName& name);
   // Some shards with a log that nobody else folds. Needs no latch.
-  std::vector<ShardName> to_fold(size_t most) const { return logs_.names(most); }
+  std::vector<ShardName> to_fold(size_t most) { return logs_.next_names(most); }
 
  private:
   struct Change;  // of bytes of a shard

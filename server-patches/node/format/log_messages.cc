@@ -143,6 +143,7 @@ void encode(const LogAppendReply& m, std::string& out) {
   w.u64(m.settled_to);
   w.u64(m.last);
   write_names(w, m.unsettled);
+  w.u32(m.cost);
 }
 
 template <>
@@ -153,6 +154,7 @@ Decoded<LogAppendReply> decode<LogAppendReply>(ByteView bytes) {
   m.settled_to = in.u64();
   m.last = in.u64();
   m.unsettled = read_names(in, kMaxUnsettled);
+  m.cost = in.u32();
   return finish(in, std::move(m), "LOG_APPEND reply");
 }
 

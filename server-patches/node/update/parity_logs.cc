@@ -37,14 +37,16 @@ void ParityLogs::restore(const ShardName& name, Log log) {
   count_ = logs_.size();
 }
 
-std::vector<ShardName> ParityLogs::names(size_t most) const {
+std::vector<ShardName> ParityLogs::next_names(size_t most) {
   std::vector<ShardName> names;
   if (empty()) return names;
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, log] : logs_) {
-    if (names.size() == most) break;
-    if (!log.waits) names.push_back(name);
+  auto at = logs_.upper_bound(named_);
+  for (size_t n = 0; n < logs_.size() && names.size() < most; ++n, ++at) {
+    if (at == logs_.end()) at = logs_.begin();
+    if (!at->second.waits) names.push_back(at->first);
   }
+  if (!names.empty()) named_ = names.back();
   return names;
 }
 

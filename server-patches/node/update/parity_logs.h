@@ -43,12 +43,13 @@ class ParityLogs {
   void drop(const ShardName& name) {
     if (!empty()) (void)take(name);
   }
-  // Some, at most, that do not wait.
-  std::vector<ShardName> names(size_t most) const;
+  // Some, at most, that do not wait; the next call goes on behind them.
+  std::vector<ShardName> next_names(size_t most);
 
  private:
   mutable std::mutex mutex_;
-  std::map<ShardName, Log> logs_;  // guarded by mutex_
+  std::map<ShardName, Log> logs_;  // guarded by mutex_, as is the last one that was named
+  ShardName named_;
   std::atomic<size_t> count_ = 0;
 };
 

@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "proxy/ops/jobs/fold.h"
 #include "proxy/ops/jobs/repair.h"
 #include "proxy/ops/jobs/scrub.h"
 #include "proxy/ops/jobs/transition.h"
 #include "proxy/ops/objects/extend_segments.h"
+#include "proxy/ops/objects/fold.h"
 #include "proxy/ops/objects/object_read.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
@@ -235,9 +235,9 @@ TEST_CASE("what the log has for any segment is written with what is added", "[ex
   CHECK(s.writes == kShards);  // the others are patched
   CHECK(cas() > before);
   s.check();
-  const auto end = s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline()));
+  const auto end = s.run(objects::fold_object(s.proxy->ops(), "k", s.deadline()));
   REQUIRE(end.has_value());
-  CHECK(*end == jobs::FoldEnd::kNothing);
+  CHECK(*end == objects::FoldEnd::kNothing);
   s.update(kSegment, "again");
   s.check_shards();
 }

@@ -59,6 +59,33 @@ TEST_CASE("a node that is fuller than the others does not make the cluster refus
   }
 }
 
+Task<Result<UpdateOutcome>> update_with(OpsContext& ops, std::string key, std::string bytes,
+                                        TimePoint deadline) {
+  WholeValue whole(Buffer::copy_of(bytes));
+  UpdateRequest request{.key = key};
+  request.offset = 5;
+  request.value = &whole;
+  co_return co_await update_object(ops, request, deadline);
+}
+
+TEST_CASE("an update of shards on a full node has them made on another one") {
+  ClusterFixture cluster(6, "rs:2,1", 1, kSmall);
+  sim::SimProxy& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  const std::string key = "unlogged:k";
+  std::string value = bytes_of(8000, 1);
+  REQUIRE(cluster.put(proxy, key, value));
+  const auto report = cluster.run(inspect_object(proxy.ops(), key, cluster.deadline()));
+  REQUIRE(report.has_value());
+  fill(cluster, report->record->content.segments[0].placement[0], 1000);
+  cluster.run_for(std::chrono::seconds(1));
+  const auto outcome = cluster.run(update_with(proxy.ops(), key, "hello", cluster.deadline()));
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->status == UpdateStatus::kUpdated);
+  value.replace(5, 5, "hello");
+  CHECK(cluster.get(proxy, key) == value);
+}
+
 TEST_CASE("nodes that come back empty take what the full ones can not") {
   ClusterFixture cluster(6, "rs:2,1", 1, kSmall);
   sim::SimProxy& proxy = cluster.add_decider();

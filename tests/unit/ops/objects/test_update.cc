@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "proxy/ops/jobs/fold.h"
 #include "proxy/ops/jobs/recycle_job.h"
 #include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/repair.h"
 #include "proxy/ops/jobs/scrub.h"
 #include "proxy/ops/jobs/transition.h"
+#include "proxy/ops/objects/fold.h"
 #include "proxy/ops/records/read_tail.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
@@ -167,12 +167,12 @@ TEST_CASE("updates lie in a log until they are folded into shards", "[update]") 
   const uint64_t cas = s.read().cas;
 
   const auto fold = [&] {
-    const auto end = s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline()));
+    const auto end = s.run(objects::fold_object(s.proxy->ops(), "k", s.deadline()));
     REQUIRE(end.has_value());
     return *end;
   };
-  REQUIRE(fold() == jobs::FoldEnd::kFolded);
-  CHECK(fold() == jobs::FoldEnd::kNothing);
+  REQUIRE(fold() == objects::FoldEnd::kFolded);
+  CHECK(fold() == objects::FoldEnd::kNothing);
   // A data shard and the parity of each of three segments are new, beside those that were.
   CHECK(s.shards() == 5 * kShards + 3 * 2);
   CHECK(s.get(*s.proxy, "k") == value);
@@ -186,7 +186,7 @@ TEST_CASE("updates lie in a log until they are folded into shards", "[update]") 
   CHECK(s.read().cas > cas);
   REQUIRE(s.put(*s.proxy, "k", bytes_of(3 * kSegment, 2)));  // a log is of one value
   CHECK(s.get(*s.proxy, "k") == bytes_of(3 * kSegment, 2));
-  CHECK(fold() == jobs::FoldEnd::kNothing);
+  CHECK(fold() == objects::FoldEnd::kNothing);
 }
 
 TEST_CASE("an object shows what its log has, and what is folded", "[update]") {
@@ -210,7 +210,7 @@ TEST_CASE("an object shows what its log has, and what is folded", "[update]") {
   CHECK(report.log->settled_bytes == 8);
   CHECK(report.log->unsettled_bytes == 0);
   CHECK(report.log->age_ms >= 1000);
-  REQUIRE(s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline())).has_value());
+  REQUIRE(s.run(objects::fold_object(s.proxy->ops(), "k", s.deadline())).has_value());
   report = inspect();
   CHECK_FALSE(report.log.has_value());
   CHECK(report.last_lsn() == version + 2);
@@ -232,9 +232,9 @@ TEST_CASE("a log is folded around a node that is gone, into segments that are wh
     return state_of(*s.proxy, dead) == node::NodeState::kLost && s.serves_whole(*s.proxy);
   }));
   CHECK(s.get(*s.proxy, "k") == value);  // the log has moved with the record, or was elsewhere
-  const auto end = s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline()));
+  const auto end = s.run(objects::fold_object(s.proxy->ops(), "k", s.deadline()));
   REQUIRE(end.has_value());
-  CHECK(*end == jobs::FoldEnd::kFolded);
+  CHECK(*end == objects::FoldEnd::kFolded);
   CHECK(s.get(*s.proxy, "k") == value);
   const auto now = s.run(inspect_object(s.proxy->ops(), "k", s.deadline()));
   REQUIRE(now.has_value());
@@ -281,7 +281,7 @@ TEST_CASE("recyclers do not fold what another one is folding", "[update]") {
   REQUIRE(s.put(*s.proxy, "k", bytes_of(2 * kSegment, 1)));
   REQUIRE(s.status(5, "hello") == UpdateStatus::kUpdated);
   const auto fold = [&](bool takes) {
-    const auto end = s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline(), takes));
+    const auto end = s.run(objects::fold_object(s.proxy->ops(), "k", s.deadline(), takes));
     REQUIRE(end.has_value());
     return *end;
   };
@@ -289,7 +289,7 @@ TEST_CASE("recyclers do not fold what another one is folding", "[update]") {
   // One that dies after it has taken the log.
   const auto map = s.proxy->map().current();
   REQUIRE(s.run(records::try_read_to_fold(s.proxy->ops(), map, "k", true, s.deadline()))->log);
-  CHECK(fold(true) == jobs::FoldEnd::kNothing);
+  CHECK(fold(true) == objects::FoldEnd::kNothing);
   CHECK(s.run(recycler.round(0s, 0)) == 0);
   s.run_for(5s);
   CHECK(s.run(recycler.round(0s, 0)) == 1);
@@ -297,7 +297,7 @@ TEST_CASE("recyclers do not fold what another one is folding", "[update]") {
 
   REQUIRE(s.status(5, "HELLO") == UpdateStatus::kUpdated);
   REQUIRE(s.run(records::try_read_to_fold(s.proxy->ops(), map, "k", true, s.deadline()))->log);
-  CHECK(fold(false) == jobs::FoldEnd::kFolded);
+  CHECK(fold(false) == objects::FoldEnd::kFolded);
 }
 
 TEST_CASE("a recycle folds the logs that there are, however young", "[update]") {
@@ -361,9 +361,9 @@ TEST_CASE("a fold that takes long leaves segments to the next, and a recycle goe
     REQUIRE(report.has_value());
     return std::ranges::count(report->record->content.segments, 0, &node::Segment::folded_lsn);
   };
-  const auto end = s.run(jobs::fold_object(s.proxy->ops(), "k", s.deadline()));
+  const auto end = s.run(objects::fold_object(s.proxy->ops(), "k", s.deadline()));
   REQUIRE(end.has_value());
-  CHECK(*end == jobs::FoldEnd::kPart);
+  CHECK(*end == objects::FoldEnd::kPart);
   CHECK(unfolded() == 4);
   CHECK(s.get(*s.proxy, "k") == value);
   CHECK(s.recycle({.key = "k"}).counts.done == 1);

@@ -1,4 +1,4 @@
-#include "proxy/ops/jobs/fold.h"
+#include "proxy/ops/objects/fold.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,13 +11,11 @@
 #include "proxy/ops/records/log_copies.h"
 #include "proxy/ops/records/read_tail.h"
 
-namespace elastripe::jobs {
+namespace elastripe::objects {
 
 namespace {
 
 using node::Segment;
-using objects::Overlaid;
-using objects::SegmentPatch;
 
 class Fold {
  public:
@@ -36,35 +34,36 @@ class Fold {
     auto tail = co_await records::try_read_to_fold(ops_, map, key_, takes_, deadline);
     if (!tail) co_return fail(tail.error());
     const RecordPtr record = tail->record;
+    if (tail->log != nullptr) takes_ = false;  // it has it now
     if (record == nullptr || !record->is_striped() || !is_live_now(ops_, *map, *record) ||
         tail->log == nullptr) {
       co_return FoldEnd::kNothing;
     }
     std::vector<SegmentPatch> foldings;
-    std::vector<objects::StagedPtr> rewritten;
+    std::vector<StagedPtr> rewritten;
     auto end = co_await fold(map, record, tail->log, foldings, rewritten, deadline);
     const bool is_unknown = !end && end.error().code == ErrorCode::kUnknownOutcome;
     const bool is_folded = end && (*end == FoldEnd::kFolded || *end == FoldEnd::kPart);
     for (const SegmentPatch& folding : foldings) {
       if (is_folded) {
-        delete_after_grace(ops_, folding.old_shards());
+        delete_patched(ops_, folding.old_shards());
       } else if (!is_unknown) {
         // Nothing will ever refer to them.
-        delete_after_grace(ops_, folding.new_shards());
+        delete_patched(ops_, folding.new_shards());
       }
     }
-    for (const objects::StagedPtr& staged : rewritten) {
+    for (const StagedPtr& staged : rewritten) {
       staged->let_go();
       if (!is_folded && !is_unknown) {
-        (void)ops_.background.try_spawn(objects::abandon(ops_, staged));
+        (void)ops_.background.try_spawn(abandon(ops_, staged));
       }
     }
     co_return end;
   }
 
   Task<Result<FoldEnd>> fold(MapPtr map, RecordPtr record, LogViewPtr log,
-                             std::vector<SegmentPatch>& foldings,
-                             std::vector<objects::StagedPtr>& rewritten, TimePoint deadline) {
+                             std::vector<SegmentPatch>& foldings, std::vector<StagedPtr>& rewritten,
+                             TimePoint deadline) {
     const TimePoint began = ops_.clock.now();
     const node::Id128 txid = ops_.ids.next();
     const auto& segments = record->content.segments;
@@ -74,19 +73,19 @@ class Fold {
     for (const Segment& segment : segments) {
       // What nodes acknowledged longer ago they may have lost since (rule 6a). The rest has its
       // turn.
-      is_whole = ops_.clock.now() - began <= objects::kAcknowledgedLately / 2;
+      is_whole = ops_.clock.now() - began <= kAcknowledgedLately / 2;
       if (!is_whole) break;
-      auto pieces = objects::overlaid(begin, segment.length, segment.folded_lsn, *log);
+      auto pieces = overlaid(begin, segment.length, segment.folded_lsn, *log);
       if (!pieces) co_return fail(pieces.error());
       if (!pieces->empty()) {
         for (const Overlaid& piece : *pieces) bytes += piece.bytes.size();
         SegmentPatch& folding = foldings.emplace_back(
             SegmentPatch{key_, record->content.scheme, segment, segment, begin});
         auto patched =
-            co_await objects::patch_segment(ops_, map, folding, std::move(*pieces), txid, deadline);
+            co_await patch_segment(ops_, map, folding, std::move(*pieces), txid, deadline);
         if (!patched) co_return fail(patched.error());
-        if (*patched == objects::PatchEnd::kMissing) {
-          delete_after_grace(ops_, folding.new_shards());
+        if (*patched == PatchEnd::kMissing) {
+          delete_patched(ops_, folding.new_shards());
           auto written = co_await write_again(map, record, folding, log, rewritten, deadline);
           if (!written) co_return fail(written.error());
         }
@@ -95,7 +94,7 @@ class Fold {
       begin += segment.length;
     }
     if (foldings.empty()) co_return is_whole ? FoldEnd::kNothing : FoldEnd::kAgain;
-    if (ops_.clock.now() - began > objects::kAcknowledgedLately) co_return FoldEnd::kAgain;
+    if (ops_.clock.now() - began > kAcknowledgedLately) co_return FoldEnd::kAgain;
     const auto end = co_await commit(map, record, foldings, bytes, deadline);
     if (end && *end == FoldEnd::kFolded && !is_whole) co_return FoldEnd::kPart;
     co_return end;
@@ -128,7 +127,7 @@ class Fold {
 
   // The segment's bytes, decoded where they have to be, with the log over them, in new shards.
   Task<Result<void>> write_again(MapPtr map, RecordPtr record, SegmentPatch& folding,
-                                 LogViewPtr log, std::vector<objects::StagedPtr>& rewritten,
+                                 LogViewPtr log, std::vector<StagedPtr>& rewritten,
                                  TimePoint deadline) {
     const Segment& before = folding.before;
     const auto geometry = geometry_of(folding.scheme, before);
@@ -136,31 +135,30 @@ class Fold {
     const uint64_t memory =
         before.length + uint64_t{folding.scheme.m} * geometry->parity_shard_bytes(before.state);
     const auto permit = co_await ops_.memory.rebuilt.acquire(memory);
-    const objects::SegmentPtr segment(std::make_shared<const Segment>(before));
-    auto read = co_await objects::read_segment(ops_, map, folding.scheme, segment,
-                                               {0, before.length}, nullptr, deadline);
+    const SegmentPtr segment(std::make_shared<const Segment>(before));
+    auto read = co_await read_segment(ops_, map, folding.scheme, segment, {0, before.length},
+                                      nullptr, deadline);
     if (!read) co_return fail(read.error());
-    auto laid =
-        objects::lay_over(read->bytes.mutable_bytes(), folding.begin, before.folded_lsn, log.get());
+    auto laid = lay_over(read->bytes.mutable_bytes(), folding.begin, before.folded_lsn, log.get());
     if (!laid) co_return fail(laid.error());
-    auto staged = std::make_shared<objects::StagedObject>();
+    auto staged = std::make_shared<StagedObject>();
     staged->key = key_;
     staged->scheme = folding.scheme;
     staged->degraded_writes = ops_.pools.pool_of(key_).degraded_writes;
-    staged->segments.push_back(objects::replacement_of(before, ops_.ids.next()));
+    staged->segments.push_back(replacement_of(before, ops_.ids.next()));
     staged->segments.front().data = std::move(read->bytes);
     rewritten.push_back(staged);
     folding.after = before;  // nothing of it is to be deleted: `staged` is, if that fails
-    auto prepared = co_await objects::prepare_segment(ops_, map, staged, 0, deadline);
+    auto prepared = co_await prepare_segment(ops_, map, staged, 0, deadline);
     if (!prepared) co_return fail(prepared.error());
-    folding.after = objects::segment_table(*staged).front();
+    folding.after = segment_table(*staged).front();
     staged->let_go();
     co_return Result<void>{};
   }
 
   OpsContext& ops_;
   const std::string key_;
-  const bool takes_;
+  bool takes_;
 };
 
 }  // namespace
@@ -171,4 +169,4 @@ Task<Result<FoldEnd>> fold_object(OpsContext& ops, std::string key, TimePoint de
   co_return co_await fold.run(deadline);
 }
 
-}  // namespace elastripe::jobs
+}  // namespace elastripe::objects

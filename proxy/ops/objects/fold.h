@@ -11,7 +11,7 @@
 
 #include "proxy/ops/context.h"
 
-namespace elastripe::jobs {
+namespace elastripe::objects {
 
 enum class FoldEnd : uint8_t {
   kFolded,   // all that was in the log when it was read
@@ -27,4 +27,4 @@ enum class FoldEnd : uint8_t {
 Task<Result<FoldEnd>> fold_object(OpsContext& ops, std::string key, TimePoint deadline,
                                   bool takes = false);
 
-}  // namespace elastripe::jobs
+}  // namespace elastripe::objects
