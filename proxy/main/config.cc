@@ -130,7 +130,8 @@ Settings settings_of(PoolConfig& pool) {
   row("updates", pool.updates, kUpdateMethods,
       "How a part of a striped value is updated (ms with an offset). home: by a log at the homes "
       "of its record, which is folded into the shards later. off: it is written into the shards at "
-      "once. fo, pl, plr, cord: baselines that change shards in place, to be measured; they survive "
+      "once. fo, pl, plr, cord: baselines that change shards in place, to be measured; they "
+      "survive "
       "no crash, and need `experimental`.");
   row("log_copies", pool.log_copies,
       Words<LogCopies, 2>{{{LogCopies::kAll, "all"}, {LogCopies::kTwo, "two"}}},

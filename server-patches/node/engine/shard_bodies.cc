@@ -14,8 +14,8 @@ constexpr std::string_view kUndoKey = "\x04";  // no item is found by it, as non
 // serial u64 | names u32 | bytes u32 | checksum u32 of the item's key and of these.
 constexpr size_t kHeadBytes = 20;
 constexpr size_t kCoveredBytes = kHeadBytes - sizeof(uint32_t);
-// Readers of old versions go through all of them.
-constexpr size_t kMaxOlder = 64;
+// Readers of old versions go through all of them. One more, and the shard is copied.
+constexpr size_t kMaxOlder = 4096;
 // Undos up to so many bytes may use the reserve, which commits need: what is stored already can be
 // updated where new data is refused.
 constexpr size_t kUrgentUndoBytes = 256 << 10;
@@ -251,7 +251,8 @@ size_t ShardBodies::drop(const BodyVersion& version) {
   if (head->serial == version.serial) part.nameless.insert(version.body);
   if (found == part.older.end()) return 0;
   std::deque<Older>& older = found->second;
-  for (Older& one : older) one.has_name = one.has_name && one.serial != version.serial;
+  const auto place = std::ranges::lower_bound(older, version.serial, {}, &Older::serial);
+  if (place != older.end() && place->serial == version.serial) place->has_name = false;
   for (; !older.empty() && !older.front().has_name; older.pop_front()) forget_undo(older.front());
   if (older.empty()) part.older.erase(found);
   return 0;
