@@ -135,6 +135,25 @@ def test_shards_are_patched_into_new_ones(node):
             assert c.patch_shard(source, written, size, [(size, b"x")]).status == nf.INVALID
 
 
+def test_a_shard_that_was_patched_is_patched_in_place(node):
+    size = 300_000
+    with node.connect() as c:
+        c.join_cluster()
+        assert c.write_shard(nf.shard_name(0), bytes(size)).status == nf.OK
+        expected = bytearray(size)
+        for number in range(1, 200):
+            at = number * 1000
+            expected[at:at + 3] = b"new"
+            assert c.patch_shard(nf.shard_name(number - 1), nf.shard_name(number), size,
+                                 [(at, b"new")]).status == nf.OK
+        stored = int(node.statistics()["shard_bytes"])
+        # The one that was written, what was made of it, and names.
+        assert stored < 2 * size + 200 * 200, stored
+        assert c.read_shard(nf.shard_name(199)).payload == expected
+        expected[199_000:199_003] = bytes(3)
+        assert c.read_shard(nf.shard_name(198)).payload == expected
+
+
 def test_updates_are_logged_over_a_record_until_they_are_folded(node):
     version = (1 << 36) + (1 << 16)
     with node.connect() as c:

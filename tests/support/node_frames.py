@@ -267,7 +267,8 @@ class Connection:
         assert reply.status == OK, reply
         if len(reply.args) == 16:
             return None
-        log = reply.args[16 + 4 : -4]  # the age is behind it
+        size = struct.unpack_from("<I", reply.args, 16)[0]
+        log = reply.args[20:20 + size]
         place = 5 * 8
         names = struct.unpack_from("<I", log, place)[0]
         assert names == 0, names  # views do not have them

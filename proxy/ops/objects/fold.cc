@@ -49,7 +49,7 @@ class Fold {
         delete_patched(ops_, folding.old_shards());
       } else if (!is_unknown) {
         // Nothing will ever refer to them.
-        delete_patched(ops_, folding.new_shards());
+        drop_patch(ops_, folding);
       }
     }
     for (const StagedPtr& staged : rewritten) {
@@ -85,7 +85,7 @@ class Fold {
             co_await patch_segment(ops_, map, folding, std::move(*pieces), txid, deadline);
         if (!patched) co_return fail(patched.error());
         if (*patched == PatchEnd::kMissing) {
-          delete_patched(ops_, folding.new_shards());
+          drop_patch(ops_, folding);
           auto written = co_await write_again(map, record, folding, log, rewritten, deadline);
           if (!written) co_return fail(written.error());
         }

@@ -205,4 +205,11 @@ Task<Result<PatchEnd>> patch_segment(OpsContext& ops, MapPtr map, SegmentPatch& 
   co_return co_await patching.run(std::move(pieces), txid, deadline);
 }
 
+void drop_patch(OpsContext& ops, const SegmentPatch& patch) {
+  auto shards = patch.new_shards();
+  if (shards.empty()) return;
+  (void)ops.background.try_spawn(
+      delete_shards(ops, std::move(shards), ops.clock.now() + ops.settings.node_timeout));
+}
+
 }  // namespace elastripe::objects

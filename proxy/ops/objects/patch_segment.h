@@ -20,7 +20,8 @@ struct SegmentPatch {
   node::Segment after;
   uint64_t begin = 0;  // in the object
 
-  // Those that differ: what nothing refers to once `after` is committed, or never was.
+  // Those that differ: what nothing refers to once `after` is committed, and what nothing does if
+  // it never is.
   std::vector<ShardsOnNode> old_shards() const;
   std::vector<ShardsOnNode> new_shards() const;
 };
@@ -36,5 +37,9 @@ enum class PatchEnd : uint8_t {
 Task<Result<PatchEnd>> patch_segment(OpsContext& ops, MapPtr map, SegmentPatch& patch,
                                      std::vector<Overlaid> pieces, node::Id128 txid,
                                      TimePoint deadline);
+
+// In the background, of patches that were certainly not committed, and never will be: deletes their
+// new shards at once.
+void drop_patch(OpsContext& ops, const SegmentPatch& patch);
 
 }  // namespace elastripe::objects

@@ -185,7 +185,7 @@ class Rewriting {
 
   // They are not referred to, nor ever will be.
   void drop_patch(const Made& made) {
-    if (made.patch) delete_patched(ops_, made.patch->new_shards());
+    if (made.patch) objects::drop_patch(ops_, *made.patch);
   }
 
   const Segment& made(size_t change) const {
