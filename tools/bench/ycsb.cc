@@ -77,6 +77,7 @@ Result<std::vector<Server>> own_servers(const YcsbOptions& o, Testbed& testbed, 
   std::vector<Target> others{TRY(testbed.start_memcached(2, memory_mb))};
   report.add_if_there("twemproxy", testbed.start_twemproxy(o.nodes, memory_mb), others);
   std::vector<Server> servers;
+  servers.reserve(others.size() + o.schemes.size());
   for (const Target& other : others) servers.push_back({other});
   for (const std::string& scheme : o.schemes) {
     const auto cluster = TRY(testbed.start_cluster(

@@ -149,7 +149,7 @@ void ShardBodies::read(const Image& image, size_t offset, MutableByteView out) c
   for (const auto& undo : image.undos) {
     const std::vector<UndonePage> pages = undone_pages(store_, *undo);
     for (size_t i = 0; i < pages.size(); ++i) {
-      const size_t begin_of_page = pages[i].page * kPageBytes;
+      const size_t begin_of_page = size_t{pages[i].page} * kPageBytes;
       const size_t end_of_page = begin_of_page + page_bytes(pages[i].page, image.payload_bytes);
       const size_t from = std::max(offset, begin_of_page);
       const size_t to = std::min(end, end_of_page);
