@@ -9,7 +9,7 @@
 #include "proxy/ops/objects/extend_segments.h"
 #include "proxy/ops/objects/fold.h"
 #include "proxy/ops/objects/object_read.h"
-#include "tests/unit/ops/cluster_fixture.h"
+#include "tests/unit/ops/objects/update_calls.h"
 
 using namespace elastripe;
 using namespace elastripe::objects;
@@ -19,21 +19,6 @@ namespace {
 
 constexpr size_t kShards = 4;      // of a segment
 constexpr size_t kSegment = 4096;  // bytes
-
-std::string bytes_of(size_t size, unsigned salt) {
-  std::string value(size, '\0');
-  for (size_t i = 0; i < size; ++i) {
-    value[i] = static_cast<char>((i * 131 + (i >> 8) * 7 + salt) & 0xff);
-  }
-  return value;
-}
-
-Task<Result<UpdateOutcome>> update_with(OpsContext& ops, UpdateRequest request, std::string bytes,
-                                        TimePoint deadline) {
-  WholeValue whole(Buffer::copy_of(bytes));
-  request.value = &whole;
-  co_return co_await update_object(ops, request, deadline);
-}
 
 struct Extending : ClusterFixture {
   explicit Extending(sim::ProxyMemory memory = {}) : ClusterFixture(7, "ers-2:2,1,3") {

@@ -9,28 +9,13 @@
 #include "proxy/ops/jobs/transition.h"
 #include "proxy/ops/objects/fold.h"
 #include "proxy/ops/records/read_tail.h"
-#include "tests/unit/ops/cluster_fixture.h"
+#include "tests/unit/ops/objects/update_calls.h"
 
 using namespace elastripe;
 using namespace elastripe::objects;
 using namespace std::chrono_literals;
 
 namespace {
-
-std::string bytes_of(size_t size, unsigned salt) {
-  std::string value(size, '\0');
-  for (size_t i = 0; i < size; ++i) {
-    value[i] = static_cast<char>((i * 131 + (i >> 8) * 7 + salt) & 0xff);
-  }
-  return value;
-}
-
-Task<Result<UpdateOutcome>> update_with(OpsContext& ops, UpdateRequest request, std::string bytes,
-                                        TimePoint deadline) {
-  WholeValue whole(Buffer::copy_of(bytes));
-  request.value = &whole;
-  co_return co_await update_object(ops, request, deadline);
-}
 
 struct Updating : ClusterFixture {
   explicit Updating(size_t nodes = 7) : ClusterFixture(nodes, "ers-2:2,1,3") {
