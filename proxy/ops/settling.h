@@ -1,18 +1,22 @@
-// Updates that all copies have, and whose tails have not been told so yet: one frame a tail tells
-// of many. One per OpsContext.
+// Updates that all copies have, and whose tails have not been told so yet: the next update of the
+// key tells, or soon one frame a tail, of many. One per OpsContext.
 #pragma once
 
+#include <map>
+#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "server-patches/node/format/cluster_map.h"
-#include "server-patches/node/format/log_messages.h"
 
 namespace elastripe {
 
 struct Settling {
+  struct Log {
+    uint64_t value = 0;
+    uint64_t lsn = 0;
+  };
   node::MapPtr map;  // under which they were settled
-  std::unordered_map<node::NodeId, std::vector<node::LogSettleRequest::Entry>> by_tail;
+  std::unordered_map<node::NodeId, std::map<std::string, Log, std::less<>>> by_tail;
   bool is_due = false;  // a flow is about to tell
 };
 

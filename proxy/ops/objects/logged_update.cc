@@ -119,9 +119,9 @@ class LoggedUpdate {
     return fail(ErrorCode::kUnknownOutcome, "{}", why);
   }
 
-  Question<LogAppendRequest> append_question(const node::ClusterMap& map) const {
+  Question<LogAppendRequest> append_question(const MapPtr& map) const {
     LogAppendRequest message;
-    message.m = map.max_parities;
+    message.m = map->max_parities;
     message.id = id_;
     message.value = record_->meta.value_version;
     message.known = known_;
@@ -129,6 +129,7 @@ class LoggedUpdate {
     message.offset = offset_;
     message.crc32c = crc32c_;
     message.key = key_;
+    message.settled_to = records::take_settled(ops_, map, key_, message.value);
     auto append = question(message);
     append.payload(std::array{bytes_});
     return append;
@@ -138,8 +139,8 @@ class LoggedUpdate {
   Task<Result<MaybeEnd>> append(MapPtr map, TimePoint& deadline) {
     const NodeId tail = chain_of(*map, key_).tail();
     for (;;) {
-      auto answer = co_await ask(ops_.nodes, *map, tail, append_question(*map),
-                                 call_deadline(ops_, deadline));
+      auto answer =
+          co_await ask(ops_.nodes, *map, tail, append_question(map), call_deadline(ops_, deadline));
       if (!answer) {
         may_be_done_ |= may_be_done(answer.error());
         if (mutant(Mutant::kResendAsNewOp)) forget();

@@ -22,7 +22,7 @@ using node::UpdateName;
 namespace {
 
 // How long what is settled waits for more of its tail.
-constexpr Duration kSettleAfter = std::chrono::milliseconds(1);
+constexpr Duration kSettleAfter = std::chrono::milliseconds(2);
 // Between two tries at a copy that has no memory.
 constexpr Duration kRoomPause = std::chrono::milliseconds(10);
 
@@ -80,7 +80,7 @@ Task<Result<std::optional<std::vector<NumberedUpdate>>>> fetch_missing(
   const NodeId tail = chain_of(*map, wanted->key).tail();
   auto reply = co_await read_record(ops.nodes, map, tail, node::Role::kTail, wanted->key,
                                     /*if_version=*/0, call_deadline(ops, deadline),
-                                    {node::LogWanted::kImage});
+                                    {node::LogWanted::kUnsettled});
   if (!reply) co_return fail(reply.error());
   if (reply->status != Status::kOk && reply->status != Status::kNotFound) {
     co_return fail(ErrorCode::kUnavailable, "the tail can not tell what is in the update log");
@@ -113,6 +113,7 @@ Task<Result<StoredCopies>> store_at(OpsContext& ops, MapPtr map, NodeId copy, Wa
                                     TimePoint deadline) {
   std::vector<NumberedUpdate> updates = wanted->updates;
   std::vector<UpdateName> unsettled = wanted->unsettled;
+  bool has_asked_again = false;
   for (;;) {
     const auto answer =
         co_await ask(ops.nodes, *map, copy, store_question(*map, *wanted, updates, unsettled),
@@ -144,6 +145,8 @@ Task<Result<StoredCopies>> store_at(OpsContext& ops, MapPtr map, NodeId copy, Wa
       continue;
     }
     if (answer->args.missing.empty() || mutant(Mutant::kSettleOwnOnly)) co_return StoredCopies{};
+    // Mostly it is on its way there, from another connection.
+    if (!std::exchange(has_asked_again, true)) continue;
     auto fetched = co_await fetch_missing(ops, map, wanted, answer->args.missing, deadline);
     if (!fetched) co_return fail(fetched.error());
     if (!*fetched) continue;  // the head tells what counts
@@ -270,9 +273,11 @@ Task<void> tell_settled(OpsContext& ops) {
   co_await ops.clock.sleep_for(kSettleAfter);
   Settling settling = std::exchange(ops.settling, {});
   if (settling.map == nullptr) co_return;
-  for (auto& [tail, entries] : settling.by_tail) {
+  for (auto& [tail, logs] : settling.by_tail) {
     node::LogSettleRequest message;
-    message.entries = std::move(entries);
+    message.entries.reserve(logs.size());
+    for (const auto& [key, log] : logs) message.entries.push_back({key, log.value, log.lsn});
+    if (message.entries.empty()) continue;
     (void)co_await ask(ops.nodes, *settling.map, tail, message,
                        ops.clock.now() + ops.settings.node_timeout);
   }
@@ -280,14 +285,31 @@ Task<void> tell_settled(OpsContext& ops) {
 
 }  // namespace
 
+uint64_t take_settled(OpsContext& ops, const MapPtr& map, std::string_view key, uint64_t value) {
+  Settling& settling = ops.settling;
+  if (settling.map != map) return 0;
+  const auto logs = settling.by_tail.find(chain_of(*map, key).tail());
+  if (logs == settling.by_tail.end()) return 0;
+  const auto noted = logs->second.find(key);
+  if (noted == logs->second.end() || noted->second.value != value) return 0;
+  const uint64_t lsn = noted->second.lsn;
+  logs->second.erase(noted);
+  return lsn;
+}
+
 void note_settled(OpsContext& ops, const MapPtr& map, std::string_view key, uint64_t value,
                   uint64_t lsn) {
   Settling& settling = ops.settling;
   if (settling.map != map) settling.by_tail.clear();  // its nodes refuse what is of another epoch
   settling.map = map;
-  auto& entries = settling.by_tail[chain_of(*map, key).tail()];
-  if (entries.size() < node::kMaxListEntries) {
-    entries.push_back({std::string(key), value, lsn});
+  auto& logs = settling.by_tail[chain_of(*map, key).tail()];
+  const auto noted = logs.find(key);
+  if (noted == logs.end()) {
+    if (logs.size() < node::kMaxListEntries) logs.emplace(key, Settling::Log{value, lsn});
+  } else if (noted->second.value != value) {
+    noted->second = {value, lsn};
+  } else {
+    noted->second.lsn = std::max(noted->second.lsn, lsn);
   }
   if (std::exchange(settling.is_due, true)) return;
   if (!ops.background.try_spawn(tell_settled(ops))) settling.is_due = false;

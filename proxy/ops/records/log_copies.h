@@ -57,8 +57,10 @@ Task<Result<void>> tell_head_numbers(OpsContext& ops, MapPtr map, std::string ke
                                      TimePoint deadline);
 
 // The tail shall know that all copies have the updates up to `lsn`. It is told soon, in the
-// background; that it may be lost costs a reader a round.
+// background, or by the next update; that it may be lost costs a reader a round.
 void note_settled(OpsContext& ops, const MapPtr& map, std::string_view key, uint64_t value,
                   uint64_t lsn);
+// Takes what an update of the value is about to tell the tail: the LSN, or 0.
+uint64_t take_settled(OpsContext& ops, const MapPtr& map, std::string_view key, uint64_t value);
 
 }  // namespace elastripe::records

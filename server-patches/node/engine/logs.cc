@@ -19,6 +19,15 @@ bool can_be_updated(const Record& record, const Context& c) {
   return record.is_striped() && record.is_live(c.frame.header.now_ms, c.map.flush_floor);
 }
 
+// Some segment has the updates up to this one, and none has more.
+uint64_t folded_lsn(const Record& record) {
+  uint64_t folded = 0;
+  for (const Segment& segment : record.content.segments) {
+    folded = std::max(folded, segment.folded_lsn);
+  }
+  return folded;
+}
+
 uint64_t age_of(const UpdateLogs::Entry& entry, uint64_t now_ms) {
   return now_ms - std::min(now_ms, entry.since_ms);
 }
@@ -67,8 +76,7 @@ void Engine::Impl::fit_log(size_t partition, std::string_view key, const Record&
 void Engine::Impl::note_folded(size_t partition, std::string_view key, const Found& replaced,
                                const Record& old) {
   if (last_lsn(partition, key, replaced) != 0) return;
-  uint64_t folded = 0;
-  for (const Segment& segment : old.content.segments) folded = std::max(folded, segment.folded_lsn);
+  const uint64_t folded = folded_lsn(old);
   if (folded == 0) return;
   logs_.retire_folded(key, old.meta.value_version, partitions_[partition].tenure, folded);
 }
@@ -83,9 +91,17 @@ Engine::Impl::ToldLog Engine::Impl::tell_log(const Context& c, size_t partition,
     entry->taken_until_ms = now_ms + kFold_ms;
   }
   std::string bytes;
-  const LogImage told = request.log == LogWanted::kImage
-                            ? entry->log.image(bytes)
-                            : entry->log.view(request.log_offset, request.log_length, bytes);
+  LogImage told;
+  switch (request.log) {
+    case LogWanted::kImage:
+      told = entry->log.image(bytes);
+      break;
+    case LogWanted::kUnsettled:
+      told = entry->log.unsettled(bytes);
+      break;
+    default:
+      told = entry->log.view(request.log_offset, request.log_length, bytes);
+  }
   ToldLog log;
   encode(told, log.encoded);
   log.age_ms = entry->log.empty() ? 0 : age_of(*entry, c.now_ms);
@@ -150,6 +166,9 @@ Answer Engine::Impl::append_latched(const Context& c, const LogAppendRequest& re
   if (!loaded) return refuse(Status::kInvalid, "stored record: " + loaded.error());
   const Record& record = loaded->record;
   UpdateLogs::Entry* entry = find_log(partition, request.key, found);
+  if (entry != nullptr && entry->log.value() == request.value) {
+    entry->log.settle(std::min(request.settled_to, entry->log.last()));
+  }
   const auto answer_as = [&](uint64_t lsn) {
     LogAppendReply reply;
     reply.lsn = lsn;
@@ -344,7 +363,10 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
   const bool is_number = request.entries.empty() && request.unsettled.empty();
   if (is_number && log.empty()) log.number(request.settled_to);
   log.settle(request.settled_to);
-  fit_log(partition, request.key, record);  // it may be in the shards already
+  // It may be in the shards already.
+  if (request.entries.empty() || request.entries.front().name.lsn <= folded_lsn(record)) {
+    fit_log(partition, request.key, record);
+  }
   return answer(Status::kOk, reply);
 }
 

@@ -8,6 +8,7 @@
 namespace elastripe::node {
 namespace {
 
+constexpr size_t kImageHeadBytes = 5 * sizeof(uint64_t) + 3 * sizeof(uint32_t);
 constexpr size_t kEntryBytes = kUpdateNameBytes + 16;
 constexpr size_t kSettledBytes = kKeyBytes + 16;
 constexpr size_t kScannedLogBytes = kKeyBytes + 12;
@@ -79,6 +80,9 @@ size_t bytes_of(const std::vector<LogExtent>& extents) {
 }  // namespace
 
 void encode(const LogImage& image, std::string& out) {
+  const size_t extents = image.settled.size() + image.unsettled.size();
+  out.reserve(out.size() + kImageHeadBytes + image.recent.size() * kUpdateNameBytes +
+              extents * kExtentBytes + bytes_of(image.settled) + bytes_of(image.unsettled));
   Writer w(out);
   w.u64(image.value);
   w.u64(image.last);
@@ -119,6 +123,7 @@ void encode(const LogAppendRequest& m, std::string& out) {
   w.u64(m.offset);
   w.u32(m.crc32c);
   w.short_string(m.key);
+  w.u64(m.settled_to);
 }
 
 template <>
@@ -133,6 +138,7 @@ Decoded<LogAppendRequest> decode<LogAppendRequest>(ByteView bytes) {
   m.offset = in.u64();
   m.crc32c = in.u32();
   m.key = read_key(in);
+  m.settled_to = in.u64();
   if (m.id.is_zero()) in.fail();
   return finish(in, m, "LOG_APPEND");
 }

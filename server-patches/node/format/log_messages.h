@@ -84,6 +84,8 @@ struct LogAppendRequest {
   uint64_t offset = 0;
   uint32_t crc32c = 0;  // of the payload
   std::string_view key;
+  // Updates up to this one are at all copies; 0: none that the sender has not told of before.
+  uint64_t settled_to = 0;
 };
 // Payload of kOtherValue: the record, if there is one.
 

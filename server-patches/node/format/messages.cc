@@ -127,7 +127,7 @@ Decoded<RecordReadRequest> decode<RecordReadRequest>(ByteView bytes) {
   m.if_version = in.u64();
   m.key = read_key(in);
   if (!in.at_end()) {
-    m.log = read_enum(in, LogWanted::kFold);
+    m.log = read_enum(in, LogWanted::kUnsettled);
     m.log_offset = in.u64();
     m.log_length = in.u64();
   }
@@ -139,6 +139,7 @@ void encode(const RecordReadReply& m, std::string& out) {
   w.u64(m.floor);
   w.u64(m.damaged_version);
   if (m.log.empty()) return;
+  out.reserve(out.size() + m.log.size() + 2 * sizeof(uint64_t));
   w.long_string(m.log);
   w.u64(m.log_age_ms);
 }

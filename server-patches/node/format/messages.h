@@ -72,9 +72,10 @@ struct RecordReadReply {
 // What a read is to tell of the record's update log, as it is in the moment of the record.
 enum class LogWanted : uint8_t {
   kNone = 0,
-  kView = 1,   // what lies over a range, with all that is not settled up to the newest of it
-  kImage = 2,  // all there is, for sync
-  kFold = 3,   // as kView, but nothing while another recycler has the log
+  kView = 1,       // what lies over a range, with all that is not settled up to the newest of it
+  kImage = 2,      // all there is, for sync
+  kFold = 3,       // as kView, but nothing while another recycler has the log
+  kUnsettled = 4,  // what is not settled, for a copy that lacks some of it
 };
 struct RecordReadRequest {
   static constexpr Opcode kOpcode = Opcode::kRecordRead;

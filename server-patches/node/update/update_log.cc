@@ -147,35 +147,42 @@ std::vector<UpdateName> UpdateLog::unsettled_below(uint64_t lsn) const {
   return names;
 }
 
-LogImage UpdateLog::view(uint64_t offset, uint64_t length, std::string& bytes) const {
+LogImage UpdateLog::told(Settled::const_iterator first, Settled::const_iterator last,
+                         size_t unsettled, std::string& bytes) const {
   LogImage image;
   image.value = value_;
   image.last = last_;
   image.rank = rank_;
   image.settled_to = settled_to_;
   image.reach = reach_;
-  const uint64_t end = length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
-  const auto first = first_behind(offset);
-  const auto last = settled_.lower_bound(end);
-  size_t wanted = 0;
-  for (size_t i = 0; i < unsettled_.size(); ++i) {
-    if (unsettled_[i].offset < end && unsettled_[i].end() > offset) wanted = i + 1;
-  }
   size_t size = 0;
   for (auto at = first; at != last; ++at) size += at->second.bytes.size();
-  for (size_t i = 0; i < wanted; ++i) size += unsettled_[i].bytes.size();
+  for (size_t i = 0; i < unsettled; ++i) size += unsettled_[i].bytes.size();
   bytes.resize(size);
   std::span<char> room(bytes);
-  const auto told = [&](const Extent& extent) {
+  const auto tell = [&](const Extent& extent) {
     const std::span<char> own = room.first(extent.bytes.size());
     room = room.subspan(own.size());
     extent.bytes.read(std::as_writable_bytes(own));
     return LogExtent{extent.id, extent.lsn, extent.offset, extent.crc32c, {own.data(), own.size()}};
   };
-  for (auto at = first; at != last; ++at) image.settled.push_back(told(at->second));
-  image.unsettled.reserve(wanted);
-  for (size_t i = 0; i < wanted; ++i) image.unsettled.push_back(told(unsettled_[i]));
+  for (auto at = first; at != last; ++at) image.settled.push_back(tell(at->second));
+  image.unsettled.reserve(unsettled);
+  for (size_t i = 0; i < unsettled; ++i) image.unsettled.push_back(tell(unsettled_[i]));
   return image;
+}
+
+LogImage UpdateLog::view(uint64_t offset, uint64_t length, std::string& bytes) const {
+  const uint64_t end = length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
+  size_t wanted = 0;
+  for (size_t i = 0; i < unsettled_.size(); ++i) {
+    if (unsettled_[i].offset < end && unsettled_[i].end() > offset) wanted = i + 1;
+  }
+  return told(first_behind(offset), settled_.lower_bound(end), wanted, bytes);
+}
+
+LogImage UpdateLog::unsettled(std::string& bytes) const {
+  return told(settled_.end(), settled_.end(), unsettled_.size(), bytes);
 }
 
 LogImage UpdateLog::image(std::string& bytes) const {

@@ -61,6 +61,8 @@ class UpdateLog {
   // it, all that is not settled up to the newest of these. Its bytes lie in `bytes`, which it
   // fills.
   LogImage view(uint64_t offset, uint64_t length, std::string& bytes) const;
+  // All that is not settled.
+  LogImage unsettled(std::string& bytes) const;
   // All there is.
   LogImage image(std::string& bytes) const;
   // Becomes what `image` is, with a rank of at least `rank`. What is not settled there is not
@@ -80,6 +82,9 @@ class UpdateLog {
   using Settled = std::map<uint64_t, Extent>;  // by offset
 
   void remember(const UpdateName& name);
+  // What there is to tell of the log, with these settled extents and so many others.
+  LogImage told(Settled::const_iterator first, Settled::const_iterator last, size_t unsettled,
+                std::string& bytes) const;
   // The places among the settled extents from the first that ends behind `offset` on.
   Settled::const_iterator first_behind(uint64_t offset) const;
   void insert_settled(Extent extent);
