@@ -217,6 +217,8 @@ Frames log_frames() {
   frames.add(Opcode::kLogAppend, append, "update")
       .add(Opcode::kRecordRead,
            RecordReadRequest{.m = 2, .key = appended, .log = LogWanted::kView, .log_length = 50})
+      .add(Opcode::kRecordRead,
+           RecordReadRequest{.m = 2, .key = appended, .log = LogWanted::kUnsettled})
       .add(Opcode::kLogSettle, LogSettleRequest{{{appended, version, version + 1}}})
       .add(Opcode::kLogScan, LogScanRequest{.max_entries = 9})
       .add(Opcode::kLogStore, store, "oneover")

@@ -114,7 +114,8 @@ const std::vector<Format>& formats() {
       message<HeartbeatRequest>({{1000, 3000}}),
       message<RecordReadRequest>(
           {{.role = Role::kHead, .if_version = 4, .key = "key"},
-           {.key = "key", .log = LogWanted::kView, .log_offset = 5, .log_length = 6}}),
+           {.key = "key", .log = LogWanted::kView, .log_offset = 5, .log_length = 6},
+           {.key = "key", .log = LogWanted::kUnsettled}}),
       message<RecordReadReply>({{5, 6}, {5, 6, encoded(sample_log(7)), 8}}),
       message<RecordApplyRequest>({{.attempt_id = {1, 2},
                                     .condition = Condition::kIfVersion,
@@ -166,7 +167,7 @@ const std::vector<Format>& formats() {
       message<ShardScanRequest>({{.cursor = 1, .max_entries = 2, .partitions = {3}}}),
       message<ShardScanReply>({{9, {{sample_shard().name, "key", 5, 6}}}}),
       message<LogAppendRequest>(
-          {{.id = {1, 2}, .value = 3, .known = 4, .offset = 5, .key = "key"}}),
+          {{.id = {1, 2}, .value = 3, .known = 4, .offset = 5, .key = "key", .settled_to = 6}}),
       message<LogAppendReply>({{9, 7, 9, {{{1, 2}, 8}}}}),
       message<LogStoreRequest>({{.value = 3,
                                  .settled_to = 4,

@@ -138,7 +138,7 @@ Decoded<LogAppendRequest> decode<LogAppendRequest>(ByteView bytes) {
   m.offset = in.u64();
   m.crc32c = in.u32();
   m.key = read_key(in);
-  m.settled_to = in.u64();
+  if (!in.at_end()) m.settled_to = in.u64();
   if (m.id.is_zero()) in.fail();
   return finish(in, m, "LOG_APPEND");
 }

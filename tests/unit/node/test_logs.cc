@@ -44,6 +44,29 @@ TEST_CASE("the tail numbers updates behind the record's version, and reads have 
   CHECK(record_of(node.read("key", Role::kTail)).meta.version == node.version);
 }
 
+TEST_CASE("an update tells which before it are settled, and who lacks some asks for the others") {
+  LogNode node(kAsTail);
+  node.append(10, "first");
+  node.append(20, "second");
+  LogAppendRequest third = node.append_request(30);
+  third.settled_to = node.version + 1;
+  const auto told = args_of<LogAppendReply>(node.append(third, "third"));
+  CHECK(told.settled_to == node.version + 1);
+  CHECK(told.unsettled == std::vector<UpdateName>{{{9, 2}, node.version + 2}});
+  CHECK(node.log() == "10: first @1 | 20: second @2, 30: third @3");
+  CHECK(node.log(LogWanted::kUnsettled) == " | 20: second @2, 30: third @3");
+  // What it says of another value, or of updates that there are none of, changes nothing.
+  LogAppendRequest other = node.append_request(40);
+  other.value = node.version - 1;
+  other.settled_to = node.version + 2;
+  CHECK(status(node.append(other, "fourth")) == "OTHER_VALUE");
+  CHECK(node.log(LogWanted::kUnsettled) == " | 20: second @2, 30: third @3");
+  LogAppendRequest beyond = node.append_request(40);
+  beyond.settled_to = node.version + 9;
+  CHECK(args_of<LogAppendReply>(node.append(beyond, "fourth")).settled_to == node.version + 3);
+  CHECK(node.log(LogWanted::kUnsettled) == " | 40: fourth @4");
+}
+
 TEST_CASE("who knows the record gets the log all the same") {
   LogNode node(kAsTail);
   node.append(10, "first");
