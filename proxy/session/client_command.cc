@@ -19,6 +19,7 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
   checks_cas = false;
   delta = request.delta;
   range = {};
+  concerns = {};
   argument.clear();
   refusal = {};
   value = nullptr;
@@ -27,7 +28,7 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
   } else if (command == memcache::Command::kMetaGet) {
     read_meta_get(request.argument, clock);
   } else if (command == memcache::Command::kMetaSet) {
-    read_meta_set(request.argument);
+    read_meta_set(request.argument, request.value_bytes);
   } else {
     argument = request.argument;
     responder_.emplace<TextResponder>(memcache::wants_cas(command));
@@ -42,16 +43,19 @@ void ClientCommand::read_meta_get(std::string_view meta_flags, const Clock& cloc
     get.emplace();
   }
   range = {get->offset, get->value ? get->length : 0};
+  // Any update moves the cas.
+  if (get->value && !get->answers.contains('c')) concerns = range;
   responder_.emplace<MetaResponder>(*std::move(get), clock);
 }
 
 // The parser has refused it if its flags are wrong.
-void ClientCommand::read_meta_set(std::string_view meta_flags) {
+void ClientCommand::read_meta_set(std::string_view meta_flags, uint64_t value_bytes) {
   auto set = memcache::parse_meta_set(meta_flags);
   if (!set) set.emplace();
   range = {set->offset, 0};
   checks_cas = set->cas.has_value();
   cas_unique = set->cas.value_or(0);
+  if (!checks_cas) concerns = {set->offset, value_bytes};
   responder_.emplace<MetaSetResponder>(*std::move(set), key);
 }
 

@@ -31,13 +31,14 @@ struct ClientCommand {
   bool checks_cas = false;  // ms: only if the value has that one
   uint64_t delta = 0;
   objects::ByteRange range;     // of the value, of a retrieval; of ms: where its bytes begin
+  objects::ByteRange concerns;  // the part of the value on which its effect and answer depend
   std::string argument;         // of `stats`
   memcache::Refusal refusal{};  // it does nothing: this is its answer, when its turn comes
   objects::ValueSource* value = nullptr;  // of storage commands; outlives the command
 
  private:
   void read_meta_get(std::string_view flags, const Clock& clock);
-  void read_meta_set(std::string_view flags);
+  void read_meta_set(std::string_view flags, uint64_t value_bytes);
 
   // In place: a command takes no memory for it.
   std::variant<TextResponder, MetaResponder, MetaSetResponder, BinaryResponder> responder_;

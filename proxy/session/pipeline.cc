@@ -99,7 +99,8 @@ bool Pipeline::try_start(SlotPtr& slot) {
 
 bool Pipeline::may_start(const Slot& next) const {
   if (next.writes_all) return !keys_.any();
-  return next.key_hashes.empty() || !(keys_.all() || keys_.conflicts(next.key_hashes, next.writes));
+  return next.key_hashes.empty() ||
+         !(keys_.all() || keys_.conflicts(next.key_hashes, next.writes, next.command.concerns));
 }
 
 // Takes memory for the keys of running commands and for so many bytes more, or lets go what they do
@@ -131,7 +132,7 @@ void Pipeline::start(SlotPtr next) {
     owner_.begin_value(slot);
   }
   bytes_in_flight_ += slot.value_bytes;
-  keys_.add(slot.key_hashes, slot.writes);
+  keys_.add(slot.key_hashes, slot.writes, slot.command.concerns);
   if (slot.writes_all) keys_.add_all();
   scope_.spawn(run(&slot));
 }
@@ -144,7 +145,7 @@ Task<void> Pipeline::run(Slot* slot) {
   }
   add_reply(*slot, std::move(reply));
   slot->done = true;
-  keys_.remove(slot->key_hashes, slot->writes);
+  keys_.remove(slot->key_hashes, slot->writes, slot->command.concerns);
   if (slot->writes_all) keys_.remove_all();
   if (!slot->is_small()) {  // it may wait long behind others
     std::vector<std::string>().swap(slot->command.keys);

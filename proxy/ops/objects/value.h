@@ -52,6 +52,12 @@ struct ByteRange {
     const uint64_t begin = std::min(offset, size);
     return {begin, std::min(length, size - begin)};
   }
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+  bool is_all() const { return offset == 0 && length == UINT64_MAX; }
+  bool overlaps(const ByteRange& other) const {
+    return offset < other.end() && other.offset < end();
+  }
+  uint64_t end() const { return length > UINT64_MAX - offset ? UINT64_MAX : offset + length; }
 };
 
 // An object as a client sees it, but for its bytes.

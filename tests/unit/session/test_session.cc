@@ -75,6 +75,33 @@ TEST_CASE("keys in flight conflict where one of two commands writes a key that b
   CHECK_FALSE(keys.conflicts(none, true));
 }
 
+TEST_CASE("parts of values that do not overlap do not conflict") {
+  KeysInFlight keys;
+  const KeyHashes key{1}, other{2};
+  using Part = objects::ByteRange;
+  keys.add(key, true, Part{10, 5});
+  CHECK_FALSE(keys.conflicts(key, true, Part{15, 1}));
+  CHECK_FALSE(keys.conflicts(key, true, Part{9, 1}));
+  CHECK(keys.conflicts(key, true, Part{14, 10}));
+  CHECK(keys.conflicts(key, false, Part{0, 11}));
+  CHECK(keys.conflicts(key, false, Part{14, UINT64_MAX}));
+  CHECK(keys.conflicts(key, false));
+  CHECK(keys.conflicts(key, true));
+  CHECK_FALSE(keys.conflicts(other, true, Part{10, 5}));
+  keys.add(key, false, Part{15, 5});
+  CHECK_FALSE(keys.conflicts(key, false, Part{15, 5}));
+  CHECK(keys.conflicts(key, true, Part{19, 1}));
+  keys.remove(key, true, Part{10, 5});
+  CHECK_FALSE(keys.conflicts(key, false));
+  CHECK(keys.conflicts(key, true));
+  keys.add(key, false);
+  CHECK(keys.conflicts(key, true, Part{0, 1}));
+  keys.remove(key, false);
+  CHECK_FALSE(keys.conflicts(key, true, Part{0, 1}));
+  keys.remove(key, false, Part{15, 5});
+  CHECK(keys.size() == 0);
+}
+
 TEST_CASE("flush_all takes effect behind the commands before it and ahead of those behind") {
   Fixture f;
   f.ops.slow = {"before", "flush_all"};
@@ -194,6 +221,31 @@ TEST_CASE("replies leave in the order of the commands, though keys are served at
   REQUIRE(client.received.empty());
   f.ops.turnstile.let_through();
   f.expect(client, "STORED\r\nSTORED\r\nVERSION 1.6.18-elastripe-0.1.0\r\n");
+}
+
+TEST_CASE("updates and reads of parts of a value wait for those alone that overlap") {
+  Fixture f;
+  Client client(f.sessions);
+  f.ops.entries["k"].value = "0123456789";
+  f.ops.slow = {"k"};
+  client.send(
+      "ms k 2 o0\r\nab\r\nms k 2 o4\r\nef\r\nmg k v o6 n2\r\nmg k v o5 n2\r\nmg k v o8 n2\r\n");
+  f.turns(3);
+  REQUIRE(f.ops.started == std::vector<std::string>{"update k", "update k", "get k"});
+  f.ops.slow.clear();
+  f.ops.turnstile.let_through(3);
+  f.expect(client, "HD\r\nHD\r\nVA 2\r\n67\r\nVA 2\r\nf6\r\nVA 2\r\n89\r\n");
+  f.ops.slow = {"k"};
+  f.ops.started.clear();
+  // The cas is that of the whole.
+  client.send("ms k 1 o0\r\nx\r\nmg k v c o5 n1\r\n");
+  f.turns(3);
+  REQUIRE(f.ops.started == std::vector<std::string>{"update k"});
+  f.ops.slow.clear();
+  f.ops.turnstile.let_through();
+  f.turns(3);
+  client.collect();
+  REQUIRE(client.received.starts_with("HD\r\nVA 1 c"));
 }
 
 TEST_CASE("a read waits for the write of the same key before it, and so does all behind it") {
