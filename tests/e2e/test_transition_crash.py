@@ -7,16 +7,14 @@ anew for the next case. (test_transition_kills.py has transitions beside repair.
 """
 
 import contextlib
-import ctypes
 import json
 import os
-import signal
 import subprocess
-import urllib.parse
 
 import pytest
 
-from cluster import BIN, DEADLINE_S, payload, run, wait_for
+from cluster import BIN, DEADLINE_S, payload, run
+from fail_points import Armed, fail_points, inspect, remove, wait_no_leaks
 
 SCHEME = "ers:4,2,5"
 K, K_PRIME, M = 4, 5, 2
@@ -29,28 +27,10 @@ SETTINGS = [f"segment_bytes={SEGMENT_BYTES}", "timing.suspect_after_ms=500",
             "repair.automatic=false"]
 STATES = {K: "k", K_PRIME: "k'"}
 VICTIMS = ("n2", "n6")
+# Those of updates are for test_update_crash.py.
+OTHERS = ("update/", "fold/", "log-", "shard-patch/")
 
-
-def fail_points(process):
-    """All that this build's `process` has, from the error that it starts with."""
-    words = ["--config", "/dev/null"] if process == "proxy" else []
-    done = run(f"elastripe-{process}", *words, check=False,
-               env=os.environ | {"ELASTRIPE_FAIL_POINT": "none"})
-    assert done.returncode != 0
-    names = done.stderr.partition("only these fail points: ")[2].split()
-    assert names, done.stderr
-    return names
-
-
-@pytest.fixture(scope="module", autouse=True)
-def parent_of_all():
-    """The processes that `elastripe cluster` leaves behind become this one's, so that it can ask
-    how they ended."""
-    pr_set_child_subreaper = 36
-    libc = ctypes.CDLL(None)
-    assert libc.prctl(pr_set_child_subreaper, 1, 0, 0, 0) == 0
-    yield
-    assert libc.prctl(pr_set_child_subreaper, 0, 0, 0, 0) == 0
+pytestmark = pytest.mark.usefixtures("parent_of_all")
 
 
 @pytest.fixture(scope="module")
@@ -64,51 +44,6 @@ def test_a_node_refuses_to_start_with_what_is_no_fail_point_of_its_own(value):
     done = run("elastripe-node", "--port", 0, check=False,
                env=os.environ | {"ELASTRIPE_FAIL_POINT": value})
     assert done.returncode == 2 and f"ELASTRIPE_FAIL_POINT={value}: " in done.stderr
-
-
-class Armed:
-    """A process that dies at a fail point from trigger() on, the `passes`-th time."""
-
-    def __init__(self, cluster, name, point, directory, passes=1):
-        self.cluster = cluster
-        self.name = name
-        self.point = point
-        self.passes = passes
-        self.trigger_file = directory / f"{name}-{point.replace('/', '-')}"
-        self.trigger_file.unlink(missing_ok=True)
-        self.earlier_deaths = cluster.log(name).count(self.last_words())
-        self.pid = None
-
-    def last_words(self):
-        return f"fail point {self.point}: this process kills itself\n"
-
-    def environment(self):
-        return {"ELASTRIPE_FAIL_POINT": f"{self.point}:{self.passes}@{self.trigger_file}"}
-
-    def restart(self):
-        self.cluster.restart(self.name, **self.environment())
-        self.pid = self.cluster.pid(self.name)
-
-    def trigger(self):
-        self.trigger_file.touch()
-
-    def has_died(self):
-        """Whether it died; only at its fail point, by SIGKILL."""
-        if self.pid is None:
-            return True
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
-        if pid == 0:
-            return False
-        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, (
-            f"{self.name} ended with {status}")
-        assert self.cluster.log(self.name).count(self.last_words()) == self.earlier_deaths + 1, (
-            f"{self.name} died elsewhere")
-        self.pid = None
-        return True
-
-    def wait_death(self):
-        wait_for(self.has_died, f"{self.name} dies at {self.point}")
-        self.trigger_file.unlink()
 
 
 def transition(cluster, to, execution, prefix=None):
@@ -144,10 +79,6 @@ def write(cluster, prefix):
     return values
 
 
-def inspect(cluster, key):
-    return json.loads(cluster.admin(f"/v1/objects/{urllib.parse.quote(key, safe='')}"))
-
-
 def is_whole(shown):
     return shown["missing_shards"] == shown["unreachable_shards"] == 0
 
@@ -181,36 +112,9 @@ def check_finished(cluster, values, to):
             assert {segment["state"] for segment in shown["segments"]} == {STATES[to]}, key
 
 
-def stored_shards(cluster):
-    """{node: shards that it holds}; none while a node does not answer."""
-    counts = {}
-    for i in range(cluster.nodes):
-        with contextlib.closing(cluster.node_client(i)) as client:
-            counts[f"n{i}"] = int(client.stats("elastripe")[b"shards"])
-    return counts
-
-
-def wait_no_leaks(cluster, values):
-    """Waits until the nodes hold what the records refer to, and nothing else."""
-    expected = {f"n{i}": 0 for i in range(cluster.nodes)}
-    for key in values:
-        for segment in inspect(cluster, key)["segments"]:
-            for shard in segment["shards"]:
-                expected[shard["node"]] += not shard["missing"]
-    wait_for(lambda: stored_shards(cluster) == expected,
-             lambda: f"only {expected} are stored, not {stored_shards(cluster)}")
-
-
-def remove(cluster, values):
-    client = cluster.client()
-    for key in values:
-        assert client.delete(key, noreply=False)
-    wait_no_leaks(cluster, {})
-
-
 def test_a_proxy_dies_at_every_fail_point(cluster, tmp_path, long_run):
     values = write(cluster, "o/")
-    points = fail_points("proxy")
+    points = fail_points("proxy", but=OTHERS)
     # twice, so that each has its turn in both directions, as there is an odd number of them
     assert len(points) % 2 == 1
     cases = [(point, (K_PRIME, K)[i % 2], ("delta", "proxy")[(i // 2 + i // len(points)) % 2])
@@ -247,7 +151,7 @@ def test_a_proxy_dies_at_every_fail_point(cluster, tmp_path, long_run):
 
 def node_cases():
     """Two points a case: as many nodes die as the scheme survives."""
-    points = fail_points("node")
+    points = fail_points("node", but=OTHERS)
     assert len(points) % 2 == 0
     for i, pair in enumerate(zip(points[::2], points[1::2])):
         # execution delta stages by SHARD_BUILD, proxy by SHARD_WRITE

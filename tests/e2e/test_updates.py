@@ -1,44 +1,12 @@
 """ms changes parts of values: what was acknowledged stays, whatever dies meanwhile."""
 
-import itertools
 import random
-import socket
 import threading
 
-from cluster import DEADLINE_S, payload, wait_for
+from cluster import payload, wait_for
+from updates import Connection, UpdateLedger
 
 SIZES = [10, 3000, 100_000, 700_001]
-
-
-class Connection:
-    """One that speaks ms and mg."""
-
-    def __init__(self, cluster):
-        self.socket = socket.create_connection(("127.0.0.1", cluster.port), timeout=DEADLINE_S)
-        self.lines = self.socket.makefile("rb")
-
-    def close(self):
-        self.lines.close()
-        self.socket.close()
-
-    def update(self, key, offset, data, flags=""):
-        """The reply's words."""
-        self.socket.sendall(f"ms {key} {len(data)} o{offset} {flags}\r\n".encode() + data + b"\r\n")
-        return self.reply()
-
-    def reply(self):
-        line = self.lines.readline()
-        if not line.endswith(b"\r\n"):
-            raise ConnectionError("closed")
-        return line.decode().split()
-
-    def get(self, key):
-        """Value and cas."""
-        self.socket.sendall(f"mg {key} v c\r\n".encode())
-        words = self.reply()
-        if words[0] != "VA":
-            raise ConnectionError(" ".join(words))
-        return self.lines.read(int(words[1]) + 2)[:-2], int(words[2][1:])
 
 
 def test_updates_within_and_across_shards_and_segments(make_cluster):
@@ -101,7 +69,7 @@ def test_the_command_updates_appends_and_reads_ranges(make_cluster, tmp_path):
 
 
 class Updater(threading.Thread):
-    """Updates objects of its own at random; of what it was not told it allows for both."""
+    """Updates objects of its own at random."""
 
     def __init__(self, cluster, number):
         super().__init__()
@@ -109,20 +77,20 @@ class Updater(threading.Thread):
         self.choose = random.Random(number)
         self.stopping = threading.Event()
         self.error = None
-        self.acks = 0
-        self.values = {f"u{number}/{size}": payload(size, number) for size in SIZES}
-        # By key: updates of unknown outcome since the last that was acknowledged. They may take
-        # effect until then, in this order.
-        self.unknown = {key: [] for key in self.values}
-        for key, value in self.values.items():
-            assert cluster.client().set(key, value, noreply=False)
+        self.ledger = UpdateLedger(cluster, f"u{number}/", SIZES, number)
+
+    @property
+    def acks(self):
+        return self.ledger.acks
 
     def run(self):
         connection = None
         while not self.stopping.is_set() and self.error is None:
             try:
                 connection = connection or Connection(self.cluster)
-                self.update_one(connection, self.choose.choice(list(self.values)))
+                key = self.choose.choice(list(self.ledger.values))
+                if not self.ledger.update_one(connection, key):
+                    self.stopping.wait(0.05)
             except OSError:
                 if connection is not None:
                     connection.close()
@@ -130,42 +98,6 @@ class Updater(threading.Thread):
                 self.stopping.wait(0.05)
             except AssertionError as error:
                 self.error = error
-
-    def update_one(self, connection, key):
-        if self.unknown[key]:
-            self.check_one(connection, key)
-        size = len(self.values[key])
-        length = self.choose.randint(1, min(size, 3000))
-        update = (self.choose.randrange(size - length + 1), self.choose.randbytes(length))
-        self.unknown[key].append(update)
-        words = connection.update(key, *update)
-        if words == ["HD"]:
-            self.values[key] = patched(self.values[key], [update])
-            self.unknown[key].clear()
-            self.acks += 1
-        elif "unknown:" not in words:
-            self.unknown[key].pop()
-            self.stopping.wait(0.05)
-
-    def check_one(self, connection, key):
-        read = connection.get(key)[0]
-        unknown = self.unknown[key]
-        may_be = [patched(self.values[key], some) for count in range(len(unknown) + 1)
-                  for some in itertools.combinations(unknown, count)]
-        assert read in may_be, key
-        self.values[key] = read
-
-    def check(self, connection):
-        assert self.error is None, self.error
-        for key in self.values:
-            self.check_one(connection, key)
-
-
-def patched(value, updates):
-    value = bytearray(value)
-    for offset, data in updates:
-        value[offset:offset + len(data)] = data
-    return bytes(value)
 
 
 def test_acknowledged_updates_survive_the_death_of_m_nodes_again_and_again(make_cluster):
@@ -194,5 +126,6 @@ def test_acknowledged_updates_survive_the_death_of_m_nodes_again_and_again(make_
             updater.join()
     connection = Connection(cluster)
     for updater in updaters:
-        updater.check(connection)
-        assert all(report["clean"] for report in cluster.scrub(*updater.values))
+        assert updater.error is None, updater.error
+        updater.ledger.check(connection)
+        assert all(report["clean"] for report in cluster.scrub(*updater.ledger.values))

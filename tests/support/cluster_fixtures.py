@@ -1,5 +1,7 @@
 """Fixtures and hooks of every test that runs a cluster; a conftest imports all of them."""
 
+import ctypes
+
 import pytest
 
 from cluster import BIN, Cluster, sanitizer_reports
@@ -53,3 +55,14 @@ def pytest_runtest_makereport(item, call):
             for log in sorted(value.dir.glob("*.log")):
                 lines = log.read_text(errors="replace").splitlines()[-15:]
                 report.sections.append((log.name, "\n".join(lines)))
+
+
+@pytest.fixture(scope="module")
+def parent_of_all():
+    """The processes that `elastripe cluster` leaves behind become this one's, so that it can ask
+    how they ended."""
+    pr_set_child_subreaper = 36
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(pr_set_child_subreaper, 1, 0, 0, 0) == 0
+    yield
+    assert libc.prctl(pr_set_child_subreaper, 0, 0, 0, 0) == 0
