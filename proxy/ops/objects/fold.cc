@@ -10,6 +10,7 @@
 #include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/log_copies.h"
 #include "proxy/ops/records/read_tail.h"
+#include "server-patches/node/format/fail_point.h"
 
 namespace elastripe::objects {
 
@@ -95,6 +96,7 @@ class Fold {
     }
     if (foldings.empty()) co_return is_whole ? FoldEnd::kNothing : FoldEnd::kAgain;
     if (ops_.clock.now() - began > kAcknowledgedLately) co_return FoldEnd::kAgain;
+    fail_point(FailPoint::kAllPatched);
     const auto end = co_await commit(map, record, foldings, bytes, deadline);
     if (end && *end == FoldEnd::kFolded && !is_whole) co_return FoldEnd::kPart;
     co_return end;
@@ -119,6 +121,7 @@ class Fold {
     auto result = co_await records::commit(ops_, map, commit, deadline);
     if (!result) co_return fail(result.error());
     if (result->status != records::CommitStatus::kCommitted) co_return FoldEnd::kAgain;
+    fail_point(FailPoint::kFoldCommitted);
     ops_.cache.put(key_, result->record);
     ++ops_.counters.folded_logs;
     ops_.counters.folded_bytes += bytes;

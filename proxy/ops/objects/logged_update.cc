@@ -10,6 +10,7 @@
 #include "proxy/ops/records/log_copies.h"
 #include "proxy/ops/records/read_tail.h"
 #include "proxy/ops/records/sync.h"
+#include "server-patches/node/format/fail_point.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe::objects {
@@ -148,6 +149,7 @@ class LoggedUpdate {
       }
       if (answer->status() == Status::kOk) {
         may_be_done_ = true;
+        fail_point(FailPoint::kUpdateNumbered);
         co_return co_await store(map, answer->args, deadline);
       }
       if (answer->status() != Status::kNotSynced) {
@@ -274,6 +276,7 @@ class LoggedUpdate {
                                           std::move(updates), numbered.unsettled, deadline);
     if (!stored) co_return fail(stored.error());
     if (stored->other != nullptr) co_return co_await overtaken(map, stored->other, deadline);
+    fail_point(FailPoint::kUpdateSettled);
     records::note_settled(ops_, map, key_, value, numbered.lsn);
     ++ops_.counters.logged_updates;
     fold_early(numbered.cost);

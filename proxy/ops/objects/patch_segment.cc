@@ -10,6 +10,7 @@
 #include "proxy/base/crc32c.h"
 #include "proxy/ops/attempt.h"
 #include "server-patches/node/format/crc32c.h"
+#include "server-patches/node/format/fail_point.h"
 
 namespace elastripe::objects {
 
@@ -77,6 +78,7 @@ class Patching {
       if (!*patched) co_return PatchEnd::kMissing;
       answers.push_back(std::move(**patched));
     }
+    fail_point(FailPoint::kDataPatched);
     std::vector<coding::DataDelta> deltas;
     size_t next = 0;
     for (const auto& [shard, of_shard] : changes) {
@@ -137,6 +139,7 @@ class Patching {
       if (!patched) co_return fail(patched.error());
       if (!*patched) co_return PatchEnd::kMissing;
     }
+    fail_point(FailPoint::kParitiesPatched);
     co_return PatchEnd::kPatched;
   }
 

@@ -11,6 +11,7 @@
 #include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/read_tail.h"
 #include "proxy/ops/records/sync.h"
+#include "server-patches/node/format/fail_point.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe::records {
@@ -144,7 +145,10 @@ Task<Result<StoredCopies>> store_at(OpsContext& ops, MapPtr map, NodeId copy, Wa
       co_await ops.clock.sleep_for(kRoomPause);
       continue;
     }
-    if (answer->args.missing.empty() || mutant(Mutant::kSettleOwnOnly)) co_return StoredCopies{};
+    if (answer->args.missing.empty() || mutant(Mutant::kSettleOwnOnly)) {
+      fail_point(FailPoint::kUpdateCopied);
+      co_return StoredCopies{};
+    }
     // Mostly it is on its way there, from another connection.
     if (!std::exchange(has_asked_again, true)) continue;
     auto fetched = co_await fetch_missing(ops, map, wanted, answer->args.missing, deadline);

@@ -45,6 +45,14 @@ FailPoints fail_points_of(Opcode opcode) {
       return {FailPoint::kRecordStoreReceived, FailPoint::kRecordStoreDone};
     case Opcode::kShardDelete:
       return {FailPoint::kShardDeleteReceived, FailPoint::kShardDeleteDone};
+    case Opcode::kShardPatch:
+      return {FailPoint::kShardPatchReceived, FailPoint::kShardPatchDone};
+    case Opcode::kLogAppend:
+      return {FailPoint::kLogAppendReceived, FailPoint::kLogAppendDone};
+    case Opcode::kLogStore:
+      return {FailPoint::kLogStoreReceived, FailPoint::kLogStoreDone};
+    case Opcode::kLogSettle:
+      return {FailPoint::kLogSettleReceived, FailPoint::kLogSettleDone};
     default:
       return {};
   }

@@ -1,5 +1,6 @@
 // Fail points: named places between two steps of a protocol where a process can be made to die, in
-// builds with ELASTRIPE_FAIL_POINTS (tests/e2e/test_transition_crash.py). The environment arms one:
+// builds with ELASTRIPE_FAIL_POINTS (tests/e2e/test_transition_crash.py, test_update_crash.py). The
+// environment arms one:
 //
 //   ELASTRIPE_FAIL_POINT=NAME[:N][@FILE]
 //
@@ -27,6 +28,13 @@ enum class FailPoint : uint8_t {
   kMiddlesStored,    // of any record: all homes have it but the tail
   kSuperseded,       // nodes are about to be told of superseded shards
   kDeletionTold,     // a node has been told; others may have been
+  kUpdateNumbered,   // of an update: the tail has it, and no other copy of the log was asked
+  kUpdateCopied,     // a copy has it; others may have
+  kUpdateSettled,    // all copies have it; neither the tail nor the client was told
+  kDataPatched,      // of a fold: the data shards of a segment are made, no parity
+  kParitiesPatched,  // all shards of a segment are made
+  kAllPatched,       // those of all segments; the commit was not begun
+  kFoldCommitted,    // the tail has it; old shards are to be deleted
   // Node. received: has passed the gate, nothing is changed; done: as it asks, and not answered.
   kShardReadDone,
   kShardConfirmDone,
@@ -40,6 +48,14 @@ enum class FailPoint : uint8_t {
   kRecordStoreDone,
   kShardDeleteReceived,
   kShardDeleteDone,
+  kShardPatchReceived,
+  kShardPatchDone,
+  kLogAppendReceived,
+  kLogAppendDone,
+  kLogStoreReceived,
+  kLogStoreDone,
+  kLogSettleReceived,
+  kLogSettleDone,
 };
 
 // The process that has a fail point, and its name; in the order of the fail points.
@@ -57,6 +73,13 @@ inline constexpr std::array kFailPointNames = {
     FailPointName{"proxy", "commit/middles-stored"},
     FailPointName{"proxy", "delete/superseded"},
     FailPointName{"proxy", "delete/told"},
+    FailPointName{"proxy", "update/numbered"},
+    FailPointName{"proxy", "update/copied"},
+    FailPointName{"proxy", "update/settled"},
+    FailPointName{"proxy", "fold/data-patched"},
+    FailPointName{"proxy", "fold/parities-patched"},
+    FailPointName{"proxy", "fold/all-patched"},
+    FailPointName{"proxy", "fold/committed"},
     FailPointName{"node", "shard-read/done"},
     FailPointName{"node", "shard-confirm/done"},
     FailPointName{"node", "shard-build/received"},
@@ -69,8 +92,16 @@ inline constexpr std::array kFailPointNames = {
     FailPointName{"node", "record-store/done"},
     FailPointName{"node", "shard-delete/received"},
     FailPointName{"node", "shard-delete/done"},
+    FailPointName{"node", "shard-patch/received"},
+    FailPointName{"node", "shard-patch/done"},
+    FailPointName{"node", "log-append/received"},
+    FailPointName{"node", "log-append/done"},
+    FailPointName{"node", "log-store/received"},
+    FailPointName{"node", "log-store/done"},
+    FailPointName{"node", "log-settle/received"},
+    FailPointName{"node", "log-settle/done"},
 };
-static_assert(kFailPointNames.size() == static_cast<size_t>(FailPoint::kShardDeleteDone) + 1);
+static_assert(kFailPointNames.size() == static_cast<size_t>(FailPoint::kLogSettleDone) + 1);
 
 // At the start of a `process` ("proxy" or "node"), before it has threads: arms what the environment
 // names. An error if this build, or this process, has no such fail point: then it lists those that
