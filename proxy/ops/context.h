@@ -21,6 +21,7 @@
 #include "proxy/ops/memory_budgets.h"
 #include "proxy/ops/settings.h"
 #include "proxy/ops/settling.h"
+#include "proxy/ops/storing.h"
 
 namespace elastripe {
 
@@ -59,6 +60,7 @@ struct OpsContext {
   std::weak_ptr<DeferredDeletion> next_patched_deletion{};  // the same of patched shards
   Hedging hedging{};
   Settling settling{};
+  Storing storing{};
   std::unordered_set<std::string>
       folding{};  // keys of logs that updates of this thread have begun to fold
 };

@@ -31,6 +31,7 @@ struct OpsCounters {
   uint64_t scrubbed_objects = 0;
   uint64_t scrubbed_bytes = 0;  // of the shards that were there, whether they were sent or not
   uint64_t logged_updates = 0;
+  uint64_t update_rounds = 0;  // to the copies of logs, with one update or more
   uint64_t full_logs = 0;
   uint64_t folded_logs = 0;
   uint64_t folded_bytes = 0;
@@ -92,9 +93,12 @@ inline constexpr std::array kOpsCounters{
                   {"elastripe_scrubbed_bytes_total", "Bytes of the shards that were scrubbed."}},
     OpsCounterRow{&OpsCounters::logged_updates,
                   {"elastripe_logged_updates_total", "Updates that went to an update log."}},
+    OpsCounterRow{&OpsCounters::update_rounds,
+                  {"elastripe_update_rounds_total",
+                   "Rounds in which updates of an object were brought to the copies of its log."}},
     OpsCounterRow{&OpsCounters::full_logs,
                   {"elastripe_full_update_logs_total",
-                   "Updates that were written into shards since the log had no room."}},
+                   "Times that an update found no room in the log, and waited for a fold."}},
     OpsCounterRow{&OpsCounters::folded_logs,
                   {"elastripe_folded_logs_total", "Update logs that were folded into shards."}},
     OpsCounterRow{&OpsCounters::folded_bytes,

@@ -9,6 +9,7 @@
 #include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/log_copies.h"
 #include "proxy/ops/records/read_tail.h"
+#include "proxy/ops/records/store_update.h"
 #include "proxy/ops/records/sync.h"
 #include "server-patches/node/format/fail_point.h"
 #include "server-patches/node/format/mutant.h"
@@ -268,12 +269,10 @@ class LoggedUpdate {
   Task<Result<MaybeEnd>> store(MapPtr map, const node::LogAppendReply& numbered,
                                TimePoint deadline) {
     ops_.cache.note_lsn(key_, std::max(numbered.last, numbered.lsn));
-    std::vector<records::NumberedUpdate> updates;
-    updates.push_back({{id_, numbered.lsn}, offset_, bytes_, crc32c_});
     const uint64_t value = record_->meta.value_version;
-    auto stored =
-        co_await records::store_at_copies(ops_, map, std::string(key_), value, numbered.settled_to,
-                                          std::move(updates), numbered.unsettled, deadline);
+    auto stored = co_await records::store_update(ops_, map, std::string(key_), value,
+                                                 {{id_, numbered.lsn}, offset_, bytes_, crc32c_},
+                                                 numbered, deadline);
     if (!stored) co_return fail(stored.error());
     if (stored->other != nullptr) co_return co_await overtaken(map, stored->other, deadline);
     fail_point(FailPoint::kUpdateSettled);

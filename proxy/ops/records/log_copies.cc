@@ -24,6 +24,8 @@ namespace {
 
 // How long what is settled waits for more of its tail.
 constexpr Duration kSettleAfter = std::chrono::milliseconds(2);
+// Before what a copy lacks is fetched for it.
+constexpr int kAsksByName = 4;
 // Between two tries at a copy that has no memory.
 constexpr Duration kRoomPause = std::chrono::milliseconds(10);
 
@@ -114,7 +116,7 @@ Task<Result<StoredCopies>> store_at(OpsContext& ops, MapPtr map, NodeId copy, Wa
                                     TimePoint deadline) {
   std::vector<NumberedUpdate> updates = wanted->updates;
   std::vector<UpdateName> unsettled = wanted->unsettled;
-  bool has_asked_again = false;
+  int asked_by_name = 0;
   for (;;) {
     const auto answer =
         co_await ask(ops.nodes, *map, copy, store_question(*map, *wanted, updates, unsettled),
@@ -149,8 +151,17 @@ Task<Result<StoredCopies>> store_at(OpsContext& ops, MapPtr map, NodeId copy, Wa
       fail_point(FailPoint::kUpdateCopied);
       co_return StoredCopies{};
     }
-    // Mostly it is on its way there, from another connection.
-    if (!std::exchange(has_asked_again, true)) continue;
+    // Mostly it is on its way there, from another connection, and the copy keeps what it got early.
+    if (asked_by_name++ < kAsksByName) {
+      if (!co_await ops.clock.next_turn()) {
+        co_return fail(ErrorCode::kCancelled, "shutting down");
+      }
+      for (const NumberedUpdate& update : std::exchange(updates, {})) {
+        unsettled.push_back(update.name);
+      }
+      std::ranges::sort(unsettled, {}, &UpdateName::lsn);
+      continue;
+    }
     auto fetched = co_await fetch_missing(ops, map, wanted, answer->args.missing, deadline);
     if (!fetched) co_return fail(fetched.error());
     if (!*fetched) continue;  // the head tells what counts

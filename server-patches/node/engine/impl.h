@@ -169,6 +169,8 @@ class Engine::Impl {
   std::optional<Answer> store_log(const Context& c, const RecordStoreRequest& request,
                                   const Record& record, size_t partition);
   Answer refuse_value(Found& found) const;
+  void keep_early(UpdateLog::Early early, ByteView bytes, const std::vector<UpdateName>& missing,
+                  UpdateLog& log);
   Answer log_append(const Context& c, const LogAppendRequest& request);
   Answer append_latched(const Context& c, const LogAppendRequest& request, size_t partition);
   // LOG_APPEND without bytes, of a live record.

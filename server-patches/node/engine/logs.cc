@@ -337,23 +337,29 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
   }
   UpdateLog& log = entry->log;
   if (log.empty()) entry->since_ms = c.now_ms;
-  LogStoreReply reply;
   const auto comes = [&](const UpdateName& name) {
     return std::ranges::any_of(request.entries,
                                [&](const auto& entry) { return entry.name == name; });
   };
+  std::vector<UpdateName> missing;
   for (const UpdateName& name : request.unsettled) {
-    if (!log.find(name.id) && !comes(name)) reply.missing.push_back(name.id);
+    if (!log.find(name.id) && !comes(name)) missing.push_back(name);
   }
+  LogStoreReply reply;
+  reply.missing.reserve(missing.size());
+  for (const UpdateName& name : missing) reply.missing.push_back(name.id);
   // Nothing over a gap: of two logs the one that has the later update has all of the other.
-  if (!reply.missing.empty() && !mutant(Mutant::kSettleOwnOnly)) {
-    return answer(Status::kOk, reply);
-  }
+  if (mutant(Mutant::kSettleOwnOnly)) missing.clear();
   size_t at = 0;
   for (const auto& [name, offset, length, crc] : request.entries) {
     const ByteView bytes = c.frame.payload.subspan(at, length);
     at += length;
     if (log.find(name.id)) continue;
+    if (!missing.empty() && missing.front().lsn < name.lsn) {
+      keep_early({name, offset, crc, {}, {}, c.map.epoch}, bytes, missing, log);
+      missing.insert(std::ranges::upper_bound(missing, name.lsn, {}, &UpdateName::lsn), name);
+      continue;
+    }
     auto stored = logs_.pool().append(bytes, LogPool::Claim::kAccepted);
     if (!stored) return refuse(Status::kNoSpace, "no memory for the update");
     log.add(name, offset, std::move(*stored), crc);
@@ -362,12 +368,25 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
   // Updates that were made in the shards: it is told their numbers only.
   const bool is_number = request.entries.empty() && request.unsettled.empty();
   if (is_number && log.empty()) log.number(request.settled_to);
-  log.settle(request.settled_to);
+  if (missing.empty()) log.settle(request.settled_to);
+  uint64_t lowest = request.entries.empty() ? 0 : request.entries.front().name.lsn;
+  if (const uint64_t early = log.take_early(c.map.epoch)) lowest = std::min(lowest, early);
   // It may be in the shards already.
-  if (request.entries.empty() || request.entries.front().name.lsn <= folded_lsn(record)) {
-    fit_log(partition, request.key, record);
-  }
+  if (lowest <= folded_lsn(record)) fit_log(partition, request.key, record);
   return answer(Status::kOk, reply);
+}
+
+// As if it came once the others are there. Without memory it is as if it had never come.
+void Engine::Impl::keep_early(UpdateLog::Early early, ByteView bytes,
+                              const std::vector<UpdateName>& missing, UpdateLog& log) {
+  if (!log.takes_early()) return;
+  auto kept = logs_.pool().append(bytes, LogPool::Claim::kNew);
+  if (!kept) return;
+  early.bytes = std::move(*kept);
+  for (const UpdateName& name : missing) {
+    if (name.lsn < early.name.lsn) early.needs.push_back(name.id);
+  }
+  log.keep_early(std::move(early));
 }
 
 Answer Engine::Impl::log_settle(const Context& c, const LogSettleRequest& request) {

@@ -52,6 +52,22 @@ void UpdateLog::add(const UpdateName& name, uint64_t offset, LogBytes bytes, uin
   unsettled_.insert(place, {name.id, name.lsn, offset, crc32c, std::move(bytes)});
 }
 
+uint64_t UpdateLog::take_early(const Epoch& epoch) {
+  uint64_t lowest = 0;
+  std::erase_if(early_, [&](const Early& early) { return early.epoch != epoch; });
+  const auto is_ready = [this](const Early& early) {
+    return std::ranges::all_of(early.needs,
+                               [this](const Id128& id) { return find(id).has_value(); });
+  };
+  for (;;) {
+    const auto ready = std::ranges::find_if(early_, is_ready);
+    if (ready == early_.end()) return lowest;
+    if (lowest == 0 || ready->name.lsn < lowest) lowest = ready->name.lsn;
+    add(ready->name, ready->offset, std::move(ready->bytes), ready->crc32c);
+    early_.erase(ready);
+  }
+}
+
 void UpdateLog::number(uint64_t lsn) {
   last_ = std::max(last_, lsn);
   rank_ = std::max(rank_, lsn);

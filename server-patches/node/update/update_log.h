@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "server-patches/node/format/frame.h"
 #include "server-patches/node/format/log_messages.h"
 #include "server-patches/node/update/log_pool.h"
 
@@ -50,6 +51,21 @@ class UpdateLog {
   void add(const UpdateName& name, uint64_t offset, LogBytes bytes, uint32_t crc32c);
   // Takes a number that no update goes with: all of them have it.
   void number(uint64_t lsn);
+  // An update that came ahead of others that it needs: it waits beside the log, and is no part of
+  // it. Only as long as the map is the one that it came under.
+  struct Early {
+    UpdateName name;
+    uint64_t offset = 0;
+    uint32_t crc32c = 0;
+    LogBytes bytes;
+    std::vector<Id128> needs;
+    Epoch epoch;
+  };
+  bool takes_early() const { return early_.size() < kMaxEarly; }
+  void keep_early(Early early) { early_.push_back(std::move(early)); }
+  // Takes those that have all that they need by now. The lowest LSN of them; 0: none.
+  uint64_t take_early(const Epoch& epoch);
+
   // All copies have the updates up to `lsn`.
   void settle(uint64_t lsn);
   // Those up to `folded_lsn` are in the shards of the segment that has these bytes.
@@ -80,6 +96,7 @@ class UpdateLog {
     uint64_t end() const { return offset + bytes.size(); }
   };
   using Settled = std::map<uint64_t, Extent>;  // by offset
+  static constexpr size_t kMaxEarly = 64;
 
   void remember(const UpdateName& name);
   // What there is to tell of the log, with these settled extents and so many others.
@@ -100,6 +117,7 @@ class UpdateLog {
   std::deque<UpdateName> recent_;  // ascending by LSN
   Settled settled_;
   std::vector<Extent> unsettled_;  // ascending by LSN
+  std::vector<Early> early_;
   size_t bytes_ = 0;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 // In a part, and updates of each: what is asked for is mostly the one that came last.
 constexpr size_t kFormers = 8;
-constexpr size_t kFormerUpdates = 16;
+constexpr size_t kFormerUpdates = 32;
 
 }  // namespace
 

@@ -78,6 +78,70 @@ TEST_CASE("a copy tells what it lacks, and takes nothing before it has it") {
   CHECK(node.log() == "0: a @1, 1: b @2 | 2: c @3");
 }
 
+TEST_CASE("what comes ahead of others is taken when these come") {
+  LogNode node(kAsHead);
+  const auto first = node.update(1, 0, "a");
+  const auto second = node.update(2, 1, "b");
+  const auto third = node.update(3, 2, "c");
+  const auto fourth = node.update(4, 3, "d");
+  const auto ids = [](std::initializer_list<Update> updates) {
+    std::vector<Id128> all;
+    for (const Update& update : updates) all.push_back(update.name.id);
+    return all;
+  };
+  SECTION("one by one") {
+    CHECK(missing_of(node.store({fourth}, 0, {first.name, third.name})) == ids({first, third}));
+    CHECK(missing_of(node.store({second}, 0, {first.name})) == ids({first}));
+    CHECK(node.log() == " | ");
+    CHECK(missing_of(node.store({first})).empty());
+    CHECK(node.log() == " | 0: a @1, 1: b @2");
+    CHECK(missing_of(node.store({third})).empty());
+  }
+  SECTION("in one frame, as far as nothing is missing") {
+    CHECK(missing_of(node.store({first, third, fourth}, 0, {second.name})) == ids({second}));
+    CHECK(node.log() == " | 0: a @1");
+    CHECK(missing_of(node.store({}, 0, {first.name, third.name, fourth.name})) ==
+          ids({third, fourth}));
+    CHECK(missing_of(node.store({second})).empty());
+  }
+  SECTION("and those that came early are no part of what is told") {
+    node.store({fourth}, 0, {third.name});
+    CHECK(node.image().last == 0);
+    CHECK(node.image().recent.empty());
+    node.store({first, second, third});
+  }
+  CHECK(node.log() == " | 0: a @1, 1: b @2, 2: c @3, 3: d @4");
+  CHECK(missing_of(node.store({}, 0, {first.name, fourth.name})).empty());
+}
+
+TEST_CASE("what came ahead of others is forgotten with the map, with the value, and beside many") {
+  LogNode node(kAsHead);
+  const auto first = node.update(1, 0, "a");
+  const auto second = node.update(2, 1, "b");
+  SECTION("the map") {
+    REQUIRE(missing_of(node.store({second}, 0, {first.name})).size() == 1);
+    install_next(node, kAsHead);
+    REQUIRE(missing_of(node.store({first})).empty());
+    CHECK(node.log() == " | 0: a @1");
+  }
+  SECTION("the value") {
+    REQUIRE(missing_of(node.store({second}, 0, {first.name})).size() == 1);
+    REQUIRE(status(node.apply(node.request("key", Mutation::kSet), object_content())) == "OK");
+    const uint64_t value = record_of(node.read("key")).meta.version;
+    const Update other{{{9, 1}, value + 1}, 0, "x"};
+    REQUIRE(missing_of(node.store({other}, 0, {}, "key", value)).empty());
+    CHECK(node.image().unsettled.size() == 1);
+  }
+  SECTION("many") {
+    for (uint64_t lsn = 2; lsn <= 100; ++lsn) {
+      node.store({node.update(lsn, lsn, "b")}, 0, {first.name});
+    }
+    REQUIRE(missing_of(node.store({first})).empty());
+    CHECK(node.image().unsettled.size() == 65);
+    CHECK(node.image().last == node.version + 65);
+  }
+}
+
 TEST_CASE("updates whose payload is not theirs are refused as a whole") {
   LogNode node(kAsHead);
   const std::string bytes = "onethree";

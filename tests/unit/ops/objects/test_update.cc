@@ -1,6 +1,7 @@
 // Parts of values are changed in place of nothing: readers see the old value or the new one.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "proxy/ops/jobs/recycle_job.h"
 #include "proxy/ops/jobs/recycler.h"
@@ -172,6 +173,34 @@ TEST_CASE("updates lie in a log until they are folded into shards", "[update]") 
   REQUIRE(s.put(*s.proxy, "k", bytes_of(3 * kSegment, 2)));  // a log is of one value
   CHECK(s.get(*s.proxy, "k") == bytes_of(3 * kSegment, 2));
   CHECK(fold() == objects::FoldEnd::kNothing);
+}
+
+TEST_CASE("updates of one object that come at the same time go to the copies together",
+          "[update]") {
+  Updating s;
+  std::string value = bytes_of(3 * kSegment, 1);
+  REQUIRE(s.put(*s.proxy, "k", value));
+  constexpr size_t kUpdates = 100;
+  std::set<uint64_t> uniques;
+  const auto write = [](Updating& at, size_t number, std::set<uint64_t>& told) -> Task<void> {
+    const auto outcome = co_await update_with(at.proxy->ops(), {.key = "k", .offset = number * 50},
+                                              bytes_of(60, number), at.deadline());
+    if (outcome && outcome->status == UpdateStatus::kUpdated) told.insert(outcome->cas);
+  };
+  Scope scope;
+  for (size_t i = 0; i < kUpdates; ++i) scope.spawn(write(s, i, uniques));
+  REQUIRE(s.run_until([&] { return scope.live() == 0; }));
+  CHECK(uniques.size() == kUpdates);
+  CHECK(s.proxy->counters().logged_updates == kUpdates);
+  CHECK(s.proxy->counters().update_rounds < kUpdates / 5);
+  // They overlap: the order is that of their numbers, which is what a read shows before and after.
+  const std::string read = s.get(*s.proxy, "k");
+  for (size_t i = 0; i < kUpdates; ++i) {
+    CHECK(read.substr(i * 50 + 10, 40) == bytes_of(60, i).substr(10, 40));
+  }
+  REQUIRE(s.run(objects::fold_object(s.proxy->ops(), "k", s.deadline())));
+  CHECK(s.get(*s.proxy, "k") == read);
+  s.check_clean();
 }
 
 TEST_CASE("an object shows what its log has, and what is folded", "[update]") {

@@ -1,0 +1,21 @@
+// Updates that the tail has numbered, on their way to the other copies of their logs. One per
+// OpsContext.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "proxy/async/key_locks.h"
+
+namespace elastripe {
+
+struct StoringUpdate;  // proxy/ops/records/store_update.cc
+
+struct Storing {
+  KeyLocks rounds{};  // of keys with a round to the copies on its way
+  // Those that no round has taken yet, by key. They lie in the frames of their flows.
+  std::unordered_map<std::string, std::vector<StoringUpdate*>> waiting{};
+};
+
+}  // namespace elastripe
