@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from cluster import BIN, payload, wait_for
-from test_updates import Connection
+from updates import Connection
 
 METHODS = ["fo", "pl", "plr", "cord"]
 NODES = [f"n{number}" for number in range(6)]
@@ -24,6 +24,12 @@ def cluster(make_cluster):
 def shard_updates(cluster):
     """Frames of them that the nodes have served."""
     return sum(int(cluster.node_client(number).stats("elastripe")[b"frames_SHARD_UPDATE"])
+               for number in range(len(NODES)))
+
+
+def log_bytes(cluster):
+    """What nodes keep for parities."""
+    return sum(int(cluster.node_client(number).stats("elastripe")[b"log_bytes"])
                for number in range(len(NODES)))
 
 
@@ -88,6 +94,34 @@ def test_updates_of_several_clients_are_read_and_scrub_clean_when_drained(cluste
     assert connection.update(key, 0, b"x", f"C{cas}") == ["EX"]
     assert connection.update(key, size - 1, b"xy", "s") == ["NS", f"s{size}"]
     assert all(report["clean"] for report in cluster.scrub(key))
+
+
+def test_recycle_drains_parities(cluster):
+    assert cluster.json("recycle")["state"] == "done"  # what other tests have left
+    values = {}
+    connection = Connection(cluster)
+    for key in ["cord/a", "cord/b", "plr/a"]:
+        value = bytearray(payload(200_000, key))
+        assert cluster.client().set(key, bytes(value), noreply=False)
+        for number in range(30):
+            data = payload(900, f"{key} {number}")
+            assert connection.update(key, number * 6_000, data) == ["HD"]
+            value[number * 6_000:number * 6_000 + 900] = data
+        values[key] = bytes(value)
+    left = log_bytes(cluster)
+    assert left >= 2 * 30 * 900 + 2 * 30 * 900  # at the collectors, and at two parities
+    assert cluster.json("recycle", "--prefix", "cord/", "--dry-run")["planned"]["objects"] >= 2
+    assert cluster.json("recycle", "--key", "cord/a")["counts"]["folded"] == 1
+    assert 0 < log_bytes(cluster) < left
+    counts = cluster.json("recycle", "--prefix", "cord/")["counts"]
+    assert counts["folded"] >= 2 and counts["failed"] == 0
+    assert log_bytes(cluster) == 2 * 30 * 900
+    assert cluster.json("recycle")["counts"]["failed"] == 0
+    assert log_bytes(cluster) == 0
+    # So the scrub has nothing to drain, and compares what the recycle has left.
+    assert all(report["clean"] for report in cluster.scrub(*values))
+    for key, value in values.items():
+        assert connection.get(key)[0] == value
 
 
 def test_what_was_drained_is_read_after_a_death_and_not_updated(cluster):

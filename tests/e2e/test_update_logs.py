@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from cluster import payload, run, wait_for
-from test_updates import Connection, patched
+from updates import Connection, patched
 
 KEYS = ["a/1", "a/2", "b"]
 COPIES = 3  # of a log, with two parities

@@ -5,7 +5,9 @@
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/jobs/pages.h"
+#include "proxy/ops/objects/baselines/in_place_update.h"
 #include "proxy/ops/objects/fold.h"
+#include "proxy/ops/records/read_tail.h"
 
 namespace elastripe::jobs {
 
@@ -61,27 +63,67 @@ Result<ObjectNeed> RecycleJob::need_of(const MetObject& object) {
   if (is_of_one_) return need;
   const auto& logs = logs_[chain_of(object.map, object.key).tail()];
   const auto log = logs.find(object.key);
-  if (log == logs.end()) return ObjectNeed{.status = ObjectStatus::kAlreadyThere};
-  need.work.traffic = traffic_of(content.scheme, log->second);
+  if (log != logs.end()) {
+    need.work.traffic = traffic_of(content.scheme, log->second);
+  } else if (!is_drained(object.key)) {
+    return ObjectNeed{.status = ObjectStatus::kAlreadyThere};
+  }
   return need;
 }
 
+bool RecycleJob::is_drained(std::string_view key) {
+  return is_in_place(ops().pools.pool_of(key).updates);
+}
+
 // A fold that the object was changed under begins again, with what has come since.
-Task<Result<ObjectOutcome>> RecycleJob::flow(JobObject& object) {
+Task<Result<bool>> RecycleJob::fold(std::string key) {
   const TimePoint deadline = fresh_deadline(ops());
   for (bool has_folded = false;;) {
-    const auto end = co_await objects::fold_object(ops(), object.key, fresh_deadline(ops()));
+    const auto end = co_await objects::fold_object(ops(), key, fresh_deadline(ops()));
     if (!end) co_return fail(end.error());
     has_folded |= *end == objects::FoldEnd::kFolded || *end == objects::FoldEnd::kPart;
     if (*end == objects::FoldEnd::kFolded || *end == objects::FoldEnd::kNothing) {
-      if (!has_folded) co_return ObjectOutcome{ObjectStatus::kAlreadyThere};
-      object.spent += object.work.traffic;
-      co_return ObjectOutcome{.object_bytes = object.work.object_bytes};
+      co_return has_folded;
     }
     if (ops().clock.now() >= deadline) {
       co_return fail(ErrorCode::kTimeout, "the object was changed again and again");
     }
   }
+}
+
+Task<Result<std::optional<RecycleJob::Drained>>> RecycleJob::try_drain(MapPtr map, std::string key,
+                                                                       TimePoint deadline) {
+  const auto tail = co_await records::try_read_tail(ops(), map, key, /*if_version=*/0, deadline);
+  if (!tail) co_return fail(tail.error());
+  const RecordPtr record = tail->record;
+  if (record == nullptr || !record->is_striped()) co_return Drained{};
+  const auto drained = co_await objects::drain_updates(ops(), map, record, deadline);
+  if (drained) co_return Drained{};
+  if (drained.error().code != ErrorCode::kNotFound) co_return fail(drained.error());
+  // Who changed the object has deleted the shard, or it is missing.
+  const auto now = co_await records::try_read_tail(ops(), map, key, /*if_version=*/0, deadline);
+  if (!now) co_return fail(now.error());
+  const bool is_same =
+      now->record != nullptr && now->record->content.segments == record->content.segments;
+  if (is_same) co_return fail(drained.error());
+  co_return std::nullopt;
+}
+
+// First the log: it may have updates from when the pool had another method.
+Task<Result<ObjectOutcome>> RecycleJob::flow(JobObject& object) {
+  const auto folded = co_await fold(object.key);
+  if (!folded) co_return fail(folded.error());
+  const bool drains = is_drained(object.key);
+  if (drains) {
+    const auto drained = co_await under_newest_map(
+        ops(), fresh_deadline(ops()), [this, &object](const MapPtr& map, TimePoint& until) {
+          return try_drain(map, object.key, until);
+        });
+    if (!drained) co_return fail(drained.error());
+  }
+  if (!*folded && !drains) co_return ObjectOutcome{ObjectStatus::kAlreadyThere};
+  object.spent += object.work.traffic;
+  co_return ObjectOutcome{.object_bytes = object.work.object_bytes};
 }
 
 }  // namespace elastripe::jobs

@@ -1,9 +1,12 @@
 // A job that folds update logs now, however young they are: what was updated before it began is in
-// shards when it ends.
+// shards when it ends. In pools that update shards in place it has the parities get what their
+// nodes keep for them; nobody tells which objects that concerns, so all of these are done.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "proxy/ops/jobs/job.h"
@@ -26,6 +29,12 @@ class RecycleJob final : public Job {
   Task<void> look_at_one(MapPtr map, std::string key, RecordPtr record) override;
   Result<ObjectNeed> need_of(const MetObject& object) override;
   Task<Result<ObjectOutcome>> flow(JobObject& object) override;
+  bool is_drained(std::string_view key);
+  // What the log of the object had: whether that was anything.
+  Task<Result<bool>> fold(std::string key);
+  struct Drained {};
+  // Nothing: the object has other shards by now.
+  Task<Result<std::optional<Drained>>> try_drain(MapPtr map, std::string key, TimePoint deadline);
 
   const bool is_of_one_;
   // By tail, as it told last: bytes of its logs by key.
