@@ -69,6 +69,15 @@ def test_parts_can_be_chosen():
         assert (case["over_base"] == 1) == (case["method"] == "home")
 
 
+def test_what_lies_in_logs_is_folded_at_once():
+    done = run("elastripe", "--json", "bench", "update", "--quick", "--schemes", "rs:2,2",
+               "--nodes", 4, "--memory-mb", 128, "--methods", "home,cord", "--sizes", 4096,
+               "--depth", 1, "--fold-after-ms", 60_000, "--port", free_ports(10), timeout=120)
+    for case in json.loads(done.stdout)["cases"]:
+        assert 0 < case["drain_s"]["median"] < 30
+        assert case["per_second"]["median"] < case["loading_per_second"]["median"]
+
+
 @pytest.mark.parametrize("words, problem", [
     (["--pattern", "cold"], "--pattern: cold is none of uniform, zipf, hot"),
     (["--base", "off", "--methods", "home"], "--base: off is none of the methods"),

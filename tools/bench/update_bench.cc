@@ -1,8 +1,8 @@
 // elastripe bench update: updates of parts of large objects, by each method that a pool can have,
 // beside Redis.
 #include <algorithm>
-#include <charconv>
 
+#include "tools/bench/drain.h"
 #include "tools/bench/experiment.h"
 #include "tools/bench/part_updates.h"
 #include "tools/bench/runner.h"
@@ -12,11 +12,9 @@ namespace elastripe::bench {
 namespace {
 
 using cli::Result;
-using SteadyClock = std::chrono::steady_clock;
 
 constexpr const char* kRedis = "redis";
 constexpr const char* kRedisWait = "redis-wait";
-constexpr std::chrono::seconds kDrained{120};
 constexpr std::chrono::milliseconds kWarmUp{200};
 
 struct UpdateOptions : Options {
@@ -41,7 +39,7 @@ struct UpdateOptions : Options {
   int& nodes = number("--nodes", 10, "Of each cluster", 2, 100);
   int& memory_mb = number("--memory-mb", 512, "Of each node", 64, 1 << 20);
   int& fold_after_ms =
-      number("--fold-after-ms", 1000, "timing.fold_after_ms of the clusters", 1, 60'000);
+      number("--fold-after-ms", 1000, "timing.fold_after_ms of the clusters", 10, 60'000);
   int& rounds = rounds_of(3);
   bool& quick = quick_flag();
 };
@@ -85,82 +83,19 @@ Result<const Cluster*> start_cluster(const UpdateOptions& o, Setup& setup,
   return setup.clusters.back().get();
 }
 
-// What the text of /metrics says of a counter without labels.
-uint64_t counter_of(std::string_view text, const std::string& name) {
-  const size_t at = text.find(fmt::format("\n{} ", name));
-  uint64_t value = 0;
-  if (at != std::string_view::npos) {
-    const size_t begin = at + name.size() + 2;
-    std::from_chars(text.data() + begin, text.data() + text.size(), value);
-  }
-  return value;
-}
-
-// How much is left to fold, as far as nodes tell; if they do not, whether folds go on.
-class DrainWatch {
- public:
-  DrainWatch(const Cluster& cluster, std::chrono::milliseconds fold_after)
-      : cluster_(cluster), quiet_for_(2 * fold_after + std::chrono::milliseconds(500)) {}
-
-  // Waits until nothing is left; when that was: `since`, if nothing was then.
-  Result<SteadyClock::time_point> wait(SteadyClock::time_point since) {
-    const auto admin = TRY(cluster_.admin());
-    Result<> failure;
-    bool is_drained = false;
-    const auto look = [&] {
-      const auto drained = is_drained_now(admin);
-      if (!drained) failure = cli::fail("{}", drained.error());
-      is_drained = drained && *drained;
-      return !failure || is_drained || was_interrupted();
-    };
-    last_change_ = since;
-    cli::wait_until(look, kDrained);
-    TRY(failure);
-    TRY(check_interrupt());
-    if (!is_drained) return cli::fail("logs are not folded within {} s", kDrained.count());
-    return last_change_;
-  }
-
- private:
-  Result<bool> is_drained_now(const cli::AdminClient& admin) {
-    const auto stats = TRY(cluster_.sum_of_stats("elastripe"));
-    const auto now = SteadyClock::now();
-    if (const auto bytes = stats.find("log_bytes"); bytes != stats.end()) {
-      const bool is_drained = bytes->second == 0;
-      if (!is_drained || was_full_) last_change_ = now;
-      was_full_ = !is_drained;
-      return is_drained;
-    }
-    const auto text = TRY(admin.text("/metrics"));
-    const uint64_t folded = counter_of(text, "elastripe_folded_logs_total");
-    if (folded_ && *folded_ != folded) last_change_ = now;
-    folded_ = folded;
-    return now - last_change_ >= quiet_for_;
-  }
-
-  const Cluster& cluster_;
-  const std::chrono::milliseconds quiet_for_;
-  bool was_full_ = false;  // when it was looked at last
-  std::optional<uint64_t> folded_;
-  SteadyClock::time_point last_change_;
-};
-
 // A turn is one load, and the folds of what it left. Figures: "per_second" of both together,
 // "loading_per_second", "drain_s", "p50_us" and "p99_us".
 Case update_case(Json labels, const BlockObjects& objects, BlockChoice choice, PartLoad load,
-                 const Cluster* cluster, std::chrono::milliseconds fold_after) {
+                 const Cluster* cluster) {
   const auto turn = [=, sum = Latencies(), updates = uint64_t{0}](
                         Notes& notes, size_t number) mutable -> Result<> {
     PartLoad now = load;
     now.seed += number * 1'000'000;
     if (number == 0) now.duration = std::min(now.duration, kWarmUp);
+    std::optional<cli::AdminClient> admin;
+    if (cluster != nullptr) admin = TRY(cluster->admin());
     const auto done = TRY(run_updates(objects, choice, now));
-    const auto ended = SteadyClock::now();
-    double drain_s = 0;
-    if (cluster != nullptr) {
-      const auto drained = TRY(DrainWatch(*cluster, fold_after).wait(ended));
-      drain_s = std::chrono::duration<double>(drained - ended).count();
-    }
+    const double drain_s = admin ? TRY(drain(*cluster, *admin, objects.prefix)) : 0;
     if (number == 0) return {};
     sum.add(done.latencies);
     updates += done.updates;
@@ -245,8 +180,7 @@ Result<> add_size(const UpdateOptions& o, const std::string& scheme,
                                      {"pattern", pattern},
                                      {"depth", depth},
                                      {"method", contestants[i].method}},
-                                    objects[i], choice, load, contestants[i].cluster,
-                                    std::chrono::milliseconds(o.fold_after_ms)));
+                                    objects[i], choice, load, contestants[i].cluster));
       }
     }
   }
@@ -269,7 +203,6 @@ Result<Report> run(UpdateOptions& o) {
     o.seconds = 1;
     o.objects = 1;
     o.object_bytes = "256KiB";
-    o.fold_after_ms = std::min(o.fold_after_ms, 100);
   }
   const size_t object_bytes = TRY(parse_size(o.object_bytes));
   const auto sizes = TRY(parse_sizes(o.sizes));
