@@ -50,6 +50,32 @@ def test_every_method_is_measured_in_every_case(quick):
     assert "Without rs:2,2: it needs 4 nodes." in results["notes"]
 
 
+def test_what_an_update_costs_the_nodes_is_counted(quick):
+    text, results, _ = quick
+    table = text[text.index("What an update cost the nodes"):]
+    assert "| home:two |" in table and "redis" not in table
+    for case in results["cases"]:
+        if case["method"].startswith("redis"):
+            assert "frames" not in case
+            continue
+        requests = case["frames_by_request"]
+        assert case["sent_bytes"] > case["update_bytes"] and case["received_bytes"] > 0
+        assert case["frames"] <= sum(requests.values())
+        if case["method"] == "off":
+            assert requests["SHARD_PATCH"] > 0 and "LOG_APPEND" not in requests
+            assert case["folds"] == 0 and "merged_share" not in case
+            continue
+        # With one parity all homes are tail and head. An update that found the log full is sent
+        # once more.
+        assert requests["LOG_APPEND"] > 0.9 and requests["LOG_STORE"] > 0.9
+        assert case["frames"] >= 2
+        assert case["folds"] > 0 and case["updates_per_fold"] > 1
+        assert 0 < case["merged_share"] < 1
+        if case["update_bytes"] == 16384:
+            # There are 16 places in all, and thousands of updates.
+            assert case["merged_share"] > 0.5
+
+
 def test_the_chart_is_an_svg_file(quick):
     charts = sorted(path.name for path in quick[2].iterdir())
     assert charts == ["update-rs-2-1-uniform.svg"]

@@ -118,6 +118,7 @@ class Connection {
     if (awaits_) return {};
     result_.latencies.add(now - sent_.front());
     ++result_.updates;
+    result_.bytes += objects_.block_bytes;
     sent_.pop_front();
     return {};
   }
@@ -220,6 +221,7 @@ Result<PartLoadResult> run_updates(const BlockObjects& objects, const BlockChoic
     if (!result) error = result.error();
     if (!result) continue;
     all.updates += result->updates;
+    all.bytes += result->bytes;
     all.latencies.add(result->latencies);
     all.seconds = std::max(all.seconds, result->seconds);
   }

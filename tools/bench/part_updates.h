@@ -45,6 +45,7 @@ struct PartLoad {
 };
 struct PartLoadResult {
   uint64_t updates = 0;
+  uint64_t bytes = 0;  // that they wrote
   double seconds = 0;
   Latencies latencies;
 };

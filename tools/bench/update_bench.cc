@@ -4,6 +4,7 @@
 
 #include "tools/bench/drain.h"
 #include "tools/bench/experiment.h"
+#include "tools/bench/node_work.h"
 #include "tools/bench/part_updates.h"
 #include "tools/bench/runner.h"
 #include "tools/bench/units.h"
@@ -16,6 +17,8 @@ using cli::Result;
 constexpr const char* kRedis = "redis";
 constexpr const char* kRedisWait = "redis-wait";
 constexpr std::chrono::milliseconds kWarmUp{200};
+// The threads of a proxy tell once a second what they have folded.
+constexpr std::chrono::milliseconds kFoldsTold{1200};
 
 struct UpdateOptions : Options {
   explicit UpdateOptions(CLI::App& app) : Options(app) {
@@ -59,6 +62,7 @@ struct Contestant {
   std::string method;
   Target target;
   const Cluster* cluster = nullptr;  // null: Redis
+  int log_copies = 0;                // 0: it has no log at the homes
 };
 
 struct Setup {
@@ -83,42 +87,84 @@ Result<const Cluster*> start_cluster(const UpdateOptions& o, Setup& setup,
   return setup.clusters.back().get();
 }
 
+Result<NodeWork> work_so_far(const Cluster& cluster, const cli::AdminClient& admin) {
+  NodeWork work = node_work_of(TRY(admin.text("/metrics")));
+  work.merged_bytes = TRY(cluster.sum_of_stats("elastripe"))["log_merged_bytes"];
+  return work;
+}
+
+// What was done since `before`, right after it is.
+Result<NodeWork> work_since(const NodeWork& before, const Cluster& cluster,
+                            const cli::AdminClient& admin, bool may_fold) {
+  NodeWork now = TRY(work_so_far(cluster, admin));
+  if (may_fold) {
+    const auto end = std::chrono::steady_clock::now() + kFoldsTold;
+    const auto is_over = [end] {
+      return std::chrono::steady_clock::now() >= end || was_interrupted();
+    };
+    cli::wait_until(is_over, 2 * kFoldsTold);
+    TRY(check_interrupt());
+    const NodeWork told = node_work_of(TRY(admin.text("/metrics")));
+    now.folded_logs = told.folded_logs;
+    now.folded_bytes = told.folded_bytes;
+  }
+  return now - before;
+}
+
 // A turn is one load, and the folds of what it left. Figures: "per_second" of both together,
-// "loading_per_second", "drain_s", "p50_us" and "p99_us".
+// "loading_per_second", "drain_s", "p50_us" and "p99_us"; of a cluster those of figures_of().
 Case update_case(Json labels, const BlockObjects& objects, BlockChoice choice, PartLoad load,
-                 const Cluster* cluster) {
-  const auto turn = [=, sum = Latencies(), updates = uint64_t{0}](
+                 const Cluster* cluster, int log_copies) {
+  const auto turn = [=, sum = Latencies(), written = WrittenParts(), work = NodeWork()](
                         Notes& notes, size_t number) mutable -> Result<> {
     PartLoad now = load;
     now.seed += number * 1'000'000;
     if (number == 0) now.duration = std::min(now.duration, kWarmUp);
     std::optional<cli::AdminClient> admin;
-    if (cluster != nullptr) admin = TRY(cluster->admin());
+    NodeWork before;
+    if (cluster != nullptr) {
+      admin = TRY(cluster->admin());
+      before = TRY(work_so_far(*cluster, *admin));
+    }
     const auto done = TRY(run_updates(objects, choice, now));
     const double drain_s = admin ? TRY(drain(*cluster, *admin, objects.prefix)) : 0;
+    NodeWork done_by_nodes;
+    if (admin) done_by_nodes = TRY(work_since(before, *cluster, *admin, log_copies > 0));
     if (number == 0) return {};
     sum.add(done.latencies);
-    updates += done.updates;
+    written.updates += done.updates;
+    written.bytes += done.bytes;
     const auto count = static_cast<double>(done.updates);
     notes.add("per_second", count / (done.seconds + drain_s));
     notes.add("loading_per_second", count / done.seconds);
     notes.add("drain_s", drain_s);
-    notes.figures = {{"updates", updates},
+    notes.figures = {{"updates", written.updates},
                      {"p50_us", quantile_us(sum, 0.5)},
                      {"p99_us", quantile_us(sum, 0.99)}};
+    if (admin) {
+      work += done_by_nodes;
+      notes.figures.update(figures_of(work, written, log_copies));
+    }
     return {};
   };
   return {std::move(labels), quartiles, turn};
 }
 
+// How many nodes have what an update wrote, of those that log it at the homes.
+int log_copies_of(const std::string& method, const coding::Scheme& scheme) {
+  if (method == "home:two") return 2;
+  return method.starts_with("home") ? scheme.m + 1 : 0;
+}
+
 Result<std::vector<Contestant>> contestants_of(const UpdateOptions& o, Setup& setup,
                                                const std::string& scheme) {
+  const auto parsed = TRY(parse_schemes({scheme})).front();
   std::vector<Contestant> contestants;
   const bool needs_cluster = !std::ranges::all_of(o.methods, is_redis);
   const Cluster* cluster = needs_cluster ? TRY(start_cluster(o, setup, scheme)) : nullptr;
   for (const std::string& method : o.methods) {
     if (!is_redis(method)) {
-      contestants.push_back({method, cluster->target, cluster});
+      contestants.push_back({method, cluster->target, cluster, log_copies_of(method, parsed)});
     } else if (!setup.redis.empty()) {
       contestants.push_back({method, setup.redis.front()});
     }
@@ -137,6 +183,21 @@ void show(const UpdateOptions& o, const std::string& base, const Rows& rows, Rep
       "over_base .2 | before folds = loading_per_second | folds s = drain_s .2 | p50 us = p50_us "
       "| p99 us = p99_us",
       rows);
+  Rows of_clusters;
+  std::ranges::copy_if(rows, std::back_inserter(of_clusters),
+                       [](const Json& row) { return row.contains("frames"); });
+  if (!of_clusters.empty()) {
+    report.show(
+        "What an update cost the nodes, of all rounds, the folds included: frames to nodes, KiB "
+        "to\n"
+        "them and from them; updates for each log that was folded, and which share of their bytes\n"
+        "was overwritten in the log before.",
+        "scheme | bytes = update_bytes | pattern | depth | method | frames = frames .2 | sent KiB "
+        "= "
+        "sent_kib .1 | received KiB = received_kib .1 | updates a fold = updates_per_fold | "
+        "merged = merged_share .2",
+        of_clusters);
+  }
   report.chart("update-{scheme}-{pattern}",
                {.title = "Updates of parts, {scheme}, {pattern}",
                 .x_label = "bytes and depth",
@@ -180,7 +241,8 @@ Result<> add_size(const UpdateOptions& o, const std::string& scheme,
                                      {"pattern", pattern},
                                      {"depth", depth},
                                      {"method", contestants[i].method}},
-                                    objects[i], choice, load, contestants[i].cluster));
+                                    objects[i], choice, load, contestants[i].cluster,
+                                    contestants[i].log_copies));
       }
     }
   }

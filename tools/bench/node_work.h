@@ -1,0 +1,42 @@
+// What updates cost the nodes of a cluster: frames, bytes, and what logs save.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "tools/bench/rows.h"
+
+namespace elastripe::bench {
+
+// Counters since the start of proxy and nodes, or the difference of two such.
+struct NodeWork {
+  std::map<std::string, uint64_t> frames = {};  // by request, as "LOG_APPEND"
+  uint64_t sent_bytes = 0;                      // to nodes
+  uint64_t received_bytes = 0;
+  uint64_t folded_logs = 0;
+  uint64_t folded_bytes = 0;  // of updates, as they were when they were folded
+  uint64_t merged_bytes = 0;  // of updates, at all copies: overwritten before they were folded
+
+  // Without those that come whether or not somebody updates: to keep the cluster together, and to
+  // look for what is to be done.
+  uint64_t update_frames() const;
+  NodeWork& operator+=(const NodeWork& other);
+  NodeWork operator-(const NodeWork& before) const;
+};
+
+// What a proxy's /metrics say; all but merged_bytes, which nodes tell.
+NodeWork node_work_of(std::string_view metrics);
+
+// Updates, and the bytes that they have written.
+struct WrittenParts {
+  uint64_t updates = 0;
+  uint64_t bytes = 0;
+};
+// Figures of each update: "frames", "frames_by_request", "sent_bytes", "received_bytes",
+// "sent_kib", "received_kib", "folds" of all, and "updates_per_fold" if there were folds. With
+// `copies` of logs: "merged_share" of the bytes that were written.
+Json figures_of(const NodeWork& work, const WrittenParts& written, int copies);
+
+}  // namespace elastripe::bench
