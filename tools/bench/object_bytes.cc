@@ -60,17 +60,24 @@ bool ObjectBytes::matches(std::string_view value, uint64_t number) const {
   if (value.size() != object_bytes()) return false;
   for (size_t field = 0; field < fields_; ++field) {
     const auto bytes = value.substr(field * field_bytes_, field_bytes_);
-    if (!matches_field(bytes, number_of(number, field))) return false;
+    if (!revision_of_field(bytes, number_of(number, field))) return false;
   }
   return true;
 }
 
-bool ObjectBytes::matches_field(std::string_view value, uint64_t number) const {
+std::optional<uint64_t> ObjectBytes::revision_of(std::string_view value, uint64_t number) const {
+  if (value.size() != object_bytes() || fields_ != 1) return std::nullopt;
+  return revision_of_field(value, number);
+}
+
+std::optional<uint64_t> ObjectBytes::revision_of_field(std::string_view value,
+                                                       uint64_t number) const {
   uint64_t found = 0;
   uint64_t revision = 0;
   std::memcpy(&found, value.data(), sizeof found);
   std::memcpy(&revision, value.data() + sizeof found, sizeof revision);
-  return found == number && value.substr(kLeastBytes) == rest(number, revision);
+  if (found != number || value.substr(kLeastBytes) != rest(number, revision)) return std::nullopt;
+  return revision;
 }
 
 }  // namespace elastripe::bench

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,9 +27,11 @@ class ObjectBytes {
   void append_field(std::string& out, uint64_t number, size_t field, uint64_t revision) const;
   // Is it this object, whole, each field of any revision?
   bool matches(std::string_view value, uint64_t number) const;
+  // The same of an object of one field: which revision it is.
+  std::optional<uint64_t> revision_of(std::string_view value, uint64_t number) const;
 
  private:
-  bool matches_field(std::string_view value, uint64_t number) const;
+  std::optional<uint64_t> revision_of_field(std::string_view value, uint64_t number) const;
   uint64_t number_of(uint64_t object, size_t field) const { return object * fields_ + field; }
   std::string_view rest(uint64_t number, uint64_t revision) const;
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "tools/bench/runner.h"
 #include "tools/bench/try.h"
 
 namespace elastripe::bench {
@@ -30,11 +31,12 @@ class Connection {
  public:
   Connection(const BlockObjects& objects, const BlockChoice& choice, const PartLoad& load,
              uint64_t number)
-      : objects_(objects),
+      // No two updates write the same bytes.
+      : revision_(((objects.ledger->loads() + 1) << 48) + (number << 32)),
+        objects_(objects),
         bytes_(objects.block_bytes),
         choice_(choice),
         depth_(static_cast<size_t>(load.depth)),
-        number_(number),
         random_(load.seed + number) {}
   ~Connection() {
     if (fd_ >= 0) ::close(fd_);
@@ -53,8 +55,10 @@ class Connection {
   Result<PartLoadResult> run(SteadyClock::time_point start, SteadyClock::time_point end,
                              const std::atomic<bool>& stop) {
     while (!stop) {
+      TRY(check_interrupt());
       const auto now = SteadyClock::now();
-      while (now < end && sent_.size() < depth_) ask(now);
+      while (now < end && sent_.size() < depth_ && ask(now)) {
+      }
       if (sent_.empty()) break;
       TRY(send());
       TRY(receive());
@@ -63,22 +67,29 @@ class Connection {
     return std::move(result_);
   }
 
+  // In their order; after run().
+  std::vector<AnsweredUpdate> take_answered() { return std::move(answered_); }
+
  private:
-  void ask(SteadyClock::time_point now) {
-    const uint64_t block = choice_(random_);
-    const std::string key = objects_.key(block / objects_.blocks);
-    const uint64_t offset = block % objects_.blocks * objects_.block_bytes;
+  // False: there is no more.
+  bool ask(SteadyClock::time_point now) {
+    const auto run = choice_(random_);
+    if (!run) return false;
+    const std::string key = objects_.key(run->first / objects_.blocks);
+    const uint64_t offset = run->first % objects_.blocks * objects_.block_bytes;
+    const uint64_t bytes = run->blocks * objects_.block_bytes;
     if (objects_.target.redis) {
       out_ += fmt::format("*4\r\n$8\r\nSETRANGE\r\n${}\r\n{}\r\n${}\r\n{}\r\n${}\r\n", key.size(),
-                          key, fmt::formatted_size("{}", offset), offset, objects_.block_bytes);
+                          key, fmt::formatted_size("{}", offset), offset, bytes);
     } else {
-      out_ += fmt::format("ms {} {} o{}\r\n", key, objects_.block_bytes, offset);
+      out_ += fmt::format("ms {} {} o{}\r\n", key, bytes, offset);
     }
-    // No two connections write the same bytes.
-    bytes_.append(out_, block, (number_ << 32) + ++revision_);
+    ++revision_;
+    for (uint64_t i = 0; i < run->blocks; ++i) bytes_.append(out_, run->first + i, revision_);
     out_ += "\r\n";
     if (objects_.waits) out_ += "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$5\r\n30000\r\n";
-    sent_.push_back(now);
+    sent_.push_back({*run, revision_, now, {}});
+    return true;
   }
 
   Result<> send() {
@@ -116,25 +127,28 @@ class Connection {
                                                  : line == "HD";
     if (!is_good) return cli::fail("{}", line);
     if (awaits_) return {};
-    result_.latencies.add(now - sent_.front());
+    AnsweredUpdate& update = sent_.front();
+    update.answered = now;
+    result_.latencies.add(now - update.sent);
     ++result_.updates;
-    result_.bytes += objects_.block_bytes;
+    result_.bytes += update.run.blocks * objects_.block_bytes;
+    answered_.push_back(update);
     sent_.pop_front();
     return {};
   }
 
+  uint64_t revision_;  // the last
   const BlockObjects& objects_;
   const ObjectBytes bytes_;
   const BlockChoice choice_;
   const size_t depth_;
-  const uint64_t number_;
   Random random_;
   int fd_ = -1;
-  std::deque<SteadyClock::time_point> sent_;  // requests in flight
+  std::deque<AnsweredUpdate> sent_;  // that are not answered yet
+  std::vector<AnsweredUpdate> answered_;
   std::string out_;
   std::string in_;
   bool awaits_ = false;  // the next reply is that of a WAIT
-  uint64_t revision_ = 0;
   PartLoadResult result_;
 };
 
@@ -143,18 +157,18 @@ class Connection {
 Result<BlockChoice> block_choice(const std::string& pattern, uint64_t blocks) {
   using Uniform = std::uniform_int_distribution<uint64_t>;
   if (pattern == "uniform") {
-    return [any = Uniform(0, blocks - 1)](Random& random) mutable { return any(random); };
+    return [any = Uniform(0, blocks - 1)](Random& random) mutable { return BlockRun{any(random)}; };
   }
   if (pattern == "zipf") {
     return [zipfian = ScrambledZipfian(blocks)](Random& random) mutable {
-      return zipfian.next(random);
+      return BlockRun{zipfian.next(random)};
     };
   }
   if (pattern == "hot") {
     const uint64_t hot = std::max<uint64_t>(1, blocks / kHotPart);
     return [is_hot = std::bernoulli_distribution(kHotShare), some = Uniform(0, hot - 1),
             any = Uniform(0, blocks - 1)](Random& random) mutable {
-      return is_hot(random) ? some(random) : any(random);
+      return BlockRun{is_hot(random) ? some(random) : any(random)};
     };
   }
   return cli::fail("--pattern: {} is none of uniform, zipf, hot", pattern);
@@ -186,8 +200,14 @@ Result<> check_objects(const BlockObjects& objects) {
     for (uint64_t block = 0; block < objects.blocks; ++block) {
       const auto part =
           std::string_view(value).substr(block * objects.block_bytes, objects.block_bytes);
-      if (!bytes.matches(part, object * objects.blocks + block)) {
+      const uint64_t number = object * objects.blocks + block;
+      const auto revision = bytes.revision_of(part, number);
+      if (!revision) {
         return cli::fail("block {} of {} is not what any update wrote", block, objects.key(object));
+      }
+      if (!objects.ledger->may_have(number, *revision)) {
+        return cli::fail("block {} of {} is of an update that was overwritten, or of none", block,
+                         objects.key(object));
       }
     }
   }
@@ -226,6 +246,10 @@ Result<PartLoadResult> run_updates(const BlockObjects& objects, const BlockChoic
     all.seconds = std::max(all.seconds, result->seconds);
   }
   if (failed) return cli::fail("{}: {}", objects.target.name, error);
+  std::vector<std::vector<AnsweredUpdate>> updates;
+  updates.reserve(count);
+  for (const auto& connection : connections) updates.push_back(connection->take_answered());
+  objects.ledger->add_load(updates);
   return all;
 }
 

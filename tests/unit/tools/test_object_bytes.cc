@@ -40,6 +40,17 @@ TEST_CASE("revisions of one object differ") {
   CHECK(first.substr(16) != second.substr(16));
 }
 
+TEST_CASE("a value tells its revision") {
+  const ObjectBytes objects(64);
+  std::string value;
+  objects.append(value, 7, 0x1'0002'0003);
+  CHECK(objects.revision_of(value, 7) == 0x1'0002'0003);
+  CHECK_FALSE(objects.revision_of(value, 8));
+  CHECK_FALSE(objects.revision_of(value.substr(1), 7));
+  value.back() = static_cast<char>(value.back() ^ 1);
+  CHECK_FALSE(objects.revision_of(value, 7));
+}
+
 TEST_CASE("fields of an object change by themselves, and none is another's") {
   const ObjectBytes objects(100, 3);
   CHECK(objects.object_bytes() == 300);
