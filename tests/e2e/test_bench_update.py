@@ -104,6 +104,66 @@ def test_what_lies_in_logs_is_folded_at_once():
         assert case["per_second"]["median"] < case["loading_per_second"]["median"]
 
 
+def replay(trace, *words):
+    done = run("elastripe", "--json", "bench", "update", "--quick", "--schemes", "rs:2,2",
+               "--nodes", 4, "--memory-mb", 128, "--depth", 4, "--connections", 3, "--trace", trace,
+               "--port", free_ports(10), *words, timeout=120)
+    return json.loads(done.stdout)
+
+
+def test_writes_of_a_block_trace_are_replayed(tmp_path):
+    trace = tmp_path / "disk.csv"
+    lines = ["version,time,op,size,lbn"]
+    for number in range(50):
+        lines.append(f"1,{number},2a,{512 + number * 700},{number * 13}")
+        lines.append(f"1,{number},28,512,{number}")
+        # Again and again, so that updates of several connections overlap.
+        lines.append(f"1,{number},2a,4096,{100_000_000 + number % 3}")
+    lines.append("1,50,2a,65536,510")  # the object has 512 sectors
+    trace.write_text("\n".join(lines) + "\n")
+    results = replay(trace, "--methods", "home,home:two,off,cord")
+    told = results["traces"]
+    assert len(told) == 1 and told[0]["writes"] == 101 and told[0]["left_out"] == 50
+    assert told[0]["cut"] >= 1
+    assert told[0]["replayed_bytes"] < told[0]["written_bytes"]
+    assert told[0]["replayed_touched_bytes"] <= 256 << 10 < told[0]["touched_bytes"]
+    assert "synthetic_write_percent" not in told[0]
+    assert any(note.startswith("disk: 101 writes in each turn; 50 requests") for note in
+               results["notes"])
+    assert [case["method"] for case in results["cases"]] == ["home", "home:two", "off", "cord"]
+    for case in results["cases"]:
+        assert case["pattern"] == "disk" and case["updates"] == 101
+        assert case["update_bytes"] == told[0]["replayed_bytes"] // 101
+        assert case["sent_bytes"] > case["update_bytes"]
+
+
+def test_a_key_trace_is_labelled_as_synthetic(tmp_path):
+    trace = tmp_path / "keys.trace"
+    trace.write_bytes(b"".join((number * number % 97).to_bytes(4, "big") for number in range(900)))
+    results = replay(trace, "--methods", "home,fo", "--synthetic-writes", 30, "--trace-writes", 200)
+    told = results["traces"][0]
+    assert told["writes"] == 200 and told["synthetic_write_percent"] == 30
+    assert 350 < told["left_out"] < 600
+    for case in results["cases"]:
+        assert case["pattern"] == "keys, synthetic: 30% writes"
+        assert case["update_bytes"] == 4096 and case["updates"] == 200
+
+
+def test_a_trace_that_can_not_be_read_is_refused(tmp_path):
+    bad = tmp_path / "bad.csv"
+    bad.write_text("op,size,lbn\n2a,512,1\n2a,none,2\n")
+    reads = tmp_path / "reads.csv"
+    reads.write_text("op,size,lbn\n28,512,1\n")
+    keys = tmp_path / "keys.trace"
+    keys.write_bytes(b"12345")
+    for file, problem in [(bad, f"{bad}: line 3 has no size"), (reads, "it has no writes"),
+                          (keys, "it ends within request 2"), (tmp_path / "x.csv", "cannot be read"),
+                          (tmp_path / "x.csv.xz", "ends neither in .csv nor in .trace")]:
+        done = run("elastripe", "bench", "update", "--quick", "--trace", file, check=False)
+        assert done.returncode == 1
+        assert problem in done.stderr
+
+
 @pytest.mark.parametrize("words, problem", [
     (["--pattern", "cold"], "--pattern: cold is none of uniform, zipf, hot"),
     (["--base", "off", "--methods", "home"], "--base: off is none of the methods"),

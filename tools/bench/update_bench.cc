@@ -1,6 +1,7 @@
 // elastripe bench update: updates of parts of large objects, by each method that a pool can have,
 // beside Redis.
 #include <algorithm>
+#include <atomic>
 
 #include "tools/bench/drain.h"
 #include "tools/bench/experiment.h"
@@ -8,6 +9,7 @@
 #include "tools/bench/part_updates.h"
 #include "tools/bench/runner.h"
 #include "tools/bench/units.h"
+#include "tools/bench/update_trace.h"
 
 namespace elastripe::bench {
 namespace {
@@ -17,12 +19,14 @@ using cli::Result;
 constexpr const char* kRedis = "redis";
 constexpr const char* kRedisWait = "redis-wait";
 constexpr std::chrono::milliseconds kWarmUp{200};
+constexpr std::chrono::hours kLongestReplay{24};
+constexpr size_t kLargestUpdate = kMiB;  // limits.update_max_bytes, as it is if nobody says
 // The threads of a proxy tell once a second what they have folded.
 constexpr std::chrono::milliseconds kFoldsTold{1200};
 
 struct UpdateOptions : Options {
   explicit UpdateOptions(CLI::App& app) : Options(app) {
-    for (const char* name : {"--methods", "--sizes", "--pattern"}) {
+    for (const char* name : {"--methods", "--sizes", "--pattern", "--trace"}) {
       app.get_option(name)->delimiter(',');
     }
   }
@@ -33,6 +37,15 @@ struct UpdateOptions : Options {
   Texts& schemes = texts("--schemes", {"rs:6,2", "rs:6,3", "rs:6,4"}, "Of the objects");
   Texts& sizes = texts("--sizes", {"512", "4096", "16384", "65536"}, "Of the updates");
   Texts& patterns = texts("--pattern", {"uniform"}, "Which parts: uniform, zipf or hot");
+  Texts& traces =
+      texts("--trace", {},
+            "Replays the writes of the file, in place of --sizes and --pattern: a block trace "
+            "(.csv: op, size, lbn) or keys of 4 KiB (.trace: numbers of 32 bits, big-endian)");
+  int& trace_writes =
+      number("--trace-writes", 10'000, "Of a trace in each turn, from its start", 1, 1'000'000'000);
+  int& synthetic_writes =
+      number("--synthetic-writes", 50,
+             "How many percent of a key trace's requests are taken as writes", 1, 100);
   Numbers& depths =
       number("--depth", Numbers{1, 16}, "Requests in flight on each connection", 1, 1000);
   int& connections = number("--connections", 8, "Connections of clients", 1, 1000);
@@ -111,9 +124,34 @@ Result<NodeWork> work_since(const NodeWork& before, const Cluster& cluster,
   return now - before;
 }
 
+// For one load, whose connections share it.
+using ChoiceMaker = std::function<BlockChoice()>;
+
+ChoiceMaker replay_of(std::vector<BlockRun> writes) {
+  auto shared = std::make_shared<const std::vector<BlockRun>>(std::move(writes));
+  return [shared] {
+    auto next = std::make_shared<std::atomic<size_t>>(0);
+    return [shared, next](Random&) -> std::optional<BlockRun> {
+      const size_t place = (*next)++;
+      if (place >= shared->size()) return std::nullopt;
+      return (*shared)[place];
+    };
+  };
+}
+
+// What is written, of objects of its own.
+struct Workload {
+  std::string name;  // in keys
+  std::string pattern;
+  size_t block_bytes = 0;
+  uint64_t update_bytes = 0;  // on average
+  ChoiceMaker choices;
+  bool is_replay = false;  // which ends by itself
+};
+
 // A turn is one load, and the folds of what it left. Figures: "per_second" of both together,
 // "loading_per_second", "drain_s", "p50_us" and "p99_us"; of a cluster those of figures_of().
-Case update_case(Json labels, const BlockObjects& objects, BlockChoice choice, PartLoad load,
+Case update_case(Json labels, const BlockObjects& objects, ChoiceMaker choices, PartLoad load,
                  const Cluster* cluster, int log_copies) {
   const auto turn = [=, sum = Latencies(), written = WrittenParts(), work = NodeWork()](
                         Notes& notes, size_t number) mutable -> Result<> {
@@ -126,7 +164,7 @@ Case update_case(Json labels, const BlockObjects& objects, BlockChoice choice, P
       admin = TRY(cluster->admin());
       before = TRY(work_so_far(*cluster, *admin));
     }
-    const auto done = TRY(run_updates(objects, choice, now));
+    const auto done = TRY(run_updates(objects, choices(), now));
     const double drain_s = admin ? TRY(drain(*cluster, *admin, objects.prefix)) : 0;
     NodeWork done_by_nodes;
     if (admin) done_by_nodes = TRY(work_since(before, *cluster, *admin, log_copies > 0));
@@ -211,43 +249,110 @@ struct Plan {
   std::vector<BlockObjects> objects;
 };
 
-// Objects for updates of one size at each server, and their cases.
-Result<> add_size(const UpdateOptions& o, const std::string& scheme,
-                  const std::vector<Contestant>& contestants, size_t object_bytes, size_t size,
-                  Plan& plan) {
+// Objects of blocks of one size at each server, and the cases of all workloads on them.
+Result<> add_cases(const UpdateOptions& o, const std::string& scheme,
+                   const std::vector<Contestant>& contestants, size_t object_bytes,
+                   const std::vector<Workload>& workloads, Plan& plan) {
+  const size_t block_bytes = workloads.front().block_bytes;
   std::vector<BlockObjects> objects;
   objects.reserve(contestants.size());
   for (const Contestant& contestant : contestants) {
-    objects.push_back({.target = contestant.target,
-                       .prefix = fmt::format("{}/{}-{}-", contestant.method, scheme, size),
-                       .objects = static_cast<uint64_t>(o.objects),
-                       .blocks = object_bytes / size,
-                       .block_bytes = size,
-                       .waits = contestant.method == kRedisWait});
+    objects.push_back(
+        {.target = contestant.target,
+         .prefix = fmt::format("{}/{}-{}-", contestant.method, scheme, workloads.front().name),
+         .objects = static_cast<uint64_t>(o.objects),
+         .blocks = object_bytes / block_bytes,
+         .block_bytes = block_bytes,
+         .waits = contestant.method == kRedisWait});
     TRY(store_objects(objects.back()));
     TRY(check_interrupt());
   }
-  for (const std::string& pattern : o.patterns) {
-    const auto choice = TRY(block_choice(pattern, objects.front().all_blocks()));
+  for (const Workload& workload : workloads) {
     for (const int depth : o.depths) {
       Group& group = plan.groups.emplace_back();
-      const PartLoad load{.connections = o.connections,
-                          .depth = depth,
-                          .duration = std::chrono::seconds(o.seconds),
-                          .seed = 1000 * plan.groups.size()};
+      const PartLoad load{
+          .connections = o.connections,
+          .depth = depth,
+          .duration = workload.is_replay ? kLongestReplay : std::chrono::seconds(o.seconds),
+          .seed = 1000 * plan.groups.size()};
       for (size_t i = 0; i < contestants.size(); ++i) {
         group.push_back(update_case({{"scheme", scheme},
-                                     {"update_bytes", size},
-                                     {"pattern", pattern},
+                                     {"update_bytes", workload.update_bytes},
+                                     {"pattern", workload.pattern},
                                      {"depth", depth},
                                      {"method", contestants[i].method}},
-                                    objects[i], choice, load, contestants[i].cluster,
+                                    objects[i], workload.choices, load, contestants[i].cluster,
                                     contestants[i].log_copies));
       }
     }
   }
   plan.objects.insert(plan.objects.end(), objects.begin(), objects.end());
   return {};
+}
+
+// Those that share their objects together: the patterns of each size.
+Result<std::vector<std::vector<Workload>>> workloads_of(const UpdateOptions& o, size_t object_bytes,
+                                                        const std::vector<size_t>& sizes) {
+  std::vector<std::vector<Workload>> all;
+  all.reserve(sizes.size());
+  for (const size_t size : sizes) {
+    std::vector<Workload>& of_size = all.emplace_back();
+    const uint64_t blocks = static_cast<uint64_t>(o.objects) * (object_bytes / size);
+    for (const std::string& pattern : o.patterns) {
+      of_size.push_back(
+          {.name = std::to_string(size),
+           .pattern = pattern,
+           .block_bytes = size,
+           .update_bytes = size,
+           .choices = [choice = TRY(block_choice(pattern, blocks))] { return choice; }});
+    }
+  }
+  return all;
+}
+
+// The writes where they lie in the objects; the report tells what was made of the trace.
+Result<Workload> replay_trace(const UpdateOptions& o, const std::string& file, size_t object_bytes,
+                              Report& report) {
+  const auto trace = TRY(read_trace(file, {.writes = static_cast<uint64_t>(o.trace_writes),
+                                           .synthetic_writes = o.synthetic_writes}));
+  const uint64_t blocks = object_bytes / trace.block_bytes;
+  if (blocks == 0) {
+    return cli::fail("--object-bytes: {} has blocks of {}", file, size_text(trace.block_bytes));
+  }
+  UpdateTrace placed = trace;
+  uint64_t cut = 0;
+  for (BlockRun& run : placed.writes) {
+    const uint64_t had = run.blocks;
+    run = run_in_objects(run, static_cast<uint64_t>(o.objects), blocks,
+                         kLargestUpdate / trace.block_bytes);
+    cut += run.blocks < had ? 1 : 0;
+  }
+  const size_t writes = trace.writes.size();
+  const double mib = kMiB;
+  report.notes.push_back(fmt::format(
+      "{}: {} writes in each turn; {} requests between them are left out. They write to {:.1f} "
+      "MiB, "
+      "which are {:.1f} MiB of the objects (modulo their size); {} are cut where an object or the "
+      "largest update ends.",
+      trace.label(), writes, trace.left_out, static_cast<double>(trace.touched_bytes()) / mib,
+      static_cast<double>(placed.touched_bytes()) / mib, cut));
+  Json told{{"file", file},
+            {"pattern", trace.label()},
+            {"writes", writes},
+            {"left_out", trace.left_out},
+            {"written_bytes", trace.written_bytes()},
+            {"touched_bytes", trace.touched_bytes()},
+            {"replayed_bytes", placed.written_bytes()},
+            {"replayed_touched_bytes", placed.touched_bytes()},
+            {"cut", cut}};
+  if (trace.synthetic_writes) told["synthetic_write_percent"] = *trace.synthetic_writes;
+  report.json["traces"].push_back(std::move(told));
+  return Workload{.name = fmt::format("trace{}", report.json["traces"].size()),
+                  .pattern = trace.label(),
+                  .block_bytes = trace.block_bytes,
+                  .update_bytes = placed.written_bytes() / writes,
+                  .choices = replay_of(std::move(placed.writes)),
+                  .is_replay = true};
 }
 
 Result<> check_sizes(const std::vector<size_t>& sizes, size_t object_bytes) {
@@ -265,17 +370,23 @@ Result<Report> run(UpdateOptions& o) {
     o.seconds = 1;
     o.objects = 1;
     o.object_bytes = "256KiB";
+    o.trace_writes = std::min(o.trace_writes, 500);
   }
   const size_t object_bytes = TRY(parse_size(o.object_bytes));
   const auto sizes = TRY(parse_sizes(o.sizes));
   const auto schemes = TRY(parse_schemes(o.schemes));
   TRY(check_sizes(sizes, object_bytes));
-  for (const std::string& pattern : o.patterns) TRY(block_choice(pattern, 1));
+  Report report;
+  std::vector<std::vector<Workload>> workloads;
+  workloads.reserve(o.traces.size());
+  for (const std::string& file : o.traces) {
+    workloads.push_back({TRY(replay_trace(o, file, object_bytes, report))});
+  }
+  if (workloads.empty()) workloads = TRY(workloads_of(o, object_bytes, sizes));
   const std::string base = o.base.empty() ? o.methods.front() : o.base;
   if (std::ranges::find(o.methods, base) == o.methods.end()) {
     return cli::fail("--base: {} is none of the methods", base);
   }
-  Report report;
   Setup setup;
   setup.testbed = TRY(Testbed::create(o.port));
   if (std::ranges::any_of(o.methods, is_redis)) {
@@ -291,16 +402,21 @@ Result<Report> run(UpdateOptions& o) {
     }
     const auto contestants = TRY(contestants_of(o, setup, scheme));
     if (contestants.empty()) continue;
-    for (const size_t size : sizes) {
-      TRY(add_size(o, scheme, contestants, object_bytes, size, plan));
+    for (const auto& on_same_objects : workloads) {
+      TRY(add_cases(o, scheme, contestants, object_bytes, on_same_objects, plan));
     }
   }
   auto rows = TRY(measure(std::move(plan.groups), {.rounds = o.rounds}));
   for (const BlockObjects& objects : plan.objects) TRY(check_objects(objects));
   compare(rows, "over_base", "per_second", {"scheme", "update_bytes", "pattern", "depth"},
           {{"method", base}});
-  report.json = {{"object_bytes", object_bytes}, {"objects", o.objects}, {"nodes", o.nodes},
-                 {"connections", o.connections}, {"base", base},         {"cases", rows}};
+  report.json.update(Json{{"object_bytes", object_bytes},
+                          {"objects", o.objects},
+                          {"nodes", o.nodes},
+                          {"connections", o.connections},
+                          {"fold_after_ms", o.fold_after_ms},
+                          {"base", base},
+                          {"cases", rows}});
   show(o, base, rows, report);
   return report;
 }
