@@ -121,7 +121,7 @@ def test_writes_of_a_block_trace_are_replayed(tmp_path):
         lines.append(f"1,{number},2a,4096,{100_000_000 + number % 3}")
     lines.append("1,50,2a,65536,510")  # the object has 512 sectors
     trace.write_text("\n".join(lines) + "\n")
-    results = replay(trace, "--methods", "home,home:two,off,cord")
+    results = replay(trace, "--methods", "home,home:two,off,cord", "--retained-bytes", "1MiB")
     told = results["traces"]
     assert len(told) == 1 and told[0]["writes"] == 101 and told[0]["left_out"] == 50
     assert told[0]["cut"] >= 1
@@ -135,6 +135,7 @@ def test_writes_of_a_block_trace_are_replayed(tmp_path):
         assert case["pattern"] == "disk" and case["updates"] == 101
         assert case["update_bytes"] == told[0]["replayed_bytes"] // 101
         assert case["sent_bytes"] > case["update_bytes"]
+    assert results["retained_log_bytes"] == "1MiB"
 
 
 def test_a_key_trace_is_labelled_as_synthetic(tmp_path):
@@ -168,6 +169,8 @@ def test_a_trace_that_can_not_be_read_is_refused(tmp_path):
     (["--pattern", "cold"], "--pattern: cold is none of uniform, zipf, hot"),
     (["--base", "off", "--methods", "home"], "--base: off is none of the methods"),
     (["--sizes", "8"], "--sizes: 8 is not between 16 and"),
+    (["--retained-bytes", "lots", "--methods", "home", "--schemes", "rs:2,1", "--nodes", 3],
+     "limits.retained_log_bytes"),
     (["--methods", "nowhere", "--schemes", "rs:2,1", "--nodes", 3], "nowhere"),
 ])
 def test_what_makes_no_sense_is_refused(words, problem):

@@ -56,6 +56,8 @@ struct UpdateOptions : Options {
   int& memory_mb = number("--memory-mb", 512, "Of each node", 64, 1 << 20);
   int& fold_after_ms =
       number("--fold-after-ms", 1000, "timing.fold_after_ms of the clusters", 10, 60'000);
+  std::string& retained_bytes =
+      text("--retained-bytes", "0", "limits.retained_log_bytes of the clusters, as 4MiB");
   int& rounds = rounds_of(3);
   bool& quick = quick_flag();
 };
@@ -95,6 +97,7 @@ Result<const Cluster*> start_cluster(const UpdateOptions& o, Setup& setup,
   }
   settings.set.push_back("experimental=true");  // for the baselines
   settings.set.push_back(fmt::format("timing.fold_after_ms={}", o.fold_after_ms));
+  settings.set.push_back(fmt::format("limits.retained_log_bytes={}", o.retained_bytes));
   auto cluster = TRY(setup.testbed->start_cluster("elastripe, " + scheme, std::move(settings)));
   setup.clusters.push_back(std::make_unique<Cluster>(std::move(cluster)));
   return setup.clusters.back().get();
@@ -415,6 +418,7 @@ Result<Report> run(UpdateOptions& o) {
                           {"nodes", o.nodes},
                           {"connections", o.connections},
                           {"fold_after_ms", o.fold_after_ms},
+                          {"retained_log_bytes", o.retained_bytes},
                           {"base", base},
                           {"cases", rows}});
   show(o, base, rows, report);
