@@ -258,6 +258,11 @@ Frames shard_frames() {
       .add(Opcode::kShardUpdate, collect, "add")
       .add(Opcode::kShardUpdate, ShardUpdateRequest{built.name, ShardUpdateMode::kTake, 0, {}, ""})
       .add(Opcode::kShardUpdate, ShardUpdateRequest{built.name, ShardUpdateMode::kFold, 0, {}, ""})
+      .add(Opcode::kShardUpdate, update(ShardUpdateMode::kKeep, kPageBytes), "new")
+      .add(Opcode::kShardUpdate, update(ShardUpdateMode::kHold, 0), "new")
+      .add(Opcode::kShardUpdate, ShardUpdateRequest{built.name, ShardUpdateMode::kFlush, 0, {}, ""})
+      .add(Opcode::kShardUpdate, update(ShardUpdateMode::kDrop, 0))
+      .add(Opcode::kShardUpdate, ShardUpdateRequest{built.name, ShardUpdateMode::kDrop, 0, {}, ""})
       .add(Opcode::kShardRead, ShardReadRequest{.name = built.name, .offset = 1, .length = 9})
       .add(Opcode::kShardConfirm, ShardConfirmRequest{{old.name, built.name}})
       .add(Opcode::kShardFingerprint,

@@ -155,7 +155,11 @@ const std::vector<Format>& formats() {
           {{sample_shard().name, sample_shard(), ShardPatchMode::kAdd, {{0, 2, 3}, {9, 1, 4}}}}),
       message<ShardUpdateRequest>(
           {{sample_shard().name, ShardUpdateMode::kSwap, 0, {{0, 2, 3}, {9, 1, 4}}, ""},
-           {sample_shard().name, ShardUpdateMode::kCollect, 5, {{9, 2, 3}, {0, 1, 4}}, "abcd"}}),
+           {sample_shard().name, ShardUpdateMode::kCollect, 5, {{9, 2, 3}, {0, 1, 4}}, "abcd"},
+           {sample_shard().name, ShardUpdateMode::kKeep, 65536, {{0, 2, 3}, {9, 1, 4}}, ""},
+           {sample_shard().name, ShardUpdateMode::kFlush, 4096, {}, ""},
+           {sample_shard().name, ShardUpdateMode::kHold, 0, {{0, 2, 3}}, ""},
+           {sample_shard().name, ShardUpdateMode::kDrop, 0, {{0, 2, 0}}, ""}}),
       message<ShardUpdateReply>({{{{1, 2}, {3, 4}}}}),
       message<ShardReadRequest>({{sample_shard().name, 1, 2}}),
       message<ShardConfirmRequest>({{{sample_shard().name}, false}}),

@@ -1,6 +1,7 @@
 #include "server-patches/node/engine/shard_updates.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "coding/gf.h"
@@ -10,13 +11,14 @@
 
 namespace elastripe::node {
 
+struct ShardUpdates::Part {
+  size_t offset = 0;  // in the shard
+  ByteView bytes;
+};
 struct ShardUpdates::Change {
-  struct Part {
-    size_t offset = 0;  // in the shard
-    ByteView bytes;
-  };
   ShardName name;
   bool writes = false;      // else the bytes are XORed to those of the shard
+  bool keeps = false;       // what its pages were, as far as there is room
   std::vector<Part> parts;  // ascending and disjoint
 };
 
@@ -25,6 +27,8 @@ namespace {
 // What the log of a parity shard holds at most, and a collector, whatever a request says.
 constexpr size_t kMaxParityLogBytes = 1 << 20;
 constexpr size_t kMaxCollectedBytes = 512 << 10;
+// What pages of a data shard are kept at most.
+constexpr size_t kMaxKeptBytes = 1 << 20;
 constexpr size_t kCopiedAtOnce = 64 << 10;
 
 // Why the request does not fit its payload, or that is not what was sent; or nothing.
@@ -62,6 +66,17 @@ void add(MutableByteView to, ByteView bytes) {
   std::byte* const out = to.data();
   const std::byte* const in = bytes.data();
   for (size_t i = 0; i < to.size(); ++i) out[i] ^= in[i];
+}
+
+// Calls `use(page, begin, end)` for the part of the bytes that lies in each page, by offsets in it.
+template <class Use>
+void for_each_page(size_t offset, size_t size, Use use) {
+  for (size_t at = offset; at < offset + size;) {
+    const size_t page = at / kPageBytes;
+    const size_t end = std::min((page + 1) * kPageBytes, offset + size);
+    use(page, at - page * kPageBytes, end - page * kPageBytes);
+    at = end;
+  }
 }
 
 void copy_value(ItemStore& store, const ItemRef& from, const ItemRef& to) {
@@ -121,6 +136,25 @@ Sums sums_of(const ParityLogs::Log& log, size_t parities) {
   return sums;
 }
 
+// Of bytes that lie behind those of the ranges before.
+void add_range(std::vector<ShardUpdateReply::Range>& ranges, size_t offset, size_t size) {
+  if (!ranges.empty() && offset == ranges.back().offset + ranges.back().length) {
+    ranges.back().length += static_cast<uint32_t>(size);
+  } else {
+    ranges.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(size)});
+  }
+}
+
+OwnedBytes joined(const std::vector<ByteView>& pieces, size_t total) {
+  OwnedBytes all(total);
+  MutableByteView rest = all.bytes();
+  for (const ByteView piece : pieces) {
+    std::ranges::copy(piece, rest.begin());
+    rest = rest.subspan(piece.size());
+  }
+  return all;
+}
+
 }  // namespace
 
 ShardUpdates::Refusal ShardUpdates::make(const Change& change, MutableByteView deltas,
@@ -160,6 +194,10 @@ ShardUpdates::Refusal ShardUpdates::make(const Change& change, MutableByteView d
     copy_value(store_, item, copy);
   }
   const ItemRef& target = copy ? copy : item;
+  if (change.keeps) {
+    for (const PageRun& kept : runs) keep_pages(change.name, kept.first, kept.bytes.bytes());
+  }
+  KeptPages* const kept = change.writes ? kept_.find(change.name) : nullptr;
 
   size_t run = 0;
   size_t told = 0;
@@ -172,6 +210,7 @@ ShardUpdates::Refusal ShardUpdates::make(const Change& change, MutableByteView d
       std::ranges::copy(place, delta.begin());
       add(delta, part.bytes);
       std::ranges::copy(part.bytes, place.begin());
+      if (kept != nullptr) leave_out(*kept, part, delta);
       told += part.bytes.size();
     } else {
       add(place, part.bytes);
@@ -185,6 +224,26 @@ ShardUpdates::Refusal ShardUpdates::make(const Change& change, MutableByteView d
   }
   if (copy) store_.link(copy);
   return std::nullopt;
+}
+
+// Adjacent pages from the first on, as they are before a change.
+void ShardUpdates::keep_pages(const ShardName& name, size_t first, ByteView bytes) {
+  for_each_page(0, bytes.size(), [&](size_t page, size_t, size_t size) {
+    KeptPages* const kept = kept_.find(name);
+    if (kept != nullptr && kept->has(first + page)) return;
+    auto before = pool_.append(bytes.subspan(page * kPageBytes, size), LogPool::Claim::kNew);
+    if (before) kept_.at(name).keep(first + page, std::move(*before));
+  });
+}
+
+// By how much pages have changed that are kept is told when they are flushed.
+void ShardUpdates::leave_out(KeptPages& kept, const Part& part, MutableByteView delta) {
+  for_each_page(part.offset, part.bytes.size(), [&](size_t page, size_t begin, size_t end) {
+    if (!kept.has(page)) return;
+    kept.note_write(page, begin, end);
+    std::ranges::fill(delta.subspan(page * kPageBytes + begin - part.offset, end - begin),
+                      std::byte{0});
+  });
 }
 
 ShardUpdates::Refusal ShardUpdates::fold(const ShardName& name, const Allocate& allocate) {
@@ -215,11 +274,16 @@ bool ShardUpdates::fold(const ShardName& name) {
 void ShardUpdates::drop(const ShardName& name) {
   logs_.drop(name);
   collected_.drop(name);
+  kept_.drop(name);
+  held_.drop(name);
 }
 
 ShardUpdates::Change ShardUpdates::change_of(const ShardUpdateRequest& request, ByteView payload) {
-  Change change{
-      .name = request.name, .writes = request.mode == ShardUpdateMode::kSwap, .parts = {}};
+  const bool keeps = request.mode == ShardUpdateMode::kKeep;
+  Change change{.name = request.name,
+                .writes = keeps || request.mode == ShardUpdateMode::kSwap,
+                .keeps = keeps,
+                .parts = {}};
   change.parts.reserve(request.extents.size());
   for (const auto& extent : request.extents) {
     change.parts.push_back({extent.offset, payload.first(extent.length)});
@@ -230,6 +294,7 @@ ShardUpdates::Change ShardUpdates::change_of(const ShardUpdateRequest& request, 
 
 Answer ShardUpdates::serve(const ShardUpdateRequest& request, ByteView payload,
                            const Allocate& allocate) {
+  if (request.mode == ShardUpdateMode::kDrop) return drop_held(request);
   if (auto wrong = check_extents(request, payload)) return refuse(Status::kInvalid, *wrong);
   Refusal refusal;
   OwnedBytes deltas(request.mode == ShardUpdateMode::kSwap ? payload.size() : 0);
@@ -247,8 +312,17 @@ Answer ShardUpdates::serve(const ShardUpdateRequest& request, ByteView payload,
     case ShardUpdateMode::kCollect:
       refusal = collect(request, payload);
       break;
+    case ShardUpdateMode::kHold:
+      refusal = hold(request, payload);
+      break;
     case ShardUpdateMode::kTake:
       return take(request.name);
+    case ShardUpdateMode::kKeep:
+      return keep(request, payload, allocate);
+    case ShardUpdateMode::kFlush:
+      return flush(request.name, request.log_bytes);
+    case ShardUpdateMode::kDrop:
+      break;  // above, as it has no payload
   }
   if (refusal) return std::move(*refusal);
   Answer done = answer(Status::kOk, ShardUpdateReply{});
@@ -328,6 +402,107 @@ Answer ShardUpdates::take(const ShardName& name) {
     std::ranges::copy(sums.of_parity[j], taken.payload.bytes().subspan(j * each, each).begin());
   }
   return taken;
+}
+
+Answer ShardUpdates::keep(const ShardUpdateRequest& request, ByteView payload,
+                          const Allocate& allocate) {
+  const KeptPages* kept = kept_.find(request.name);
+  const size_t kept_bytes = kept == nullptr ? 0 : kept->bytes();
+  size_t fresh_bytes = 0;
+  size_t next = 0;  // page that is not counted yet
+  for (const auto& extent : request.extents) {
+    for_each_page(extent.offset, extent.length, [&](size_t page, size_t, size_t) {
+      if (page >= next && (kept == nullptr || !kept->has(page))) fresh_bytes += kPageBytes;
+      next = page + 1;
+    });
+  }
+  const bool has_room = fresh_bytes == 0 || kept_bytes + fresh_bytes <=
+                                                std::min<size_t>(request.log_bytes, kMaxKeptBytes);
+  if (!has_room && kept_bytes > 0) return refuse(Status::kLogFull, "pages are to be flushed first");
+  Change change = change_of(request, payload);
+  change.keeps = has_room;
+  OwnedBytes deltas(payload.size());
+  if (auto refusal = make(change, deltas.bytes(), allocate)) return std::move(*refusal);
+
+  kept = kept_.find(request.name);
+  ShardUpdateReply reply;
+  std::vector<ByteView> pieces;
+  size_t told = 0;
+  ByteView rest = deltas.bytes();
+  for (const auto& extent : request.extents) {
+    for_each_page(extent.offset, extent.length, [&](size_t page, size_t begin, size_t end) {
+      const ByteView piece = rest.first(end - begin);
+      rest = rest.subspan(piece.size());
+      if (kept != nullptr && kept->has(page)) return;
+      add_range(reply.ranges, page * kPageBytes + begin, piece.size());
+      pieces.push_back(piece);
+      told += piece.size();
+    });
+  }
+  return answer(Status::kOk, reply, joined(pieces, told));
+}
+
+Answer ShardUpdates::flush(const ShardName& name, size_t left_bytes) {
+  KeptPages* const kept = kept_.find(name);
+  if (kept == nullptr) return answer(Status::kOk, ShardUpdateReply{});
+  const ItemRef item = store_.find(shard_item_key(name));
+  if (!item) return refuse(Status::kNotHere, "no such shard");
+  const auto layout = read_shard_item(store_, item);
+  if (!layout) return refuse(Status::kNotHere, "no such shard");
+  const std::vector<size_t> pages = kept->oldest(left_bytes);
+  ShardUpdateReply reply;
+  std::vector<OwnedBytes> changes;  // of the pages
+  std::vector<ByteView> pieces;     // of these
+  changes.reserve(pages.size());
+  size_t told = 0;
+  for (const size_t page : pages) {
+    const KeptPages::Page& old = kept->page(page);
+    OwnedBytes now(old.before.size());
+    store_.read(item, layout->payload_at + page * kPageBytes, now.bytes());
+    if (page_checksums(now.bytes()) != read_checksums(store_, item, *layout, page, 1)) {
+      ++bad_pages_;
+      return refuse(Status::kBadPage, "a page's checksum does not match");
+    }
+    OwnedBytes& change = changes.emplace_back(old.before.size());
+    old.before.read(change.bytes());
+    add(change.bytes(), now.bytes());
+    for (uint64_t lines = old.lines; lines != 0; lines &= lines - 1) {
+      const size_t begin = static_cast<size_t>(std::countr_zero(lines)) * KeptPages::kLineBytes;
+      const ByteView piece = change.bytes().subspan(begin).first(
+          std::min<size_t>(KeptPages::kLineBytes, change.size() - begin));
+      add_range(reply.ranges, page * kPageBytes + begin, piece.size());
+      pieces.push_back(piece);
+      told += piece.size();
+    }
+  }
+  for (const size_t page : pages) kept->forget(page);
+  if (kept->empty()) kept_.drop(name);
+  return answer(Status::kOk, reply, joined(pieces, told));
+}
+
+ShardUpdates::Refusal ShardUpdates::hold(const ShardUpdateRequest& request, ByteView payload) {
+  const ItemRef item = store_.find(shard_item_key(request.name));
+  if (!item) return refuse(Status::kNotHere, "no such shard");
+  for (const auto& extent : request.extents) {
+    auto bytes = pool_.append(payload.first(extent.length), LogPool::Claim::kAccepted);
+    if (!bytes) return refuse(Status::kLogFull, "no memory to hold bytes");
+    held_.at(request.name).hold(extent.offset, std::move(*bytes));
+    payload = payload.subspan(extent.length);
+  }
+  return std::nullopt;
+}
+
+Answer ShardUpdates::drop_held(const ShardUpdateRequest& request) {
+  if (request.extents.empty()) {
+    held_.drop(request.name);
+    collected_.drop(request.name);
+  } else if (HeldBytes* const held = held_.find(request.name)) {
+    for (const auto& extent : request.extents) {
+      held->drop(extent.offset, uint64_t{extent.offset} + extent.length);
+    }
+    if (held->empty()) held_.drop(request.name);
+  }
+  return answer(Status::kOk, ShardUpdateReply{});
 }
 
 }  // namespace elastripe::node

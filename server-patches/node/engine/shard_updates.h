@@ -12,6 +12,8 @@
 
 #include "server-patches/node/engine/answer.h"
 #include "server-patches/node/format/shard_update_messages.h"
+#include "server-patches/node/update/by_shard.h"
+#include "server-patches/node/update/kept_pages.h"
 #include "server-patches/node/update/parity_logs.h"
 
 namespace elastripe::node {
@@ -35,15 +37,22 @@ class ShardUpdates {
 
  private:
   struct Change;  // of bytes of a shard
+  struct Part;    // of a change: bytes that lie together
   using Refusal = std::optional<Answer>;
 
   // Below: why it was not done, or nothing.
   Refusal make(const Change& change, MutableByteView deltas, const Allocate& allocate);
+  void keep_pages(const ShardName& name, size_t first, ByteView bytes);
+  static void leave_out(KeptPages& kept, const Part& part, MutableByteView delta);
   Refusal check_place(const ShardUpdateRequest& request) const;
   Refusal add_to_log(const ShardUpdateRequest& request, ByteView payload, const Allocate& allocate);
   Refusal fold(const ShardName& name, const Allocate& allocate);
   Refusal collect(const ShardUpdateRequest& request, ByteView payload);
   Answer take(const ShardName& name);
+  Answer keep(const ShardUpdateRequest& request, ByteView payload, const Allocate& allocate);
+  Answer flush(const ShardName& name, size_t left_bytes);
+  Refusal hold(const ShardUpdateRequest& request, ByteView payload);
+  Answer drop_held(const ShardUpdateRequest& request);
   static Change change_of(const ShardUpdateRequest& request, ByteView payload);
   // Nothing if there is no room.
   std::optional<std::vector<ParityLogs::Entry>> entries_of(const ShardUpdateRequest& request,
@@ -53,7 +62,9 @@ class ShardUpdates {
   LogPool& pool_;
   std::atomic<uint64_t>& bad_pages_;
   ParityLogs logs_;
-  ParityLogs collected_;  // for all parities of a segment, by the name of the first
+  ParityLogs collected_;     // for all parities of a segment, by the name of the first
+  ByShard<KeptPages> kept_;  // of data shards
+  ByShard<HeldBytes> held_;  // by the name of the shard here, of another one
 };
 
 }  // namespace elastripe::node

@@ -32,7 +32,7 @@ Decoded<ShardUpdateRequest> decode<ShardUpdateRequest>(ByteView bytes) {
   Reader in(bytes);
   ShardUpdateRequest m;
   m.name = decode_name(in);
-  m.mode = read_enum(in, ShardUpdateMode::kTake);
+  m.mode = read_enum(in, ShardUpdateMode::kDrop);
   m.log_bytes = in.u32();
   const bool may_overlap = m.mode == ShardUpdateMode::kCollect;
   using Extent = ShardUpdateRequest::Extent;

@@ -17,16 +17,22 @@ enum class ShardUpdateMode : uint8_t {
   kFold = 3,     // adds what that log has
   kCollect = 4,  // keeps changes of data shards for all parities of the segment
   kTake = 5,     // answers what was collected, as changes of the parities, and forgets it
+  kKeep = 6,     // writes the bytes, and keeps what their pages were: no parity has to know yet
+  kFlush = 7,    // answers old XOR new of pages that are kept, and forgets them
+  kHold = 8,     // holds bytes for another shard, whose node keeps its pages
+  kDrop = 9,     // forgets what is held, and of a parity shard what was collected
 };
 
-// Where the parities of a segment change, by what was collected.
+// Where the parities of a segment change, by what was collected; or a data shard has changed.
 struct ShardUpdateReply {
   struct Range {
     uint32_t offset = 0;
     uint32_t length = 0;
     friend bool operator==(const Range&, const Range&) = default;
   };
-  std::vector<Range> ranges;  // of kTake: ascending; the payload has their bytes for each parity
+  // Ascending. kTake: the payload has their bytes for each parity; kKeep: old XOR new of these, for
+  // which there was no room; kFlush: old XOR new.
+  std::vector<Range> ranges;
 };
 
 // Not to be sent twice: a second copy of it is done again.
@@ -38,13 +44,14 @@ struct ShardUpdateRequest {
   struct Extent {
     uint32_t offset = 0;  // in the shard; of kCollect in a parity shard
     uint32_t length = 0;  // not 0
-    uint32_t crc32c = 0;  // of its part of the payload
+    uint32_t crc32c = 0;  // of its part of the payload; not of kDrop, which has none
     friend bool operator==(const Extent&, const Extent&) = default;
   };
   ShardName name;
   ShardUpdateMode mode = ShardUpdateMode::kSwap;
   // kLog: bytes above which the log is folded before it takes these; 0: the node folds it soon.
-  // kCollect: bytes above which it answers kLogFull, and takes nothing.
+  // kCollect, kKeep: bytes above which it answers kLogFull, and takes nothing; kFlush: as many may
+  // stay.
   uint32_t log_bytes = 0;
   std::vector<Extent> extents;  // ascending and disjoint, but of kCollect
   // kCollect: for each extent as many, one a parity: those of its data shard.

@@ -150,6 +150,8 @@ std::vector<Sample> samples() {
       sample("SHARD_UPDATE",
              ShardUpdateRequest{
                  names[0], ShardUpdateMode::kCollect, 7, {{1, 2, 3}, {1, 4, 5}}, "abcd"}),
+      sample("SHARD_UPDATE drop",
+             ShardUpdateRequest{names[0], ShardUpdateMode::kDrop, 7, {{1, 2, 3}, {4, 4, 5}}, ""}),
       sample("SHARD_UPDATE reply", ShardUpdateReply{{{1, 2}, {3, 4}}}),
       sample("SHARD_SCAN reply", shards),
       sample("SHARD_FINGERPRINT", ShardFingerprintRequest{{1, 2}, {{names[0], 3}, {names[1], 4}}}),

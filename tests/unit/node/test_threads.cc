@@ -132,6 +132,58 @@ TEST_CASE("readers never see half a change of a shard in place, and every change
   CHECK(payload_of(read(parity)) == payload_of(read(data)));
 }
 
+TEST_CASE("what several keep and others flush comes to what has changed") {
+  TestNode node;
+  constexpr uint32_t kBytes = 5 * kPageBytes;
+  const ShardName data{{7, 8}, 0, 0, 0};
+  const ShardName parity{{7, 8}, 0, 0, 2};
+  for (const ShardName& name : {data, parity}) {
+    const ShardWriteRequest request{{.name = name, .key = "key", .payload_bytes = kBytes}};
+    send(node, node.map.epoch, Opcode::kShardWrite, encoded(request), std::string(kBytes, '\0'));
+  }
+  const auto update = [&](const ShardUpdateRequest& request, const std::string& bytes) {
+    return send(node, node.map.epoch, Opcode::kShardUpdate, encoded(request), bytes);
+  };
+  std::atomic<int> failed = 0;
+  const auto flush = [&](uint32_t left_bytes) {
+    const Reply flushed = update({data, ShardUpdateMode::kFlush, left_bytes, {}, {}}, {});
+    ShardUpdateRequest adds{parity, ShardUpdateMode::kAdd, 0, {}, {}};
+    const std::string changes = payload_of(flushed);
+    size_t at = 0;
+    for (const auto& range : args_of<ShardUpdateReply>(flushed).ranges) {
+      adds.extents.push_back(
+          {range.offset, range.length, crc32c(as_view(changes).subspan(at, range.length))});
+      at += range.length;
+    }
+    if (update(adds, changes).header.status != Status::kOk) ++failed;
+  };
+  run_threads([&](int t) {
+    for (uint32_t i = 0; i < 500; ++i) {
+      const std::string bytes(kPageBytes + 10,
+                              static_cast<char>('a' + (static_cast<int>(i) + t) % 26));
+      const ShardUpdateRequest keep{data,
+                                    ShardUpdateMode::kKeep,
+                                    4 * kPageBytes,
+                                    {{i * 37 % (kBytes - kPageBytes - 10),
+                                      static_cast<uint32_t>(bytes.size()), crc32c(as_view(bytes))}},
+                                    {}};
+      const Status kept = update(keep, bytes).header.status;
+      if (kept == Status::kLogFull) {
+        flush(t % 2 == 0 ? 0 : kPageBytes);
+      } else if (kept != Status::kOk) {
+        ++failed;
+      }
+    }
+  });
+  flush(0);
+  CHECK(failed == 0);
+  const auto read = [&](const ShardName& name) {
+    return payload_of(
+        send(node, node.map.epoch, Opcode::kShardRead, encoded(ShardReadRequest{name, 0, 0})));
+  };
+  CHECK(read(parity) == read(data));
+}
+
 TEST_CASE("once a map is installed no frame of the epoch before takes effect") {
   TestNode node;
   node.set("key", "0");
