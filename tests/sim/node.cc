@@ -107,6 +107,13 @@ bool SimNode::is_harmed() {
   return is_stray() && node::as_text(hello().payload.bytes()) != stray_map_;
 }
 
+uint64_t SimNode::statistic(std::string_view name) const {
+  for (const auto& [own, value] : engine_->statistics()) {
+    if (own == name) return std::stoull(value);
+  }
+  return 0;
+}
+
 bool SimNode::has_lease() {
   const node::Reply reply = hello();
   const auto told = node::decode<node::HelloReply>(node::as_view(reply.args));

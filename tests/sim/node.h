@@ -63,6 +63,7 @@ class SimNode final : public node::NodeClock {
   void tick();
 
   bool has_lease();
+  uint64_t statistic(std::string_view name) const;  // of one that runs
 
   node::ArenaStore& store() { return *store_; }
   uint64_t boottime_ms() const override;

@@ -494,7 +494,6 @@ ShardUpdates::Refusal ShardUpdates::hold(const ShardUpdateRequest& request, Byte
 
 Answer ShardUpdates::drop_held(const ShardUpdateRequest& request) {
   if (request.extents.empty()) {
-    held_.drop(request.name);
     collected_.drop(request.name);
   } else if (HeldBytes* const held = held_.find(request.name)) {
     for (const auto& extent : request.extents) {

@@ -20,7 +20,7 @@ enum class ShardUpdateMode : uint8_t {
   kKeep = 6,     // writes the bytes, and keeps what their pages were: no parity has to know yet
   kFlush = 7,    // answers old XOR new of pages that are kept, and forgets them
   kHold = 8,     // holds bytes for another shard, whose node keeps its pages
-  kDrop = 9,     // forgets what is held, and of a parity shard what was collected
+  kDrop = 9,     // forgets what is held there; without extents, what was collected
 };
 
 // Where the parities of a segment change, by what was collected; or a data shard has changed.

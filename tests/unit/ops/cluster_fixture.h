@@ -61,6 +61,11 @@ class ClusterFixture {
                 baseline("pl:", scheme, UpdateMethod::kPl),
                 baseline("plr:", scheme, UpdateMethod::kPlr),
                 baseline("cord:", scheme, UpdateMethod::kCord),
+                baseline("dpu:", scheme, UpdateMethod::kDpu),
+                baseline("tsue:", scheme, UpdateMethod::kTsue),
+                baseline("large-cord:", scheme, UpdateMethod::kCord, 1 << 20),
+                baseline("large-dpu:", scheme, UpdateMethod::kDpu, 1 << 20),
+                baseline("large-tsue:", scheme, UpdateMethod::kTsue, 1 << 20),
                 Pool{.prefix = "inline:",
                      .scheme = coding::parse_scheme("rs:2,1").value(),
                      .inline_max_bytes = 64 << 10,
@@ -158,11 +163,12 @@ class ClusterFixture {
   sim::ProxyMemory proxy_memory;  // of proxies that are added later
 
  private:
-  static Pool baseline(const std::string& prefix, const std::string& scheme, UpdateMethod method) {
+  static Pool baseline(const std::string& prefix, const std::string& scheme, UpdateMethod method,
+                       uint32_t segment_bytes = 4096) {
     return {.prefix = prefix,
             .scheme = coding::parse_scheme(scheme).value(),
             .inline_max_bytes = 64,
-            .segment_bytes = 4096,
+            .segment_bytes = segment_bytes,
             .updates = method};
   }
   static sim::NetworkProfile perfect() {

@@ -6,7 +6,7 @@
 #include "proxy/async/when_all.h"
 #include "proxy/cluster/ask.h"
 #include "proxy/ops/attempt.h"
-#include "proxy/ops/objects/baselines/parity_updates.h"
+#include "proxy/ops/objects/baselines/data_updates.h"
 #include "proxy/ops/records/commit.h"
 #include "proxy/ops/records/log_copies.h"
 #include "proxy/ops/records/read_tail.h"
@@ -27,8 +27,8 @@ struct Numbered {
   RecordPtr record;  // of kOtherValue
 };
 
-// Two rounds: the data shards write the bytes and answer by how much they have changed; then the
-// parities get what that is to them, and the tail gives the update its number. It does so last, and
+// Two rounds: the data shards write the bytes; then the parities get what that is to them (or
+// replicas get what is kept), and the tail gives the update its number. It does so last, and
 // only if the record is still the one whose shards were changed. Who has read that number as a cas
 // has read the bytes, too.
 class InPlaceUpdate {
@@ -161,12 +161,13 @@ class InPlaceUpdate {
     for (const coding::DataExtent& extent : coding::data_extents(*geometry, offset, bytes.size())) {
       extents[extent.shard].push_back(extent);
     }
-    ChangedSegment& changed = changed_.emplace_back(ChangedSegment{scheme, segment, {}, {}, {}});
+    ChangedSegment& changed =
+        changed_.emplace_back(ChangedSegment{.scheme = scheme, .segment = segment});
     changed.data.reserve(extents.size());
     for (auto& [shard, of_shard] : extents) {
       std::ranges::sort(of_shard, {}, &coding::DataExtent::shard_offset);
-      ShardUpdate& update = changed.data.emplace_back(segment, scheme, static_cast<size_t>(shard),
-                                                      node::ShardUpdateMode::kSwap);
+      ShardUpdate& update = changed.data.emplace_back(
+          data_update(method_, segment, scheme, static_cast<size_t>(shard)));
       for (const coding::DataExtent& extent : of_shard) {
         update.add(extent.shard_offset,
                    bytes.subspan(extent.segment_offset - offset, extent.bytes));
@@ -192,7 +193,7 @@ class InPlaceUpdate {
     std::vector<Task<Result<void>>> writes;
     writes.reserve(changed_.size());
     for (ChangedSegment& changed : changed_) {
-      writes.push_back(send_updates(ops_, map, changed.data, deadline));
+      writes.push_back(write_data_shards(ops_, method_, map, changed, deadline));
     }
     for (auto& written : co_await when_all(std::move(writes))) {
       if (written) continue;
@@ -212,7 +213,7 @@ class InPlaceUpdate {
         auto made = co_await make_parity_updates(ops_, method_, changed);
         if (!made) co_return made;
       }
-      writes.push_back(update_parities(ops_, map, changed, deadline));
+      writes.push_back(update_parities(ops_, method_, map, changed, deadline));
     }
     Result<void> result;
     for (auto& written : co_await when_all(std::move(writes))) {

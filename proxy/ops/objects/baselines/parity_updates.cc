@@ -1,6 +1,7 @@
 #include "proxy/ops/objects/baselines/parity_updates.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace elastripe::objects {
 
@@ -14,35 +15,46 @@ constexpr size_t kStepBytes = 256 << 10;
 constexpr uint32_t kReservedBytes = 64 << 10;
 // What the collector of cord takes for a segment.
 constexpr uint32_t kCollectorBytes = 64 << 10;
+// What the DeltaLog of tsue takes for a segment, and its copy, which may be told later to drop what
+// it has.
+constexpr uint32_t kDeltaLogBytes = 256 << 10;
+constexpr uint32_t kDeltaCopyBytes = 512 << 10;
 
-// By how much data shards have changed, and where.
-std::vector<coding::DataDelta> deltas_of(const ChangedSegment& changed) {
-  std::vector<coding::DataDelta> deltas;
+using Deltas = std::vector<coding::DataDelta>;
+
+// By how much data shards have changed, and where, as far as they have told.
+Result<Deltas> deltas_of(const ChangedSegment& changed) {
+  const auto geometry = geometry_of(changed.scheme, changed.segment);
+  if (!geometry) return fail(geometry.error());
+  Deltas deltas;
   for (const ShardUpdate& update : changed.data) {
     if (!update.is_done) continue;
     size_t at = 0;
-    for (const auto& extent : update.message.extents) {
+    for (const auto& range : update.changed_ranges()) {
+      if (range.length > update.answer.size() - at ||
+          size_t{range.offset} + range.length > geometry->data_shard_bytes()) {
+        return fail(ErrorCode::kUnknownOutcome, "a shard tells a change of bytes that it has not");
+      }
       deltas.push_back({.shard = static_cast<int>(update.index),
-                        .offset = extent.offset,
-                        .bytes = update.answer.bytes().subspan(at, extent.length)});
-      at += extent.length;
+                        .offset = range.offset,
+                        .bytes = update.answer.bytes().subspan(at, range.length)});
+      at += range.length;
     }
   }
   return deltas;
 }
 
-// The changes of each parity, ready for it.
-Task<Result<void>> make_sums(OpsContext& ops, UpdateMethod method, ChangedSegment& changed) {
+// The changes of each parity, ready for it. `deltas` are those of `changed`.
+Task<Result<void>> add_sums(OpsContext& ops, UpdateMethod method, ChangedSegment& changed,
+                            const Deltas& deltas) {
   const auto geometry = geometry_of(changed.scheme, changed.segment);
   if (!geometry) co_return fail(geometry.error());
-  const auto deltas = deltas_of(changed);
   coding::ParityDeltas sums(*geometry, changed.segment.state, deltas);
   while (sums.step(kStepBytes)) {
     if (!co_await ops.clock.next_turn()) co_return fail(ErrorCode::kCancelled, "shutting down");
   }
   const bool is_logged = method == UpdateMethod::kPl || method == UpdateMethod::kPlr;
-  changed.parities.clear();
-  changed.parities.reserve(changed.scheme.m);
+  changed.parities.reserve(changed.parities.size() + changed.scheme.m);
   for (int parity = 0; parity < changed.scheme.m; ++parity) {
     ShardUpdate& update = changed.parities.emplace_back(
         changed.segment, changed.scheme, changed.scheme.k_prime + static_cast<size_t>(parity),
@@ -58,17 +70,15 @@ Task<Result<void>> make_sums(OpsContext& ops, UpdateMethod method, ChangedSegmen
 }
 
 // The changes of the data as they are, with what each parity multiplies them by.
-Result<void> make_collected(ChangedSegment& changed) {
+Result<void> add_collected(UpdateMethod method, ChangedSegment& changed, const Deltas& deltas) {
   const auto geometry = geometry_of(changed.scheme, changed.segment);
   if (!geometry) return fail(geometry.error());
   const coding::Codec& codec = geometry->codec();
   const coding::Layout& layout = codec.layout();
   const size_t block_bytes = geometry->block_bytes();
-  changed.parities.clear();
-  ShardUpdate& update = changed.parities.emplace_back(
-      changed.segment, changed.scheme, changed.scheme.k_prime, ShardUpdateMode::kCollect);
-  update.message.log_bytes = kCollectorBytes;
-  for (const coding::DataDelta& delta : deltas_of(changed)) {
+  const size_t first = changed.scheme.k_prime;
+  ShardUpdate update(changed.segment, changed.scheme, first, ShardUpdateMode::kCollect);
+  for (const coding::DataDelta& delta : deltas) {
     const auto blocks = layout.shard_blocks(delta.shard);
     for (size_t at = 0; at < delta.bytes.size();) {
       const size_t offset = delta.offset + at;
@@ -85,92 +95,156 @@ Result<void> make_collected(ChangedSegment& changed) {
       at += piece;
     }
   }
+  update.message.log_bytes = method == UpdateMethod::kTsue ? kDeltaLogBytes : kCollectorBytes;
+  if (method == UpdateMethod::kTsue && changed.scheme.m > 1) {
+    ShardUpdate& copy = changed.parities.emplace_back(changed.segment, changed.scheme, first + 1,
+                                                      ShardUpdateMode::kCollect);
+    copy.copy_bytes_of(update);
+    copy.message.log_bytes = kDeltaCopyBytes;
+    copy.is_copy = true;
+  }
+  changed.parities.push_back(std::move(update));
   return {};
+}
+
+// The node of the next shard holds what that of a data shard keeps, until that is flushed.
+void add_replicas(ChangedSegment& changed) {
+  for (const ShardUpdate& update : changed.data) {
+    const auto add = [&](ShardUpdateMode mode) -> ShardUpdate& {
+      return changed.parities.emplace_back(changed.segment, changed.scheme, update.index + 1, mode);
+    };
+    if (update.message.mode == ShardUpdateMode::kKeep) {
+      ShardUpdate& hold = add(ShardUpdateMode::kHold);
+      hold.copy_bytes_of(update);
+      hold.is_copy = true;
+    } else if (update.message.mode == ShardUpdateMode::kFlush && !update.ranges.empty()) {
+      ShardUpdate& drop = add(ShardUpdateMode::kDrop);
+      drop.message.extents.reserve(update.ranges.size());
+      for (const auto& range : update.ranges) {
+        drop.message.extents.push_back({range.offset, range.length, 0});
+      }
+    }
+  }
 }
 
 // All parities get what the collector had (Eq. 5 of the TSUE paper): it is one change for each
 // place of a parity, whichever blocks it came from.
-Result<std::vector<ShardUpdate>> adds_of(const coding::Scheme& scheme, const node::Segment& segment,
-                                         const ShardUpdate& taken) {
-  std::vector<ShardUpdate> adds;
+Result<std::vector<ShardUpdate>> changes_of(UpdateMethod method, const coding::Scheme& scheme,
+                                            const node::Segment& segment,
+                                            const ShardUpdate& taken) {
+  std::vector<ShardUpdate> changes;
   size_t each = 0;
   for (const auto& range : taken.ranges) each += range.length;
   if (taken.answer.size() != each * scheme.m) {
     return fail(ErrorCode::kUnknownOutcome, "a collector answered with another length");
   }
-  adds.reserve(scheme.m);
-  for (size_t parity = 0; parity < scheme.m && each > 0; ++parity) {
-    ShardUpdate& add =
-        adds.emplace_back(segment, scheme, scheme.k_prime + parity, ShardUpdateMode::kAdd);
+  if (each == 0) return changes;
+  const bool is_tsue = method == UpdateMethod::kTsue;
+  changes.reserve(scheme.m + size_t{1});
+  for (size_t parity = 0; parity < scheme.m; ++parity) {
+    ShardUpdate& change =
+        changes.emplace_back(segment, scheme, scheme.k_prime + parity,
+                             is_tsue ? ShardUpdateMode::kLog : ShardUpdateMode::kAdd);
     size_t at = parity * each;
     for (const auto& range : taken.ranges) {
-      add.add(range.offset, taken.answer.bytes().subspan(at, range.length));
+      change.add(range.offset, taken.answer.bytes().subspan(at, range.length));
       at += range.length;
     }
   }
-  return adds;
+  if (is_tsue && scheme.m > 1) {  // the copy
+    changes.emplace_back(segment, scheme, scheme.k_prime + size_t{1}, ShardUpdateMode::kDrop);
+  }
+  return changes;
 }
 
 // What the collector has, and forgets.
-Task<Result<std::vector<ShardUpdate>>> take_collected(OpsContext& ops, MapPtr map,
-                                                      coding::Scheme scheme, node::Segment segment,
-                                                      TimePoint deadline) {
+Task<Result<std::vector<ShardUpdate>>> take_collected(OpsContext& ops, UpdateMethod method,
+                                                      MapPtr map, coding::Scheme scheme,
+                                                      node::Segment segment, TimePoint deadline) {
   std::vector<ShardUpdate> take;
   take.emplace_back(segment, scheme, scheme.k_prime, ShardUpdateMode::kTake);
   auto taken = co_await send_updates(ops, map, take, deadline);
   if (!taken) co_return fail(taken.error());
-  co_return adds_of(scheme, segment, take.front());
+  co_return changes_of(method, scheme, segment, take.front());
 }
 
 }  // namespace
 
 Task<Result<void>> make_parity_updates(OpsContext& ops, UpdateMethod method,
                                        ChangedSegment& changed) {
-  if (method == UpdateMethod::kCord) co_return make_collected(changed);
-  co_return co_await make_sums(ops, method, changed);
+  changed.parities.clear();
+  const auto deltas = deltas_of(changed);
+  if (!deltas) co_return fail(deltas.error());
+  add_replicas(changed);
+  if (deltas->empty()) co_return Result<void>{};
+  if (method == UpdateMethod::kCord || method == UpdateMethod::kTsue) {
+    co_return add_collected(method, changed, *deltas);
+  }
+  co_return co_await add_sums(ops, method, changed, *deltas);
 }
 
-Task<Result<void>> update_parities(OpsContext& ops, MapPtr map, ChangedSegment& changed,
-                                   TimePoint deadline) {
+Task<Result<void>> update_parities(OpsContext& ops, UpdateMethod method, MapPtr map,
+                                   ChangedSegment& changed, TimePoint deadline) {
   for (;;) {
     auto sent = co_await send_updates(ops, map, changed.flushed, deadline);
     if (!sent) co_return sent;
     changed.flushed.clear();
     sent = co_await send_updates(ops, map, changed.parities, deadline);
     if (!sent) co_return sent;
-    if (!std::ranges::any_of(changed.parities, &ShardUpdate::is_full)) co_return Result<void>{};
-    auto flushed = co_await take_collected(ops, map, changed.scheme, changed.segment, deadline);
+    const auto full = std::ranges::find_if(changed.parities, &ShardUpdate::is_full);
+    if (full == changed.parities.end()) co_return Result<void>{};
+    auto flushed =
+        co_await take_collected(ops, method, map, changed.scheme, changed.segment, deadline);
     if (!flushed) co_return fail(flushed.error());
     changed.flushed = std::move(*flushed);
-    changed.parities.front().is_full = false;
+    full->is_full = false;
     if (!changed.flushed.empty()) continue;
     // It is empty, and has no room all the same.
-    auto made = co_await make_sums(ops, UpdateMethod::kFo, changed);
-    if (!made) co_return made;
+    changed.parities.erase(full);
+    const auto deltas = deltas_of(changed);
+    if (!deltas) co_return fail(deltas.error());
+    auto added = co_await add_sums(ops, UpdateMethod::kFo, changed, *deltas);
+    if (!added) co_return added;
   }
 }
 
 Task<Result<void>> drain_parities(OpsContext& ops, MapPtr map, coding::Scheme scheme,
                                   node::Segment segment, TimePoint deadline) {
+  const size_t first = scheme.k_prime;
   const auto is_up = [&](size_t shard) {
     return segment.placement[shard] != kNoNode && map->is_up(segment.placement[shard]);
   };
-  const size_t first = scheme.k_prime;
-  std::vector<ShardUpdate> updates;
+  // A shard that is not there will be made of the others as they are now.
+  const auto is_over = [](const Result<void>& sent) {
+    return !sent && sent.error().code != ErrorCode::kNotFound;
+  };
+  ChangedSegment changed{.scheme = scheme, .segment = segment};
+  for (size_t shard = 0; shard < first; ++shard) {
+    if (is_up(shard)) changed.data.emplace_back(segment, scheme, shard, ShardUpdateMode::kFlush);
+  }
+  auto sent = co_await send_updates(ops, map, changed.data, deadline);
+  if (is_over(sent)) co_return sent;
+  auto made = co_await make_parity_updates(ops, UpdateMethod::kFo, changed);
+  if (!made) co_return made;
   if (is_up(first)) {
-    auto taken = co_await take_collected(ops, map, scheme, segment, deadline);
+    auto taken = co_await take_collected(ops, UpdateMethod::kCord, map, scheme, segment, deadline);
     if (!taken) co_return fail(taken.error());
-    updates = std::move(*taken);
-    std::erase_if(updates, [&](const ShardUpdate& update) { return !is_up(update.index); });
-    auto sent = co_await send_updates(ops, map, updates, deadline);
-    // A parity that is not there will be made of the data as it is now.
-    if (!sent && sent.error().code != ErrorCode::kNotFound) co_return sent;
+    std::ranges::move(*taken, std::back_inserter(changed.parities));
   }
-  updates.clear();
-  for (size_t shard = first; shard < segment.placement.size(); ++shard) {
-    if (is_up(shard)) updates.emplace_back(segment, scheme, shard, ShardUpdateMode::kFold);
+  std::erase_if(changed.parities, [&](const ShardUpdate& update) { return !is_up(update.index); });
+  sent = co_await send_updates(ops, map, changed.parities, deadline);
+  if (is_over(sent)) co_return sent;
+
+  // Replicas of what is drained now.
+  std::vector<ShardUpdate> rest;
+  for (size_t shard = 1; shard < segment.placement.size(); ++shard) {
+    if (!is_up(shard)) continue;
+    if (shard >= first) rest.emplace_back(segment, scheme, shard, ShardUpdateMode::kFold);
+    if (shard > first + 1) continue;
+    ShardUpdate& drop = rest.emplace_back(segment, scheme, shard, ShardUpdateMode::kDrop);
+    if (shard <= first) drop.message.extents.push_back({0, UINT32_MAX, 0});
   }
-  co_return co_await send_updates(ops, map, updates, deadline);
+  co_return co_await send_updates(ops, map, rest, deadline);
 }
 
 }  // namespace elastripe::objects

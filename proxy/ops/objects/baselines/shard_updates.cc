@@ -15,6 +15,20 @@ void ShardUpdate::add(size_t offset, ByteView bytes) {
   pieces.push_back(Buffer::copy_of(bytes));
 }
 
+void ShardUpdate::copy_bytes_of(const ShardUpdate& other) {
+  message.extents = other.message.extents;
+  message.coefficients = other.message.coefficients;
+  pieces = other.pieces;
+}
+
+std::vector<node::ShardUpdateReply::Range> ShardUpdate::changed_ranges() const {
+  if (message.mode != node::ShardUpdateMode::kSwap) return ranges;
+  std::vector<node::ShardUpdateReply::Range> written;
+  written.reserve(message.extents.size());
+  for (const auto& extent : message.extents) written.push_back({extent.offset, extent.length});
+  return written;
+}
+
 namespace {
 
 // `update` lives until this has ended.
@@ -36,7 +50,7 @@ Task<Result<void>> send_one(OpsContext& ops, MapPtr map, ShardUpdate& update, Ti
           answer->reply.body.slice(answer->reply.header.args_bytes, answer->payload().size());
       co_return Result<void>{};
     case Status::kLogFull:
-      update.is_full = true;
+      (update.is_copy ? update.is_done : update.is_full) = true;
       co_return Result<void>{};
     case Status::kNoSpace:
       co_return fail(refusal(*map, update.to, answer->reply));

@@ -19,12 +19,17 @@ struct ShardUpdate {
   }
   // Bytes of the shard from `offset` on; ascending, but for what is collected.
   void add(size_t offset, ByteView bytes);
+  // Those that another one has, and no others.
+  void copy_bytes_of(const ShardUpdate& other);
+  // Where the bytes of the answer lie, by how much a data shard has changed.
+  std::vector<node::ShardUpdateReply::Range> changed_ranges() const;
 
   NodeId to;
   size_t index;  // of the shard
   node::ShardUpdateRequest message;
   std::vector<Buffer> pieces;
 
+  bool is_copy = false;  // of what another node has: it is done without where there is no room
   bool is_done = false;
   bool is_full = false;  // the node had no room for what it was to keep
   Buffer answer;         // of one that is done

@@ -15,6 +15,7 @@ namespace {
 struct InPlace : ClusterFixture {
   explicit InPlace(const std::string& method, const std::string& scheme = "rs:3,2")
       : ClusterFixture(7, scheme), key(method + ":k") {
+    proxy_memory = {.staged_bytes = 8 << 20, .read_bytes = 8 << 20, .decode_bytes = 8 << 20};
     proxy = &add_decider();
     REQUIRE(run_until([&] { return serves_whole(*proxy); }));
   }
@@ -53,7 +54,7 @@ struct InPlace : ClusterFixture {
 
 constexpr size_t kSegment = 4096;
 
-const char* any_method() { return GENERATE("fo", "pl", "plr", "cord"); }
+const char* any_method() { return GENERATE("fo", "pl", "plr", "cord", "dpu", "tsue"); }
 
 }  // namespace
 
@@ -143,6 +144,74 @@ TEST_CASE("updates at the same time, by two proxies, leave parities that fit", "
   CHECK(s.get(other, s.key) == now);
   const std::string last = now.substr(39 * 37 % 500, 30);
   CHECK(std::string("abcABC").find(last[15]) != std::string::npos);
+}
+
+// Each writer has every fourth block, and has all that it has written.
+Task<bool> write_blocks(ClusterFixture& fixture, sim::SimProxy& proxy, std::string key,
+                        size_t writer, std::string& value) {
+  constexpr size_t kBlock = 1500;
+  std::mt19937 random(static_cast<uint32_t>(writer));
+  for (unsigned i = 0; i < 300; ++i) {
+    const size_t block = random() % (value.size() / kBlock / 4) * 4 + writer;
+    const size_t length = 1 + random() % kBlock;
+    const size_t offset = block * kBlock + random() % (kBlock - length + 1);
+    const std::string bytes = bytes_of(length, random());
+    auto outcome = co_await update_with(proxy.ops(), {.key = key, .offset = offset}, bytes,
+                                        fixture.deadline());
+    if (!outcome || outcome->status != UpdateStatus::kUpdated) co_return false;
+    value.replace(offset, length, bytes);
+  }
+  co_return true;
+}
+
+TEST_CASE("what is kept goes to the parities when it is too much, and when it is drained",
+          "[baselines]") {
+  const std::string method = GENERATE("large-cord", "large-dpu", "large-tsue");
+  const std::string scheme = GENERATE("rs:3,1", "rs:3,2", "ers-2:2,2,3");
+  CAPTURE(method, scheme);
+  InPlace s(method, scheme);
+  sim::SimProxy& other = s.add_proxy();
+  other.map().serve(s.proxy->map().current());
+  std::string value = bytes_of(1'500'000, 1);
+  REQUIRE(s.put(*s.proxy, s.key, value));
+  const auto total = [&](std::string_view statistic) {
+    uint64_t sum = 0;
+    for (size_t id = 0; id < 7; ++id) sum += s.node(id).statistic(statistic);
+    return sum;
+  };
+  std::vector<Task<bool>> tasks;
+  for (size_t writer = 0; writer < 4; ++writer) {
+    tasks.push_back(write_blocks(s, writer % 2 == 0 ? *s.proxy : other, s.key, writer, value));
+  }
+  CHECK(s.run(when_all(std::move(tasks))) == std::vector<bool>(4, true));
+  CHECK(s.get(*s.proxy, s.key) == value);
+  CHECK(total("refused_LOG_FULL") > 2);
+  CHECK(total("log_bytes") > 0);
+  // An update that is more than all that can be kept.
+  const std::string large = bytes_of(1'000'000, 2);
+  REQUIRE(s.status(300'000, large) == UpdateStatus::kUpdated);
+  value.replace(300'000, large.size(), large);
+  CHECK(s.get(other, s.key) == value);
+  REQUIRE(s.is_clean());
+  CHECK(total("log_bytes") == 0);
+  const std::vector<node::NodeId> placement = s.placement();
+  s.node(placement[1]).kill(/*silent=*/false);
+  CHECK(s.get(*s.proxy, s.key) == value);
+}
+
+TEST_CASE("what is kept goes with its object", "[baselines]") {
+  InPlace s(GENERATE("dpu", "tsue"));
+  REQUIRE(s.put(*s.proxy, s.key, bytes_of(5000, 1)));
+  REQUIRE(s.status(10, "bytes") == UpdateStatus::kUpdated);
+  const auto log_bytes = [&] {
+    uint64_t sum = 0;
+    for (size_t id = 0; id < 7; ++id) sum += s.node(id).statistic("log_bytes");
+    return sum;
+  };
+  CHECK(log_bytes() > 0);
+  REQUIRE(s.run(remove_object(s.proxy->ops(), s.key, s.deadline())).value());
+  s.run_for(60s);  // its shards are deleted
+  CHECK(log_bytes() == 0);
 }
 
 TEST_CASE("what a baseline can not update is told", "[baselines]") {
