@@ -136,7 +136,7 @@ Sums sums_of(const ParityLogs::Log& log, size_t parities) {
   return sums;
 }
 
-// Of bytes that lie behind those of the ranges before.
+// Adds bytes that lie behind those of the ranges before.
 void add_range(std::vector<ShardUpdateReply::Range>& ranges, size_t offset, size_t size) {
   if (!ranges.empty() && offset == ranges.back().offset + ranges.back().length) {
     ranges.back().length += static_cast<uint32_t>(size);

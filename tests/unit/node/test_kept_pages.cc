@@ -136,7 +136,7 @@ TEST_CASE("held bytes are the newest of each place, until they are dropped", "[u
     REQUIRE(status(update(node, Mode::kHold, {{offset, std::string(length, 'x')}})) == "OK");
     return node.stat("log_bytes");
   };
-  // Of another shard, which may be longer.
+  // They are those of another shard, which may be longer.
   CHECK(hold(5000, 100) == 100);
   CHECK(hold(5050, 100) == 150);
   CHECK(hold(5000, 100) == 150);

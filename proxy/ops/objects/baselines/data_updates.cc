@@ -8,8 +8,8 @@ using node::ShardUpdateMode;
 
 namespace {
 
-// Of pages that dpu keeps of a data shard. When they are flushed, the half of them that was written
-// last stays.
+// What dpu keeps of the pages of a data shard. When they are flushed, the half of them that was
+// written last stays.
 constexpr uint32_t kRetainedBytes = 128 << 10;
 // A unit of the DataLog of tsue, which is flushed as a whole.
 constexpr uint32_t kUnitBytes = 64 << 10;
