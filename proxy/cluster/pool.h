@@ -17,16 +17,15 @@ enum class UpdateMethod : uint8_t {
   kOff,   // each update is written into the shards at once
   kHome,  // by an update log at the homes of the record
   // Baselines, which change shards in place (docs/updates.md, "Baselines"):
-  kFo,    // data and parities at once
-  kPl,    // parities by a log at their node, folded in the background
-  kPlr,   // by a log of fixed size for each parity shard, folded by who finds it full
-  kCord,  // by a log of fixed size at the first parity's node, for all parities
-  kDpu,   // later, by what the data's node keeps and flushes
-  kTsue,  // the same, by way of a collector and of logs at all parities' nodes
+  kFo,     // data and parities at once
+  kPl,     // parities by a log at their node, folded in the background
+  kPlr,    // by a log of fixed size for each parity shard, folded by who finds it full
+  kCord,   // by a log of fixed size at the first parity's node, for all parities
+  kDpu,    // later, by what the data's node keeps and flushes
+  kTsue,   // the same, by way of a collector and of logs at all parities' nodes
+  kParix,  // by logs of what the data was and is
 };
 constexpr bool is_in_place(UpdateMethod method) { return method >= UpdateMethod::kFo; }
-// Parities are told of a change of data long after it.
-constexpr bool is_kept(UpdateMethod method) { return method >= UpdateMethod::kDpu; }
 // How many nodes have an update before it is acknowledged.
 enum class LogCopies : uint8_t {
   kAll,  // m + 1: it survives m crashes

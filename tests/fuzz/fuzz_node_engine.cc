@@ -248,6 +248,10 @@ Frames shard_frames() {
   };
   ShardUpdateRequest collect = update(ShardUpdateMode::kCollect, 100);
   collect.coefficients = "abcd";
+  ShardUpdateRequest speculate = update(ShardUpdateMode::kSpeculate, 0);
+  speculate.epoch = speculate.serial = speculate.originals = 1;
+  speculate.coefficient = 7;
+  ShardUpdateRequest settle{built.name, ShardUpdateMode::kSettle, 0, {}, "", 0, 1, 1};
   Frames frames;
   frames.add(Opcode::kShardWrite, ShardWriteRequest{old}, block)
       .add(Opcode::kShardBuild, build, block)
@@ -263,6 +267,9 @@ Frames shard_frames() {
       .add(Opcode::kShardUpdate, ShardUpdateRequest{built.name, ShardUpdateMode::kFlush, 0, {}, ""})
       .add(Opcode::kShardUpdate, update(ShardUpdateMode::kDrop, 0))
       .add(Opcode::kShardUpdate, ShardUpdateRequest{built.name, ShardUpdateMode::kDrop, 0, {}, ""})
+      .add(Opcode::kShardUpdate, update(ShardUpdateMode::kTouch, kPageBytes), "new")
+      .add(Opcode::kShardUpdate, speculate, "new")
+      .add(Opcode::kShardUpdate, settle)
       .add(Opcode::kShardRead, ShardReadRequest{.name = built.name, .offset = 1, .length = 9})
       .add(Opcode::kShardConfirm, ShardConfirmRequest{{old.name, built.name}})
       .add(Opcode::kShardFingerprint,

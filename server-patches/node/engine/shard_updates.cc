@@ -1,7 +1,6 @@
 #include "server-patches/node/engine/shard_updates.h"
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "coding/gf.h"
@@ -10,25 +9,11 @@
 #include "server-patches/node/engine/item_formats.h"
 
 namespace elastripe::node {
-
-struct ShardUpdates::Part {
-  size_t offset = 0;  // in the shard
-  ByteView bytes;
-};
-struct ShardUpdates::Change {
-  ShardName name;
-  bool writes = false;      // else the bytes are XORed to those of the shard
-  bool keeps = false;       // what its pages were, as far as there is room
-  std::vector<Part> parts;  // ascending and disjoint
-};
-
 namespace {
 
 // What the log of a parity shard holds at most, and a collector, whatever a request says.
 constexpr size_t kMaxParityLogBytes = 1 << 20;
 constexpr size_t kMaxCollectedBytes = 512 << 10;
-// What pages of a data shard are kept at most.
-constexpr size_t kMaxKeptBytes = 1 << 20;
 constexpr size_t kCopiedAtOnce = 64 << 10;
 
 // Why the request does not fit its payload, or that is not what was sent; or nothing.
@@ -66,17 +51,6 @@ void add(MutableByteView to, ByteView bytes) {
   std::byte* const out = to.data();
   const std::byte* const in = bytes.data();
   for (size_t i = 0; i < to.size(); ++i) out[i] ^= in[i];
-}
-
-// Calls `use(page, begin, end)` for the part of the bytes that lies in each page, by offsets in it.
-template <class Use>
-void for_each_page(size_t offset, size_t size, Use use) {
-  for (size_t at = offset; at < offset + size;) {
-    const size_t page = at / kPageBytes;
-    const size_t end = std::min((page + 1) * kPageBytes, offset + size);
-    use(page, at - page * kPageBytes, end - page * kPageBytes);
-    at = end;
-  }
 }
 
 void copy_value(ItemStore& store, const ItemRef& from, const ItemRef& to) {
@@ -134,25 +108,6 @@ Sums sums_of(const ParityLogs::Log& log, size_t parities) {
     }
   }
   return sums;
-}
-
-// Adds bytes that lie behind those of the ranges before.
-void add_range(std::vector<ShardUpdateReply::Range>& ranges, size_t offset, size_t size) {
-  if (!ranges.empty() && offset == ranges.back().offset + ranges.back().length) {
-    ranges.back().length += static_cast<uint32_t>(size);
-  } else {
-    ranges.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(size)});
-  }
-}
-
-OwnedBytes joined(const std::vector<ByteView>& pieces, size_t total) {
-  OwnedBytes all(total);
-  MutableByteView rest = all.bytes();
-  for (const ByteView piece : pieces) {
-    std::ranges::copy(piece, rest.begin());
-    rest = rest.subspan(piece.size());
-  }
-  return all;
 }
 
 }  // namespace
@@ -226,26 +181,6 @@ ShardUpdates::Refusal ShardUpdates::make(const Change& change, MutableByteView d
   return std::nullopt;
 }
 
-// Adjacent pages from the first on, as they are before a change.
-void ShardUpdates::keep_pages(const ShardName& name, size_t first, ByteView bytes) {
-  for_each_page(0, bytes.size(), [&](size_t page, size_t, size_t size) {
-    KeptPages* const kept = kept_.find(name);
-    if (kept != nullptr && kept->has(first + page)) return;
-    auto before = pool_.append(bytes.subspan(page * kPageBytes, size), LogPool::Claim::kNew);
-    if (before) kept_.at(name).keep(first + page, std::move(*before));
-  });
-}
-
-// By how much pages have changed that are kept is told when they are flushed.
-void ShardUpdates::leave_out(KeptPages& kept, const Part& part, MutableByteView delta) {
-  for_each_page(part.offset, part.bytes.size(), [&](size_t page, size_t begin, size_t end) {
-    if (!kept.has(page)) return;
-    kept.note_write(page, begin, end);
-    std::ranges::fill(delta.subspan(page * kPageBytes + begin - part.offset, end - begin),
-                      std::byte{0});
-  });
-}
-
 ShardUpdates::Refusal ShardUpdates::fold(const ShardName& name, const Allocate& allocate) {
   if (logs_.bytes(name) == 0) return std::nullopt;
   ParityLogs::Log log = logs_.take(name);
@@ -276,12 +211,15 @@ void ShardUpdates::drop(const ShardName& name) {
   collected_.drop(name);
   kept_.drop(name);
   held_.drop(name);
+  touched_.drop(name);
+  speculated_.drop(name);
 }
 
 ShardUpdates::Change ShardUpdates::change_of(const ShardUpdateRequest& request, ByteView payload) {
   const bool keeps = request.mode == ShardUpdateMode::kKeep;
   Change change{.name = request.name,
-                .writes = keeps || request.mode == ShardUpdateMode::kSwap,
+                .writes = keeps || request.mode == ShardUpdateMode::kSwap ||
+                          request.mode == ShardUpdateMode::kTouch,
                 .keeps = keeps,
                 .parts = {}};
   change.parts.reserve(request.extents.size());
@@ -308,6 +246,7 @@ Answer ShardUpdates::serve(const ShardUpdateRequest& request, ByteView payload,
       break;
     case ShardUpdateMode::kFold:
       refusal = fold(request.name, allocate);
+      if (!refusal) refusal = fold_epochs(request.name, allocate);
       break;
     case ShardUpdateMode::kCollect:
       refusal = collect(request, payload);
@@ -315,6 +254,14 @@ Answer ShardUpdates::serve(const ShardUpdateRequest& request, ByteView payload,
     case ShardUpdateMode::kHold:
       refusal = hold(request, payload);
       break;
+    case ShardUpdateMode::kSpeculate:
+      refusal = speculate(request, payload, allocate);
+      break;
+    case ShardUpdateMode::kSettle:
+      refusal = settle(request, allocate);
+      break;
+    case ShardUpdateMode::kTouch:
+      return touch(request, payload, allocate);
     case ShardUpdateMode::kTake:
       return take(request.name);
     case ShardUpdateMode::kKeep:
@@ -402,106 +349,6 @@ Answer ShardUpdates::take(const ShardName& name) {
     std::ranges::copy(sums.of_parity[j], taken.payload.bytes().subspan(j * each, each).begin());
   }
   return taken;
-}
-
-Answer ShardUpdates::keep(const ShardUpdateRequest& request, ByteView payload,
-                          const Allocate& allocate) {
-  const KeptPages* kept = kept_.find(request.name);
-  const size_t kept_bytes = kept == nullptr ? 0 : kept->bytes();
-  size_t fresh_bytes = 0;
-  size_t next = 0;  // page that is not counted yet
-  for (const auto& extent : request.extents) {
-    for_each_page(extent.offset, extent.length, [&](size_t page, size_t, size_t) {
-      if (page >= next && (kept == nullptr || !kept->has(page))) fresh_bytes += kPageBytes;
-      next = page + 1;
-    });
-  }
-  const bool has_room = fresh_bytes == 0 || kept_bytes + fresh_bytes <=
-                                                std::min<size_t>(request.log_bytes, kMaxKeptBytes);
-  if (!has_room && kept_bytes > 0) return refuse(Status::kLogFull, "pages are to be flushed first");
-  Change change = change_of(request, payload);
-  change.keeps = has_room;
-  OwnedBytes deltas(payload.size());
-  if (auto refusal = make(change, deltas.bytes(), allocate)) return std::move(*refusal);
-
-  kept = kept_.find(request.name);
-  ShardUpdateReply reply;
-  std::vector<ByteView> pieces;
-  size_t told = 0;
-  ByteView rest = deltas.bytes();
-  for (const auto& extent : request.extents) {
-    for_each_page(extent.offset, extent.length, [&](size_t page, size_t begin, size_t end) {
-      const ByteView piece = rest.first(end - begin);
-      rest = rest.subspan(piece.size());
-      if (kept != nullptr && kept->has(page)) return;
-      add_range(reply.ranges, page * kPageBytes + begin, piece.size());
-      pieces.push_back(piece);
-      told += piece.size();
-    });
-  }
-  return answer(Status::kOk, reply, joined(pieces, told));
-}
-
-Answer ShardUpdates::flush(const ShardName& name, size_t left_bytes) {
-  KeptPages* const kept = kept_.find(name);
-  if (kept == nullptr) return answer(Status::kOk, ShardUpdateReply{});
-  const ItemRef item = store_.find(shard_item_key(name));
-  if (!item) return refuse(Status::kNotHere, "no such shard");
-  const auto layout = read_shard_item(store_, item);
-  if (!layout) return refuse(Status::kNotHere, "no such shard");
-  const std::vector<size_t> pages = kept->oldest(left_bytes);
-  ShardUpdateReply reply;
-  std::vector<OwnedBytes> changes;  // of the pages
-  std::vector<ByteView> pieces;     // of these
-  changes.reserve(pages.size());
-  size_t told = 0;
-  for (const size_t page : pages) {
-    const KeptPages::Page& old = kept->page(page);
-    OwnedBytes now(old.before.size());
-    store_.read(item, layout->payload_at + page * kPageBytes, now.bytes());
-    if (page_checksums(now.bytes()) != read_checksums(store_, item, *layout, page, 1)) {
-      ++bad_pages_;
-      return refuse(Status::kBadPage, "a page's checksum does not match");
-    }
-    OwnedBytes& change = changes.emplace_back(old.before.size());
-    old.before.read(change.bytes());
-    add(change.bytes(), now.bytes());
-    for (uint64_t lines = old.lines; lines != 0; lines &= lines - 1) {
-      const size_t begin = static_cast<size_t>(std::countr_zero(lines)) * KeptPages::kLineBytes;
-      const ByteView piece = change.bytes().subspan(begin).first(
-          std::min<size_t>(KeptPages::kLineBytes, change.size() - begin));
-      add_range(reply.ranges, page * kPageBytes + begin, piece.size());
-      pieces.push_back(piece);
-      told += piece.size();
-    }
-  }
-  for (const size_t page : pages) kept->forget(page);
-  if (kept->empty()) kept_.drop(name);
-  return answer(Status::kOk, reply, joined(pieces, told));
-}
-
-ShardUpdates::Refusal ShardUpdates::hold(const ShardUpdateRequest& request, ByteView payload) {
-  const ItemRef item = store_.find(shard_item_key(request.name));
-  if (!item) return refuse(Status::kNotHere, "no such shard");
-  for (const auto& extent : request.extents) {
-    auto bytes = pool_.append(payload.first(extent.length), LogPool::Claim::kAccepted);
-    if (!bytes) return refuse(Status::kLogFull, "no memory to hold bytes");
-    held_.at(request.name).hold(extent.offset, std::move(*bytes));
-    payload = payload.subspan(extent.length);
-  }
-  return std::nullopt;
-}
-
-Answer ShardUpdates::drop_held(const ShardUpdateRequest& request) {
-  if (request.extents.empty()) {
-    collected_.drop(request.name);
-  } else if (HeldBytes* const held = held_.find(request.name)) {
-    for (const auto& extent : request.extents) {
-      held->drop(extent.offset, uint64_t{extent.offset} + extent.length);
-    }
-    if (held->empty()) held_.drop(request.name);
-  }
-  return answer(Status::kOk, ShardUpdateReply{});
 }
 
 }  // namespace elastripe::node

@@ -15,6 +15,7 @@
 #include "server-patches/node/update/by_shard.h"
 #include "server-patches/node/update/kept_pages.h"
 #include "server-patches/node/update/parity_logs.h"
+#include "server-patches/node/update/speculation.h"
 
 namespace elastripe::node {
 
@@ -36,8 +37,17 @@ class ShardUpdates {
   std::vector<ShardName> to_fold(size_t most) { return logs_.next_names(most); }
 
  private:
-  struct Change;  // of bytes of a shard
-  struct Part;    // of a change: bytes that lie together
+  struct Part {
+    size_t offset = 0;  // in the shard
+    ByteView bytes;
+  };
+  // What is to become of bytes of a shard.
+  struct Change {
+    ShardName name;
+    bool writes = false;      // else the bytes are XORed to those of the shard
+    bool keeps = false;       // what its pages were, as far as there is room
+    std::vector<Part> parts;  // ascending and disjoint
+  };
   using Refusal = std::optional<Answer>;
 
   // Below: why it was not done, or nothing.
@@ -52,6 +62,11 @@ class ShardUpdates {
   Answer keep(const ShardUpdateRequest& request, ByteView payload, const Allocate& allocate);
   Answer flush(const ShardName& name, size_t left_bytes);
   Refusal hold(const ShardUpdateRequest& request, ByteView payload);
+  Answer touch(const ShardUpdateRequest& request, ByteView payload, const Allocate& allocate);
+  Refusal speculate(const ShardUpdateRequest& request, ByteView payload, const Allocate& allocate);
+  Refusal settle(const ShardUpdateRequest& request, const Allocate& allocate);
+  // Adds epochs that are complete.
+  Refusal fold_epochs(const ShardName& name, const Allocate& allocate);
   Answer drop_held(const ShardUpdateRequest& request);
   static Change change_of(const ShardUpdateRequest& request, ByteView payload);
   // Nothing if there is no room.
@@ -62,9 +77,12 @@ class ShardUpdates {
   LogPool& pool_;
   std::atomic<uint64_t>& bad_pages_;
   ParityLogs logs_;
-  ParityLogs collected_;     // for all parities of a segment, by the name of the first
-  ByShard<KeptPages> kept_;  // of data shards
-  ByShard<HeldBytes> held_;  // by the name of the shard here, of another one
+  ParityLogs collected_;                  // for all parities of a segment, by the name of the first
+  ByShard<KeptPages> kept_;               // of data shards
+  ByShard<HeldBytes> held_;               // by the name of the shard here, of another one
+  ByShard<TouchedLines> touched_;         // of data shards
+  ByShard<SpeculativeLog> speculated_;    // of parity shards
+  std::atomic<uint64_t> last_epoch_ = 0;  // of any shard, so that none has a number twice
 };
 
 }  // namespace elastripe::node

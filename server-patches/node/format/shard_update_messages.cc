@@ -10,6 +10,10 @@ namespace {
 constexpr size_t kExtentBytes = 12;
 constexpr size_t kRangeBytes = 8;
 
+bool has_epoch(ShardUpdateMode mode) {
+  return mode == ShardUpdateMode::kSpeculate || mode == ShardUpdateMode::kSettle;
+}
+
 }  // namespace
 
 void encode(const ShardUpdateRequest& m, std::string& out) {
@@ -25,6 +29,12 @@ void encode(const ShardUpdateRequest& m, std::string& out) {
   }
   w.u32(static_cast<uint32_t>(m.coefficients.size()));
   for (const char coefficient : m.coefficients) w.u8(static_cast<uint8_t>(coefficient));
+  if (!has_epoch(m.mode)) return;
+  w.u8(m.source);
+  w.u64(m.epoch);
+  w.u64(m.serial);
+  w.u32(m.originals);
+  w.u8(m.coefficient);
 }
 
 template <>
@@ -32,9 +42,10 @@ Decoded<ShardUpdateRequest> decode<ShardUpdateRequest>(ByteView bytes) {
   Reader in(bytes);
   ShardUpdateRequest m;
   m.name = decode_name(in);
-  m.mode = read_enum(in, ShardUpdateMode::kDrop);
+  m.mode = read_enum(in, ShardUpdateMode::kSettle);
   m.log_bytes = in.u32();
-  const bool may_overlap = m.mode == ShardUpdateMode::kCollect;
+  const bool is_collected = m.mode == ShardUpdateMode::kCollect;
+  const bool may_overlap = is_collected || m.mode == ShardUpdateMode::kSpeculate;
   using Extent = ShardUpdateRequest::Extent;
   uint64_t end = 0;  // of the one before
   m.extents = read_list<Extent>(in, kExtentBytes, [&](Extent& extent) {
@@ -47,10 +58,18 @@ Decoded<ShardUpdateRequest> decode<ShardUpdateRequest>(ByteView bytes) {
   m.coefficients.resize(in.count<uint32_t>(1));
   for (char& coefficient : m.coefficients) coefficient = static_cast<char>(in.u8());
   const size_t parities = m.extents.empty() ? 0 : m.coefficients.size() / m.extents.size();
-  const bool fits = may_overlap ? parities > 0 && parities <= coding::kMaxParities &&
-                                      m.coefficients.size() == parities * m.extents.size()
-                                : m.coefficients.empty();
+  const bool fits = is_collected ? parities > 0 && parities <= coding::kMaxParities &&
+                                       m.coefficients.size() == parities * m.extents.size()
+                                 : m.coefficients.empty();
   if (!fits) in.fail();
+  if (has_epoch(m.mode)) {
+    m.source = in.u8();
+    m.epoch = in.u64();
+    m.serial = in.u64();
+    m.originals = in.u32();
+    m.coefficient = in.u8();
+    if (m.epoch == 0 || m.serial == 0 || m.originals > m.extents.size()) in.fail();
+  }
   return finish(in, std::move(m), "SHARD_UPDATE");
 }
 
@@ -61,6 +80,8 @@ void encode(const ShardUpdateReply& m, std::string& out) {
     w.u32(range.offset);
     w.u32(range.length);
   }
+  w.u64(m.epoch);
+  w.u64(m.serial);
 }
 
 template <>
@@ -75,6 +96,10 @@ Decoded<ShardUpdateReply> decode<ShardUpdateReply>(ByteView bytes) {
     if (range.length == 0 || range.offset < end) in.fail();
     end = uint64_t{range.offset} + range.length;
   });
+  if (!in.at_end()) {
+    m.epoch = in.u64();
+    m.serial = in.u64();
+  }
   return finish(in, std::move(m), "SHARD_UPDATE reply");
 }
 

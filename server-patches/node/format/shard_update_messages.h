@@ -21,6 +21,10 @@ enum class ShardUpdateMode : uint8_t {
   kFlush = 7,    // answers old XOR new of pages that are kept, and forgets them
   kHold = 8,     // holds bytes for another shard, whose node keeps its pages
   kDrop = 9,     // forgets what is held there; without extents, what was collected
+  // For parities that are told what data is, and not by how much it has changed:
+  kTouch = 10,      // writes the bytes, and answers what was there, but for what it has told before
+  kSpeculate = 11,  // keeps bytes of a data shard, until it has all of their epoch
+  kSettle = 12,     // tells how many writes an epoch has had
 };
 
 // Where the parities of a segment change, by what was collected; or a data shard has changed.
@@ -31,8 +35,13 @@ struct ShardUpdateReply {
     friend bool operator==(const Range&, const Range&) = default;
   };
   // Ascending. kTake: the payload has their bytes for each parity; kKeep: old XOR new of these, for
-  // which there was no room; kFlush: old XOR new.
+  // which there was no room; kFlush: old XOR new; kTouch: the old bytes, or, where there is no
+  // epoch, old XOR new.
   std::vector<Range> ranges;
+  // kTouch: of the shard, and which write of it this is; kFlush: the one that has ended, and how
+  // many it has had. 0: there is none.
+  uint64_t epoch = 0;
+  uint64_t serial = 0;
 };
 
 // Not to be sent twice: a second copy of it is done again.
@@ -50,12 +59,18 @@ struct ShardUpdateRequest {
   ShardName name;
   ShardUpdateMode mode = ShardUpdateMode::kSwap;
   // kLog: bytes above which the log is folded before it takes these; 0: the node folds it soon.
-  // kCollect, kKeep: bytes above which it answers kLogFull, and takes nothing; kFlush: as many may
-  // stay.
+  // kCollect, kKeep, kTouch: bytes above which it answers kLogFull, and takes nothing; kFlush: as
+  // many may stay.
   uint32_t log_bytes = 0;
-  std::vector<Extent> extents;  // ascending and disjoint, but of kCollect
+  std::vector<Extent> extents;  // ascending and disjoint, but of kCollect and kSpeculate
   // kCollect: for each extent as many, one a parity: those of its data shard.
   std::string coefficients = {};
+  // kSpeculate, kSettle: what the data shard has answered, and which one it is.
+  uint8_t source = 0;
+  uint64_t epoch = 0;
+  uint64_t serial = 0;
+  uint32_t originals = 0;   // kSpeculate: so many extents, the first, are what was there before
+  uint8_t coefficient = 0;  // of the data shard
 };  // payload: the bytes of the extents, one after the other
 
 ELASTRIPE_MESSAGE(ShardUpdateRequest);

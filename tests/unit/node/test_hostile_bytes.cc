@@ -152,7 +152,12 @@ std::vector<Sample> samples() {
                  names[0], ShardUpdateMode::kCollect, 7, {{1, 2, 3}, {1, 4, 5}}, "abcd"}),
       sample("SHARD_UPDATE drop",
              ShardUpdateRequest{names[0], ShardUpdateMode::kDrop, 7, {{1, 2, 3}, {4, 4, 5}}, ""}),
-      sample("SHARD_UPDATE reply", ShardUpdateReply{{{1, 2}, {3, 4}}}),
+      sample(
+          "SHARD_UPDATE speculate",
+          ShardUpdateRequest{
+              names[0], ShardUpdateMode::kSpeculate, 0, {{9, 2, 3}, {0, 1, 4}}, "", 1, 2, 3, 1, 5}),
+      ending(sample("SHARD_UPDATE reply", ShardUpdateReply{{{1, 2}, {3, 4}}, 5, 6}),
+             {2 * sizeof(uint64_t)}),
       sample("SHARD_SCAN reply", shards),
       sample("SHARD_FINGERPRINT", ShardFingerprintRequest{{1, 2}, {{names[0], 3}, {names[1], 4}}}),
       sample("SHARD_FINGERPRINT reply", fingerprints),

@@ -13,6 +13,20 @@ namespace {
 constexpr uint32_t kRetainedBytes = 128 << 10;
 // A unit of the DataLog of tsue, which is flushed as a whole.
 constexpr uint32_t kUnitBytes = 64 << 10;
+// What parix writes to a data shard before the logs of its parities are folded.
+constexpr uint32_t kSpeculatedBytes = 64 << 10;
+
+ShardUpdateMode mode_of(UpdateMethod method) {
+  switch (method) {
+    case UpdateMethod::kDpu:
+    case UpdateMethod::kTsue:
+      return ShardUpdateMode::kKeep;
+    case UpdateMethod::kParix:
+      return ShardUpdateMode::kTouch;
+    default:
+      return ShardUpdateMode::kSwap;
+  }
+}
 
 // Pages that it has bytes in, at most.
 uint32_t bytes_of_pages(const ShardUpdate& update) {
@@ -56,10 +70,10 @@ Task<Result<void>> flush_kept(OpsContext& ops, UpdateMethod method, MapPtr map,
 
 ShardUpdate data_update(UpdateMethod method, const node::Segment& segment,
                         const coding::Scheme& scheme, size_t shard) {
-  ShardUpdate update(segment, scheme, shard,
-                     is_kept(method) ? ShardUpdateMode::kKeep : ShardUpdateMode::kSwap);
+  ShardUpdate update(segment, scheme, shard, mode_of(method));
   if (method == UpdateMethod::kDpu) update.message.log_bytes = kRetainedBytes;
   if (method == UpdateMethod::kTsue) update.message.log_bytes = kUnitBytes;
+  if (method == UpdateMethod::kParix) update.message.log_bytes = kSpeculatedBytes;
   return update;
 }
 

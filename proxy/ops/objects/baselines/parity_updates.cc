@@ -69,31 +69,84 @@ Task<Result<void>> add_sums(OpsContext& ops, UpdateMethod method, ChangedSegment
   co_return Result<void>{};
 }
 
+// Calls `use(offset, bytes)` for the parts of bytes of a data shard that lie in one block each, by
+// where they concern the parities.
+template <class Use>
+void for_each_block(const ChangedSegment& changed, const coding::SegmentGeometry& geometry,
+                    const coding::DataDelta& delta, Use use) {
+  const coding::Layout& layout = geometry.codec().layout();
+  const size_t block_bytes = geometry.block_bytes();
+  const auto blocks = layout.shard_blocks(delta.shard);
+  for (size_t at = 0; at < delta.bytes.size();) {
+    const size_t offset = delta.offset + at;
+    const int block = blocks[offset / block_bytes];
+    const int codeword = changed.segment.state == coding::State::kNarrow ? layout.stripe_of(block)
+                                                                         : layout.row_of(block);
+    const size_t in_block = offset % block_bytes;
+    const size_t piece = std::min(delta.bytes.size() - at, block_bytes - in_block);
+    use(static_cast<size_t>(codeword) * block_bytes + in_block, delta.bytes.subspan(at, piece));
+    at += piece;
+  }
+}
+
+// What data shards have and had, for all parities (PARIX).
+Result<void> add_speculated(ChangedSegment& changed) {
+  const auto geometry = geometry_of(changed.scheme, changed.segment);
+  if (!geometry) return fail(geometry.error());
+  for (const ShardUpdate& update : changed.data) {
+    if (!update.is_done || update.epoch == 0) continue;
+    const bool is_over = update.message.mode == ShardUpdateMode::kFlush;
+    ShardUpdate told(changed.segment, changed.scheme, changed.scheme.k_prime,
+                     is_over ? ShardUpdateMode::kSettle : ShardUpdateMode::kSpeculate);
+    const auto add = [&](size_t offset, ByteView bytes) {
+      for_each_block(changed, *geometry,
+                     {.shard = static_cast<int>(update.index), .offset = offset, .bytes = bytes},
+                     [&](size_t at, ByteView piece) { told.add(at, piece); });
+    };
+    size_t at = 0;
+    for (const auto& range : update.ranges) {
+      if (range.length > update.answer.size() - at ||
+          size_t{range.offset} + range.length > geometry->data_shard_bytes()) {
+        return fail(ErrorCode::kUnknownOutcome, "a shard tells of bytes that it has not");
+      }
+      add(range.offset, update.answer.bytes().subspan(at, range.length));
+      at += range.length;
+    }
+    told.message.originals = static_cast<uint32_t>(told.message.extents.size());
+    for (size_t i = 0; !is_over && i < update.pieces.size(); ++i) {
+      add(update.message.extents[i].offset, update.pieces[i]);
+    }
+    told.message.source = static_cast<uint8_t>(update.index);
+    told.message.epoch = update.epoch;
+    told.message.serial = update.serial;
+    for (int parity = 0; parity < changed.scheme.m; ++parity) {
+      ShardUpdate& own = changed.parities.emplace_back(
+          changed.segment, changed.scheme, changed.scheme.k_prime + static_cast<size_t>(parity),
+          told.message.mode);
+      const node::ShardName name = own.message.name;
+      own.message = told.message;
+      own.message.name = name;
+      own.message.coefficient = geometry->codec().coefficient(parity, told.message.source);
+      own.pieces = told.pieces;
+    }
+  }
+  return {};
+}
+
 // The changes of the data as they are, with what each parity multiplies them by.
 Result<void> add_collected(UpdateMethod method, ChangedSegment& changed, const Deltas& deltas) {
   const auto geometry = geometry_of(changed.scheme, changed.segment);
   if (!geometry) return fail(geometry.error());
   const coding::Codec& codec = geometry->codec();
-  const coding::Layout& layout = codec.layout();
-  const size_t block_bytes = geometry->block_bytes();
   const size_t first = changed.scheme.k_prime;
   ShardUpdate update(changed.segment, changed.scheme, first, ShardUpdateMode::kCollect);
   for (const coding::DataDelta& delta : deltas) {
-    const auto blocks = layout.shard_blocks(delta.shard);
-    for (size_t at = 0; at < delta.bytes.size();) {
-      const size_t offset = delta.offset + at;
-      const int block = blocks[offset / block_bytes];
-      const int codeword = changed.segment.state == coding::State::kNarrow ? layout.stripe_of(block)
-                                                                           : layout.row_of(block);
-      const size_t in_block = offset % block_bytes;
-      const size_t piece = std::min(delta.bytes.size() - at, block_bytes - in_block);
-      update.add(static_cast<size_t>(codeword) * block_bytes + in_block,
-                 delta.bytes.subspan(at, piece));
+    for_each_block(changed, *geometry, delta, [&](size_t offset, ByteView piece) {
+      update.add(offset, piece);
       for (int j = 0; j < codec.m(); ++j) {
         update.message.coefficients.push_back(static_cast<char>(codec.coefficient(j, delta.shard)));
       }
-      at += piece;
-    }
+    });
   }
   update.message.log_bytes = method == UpdateMethod::kTsue ? kDeltaLogBytes : kCollectorBytes;
   if (method == UpdateMethod::kTsue && changed.scheme.m > 1) {
@@ -176,6 +229,8 @@ Task<Result<void>> make_parity_updates(OpsContext& ops, UpdateMethod method,
   const auto deltas = deltas_of(changed);
   if (!deltas) co_return fail(deltas.error());
   add_replicas(changed);
+  auto speculated = add_speculated(changed);
+  if (!speculated) co_return speculated;
   if (deltas->empty()) co_return Result<void>{};
   if (method == UpdateMethod::kCord || method == UpdateMethod::kTsue) {
     co_return add_collected(method, changed, *deltas);

@@ -22,6 +22,7 @@ void ShardUpdate::copy_bytes_of(const ShardUpdate& other) {
 }
 
 std::vector<node::ShardUpdateReply::Range> ShardUpdate::changed_ranges() const {
+  if (epoch != 0) return {};  // what the parities are told is not by how much
   if (message.mode != node::ShardUpdateMode::kSwap) return ranges;
   std::vector<node::ShardUpdateReply::Range> written;
   written.reserve(message.extents.size());
@@ -46,6 +47,8 @@ Task<Result<void>> send_one(OpsContext& ops, MapPtr map, ShardUpdate& update, Ti
     case Status::kOk:
       update.is_done = true;
       update.ranges = std::move(answer->args.ranges);
+      update.epoch = answer->args.epoch;
+      update.serial = answer->args.serial;
       update.answer =
           answer->reply.body.slice(answer->reply.header.args_bytes, answer->payload().size());
       co_return Result<void>{};

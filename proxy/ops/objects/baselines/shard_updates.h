@@ -34,6 +34,8 @@ struct ShardUpdate {
   bool is_full = false;  // the node had no room for what it was to keep
   Buffer answer;         // of one that is done
   std::vector<node::ShardUpdateReply::Range> ranges;
+  uint64_t epoch = 0;  // these are what the answer has of them, too
+  uint64_t serial = 0;
 };
 
 // Sends those that are not done and not full, at the same time; all have ended when it returns. It
