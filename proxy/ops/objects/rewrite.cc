@@ -312,7 +312,7 @@ class Rewriting {
     const auto tail = co_await records::try_read_tail(ops_, map_, key_, /*if_version=*/0, deadline);
     if (!tail) co_return fail(tail.error());
     const bool is_same = tail->record != nullptr && tail->record->content.segments == table();
-    if (is_same) co_return fail(ErrorCode::kLost, "{}", missing.message);
+    if (is_same) co_return fail(ErrorCode::kLost, "object lost: {}", missing.message);
     co_return std::nullopt;
   }
 
