@@ -11,6 +11,7 @@ struct StoringUpdate {
   uint64_t value = 0;
   records::NumberedUpdate update;
   node::LogAppendReply told;
+  TimePoint deadline;
   std::optional<Result<records::StoredCopies>> stored = {};  // what its round came to
   bool is_alone = false;  // its round has failed in a way that may concern others only
 };
@@ -43,11 +44,12 @@ class Round {
     bytes_ = bytes;
     names_ = std::move(names);
     settled_to_ = std::max(settled_to_, one.told.settled_to);
+    deadline_ = std::max(deadline_, one.deadline);
     members_.push_back(&one);
     return true;
   }
 
-  Task<void> run(OpsContext& ops, const std::string& key, TimePoint deadline) {
+  Task<void> run(OpsContext& ops, const std::string& key) {
     ++ops.counters.update_rounds;
     std::vector<NumberedUpdate> updates;
     updates.reserve(members_.size());
@@ -58,7 +60,7 @@ class Round {
       return std::ranges::binary_search(updates, name.lsn, {}, lsn);
     });
     const auto stored = co_await store_at_copies(ops, map_, key, value_, settled_to_,
-                                                 std::move(updates), names_, deadline);
+                                                 std::move(updates), names_, deadline_);
     // The head refuses all if it lacks one, and may have had others.
     const bool is_of_some =
         stored ? stored->other != nullptr : stored.error().code == ErrorCode::kUnknownOutcome;
@@ -85,6 +87,7 @@ class Round {
   std::vector<StoringUpdate*> members_;
   std::vector<UpdateName> names_;  // ascending by LSN
   uint64_t settled_to_ = 0;
+  TimePoint deadline_;  // the last of theirs
   size_t bytes_ = 0;
 };
 
@@ -104,13 +107,13 @@ Round next_round(Storing& storing, const std::string& key, StoringUpdate& own) {
 Task<Result<StoredCopies>> store_update(OpsContext& ops, MapPtr map, std::string key,
                                         uint64_t value, NumberedUpdate update,
                                         node::LogAppendReply told, TimePoint deadline) {
-  StoringUpdate own{std::move(map), value, std::move(update), std::move(told)};
+  StoringUpdate own{std::move(map), value, std::move(update), std::move(told), deadline};
   ops.storing.waiting[key].push_back(&own);
   {
     const auto guard = co_await ops.storing.rounds.lock(key);
     if (!own.stored && !own.is_alone) {
       Round round = next_round(ops.storing, key, own);
-      co_await round.run(ops, key, deadline);
+      co_await round.run(ops, key);
     }
   }
   if (own.stored) co_return std::move(*own.stored);
