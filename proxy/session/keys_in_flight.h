@@ -63,7 +63,7 @@ class KeysInFlight {
     bool conflicts(bool writes, ByteRange part) const {
       if (writes ? commands > 0 : writers > 0) return true;
       return std::ranges::any_of(parts, [&](const PartUse& use) {
-        return (writes || use.writes) && use.part.overlaps(part);
+        return (writes || use.writes) && (part.is_all() || use.part.overlaps(part));
       });
     }
     void add(bool writes, ByteRange part) {

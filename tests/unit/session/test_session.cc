@@ -100,6 +100,14 @@ TEST_CASE("parts of values that do not overlap do not conflict") {
   CHECK_FALSE(keys.conflicts(key, true, Part{0, 1}));
   keys.remove(key, false, Part{15, 5});
   CHECK(keys.size() == 0);
+  // What concerns all of the value waits for parts without bytes as well.
+  for (const Part part : {Part{0, 0}, Part{5, 0}, Part{UINT64_MAX, 1}}) {
+    keys.add(key, false, part);
+    CHECK(keys.conflicts(key, true));
+    CHECK_FALSE(keys.conflicts(key, false));
+    CHECK_FALSE(keys.conflicts(key, true, Part{5, 1}));
+    keys.remove(key, false, part);
+  }
 }
 
 TEST_CASE("flush_all takes effect behind the commands before it and ahead of those behind") {
