@@ -84,6 +84,11 @@ Task<Result<std::optional<std::vector<NumberedUpdate>>>> fetch_missing(
   auto reply = co_await read_record(ops.nodes, map, tail, node::Role::kTail, wanted->key,
                                     /*if_version=*/0, call_deadline(ops, deadline),
                                     {node::LogWanted::kUnsettled});
+  if (!reply && reply.error().code == ErrorCode::kInvalid) {  // a node that does not know that
+    reply = co_await read_record(ops.nodes, map, tail, node::Role::kTail, wanted->key,
+                                 /*if_version=*/0, call_deadline(ops, deadline),
+                                 {node::LogWanted::kImage});
+  }
   if (!reply) co_return fail(reply.error());
   if (reply->status != Status::kOk && reply->status != Status::kNotFound) {
     co_return fail(ErrorCode::kUnavailable, "the tail can not tell what is in the update log");
@@ -173,6 +178,7 @@ Task<Result<StoredCopies>> store_at(OpsContext& ops, MapPtr map, NodeId copy, Wa
              std::ranges::none_of(**fetched, is_name);
     });
     updates = merged(wanted->updates, std::move(**fetched));
+    if (updates.empty() && unsettled.empty()) co_return StoredCopies{};
   }
 }
 

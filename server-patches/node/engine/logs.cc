@@ -70,7 +70,8 @@ void Engine::Impl::fit_log(size_t partition, std::string_view key, const Record&
     entry->taken_until_ms = 0;
   }
   // What it remembers of its updates is needed by those who know of no later version only.
-  if (log.empty() && record.meta.version > log.last()) logs_.retire(key);
+  log.forget_early(map_->epoch);
+  if (log.empty() && !log.has_early() && record.meta.version > log.last()) logs_.retire(key);
 }
 
 void Engine::Impl::note_folded(size_t partition, std::string_view key, const Found& replaced,
@@ -379,7 +380,7 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
 // As if it came once the others are there. Without memory it is as if it had never come.
 void Engine::Impl::keep_early(UpdateLog::Early early, ByteView bytes,
                               const std::vector<UpdateName>& missing, UpdateLog& log) {
-  if (!log.takes_early()) return;
+  if (!log.takes_early(early.name)) return;
   auto kept = logs_.pool().append(bytes, LogPool::Claim::kNew);
   if (!kept) return;
   early.bytes = std::move(*kept);
@@ -460,6 +461,7 @@ void Engine::Impl::survey_logs() {
     for (size_t part = 0; part < logs_.parts(); ++part) {
       const Latch held(latches_[part]);
       logs_.visit(part, [&](const std::string& key, UpdateLogs::Entry& entry) {
+        entry.log.forget_early(map_->epoch);  // nobody may ask for them any more
         const bool is_forgotten = entry.tenure < partitions_[map_->partition_of(key)].tenure;
         if (entry.log.empty() || is_forgotten) return;
         ++count;

@@ -52,9 +52,18 @@ void UpdateLog::add(const UpdateName& name, uint64_t offset, LogBytes bytes, uin
   unsettled_.insert(place, {name.id, name.lsn, offset, crc32c, std::move(bytes)});
 }
 
+bool UpdateLog::takes_early(const UpdateName& name) const {
+  return early_.size() < kMaxEarly &&
+         std::ranges::none_of(early_, [&](const Early& early) { return early.name == name; });
+}
+
+void UpdateLog::forget_early(const Epoch& epoch) {
+  std::erase_if(early_, [&](const Early& early) { return early.epoch != epoch; });
+}
+
 uint64_t UpdateLog::take_early(const Epoch& epoch) {
   uint64_t lowest = 0;
-  std::erase_if(early_, [&](const Early& early) { return early.epoch != epoch; });
+  forget_early(epoch);
   const auto is_ready = [this](const Early& early) {
     return std::ranges::all_of(early.needs,
                                [this](const Id128& id) { return find(id).has_value(); });

@@ -61,7 +61,11 @@ class UpdateLog {
     std::vector<Id128> needs;
     Epoch epoch;
   };
-  bool takes_early() const { return early_.size() < kMaxEarly; }
+  // Whether it would, and has not got it.
+  bool takes_early(const UpdateName& name) const;
+  bool has_early() const { return !early_.empty(); }
+  // Those that came under another map.
+  void forget_early(const Epoch& epoch);
   void keep_early(Early early) { early_.push_back(std::move(early)); }
   // Takes those that have all that they need by now. The lowest LSN of them; 0: none.
   uint64_t take_early(const Epoch& epoch);

@@ -89,6 +89,14 @@ TEST_CASE("what comes ahead of others is taken when these come") {
     for (const Update& update : updates) all.push_back(update.name.id);
     return all;
   };
+  SECTION("though they are asked for before") {
+    CHECK(missing_of(node.store({second}, 0, {first.name})) == ids({first}));
+    CHECK(missing_of(node.store({second}, 0, {first.name})) == ids({first}));
+    CHECK(missing_of(node.store({}, 0, {first.name, second.name})) == ids({first, second}));
+    CHECK(missing_of(node.store({first})).empty());
+    CHECK(node.log() == " | 0: a @1, 1: b @2");
+    node.store({third, fourth});
+  }
   SECTION("one by one") {
     CHECK(missing_of(node.store({fourth}, 0, {first.name, third.name})) == ids({first, third}));
     CHECK(missing_of(node.store({second}, 0, {first.name})) == ids({first}));
