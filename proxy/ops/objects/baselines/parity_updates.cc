@@ -263,8 +263,13 @@ Task<Result<void>> update_parities(OpsContext& ops, UpdateMethod method, MapPtr 
   }
 }
 
-Task<Result<void>> drain_parities(OpsContext& ops, MapPtr map, coding::Scheme scheme,
-                                  node::Segment segment, TimePoint deadline) {
+namespace {
+
+// `changed` has what nodes have given away until the parities have it.
+Task<Result<void>> try_drain(OpsContext& ops, MapPtr map, ChangedSegment& changed,
+                             TimePoint deadline) {
+  const coding::Scheme& scheme = changed.scheme;
+  const node::Segment& segment = changed.segment;
   const size_t first = scheme.k_prime;
   const auto is_up = [&](size_t shard) {
     return segment.placement[shard] != kNoNode && map->is_up(segment.placement[shard]);
@@ -273,7 +278,6 @@ Task<Result<void>> drain_parities(OpsContext& ops, MapPtr map, coding::Scheme sc
   const auto is_over = [](const Result<void>& sent) {
     return !sent && sent.error().code != ErrorCode::kNotFound;
   };
-  ChangedSegment changed{.scheme = scheme, .segment = segment};
   for (size_t shard = 0; shard < first; ++shard) {
     if (is_up(shard)) changed.data.emplace_back(segment, scheme, shard, ShardUpdateMode::kFlush);
   }
@@ -300,6 +304,30 @@ Task<Result<void>> drain_parities(OpsContext& ops, MapPtr map, coding::Scheme sc
     if (shard <= first) drop.message.extents.push_back({0, UINT32_MAX, 0});
   }
   co_return co_await send_updates(ops, map, rest, deadline);
+}
+
+// Whether something was given away that some parity has not got.
+bool is_on_its_way(const ChangedSegment& changed) {
+  if (!changed.parities.empty()) {
+    return !std::ranges::all_of(changed.parities, &ShardUpdate::is_done);
+  }
+  return std::ranges::any_of(changed.data, [](const ShardUpdate& update) {
+    return update.is_done && !update.answer.empty();
+  });
+}
+
+}  // namespace
+
+Task<Result<void>> drain_parities(OpsContext& ops, MapPtr map, coding::Scheme scheme,
+                                  node::Segment segment, TimePoint deadline) {
+  ChangedSegment changed{.scheme = scheme, .segment = std::move(segment)};
+  auto drained = co_await try_drain(ops, std::move(map), changed, deadline);
+  // Once more, it would find nothing, and seem to be done.
+  if (!drained && is_on_its_way(changed)) {
+    co_return fail(ErrorCode::kUnknownOutcome, "parities lack what was flushed: {}",
+                   drained.error().message);
+  }
+  co_return drained;
 }
 
 }  // namespace elastripe::objects
