@@ -65,10 +65,10 @@ def test_what_an_update_costs_the_nodes_is_counted(quick):
             assert requests["SHARD_PATCH"] > 0 and "LOG_APPEND" not in requests
             assert case["folds"] == 0 and "merged_share" not in case
             continue
-        # With one parity all homes are tail and head. An update that found the log full is sent
-        # once more.
-        assert requests["LOG_APPEND"] > 0.9 and requests["LOG_STORE"] > 0.9
-        assert case["frames"] >= 2
+        # An update that found the log full is sent once more. Those of an object that come at the
+        # same time share a round to the copies.
+        assert requests["LOG_APPEND"] > 0.9 and requests["LOG_STORE"] > 0.1
+        assert case["frames"] > 1
         assert case["folds"] > 0 and case["updates_per_fold"] > 1
         assert 0 < case["merged_share"] < 1
         if case["update_bytes"] == 16384:
