@@ -87,6 +87,8 @@ void UpdateLog::number(uint64_t lsn) {
 
 void UpdateLog::settle(uint64_t lsn) {
   settled_to_ = std::max(settled_to_, lsn);
+  // It has had those, though it may not remember.
+  std::erase_if(early_, [this](const Early& early) { return early.name.lsn <= settled_to_; });
   const auto end = std::ranges::upper_bound(unsettled_, lsn, {}, &Extent::lsn);
   for (auto extent = unsettled_.begin(); extent != end; ++extent) {
     bytes_ -= extent->bytes.size();  // insert_settled() counts what is left of it

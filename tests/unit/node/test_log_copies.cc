@@ -140,6 +140,16 @@ TEST_CASE("what came ahead of others is forgotten with the map, with the value, 
     REQUIRE(missing_of(node.store({other}, 0, {}, "key", value)).empty());
     CHECK(node.image().unsettled.size() == 1);
   }
+  SECTION("what is in the shards by then") {
+    REQUIRE(missing_of(node.store({first, second})).empty());
+    REQUIRE(status(node.fold(2, 2)) == "OK");
+    REQUIRE(node.log() == "none");
+    // Late, or once more: nobody remembers the first.
+    CHECK(missing_of(node.store({second}, 0, {first.name})).size() == 1);
+    CHECK(node.log() == "none");
+    CHECK(missing_of(node.store({}, 0, {first.name, second.name})).size() == 2);
+    CHECK(node.log() == "none");
+  }
   SECTION("many") {
     for (uint64_t lsn = 2; lsn <= 100; ++lsn) {
       node.store({node.update(lsn, lsn, "b")}, 0, {first.name});
