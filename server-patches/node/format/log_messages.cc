@@ -123,7 +123,7 @@ void encode(const LogAppendRequest& m, std::string& out) {
   w.u64(m.offset);
   w.u32(m.crc32c);
   w.short_string(m.key);
-  w.u64(m.settled_to);
+  if (m.settled_to != 0) w.u64(m.settled_to);
 }
 
 template <>

@@ -80,6 +80,7 @@ void encode(const ShardUpdateReply& m, std::string& out) {
     w.u32(range.offset);
     w.u32(range.length);
   }
+  if (m.epoch == 0 && m.serial == 0) return;
   w.u64(m.epoch);
   w.u64(m.serial);
 }
