@@ -14,6 +14,8 @@ constexpr size_t kMaxScannedLogs = 4096;
 // A recycler that has begun to fold a log, and has not ended it after so long, may be dead.
 constexpr uint64_t kFold_ms = 5000;
 constexpr uint64_t kSurveyEvery_ms = 1000;
+// Smaller logs are not folded ahead of time to make room for others.
+constexpr size_t kWorthAFold = 128 << 10;
 
 bool can_be_updated(const Record& record, const Context& c) {
   return record.is_striped() && record.is_live(c.frame.header.now_ms, c.map.flush_floor);
@@ -26,6 +28,14 @@ uint64_t folded_lsn(const Record& record) {
     folded = std::max(folded, segment.folded_lsn);
   }
   return folded;
+}
+
+// A log that is overwritten all the time takes little, and yet keeps many units, each for the few
+// pieces in it that stay: it is as full as half of the node's units are. So there is time to fold.
+uint32_t told_cost(size_t cost, const LogPool::Usage& usage) {
+  if (cost < kWorthAFold || usage.limit_units == 0) return static_cast<uint32_t>(cost);
+  const size_t units = std::min(2 * usage.units, usage.limit_units);
+  return static_cast<uint32_t>(std::max(cost, kMaxLogBytes * units / usage.limit_units));
 }
 
 uint64_t age_of(const UpdateLogs::Entry& entry, uint64_t now_ms) {
@@ -176,7 +186,7 @@ Answer Engine::Impl::append_latched(const Context& c, const LogAppendRequest& re
     reply.settled_to = entry->log.settled_to();
     reply.last = entry->log.last();
     reply.unsettled = entry->log.unsettled_below(lsn);
-    reply.cost = static_cast<uint32_t>(entry->log.cost());
+    reply.cost = told_cost(entry->log.cost(), logs_.pool().usage());
     return answer(Status::kOk, reply);
   };
   const bool is_same_value =

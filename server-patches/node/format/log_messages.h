@@ -65,7 +65,7 @@ struct LogAppendReply {
   uint64_t settled_to = 0;
   uint64_t last = 0;  // the newest number of the key: an update's, or the record's version
   std::vector<UpdateName> unsettled;  // those below `lsn`, ascending
-  uint32_t cost = 0;                  // of the log; kMaxLogBytes at most
+  uint32_t cost = 0;                  // how full it is; kMaxLogBytes at most
 };
 struct LogAppendRequest {
   static constexpr Opcode kOpcode = Opcode::kLogAppend;

@@ -67,6 +67,27 @@ TEST_CASE("an update tells which before it are settled, and who lacks some asks 
   CHECK(node.log(LogWanted::kUnsettled) == " | 40: fourth @4");
 }
 
+TEST_CASE("a log is as full as the units of its node, unless it is small") {
+  LogNode node(kAsTail, {.log_unit_bytes = 64 << 10, .log_units = 4});
+  RecordContent content = striped_content();
+  content.segments[0].length = content.size = 1 << 20;
+  content.segments[0].block_bytes = 1 << 20;
+  Record record = object_of(node.version + 1, node.version);
+  record.content = content;
+  REQUIRE(status(node.store_record("key", record)) == "OK");
+  const auto cost_of = [&](size_t place) {
+    const auto told = args_of<LogAppendReply>(node.append(place * 4096, std::string(4096, 'x')));
+    REQUIRE(told.lsn != 0);
+    return told.cost;
+  };
+  const uint32_t first = cost_of(0);
+  CHECK(first == UpdateLog::cost_of(4096));
+  uint32_t last = 0;
+  for (size_t place = 1; place < 40; ++place) last = cost_of(place);
+  CHECK(40 * UpdateLog::cost_of(4096) < kMaxLogBytes / 8);
+  CHECK(last == kMaxLogBytes);  // 3 of 4 units
+}
+
 TEST_CASE("who knows the record gets the log all the same") {
   LogNode node(kAsTail);
   node.append(10, "first");
