@@ -12,6 +12,16 @@ uint64_t lsn_of(const Reply& reply) {
   return args_of<LogAppendReply>(reply).lsn;
 }
 
+// The record gets a segment of 1 MiB.
+void store_large(LogNode& node) {
+  RecordContent content = striped_content();
+  content.segments[0].length = content.size = 1 << 20;
+  content.segments[0].block_bytes = 1 << 20;
+  Record record = object_of(node.version + 1, node.version);
+  record.content = content;
+  REQUIRE(status(node.store_record("key", record)) == "OK");
+}
+
 }  // namespace
 
 TEST_CASE("the tail numbers updates behind the record's version, and reads have them") {
@@ -69,12 +79,7 @@ TEST_CASE("an update tells which before it are settled, and who lacks some asks 
 
 TEST_CASE("a log is as full as the units of its node, unless it is small") {
   LogNode node(kAsTail, {.log_unit_bytes = 64 << 10, .log_units = 4});
-  RecordContent content = striped_content();
-  content.segments[0].length = content.size = 1 << 20;
-  content.segments[0].block_bytes = 1 << 20;
-  Record record = object_of(node.version + 1, node.version);
-  record.content = content;
-  REQUIRE(status(node.store_record("key", record)) == "OK");
+  store_large(node);
   const auto cost_of = [&](size_t place) {
     const auto told = args_of<LogAppendReply>(node.append(place * 4096, std::string(4096, 'x')));
     REQUIRE(told.lsn != 0);
@@ -333,12 +338,7 @@ TEST_CASE("a log has so many unsettled updates, and what it refuses leaves nothi
 
 TEST_CASE("a log has so many bytes, with what goes with each piece of them") {
   LogNode node(kAsTail, {.log_unit_bytes = 128 << 10, .log_units = 1000});
-  RecordContent content = striped_content();
-  content.segments[0].length = content.size = 1 << 20;
-  content.segments[0].block_bytes = 1 << 20;
-  Record record = object_of(node.version + 1, node.version);
-  record.content = content;
-  REQUIRE(status(node.store_record("key", record)) == "OK");
+  store_large(node);
   size_t count = 0;
   SECTION("large ones") {
     const std::string bytes(kMaxLoggedBytes, 'x');
