@@ -219,7 +219,9 @@ Frames log_frames() {
            RecordReadRequest{.m = 2, .key = appended, .log = LogWanted::kView, .log_length = 50})
       .add(Opcode::kRecordRead,
            RecordReadRequest{.m = 2, .key = appended, .log = LogWanted::kUnsettled})
-      .add(Opcode::kLogSettle, LogSettleRequest{{{appended, version, version + 1}}})
+      .add(Opcode::kLogSettle, LogSettleRequest{{{appended, version, version + 1, {}},
+                                                 {stored, version, 0, {{{3, 4}, version + 4}}}}})
+      .add(Opcode::kLogCancel, LogCancelRequest{2, version, version, stored, {{3, 4}}})
       .add(Opcode::kLogScan, LogScanRequest{.max_entries = 9})
       .add(Opcode::kLogStore, store, "oneover")
       .add(Opcode::kRecordApply, fold, bare_content(folded))

@@ -189,11 +189,20 @@ const std::vector<Format>& formats() {
                                  .settled_to = 4,
                                  .entries = {{{{1, 2}, 6}, 5, 6, 7}, {{{1, 3}, 7}, 5, 6, 7}},
                                  .unsettled = {{{1, 1}, 5}},
-                                 .key = "key"}}),
-      message<LogStoreReply>({{{{1, 2}, {3, 4}}}}),
-      message<LogSettleRequest>({{{{"key", 3, 4}, {"other", 5, 6}}}}),
+                                 .key = "key"},
+                                {.value = 3,
+                                 .entries = {{{{1, 2}, 0}, 5, 6, 7}},
+                                 .unsettled = {{{1, 1}, 5}},
+                                 .key = "key",
+                                 .known = 4}}),
+      message<LogStoreReply>({{{{1, 2}, {3, 4}}, {}}, {{}, {{1, 2}}}}),
+      message<LogSettleRequest>(
+          {{{{"key", 3, 4, {}}, {"other", 5, 0, {{{1, 2}, 6}, {{3, 4}, 7}}}}}}),
+      message<LogSettleReply>({{{1, 2}}}),
+      message<LogCancelRequest>({{2, 3, 4, "key", {{1, 2}, {3, 4}}}}),
+      message<LogCancelReply>({{{0, 5}}}),
       message<LogScanRequest>({{1, 2, 3}}),
-      message<LogScanReply>({{9, {{"key", 5, 6}, {"other", 7, 8}}}}),
+      message<LogScanReply>({{9, {{"key", 5, 6}, {"other", 7, 8}}, {}}, {0, {}, {"key"}}}),
   };
   return all;
 }

@@ -228,6 +228,8 @@ Answer Engine::Impl::handle_data(const Context& c) {
       return with_request(c, &Impl::log_settle);
     case Opcode::kLogScan:
       return with_request(c, &Impl::log_scan);
+    case Opcode::kLogCancel:
+      return with_request(c, &Impl::log_cancel);
     default:
       return refuse(Status::kInvalid, "unknown opcode");
   }

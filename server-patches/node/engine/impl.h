@@ -151,6 +151,7 @@ class Engine::Impl {
   UpdateLogs::Entry* find_log(size_t partition, std::string_view key, const Found& found);
   // The highest LSN of the record's log, 0 without one.
   uint64_t last_lsn(size_t partition, std::string_view key, const Found& found);
+  bool has_unnumbered(size_t partition, std::string_view key, const Found& found);
   // After `record` was stored: its log keeps what is not in the shards, and only while the value is
   // the same.
   void fit_log(size_t partition, std::string_view key, const Record& record);
@@ -164,13 +165,11 @@ class Engine::Impl {
   };
   // What the request wants of the log.
   ToldLog tell_log(const Context& c, size_t partition, const RecordReadRequest& request,
-                   const Found& found);
+                   const Found& found, Knowledge known);
   // Why the image of a log that sync brings for a stored record is not taken over, or nothing.
   std::optional<Answer> store_log(const Context& c, const RecordStoreRequest& request,
                                   const Record& record, size_t partition);
   Answer refuse_value(Found& found) const;
-  void keep_early(UpdateLog::Early early, ByteView bytes, const std::vector<UpdateName>& missing,
-                  UpdateLog& log);
   Answer log_append(const Context& c, const LogAppendRequest& request);
   Answer append_latched(const Context& c, const LogAppendRequest& request, size_t partition);
   // LOG_APPEND without bytes, of a live record.
@@ -178,8 +177,11 @@ class Engine::Impl {
                         size_t partition, uint64_t now_ms);
   Answer log_store(const Context& c, const LogStoreRequest& request);
   Answer answer_for_former(const Context& c, const LogStoreRequest& request, Found& found);
+  class CopiedUpdates;
   Answer store_latched(const Context& c, const LogStoreRequest& request, size_t partition);
   Answer log_settle(const Context& c, const LogSettleRequest& request);
+  bool settle_latched(const Context& c, const LogSettleRequest::Entry& settled, size_t partition);
+  Answer log_cancel(const Context& c, const LogCancelRequest& request);
   Answer log_scan(const Context& c, const LogScanRequest& request);
   void forget_logs();
   // What statistics tell of logs: each is looked at, so once a second.

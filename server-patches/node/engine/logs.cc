@@ -14,6 +14,8 @@ constexpr size_t kMaxScannedLogs = 4096;
 // A recycler that has begun to fold a log, and has not ended it after so long, may be dead.
 constexpr uint64_t kFold_ms = 5000;
 constexpr uint64_t kSurveyEvery_ms = 1000;
+// An update that has waited for its number for so long may be one of a proxy that has died.
+constexpr uint64_t kUnnumbered_ms = 2000;
 // Smaller logs are not folded ahead of time to make room for others.
 constexpr size_t kWorthAFold = 128 << 10;
 
@@ -56,6 +58,11 @@ uint64_t Engine::Impl::last_lsn(size_t partition, std::string_view key, const Fo
   return entry == nullptr ? 0 : entry->log.last();
 }
 
+bool Engine::Impl::has_unnumbered(size_t partition, std::string_view key, const Found& found) {
+  const UpdateLogs::Entry* const entry = find_log(partition, key, found);
+  return entry != nullptr && !entry->log.unnumbered().empty();
+}
+
 void Engine::Impl::fit_log(size_t partition, std::string_view key, const Record& record) {
   UpdateLogs::Entry* const entry = logs_.find(key);
   if (entry == nullptr) return;
@@ -80,8 +87,9 @@ void Engine::Impl::fit_log(size_t partition, std::string_view key, const Record&
     entry->taken_until_ms = 0;
   }
   // What it remembers of its updates is needed by those who know of no later version only.
-  log.forget_early(map_->epoch);
-  if (log.empty() && !log.has_early() && record.meta.version > log.last()) logs_.retire(key);
+  if (log.empty() && log.unnumbered().empty() && record.meta.version > log.last()) {
+    logs_.retire(key);
+  }
 }
 
 void Engine::Impl::note_folded(size_t partition, std::string_view key, const Found& replaced,
@@ -93,7 +101,8 @@ void Engine::Impl::note_folded(size_t partition, std::string_view key, const Fou
 }
 
 Engine::Impl::ToldLog Engine::Impl::tell_log(const Context& c, size_t partition,
-                                             const RecordReadRequest& request, const Found& found) {
+                                             const RecordReadRequest& request, const Found& found,
+                                             Knowledge known) {
   UpdateLogs::Entry* const entry = find_log(partition, request.key, found);
   if (entry == nullptr) return {};
   if (request.log == LogWanted::kFold) {
@@ -101,11 +110,16 @@ Engine::Impl::ToldLog Engine::Impl::tell_log(const Context& c, size_t partition,
     if (now_ms < entry->taken_until_ms) return {};
     entry->taken_until_ms = now_ms + kFold_ms;
   }
+  const Partition& homes = c.map.partitions[partition];
   std::string bytes;
   LogImage told;
   switch (request.log) {
     case LogWanted::kImage:
       told = entry->log.image(bytes);
+      // Where the key is synced the tail gives numbers, and sync must not.
+      if (known == Knowledge::kSynced && is_home(homes, c.self, homes.homes.size())) {
+        told.unnumbered.clear();
+      }
       break;
     case LogWanted::kUnsettled:
       told = entry->log.unsettled(bytes);
@@ -132,9 +146,12 @@ std::optional<Answer> Engine::Impl::store_log(const Context& c, const RecordStor
   // Two that have the same last update need not have the same ones before that. All homes are to
   // have those that sync has chosen.
   const UpdateLogs::Entry* const own = find_log(partition, request.key, found);
+  const auto has_same = [&](const UpdateLog& log) {
+    return log.rank() == image->rank && log.has_updates_of(*image) && log.unnumbered().empty() &&
+           image->unnumbered.empty();
+  };
   const bool keeps =
-      own != nullptr && (own->log.rank() > image->rank ||
-                         (own->log.rank() == image->rank && own->log.has_updates_of(*image)));
+      own != nullptr && (own->log.rank() > image->rank || has_same(own->log));
   if (keeps) return std::nullopt;
   UpdateLog log(image->value, record.meta.version);
   const uint64_t rank = partitions_[partition].sync_floor;
@@ -205,7 +222,8 @@ Answer Engine::Impl::append_latched(const Context& c, const LogAppendRequest& re
   if (c.frame.payload.empty()) return number_latched(request, record, found, partition, c.now_ms);
   const uint64_t version = record.meta.version;
   const uint64_t reach = entry != nullptr ? entry->log.reach() : version;
-  if (request.known < reach && !mutant(Mutant::kIgnoreReach)) {
+  const bool is_forbidden = entry != nullptr && entry->log.is_forbidden(request.id, c.map.epoch);
+  if (is_forbidden || (request.known < reach && !mutant(Mutant::kIgnoreReach))) {
     LogAppendReply reply;
     reply.last = std::max({entry != nullptr ? entry->log.last() : 0, reach, version});
     return answer(Status::kForgotten, reply);
@@ -326,93 +344,223 @@ Answer Engine::Impl::answer_for_former(const Context& c, const LogStoreRequest& 
   return answer(Status::kOk, LogStoreReply{});
 }
 
+// Nothing over a gap: of two logs the one that has the later update has all of the other. What
+// comes over one waits without its number.
+class Engine::Impl::CopiedUpdates {
+ public:
+  CopiedUpdates(UpdateLogs::Entry& entry, LogPool& pool, uint64_t now_ms)
+      : entry_(entry), log_(entry.log), pool_(pool), now_ms_(now_ms) {}
+
+  // In ascending order: one that is to be here. False: it is not.
+  bool number(const UpdateName& name) {
+    if (log_.find(name.id)) return true;
+    if (!log_.has_unnumbered(name.id)) {
+      has_gap_ |= !mutant(Mutant::kSettleOwnOnly);
+      return false;
+    }
+    if (!has_gap_) take(name);
+    return true;
+  }
+  // One that comes with its bytes. False: there is no memory.
+  bool store(const LogStoreRequest::Entry& entry, ByteView bytes,
+             std::vector<Id128>& missing) {
+    if (log_.find(entry.name.id)) return true;
+    if (log_.has_unnumbered(entry.name.id)) {
+      if (!has_gap_) take(entry.name);
+      return true;
+    }
+    if (has_gap_) {
+      if (!wait(entry, bytes, /*known=*/0)) missing.push_back(entry.name.id);
+      return true;
+    }
+    auto stored = pool_.append(bytes, LogPool::Claim::kAccepted);
+    if (!stored) return false;
+    if (log_.empty()) entry_.since_ms = now_ms_;
+    log_.add(entry.name, entry.offset, std::move(*stored), entry.crc32c);
+    note(entry.name.lsn);
+    return true;
+  }
+  // One that has no number yet.
+  void store_unnumbered(const LogStoreRequest::Entry& entry, ByteView bytes, uint64_t known,
+                        LogStoreReply& reply) {
+    if (log_.find(entry.name.id)) return;
+    if (!log_.has_unnumbered(entry.name.id) && !wait(entry, bytes, known)) {
+      reply.missing.push_back(entry.name.id);
+      return;
+    }
+    const uint64_t end = entry.offset + bytes.size();
+    for (const UpdateLog::Unnumbered& other : log_.unnumbered()) {
+      if (other.name.id == entry.name.id) break;
+      if (other.offset < end && other.end() > entry.offset) reply.ahead.push_back(other.name.id);
+    }
+  }
+
+  bool has_gap() const { return has_gap_; }
+  // The lowest number of those that are here since; 0: none.
+  uint64_t lowest() const { return lowest_; }
+
+ private:
+  void take(const UpdateName& name) {
+    if (log_.empty()) entry_.since_ms = now_ms_;
+    if (log_.give_number(name)) note(name.lsn);
+  }
+  bool wait(const LogStoreRequest::Entry& entry, ByteView bytes, uint64_t known) {
+    if (!log_.takes_unnumbered(entry.name, bytes.size(), known)) return false;
+    auto kept = pool_.append(bytes, LogPool::Claim::kNew);
+    if (!kept) return false;
+    log_.keep_unnumbered({entry.name, entry.offset, entry.crc32c, std::move(*kept), now_ms_});
+    return true;
+  }
+  void note(uint64_t lsn) {
+    entry_.written_ms = now_ms_;
+    if (lowest_ == 0) lowest_ = lsn;
+  }
+
+  UpdateLogs::Entry& entry_;
+  UpdateLog& log_;
+  LogPool& pool_;
+  const uint64_t now_ms_;
+  bool has_gap_ = false;
+  uint64_t lowest_ = 0;
+};
+
+namespace {
+
+std::vector<Id128> ids_of(const LogStoreRequest& request) {
+  std::vector<Id128> ids;
+  ids.reserve(request.entries.size() + request.unsettled.size());
+  for (const auto& entry : request.entries) ids.push_back(entry.name.id);
+  for (const UpdateName& name : request.unsettled) ids.push_back(name.id);
+  return ids;
+}
+
+}  // namespace
+
 Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& request,
                                    size_t partition) {
   Found found = find_record(partition, record_item_key(request.key));
   if (auto refusal = check_knowledge(knowledge(partition, request.key, found))) {
     return std::move(*refusal);
   }
-  if (!found.visible()) return answer_for_former(c, request, found);
+  // Without a number, and of another value, it is not for this copy: nobody relies on it.
+  const auto of_other_value = [&] {
+    if (request.has_unnumbered()) return answer(Status::kOk, LogStoreReply{ids_of(request), {}});
+    return answer_for_former(c, request, found);
+  };
+  if (!found.visible()) return of_other_value();
   const auto loaded = load_record(found);
   if (!loaded) return refuse(Status::kInvalid, "stored record: " + loaded.error());
   const Record& record = loaded->record;
   const bool is_same_value = record.is_striped() && record.meta.value_version == request.value;
   // The tail takes updates of a value only after all copies have its record: this one is newer.
-  if (!is_same_value && !mutant(Mutant::kCopyTakesAll)) {
-    return answer_for_former(c, request, found);
-  }
+  if (!is_same_value && !mutant(Mutant::kCopyTakesAll)) return of_other_value();
   UpdateLogs::Entry* entry = find_log(partition, request.key, found);
   if (entry == nullptr) {
     entry = &logs_.make(request.key, UpdateLog(request.value, record.meta.version),
                         partitions_[partition].tenure, c.now_ms);
   }
   UpdateLog& log = entry->log;
-  if (log.empty()) entry->since_ms = c.now_ms;
-  const auto comes = [&](const UpdateName& name) {
-    return std::ranges::any_of(request.entries,
-                               [&](const auto& entry) { return entry.name == name; });
-  };
-  std::vector<UpdateName> missing;
-  for (const UpdateName& name : request.unsettled) {
-    if (!log.find(name.id) && !comes(name)) missing.push_back(name);
-  }
+  CopiedUpdates updates(*entry, logs_.pool(), c.now_ms);
   LogStoreReply reply;
-  reply.missing.reserve(missing.size());
-  for (const UpdateName& name : missing) reply.missing.push_back(name.id);
-  // Nothing over a gap: of two logs the one that has the later update has all of the other.
-  if (mutant(Mutant::kSettleOwnOnly)) missing.clear();
-  size_t at = 0;
-  for (const auto& [name, offset, length, crc] : request.entries) {
-    const ByteView bytes = c.frame.payload.subspan(at, length);
-    at += length;
-    if (log.find(name.id)) continue;
-    if (!missing.empty() && missing.front().lsn < name.lsn) {
-      keep_early({name, offset, crc, {}, {}, c.map.epoch}, bytes, missing, log);
-      missing.insert(std::ranges::upper_bound(missing, name.lsn, {}, &UpdateName::lsn), name);
-      continue;
+  auto name = request.unsettled.begin();
+  const auto number_below = [&](uint64_t lsn) {
+    for (; name != request.unsettled.end() && name->lsn < lsn; ++name) {
+      if (!updates.number(*name)) reply.missing.push_back(name->id);
     }
-    auto stored = logs_.pool().append(bytes, LogPool::Claim::kAccepted);
-    if (!stored) return refuse(Status::kNoSpace, "no memory for the update");
-    log.add(name, offset, std::move(*stored), crc);
-    entry->written_ms = c.now_ms;
+  };
+  size_t at = 0;
+  for (const LogStoreRequest::Entry& stored : request.entries) {
+    const ByteView bytes = c.frame.payload.subspan(at, stored.length);
+    at += stored.length;
+    if (stored.name.lsn == 0) continue;
+    number_below(stored.name.lsn);
+    if (!updates.store(stored, bytes, reply.missing)) {
+      return refuse(Status::kNoSpace, "no memory for the update");
+    }
   }
+  number_below(UINT64_MAX);
   // Updates that were made in the shards: it is told their numbers only.
   const bool is_number = request.entries.empty() && request.unsettled.empty();
   if (is_number && log.empty()) log.number(request.settled_to);
-  if (missing.empty()) log.settle(request.settled_to);
-  uint64_t lowest = request.entries.empty() ? 0 : request.entries.front().name.lsn;
-  if (const uint64_t early = log.take_early(c.map.epoch)) lowest = std::min(lowest, early);
-  // It may be in the shards already.
-  if (lowest <= folded_lsn(record)) fit_log(partition, request.key, record);
-  return answer(Status::kOk, reply);
-}
-
-// As if it came once the others are there. Without memory it is as if it had never come.
-void Engine::Impl::keep_early(UpdateLog::Early early, ByteView bytes,
-                              const std::vector<UpdateName>& missing, UpdateLog& log) {
-  if (!log.takes_early(early.name)) return;
-  auto kept = logs_.pool().append(bytes, LogPool::Claim::kNew);
-  if (!kept) return;
-  early.bytes = std::move(*kept);
-  for (const UpdateName& name : missing) {
-    if (name.lsn < early.name.lsn) early.needs.push_back(name.id);
+  if (!updates.has_gap()) log.settle(request.settled_to);
+  if (request.has_unnumbered()) {
+    const LogStoreRequest::Entry& first = request.entries.front();
+    updates.store_unnumbered(first, c.frame.payload.first(first.length), request.known, reply);
   }
-  log.keep_early(std::move(early));
+  // It may be in the shards already.
+  const bool may_be_folded = updates.lowest() != 0 && updates.lowest() <= folded_lsn(record);
+  if (may_be_folded || log.empty()) fit_log(partition, request.key, record);
+  return answer(Status::kOk, reply);
 }
 
 Answer Engine::Impl::log_settle(const Context& c, const LogSettleRequest& request) {
   if (request.entries.size() > kMaxListEntries) return refuse(Status::kInvalid, "too many keys");
-  for (const auto& [key, value, settled_to] : request.entries) {
-    const size_t partition = c.map.partition_of(key);
+  LogSettleReply reply;
+  for (uint32_t i = 0; i < request.entries.size(); ++i) {
+    const LogSettleRequest::Entry& entry = request.entries[i];
+    const size_t partition = c.map.partition_of(entry.key);
     const Partition& homes = c.map.partitions[partition];
-    if (!is_home(homes, c.self, 1)) return refuse(Status::kNotHome, "the node is no tail of a key");
-    const Latch held = latch(hash_key(key));
-    const Found found = find_record(partition, record_item_key(key), Trust::kPrefix);
-    UpdateLogs::Entry* const entry = find_log(partition, key, found);
-    if (entry == nullptr || entry->log.value() != value) continue;
-    entry->log.settle(std::min(settled_to, entry->log.last()));
+    if (!is_home(homes, c.self, homes.homes.size())) {
+      return refuse(Status::kNotHome, "the node is no home of a key");
+    }
+    const Latch held = latch(hash_key(entry.key));
+    if (!settle_latched(c, entry, partition)) reply.lacking.push_back(i);
   }
-  return {};
+  return answer(Status::kOk, reply);
+}
+
+// False: there are no updates with all of these numbers.
+bool Engine::Impl::settle_latched(const Context& c, const LogSettleRequest::Entry& settled,
+                                  size_t partition) {
+  const Found found = find_record(partition, record_item_key(settled.key), Trust::kPrefix);
+  UpdateLogs::Entry* const entry = find_log(partition, settled.key, found);
+  const bool is_known =
+      entry != nullptr && entry->log.value() == settled.value &&
+      !check_knowledge(knowledge(partition, settled.key, found));
+  if (!is_known) return settled.numbers.empty();
+  CopiedUpdates updates(*entry, logs_.pool(), c.now_ms);
+  for (const UpdateName& name : settled.numbers) updates.number(name);
+  if (!updates.has_gap()) {
+    entry->log.settle(std::min(settled.settled_to, entry->log.last()));
+  }
+  return !updates.has_gap();
+}
+
+Answer Engine::Impl::log_cancel(const Context& c, const LogCancelRequest& request) {
+  const size_t partition = c.map.partition_of(request.key);
+  const Partition& homes = c.map.partitions[partition];
+  if (!is_home(homes, c.self, homes.homes.size())) {
+    return refuse(Status::kNotHome, "the node is no home of the key");
+  }
+  const Latch held = latch(hash_key(request.key));
+  Found found = find_record(partition, record_item_key(request.key));
+  if (auto refusal = check_knowledge(knowledge(partition, request.key, found))) {
+    return std::move(*refusal);
+  }
+  LogCancelReply reply{std::vector<uint64_t>(request.ids.size())};
+  if (!found.visible()) return answer(Status::kOk, reply);
+  const auto loaded = load_record(found);
+  if (!loaded) return refuse(Status::kInvalid, "stored record: " + loaded.error());
+  const RecordMeta& meta = loaded->record.meta;
+  // It is refused here all the same, and what was here of it has gone.
+  if (meta.value_version != request.value) return answer(Status::kOk, reply);
+  UpdateLogs::Entry* entry = find_log(partition, request.key, found);
+  if (entry == nullptr) {
+    entry = &logs_.make(request.key, UpdateLog(request.value, meta.version),
+                        partitions_[partition].tenure, c.now_ms);
+  }
+  const bool is_tail = homes.homes.front() == c.self;
+  for (size_t i = 0; i < request.ids.size(); ++i) {
+    const Id128& id = request.ids[i];
+    reply.lsns[i] = entry->log.find(id).value_or(0);
+    if (reply.lsns[i] != 0) continue;
+    if (!is_tail) {
+      entry->log.cancel(id, request.known);
+    } else if (!entry->log.forbid(id, c.map.epoch)) {
+      return refuse(Status::kNoSpace, "too many updates of the key were cancelled");
+    }
+  }
+  return answer(Status::kOk, reply);
 }
 
 Answer Engine::Impl::log_scan(const Context& c, const LogScanRequest& request) {
@@ -429,6 +577,11 @@ Answer Engine::Impl::log_scan(const Context& c, const LogScanRequest& request) {
     logs_.visit(part, [&](const std::string& key, UpdateLogs::Entry& entry) {
       const size_t partition = c.map.partition_of(key);
       const uint32_t age_ms = until_now(entry.since_ms);
+      const auto& unnumbered = entry.log.unnumbered();
+      if (!unnumbered.empty() && until_now(unnumbered.front().since_ms) >= kUnnumbered_ms &&
+          entry.tenure >= partitions_[partition].tenure) {
+        reply.unnumbered.push_back(key);
+      }
       if (entry.log.empty() || age_ms < request.min_age_ms ||
           entry.tenure < partitions_[partition].tenure ||
           !is_home(c.map.partitions[partition], c.self, 1)) {
@@ -471,7 +624,6 @@ void Engine::Impl::survey_logs() {
     for (size_t part = 0; part < logs_.parts(); ++part) {
       const Latch held(latches_[part]);
       logs_.visit(part, [&](const std::string& key, UpdateLogs::Entry& entry) {
-        entry.log.forget_early(map_->epoch);  // nobody may ask for them any more
         const bool is_forgotten = entry.tenure < partitions_[map_->partition_of(key)].tenure;
         if (entry.log.empty() || is_forgotten) return;
         ++count;

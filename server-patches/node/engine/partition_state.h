@@ -28,6 +28,8 @@ struct PartitionState {
   // The version_floor of the newest map under which the partition had to be synced: LSNs are above
   // it, and so above all that a home which is gone may have given.
   uint64_t sync_floor = 0;
+  // The newest epoch under which the node was a home of the partition, and synced.
+  std::atomic<uint32_t> synced_in = 0;
   std::mutex mutex;
   using Keys = std::unordered_set<std::string, KeyHash, std::equal_to<>>;
   // Keys that were synced by themselves and have no record; the others say it in their items.

@@ -266,7 +266,7 @@ Answer Engine::Impl::record_read(const Context& c, const RecordReadRequest& requ
     damaged = is_damaged(partition, request.key);
     if (request.log != LogWanted::kNone &&
         (request.role == Role::kAny || !check_knowledge(known))) {
-      log = tell_log(c, partition, request, found);
+      log = tell_log(c, partition, request, found, known);
     }
   }
   if (request.role != Role::kAny) {
@@ -277,6 +277,9 @@ Answer Engine::Impl::record_read(const Context& c, const RecordReadRequest& requ
   RecordReadReply reply{.floor = partitions_[partition].floor,
                         .log = std::move(log.encoded),
                         .log_age_ms = log.age_ms};
+  if (request.log == LogWanted::kImage && found.visible()) {
+    reply.synced_in = std::max<uint32_t>(partitions_[partition].synced_in, found.prefix.synced_in);
+  }
   if (damaged) {
     reply.damaged_version = damaged_version(partition, request.key);
     return answer(Status::kBadPage, reply, found.visible() ? record_bytes(found) : OwnedBytes());
@@ -339,12 +342,20 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   }
   Record* record = current ? &current->record : nullptr;
   const uint64_t floor = partitions_[partition].floor;
+  const bool depends_on_cas =
+      request.made_of_cas != 0 || request.condition == Condition::kIfValueVersion;
+  const bool waits_for_numbers = depends_on_cas &&
+                                 has_unnumbered(partition, request.key, found) &&
+                                 !mutant(Mutant::kCasIgnoresUnnumbered);
   const auto answer_current = [&](Status status) {
     if (record != nullptr && overwrites) {
       check(partition, item_key, found);
       if (found.damaged) return refuse(Status::kNotSynced, kDamagedHere);
     }
-    const RecordApplyReply reply{.floor = floor, .whole_record = record != nullptr};
+    const RecordApplyReply reply{.floor = floor,
+                                 .whole_record = record != nullptr,
+                                 .superseded = {},
+                                 .has_unnumbered = waits_for_numbers};
     return answer(status, reply, record != nullptr ? record_bytes(found) : OwnedBytes());
   };
   if (record != nullptr) {
@@ -359,6 +370,7 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   }
   const Moment now{c.frame.header.now_ms, c.map.flush_floor};
   const bool blind_head = mutant(Mutant::kBlindHead) && request.condition == Condition::kIfVersion;
+  if (waits_for_numbers) return answer_current(Status::kConditionFailed);
   if (!blind_head) {
     const uint64_t last = last_lsn(partition, request.key, found);
     if (auto refused = check_condition(request, record, floor, last, now)) {

@@ -57,6 +57,7 @@ enum class Opcode : uint8_t {
   kLogStore = 31,
   kLogSettle = 32,
   kLogScan = 33,
+  kLogCancel = 34,
 };
 
 // Every opcode, in the order of their values.
@@ -90,6 +91,7 @@ inline constexpr std::array kOpcodes = {
     OpcodeName{Opcode::kLogStore, "LOG_STORE"},
     OpcodeName{Opcode::kLogSettle, "LOG_SETTLE"},
     OpcodeName{Opcode::kLogScan, "LOG_SCAN"},
+    OpcodeName{Opcode::kLogCancel, "LOG_CANCEL"},
 };
 static_assert(std::ranges::is_sorted(kOpcodes, std::ranges::less_equal(), &OpcodeName::opcode));
 // Its place in kOpcodes, for arrays by opcode; kOpcodes.size() of a number that is none.

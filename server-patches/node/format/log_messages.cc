@@ -8,9 +8,9 @@
 namespace elastripe::node {
 namespace {
 
-constexpr size_t kImageHeadBytes = 5 * sizeof(uint64_t) + 3 * sizeof(uint32_t);
+constexpr size_t kImageHeadBytes = 5 * sizeof(uint64_t) + 4 * sizeof(uint32_t);
 constexpr size_t kEntryBytes = kUpdateNameBytes + 16;
-constexpr size_t kSettledBytes = kKeyBytes + 16;
+constexpr size_t kSettledBytes = kKeyBytes + 20;
 constexpr size_t kScannedLogBytes = kKeyBytes + 12;
 
 void write_name(Writer& w, const UpdateName& name) {
@@ -77,12 +77,25 @@ size_t bytes_of(const std::vector<LogExtent>& extents) {
   return bytes;
 }
 
+size_t bytes_of(const LogImage& image) {
+  return bytes_of(image.settled) + bytes_of(image.unsettled) + bytes_of(image.unnumbered);
+}
+
+void write_ids(Writer& w, const std::vector<Id128>& ids) {
+  w.u32(static_cast<uint32_t>(ids.size()));
+  for (const Id128& id : ids) w.id(id);
+}
+
+std::vector<Id128> read_ids(Reader& in) {
+  return read_list<Id128>(in, sizeof(Id128), [&](Id128& id) { id = in.id(); });
+}
+
 }  // namespace
 
 void encode(const LogImage& image, std::string& out) {
-  const size_t extents = image.settled.size() + image.unsettled.size();
+  const size_t extents = image.settled.size() + image.unsettled.size() + image.unnumbered.size();
   out.reserve(out.size() + kImageHeadBytes + image.recent.size() * kUpdateNameBytes +
-              extents * kExtentBytes + bytes_of(image.settled) + bytes_of(image.unsettled));
+              extents * kExtentBytes + bytes_of(image));
   Writer w(out);
   w.u64(image.value);
   w.u64(image.last);
@@ -92,6 +105,7 @@ void encode(const LogImage& image, std::string& out) {
   write_names(w, image.recent);
   write_extents(w, image.settled);
   write_extents(w, image.unsettled);
+  write_extents(w, image.unnumbered);
 }
 
 Decoded<LogImage> decode_log(ByteView bytes) {
@@ -105,10 +119,14 @@ Decoded<LogImage> decode_log(ByteView bytes) {
   image.recent = read_names(in, kRecentUpdates);
   image.settled = read_extents(in);
   image.unsettled = read_extents(in);
+  image.unnumbered = read_extents(in);
+  const auto has_id = [](const LogExtent& extent) { return !extent.id.is_zero(); };
   const bool fits = image.last <= image.rank && is_disjoint(image.settled) &&
                     image.unsettled.size() <= 2 * kMaxUnsettled &&
                     std::ranges::is_sorted(image.unsettled, std::less_equal<>(), &LogExtent::lsn) &&
-                    bytes_of(image.settled) + bytes_of(image.unsettled) <= 2 * kMaxLogBytes;
+                    image.unnumbered.size() <= kMaxUnnumbered &&
+                    std::ranges::all_of(image.unnumbered, has_id) &&
+                    bytes_of(image) <= 3 * kMaxLogBytes;
   if (!fits) in.fail();
   return finish(in, std::move(image), "update log");
 }
@@ -159,7 +177,7 @@ Decoded<LogAppendReply> decode<LogAppendReply>(ByteView bytes) {
   m.lsn = in.u64();
   m.settled_to = in.u64();
   m.last = in.u64();
-  m.unsettled = read_names(in, kMaxUnsettled);
+  m.unsettled = read_names(in, kMaxNames);
   m.cost = in.u32();
   return finish(in, std::move(m), "LOG_APPEND reply");
 }
@@ -178,6 +196,7 @@ void encode(const LogStoreRequest& m, std::string& out) {
   }
   write_names(w, m.unsettled);
   w.short_string(m.key);
+  if (m.has_unnumbered()) w.u64(m.known);
 }
 
 template <>
@@ -199,26 +218,28 @@ Decoded<LogStoreRequest> decode<LogStoreRequest>(ByteView bytes) {
     }
   });
   const auto lsn_of = [](const Entry& entry) { return entry.name.lsn; };
-  if (m.entries.size() > kMaxUnsettled ||
+  if (m.entries.size() > kMaxNames ||
       !std::ranges::is_sorted(m.entries, std::less_equal<>(), lsn_of)) {
     in.fail();
   }
-  m.unsettled = read_names(in, kMaxUnsettled);
+  m.unsettled = read_names(in, kMaxNames);
   m.key = read_key(in);
+  if (m.has_unnumbered()) m.known = in.u64();
   return finish(in, std::move(m), "LOG_STORE");
 }
 
 void encode(const LogStoreReply& m, std::string& out) {
   Writer w(out);
-  w.u32(static_cast<uint32_t>(m.missing.size()));
-  for (const Id128& id : m.missing) w.id(id);
+  write_ids(w, m.missing);
+  write_ids(w, m.ahead);
 }
 
 template <>
 Decoded<LogStoreReply> decode<LogStoreReply>(ByteView bytes) {
   Reader in(bytes);
   LogStoreReply m;
-  m.missing = read_list<Id128>(in, sizeof(Id128), [&](Id128& id) { id = in.id(); });
+  m.missing = read_ids(in);
+  if (!in.at_end()) m.ahead = read_ids(in);
   return finish(in, std::move(m), "LOG_STORE reply");
 }
 
@@ -229,6 +250,7 @@ void encode(const LogSettleRequest& m, std::string& out) {
     w.short_string(entry.key);
     w.u64(entry.value);
     w.u64(entry.settled_to);
+    write_names(w, entry.numbers);
   }
 }
 
@@ -241,8 +263,61 @@ Decoded<LogSettleRequest> decode<LogSettleRequest>(ByteView bytes) {
     entry.key = read_key(in);
     entry.value = in.u64();
     entry.settled_to = in.u64();
+    entry.numbers = read_names(in, kMaxNames);
   });
   return finish(in, std::move(m), "LOG_SETTLE");
+}
+
+void encode(const LogSettleReply& m, std::string& out) {
+  Writer w(out);
+  w.u32(static_cast<uint32_t>(m.lacking.size()));
+  for (const uint32_t place : m.lacking) w.u32(place);
+}
+
+template <>
+Decoded<LogSettleReply> decode<LogSettleReply>(ByteView bytes) {
+  Reader in(bytes);
+  LogSettleReply m;
+  if (!in.at_end()) {
+    m.lacking = read_list<uint32_t>(in, sizeof(uint32_t), [&](uint32_t& at) { at = in.u32(); });
+  }
+  return finish(in, std::move(m), "LOG_SETTLE reply");
+}
+
+void encode(const LogCancelRequest& m, std::string& out) {
+  Writer w(out);
+  w.u8(m.m);
+  w.u64(m.value);
+  w.u64(m.known);
+  w.short_string(m.key);
+  write_ids(w, m.ids);
+}
+
+template <>
+Decoded<LogCancelRequest> decode<LogCancelRequest>(ByteView bytes) {
+  Reader in(bytes);
+  LogCancelRequest m;
+  m.m = in.u8();
+  m.value = in.u64();
+  m.known = in.u64();
+  m.key = read_key(in);
+  m.ids = read_ids(in);
+  if (m.ids.size() > kMaxUnnumbered) in.fail();
+  return finish(in, std::move(m), "LOG_CANCEL");
+}
+
+void encode(const LogCancelReply& m, std::string& out) {
+  Writer w(out);
+  w.u32(static_cast<uint32_t>(m.lsns.size()));
+  for (const uint64_t lsn : m.lsns) w.u64(lsn);
+}
+
+template <>
+Decoded<LogCancelReply> decode<LogCancelReply>(ByteView bytes) {
+  Reader in(bytes);
+  LogCancelReply m;
+  m.lsns = read_list<uint64_t>(in, sizeof(uint64_t), [&](uint64_t& lsn) { lsn = in.u64(); });
+  return finish(in, std::move(m), "LOG_CANCEL reply");
 }
 
 void encode(const LogScanRequest& m, std::string& out) {
@@ -272,6 +347,8 @@ void encode(const LogScanReply& m, std::string& out) {
     w.u32(log.age_ms);
     w.u32(log.idle_ms);
   }
+  w.u32(static_cast<uint32_t>(m.unnumbered.size()));
+  for (const std::string& key : m.unnumbered) w.short_string(key);
 }
 
 template <>
@@ -285,6 +362,10 @@ Decoded<LogScanReply> decode<LogScanReply>(ByteView bytes) {
     log.age_ms = in.u32();
     log.idle_ms = in.u32();
   });
+  if (!in.at_end()) {
+    m.unnumbered =
+        read_list<std::string>(in, kKeyBytes, [&](std::string& key) { key = read_key(in); });
+  }
   return finish(in, std::move(m), "LOG_SCAN reply");
 }
 

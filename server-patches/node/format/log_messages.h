@@ -20,6 +20,11 @@ inline constexpr size_t kMaxLogBytes = 2u << 20;
 inline constexpr size_t kMaxUnsettled = 256;
 // Those that a node remembers of a key.
 inline constexpr size_t kRecentUpdates = 256;
+// Those of a key that wait at a copy for their numbers.
+inline constexpr size_t kMaxUnnumbered = 64;
+inline constexpr size_t kMaxUnnumberedBytes = 1u << 20;
+// What is not settled may be so many: sync gives numbers to what had none.
+inline constexpr size_t kMaxNames = kMaxUnsettled + kMaxUnnumbered;
 
 // An update, by the name that its proxy gave it and by its number. LSNs rise by the order in which
 // the tail has taken the updates of a key.
@@ -52,6 +57,8 @@ struct LogImage {
   std::vector<UpdateName> recent;    // ascending
   std::vector<LogExtent> settled;    // disjoint, ascending by offset
   std::vector<LogExtent> unsettled;  // as they came, ascending by LSN: they may overlap
+  // Those that have no number there, in the order in which they came. Not in a view.
+  std::vector<LogExtent> unnumbered;
 };
 void encode(const LogImage& image, std::string& out);
 // The bytes of its extents lie in `in`. Refuses what is out of order, and more than a log may hold;
@@ -89,11 +96,17 @@ struct LogAppendRequest {
 };
 // Payload of kOtherValue: the record, if there is one.
 
-// LOG_STORE: numbered updates, at the other copies. Payload: their bytes, one after the other. The
+// LOG_STORE: updates, at the other copies. Payload: their bytes, one after the other. The
 // head may have another value by then: kOk if it had the updates before that; kOtherValue, with the
 // record, if it lacks one, which so never takes effect; kForgotten if it can not tell.
+//
+// The first may have no number yet (lsn 0), as it was sent to the tail at the same time. It is
+// taken only while the copy has that value; else it is among the missing ones.
 struct LogStoreReply {
   std::vector<Id128> missing;  // of those listed: not here
+  // Of an update without a number: others without one that came before, and have bytes of the same
+  // places. Who recovers from this copy would put it over them.
+  std::vector<Id128> ahead;
 };
 struct LogStoreRequest {
   static constexpr Opcode kOpcode = Opcode::kLogStore;
@@ -112,18 +125,43 @@ struct LogStoreRequest {
   std::vector<Entry> entries;         // ascending by LSN, at most kMaxUnsettled
   std::vector<UpdateName> unsettled;  // what the copy has to have besides
   std::string_view key;
+  uint64_t known = 0;  // of an update without a number: as in LogAppendRequest
+  bool has_unnumbered() const { return !entries.empty() && entries.front().name.lsn == 0; }
 };
 
-// LOG_SETTLE: all copies have these, says who has seen to it.
+// LOG_SETTLE, to tails: all copies have these, says who has seen to it. To copies: the numbers of
+// updates that they have.
+struct LogSettleReply {
+  std::vector<uint32_t> lacking;  // places of entries whose updates are not all here with a number
+};
 struct LogSettleRequest {
   static constexpr Opcode kOpcode = Opcode::kLogSettle;
-  using Reply = NoArgs;
+  using Reply = LogSettleReply;
   struct Entry {
     std::string key;
     uint64_t value = 0;
-    uint64_t settled_to = 0;
+    uint64_t settled_to = 0;  // 0: nothing that the node has not been told before
+    std::vector<UpdateName> numbers = {};  // ascending; of all that is not settled up to the last
   };
   std::vector<Entry> entries;  // at most kMaxListEntries
+};
+
+// LOG_CANCEL: updates that shall not be made. The tail first: it tells which it has taken, and takes
+// none of the others any more under this map. The copies then forget what they have of those.
+struct LogCancelReply {
+  std::vector<uint64_t> lsns;  // of each: its number if it has one, then it stays; 0: cancelled
+};
+struct LogCancelRequest {
+  static constexpr Opcode kOpcode = Opcode::kLogCancel;
+  using Reply = LogCancelReply;
+  static constexpr StatusSet kTold = {Status::kNotSynced, Status::kNoSpace};
+  uint8_t m = 1;
+  uint64_t value = 0;
+  // Of them: what was sent with as little knowledge may come later, and is to be refused.
+  // 0: nothing will come.
+  uint64_t known = 0;
+  std::string_view key;
+  std::vector<Id128> ids;  // at most kMaxUnnumbered
 };
 
 // LOG_SCAN: the logs that the node has as a tail.
@@ -136,6 +174,9 @@ struct ScannedLog {
 struct LogScanReply {
   uint64_t cursor = 0;  // 0: done
   std::vector<ScannedLog> logs;
+  // Keys of logs, as whichever copy, in which an update has waited for its number so long that its
+  // proxy may be dead.
+  std::vector<std::string> unnumbered;
 };
 struct LogScanRequest {
   static constexpr Opcode kOpcode = Opcode::kLogScan;
@@ -150,6 +191,9 @@ ELASTRIPE_MESSAGE(LogAppendReply);
 ELASTRIPE_MESSAGE(LogStoreRequest);
 ELASTRIPE_MESSAGE(LogStoreReply);
 ELASTRIPE_MESSAGE(LogSettleRequest);
+ELASTRIPE_MESSAGE(LogSettleReply);
+ELASTRIPE_MESSAGE(LogCancelRequest);
+ELASTRIPE_MESSAGE(LogCancelReply);
 ELASTRIPE_MESSAGE(LogScanRequest);
 ELASTRIPE_MESSAGE(LogScanReply);
 

@@ -138,10 +138,11 @@ void encode(const RecordReadReply& m, std::string& out) {
   Writer w(out);
   w.u64(m.floor);
   w.u64(m.damaged_version);
-  if (m.log.empty()) return;
-  out.reserve(out.size() + m.log.size() + 2 * sizeof(uint64_t));
+  if (m.log.empty() && m.synced_in == 0) return;
+  out.reserve(out.size() + m.log.size() + 3 * sizeof(uint64_t));
   w.long_string(m.log);
   w.u64(m.log_age_ms);
+  if (m.synced_in != 0) w.u32(m.synced_in);
 }
 
 template <>
@@ -152,6 +153,7 @@ Decoded<RecordReadReply> decode<RecordReadReply>(ByteView bytes) {
   m.damaged_version = in.u64();
   if (!in.at_end()) m.log = in.long_string();
   if (!in.at_end()) m.log_age_ms = in.u64();
+  if (!in.at_end()) m.synced_in = in.u32();
   return finish(in, std::move(m), "RECORD_READ reply");
 }
 
@@ -193,6 +195,7 @@ void encode(const RecordApplyReply& m, std::string& out) {
   w.u64(m.floor);
   w.u8(m.whole_record);
   w.long_string(m.superseded);
+  if (m.has_unnumbered) w.u8(1);
 }
 
 template <>
@@ -202,6 +205,7 @@ Decoded<RecordApplyReply> decode<RecordApplyReply>(ByteView bytes) {
   m.floor = in.u64();
   m.whole_record = read_flag(in);
   m.superseded = in.long_string();
+  if (!in.at_end()) m.has_unnumbered = in.u8() != 0;
   return finish(in, m, "RECORD_APPLY reply");
 }
 

@@ -68,6 +68,9 @@ struct RecordReadReply {
   uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
   std::string log = {};          // what was asked for, encoded; empty: there is no log
   uint64_t log_age_ms = 0;       // of its oldest update, with a log
+  // With kImage: the newest epoch under which the node was a synced home of the key. Who has a
+  // higher one knows of updates that this node may have missed.
+  uint32_t synced_in = 0;
 };
 // What a read is to tell of the record's update log, as it is in the moment of the record.
 enum class LogWanted : uint8_t {
@@ -123,6 +126,9 @@ struct RecordApplyReply {
   // kOk of kSet and kDelete: the encoded RecordContent that was replaced, if that was striped: the
   // proxy deletes its shards after a grace.
   std::string superseded = {};
+  // kConditionFailed: the log here has updates without numbers, so nobody can say what the cas is
+  // before they have some.
+  bool has_unnumbered = false;
 };
 struct RecordApplyRequest {
   static constexpr Opcode kOpcode = Opcode::kRecordApply;

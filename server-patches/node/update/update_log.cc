@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server-patches/node/format/crc32c.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::node {
 namespace {
@@ -23,8 +24,11 @@ UpdateLog::UpdateLog(uint64_t value, uint64_t version)
 std::optional<uint64_t> UpdateLog::find(const Id128& id) const {
   // What is asked for again is mostly among the newest.
   const auto found = std::ranges::find(recent_.rbegin(), recent_.rend(), id, &UpdateName::id);
-  if (found == recent_.rend()) return std::nullopt;
-  return found->lsn;
+  if (found != recent_.rend()) return found->lsn;
+  // A copy may have had a later version of the record than the tail that gave the number.
+  const auto here = std::ranges::find(unsettled_, id, &Extent::id);
+  if (here == unsettled_.end()) return std::nullopt;
+  return here->lsn;
 }
 
 void UpdateLog::remember(const UpdateName& name) {
@@ -52,29 +56,44 @@ void UpdateLog::add(const UpdateName& name, uint64_t offset, LogBytes bytes, uin
   unsettled_.insert(place, {name.id, name.lsn, offset, crc32c, std::move(bytes)});
 }
 
-bool UpdateLog::takes_early(const UpdateName& name) const {
-  return early_.size() < kMaxEarly &&
-         std::ranges::none_of(early_, [&](const Early& early) { return early.name == name; });
+bool UpdateLog::has_unnumbered(const Id128& id) const {
+  return std::ranges::any_of(unnumbered_,
+                             [&](const Unnumbered& update) { return update.name.id == id; });
 }
 
-void UpdateLog::forget_early(const Epoch& epoch) {
-  std::erase_if(early_, [&](const Early& early) { return early.epoch != epoch; });
+bool UpdateLog::takes_unnumbered(const UpdateName& name, size_t bytes, uint64_t known) const {
+  if (unnumbered_.size() >= kMaxUnnumbered) return false;
+  for (const Unnumbered& update : unnumbered_) bytes += update.bytes.size();
+  if (bytes > kMaxUnnumberedBytes) return false;
+  if (name.lsn != 0) return name.lsn > std::max(reach_, settled_to_);
+  return (known >= reach_ || mutant(Mutant::kUnnumberedIgnoresReach)) && known > cancelled_to_;
 }
 
-uint64_t UpdateLog::take_early(const Epoch& epoch) {
-  uint64_t lowest = 0;
-  forget_early(epoch);
-  const auto is_ready = [this](const Early& early) {
-    return std::ranges::all_of(early.needs,
-                               [this](const Id128& id) { return find(id).has_value(); });
-  };
-  for (;;) {
-    const auto ready = std::ranges::find_if(early_, is_ready);
-    if (ready == early_.end()) return lowest;
-    if (lowest == 0 || ready->name.lsn < lowest) lowest = ready->name.lsn;
-    add(ready->name, ready->offset, std::move(ready->bytes), ready->crc32c);
-    early_.erase(ready);
-  }
+bool UpdateLog::give_number(const UpdateName& name) {
+  const auto found = std::ranges::find_if(
+      unnumbered_, [&](const Unnumbered& update) { return update.name.id == name.id; });
+  if (found == unnumbered_.end()) return false;
+  Unnumbered update = std::move(*found);
+  unnumbered_.erase(found);
+  add(name, update.offset, std::move(update.bytes), update.crc32c);
+  return true;
+}
+
+void UpdateLog::cancel(const Id128& id, uint64_t known) {
+  std::erase_if(unnumbered_, [&](const Unnumbered& update) { return update.name.id == id; });
+  cancelled_to_ = std::max(cancelled_to_, known);
+}
+
+bool UpdateLog::forbid(const Id128& id, const Epoch& epoch) {
+  if (forbidden_.epoch != epoch) forbidden_ = {{}, epoch};
+  if (is_forbidden(id, epoch)) return true;
+  if (forbidden_.ids.size() >= kMaxUnnumbered) return false;
+  forbidden_.ids.push_back(id);
+  return true;
+}
+
+bool UpdateLog::is_forbidden(const Id128& id, const Epoch& epoch) const {
+  return forbidden_.epoch == epoch && std::ranges::find(forbidden_.ids, id) != forbidden_.ids.end();
 }
 
 void UpdateLog::number(uint64_t lsn) {
@@ -88,7 +107,9 @@ void UpdateLog::number(uint64_t lsn) {
 void UpdateLog::settle(uint64_t lsn) {
   settled_to_ = std::max(settled_to_, lsn);
   // It has had those, though it may not remember.
-  std::erase_if(early_, [this](const Early& early) { return early.name.lsn <= settled_to_; });
+  std::erase_if(unnumbered_, [this](const Unnumbered& update) {
+    return update.name.lsn != 0 && update.name.lsn <= settled_to_;
+  });
   const auto end = std::ranges::upper_bound(unsettled_, lsn, {}, &Extent::lsn);
   for (auto extent = unsettled_.begin(); extent != end; ++extent) {
     bytes_ -= extent->bytes.size();  // insert_settled() counts what is left of it
@@ -175,27 +196,38 @@ std::vector<UpdateName> UpdateLog::unsettled_below(uint64_t lsn) const {
 }
 
 LogImage UpdateLog::told(Settled::const_iterator first, Settled::const_iterator last,
-                         size_t unsettled, std::string& bytes) const {
+                         size_t unsettled, bool tells_unnumbered, std::string& bytes) const {
   LogImage image;
   image.value = value_;
   image.last = last_;
   image.rank = rank_;
   image.settled_to = settled_to_;
   image.reach = reach_;
+  const size_t unnumbered = tells_unnumbered ? unnumbered_.size() : 0;
   size_t size = 0;
   for (auto at = first; at != last; ++at) size += at->second.bytes.size();
   for (size_t i = 0; i < unsettled; ++i) size += unsettled_[i].bytes.size();
+  for (size_t i = 0; i < unnumbered; ++i) size += unnumbered_[i].bytes.size();
   bytes.resize(size);
   std::span<char> room(bytes);
-  const auto tell = [&](const Extent& extent) {
-    const std::span<char> own = room.first(extent.bytes.size());
+  const auto read = [&](const LogBytes& from) {
+    const std::span<char> own = room.first(from.size());
     room = room.subspan(own.size());
-    extent.bytes.read(std::as_writable_bytes(own));
-    return LogExtent{extent.id, extent.lsn, extent.offset, extent.crc32c, {own.data(), own.size()}};
+    from.read(std::as_writable_bytes(own));
+    return std::string_view(own.data(), own.size());
+  };
+  const auto tell = [&](const Extent& extent) {
+    return LogExtent{extent.id, extent.lsn, extent.offset, extent.crc32c, read(extent.bytes)};
   };
   for (auto at = first; at != last; ++at) image.settled.push_back(tell(at->second));
   image.unsettled.reserve(unsettled);
   for (size_t i = 0; i < unsettled; ++i) image.unsettled.push_back(tell(unsettled_[i]));
+  image.unnumbered.reserve(unnumbered);
+  for (size_t i = 0; i < unnumbered; ++i) {
+    const Unnumbered& update = unnumbered_[i];
+    image.unnumbered.push_back(
+        {update.name.id, 0, update.offset, update.crc32c, read(update.bytes)});
+  }
   return image;
 }
 
@@ -205,15 +237,17 @@ LogImage UpdateLog::view(uint64_t offset, uint64_t length, std::string& bytes) c
   for (size_t i = 0; i < unsettled_.size(); ++i) {
     if (unsettled_[i].offset < end && unsettled_[i].end() > offset) wanted = i + 1;
   }
-  return told(first_behind(offset), settled_.lower_bound(end), wanted, bytes);
+  return told(first_behind(offset), settled_.lower_bound(end), wanted, /*tells_unnumbered=*/false,
+              bytes);
 }
 
 LogImage UpdateLog::unsettled(std::string& bytes) const {
-  return told(settled_.end(), settled_.end(), unsettled_.size(), bytes);
+  return told(settled_.end(), settled_.end(), unsettled_.size(), /*tells_unnumbered=*/true, bytes);
 }
 
 LogImage UpdateLog::image(std::string& bytes) const {
-  LogImage image = view(0, UINT64_MAX, bytes);
+  LogImage image = told(settled_.begin(), settled_.end(), unsettled_.size(),
+                        /*tells_unnumbered=*/true, bytes);
   image.recent.assign(recent_.begin(), recent_.end());
   return image;
 }
@@ -234,7 +268,7 @@ bool UpdateLog::restore(const LogImage& image, uint64_t rank, LogPool& pool) {
     if (!extent) return false;
     restored.insert_settled(std::move(*extent));
   }
-  restored.unsettled_.reserve(image.unsettled.size());
+  restored.unsettled_.reserve(image.unsettled.size() + image.unnumbered.size());
   for (const LogExtent& told : image.unsettled) {
     auto extent = extent_of(told);
     if (!extent) return false;
@@ -245,6 +279,12 @@ bool UpdateLog::restore(const LogImage& image, uint64_t rank, LogPool& pool) {
   restored.last_ = image.last;
   restored.rank_ = std::max(image.rank, rank);
   restored.settled_to_ = image.settled_to;
+  for (const LogExtent& told : image.unnumbered) {
+    if (mutant(Mutant::kSyncForgetsUnnumbered)) break;
+    auto extent = extent_of(told);
+    if (!extent) return false;
+    restored.add({told.id, restored.rank_ + 1}, told.offset, std::move(extent->bytes), told.crc32c);
+  }
   *this = std::move(restored);
   return true;
 }

@@ -51,24 +51,32 @@ class UpdateLog {
   void add(const UpdateName& name, uint64_t offset, LogBytes bytes, uint32_t crc32c);
   // Takes a number that no update goes with: all of them have it.
   void number(uint64_t lsn);
-  // An update that came ahead of others that it needs: it waits beside the log, and is no part of
-  // it. Only as long as the map is the one that it came under.
-  struct Early {
-    UpdateName name;
+
+  // An update that is here without a number: nobody has told it yet, or others that come before it
+  // are missing. It waits beside the log, in the order of arrival, until it gets its number. If the
+  // tail dies before that, sync gives it one.
+  struct Unnumbered {
+    UpdateName name;  // lsn 0: it was not told; else the copy lacks one below it
     uint64_t offset = 0;
     uint32_t crc32c = 0;
     LogBytes bytes;
-    std::vector<Id128> needs;
-    Epoch epoch;
+    uint64_t since_ms = 0;
+    uint64_t end() const { return offset + bytes.size(); }
   };
-  // Whether it would, and has not got it.
-  bool takes_early(const UpdateName& name) const;
-  bool has_early() const { return !early_.empty(); }
-  // Those that came under another map.
-  void forget_early(const Epoch& epoch);
-  void keep_early(Early early) { early_.push_back(std::move(early)); }
-  // Takes those that have all that they need by now. The lowest LSN of them; 0: none.
-  uint64_t take_early(const Epoch& epoch);
+  const std::vector<Unnumbered>& unnumbered() const { return unnumbered_; }
+  bool has_unnumbered(const Id128& id) const;
+  // Whether there is a place for it, and it certainly was not here before and has been folded
+  // since. `known`: of an update without a number, as in LogAppendRequest.
+  bool takes_unnumbered(const UpdateName& name, size_t bytes, uint64_t known) const;
+  void keep_unnumbered(Unnumbered update) { unnumbered_.push_back(std::move(update)); }
+  // One that is here without a number becomes that update. False: it is not here.
+  bool give_number(const UpdateName& name);
+  // The update will not come: forgets what is here of it, and takes none without a number that
+  // knew as little as it did. (So its frame may still come.)
+  void cancel(const Id128& id, uint64_t known);
+  // The tail's part of that, under one map. False: it has no place to remember it.
+  bool forbid(const Id128& id, const Epoch& epoch);
+  bool is_forbidden(const Id128& id, const Epoch& epoch) const;
 
   // All copies have the updates up to `lsn`.
   void settle(uint64_t lsn);
@@ -81,13 +89,14 @@ class UpdateLog {
   // it, all that is not settled up to the newest of these. Its bytes lie in `bytes`, which it
   // fills.
   LogImage view(uint64_t offset, uint64_t length, std::string& bytes) const;
-  // All that is not settled.
+  // All that is not settled, and what has no number.
   LogImage unsettled(std::string& bytes) const;
   // All there is.
   LogImage image(std::string& bytes) const;
   // Becomes what `image` is, with a rank of at least `rank`. What is not settled there is not
-  // settled here: only the head's word, that it takes an update, makes it count. False if the pool
-  // has no room: then the log stays as it was.
+  // settled here: only the head's word, that it takes an update, makes it count. What has no number
+  // there gets one, in that order, above all others. False if the pool has no room: then the log
+  // stays as it was.
   bool restore(const LogImage& image, uint64_t rank, LogPool& pool);
 
  private:
@@ -100,12 +109,15 @@ class UpdateLog {
     uint64_t end() const { return offset + bytes.size(); }
   };
   using Settled = std::map<uint64_t, Extent>;  // by offset
-  static constexpr size_t kMaxEarly = 64;
+  struct Forbidden {
+    std::vector<Id128> ids;
+    Epoch epoch;
+  };
 
   void remember(const UpdateName& name);
   // What there is to tell of the log, with these settled extents and so many others.
   LogImage told(Settled::const_iterator first, Settled::const_iterator last, size_t unsettled,
-                std::string& bytes) const;
+                bool tells_unnumbered, std::string& bytes) const;
   // The places among the settled extents from the first that ends behind `offset` on.
   Settled::const_iterator first_behind(uint64_t offset) const;
   void insert_settled(Extent extent);
@@ -121,7 +133,9 @@ class UpdateLog {
   std::deque<UpdateName> recent_;  // ascending by LSN
   Settled settled_;
   std::vector<Extent> unsettled_;  // ascending by LSN
-  std::vector<Early> early_;
+  std::vector<Unnumbered> unnumbered_;  // by arrival
+  uint64_t cancelled_to_ = 0;           // without a number it takes those that knew more
+  Forbidden forbidden_;
   size_t bytes_ = 0;
 };
 

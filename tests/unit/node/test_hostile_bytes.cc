@@ -64,7 +64,8 @@ LogImage sample_log() {
           .reach = 5,
           .recent = {{{1, 6}, 6}, {{1, 8}, 8}},
           .settled = {{{}, 7, 100, 3, "settled"}, {{}, 6, 200, 4, "too"}},
-          .unsettled = {{{1, 8}, 8, 103, 5, "over it"}, {{1, 9}, 9, 0, 6, "un"}}};
+          .unsettled = {{{1, 8}, 8, 103, 5, "over it"}, {{1, 9}, 9, 0, 6, "un"}},
+          .unnumbered = {{{1, 12}, 0, 4, 7, "waits"}}};
 }
 
 std::vector<Sample> samples() {
@@ -166,10 +167,16 @@ std::vector<Sample> samples() {
              {sizeof(uint64_t)}),
       sample("LOG_APPEND reply", LogAppendReply{3, 2, 3, {{{1, 2}, 1}, {{3, 4}, 2}}}),
       sample("LOG_STORE", log_store),
-      sample("LOG_STORE reply", LogStoreReply{{{1, 2}, {3, 4}}}),
-      sample("LOG_SETTLE", LogSettleRequest{{{"key", 1, 2}, {"other", 3, 4}}}),
+      ending(sample("LOG_STORE reply", LogStoreReply{{{1, 2}, {3, 4}}, {{5, 6}}}),
+             {sizeof(uint32_t) + sizeof(Id128)}),
+      sample("LOG_SETTLE",
+             LogSettleRequest{{{"key", 1, 2, {}}, {"other", 3, 0, {{{1, 2}, 4}, {{3, 4}, 5}}}}}),
+      ending(sample("LOG_SETTLE reply", LogSettleReply{{1, 4}}), {3 * sizeof(uint32_t)}),
+      sample("LOG_CANCEL", LogCancelRequest{2, 3, 4, "key", {{1, 2}, {3, 4}}}),
+      sample("LOG_CANCEL reply", LogCancelReply{{0, 7}}),
       sample("LOG_SCAN", LogScanRequest{1, 2, 3}),
-      sample("LOG_SCAN reply", LogScanReply{1, {{"key", 2, 3}, {"other", 4, 5}}}),
+      ending(sample("LOG_SCAN reply", LogScanReply{1, {{"key", 2, 3}, {"other", 4, 5}}, {"waits"}}),
+             {sizeof(uint32_t) + sizeof(uint16_t) + 5}),
   };
 }
 
