@@ -4,6 +4,7 @@
 
 #include <coroutine>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -60,6 +61,13 @@ class KeyLocks {
       Guard await_resume() const { return Guard(&locks, hash); }
     };
     return Wait{*this, hash64(key)};
+  }
+
+  // Nothing while somebody has it, or waits for it.
+  std::optional<Guard> try_lock(std::string_view key) {
+    const uint64_t hash = hash64(key);
+    if (!take_now(hash)) return std::nullopt;
+    return Guard(this, hash);
   }
 
   size_t keys() const { return queues_.size(); }

@@ -32,6 +32,12 @@ enum class LogCopies : uint8_t {
   kTwo,  // one crash
 };
 
+// How many rounds an update takes.
+enum class LogRounds : uint8_t {
+  kTwo,  // the tail numbers it, then the copies store it under that number
+  kOne,  // tail and copies at once; the copies get to know the number afterwards
+};
+
 struct Pool {
   std::string prefix;  // of its keys; empty for the default pool
   coding::Scheme scheme;
@@ -42,6 +48,7 @@ struct Pool {
   WriteState write_state = WriteState::kNarrow;
   UpdateMethod updates = UpdateMethod::kHome;
   LogCopies log_copies = LogCopies::kAll;
+  LogRounds log_rounds = LogRounds::kTwo;
 };
 
 // Where an object of that size lives: in its record, or in shards.

@@ -66,6 +66,7 @@ Result<LogViewPtr> log_of(const node::ClusterMap& map, NodeId from, std::string&
     if (!log) return fail(log.error());
     result.log = std::move(*log);
   }
+  result.synced_in = answer.args.synced_in;
   return result;
 }
 

@@ -53,6 +53,7 @@ struct RecordReply {
   uint64_t floor = 0;            // of the partition: what a missing record counts as
   uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
   LogViewPtr log = {};           // null: there is none, or it was not asked for
+  uint32_t synced_in = 0;        // with an image: as in RecordReadReply
 };
 // Other statuses are errors (refusal).
 Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,

@@ -56,6 +56,7 @@ struct PoolConfig {
   WriteState write_state = WriteState::kNarrow;
   UpdateMethod updates = UpdateMethod::kHome;
   LogCopies log_copies = LogCopies::kAll;
+  LogRounds log_rounds = LogRounds::kTwo;
 
   friend bool operator==(const PoolConfig&, const PoolConfig&) = default;
 };

@@ -17,7 +17,8 @@ PoolTable pools_of(const Config& config) {
                      .unreadable_is_miss = pool.unreadable_is_miss,
                      .write_state = pool.write_state,
                      .updates = pool.updates,
-                     .log_copies = pool.log_copies});
+                     .log_copies = pool.log_copies,
+                     .log_rounds = pool.log_rounds});
   }
   return PoolTable(std::move(pools));
 }

@@ -32,6 +32,7 @@ struct OpsCounters {
   uint64_t scrubbed_bytes = 0;  // of the shards that were there, whether they were sent or not
   uint64_t logged_updates = 0;
   uint64_t update_rounds = 0;  // to the copies of logs, with one update or more
+  uint64_t updates_in_one_round = 0;
   uint64_t full_logs = 0;
   uint64_t folded_logs = 0;
   uint64_t folded_bytes = 0;
@@ -96,6 +97,9 @@ inline constexpr std::array kOpsCounters{
     OpsCounterRow{&OpsCounters::update_rounds,
                   {"elastripe_update_rounds_total",
                    "Rounds in which updates of an object were brought to the copies of its log."}},
+    OpsCounterRow{&OpsCounters::updates_in_one_round,
+                  {"elastripe_updates_in_one_round_total",
+                   "Updates that tail and copies were sent at once, and that needed no more."}},
     OpsCounterRow{&OpsCounters::full_logs,
                   {"elastripe_full_update_logs_total",
                    "Times that an update found no room in the log, and waited for a fold."}},

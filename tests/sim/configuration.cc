@@ -30,7 +30,11 @@ std::vector<Pool> pools_of(const Scenario& scenario, std::string_view scheme) {
     pool.inline_max_bytes = more.inline_max_bytes;
     pool.segment_bytes = more.segment_bytes;
   }
-  for (Pool& pool : pools) pool.write_state = scenario.cluster.write_state;
+  for (Pool& pool : pools) {
+    pool.write_state = scenario.cluster.write_state;
+    pool.log_copies = scenario.cluster.log_copies;
+    pool.log_rounds = scenario.cluster.log_rounds;
+  }
   return pools;
 }
 

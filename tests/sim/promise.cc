@@ -60,6 +60,7 @@ std::vector<node::NodeId> Promise::choose_doomed() {
     const auto& all = cluster_.pools().pools();
     most = static_cast<size_t>(all[run_.random.below(all.size())].scheme.m);
   }
+  if (run_.scenario.cluster.log_copies == LogCopies::kTwo) most = 1;
   if (run_.scenario.expect.records_only) most = domains.size();
   if (!run_.scenario.faults.other_scheme.empty()) {
     const Configuration other(run_.scenario, cluster_.nodes(), run_.scenario.faults.other_scheme);
@@ -103,11 +104,18 @@ size_t Promise::tolerated() const {
   for (const auto& configuration : cluster_.configurations()) {
     most = std::min(most, configuration->parities());
   }
+  if (run_.scenario.cluster.log_copies == LogCopies::kTwo) most = std::min<size_t>(most, 1);
   return run_.scenario.faults.bit_flips > 0 && most > 0 ? most - 1 : most;
 }
 
-void Promise::note_failure(node::NodeId id) {
+void Promise::note_failed(node::NodeId id) {
   failed_.insert(id);
+  const bool has_few = run_.scenario.cluster.log_copies == LogCopies::kTwo;
+  may_lack_updates_ |= has_few && count_domains(failed_) > 1;
+}
+
+void Promise::note_failure(node::NodeId id) {
+  note_failed(id);
   killed_.insert(id);
   last_kill_[id] = cluster_.newest_epoch();
   // Any map counts that may have been made in ignorance of it.
@@ -126,7 +134,8 @@ void Promise::note_installed(const node::ClusterMap& map) {
   check_losses(map);
   installed_.insert_or_assign(map.epoch.map_hash, map);
   for (const node::NodeInfo& node : map.nodes) {
-    if (node.state != node::NodeState::kSuspect || !failed_.insert(node.id).second) continue;
+    if (node.state != node::NodeState::kSuspect || failed_.contains(node.id)) continue;
+    note_failed(node.id);
     suspected_.insert(node.id);
     failed_in_epoch_ = std::max(failed_in_epoch_, map.epoch.number - 1);
   }
@@ -165,7 +174,7 @@ void Promise::count_failures() {
     if (run_.scenario.faults.burials > 0)
       std::erase_if(suspects, [&](auto id) { return !cluster_.node_is_up(id); });
   }
-  failed_.insert(suspects.begin(), suspects.end());
+  for (const node::NodeId suspect : suspects) note_failed(suspect);
   suspected_.insert(suspects.begin(), suspects.end());
 }
 

@@ -25,7 +25,8 @@ class Promise {
   bool may_fail(node::NodeId id) const;
   // Whether a node may die, in silence or not: a cluster that can not get over it proves nothing.
   bool can_spare(node::NodeId id, bool silently);
-  size_t tolerated() const;  // so many failures since the last complete sync lose nothing
+  size_t tolerated() const;
+  void note_failed(node::NodeId id);  // so many failures since the last complete sync lose nothing
 
   // All is repaired: other nodes may die from now on, that one among them.
   void begin_round(std::optional<node::NodeId> victim);
@@ -38,6 +39,8 @@ class Promise {
   void note_silent_given_up() { gave_up_silent_ = true; }
 
   bool is_broken() const;  // more has failed than is tolerated
+  // With log_copies two: more nodes have failed at some time than two copies of a log survive.
+  bool may_lack_updates() const { return may_lack_updates_; }
   // Whether it is no wonder that the cluster does not come to rest, with LOST partitions or
   // without.
   bool explains_unrest(bool has_lost) const;
@@ -66,6 +69,7 @@ class Promise {
   std::vector<node::NodeId> doomed_;
   size_t considered_ = 0;          // nodes, for doomed_
   std::set<node::NodeId> killed_;  // ever
+  bool may_lack_updates_ = false;
   std::set<node::NodeId> failed_;  // killed or excluded since the last complete sync
   uint32_t failed_in_epoch_ = 0;
   std::set<node::NodeId> suspected_;                // ever

@@ -299,6 +299,21 @@ constexpr Scenario kTorn{
                .segments = 1},
   .faults = {.node_stalls = 2, .quick_restarts = 0.2, .appender_kills = 0.05}};
 
+constexpr Scenario in_one_round(Scenario scenario) {
+  scenario.cluster.log_rounds = LogRounds::kOne;
+  return scenario;
+}
+
+constexpr Scenario kTornFolds{
+  .about = "updates that tails refuse, or that come late, are folded, and whose tails die",
+  .cluster = {.nodes = 7, .proxies = 3,
+              .network = {.drop_reply = 0.01, .duplicate = 0.1, .slow = 0.2, .late = 0.05},
+              .log_rounds = LogRounds::kOne, .fold_after = 30ms},
+  .workload = {.clients = 6, .keys = 1, .operations = 40, .think_max = 30ms,
+               .weights = {40, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4, 55}, .expiring = 0, .large = 1,
+               .segments = 1},
+  .faults = {.node_kills = 2, .node_stalls = 2, .quick_restarts = 0.2, .appender_kills = 0.03}};
+
 constexpr Scenario kMovingLogs{
   .about = "updates while the homes of their records change all the time",
   .cluster = {.nodes = 7, .proxies = 3, .network = {.drop_reply = 0.01, .late = 0.02}},
@@ -307,6 +322,16 @@ constexpr Scenario kMovingLogs{
                .segments = 2},
   .faults = {.node_kills = 3, .node_stalls = 4, .link_cuts = 2, .quick_restarts = 0.3,
              .member_changes = 30, .appender_kills = 0.01, .until = 7s}};
+
+constexpr Scenario kMovingFolds{
+  .about = "updates that are folded while the homes of their records change all the time",
+  .cluster = {.nodes = 7, .proxies = 3, .network = {.drop_reply = 0.02, .late = 0.02},
+              .fold_after = 60ms},
+  .workload = {.clients = 4, .keys = 2, .operations = 40,
+               .weights = {34, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 60}, .expiring = 0, .large = 1,
+               .segments = 2},
+  .faults = {.node_kills = 3, .node_stalls = 4, .link_cuts = 2, .proxy_kills = 2,
+             .quick_restarts = 0.3, .member_changes = 30, .appender_kills = 0.01, .until = 7s}};
 
 constexpr Scenario kPausedTransitions{
   .about = "transitions stop between their prepare and their commit",
@@ -464,6 +489,18 @@ constexpr Rule kRules[] = {
     RULE(kSyncForgetsLog, "rule 14: logs move with their records", "left-logs", kMovingLogs),
     RULE(kSyncLowestLog, "rule 14: of two images of a log the newer counts", "old-logs",
          kMovingLogs),
+    RULE(kAckUnordered, "rule 10: an update in one round is below what copies have before it",
+         "unordered", in_one_round(kTorn)),
+    RULE(kRefuseUncancelled, "rule 16: what the tail refuses is forgotten by the copies",
+         "uncancelled", kTornFolds),
+    RULE(kSyncForgetsUnnumbered, "rule 14: what has no number yet moves with its log",
+         "unnumbered", in_one_round(kTorn)),
+    RULE(kSyncIgnoresEpochs, "rule 14: logs of homes that have missed a sync do not count",
+         "missed-syncs", in_one_round(kMovingFolds)),
+    RULE(kCasIgnoresUnnumbered, "rule 13: what has no number yet is an update of the value",
+         "cas-without-numbers", in_one_round(kUpdatedValues)),
+    RULE(kUnnumberedIgnoresReach, "rule 16: a copy takes nothing that it may have forgotten",
+         "late-copies", kTornFolds),
     RULE(kUpdateDropsAll,
          "rule 31: an update deletes the shards that it has replaced, and no others",
          "update-drops", kUpdatesOnly),

@@ -11,6 +11,47 @@ using namespace std::chrono_literals;
 namespace {
 
 // clang-format off
+constexpr Scenario kTornUpdates{.name = "torn-updates",
+   .about = "updates that overlap, whose tails and proxies die before all copies have them",
+   .cluster = {.nodes = 7, .proxies = 3, .segment_bytes = 16, .network = {.slow = 0.2, .late = 0.02},
+               .repair_after = 300ms},
+   .workload = {.clients = 5, .keys = 2, .operations = 24, .think_max = 40ms,
+                .weights = {40, 4, 0, 0, 0, 0, 3, 1, 0, 1, 1, 50}, .expiring = 0, .large = 1,
+                .segments = 2},
+   .faults = {.node_kills = 1, .node_stalls = 2, .link_cuts = 2, .proxy_kills = 1,
+              .proxy_pauses = 2, .quick_restarts = 0.4, .appender_kills = 0.03,
+              .at_decider = 0.3},
+   .expect = {.repaired = true}};
+
+constexpr Scenario kMovingLogs{.name = "moving-logs",
+   .about = "updates while the homes of their records change all the time",
+   .cluster = {.nodes = 7, .proxies = 3, .network = {.drop_reply = 0.01, .late = 0.02},
+               .repair_after = 300ms, .fold_after = 300ms},
+   .workload = {.clients = 4, .keys = 3, .operations = 40,
+                .weights = {34, 6, 0, 0, 5, 5, 6, 1, 0, 1, 2, 48}, .transitions = 3,
+                .expiring = 0, .large = 1, .segments = 3},
+   .faults = {.node_kills = 3, .node_stalls = 4, .link_cuts = 3, .proxy_kills = 2,
+              .proxy_pauses = 2, .quick_restarts = 0.5, .member_changes = 36,
+              .appender_kills = 0.005, .until = 10s, .at_decider = 0.3},
+   .expect = {.repaired = true}};
+
+constexpr Scenario in_one_round(std::string_view name, Scenario scenario) {
+  scenario.name = name;
+  scenario.cluster.log_rounds = LogRounds::kOne;
+  return scenario;
+}
+
+// Logs survive one failure, so there are not many at a time.
+constexpr Scenario with_two_copies(std::string_view name, Scenario scenario) {
+  scenario.name = name;
+  scenario.share = 0.5;
+  scenario.cluster.log_copies = LogCopies::kTwo;
+  scenario.faults.node_kills = 1;
+  scenario.faults.node_stalls = 1;
+  scenario.faults.link_cuts = 0;
+  return scenario;
+}
+
 constexpr Scenario kScenarios[] = {
   {.name = "mixed",
    .about = "everything at once, at ERS(2,2,3)",
@@ -146,28 +187,12 @@ constexpr Scenario kScenarios[] = {
               .proxy_pauses = 2, .quick_restarts = 0.4, .committer_kills = 0.03,
               .answer_kills = 0.01, .at_decider = 0.3},
    .expect = {.repaired = true}},
-  {.name = "torn-updates",
-   .about = "updates that overlap, whose tails and proxies die before all copies have them",
-   .cluster = {.nodes = 7, .proxies = 3, .segment_bytes = 16, .network = {.slow = 0.2, .late = 0.02},
-               .repair_after = 300ms},
-   .workload = {.clients = 5, .keys = 2, .operations = 24, .think_max = 40ms,
-                .weights = {40, 4, 0, 0, 0, 0, 3, 1, 0, 1, 1, 50}, .expiring = 0, .large = 1,
-                .segments = 2},
-   .faults = {.node_kills = 1, .node_stalls = 2, .link_cuts = 2, .proxy_kills = 1,
-              .proxy_pauses = 2, .quick_restarts = 0.4, .appender_kills = 0.03,
-              .at_decider = 0.3},
-   .expect = {.repaired = true}},
-  {.name = "moving-logs",
-   .about = "updates while the homes of their records change all the time",
-   .cluster = {.nodes = 7, .proxies = 3, .network = {.drop_reply = 0.01, .late = 0.02},
-               .repair_after = 300ms, .fold_after = 300ms},
-   .workload = {.clients = 4, .keys = 3, .operations = 40,
-                .weights = {34, 6, 0, 0, 5, 5, 6, 1, 0, 1, 2, 48}, .transitions = 3,
-                .expiring = 0, .large = 1, .segments = 3},
-   .faults = {.node_kills = 3, .node_stalls = 4, .link_cuts = 3, .proxy_kills = 2,
-              .proxy_pauses = 2, .quick_restarts = 0.5, .member_changes = 36,
-              .appender_kills = 0.005, .until = 10s, .at_decider = 0.3},
-   .expect = {.repaired = true}},
+  kTornUpdates,
+  in_one_round("torn-at-once", kTornUpdates),
+  with_two_copies("torn-of-two", in_one_round("", kTornUpdates)),
+  kMovingLogs,
+  in_one_round("moving-at-once", kMovingLogs),
+  with_two_copies("moving-of-two", in_one_round("", kMovingLogs)),
   {.name = "members",
    .about = "nodes are added, drained and removed while others crash and all proxies repair",
    .cluster = {.nodes = 6, .proxies = 3,

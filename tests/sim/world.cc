@@ -56,7 +56,7 @@ RunResult World::run() {
     if (run.goes_on()) audit.read_everything("after the loss of m nodes");
   }
   shut_down();
-  check_histories(run, clients);
+  check_histories(run, clients, promise);
   return {run.fault, run.what, run.totals, clients.history(), run.trace.take()};
 }
 

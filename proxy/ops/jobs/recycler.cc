@@ -7,6 +7,7 @@
 #include "proxy/base/log.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/objects/fold.h"
+#include "proxy/ops/records/log_copies.h"
 
 namespace elastripe::jobs {
 
@@ -88,6 +89,10 @@ Task<std::vector<node::ScannedLog>> Recycler::old_logs(MapPtr map, NodeId at, Du
         co_await ask(ops_.nodes, *map, at, message, ops_.clock.now() + ops_.settings.node_timeout);
     if (!page) co_return logs;
     std::ranges::move(page->args.logs, std::back_inserter(logs));
+    for (std::string& key : page->args.unnumbered) {
+      // What fails is told of again in a later round.
+      (void)co_await records::number_all(ops_, map, std::move(key), at, fresh_deadline(ops_));
+    }
     message.cursor = page->args.cursor;
   } while (message.cursor != 0);
   co_return logs;

@@ -21,7 +21,8 @@ class Recycler {
   Task<size_t> round(Duration min_age, uint64_t retained_bytes);
 
  private:
-  // What the node has as a tail.
+  // What the node has as a tail. Of what it has as another copy it sees to updates that proxies
+  // have left without a number.
   Task<std::vector<node::ScannedLog>> old_logs(MapPtr map, NodeId at, Duration min_age);
   // Folds one after the other of those that others have not come to yet.
   Task<size_t> fold_next(const std::vector<node::ScannedLog>& logs, size_t& next);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "proxy/async/when_all.h"
 #include "proxy/base/crc32c.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/objects/fold.h"
@@ -139,29 +140,108 @@ class LoggedUpdate {
 
   // First the tail: it says whether the update is made at all, and as which.
   Task<Result<MaybeEnd>> append(MapPtr map, TimePoint& deadline) {
-    const NodeId tail = chain_of(*map, key_).tail();
+    if (goes_at_once()) {
+      // While others are on their way to the copies it goes with the next of these.
+      if (auto guard = ops_.storing.rounds.try_lock(key_)) {
+        co_return co_await append_at_once(map, std::move(*guard), deadline);
+      }
+    }
     for (;;) {
       auto answer =
-          co_await ask(ops_.nodes, *map, tail, append_question(map), call_deadline(ops_, deadline));
-      if (!answer) {
-        may_be_done_ |= may_be_done(answer.error());
-        if (mutant(Mutant::kResendAsNewOp)) forget();
-        co_return fail(answer.error());
+          co_await ask(ops_.nodes, *map, chain_of(*map, key_).tail(), append_question(map),
+                       call_deadline(ops_, deadline));
+      if (!answer || answer->status() != Status::kNotSynced) {
+        co_return co_await answered(map, std::move(answer), deadline);
       }
-      if (answer->status() == Status::kOk) {
-        may_be_done_ = true;
-        fail_point(FailPoint::kUpdateNumbered);
-        co_return co_await store(map, answer->args, deadline);
-      }
-      if (answer->status() != Status::kNotSynced) {
-        co_return co_await refused(map, *answer, deadline);
-      }
-      if (ops_.clock.now() >= deadline) {
-        co_return fail(ErrorCode::kTimeout, "the key could not be synced in time");
-      }
-      auto synced = co_await records::sync_key(ops_, map, std::string(key_), deadline);
+      auto synced = co_await sync(map, deadline);
       if (!synced) co_return fail(synced.error());
     }
+  }
+
+  Task<Result<void>> sync(MapPtr map, TimePoint deadline) {
+    if (ops_.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "the key could not be synced in time");
+    }
+    co_return co_await records::sync_key(ops_, map, std::string(key_), deadline);
+  }
+
+  // What is refused by a condition does not go to the copies; nor what may be there already.
+  bool goes_at_once() const {
+    return ops_.pools.pool_of(key_).log_rounds == LogRounds::kOne && !cas_ && !may_be_done_;
+  }
+
+  using TailAnswer = Result<Answer<LogAppendRequest>>;
+
+  Task<TailAnswer> ask_tail(MapPtr map, TimePoint deadline) {
+    co_return co_await ask(ops_.nodes, *map, chain_of(*map, key_).tail(), append_question(map),
+                           call_deadline(ops_, deadline));
+  }
+
+  // Tail and copies in one round. If all have it, and none would put anything over it that the tail
+  // has not put below it, that is all (rule 10). Else the copies are told its number, as in two
+  // rounds.
+  Task<Result<MaybeEnd>> append_at_once(MapPtr map, KeyLocks::Guard guard, TimePoint& deadline) {
+    const uint64_t value = record_->meta.value_version;
+    const uint64_t known = known_;
+    const node::Id128 id = id_;
+    auto [answer, sent] = co_await when_both(
+        ask_tail(map, deadline),
+        records::send_ahead(ops_, map, key_, value, {{id, 0}, offset_, bytes_, crc32c_}, known,
+                            deadline));
+    guard = {};
+    if (answer && answer->status() == Status::kOk) {
+      if (sent.is_taken && is_below(sent.ahead, answer->args.unsettled)) {
+        co_return made_in_one_round(map, answer->args);
+      }
+      co_return co_await answered(map, std::move(answer), deadline);
+    }
+    if (sent.may_be_there) {
+      // Of another value all copies have forgotten it, or refuse it.
+      const bool is_gone = answer && answer->status() == Status::kOtherValue;
+      const bool can_cancel = answer && answer->status() != Status::kNotSynced;
+      if (!is_gone && (!can_cancel || !co_await records::cancel_at_copies(
+                                          ops_, map, key_, value, id, known, deadline))) {
+        may_be_done_ = true;
+      }
+    }
+    if (!answer || answer->status() != Status::kNotSynced) {
+      co_return co_await answered(map, std::move(answer), deadline);
+    }
+    // What copies have of it may get its number so.
+    auto synced = co_await sync(map, deadline);
+    if (!synced) co_return fail(synced.error());
+    co_return std::nullopt;
+  }
+
+  static bool is_below(const std::vector<node::Id128>& ahead,
+                       const std::vector<node::UpdateName>& numbered) {
+    if (mutant(Mutant::kAckUnordered)) return true;
+    return std::ranges::all_of(ahead, [&](const node::Id128& id) {
+      return std::ranges::find(numbered, id, &node::UpdateName::id) != numbered.end();
+    });
+  }
+
+  Result<MaybeEnd> made_in_one_round(const MapPtr& map, const node::LogAppendReply& numbered) {
+    fail_point(FailPoint::kUpdateSettled);
+    std::vector<node::UpdateName> numbers = numbered.unsettled;
+    numbers.push_back({id_, numbered.lsn});
+    records::hold(ops_, map, key_, record_->meta.value_version, std::move(numbers));
+    ++ops_.counters.updates_in_one_round;
+    ops_.cache.note_lsn(key_, std::max(numbered.last, numbered.lsn));
+    return made(numbered);
+  }
+
+  // What the tail has answered, but that it has to be synced.
+  Task<Result<MaybeEnd>> answered(MapPtr map, TailAnswer answer, TimePoint& deadline) {
+    if (!answer) {
+      may_be_done_ |= may_be_done(answer.error());
+      if (mutant(Mutant::kResendAsNewOp)) forget();
+      co_return fail(answer.error());
+    }
+    if (answer->status() != Status::kOk) co_return co_await refused(map, *answer, deadline);
+    may_be_done_ = true;
+    fail_point(FailPoint::kUpdateNumbered);
+    co_return co_await store(map, answer->args, deadline);
   }
 
   // The tail has not taken it. That is so for good only if it was not asked before in vain.
@@ -277,12 +357,16 @@ class LoggedUpdate {
     if (stored->other != nullptr) co_return co_await overtaken(map, stored->other, deadline);
     fail_point(FailPoint::kUpdateSettled);
     records::note_settled(ops_, map, key_, value, numbered.lsn);
+    co_return made(numbered);
+  }
+
+  MaybeEnd made(const node::LogAppendReply& numbered) {
     ++ops_.counters.logged_updates;
     fold_early(numbered.cost);
     UpdateOutcome outcome;
     outcome.cas = cas_of(key_, numbered.lsn);
     outcome.size = record_->content.size;
-    co_return End{outcome};
+    return End{outcome};
   }
 
   // A copy has another value already, which the tail is about to get: then the update is gone with

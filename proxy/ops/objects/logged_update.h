@@ -1,5 +1,5 @@
-// An update through the log of its object, in two rounds: the tail numbers it, then the other
-// copies store it under that number. docs/updates.md, "An update step by step".
+// An update through the log of its object: the tail numbers it, the other copies store it, then or
+// at the same time. docs/updates.md, "An update step by step".
 #pragma once
 
 #include <optional>

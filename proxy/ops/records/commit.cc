@@ -352,6 +352,14 @@ bool depends_on_log(const node::ClusterMap& map, const Commit& commit, const Com
          node::cas_of(*result.record, 0) <= commit.condition_argument;
 }
 
+// What became of the calls around a commit that was refused says nothing about the commit.
+Error not_committed(Error error) {
+  if (error.code != ErrorCode::kCancelled && may_be_done(error)) {
+    error.code = ErrorCode::kUnavailable;
+  }
+  return error;
+}
+
 // Whether the value has the cas of the condition after all, by what all copies of its log have.
 Task<Result<bool>> has_cas(OpsContext& ops, const MapPtr& map, const Commit& commit,
                            TimePoint deadline) {
@@ -450,6 +458,18 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
       if (ops.clock.now() >= deadline) {
         co_return fail(ErrorCode::kUnavailable, "the key could not be synced in time");
       }
+      continue;
+    }
+
+    if (answer->status() == Status::kConditionFailed && answer->args.has_unnumbered) {
+      // The head can not compare, and has refused for good: another attempt may go.
+      auto numbered =
+          co_await number_all(ops, map, std::string(commit.key), chain.head(), deadline);
+      if (!numbered) co_return fail(not_committed(numbered.error()));
+      if (ops.clock.now() >= deadline) {
+        co_return fail(ErrorCode::kUnavailable, "the value was changed again and again");
+      }
+      commit.attempt_id = ops.ids.next();
       continue;
     }
 

@@ -1,7 +1,9 @@
 #include "proxy/ops/records/log_copies.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -49,24 +51,31 @@ struct Wanted {
 };
 using WantedPtr = std::shared_ptr<const Wanted>;
 
-Question<LogStoreRequest> store_question(const node::ClusterMap& map, const Wanted& wanted,
-                                         const std::vector<NumberedUpdate>& updates,
-                                         const std::vector<UpdateName>& unsettled) {
+// Views the key of `wanted`.
+LogStoreRequest store_message(const node::ClusterMap& map, const Wanted& wanted,
+                              const std::vector<NumberedUpdate>& updates,
+                              const std::vector<UpdateName>& unsettled) {
   LogStoreRequest message;
   message.m = map.max_parities;
   message.value = wanted.value;
   message.settled_to = wanted.settled_to;
   message.key = wanted.key;
   message.unsettled = unsettled;
-  std::vector<Buffer> pieces;
   message.entries.reserve(updates.size());
-  pieces.reserve(updates.size());
   for (const NumberedUpdate& update : updates) {
     message.entries.push_back(
         {update.name, update.offset, static_cast<uint32_t>(update.bytes.size()), update.crc32c});
-    pieces.push_back(update.bytes);
   }
-  auto store = question(message);
+  return message;
+}
+
+Question<LogStoreRequest> store_question(const node::ClusterMap& map, const Wanted& wanted,
+                                         const std::vector<NumberedUpdate>& updates,
+                                         const std::vector<UpdateName>& unsettled) {
+  auto store = question(store_message(map, wanted, updates, unsettled));
+  std::vector<Buffer> pieces;
+  pieces.reserve(updates.size());
+  for (const NumberedUpdate& update : updates) pieces.push_back(update.bytes);
   store.payload(pieces);
   return store;
 }
@@ -210,6 +219,232 @@ Task<Result<StoredCopies>> store_at_copies(OpsContext& ops, MapPtr map, std::str
     if (stored->other != nullptr) result.other = std::move(stored->other);
   }
   co_return result;
+}
+
+namespace {
+
+// Adds up what they answer.
+Task<SentAhead> send_ahead_to(OpsContext& ops, MapPtr map, NodeId copy, WantedPtr wanted,
+                              uint64_t known, TimePoint deadline) {
+  LogStoreRequest message = store_message(*map, *wanted, wanted->updates, wanted->unsettled);
+  message.known = known;
+  auto store = question(message);
+  store.payload(std::array{wanted->updates.front().bytes});
+  const auto answer =
+      co_await ask(ops.nodes, *map, copy, std::move(store), call_deadline(ops, deadline));
+  SentAhead sent;
+  if (!answer) {
+    sent.is_taken = false;
+    sent.may_be_there = may_be_done(answer.error());
+    co_return sent;
+  }
+  const std::vector<node::Id128>& missing = answer->args.missing;
+  const auto lacks = [&](const UpdateName& name) {
+    return std::ranges::find(missing, name.id) != missing.end();
+  };
+  sent.is_taken = answer->status() == Status::kOk && !lacks(wanted->updates.front().name);
+  sent.may_be_there = sent.is_taken;
+  sent.ahead = answer->args.ahead;
+  sent.has_numbers =
+      answer->status() == Status::kOk && std::ranges::none_of(wanted->unsettled, lacks);
+  if (sent.is_taken) fail_point(FailPoint::kUpdateCopied);
+  co_return sent;
+}
+
+// The held updates of the key, if they are of this value and map.
+std::vector<UpdateName> take_held(OpsContext& ops, const MapPtr& map, const std::string& key,
+                                  uint64_t value) {
+  const auto found = ops.storing.held.find(key);
+  if (found == ops.storing.held.end()) return {};
+  Storing::Held held = std::move(found->second);
+  ops.storing.held.erase(found);
+  if (held.map != map || held.value != value) return {};
+  return std::move(held.numbers);
+}
+
+std::vector<UpdateName> joined(const std::vector<UpdateName>& a, const std::vector<UpdateName>& b) {
+  std::vector<UpdateName> all;
+  all.reserve(a.size() + b.size());
+  std::ranges::set_union(a, b, std::back_inserter(all), {}, &UpdateName::lsn, &UpdateName::lsn);
+  return all;
+}
+
+}  // namespace
+
+Task<SentAhead> send_ahead(OpsContext& ops, MapPtr map, std::string key, uint64_t value,
+                           NumberedUpdate update, uint64_t known, TimePoint deadline) {
+  const std::vector<NodeId> copies = copies_of(ops, *map, key);
+  std::vector<UpdateName> numbers = take_held(ops, map, key, value);
+  const auto wanted = std::make_shared<const Wanted>(
+      Wanted{key, value, /*settled_to=*/0, {std::move(update)}, numbers});
+  std::vector<Task<SentAhead>> sends;
+  sends.reserve(copies.size());
+  for (const NodeId copy : copies) {
+    sends.push_back(send_ahead_to(ops, map, copy, wanted, known, deadline));
+  }
+  SentAhead all;
+  for (const SentAhead& sent : co_await when_all(std::move(sends))) {
+    all.is_taken &= sent.is_taken;
+    all.may_be_there |= sent.may_be_there;
+    all.has_numbers &= sent.has_numbers;
+    all.ahead.insert(all.ahead.end(), sent.ahead.begin(), sent.ahead.end());
+  }
+  if (!numbers.empty()) {
+    const uint64_t last = numbers.back().lsn;
+    if (all.has_numbers) {
+      note_settled(ops, map, key, value, last);
+    } else {
+      hold(ops, map, key, value, std::move(numbers));
+    }
+  }
+  co_return all;
+}
+
+namespace {
+
+struct ToldNumbers {
+  std::string key;
+  Storing::Held held;
+  bool is_lacking = false;  // some copy lacks one of them, or its answer is missing
+};
+
+Task<bool> tell_numbers_to(OpsContext& ops, MapPtr map, NodeId copy,
+                           std::vector<ToldNumbers>& told, std::vector<size_t> places) {
+  node::LogSettleRequest message;
+  message.entries.reserve(places.size());
+  for (const size_t place : places) {
+    const ToldNumbers& one = told[place];
+    message.entries.push_back({one.key, one.held.value, /*settled_to=*/0, one.held.numbers});
+  }
+  const auto answer = co_await ask(ops.nodes, *map, copy, message,
+                                   ops.clock.now() + ops.settings.node_timeout);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const bool lacks =
+        !answer || std::ranges::find(answer->args.lacking, i) != answer->args.lacking.end();
+    told[places[i]].is_lacking |= lacks;
+  }
+  co_return answer.has_value();
+}
+
+// Tells the copies the numbers of what is held, each node of all keys at once.
+Task<void> tell_numbers(OpsContext& ops) {
+  (void)co_await ops.clock.sleep_for(kSettleAfter);
+  ops.storing.is_due = false;
+  const MapPtr map = ops.map.current();
+  std::vector<ToldNumbers> told;
+  for (auto& [key, held] : std::exchange(ops.storing.held, {})) {
+    const bool is_of_now = map != nullptr && held.map == map;
+    if (is_of_now && told.size() < node::kMaxListEntries) told.push_back({key, std::move(held)});
+  }
+  std::map<NodeId, std::vector<size_t>> places;
+  for (size_t i = 0; i < told.size(); ++i) {
+    for (const NodeId copy : copies_of(ops, *map, told[i].key)) places[copy].push_back(i);
+  }
+  std::vector<Task<bool>> tells;
+  tells.reserve(places.size());
+  for (auto& [copy, of_copy] : places) {
+    tells.push_back(tell_numbers_to(ops, map, copy, told, of_copy));
+  }
+  (void)co_await when_all(std::move(tells));
+  for (const ToldNumbers& one : told) {
+    if (one.is_lacking) continue;  // who needs to know finds out
+    note_settled(ops, map, one.key, one.held.value, one.held.numbers.back().lsn);
+  }
+}
+
+}  // namespace
+
+void hold(OpsContext& ops, const MapPtr& map, const std::string& key, uint64_t value,
+          std::vector<UpdateName> numbers) {
+  Storing::Held& held = ops.storing.held[key];
+  if (held.map == map && held.value == value) numbers = joined(held.numbers, numbers);
+  // What does not fit into a frame is found out by who needs to know.
+  if (numbers.size() > node::kMaxUnsettled) numbers.clear();
+  if (numbers.empty()) {
+    ops.storing.held.erase(key);
+    return;
+  }
+  held = {map, value, std::move(numbers)};
+  if (std::exchange(ops.storing.is_due, true)) return;
+  if (!ops.background.try_spawn(tell_numbers(ops))) ops.storing.is_due = false;
+}
+
+namespace {
+
+// Whether all of them are cancelled there.
+Task<Result<bool>> cancel_at(OpsContext& ops, MapPtr map, NodeId node,
+                             node::LogCancelRequest message, std::vector<uint64_t>* lsns,
+                             TimePoint deadline) {
+  const auto answer = co_await ask(ops.nodes, *map, node, message, call_deadline(ops, deadline));
+  if (!answer) co_return fail(answer.error());
+  if (answer->status() != Status::kOk || answer->args.lsns.size() != message.ids.size()) {
+    co_return fail(ErrorCode::kUnavailable, "a copy can not cancel an update now");
+  }
+  if (lsns != nullptr) *lsns = answer->args.lsns;
+  co_return std::ranges::all_of(answer->args.lsns, [](uint64_t lsn) { return lsn == 0; });
+}
+
+// `key` and what `message` views outlive the call.
+Task<Result<bool>> cancel_at_all(OpsContext& ops, MapPtr map, const std::string& key,
+                                 node::LogCancelRequest message, TimePoint deadline) {
+  message.m = map->max_parities;
+  message.key = key;
+  std::vector<Task<Result<bool>>> cancels;
+  for (const NodeId copy : copies_of(ops, *map, key)) {
+    cancels.push_back(cancel_at(ops, map, copy, message, nullptr, deadline));
+  }
+  bool is_cancelled = true;
+  for (const auto& cancelled : co_await when_all(std::move(cancels))) {
+    if (!cancelled) co_return fail(cancelled.error());
+    is_cancelled &= *cancelled;
+  }
+  co_return is_cancelled;
+}
+
+}  // namespace
+
+Task<bool> cancel_at_copies(OpsContext& ops, MapPtr map, std::string key, uint64_t value,
+                            node::Id128 id, uint64_t known, TimePoint deadline) {
+  if (mutant(Mutant::kRefuseUncancelled)) co_return true;
+  node::LogCancelRequest message;
+  message.value = value;
+  message.known = known;
+  message.ids = {id};
+  const auto cancelled = co_await cancel_at_all(ops, map, key, std::move(message), deadline);
+  co_return cancelled && *cancelled;
+}
+
+Task<Result<void>> number_all(OpsContext& ops, MapPtr map, std::string key, NodeId copy,
+                              TimePoint deadline) {
+  auto told = co_await read_record(ops.nodes, map, copy, node::Role::kAny, key, /*if_version=*/0,
+                                   call_deadline(ops, deadline), {node::LogWanted::kUnsettled});
+  if (!told) co_return fail(told.error());
+  if (told->log == nullptr || told->log->image.unnumbered.empty()) co_return Result<void>{};
+  node::LogCancelRequest message;
+  message.m = map->max_parities;
+  message.value = told->log->image.value;
+  message.key = key;
+  for (const node::LogExtent& update : told->log->image.unnumbered) {
+    message.ids.push_back(update.id);
+  }
+  std::vector<uint64_t> lsns;
+  const auto cancelled =
+      co_await cancel_at(ops, map, chain_of(*map, key).tail(), message, &lsns, deadline);
+  if (!cancelled) co_return fail(cancelled.error());
+  std::vector<node::Id128> others;
+  for (size_t i = 0; i < lsns.size(); ++i) {
+    if (lsns[i] == 0) others.push_back(message.ids[i]);
+  }
+  if (!*cancelled) {  // reading sees to it that all copies have the numbers of what is not settled
+    auto read = co_await try_read_updated(ops, map, key, /*if_version=*/0, /*offset=*/0,
+                                          UINT64_MAX, deadline);
+    if (!read) co_return fail(read.error());
+  }
+  if (others.empty()) co_return Result<void>{};
+  message.ids = std::move(others);
+  const auto forgotten = co_await cancel_at_all(ops, map, key, std::move(message), deadline);
+  if (!forgotten) co_return fail(forgotten.error());
+  co_return Result<void>{};
 }
 
 Task<Result<void>> carry_down(OpsContext& ops, MapPtr map, std::string key, RecordPtr record,

@@ -37,6 +37,32 @@ Task<Result<StoredCopies>> store_at_copies(OpsContext& ops, MapPtr map, std::str
                                            std::vector<node::UpdateName> unsettled,
                                            TimePoint deadline);
 
+// What became of an update that went to the copies without a number.
+struct SentAhead {
+  bool is_taken = true;           // all copies have it
+  bool may_be_there = false;      // some copy may have it, or get it yet
+  bool has_numbers = true;        // all copies have those that were held under their numbers
+  std::vector<node::Id128> ahead;  // others that some copy would put over it
+};
+// Sends an update to all copies while the tail is asked for its number (name.lsn is 0), with the
+// numbers of those that are held. `known`: as in LogAppendRequest.
+Task<SentAhead> send_ahead(OpsContext& ops, MapPtr map, std::string key, uint64_t value,
+                           NumberedUpdate update, uint64_t known, TimePoint deadline);
+// All copies have the last of these updates, and it was acknowledged: they are told the numbers
+// soon, with the next update of the key or in the background. That this may be lost costs the next
+// reader a round.
+void hold(OpsContext& ops, const MapPtr& map, const std::string& key, uint64_t value,
+          std::vector<node::UpdateName> numbers);
+
+// Has the copies forget an update that the tail has refused, under the same map. True: it will
+// never be made (rule 16).
+Task<bool> cancel_at_copies(OpsContext& ops, MapPtr map, std::string key, uint64_t value,
+                            node::Id128 id, uint64_t known, TimePoint deadline);
+// Sees to it that nothing is left without a number of what the copy has so: what the tail knows
+// gets its number at all copies, all else is cancelled.
+Task<Result<void>> number_all(OpsContext& ops, MapPtr map, std::string key, NodeId copy,
+                              TimePoint deadline);
+
 // Sees to it that all copies have what a tail has told as not settled. False: the value has been
 // replaced; the tail knows it.
 Task<Result<bool>> settle_view(OpsContext& ops, MapPtr map, std::string key, LogViewPtr view,

@@ -28,7 +28,12 @@ bool cannot_tell(const RecordReply& reply) {
 
 struct Look {
   Copies copies;
-  std::vector<LogViewPtr> logs;  // those that were told
+  struct ToldLog {
+    uint64_t value = 0;      // that the node's record has
+    uint32_t synced_in = 0;  // RecordReply
+    LogViewPtr log;          // null: it has none
+  };
+  std::vector<ToldLog> logs;
   std::set<NodeId> damaged;      // who can not tell
   std::vector<NodeId> behind;    // homes whose floor is below that of others
   uint64_t damaged_version = 0;  // none of the damaged copies had a higher one
@@ -40,9 +45,9 @@ struct Look {
     copies.floor = std::max(copies.floor, reply.floor);
     damaged_version = std::max(damaged_version, reply.damaged_version);
     any_forgot |= reply.status == Status::kNotSynced;
-    if (reply.log != nullptr) logs.push_back(reply.log);
     const RecordPtr& newest = copies.newest;
     if (reply.record == nullptr) return;
+    logs.push_back({reply.record->meta.value_version, reply.synced_in, reply.log});
     if (!cannot_tell(reply)) {
       intact_version = std::max(intact_version, reply.record->meta.version);
     }
@@ -112,17 +117,29 @@ Task<Result<bool>> ask_synced(OpsContext& ops, MapPtr map, const std::string& ke
   co_return false;
 }
 
-// The log of the newest record. A copy that has an update has all before it that were acknowledged;
-// and who was synced later outranks who was away.
+// Whether the first is the one that counts. A home that is no copy of its log has the rank of the
+// others, until they have numbers; but nothing without a number.
+bool outranks(const node::LogImage& one, const node::LogImage& other) {
+  if (mutant(Mutant::kSyncLowestLog)) return one.rank < other.rank;
+  if (one.rank != other.rank) return one.rank > other.rank;
+  return one.unnumbered.size() > other.unnumbered.size();
+}
+
+// The log of the newest record. Of those who were synced last each copy has all that was
+// acknowledged since; who has missed a sync may have updates that others have got their numbers
+// for, and have folded.
 LogViewPtr newest_log(const Look& look) {
   LogViewPtr newest;
   if (look.copies.newest == nullptr || mutant(Mutant::kSyncForgetsLog)) return newest;
-  for (const LogViewPtr& log : look.logs) {
-    if (log->image.value != look.copies.newest->meta.value_version) continue;
-    const bool is_newer = newest == nullptr ||
-                          (mutant(Mutant::kSyncLowestLog) ? log->image.rank < newest->image.rank
-                                                          : log->image.rank > newest->image.rank);
-    if (is_newer) newest = log;
+  const uint64_t value = look.copies.newest->meta.value_version;
+  uint32_t last = 0;
+  for (const Look::ToldLog& told : look.logs) {
+    if (told.value == value) last = std::max(last, told.synced_in);
+  }
+  for (const auto& [told_value, synced_in, log] : look.logs) {
+    const bool is_old = synced_in < last && !mutant(Mutant::kSyncIgnoresEpochs);
+    if (log == nullptr || log->image.value != value || is_old) continue;
+    if (newest == nullptr || outranks(log->image, newest->image)) newest = log;
   }
   return newest;
 }
