@@ -307,8 +307,9 @@ constexpr Scenario in_one_round(Scenario scenario) {
 constexpr Scenario kTornFolds{
   .about = "updates that tails refuse, or that come late, are folded, and whose tails die",
   .cluster = {.nodes = 7, .proxies = 3,
+              .log_rounds = LogRounds::kOne,
               .network = {.drop_reply = 0.01, .duplicate = 0.1, .slow = 0.2, .late = 0.05},
-              .log_rounds = LogRounds::kOne, .fold_after = 30ms},
+              .fold_after = 30ms},
   .workload = {.clients = 6, .keys = 1, .operations = 40, .think_max = 30ms,
                .weights = {40, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4, 55}, .expiring = 0, .large = 1,
                .segments = 1},

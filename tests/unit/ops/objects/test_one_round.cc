@@ -1,0 +1,210 @@
+// Updates that go to the tail and to the other copies of the log at the same time.
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "proxy/ops/jobs/recycler.h"
+#include "proxy/ops/jobs/scrub.h"
+#include "tests/unit/ops/objects/update_calls.h"
+
+using namespace elastripe;
+using namespace elastripe::objects;
+using namespace std::chrono_literals;
+
+namespace {
+
+using node::Opcode;
+
+struct OneRound : ClusterFixture {
+  OneRound() : ClusterFixture(7, "rs:2,2") {
+    proxy_memory.read_bytes = 2 << 20;
+    proxy = &add_decider();
+    REQUIRE(run_until([&] { return serves_whole(*proxy); }));
+    REQUIRE(put(*proxy, key, value));
+    homes = homes_of(*proxy, key);
+    REQUIRE(homes.size() == 3);
+    network().set_delay_rule([this](int, node::NodeId to, const node::RequestHeader& header) {
+      ++frames[header.opcode];
+      const auto slow = delays.find({to, header.opcode});
+      return slow == delays.end() ? std::optional<Duration>() : slow->second;
+    });
+  }
+  ~OneRound() { network().set_delay_rule({}); }
+
+  Result<UpdateOutcome> update(uint64_t offset, const std::string& bytes,
+                               std::optional<uint64_t> cas = {}) {
+    return run(
+        update_with(proxy->ops(), {.key = key, .offset = offset, .cas = cas}, bytes, deadline()));
+  }
+  bool is_updated(uint64_t offset, const std::string& bytes) {
+    const auto outcome = update(offset, bytes);
+    if (!outcome) return false;
+    value.replace(offset, bytes.size(), bytes);
+    return outcome->status == UpdateStatus::kUpdated;
+  }
+  uint64_t in_one_round() { return proxy->ops().counters.updates_in_one_round; }
+  node::NodeId tail() const { return homes.front(); }
+  node::NodeId middle() const { return homes[1]; }
+  node::NodeId head() const { return homes.back(); }
+  void check_value() {
+    CHECK(get(*proxy, key) == value);
+    const auto report = run(jobs::scrub_object(proxy->ops(), key, deadline()));
+    REQUIRE(report.has_value());
+    CHECK(report->is_clean());
+  }
+
+  const std::string key = "once:k";
+  std::string value = bytes_of(10000, 1);
+  sim::SimProxy* proxy = nullptr;
+  std::vector<node::NodeId> homes;
+  std::map<Opcode, int> frames;
+  std::map<std::pair<node::NodeId, Opcode>, Duration> delays;
+};
+
+}  // namespace
+
+TEST_CASE("an update that comes alone takes one round, and the copies get its number", "[update]") {
+  OneRound s;
+  REQUIRE(s.is_updated(5, "first"));
+  CHECK(s.frames[Opcode::kLogAppend] == 1);
+  CHECK(s.frames[Opcode::kLogStore] == 2);
+  CHECK(s.in_one_round() == 1);
+  SECTION("with the next one") {
+    REQUIRE(s.is_updated(8, "second"));
+    CHECK(s.frames[Opcode::kLogStore] == 4);
+    CHECK(s.frames[Opcode::kLogSettle] == 0);
+    CHECK(s.in_one_round() == 2);
+    s.run_for(10ms);
+  }
+  SECTION("soon, by itself") {
+    s.run_for(10ms);
+    CHECK(s.frames[Opcode::kLogSettle] == 3);  // two copies; and then the tail hears of it
+  }
+  SECTION("when somebody reads it") {
+    CHECK(s.get(*s.proxy, s.key) == s.value);
+    CHECK(s.frames[Opcode::kLogStore] == 4);
+    s.run_for(10ms);
+  }
+  s.frames.clear();
+  CHECK(s.get(*s.proxy, s.key) == s.value);
+  CHECK(s.frames[Opcode::kLogStore] == 0);
+  s.check_value();
+}
+
+TEST_CASE("updates of one object that come together share rounds", "[update]") {
+  OneRound s;
+  Scope scope;
+  int done = 0;
+  for (int i = 0; i < 8; ++i) {
+    const std::string bytes(10, static_cast<char>('a' + i));
+    s.value.replace(static_cast<size_t>(i) * 10, 10, bytes);
+    scope.spawn([](OneRound& s, int i, std::string bytes, int& done) -> Task<void> {
+      const auto outcome =
+          co_await update_with(s.proxy->ops(), {.key = s.key, .offset = uint64_t(i) * 10, .cas = {}},
+                               bytes, s.deadline());
+      done += outcome && outcome->status == UpdateStatus::kUpdated;
+    }(s, i, bytes, done));
+  }
+  REQUIRE(s.run_until([&] { return scope.live() == 0; }));
+  CHECK(done == 8);
+  CHECK(s.in_one_round() == 1);
+  CHECK(s.proxy->ops().counters.update_rounds < 7);
+  s.check_value();
+}
+
+TEST_CASE("an update in one round survives the death of the tail, and of the proxy", "[update]") {
+  OneRound s;
+  const bool is_numbered = GENERATE(true, false);
+  REQUIRE(s.is_updated(5, "first"));
+  REQUIRE(s.is_updated(7, "second"));
+  if (is_numbered) s.run_for(10ms);
+  sim::SimProxy& other = s.add_decider();
+  s.proxy->kill();
+  s.node(s.tail()).kill(/*silent=*/false);
+  s.proxy = &other;
+  REQUIRE(s.run_until([&] { return s.serves_whole(other); }));
+  CHECK(s.get(other, s.key) == s.value);
+  REQUIRE(s.is_updated(6, "third"));
+  CHECK(s.get(other, s.key) == s.value);
+}
+
+TEST_CASE("what a copy does not take goes in a second round", "[update]") {
+  OneRound s;
+  s.delays[{s.middle(), Opcode::kLogStore}] = 3s;  // longer than a call may take
+  const auto outcome = s.update(5, "first");
+  INFO((outcome ? "" : to_string(outcome.error())));
+  CHECK_FALSE(outcome.has_value());
+  s.delays.clear();
+  REQUIRE(s.is_updated(5, "again"));
+  s.run_for(5s);
+  s.check_value();
+}
+
+// The proxy of the first dies when the copies have it and before the tail does.
+TEST_CASE("an update that only copies have holds nobody up", "[update]") {
+  OneRound s;
+  sim::SimProxy& other = s.add_proxy();
+  const MapPtr map = s.proxy->map().current();
+  other.map().serve(map);
+  s.delays[{s.tail(), Opcode::kLogAppend}] = 10min;
+  Scope scope;
+  scope.spawn([](OneRound& s, sim::SimProxy& from) -> Task<void> {
+    (void)co_await update_with(from.ops(), {.key = s.key, .offset = 5, .cas = {}}, "lost",
+                               s.deadline());
+  }(s, other));
+  REQUIRE(s.run_until([&] { return s.frames[Opcode::kLogStore] == 2; }));
+  s.run_for(20ms);
+  other.kill();
+  REQUIRE(s.run_until([&] { return scope.live() == 0; }));
+  s.delays.clear();
+  SECTION("other bytes are updated in one round") {
+    REQUIRE(s.is_updated(50, "beside"));
+    CHECK(s.in_one_round() == 1);
+  }
+  SECTION("what lies over it takes two, and stays above it") {
+    REQUIRE(s.is_updated(4, "over it"));
+    CHECK(s.in_one_round() == 0);
+  }
+  SECTION("what depends on the value cancels it") {
+    const auto read = s.run(get_whole(s.proxy->ops(), s.key, s.deadline()));
+    StoreRequest request;
+    request.verb = StoreVerb::kCas;
+    request.key = s.key;
+    request.cas = read->object->cas;
+    s.value = bytes_of(9000, 2);
+    const auto stored = s.run(store_value(s.proxy->ops(), request, s.value, s.deadline()));
+    REQUIRE(stored.has_value());
+    CHECK(*stored == StoreOutcome::kStored);
+  }
+  SECTION("append does, too") {
+    REQUIRE(s.store(*s.proxy, StoreVerb::kAppend, s.key, "more") == StoreOutcome::kStored);
+    s.value += "more";
+  }
+  SECTION("who folds logs cancels it at last") {
+    jobs::Recycler recycler(s.proxy->ops(), {});
+    s.run_for(3s);
+    s.frames.clear();
+    s.run(recycler.round(0s, 0));
+    CHECK(s.frames[Opcode::kLogCancel] >= 3);
+    s.frames.clear();
+    s.run(recycler.round(0s, 0));
+    CHECK(s.frames[Opcode::kLogCancel] == 0);
+    REQUIRE(s.is_updated(5, "in one"));
+    CHECK(s.in_one_round() == 1);
+  }
+  s.check_value();
+}
+
+TEST_CASE("a refused update is forgotten by the copies", "[update]") {
+  OneRound s;
+  // The log gets full.
+  s.value = bytes_of(512 << 10, 1);
+  REQUIRE(s.put(*s.proxy, s.key, s.value));
+  for (uint64_t i = 0; i < 200; ++i) {
+    REQUIRE(s.is_updated(i * 7919 % (s.value.size() - 32768), bytes_of(32768, i)));
+  }
+  s.run_for(10ms);
+  CHECK(s.proxy->ops().counters.full_logs > 0);
+  CHECK(s.frames[Opcode::kLogCancel] > 0);
+  CHECK(s.in_one_round() > 0);
+  s.check_value();
+}
