@@ -269,7 +269,7 @@ Operation Clients::ask(Operation op, SimProxy& proxy) {
   op.client = kAuditor;
   const size_t index = begin(std::move(op), proxy);
   run_.flows.spawn(perform(index, &proxy));
-  if (!run_.until(kHealLimit, [&] { return pending_[index]->is_over; })) {
+  if (!run_.until_promptly(kHealLimit, [&] { return pending_[index]->is_over; })) {
     run_.violation(Fault::kStuck, "a final operation does not end");
   }
   return history_[index];

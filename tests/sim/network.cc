@@ -93,19 +93,20 @@ Duration Network::delay() {
   return random_.between(microseconds(100), profile_.usual_max);
 }
 
-void Network::send(int proxy, node::NodeId to, std::string frame, Answer answer) {
+void Network::send(int proxy, node::NodeId to, std::string frame, Caller caller) {
   ++counters_.frames;
   SimNode& target = node(to);
-  Flight flight{proxy, to, target.runs() ? target.process() : 0, std::move(frame),
-                std::move(answer)};
+  Flight flight{proxy, to, target.runs() ? target.process() : 0, std::move(frame), caller};
   if (cuts_.contains({proxy, to})) {
     if (random_.chance(0.5)) held_.push_back(std::move(flight));
     return;
   }
   if (random_.chance(profile_.drop)) {
     ++counters_.dropped;
-    trace_.add("p{} -> n{} dropped: {}", proxy, to, describe_request(flight.frame));
-    if (random_.chance(0.5)) disconnect(flight.answer);
+    if (trace_.on()) {
+      trace_.add("p{} -> n{} dropped: {}", proxy, to, describe_request(flight.frame));
+    }
+    if (random_.chance(0.5)) disconnect(flight.caller);
     return;
   }
   if (delay_rule_ != nullptr) {
@@ -135,13 +136,15 @@ void Network::arrive(Flight flight) {
   SimNode& target = node(flight.to);
   if (!target.runs()) {
     if (target.is_silent()) return;
-    if (flight.process != 0) return disconnect(flight.answer);
-    return flight.answer(fail(ErrorCode::kUnavailable, "connection refused"));
+    if (flight.process != 0) return disconnect(flight.caller);
+    return flight.caller(fail(ErrorCode::kUnavailable, "connection refused"));
   }
   // Connections end with the process; what the proxy had still in its hands may reach the next one.
-  if (flight.process != target.process() && random_.chance(0.5)) return disconnect(flight.answer);
-  trace_.add("p{} -> n{} {}{}", flight.proxy, flight.to, describe_request(flight.frame),
-             target.is_stalled() ? " (waits: stalled)" : "");
+  if (flight.process != target.process() && random_.chance(0.5)) return disconnect(flight.caller);
+  if (trace_.on()) {
+    trace_.add("p{} -> n{} {}{}", flight.proxy, flight.to, describe_request(flight.frame),
+               target.is_stalled() ? " (waits: stalled)" : "");
+  }
   const node::RequestHeader header = header_of(flight.frame);
   std::string map;  // that is to be installed
   if (install_watch_ != nullptr && header.opcode == node::Opcode::kInstallMap) {
@@ -153,10 +156,10 @@ void Network::arrive(Flight flight) {
   }
   target.deliver(std::move(flight.frame), [this, proxy = flight.proxy, from = flight.to,
                                            map = std::move(map), content = std::move(content),
-                                           answer = std::move(flight.answer)](std::string bytes) {
-    if (bytes.empty()) return disconnect(answer);
+                                           caller = flight.caller](std::string bytes) {
+    if (bytes.empty()) return disconnect(caller);
     if (!map.empty()) note_install(bytes, map);
-    reply(proxy, from, std::move(bytes), content, answer);
+    reply(proxy, from, std::move(bytes), content, caller);
   });
 }
 
@@ -168,14 +171,14 @@ void Network::note_install(std::string_view reply, std::string_view map) {
   install_watch_(*installed);
 }
 
-void Network::disconnect(Answer answer) {
-  events_.after(random_.between(microseconds(100), milliseconds(5)), [answer = std::move(answer)] {
-    answer(fail(ErrorCode::kDisconnected, "connection reset"));
+void Network::disconnect(Caller caller) {
+  events_.after(random_.between(microseconds(100), milliseconds(5)), [caller] {
+    caller(fail(ErrorCode::kDisconnected, "connection reset"));
   });
 }
 
 void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string_view content,
-                    Answer answer) {
+                    Caller caller) {
   const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
   CHECK(header.has_value(), "a node sent a bad header: {}", header.error());
   if (trace_.on() && header->status != node::Status::kOk) {
@@ -195,13 +198,13 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string
   if (random_.chance(profile_.drop_reply)) {
     ++counters_.dropped;
     trace_.add("p{} <- n{} reply dropped", proxy, from);
-    if (random_.chance(0.5)) disconnect(std::move(answer));
+    if (random_.chance(0.5)) disconnect(caller);
     return;
   }
   events_.after(
-      delay(), [this, proxy, from, bytes = std::move(bytes), answer = std::move(answer)]() mutable {
+      delay(), [this, proxy, from, bytes = std::move(bytes), caller]() mutable {
         if (cuts_.contains({proxy, from})) return;
-        answer(std::move(bytes));
+        caller(std::move(bytes));
       });
 }
 
@@ -256,8 +259,8 @@ Task<Result<NodeReply>> SimTransport::call(NodeId to, Stamp stamp, NodeRequestPt
     co_return fail(ErrorCode::kCancelled, "the proxy is gone");
   }
   const uint64_t id = next_call_++;
-  OneShot<Result<NodeReply>> done;
-  calls_[id] = &done;
+  Call call{.done = {}, .into = request->into, .deadline = {}};
+  calls_[id] = &call;
   struct Stoppable final : StoppableCall {
     Stoppable(SimTransport& owner, uint64_t call) : transport(owner), id(call) {}
     void stop() override {
@@ -268,29 +271,35 @@ Task<Result<NodeReply>> SimTransport::call(NodeId to, Stamp stamp, NodeRequestPt
   } stoppable(*this, id);
   CallStop* const stop = request->stop;
   if (stop != nullptr) stop->begin(stoppable);
-  const auto& into = request->into;
-  network_.send(proxy_, to, encode_frame(stamp, *request, id, clock_.unix_ms()),
-                [this, id, &into](Result<std::string> answer) {
-                  clock_.post(clock_.now(), [this, id, &into, answer = std::move(answer)] {
-                    if (!calls_.contains(id)) return;
-                    if (!answer) return finish(id, fail(answer.error()));
-                    finish(id, decode_frame(*answer, id, into));
-                  });
-                });
-  clock_.post(deadline, [this, id] {
+  network_.send(proxy_, to, encode_frame(stamp, *request, id, clock_.unix_ms()), {this, id});
+  call.deadline = clock_.post(deadline, [this, id] {
     finish(id, fail(ErrorCode::kTimeout, "no answer within the deadline"));
   });
-  auto result = co_await done;
+  auto result = co_await call.done;
   if (stop != nullptr) stop->end();
   co_return result;
 }
 
-void SimTransport::finish(uint64_t call, Result<NodeReply> result) {
-  const auto it = calls_.find(call);
+void Caller::operator()(Result<std::string> reply) const {
+  transport->answered(call, std::move(reply));
+}
+
+void SimTransport::answered(uint64_t id, Result<std::string> reply) {
+  clock_.run_here([this, id, reply = std::move(reply)] {
+    const auto call = calls_.find(id);
+    if (call == calls_.end()) return;
+    if (!reply) return finish(id, fail(reply.error()));
+    finish(id, decode_frame(*reply, id, call->second->into));
+  });
+}
+
+void SimTransport::finish(uint64_t id, Result<NodeReply> result) {
+  const auto it = calls_.find(id);
   if (it == calls_.end()) return;
-  OneShot<Result<NodeReply>>* done = it->second;
+  Call* const call = it->second;
   calls_.erase(it);
-  done->set(std::move(result));
+  clock_.call_off(call->deadline);
+  call->done.set(std::move(result));
 }
 
 void SimTransport::cancel_calls() {

@@ -34,6 +34,16 @@ struct NetworkProfile {
   Duration scan_delay_max{0};  // of RECORD_SCAN: sync by sweep is slow
 };
 
+class SimTransport;
+
+// Where an answer goes: a call of a proxy.
+struct Caller {
+  SimTransport* transport;
+  uint64_t call;
+
+  void operator()(Result<std::string> reply) const;  // its bytes
+};
+
 class Network {
  public:
   Network(EventQueue& events, Trace& trace, uint64_t seed, NetworkProfile profile, int nodes,
@@ -72,9 +82,8 @@ class Network {
   using InstallWatch = std::function<void(const node::ClusterMap& map)>;
   void watch_installs(InstallWatch watch) { install_watch_ = std::move(watch); }
 
-  // `answer` is called at most twice, and maybe never; the first counts. It gets the reply's bytes.
-  using Answer = std::function<void(Result<std::string>)>;
-  void send(int proxy, node::NodeId to, std::string frame, Answer answer);
+  // The answer is told at most twice, and maybe never; the first counts.
+  void send(int proxy, node::NodeId to, std::string frame, Caller caller);
 
   struct Counters {
     uint64_t frames = 0;
@@ -90,17 +99,17 @@ class Network {
     node::NodeId to;
     uint64_t process;  // of the node, when the frame was sent; 0: it was down
     std::string frame;
-    Answer answer;
+    Caller caller;
   };
 
   Duration delay();
   void launch(Flight flight, Duration delay);
   void arrive(Flight flight);
   void note_install(std::string_view reply, std::string_view map);
-  void disconnect(Answer answer);
+  void disconnect(Caller caller);
   // `content`: of the record that it was asked to make.
   void reply(int proxy, node::NodeId from, std::string bytes, std::string_view content,
-             Answer answer);
+             Caller caller);
 
   EventQueue& events_;
   Trace& trace_;
@@ -132,7 +141,14 @@ class SimTransport final : public NodeClient {
   void close() { closed_ = true; }
   void cancel_calls();
 
+  void answered(uint64_t call, Result<std::string> reply);
+
  private:
+  struct Call {
+    OneShot<Result<NodeReply>> done;
+    const std::vector<MutableByteView>& into;
+    EventQueue::Ticket deadline;
+  };
   void finish(uint64_t call, Result<NodeReply> result);
 
   Network& network_;
@@ -141,7 +157,7 @@ class SimTransport final : public NodeClient {
   bool closed_ = false;
   uint64_t next_call_ = 1;
   uint64_t calls_after_close_ = 0;
-  std::map<uint64_t, OneShot<Result<NodeReply>>*> calls_;
+  std::map<uint64_t, Call*> calls_;
 };
 
 }  // namespace elastripe::sim

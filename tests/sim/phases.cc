@@ -42,7 +42,7 @@ void blame_unrest(Parts& parts, const char* what) {
 
 bool finish_clients(Parts& parts) {
   auto& [run, cluster, promise, clients, faults, audit] = parts;
-  if (run.until(kHealLimit, [&] { return clients.are_done(); })) return true;
+  if (run.until_promptly(kHealLimit, [&] { return clients.are_done(); })) return true;
   run.violation(Fault::kStuck, "a client's operation does not end");
   return false;
 }

@@ -49,15 +49,20 @@ struct Run {
   bool is_ok() const { return fault == Fault::kNone; }
   bool goes_on() const { return is_ok() && !over; }
 
-  // Lets events happen until the condition holds; false if it does not within the limit.
+  // Lets events happen until the condition holds; false if it does not within the limit. Most
+  // conditions look at much state: they are asked once in a while only.
   template <class Condition>
-  bool until(Duration limit, Condition condition) {
+  bool until(Duration limit, Condition condition, uint64_t events_between = 16) {
     const TimePoint end = events.now() + limit;
-    // Conditions look at much state: ask once in a while only.
     for (uint64_t n = 0;; ++n) {
-      if (n % 16 == 0 && condition()) return true;
+      if (n % events_between == 0 && condition()) return true;
       if (events.now() > end || !events.run_one()) return condition();
     }
+  }
+  // For one that is cheap to ask: no time passes in vain.
+  template <class Condition>
+  bool until_promptly(Duration limit, Condition condition) {
+    return until(limit, std::move(condition), 1);
   }
   void let_pass(Duration time) {
     until(time, [] { return false; });
@@ -67,7 +72,7 @@ struct Run {
   std::optional<T> finish(Task<T> task, Duration limit = kHealLimit) {
     const auto result = std::make_shared<std::optional<T>>();
     flows.spawn(keep_result(std::move(task), result));
-    until(limit, [&] { return result->has_value(); });
+    until_promptly(limit, [&] { return result->has_value(); });
     return std::move(*result);
   }
 

@@ -56,6 +56,22 @@ TEST_CASE("a cancelled process ends its sleeps, then and later") {
   REQUIRE(scope.live() == 0);
 }
 
+TEST_CASE("what is called off does not happen, and takes nothing else along") {
+  EventQueue events(1);
+  std::string log;
+  const EventQueue::Ticket a = events.after(milliseconds(10), [&] { log += "a"; });
+  events.after(milliseconds(20), [&] { log += "b"; });
+  events.call_off(a);
+  REQUIRE(events.run_one());
+  REQUIRE(events.now() == TimePoint(milliseconds(20)));
+  // Its place is another's by now.
+  events.after(milliseconds(10), [&] { log += "c"; });
+  events.after(milliseconds(20), [&] { log += "d"; });
+  events.call_off(a);
+  run_all(events);
+  REQUIRE(log == "bcd");
+}
+
 TEST_CASE("events of one instant run in an order that the seed decides") {
   const auto order = [](uint64_t seed) {
     EventQueue events(seed);

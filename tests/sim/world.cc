@@ -100,9 +100,9 @@ void World::work() {
   watch_network();
   clients.start(run.scenario.workload.operations);
   const auto are_done = [&] { return clients.are_done(); };
-  run.until(run.scenario.faults.until, are_done);
+  run.until_promptly(run.scenario.faults.until, are_done);
   // Some schedules heal while clients are still at work, others when all are done.
-  if (run.random.chance(0.5)) run.until(kHealLimit, are_done);
+  if (run.random.chance(0.5)) run.until_promptly(kHealLimit, are_done);
 }
 
 void World::heal() {

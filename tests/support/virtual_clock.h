@@ -41,42 +41,78 @@ class SimRandom final : public Random {
 // Actions ordered by (time, random tie break): what is due at one instant runs in any order.
 class EventQueue {
  public:
+  using Action = std::move_only_function<void()>;
+  // Names an action, to call it off.
+  struct Ticket {
+    uint32_t slot = 0;
+    uint64_t tie = 0;
+  };
+
   explicit EventQueue(uint64_t seed) : ties_(seed) {}
 
   TimePoint now() const { return now_; }
-  bool empty() const { return heap_.empty(); }
   uint64_t events_run() const { return events_run_; }
 
   // A time in the past means now.
-  void at(TimePoint when, std::function<void()> action) {
-    heap_.push_back({std::max(when, now_), ties_.next(), std::move(action)});
-    std::push_heap(heap_.begin(), heap_.end(), later);
+  Ticket at(TimePoint when, Action action) {
+    const Ticket ticket{free_slot(), ties_.next()};
+    slots_[ticket.slot] = {ticket.tie, std::move(action)};
+    heap_.push_back({std::max(when, now_), ticket});
+    std::push_heap(heap_.begin(), heap_.end(), Later());
+    return ticket;
   }
-  void after(Duration delay, std::function<void()> action) { at(now_ + delay, std::move(action)); }
+  Ticket after(Duration delay, Action action) { return at(now_ + delay, std::move(action)); }
+
+  // The action does not run any more, if it has not yet. Most timeouts end so: were they left to
+  // happen, they would be a quarter of all events.
+  void call_off(Ticket ticket) {
+    if (slots_[ticket.slot].tie == ticket.tie) slots_[ticket.slot].action = nullptr;
+  }
 
   // Advances the time to the next action and runs it; false if there is none.
   bool run_one() {
-    if (heap_.empty()) return false;
-    std::pop_heap(heap_.begin(), heap_.end(), later);
-    Event event = std::move(heap_.back());
-    heap_.pop_back();
-    instant_events_ = event.when == now_ ? instant_events_ + 1 : 0;
-    ELASTRIPE_CHECK(instant_events_ < kMaxInstantEvents, "virtual time does not advance");
-    now_ = event.when;
-    ++events_run_;
-    event.action();
-    return true;
+    while (!heap_.empty()) {
+      std::pop_heap(heap_.begin(), heap_.end(), Later());
+      const Event event = heap_.back();
+      heap_.pop_back();
+      Action action = std::exchange(slots_[event.ticket.slot], {}).action;
+      free_.push_back(event.ticket.slot);
+      if (!action) continue;
+      instant_events_ = event.when == now_ ? instant_events_ + 1 : 0;
+      ELASTRIPE_CHECK(instant_events_ < kMaxInstantEvents, "virtual time does not advance");
+      now_ = event.when;
+      ++events_run_;
+      action();
+      return true;
+    }
+    return false;
   }
 
  private:
   static constexpr uint64_t kMaxInstantEvents = 1'000'000;
+  // Small, as a heap moves its elements a lot: the actions stay in their slots.
   struct Event {
     TimePoint when;
-    uint64_t tie;
-    std::function<void()> action;
+    Ticket ticket;
   };
-  static bool later(const Event& a, const Event& b) {
-    return a.when != b.when ? a.when > b.when : a.tie > b.tie;
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return a.when != b.when ? a.when > b.when : a.ticket.tie > b.ticket.tie;
+    }
+  };
+  struct Slot {
+    uint64_t tie = 0;
+    Action action;
+  };
+
+  uint32_t free_slot() {
+    if (free_.empty()) {
+      slots_.emplace_back();
+      return static_cast<uint32_t>(slots_.size() - 1);
+    }
+    const uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
   }
 
   SimRandom ties_;
@@ -84,6 +120,8 @@ class EventQueue {
   uint64_t instant_events_ = 0;
   uint64_t events_run_ = 0;
   std::vector<Event> heap_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_;
 };
 
 // The clock of one process: it goes on while the process is paused (SIGSTOP), but what the process
@@ -113,16 +151,24 @@ class VirtualClock final : public Clock {
   }
 
   // An action of this process: runs at `when`, or when the process goes on; never once cancelled.
-  void post(TimePoint when, std::function<void()> action) {
-    events_.at(when, [this, action = std::move(action)]() mutable {
-      if (cancelled_) return;
-      if (paused_) {
-        waiting_.push_back(std::move(action));
-      } else {
-        action();
-      }
+  template <class Action>
+  EventQueue::Ticket post(TimePoint when, Action action) {
+    return events_.at(when, [this, action = std::move(action)]() mutable {
+      run_here(std::move(action));
     });
   }
+  // As post() for now, for who is an event already.
+  template <class Action>
+  void run_here(Action action) {
+    if (cancelled_) return;
+    if (paused_) {
+      waiting_.push_back(std::move(action));
+    } else {
+      action();
+    }
+  }
+  // If it does not wait for the process to go on already.
+  void call_off(EventQueue::Ticket ticket) { events_.call_off(ticket); }
 
   void pause() { paused_ = true; }
   void resume() {
@@ -153,7 +199,7 @@ class VirtualClock final : public Clock {
   Duration set_by_{0};
   uint64_t next_sleep_ = 0;
   std::map<uint64_t, OneShot<bool>*> sleeps_;
-  std::vector<std::function<void()>> waiting_;
+  std::vector<EventQueue::Action> waiting_;
   bool paused_ = false;
   bool cancelled_ = false;
 };
