@@ -175,9 +175,10 @@ Verdict Decider::Impl::verdict_of(size_t id) const {
 
 bool Decider::Impl::peers_quorum() const {
   size_t refusing = 0, answering = 0;
-  for (const NodeReport& report : request().reports) {
-    refusing += report.verdict == Verdict::kRefuses;
-    answering += report.verdict == Verdict::kAnswers;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Verdict verdict = verdict_of(id);
+    refusing += verdict == Verdict::kRefuses;
+    answering += verdict == Verdict::kAnswers;
   }
   return is_quorum(peers_.size(), refusing, answering);
 }

@@ -155,12 +155,12 @@ ClusterStatus Decider::Impl::status() const {
   } else {
     status.state = serving_ ? "serving" : "forming";
   }
+  status.nodes.reserve(peers_.size());
   for (size_t id = 0; id < peers_.size(); ++id) {
-    NodeStatus node = peers_[id].status(now());
+    NodeStatus& node = status.nodes.emplace_back(peers_[id].status(now()));
     node.info = map_ != nullptr ? map_->nodes[id] : membership_.nodes[id];
     if (map_ == nullptr) node.info.incarnation = peers_[id].report.incarnation;
     node.has_lease = map_ != nullptr && peers_[id].leased == map_->epoch;
-    status.nodes.push_back(std::move(node));
   }
   const auto leave_out_removed = [&] {
     std::erase_if(status.nodes, [](const NodeStatus& node) { return node.info.is_removed(); });
@@ -184,8 +184,9 @@ ClusterStatus Decider::Impl::status() const {
     status.partitions_lost += partition.lost;
     status.can_accept_loss |= partition.lost;
     status.partitions_short += is_short(p);
-    status.partitions_synced += !partition.lost && is_synced(p);
-    for (NodeId id = 0; id < status.nodes.size() && !is_synced(p); ++id) {
+    const bool synced = is_synced(p);
+    status.partitions_synced += !partition.lost && synced;
+    for (NodeId id = 0; id < status.nodes.size() && !synced; ++id) {
       status.nodes[id].partitions_source += node::is_source(partition, id);
     }
     for (const NodeId home : partition.homes) {
