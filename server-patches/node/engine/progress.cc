@@ -17,7 +17,12 @@ size_t first_slot() {
 Progress::Slot* Progress::enter(uint64_t now_ms) {
   const size_t first = first_slot();
   for (size_t i = 0; i < slots_.size(); ++i) {
-    Slot& slot = slots_[(first + i) % slots_.size()];
+    const size_t index = (first + i) % slots_.size();
+    Slot& slot = slots_[index];
+    // Before it is taken, so that whoever looks meanwhile looks at it.
+    size_t tried = tried_;
+    while (tried <= index && !tried_.compare_exchange_weak(tried, index + 1)) {
+    }
     uint64_t free = 0;
     if (slot.since_ms.compare_exchange_strong(free, std::max<uint64_t>(now_ms, 1))) return &slot;
   }
@@ -26,8 +31,9 @@ Progress::Slot* Progress::enter(uint64_t now_ms) {
 
 uint64_t Progress::longest_ms(uint64_t now_ms) const {
   uint64_t longest = 0;
-  for (const Slot& slot : slots_) {
-    const uint64_t since_ms = slot.since_ms;
+  const size_t tried = tried_;
+  for (size_t i = 0; i < tried; ++i) {
+    const uint64_t since_ms = slots_[i].since_ms;
     if (since_ms != 0 && since_ms < now_ms) longest = std::max(longest, now_ms - since_ms);
   }
   return longest;

@@ -37,6 +37,9 @@ class Progress {
   Slot* enter(uint64_t now_ms);
 
   std::array<Slot, 80> slots_;  // a node has 64 worker threads at most
+  // Nobody was ever in those from here on. Heartbeats look at the others only: each slot is a line
+  // of the cache.
+  std::atomic<size_t> tried_ = 0;
 };
 
 }  // namespace elastripe::node
