@@ -15,11 +15,15 @@ node::RequestHeader header_of(std::string_view frame) {
   return *node::decode_request_header(node::as_view(frame).first<node::kHeaderBytes>());
 }
 
+node::Opcode opcode_of(std::string_view frame) {
+  return static_cast<node::Opcode>(node::as_view(frame)[2]);
+}
+
 // A connection brings a frame once. Proxies say most things again if they get no answer, but no
 // APPLY: after a refusal they may take the same shards for another attempt, or for garbage. Nor an
 // update: one that was refused for now is another one later.
 bool may_be_duplicated(std::string_view frame) {
-  const node::Opcode opcode = header_of(frame).opcode;
+  const node::Opcode opcode = opcode_of(frame);
   return opcode != node::Opcode::kRecordApply && opcode != node::Opcode::kLogAppend;
 }
 
@@ -114,7 +118,7 @@ void Network::send(int proxy, node::NodeId to, std::string frame, Caller caller)
       return launch(std::move(flight), *delay);
     }
   }
-  const node::Opcode opcode = header_of(flight.frame).opcode;
+  const node::Opcode opcode = opcode_of(flight.frame);
   if (opcode == node::Opcode::kRecordScan && profile_.scan_delay_max > Duration::zero()) {
     return launch(std::move(flight), random_.between(Duration::zero(), profile_.scan_delay_max));
   }
@@ -145,39 +149,34 @@ void Network::arrive(Flight flight) {
     trace_.add("p{} -> n{} {}{}", flight.proxy, flight.to, describe_request(flight.frame),
                target.is_stalled() ? " (waits: stalled)" : "");
   }
-  const node::RequestHeader header = header_of(flight.frame);
-  std::string map;  // that is to be installed
-  if (install_watch_ != nullptr && header.opcode == node::Opcode::kInstallMap) {
-    map = flight.frame.substr(node::kHeaderBytes + header.args_bytes);
+  const node::Opcode opcode = opcode_of(flight.frame);
+  const bool is_watched = (install_watch_ != nullptr && opcode == node::Opcode::kInstallMap) ||
+                          (commit_watch_ != nullptr && opcode == node::Opcode::kRecordApply);
+  // The map that is to be installed, or the content of the record that it shall make.
+  std::string payload;
+  if (is_watched) {
+    payload = flight.frame.substr(node::kHeaderBytes + header_of(flight.frame).args_bytes);
   }
-  std::string content;  // of the record that it shall make
-  if (commit_watch_ != nullptr && header.opcode == node::Opcode::kRecordApply) {
-    content = flight.frame.substr(node::kHeaderBytes + header.args_bytes);
-  }
-  target.deliver(std::move(flight.frame), [this, proxy = flight.proxy, from = flight.to,
-                                           map = std::move(map), content = std::move(content),
-                                           caller = flight.caller](std::string bytes) {
-    if (bytes.empty()) return disconnect(caller);
-    if (!map.empty()) note_install(bytes, map);
-    reply(proxy, from, std::move(bytes), content, caller);
-  });
+  target.deliver(std::move(flight.frame),
+                 [this, proxy = flight.proxy, from = flight.to, payload = std::move(payload),
+                  caller = flight.caller](std::string bytes) {
+                   if (bytes.empty()) return disconnect(caller);
+                   reply(proxy, from, std::move(bytes), payload, caller);
+                 });
 }
 
-void Network::note_install(std::string_view reply, std::string_view map) {
-  const auto header = node::decode_reply_header(node::as_view(reply).first<node::kHeaderBytes>());
-  if (!header || header->status != node::Status::kOk) return;
+void Network::note_install(std::string_view map) {
   const auto installed = node::decode_map(node::as_view(map));
   CHECK(installed.has_value(), "a node took a bad map: {}", installed.error());
   install_watch_(*installed);
 }
 
 void Network::disconnect(Caller caller) {
-  events_.after(random_.between(microseconds(100), milliseconds(5)), [caller] {
-    caller(fail(ErrorCode::kDisconnected, "connection reset"));
-  });
+  events_.after(random_.between(microseconds(100), milliseconds(5)),
+                [caller] { caller(fail(ErrorCode::kDisconnected, "connection reset")); });
 }
 
-void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string_view content,
+void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string_view payload,
                     Caller caller) {
   const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
   CHECK(header.has_value(), "a node sent a bad header: {}", header.error());
@@ -186,12 +185,13 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string
                node::name(header->status));
   }
   if (header->status == node::Status::kOk) {
+    if (header->opcode == node::Opcode::kInstallMap && !payload.empty()) note_install(payload);
     if (stage_watch_ != nullptr && header->opcode == node::Opcode::kShardBuild) stage_watch_(proxy);
     if (append_watch_ != nullptr && header->opcode == node::Opcode::kLogAppend) {
       append_watch_(proxy, from);
     }
     if (commit_watch_ != nullptr && header->opcode == node::Opcode::kRecordApply) {
-      const auto record = committed_record(*header, bytes, content);
+      const auto record = committed_record(*header, bytes, payload);
       commit_watch_(proxy, from, header->epoch.number, record ? &*record : nullptr);
     }
   }
@@ -201,11 +201,10 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string
     if (random_.chance(0.5)) disconnect(caller);
     return;
   }
-  events_.after(
-      delay(), [this, proxy, from, bytes = std::move(bytes), caller]() mutable {
-        if (cuts_.contains({proxy, from})) return;
-        caller(std::move(bytes));
-      });
+  events_.after(delay(), [this, proxy, from, bytes = std::move(bytes), caller]() mutable {
+    if (cuts_.contains({proxy, from})) return;
+    caller(std::move(bytes));
+  });
 }
 
 namespace {
@@ -223,7 +222,9 @@ std::string encode_frame(const Stamp& stamp, const NodeRequest& request, uint64_
   header.epoch = stamp.epoch;
   header.incarnation = stamp.incarnation;
   header.now_ms = now_ms;
-  std::string frame(node::kHeaderBytes, '\0');
+  std::string frame;
+  frame.reserve(node::kHeaderBytes + header.body_bytes);
+  frame.resize(node::kHeaderBytes);
   node::encode(header, std::as_writable_bytes(std::span(frame)).first<node::kHeaderBytes>());
   frame += request.args;
   for (const ByteView part : request.payload) frame += node::as_text(part);

@@ -105,10 +105,10 @@ class Network {
   Duration delay();
   void launch(Flight flight, Duration delay);
   void arrive(Flight flight);
-  void note_install(std::string_view reply, std::string_view map);
+  void note_install(std::string_view map);
   void disconnect(Caller caller);
-  // `content`: of the record that it was asked to make.
-  void reply(int proxy, node::NodeId from, std::string bytes, std::string_view content,
+  // `payload`: of the request, where a watch is told of it.
+  void reply(int proxy, node::NodeId from, std::string bytes, std::string_view payload,
              Caller caller);
 
   EventQueue& events_;

@@ -17,7 +17,9 @@ std::span<const std::byte, node::kHeaderBytes> header_of(std::string_view frame)
 
 // As it leaves the node's port.
 std::string encoded(const node::Reply& reply) {
-  std::string bytes(node::kHeaderBytes, '\0');
+  std::string bytes;
+  bytes.reserve(node::kHeaderBytes + reply.header.body_bytes);
+  bytes.resize(node::kHeaderBytes);
   node::encode(reply.header, std::as_writable_bytes(std::span(bytes)).first<node::kHeaderBytes>());
   bytes += reply.args;
   bytes += node::as_text(reply.payload.bytes());

@@ -153,9 +153,8 @@ class VirtualClock final : public Clock {
   // An action of this process: runs at `when`, or when the process goes on; never once cancelled.
   template <class Action>
   EventQueue::Ticket post(TimePoint when, Action action) {
-    return events_.at(when, [this, action = std::move(action)]() mutable {
-      run_here(std::move(action));
-    });
+    return events_.at(
+        when, [this, action = std::move(action)]() mutable { run_here(std::move(action)); });
   }
   // As post() for now, for who is an event already.
   template <class Action>
