@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <unordered_map>
 
 #include "proxy/base/check.h"
 
@@ -17,7 +18,7 @@ struct Point {
 };
 
 // The four points that ketama takes from one MD5 digest, least significant byte first.
-constexpr int kPointsPerDigest = 4;
+constexpr size_t kPointsPerDigest = 4;
 std::array<uint32_t, kPointsPerDigest> ketama_points(std::string_view label) {
   std::array<uint8_t, EVP_MAX_MD_SIZE> digest{};
   unsigned digest_bytes = 0;
@@ -33,20 +34,30 @@ std::array<uint32_t, kPointsPerDigest> ketama_points(std::string_view label) {
   return points;
 }
 
+// They depend on its name only, and rings are built anew whenever nodes come or go, when most of
+// them stay. There is one entry for every name that the cluster has ever had.
+using NodePoints = std::array<uint32_t, Ring::kPointsPerNode>;
+const NodePoints& points_of(const std::string& name) {
+  thread_local std::unordered_map<std::string, NodePoints> known;
+  const auto [entry, is_new] = known.try_emplace(name);
+  for (size_t i = 0; is_new && i < entry->second.size(); i += kPointsPerDigest) {
+    const std::string label = name + "-" + std::to_string(i / kPointsPerDigest);
+    std::ranges::copy(ketama_points(label), entry->second.begin() + static_cast<ptrdiff_t>(i));
+  }
+  return entry->second;
+}
+
 std::vector<Point> node_points(const std::vector<std::string>& names) {
   std::vector<Point> points;
   points.reserve(names.size() * Ring::kPointsPerNode);
   for (size_t id = 0; id < names.size(); ++id) {
     if (names[id].empty()) continue;
-    for (int i = 0; i < Ring::kPointsPerNode / kPointsPerDigest; ++i) {
-      for (const uint32_t value : ketama_points(names[id] + "-" + std::to_string(i))) {
-        points.push_back({value, static_cast<node::NodeId>(id)});
-      }
+    for (const uint32_t value : points_of(names[id])) {
+      points.push_back({value, static_cast<node::NodeId>(id)});
     }
   }
-  std::ranges::sort(points, [](const Point& a, const Point& b) {
-    return a.value != b.value ? a.value < b.value : a.node < b.node;
-  });
+  std::ranges::sort(points, {},
+                    [](const Point& point) { return uint64_t{point.value} << 32 | point.node; });
   return points;
 }
 
