@@ -159,11 +159,15 @@ void Promise::count_failures() {
   if (status.partitions_short > 0) run_.totals.short_of_room = 1;
   // Whoever makes maps may exclude nodes: a decider that is about to be deposed, too.
   std::set<node::NodeId> suspects;
-  for (const auto& proxy : cluster_.proxies()) {
-    if (!proxy->is_alive() || proxy->decider() == nullptr || proxy->decider_has_ended()) continue;
-    for (const NodeStatus& node : proxy->decider()->status().nodes) {
+  const auto add_suspects = [&](const ClusterStatus& of) {
+    for (const NodeStatus& node : of.nodes) {
       if (node.info.state == node::NodeState::kSuspect) suspects.insert(node.info.id);
     }
+  };
+  add_suspects(status);
+  for (const auto& proxy : cluster_.proxies()) {
+    if (!proxy->is_alive() || proxy->decider() == nullptr || proxy->decider_has_ended()) continue;
+    if (proxy.get() != source) add_suspects(proxy->decider()->status());
   }
   if (whole && status.epoch.number > failed_in_epoch_) {
     // What the only node left of its sources has damaged stays lost until it is set.
