@@ -22,6 +22,7 @@ constexpr Duration kRestBeforeLastTry = seconds(1);
 // By so much a decider may be ahead unnoticed, or a little more.
 constexpr uint64_t kExpiryTolerance_ms = 120'000;
 constexpr double kNumeric = 0.25;
+constexpr double kBlindUpdates = 0.1;  // of those by clients that have seen no value
 constexpr double kConditionalUpdates = 0.3;
 
 // Bytes that tell which operation they come from.
@@ -75,6 +76,11 @@ Operation Clients::choose_operation(SimRandom& random, int client, SimProxy& pro
   while (pick >= weights[verb]) pick -= weights[verb++];
   op.verb = static_cast<Verb>(verb);
 
+  // Most who have seen no value see to it that there is one.
+  if (op.verb == Verb::kUpdate && !last_read_.contains({client, op.key}) &&
+      !random.chance(kBlindUpdates)) {
+    op.verb = random.chance(0.5) ? Verb::kSet : Verb::kGet;
+  }
   const size_t id = history_.size();
   if (op.verb == Verb::kCas) {
     const auto seen = last_read_.find({client, op.key});

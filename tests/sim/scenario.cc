@@ -35,6 +35,38 @@ constexpr Scenario kMovingLogs{.name = "moving-logs",
               .appender_kills = 0.005, .until = 10s, .at_decider = 0.3},
    .expect = {.repaired = true}};
 
+// For millions of schedules: small values, nearly all of whose bytes are always on their way, and
+// nothing that other scenarios are for.
+constexpr Scenario kTorn{
+  .name = "torn",
+   .about = "updates of a few bytes, by all proxies at once, whose tails and proxies die in between",
+   .share = 0.5,
+   .cluster = {.nodes = 6, .proxies = 3, .scheme = "ers:2,2,3", .inline_max_bytes = 2,
+               .segment_bytes = 24, .log_rounds = LogRounds::kOne, .partitions = 1,
+               .network = {.slow = 0.3, .late = 0.02}},
+   .workload = {.clients = 6, .keys = 1, .operations = 20, .think_max = 10ms,
+                .weights = {40, 3, 0, 0, 1, 0, 2, 0, 0, 0, 0, 54}, .expiring = 0, .large = 1,
+                .segments = 1},
+   .faults = {.node_kills = 1, .node_stalls = 1, .proxy_kills = 1, .quick_restarts = 0.3,
+              .appender_kills = 0.04, .until = 2s, .longest = 1s, .at_decider = 0.3},
+   .expect = {.check_leaks = false}};
+
+constexpr Scenario kHotSync{
+  .name = "hot-sync",
+   .about = "updates of a few bytes, folded at once, while the homes of their record change",
+   .share = 0.5,
+   .cluster = {.nodes = 6, .proxies = 3, .scheme = "ers:2,2,3", .inline_max_bytes = 2,
+               .segment_bytes = 24, .log_rounds = LogRounds::kOne, .partitions = 1,
+               .network = {.drop_reply = 0.02, .duplicate = 0.03, .slow = 0.1, .late = 0.03},
+               .fold_after = 60ms},
+   .workload = {.clients = 5, .keys = 1, .operations = 24, .think_max = 60ms,
+                .weights = {36, 3, 0, 0, 1, 0, 3, 0, 0, 1, 2, 54}, .expiring = 0, .large = 1,
+                .segments = 1},
+   .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 1, .proxy_kills = 1,
+              .quick_restarts = 0.4, .member_changes = 16, .appender_kills = 0.01, .until = 4s,
+              .longest = 1s, .at_decider = 0.3},
+   .expect = {.check_leaks = false}};
+
 constexpr Scenario in_one_round(std::string_view name, Scenario scenario) {
   scenario.name = name;
   scenario.cluster.log_rounds = LogRounds::kOne;
@@ -187,6 +219,8 @@ constexpr Scenario kScenarios[] = {
               .proxy_pauses = 2, .quick_restarts = 0.4, .committer_kills = 0.03,
               .answer_kills = 0.01, .at_decider = 0.3},
    .expect = {.repaired = true}},
+  kTorn,
+  kHotSync,
   kTornUpdates,
   in_one_round("torn-at-once", kTornUpdates),
   with_two_copies("torn-of-two", in_one_round("", kTornUpdates)),

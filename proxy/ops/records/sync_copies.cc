@@ -125,23 +125,37 @@ bool outranks(const node::LogImage& one, const node::LogImage& other) {
   return one.unnumbered.size() > other.unnumbered.size();
 }
 
-// The log of the newest record. Of those who were synced last each copy has all that was
-// acknowledged since; who has missed a sync may have updates that others have got their numbers
-// for, and have folded.
+// What takes the place of logs that do not count.
+LogViewPtr empty_log(const node::Record& record) {
+  auto view = std::make_shared<LogView>();
+  view->image.value = record.meta.value_version;
+  view->image.reach = record.meta.version;
+  node::encode(view->image, view->encoded);
+  return view;
+}
+
+// The log of the newest record; null if nobody has one. Of those who were synced last each copy has
+// all that was acknowledged since; who has missed a sync may have updates that others have got
+// their numbers for, and have folded.
 LogViewPtr newest_log(const Look& look) {
   LogViewPtr newest;
   if (look.copies.newest == nullptr || mutant(Mutant::kSyncForgetsLog)) return newest;
-  const uint64_t value = look.copies.newest->meta.value_version;
+  const node::Record& record = *look.copies.newest;
+  const uint64_t value = record.meta.value_version;
   uint32_t last = 0;
   for (const Look::ToldLog& told : look.logs) {
     if (told.value == value) last = std::max(last, told.synced_in);
   }
+  bool is_old_there = false;
   for (const auto& [told_value, synced_in, log] : look.logs) {
-    const bool is_old = synced_in < last && !mutant(Mutant::kSyncIgnoresEpochs);
-    if (log == nullptr || log->image.value != value || is_old) continue;
-    if (newest == nullptr || outranks(log->image, newest->image)) newest = log;
+    if (log == nullptr || log->image.value != value) continue;
+    if (synced_in < last && !mutant(Mutant::kSyncIgnoresEpochs)) {
+      is_old_there = true;
+    } else if (newest == nullptr || outranks(log->image, newest->image)) {
+      newest = log;
+    }
   }
-  return newest;
+  return newest == nullptr && is_old_there ? empty_log(record) : newest;
 }
 
 // A missing record counts as a tombstone of the floor's version: what is put in place of a damaged

@@ -146,15 +146,14 @@ std::optional<Answer> Engine::Impl::store_log(const Context& c, const RecordStor
   // Two that have the same last update need not have the same ones before that. All homes are to
   // have those that sync has chosen.
   const UpdateLogs::Entry* const own = find_log(partition, request.key, found);
+  const uint64_t rank = partitions_[partition].sync_floor;
+  // Since this sync it has a log of that rank; whoever brings one more has chosen the same.
   const auto has_same = [&](const UpdateLog& log) {
     return log.rank() == image->rank && log.has_updates_of(*image) && log.unnumbered().empty() &&
            image->unnumbered.empty();
   };
-  const bool keeps =
-      own != nullptr && (own->log.rank() > image->rank || has_same(own->log));
-  if (keeps) return std::nullopt;
+  if (own != nullptr && (own->log.rank() >= rank || has_same(own->log))) return std::nullopt;
   UpdateLog log(image->value, record.meta.version);
-  const uint64_t rank = partitions_[partition].sync_floor;
   if (!log.restore(*image, rank, logs_.pool())) {
     return refuse(Status::kNoSpace, "no memory for the update log");
   }

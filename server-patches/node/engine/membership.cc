@@ -165,8 +165,11 @@ Answer Engine::Impl::install_map(const Frame& frame) {
     }
     const bool still_synced = stays && state.synced && has_homes_of(*before, p);
     state.synced = (partition.synced || still_synced) && !partition.lost;
-    if (!partition.synced && !still_synced) state.sync_floor = map_->version_floor;
-    if (home && state.synced) state.synced_in = number;
+    if (!partition.synced && !still_synced) {
+      state.sync_floor = map_->version_floor;
+      state.sync_epoch = number;
+    }
+    if (home && state.synced) state.synced_in = state.sync_epoch;
     state.lost = partition.lost;
     state.absent_keys.clear();
   }
@@ -298,7 +301,7 @@ Answer Engine::Impl::mark_synced(const Context& c, const MarkSyncedRequest& requ
     raise(state.floor, request.floor);
     std::lock_guard lock(state.mutex);
     if (!state.synced.exchange(true)) ++tenures_changed_;  // nothing is confirmed any more
-    state.synced_in = c.map.epoch.number;
+    state.synced_in = state.sync_epoch;
     state.absent_keys.clear();
   } else {
     state.floor = 0;

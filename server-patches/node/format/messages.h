@@ -68,7 +68,7 @@ struct RecordReadReply {
   uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
   std::string log = {};          // what was asked for, encoded; empty: there is no log
   uint64_t log_age_ms = 0;       // of its oldest update, with a log
-  // With kImage: the newest epoch under which the node was a synced home of the key. Who has a
+  // With kImage: under which epoch the key was synced at this node last, as a home. Who has a
   // higher one knows of updates that this node may have missed.
   uint32_t synced_in = 0;
 };
