@@ -44,11 +44,11 @@ constexpr Scenario kTorn{
    .cluster = {.nodes = 6, .proxies = 3, .scheme = "ers:2,2,3", .inline_max_bytes = 2,
                .segment_bytes = 24, .log_rounds = LogRounds::kOne, .partitions = 1,
                .network = {.slow = 0.3, .late = 0.02}},
-   .workload = {.clients = 6, .keys = 1, .operations = 20, .think_max = 10ms,
-                .weights = {40, 3, 0, 0, 1, 0, 2, 0, 0, 0, 0, 54}, .expiring = 0, .large = 1,
+   .workload = {.clients = 5, .keys = 1, .operations = 9, .think_max = 6ms,
+                .weights = {34, 3, 0, 0, 1, 0, 2, 0, 0, 0, 0, 60}, .expiring = 0, .large = 1,
                 .segments = 1},
    .faults = {.node_kills = 1, .node_stalls = 1, .proxy_kills = 1, .quick_restarts = 0.3,
-              .appender_kills = 0.04, .until = 2s, .longest = 1s, .at_decider = 0.3},
+              .appender_kills = 0.08, .until = 700ms, .longest = 600ms, .at_decider = 0.3},
    .expect = {.check_leaks = false}};
 
 constexpr Scenario kHotSync{
@@ -59,12 +59,12 @@ constexpr Scenario kHotSync{
                .segment_bytes = 24, .log_rounds = LogRounds::kOne, .partitions = 1,
                .network = {.drop_reply = 0.02, .duplicate = 0.03, .slow = 0.1, .late = 0.03},
                .fold_after = 60ms},
-   .workload = {.clients = 5, .keys = 1, .operations = 24, .think_max = 60ms,
+   .workload = {.clients = 5, .keys = 1, .operations = 12, .think_max = 60ms,
                 .weights = {36, 3, 0, 0, 1, 0, 3, 0, 0, 1, 2, 54}, .expiring = 0, .large = 1,
                 .segments = 1},
    .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 1, .proxy_kills = 1,
-              .quick_restarts = 0.4, .member_changes = 16, .appender_kills = 0.01, .until = 4s,
-              .longest = 1s, .at_decider = 0.3},
+              .quick_restarts = 0.4, .member_changes = 10, .appender_kills = 0.01, .until = 2s,
+              .longest = 700ms, .at_decider = 0.3},
    .expect = {.check_leaks = false}};
 
 constexpr Scenario in_one_round(std::string_view name, Scenario scenario) {
