@@ -341,7 +341,10 @@ bool Cluster::is_settled() {
   if (map->nodes.size() < nodes() && !may_have_spares) return false;
   for (const node::NodeInfo& node : map->nodes) {
     if (node.is_removed()) continue;
-    if ((node.state == node::NodeState::kUp) != node_is_up(node.id)) return false;
+    const bool is_up = node.state == node::NodeState::kUp;
+    if (is_up != node_is_up(node.id)) return false;
+    // Nobody may have noticed yet that it has started again.
+    if (is_up && !this->node(node.id).is_incarnation(node.incarnation)) return false;
   }
   const ClusterStatus status = proxy->decider()->status();
   if (status.state != "serving" || status.partitions == 0) return false;

@@ -352,7 +352,8 @@ class Engine::Impl::CopiedUpdates {
 
   // In ascending order: one that is to be here. False: it is not.
   bool number(const UpdateName& name) {
-    if (log_.find(name.id)) return true;
+    // What is settled it has had, though it may not remember.
+    if (name.lsn <= log_.settled_to() || log_.find(name.id)) return true;
     if (!log_.has_unnumbered(name.id)) {
       has_gap_ |= !mutant(Mutant::kSettleOwnOnly);
       return false;

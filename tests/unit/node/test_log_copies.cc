@@ -489,7 +489,7 @@ TEST_CASE("sync brings a home the log with the record") {
   }
 }
 
-TEST_CASE("of the logs of a home and of sync the one with the higher rank stays") {
+TEST_CASE("the log that sync has chosen takes the place of a home's, once") {
   LogNode node(kAsTail);
   const auto own = node.update(1, 0, "own");
   const auto own_too = node.update(2, 50, "too");
@@ -500,7 +500,13 @@ TEST_CASE("of the logs of a home and of sync the one with the higher rank stays"
   SECTION("lower") {
     image.rank = node.version + 1;
     REQUIRE(status(sync(node, encoded(image))) == "OK");
-    CHECK(node.log() == " | 0: own @1, 50: too @2");
+    CHECK(node.log() == " | 0: synced @1");
+  }
+  SECTION("once more") {
+    REQUIRE(status(sync(node, encoded(image))) == "OK");
+    const std::string late = encoded(image_of(node, 3, "late"));
+    REQUIRE(status(sync(node, late)) == "OK");
+    CHECK(node.log() == " | 0: synced @1");
   }
   SECTION("higher") {
     image.rank = node.version + 3;
