@@ -17,6 +17,13 @@ constexpr GaugeRow kLogLimitBytes{
 constexpr GaugeRow kLogAge{"elastripe_node_log_age_milliseconds",
                            "Age of the node's oldest update that is not folded; 0 without one.",
                            {"node"}};
+constexpr GaugeRow kLogMerged{
+    "elastripe_node_log_merged_bytes",
+    "Bytes that newer ones took the place of in its logs before a fold, since it started.",
+    {"node"}};
+constexpr GaugeRow kLogRefusals{"elastripe_node_log_refusals",
+                                "Updates for which its logs had no room, since it started.",
+                                {"node"}};
 // kind: record or shard
 constexpr GaugeRow kStoredBytes{"elastripe_stored_bytes", "Bytes stored on the nodes.", {"kind"}};
 // state: synced, unsynced or lost
@@ -55,7 +62,9 @@ ClusterMetrics::NodeGauges& ClusterMetrics::gauges_of(const std::string& node) {
       {{&registry_.cell(kLogBytes, {node}), &node::NodeStatistics::log_bytes},
        {&registry_.cell(kLogUsedBytes, {node}), &node::NodeStatistics::log_used_bytes},
        {&registry_.cell(kLogLimitBytes, {node}), &node::NodeStatistics::log_limit_bytes},
-       {&registry_.cell(kLogAge, {node}), &node::NodeStatistics::log_age_ms}}};
+       {&registry_.cell(kLogAge, {node}), &node::NodeStatistics::log_age_ms},
+       {&registry_.cell(kLogMerged, {node}), &node::NodeStatistics::log_merged_bytes},
+       {&registry_.cell(kLogRefusals, {node}), &node::NodeStatistics::log_refusals}}};
   return nodes_.emplace(node, gauges).first->second;
 }
 

@@ -36,7 +36,9 @@ struct OpsCounters {
   uint64_t full_logs = 0;
   uint64_t folded_logs = 0;
   uint64_t folded_bytes = 0;
-  uint64_t scrub_wrong = 0;  // shards found bad or wrong, and segments that are so somewhere
+  uint64_t fold_us = 0;        // of those that were committed
+  uint64_t folded_age_ms = 0;  // of these logs, of their oldest update
+  uint64_t scrub_wrong = 0;    // shards found bad or wrong, and segments that are so somewhere
 };
 
 struct OpsCounterRow {
@@ -107,6 +109,12 @@ inline constexpr std::array kOpsCounters{
                   {"elastripe_folded_logs_total", "Update logs that were folded into shards."}},
     OpsCounterRow{&OpsCounters::folded_bytes,
                   {"elastripe_folded_bytes_total", "Bytes of updates that were folded."}},
+    OpsCounterRow{&OpsCounters::fold_us,
+                  {"elastripe_fold_microseconds_total",
+                   "Time that folds took, from the read of the log to the commit, added up."}},
+    OpsCounterRow{&OpsCounters::folded_age_ms,
+                  {"elastripe_folded_age_milliseconds_total",
+                   "Ages of the oldest updates of logs when these were folded, added up."}},
     OpsCounterRow{
         &OpsCounters::scrub_wrong,
         {"elastripe_scrub_wrong_total",

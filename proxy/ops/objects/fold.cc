@@ -32,6 +32,7 @@ class Fold {
  private:
   Task<Result<FoldEnd>> attempt(MapPtr map, TimePoint& deadline) {
     if (!records::may_have_log(*map)) co_return FoldEnd::kNothing;
+    const TimePoint began = ops_.clock.now();
     auto tail = co_await records::try_read_to_fold(ops_, map, key_, takes_, deadline);
     if (!tail) co_return fail(tail.error());
     const RecordPtr record = tail->record;
@@ -45,6 +46,7 @@ class Fold {
     auto end = co_await fold(map, record, tail->log, foldings, rewritten, deadline);
     const bool is_unknown = !end && end.error().code == ErrorCode::kUnknownOutcome;
     const bool is_folded = end && (*end == FoldEnd::kFolded || *end == FoldEnd::kPart);
+    if (is_folded) count_fold(ops_.clock.now() - began, *tail->log);
     for (const SegmentPatch& folding : foldings) {
       if (is_folded) {
         delete_patched(ops_, folding.old_shards());
@@ -60,6 +62,16 @@ class Fold {
       }
     }
     co_return end;
+  }
+
+  // The log was as old as it says at the beginning.
+  void count_fold(Duration took, const LogView& log) {
+    using std::chrono::duration_cast;
+    const auto us = duration_cast<std::chrono::microseconds>(took).count();
+    const auto ms = duration_cast<std::chrono::milliseconds>(took).count();
+    ++ops_.counters.folded_logs;
+    ops_.counters.fold_us += static_cast<uint64_t>(us);
+    ops_.counters.folded_age_ms += log.age_ms + static_cast<uint64_t>(ms);
   }
 
   Task<Result<FoldEnd>> fold(MapPtr map, RecordPtr record, LogViewPtr log,
@@ -123,7 +135,6 @@ class Fold {
     if (result->status != records::CommitStatus::kCommitted) co_return FoldEnd::kAgain;
     fail_point(FailPoint::kFoldCommitted);
     ops_.cache.put(key_, result->record);
-    ++ops_.counters.folded_logs;
     ops_.counters.folded_bytes += bytes;
     co_return FoldEnd::kFolded;
   }

@@ -56,6 +56,8 @@ NodeStatus node_in(const std::string& name, node::NodeState state) {
   node.statistics.log_used_bytes = 30;
   node.statistics.log_limit_bytes = 40;
   node.statistics.log_age_ms = 50;
+  node.statistics.log_merged_bytes = 60;
+  node.statistics.log_refusals = 70;
   return node;
 }
 
@@ -85,6 +87,8 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   CHECK(registry.value("elastripe_node_log_used_bytes", {{"node", "n0"}}) == 30);
   CHECK(registry.value("elastripe_node_log_limit_bytes", {{"node", "n0"}}) == 40);
   CHECK(registry.value("elastripe_node_log_age_milliseconds", {{"node", "n0"}}) == 50);
+  CHECK(registry.value("elastripe_node_log_merged_bytes", {{"node", "n0"}}) == 60);
+  CHECK(registry.value("elastripe_node_log_refusals", {{"node", "n0"}}) == 70);
   CHECK(registry.value("elastripe_node_log_bytes", {{"node", "n2"}}) == 0);
   CHECK(registry.value("elastripe_stored_bytes", {{"kind", "record"}}) == 20);
   CHECK(registry.value("elastripe_stored_bytes", {{"kind", "shard"}}) == 200);

@@ -267,7 +267,12 @@ TEST_CASE("a recycler folds what is old", "[update]") {
   s.run_for(600ms);
   CHECK(s.run(recycler.round(1s, 0)) == 1);
   CHECK(s.run(recycler.round(0s, 0)) == 0);
-  CHECK(s.proxy->counters().folded_logs == 1);
+  const OpsCounters& counters = s.proxy->counters();
+  CHECK(counters.folded_logs == 1);
+  CHECK(counters.folded_bytes == 5);
+  CHECK(counters.fold_us > 0);
+  CHECK(counters.folded_age_ms >= 1000);
+  CHECK(counters.folded_age_ms < 1500);
   CHECK(s.get(*s.proxy, "k") == value);
 }
 
