@@ -16,11 +16,13 @@
 #include <vector>
 
 #include "server-patches/node/format/fail_point.h"
+#include "server-patches/shim/node.h"
 #include "server-patches/shim/slab_sizes.h"
 
 extern "C" {
 bool elastripe_enabled = false;
 unsigned elastripe_page_bytes = 1 << 20;
+unsigned elastripe_log_units = 0;
 int memcached_main(int argc, char** argv);
 }
 
@@ -31,6 +33,7 @@ struct Options {
   std::string listen = "127.0.0.1";
   int memory_mb = 1024;
   int threads = 4;
+  unsigned log_units = 0;
   std::string name;
   std::string port_file;
   std::string user;
@@ -131,6 +134,10 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads,
                  "threads for records and shards, beside the one for control frames")
       ->check(CLI::Range(1, 63));
+  app.add_option("--log-units", options.log_units,
+                 "units of memory for update logs, at least 2; 0: a sixty-fourth of the memory")
+      ->check(CLI::Range(0, 1 << 20))
+      ->check([](const std::string& units) { return units == "1" ? "must be 0 or above 1" : ""; });
   app.add_option("--name", options.name, "name in logs");
   app.add_option("--port-file", options.port_file, "write the port here once listening");
   app.add_option("--user", options.user, "user to become when started as root, which takes one");
@@ -168,6 +175,7 @@ int main(int argc, char** argv) {
             << ": starting on " << options.listen << " with " << options.memory_mb << " MiB\n";
   keep_freed_memory();
   elastripe_enabled = true;
+  elastripe_log_units = options.log_units;
   elastripe_page_bytes = elastripe::node::slab_page_bytes(options.memory_mb);
   return run_memcached(memcached_arguments(options));
 }

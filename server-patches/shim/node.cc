@@ -72,13 +72,14 @@ uint64_t random_incarnation() {
 
 std::array<std::byte, 192> hash_secret;
 
-// Update logs may take a sixty-fourth of the memory.
+// Update logs may take a sixty-fourth of the memory, if nobody says otherwise.
 EngineOptions options_for(size_t memory_bytes) {
   EngineOptions options;
   options.incarnation = random_incarnation();
   options.version = ELASTRIPE_VERSION;
   options.log_unit_bytes = std::clamp<size_t>(memory_bytes / 4096, 128 << 10, 256 << 10);
   options.log_units = std::max<size_t>(memory_bytes / 64 / options.log_unit_bytes, 8);
+  if (elastripe_log_units > 0) options.log_units = elastripe_log_units;
   return options;
 }
 

@@ -16,6 +16,9 @@ extern "C" {
 #define NODE_REASON_BYTES 200
 #define NODE_REPLY_PARTS 3
 
+/* How many units update logs have for new updates; 0: by the node's memory. Set before node_start. */
+extern unsigned elastripe_log_units;
+
 /* Of a key, for the hash table: under a secret of this process, so that nobody can choose keys that
  * share a bucket. After node_start. */
 uint32_t node_hash(const void* key, size_t bytes);

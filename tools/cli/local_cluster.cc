@@ -63,6 +63,7 @@ Json to_json(const ClusterSettings& settings) {
           {"port", settings.port},
           {"memory_mb", settings.memory_mb},
           {"node_threads", settings.node_threads},
+          {"log_units", settings.log_units},
           {"set", settings.set},
           {"programs", settings.programs}};
 }
@@ -82,6 +83,7 @@ ClusterSettings from_json(const Json& json) {
   json.at("memory_mb").get_to(settings.memory_mb);
   json.at("node_threads").get_to(settings.node_threads);
   json.at("set").get_to(settings.set);
+  settings.log_units = json.value("log_units", 0);
   settings.programs = json.value("programs", "");
   return settings;
 }
@@ -176,6 +178,9 @@ Result<std::vector<std::string>> LocalCluster::command_of(const std::string& nam
                                 std::to_string(settings_.memory_mb),
                                 "--threads",
                                 std::to_string(settings_.node_threads)};
+  if (settings_.log_units > 0) {
+    argv.insert(argv.end(), {"--log-units", std::to_string(settings_.log_units)});
+  }
   // A user who runs this as root, in a container mostly, has no other user to name.
   if (::geteuid() == 0) argv.insert(argv.end(), {"--user", "root"});
   return argv;

@@ -35,6 +35,7 @@ struct ClusterSettings {
   int port = 11311;                   // the proxy's; node i listens on port + 1 + i
   int memory_mb = 256;                // of each node
   int node_threads = 1;               // of each node
+  int log_units = 0;                  // the same; 0: the nodes' default
   std::vector<std::string> set = {};  // KEY=VALUE, handed to the proxy
   std::string address = "127.0.0.1";
   std::string programs = {};  // the directory of elastripe-node and elastripe-proxy; empty: our own
