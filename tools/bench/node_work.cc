@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "tools/bench/units.h"
 
@@ -14,7 +15,19 @@ constexpr std::array<std::string_view, 8> kAlways{"HELLO",           "HEARTBEAT"
                                                   "DROP_TOMBSTONES", "MARK_SYNCED"};
 
 constexpr std::string_view kFrames = "elastripe_node_request_duration_seconds_count";
+constexpr std::string_view kSeconds = "elastripe_node_request_duration_seconds_sum";
 constexpr std::string_view kRequest = "request=\"";
+
+using Sum = std::pair<std::string_view, uint64_t NodeWork::*>;
+constexpr std::array kSums{
+    Sum{"elastripe_node_sent_bytes_total", &NodeWork::sent_bytes},
+    Sum{"elastripe_node_received_bytes_total", &NodeWork::received_bytes},
+    Sum{"elastripe_folded_logs_total", &NodeWork::folded_logs},
+    Sum{"elastripe_folded_bytes_total", &NodeWork::folded_bytes},
+    Sum{"elastripe_fold_microseconds_total", &NodeWork::fold_us},
+    Sum{"elastripe_folded_age_milliseconds_total", &NodeWork::folded_age_ms},
+    Sum{"elastripe_full_update_logs_total", &NodeWork::waits},
+};
 
 // What stands between the quotes of the label.
 std::string_view label_of(std::string_view series, std::string_view label) {
@@ -27,15 +40,20 @@ std::string_view label_of(std::string_view series, std::string_view label) {
 void add_line(NodeWork& work, std::string_view line) {
   const size_t space = line.rfind(' ');
   if (line.starts_with('#') || space == std::string_view::npos) return;
-  uint64_t value = 0;
-  std::from_chars(line.data() + space + 1, line.data() + line.size(), value);
   const std::string_view series = line.substr(0, space);
   const std::string_view name = series.substr(0, series.find('{'));
+  if (name == kSeconds) {
+    double seconds = 0;
+    std::from_chars(line.data() + space + 1, line.data() + line.size(), seconds);
+    if (seconds > 0) work.seconds[std::string(label_of(series, kRequest))] += seconds;
+    return;
+  }
+  uint64_t value = 0;
+  std::from_chars(line.data() + space + 1, line.data() + line.size(), value);
   if (name == kFrames && value > 0) work.frames[std::string(label_of(series, kRequest))] += value;
-  if (name == "elastripe_node_sent_bytes_total") work.sent_bytes += value;
-  if (name == "elastripe_node_received_bytes_total") work.received_bytes += value;
-  if (name == "elastripe_folded_logs_total") work.folded_logs += value;
-  if (name == "elastripe_folded_bytes_total") work.folded_bytes += value;
+  for (const auto& [metric, sum] : kSums) {
+    if (name == metric) work.*sum += value;
+  }
 }
 
 }  // namespace
@@ -50,10 +68,8 @@ uint64_t NodeWork::update_frames() const {
 
 NodeWork& NodeWork::operator+=(const NodeWork& other) {
   for (const auto& [request, number] : other.frames) frames[request] += number;
-  sent_bytes += other.sent_bytes;
-  received_bytes += other.received_bytes;
-  folded_logs += other.folded_logs;
-  folded_bytes += other.folded_bytes;
+  for (const auto& [request, time] : other.seconds) seconds[request] += time;
+  for (const auto& [_, sum] : kSums) this->*sum += other.*sum;
   merged_bytes += other.merged_bytes;
   return *this;
 }
@@ -61,13 +77,21 @@ NodeWork& NodeWork::operator+=(const NodeWork& other) {
 NodeWork NodeWork::operator-(const NodeWork& before) const {
   NodeWork work = *this;
   for (const auto& [request, number] : before.frames) work.frames[request] -= number;
+  for (const auto& [request, time] : before.seconds) work.seconds[request] -= time;
   std::erase_if(work.frames, [](const auto& of_request) { return of_request.second == 0; });
-  work.sent_bytes -= before.sent_bytes;
-  work.received_bytes -= before.received_bytes;
-  work.folded_logs -= before.folded_logs;
-  work.folded_bytes -= before.folded_bytes;
+  std::erase_if(work.seconds,
+                [&](const auto& of_request) { return !work.frames.contains(of_request.first); });
+  for (const auto& [_, sum] : kSums) work.*sum -= before.*sum;
   work.merged_bytes -= before.merged_bytes;
   return work;
+}
+
+void take_folds(NodeWork& work, const NodeWork& told) {
+  work.folded_logs = told.folded_logs;
+  work.folded_bytes = told.folded_bytes;
+  work.fold_us = told.fold_us;
+  work.folded_age_ms = told.folded_age_ms;
+  work.waits = told.waits;
 }
 
 NodeWork node_work_of(std::string_view metrics) {
@@ -84,7 +108,8 @@ Json figures_of(const NodeWork& work, const WrittenParts& written, int copies) {
   Json figures = Json::object();
   if (written.updates == 0) return figures;
   const auto updates = static_cast<double>(written.updates);
-  const auto each = [updates](uint64_t sum) { return static_cast<double>(sum) / updates; };
+  const double operations = updates + static_cast<double>(written.reads);
+  const auto each = [operations](uint64_t sum) { return static_cast<double>(sum) / operations; };
   figures["frames"] = each(work.update_frames());
   for (const auto& [request, number] : work.frames) {
     figures["frames_by_request"][request] = each(number);
@@ -93,9 +118,18 @@ Json figures_of(const NodeWork& work, const WrittenParts& written, int copies) {
   figures["received_bytes"] = each(work.received_bytes);
   figures["sent_kib"] = each(work.sent_bytes) / kKiB;
   figures["received_kib"] = each(work.received_bytes) / kKiB;
+  for (const auto& [request, time] : work.seconds) {
+    const auto frames = work.frames.find(request);
+    if (frames == work.frames.end()) continue;
+    figures["us_by_request"][request] = time * 1e6 / static_cast<double>(frames->second);
+  }
   figures["folds"] = work.folded_logs;
+  figures["waits"] = work.waits;
   if (work.folded_logs > 0) {
-    figures["updates_per_fold"] = updates / static_cast<double>(work.folded_logs);
+    const auto folds = static_cast<double>(work.folded_logs);
+    figures["updates_per_fold"] = updates / folds;
+    figures["fold_ms"] = static_cast<double>(work.fold_us) / 1000 / folds;
+    figures["log_age_ms"] = static_cast<double>(work.folded_age_ms) / folds;
   }
   if (copies > 0) {
     figures["merged_share"] =
