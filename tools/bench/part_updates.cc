@@ -37,6 +37,7 @@ class Connection {
         bytes_(objects.block_bytes),
         choice_(choice),
         depth_(static_cast<size_t>(load.depth)),
+        update_percent_(load.update_percent),
         random_(load.seed + number) {}
   ~Connection() {
     if (fd_ >= 0) ::close(fd_);
@@ -71,13 +72,42 @@ class Connection {
   std::vector<AnsweredUpdate> take_answered() { return std::move(answered_); }
 
  private:
+  // What is in flight.
+  struct Asked {
+    AnsweredUpdate update;
+    bool is_read = false;  // then it is of these blocks, and has no revision
+  };
+
   // False: there is no more.
   bool ask(SteadyClock::time_point now) {
+    const bool is_read =
+        update_percent_ < 100 && std::uniform_int_distribution(0, 99)(random_) >= update_percent_;
     const auto run = choice_(random_);
     if (!run) return false;
     const std::string key = objects_.key(run->first / objects_.blocks);
     const uint64_t offset = run->first % objects_.blocks * objects_.block_bytes;
     const uint64_t bytes = run->blocks * objects_.block_bytes;
+    if (is_read) {
+      ask_bytes(key, offset, bytes);
+    } else {
+      ask_update(key, offset, bytes, *run);
+    }
+    sent_.push_back({{*run, is_read ? 0 : revision_, now, {}}, is_read});
+    return true;
+  }
+
+  void ask_bytes(const std::string& key, uint64_t offset, uint64_t bytes) {
+    if (objects_.target.redis) {
+      const uint64_t last = offset + bytes - 1;
+      out_ += fmt::format("*4\r\n$8\r\nGETRANGE\r\n${}\r\n{}\r\n${}\r\n{}\r\n${}\r\n{}\r\n",
+                          key.size(), key, fmt::formatted_size("{}", offset), offset,
+                          fmt::formatted_size("{}", last), last);
+    } else {
+      out_ += fmt::format("mg {} v o{} n{}\r\n", key, offset, bytes);
+    }
+  }
+
+  void ask_update(const std::string& key, uint64_t offset, uint64_t bytes, const BlockRun& run) {
     if (objects_.target.redis) {
       out_ += fmt::format("*4\r\n$8\r\nSETRANGE\r\n${}\r\n{}\r\n${}\r\n{}\r\n${}\r\n", key.size(),
                           key, fmt::formatted_size("{}", offset), offset, bytes);
@@ -85,11 +115,9 @@ class Connection {
       out_ += fmt::format("ms {} {} o{}\r\n", key, bytes, offset);
     }
     ++revision_;
-    for (uint64_t i = 0; i < run->blocks; ++i) bytes_.append(out_, run->first + i, revision_);
+    for (uint64_t i = 0; i < run.blocks; ++i) bytes_.append(out_, run.first + i, revision_);
     out_ += "\r\n";
     if (objects_.waits) out_ += "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$5\r\n30000\r\n";
-    sent_.push_back({*run, revision_, now, {}});
-    return true;
   }
 
   Result<> send() {
@@ -112,22 +140,53 @@ class Connection {
     in_.resize(had + static_cast<size_t>(count));
     const auto now = SteadyClock::now();
     size_t taken = 0;
-    for (size_t end = 0; (end = in_.find("\r\n", taken)) != std::string::npos; taken = end + 2) {
-      TRY(take(std::string_view(in_).substr(taken, end - taken), now));
+    for (size_t end = 0; (end = in_.find("\r\n", taken)) != std::string::npos;) {
+      const auto line = std::string_view(in_).substr(taken, end - taken);
+      end += 2;
+      if (sent_.empty()) return cli::fail("a reply nobody asked for: {}", line);
+      if (sent_.front().is_read) {
+        const uint64_t bytes = sent_.front().update.run.blocks * objects_.block_bytes;
+        TRY(check_head_of_bytes(line, bytes));
+        if (in_.size() < end + bytes + 2) break;
+        TRY(take_bytes(std::string_view(in_).substr(end, bytes), now));
+        end += bytes + 2;
+      } else {
+        TRY(take(line, now));
+      }
+      taken = end;
     }
     in_.erase(0, taken);
     return {};
   }
 
+  Result<> check_head_of_bytes(std::string_view line, uint64_t bytes) const {
+    const auto expected = fmt::format("{}{}", objects_.target.redis ? "$" : "VA ", bytes);
+    if (line == expected) return {};
+    return cli::fail("a read of {} bytes is answered: {}", bytes, line);
+  }
+
+  Result<> take_bytes(std::string_view value, SteadyClock::time_point now) {
+    const AnsweredUpdate& read = sent_.front().update;
+    for (uint64_t i = 0; i < read.run.blocks && !objects_.may_tear; ++i) {
+      const auto part = value.substr(i * objects_.block_bytes, objects_.block_bytes);
+      if (!bytes_.revision_of(part, read.run.first + i)) {
+        return cli::fail("block {} was read, and is not what any update wrote", read.run.first + i);
+      }
+    }
+    result_.read_latencies.add(now - read.sent);
+    ++result_.reads;
+    sent_.pop_front();
+    return {};
+  }
+
   Result<> take(std::string_view line, SteadyClock::time_point now) {
-    if (sent_.empty()) return cli::fail("a reply nobody asked for: {}", line);
     const bool of_wait = objects_.waits && std::exchange(awaits_, !awaits_);
     const bool is_good = of_wait                 ? line == ":1"
                          : objects_.target.redis ? line.starts_with(':')
                                                  : line == "HD";
     if (!is_good) return cli::fail("{}", line);
     if (awaits_) return {};
-    AnsweredUpdate& update = sent_.front();
+    AnsweredUpdate& update = sent_.front().update;
     update.answered = now;
     result_.latencies.add(now - update.sent);
     ++result_.updates;
@@ -142,9 +201,10 @@ class Connection {
   const ObjectBytes bytes_;
   const BlockChoice choice_;
   const size_t depth_;
+  const int update_percent_;
   Random random_;
   int fd_ = -1;
-  std::deque<AnsweredUpdate> sent_;  // that are not answered yet
+  std::deque<Asked> sent_;  // that are not answered yet
   std::vector<AnsweredUpdate> answered_;
   std::string out_;
   std::string in_;
@@ -242,7 +302,9 @@ Result<PartLoadResult> run_updates(const BlockObjects& objects, const BlockChoic
     if (!result) continue;
     all.updates += result->updates;
     all.bytes += result->bytes;
+    all.reads += result->reads;
     all.latencies.add(result->latencies);
+    all.read_latencies.add(result->read_latencies);
     all.seconds = std::max(all.seconds, result->seconds);
   }
   if (failed) return cli::fail("{}: {}", objects.target.name, error);

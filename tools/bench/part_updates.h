@@ -1,6 +1,7 @@
 // Load of updates of parts of objects, over many connections: `ms` with an offset at a proxy,
-// SETRANGE at Redis. Every reply is checked, every latency recorded, and afterwards every byte: it
-// has to be of an update that no later one has overwritten.
+// SETRANGE at Redis; beside them, if wanted, reads of parts: `mg` of a range, GETRANGE. Every reply
+// is checked, every latency recorded, and afterwards every byte: it has to be of an update that no
+// later one has overwritten.
 #pragma once
 
 #include <chrono>
@@ -27,6 +28,8 @@ struct BlockObjects {
   uint64_t blocks = 1;  // of each
   size_t block_bytes = 0;
   bool waits = false;  // at Redis: each update for the replica
+  // A read may have a block of which some is of one update, and some of another one.
+  bool may_tear = false;
   // Knows the updates since they were stored.
   std::shared_ptr<BlockLedger> ledger = std::make_shared<BlockLedger>();
 
@@ -34,7 +37,8 @@ struct BlockObjects {
   uint64_t all_blocks() const { return objects * blocks; }
 };
 
-// Which blocks are written next; nothing: no more are. A copy of it is used by one thread.
+// Which blocks are written, or read, next; nothing: no more are. A copy of it is used by one
+// thread.
 using BlockChoice = std::function<std::optional<BlockRun>(Random& random)>;
 // One block at a time. "uniform"; "zipf": scrambled zipfian; "hot": nine of ten in a hundredth
 // of them, in a row. Others are errors.
@@ -50,15 +54,18 @@ struct PartLoad {
   int depth = 1;                             // requests in flight on each
   std::chrono::milliseconds duration{1000};  // unless there is nothing more to write before
   uint64_t seed = 1;                         // of the choices
+  int update_percent = 100;                  // the other operations are reads
 };
 struct PartLoadResult {
   uint64_t updates = 0;
   uint64_t bytes = 0;  // that they wrote
+  uint64_t reads = 0;
   double seconds = 0;
-  Latencies latencies;
+  Latencies latencies;  // of updates
+  Latencies read_latencies;
 };
 // The first failure ends it: a connection that breaks or waits for 60 s, a reply that is no
-// success. So does an interrupt, as an error.
+// success, a block that was read and is not whole. So does an interrupt, as an error.
 cli::Result<PartLoadResult> run_updates(const BlockObjects& objects, const BlockChoice& choice,
                                         const PartLoad& load);
 
