@@ -71,6 +71,10 @@ def test_what_an_update_costs_the_nodes_is_counted(quick):
         assert case["frames"] > 1
         assert case["folds"] > 0 and case["updates_per_fold"] > 1
         assert 0 < case["merged_share"] < 1
+        # How long an update is on its way to the tail, lies in the log, and a fold takes.
+        assert 1 < case["us_by_request"]["LOG_APPEND"] < 1e6
+        assert case["fold_ms"] > 0 and 0 < case["log_age_ms"] < 20_000
+        assert case["waits"] >= 0
         if case["update_bytes"] == 16384:
             # There are 16 places in all, and thousands of updates.
             assert case["merged_share"] > 0.5
@@ -104,6 +108,45 @@ def test_what_lies_in_logs_is_folded_at_once():
         assert case["per_second"]["median"] < case["loading_per_second"]["median"]
 
 
+def test_parts_are_read_beside_updates():
+    done = run("elastripe", "--json", "bench", "update", "--quick", "--schemes", "rs:2,2", "--nodes", 4,
+               "--memory-mb", 128, "--methods", "home,off,fo,redis-wait", "--sizes", 4096, "--depth", 4,
+               "--connections", "1,3", "--update-percent", "100,20", "--port", free_ports(15),
+               timeout=120)
+    results = json.loads(done.stdout)
+    methods = {"home", "off", "fo"} | ({"redis-wait"} if "redis-wait" in done.stdout else set())
+    assert {(case["connections"], case["update_percent"], case["method"]) for case in
+            results["cases"]} >= {(connections, percent, method) for connections in (1, 3)
+                                  for percent in (100, 20) for method in methods - {"redis-wait"}}
+    for case in results["cases"]:
+        if case["update_percent"] == 100:
+            assert "reads" not in case
+            continue
+        share = case["updates"] / (case["updates"] + case["reads"])
+        assert 0.1 < share < 0.3
+        assert 0 < case["read_p50_us"] <= case["read_p99_us"]
+        if case["method"] == "home":
+            assert case["frames_by_request"]["LOG_APPEND"] < 0.4
+
+
+def test_clusters_with_different_logs_take_turns():
+    done = run("elastripe", "bench", "update", "--quick", "--schemes", "rs:2,1", "--nodes", 3,
+               "--memory-mb", 128, "--methods", "home,fo", "--sizes", 4096, "--depth", 4,
+               "--log-units", "2,20", "--retained-bytes", "0,50%", "--fold-after-ms", 50,
+               "--port", free_ports(20), "--output", "/dev/stderr", timeout=120)
+    results = json.loads(done.stderr[done.stderr.index("\n{\n") + 1:])
+    logs = ["0 retained, 2 units", "0 retained, 20 units", "50% retained, 2 units",
+            "50% retained, 20 units"]
+    assert [(case["logs"], case["method"]) for case in results["cases"]] == [
+        (log, method) for log in logs for method in ("home", "fo")]
+    for case in results["cases"]:
+        assert (case["over_base"] == 1) == (case["method"] == "home")
+        assert case["logs"] != logs[0] or case["over_first"] == 1
+    table = done.stdout[done.stdout.index("Times of logs"):]
+    assert "| rs:2,1 | 4096 | uniform | 4 | home | 50% retained, 20 units |" in table
+    assert "| fo |" not in table
+
+
 def replay(trace, *words):
     done = run("elastripe", "--json", "bench", "update", "--quick", "--schemes", "rs:2,2",
                "--nodes", 4, "--memory-mb", 128, "--depth", 4, "--connections", 3, "--trace", trace,
@@ -135,7 +178,7 @@ def test_writes_of_a_block_trace_are_replayed(tmp_path):
         assert case["pattern"] == "disk" and case["updates"] == 101
         assert case["update_bytes"] == told[0]["replayed_bytes"] // 101
         assert case["sent_bytes"] > case["update_bytes"]
-    assert results["retained_log_bytes"] == "1MiB"
+    assert results["retained_log_bytes"] == ["1MiB"]
 
 
 def test_a_key_trace_is_labelled_as_synthetic(tmp_path):
@@ -168,6 +211,9 @@ def test_a_trace_that_can_not_be_read_is_refused(tmp_path):
 @pytest.mark.parametrize("words, problem", [
     (["--pattern", "cold"], "--pattern: cold is none of uniform, zipf, hot"),
     (["--base", "off", "--methods", "home"], "--base: off is none of the methods"),
+    (["--retained-bytes", "x%"], "--retained-bytes: x% is no percentage"),
+    (["--retained-bytes", "200%"], "--retained-bytes: 200% is no percentage"),
+    (["--trace", "no.csv", "--update-percent", "50"], "--update-percent: what a trace reads"),
     (["--sizes", "8"], "--sizes: 8 is not between 16 and"),
     (["--retained-bytes", "lots", "--methods", "home", "--schemes", "rs:2,1", "--nodes", 3],
      "limits.retained_log_bytes"),

@@ -2,6 +2,7 @@
 // beside Redis.
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 
 #include "tools/bench/drain.h"
 #include "tools/bench/experiment.h"
@@ -26,7 +27,7 @@ constexpr std::chrono::milliseconds kFoldsTold{1200};
 
 struct UpdateOptions : Options {
   explicit UpdateOptions(CLI::App& app) : Options(app) {
-    for (const char* name : {"--methods", "--sizes", "--pattern", "--trace"}) {
+    for (const char* name : {"--methods", "--sizes", "--pattern", "--trace", "--retained-bytes"}) {
       app.get_option(name)->delimiter(',');
     }
   }
@@ -48,16 +49,25 @@ struct UpdateOptions : Options {
              "How many percent of a key trace's requests are taken as writes", 1, 100);
   Numbers& depths =
       number("--depth", Numbers{1, 16}, "Requests in flight on each connection", 1, 1000);
-  int& connections = number("--connections", 8, "Connections of clients", 1, 1000);
+  Numbers& connections = number("--connections", Numbers{8}, "Connections of clients", 1, 1000);
+  Numbers& update_percents =
+      number("--update-percent", Numbers{100},
+             "How many percent of the operations are updates; the others read parts", 1, 100);
   int& seconds = number("--seconds", 2, "Length of one load", 1, 3600);
   std::string& object_bytes = text("--object-bytes", "4MiB", "Of each object");
   int& objects = number("--objects", 4, "Of each method, for each size of updates", 1, 100'000);
   int& nodes = number("--nodes", 10, "Of each cluster", 2, 100);
   int& memory_mb = number("--memory-mb", 512, "Of each node", 64, 1 << 20);
-  int& fold_after_ms =
-      number("--fold-after-ms", 1000, "timing.fold_after_ms of the clusters", 10, 60'000);
-  std::string& retained_bytes =
-      text("--retained-bytes", "0", "limits.retained_log_bytes of the clusters, as 4MiB");
+  Numbers& fold_after_ms =
+      number("--fold-after-ms", Numbers{1000},
+             "timing.fold_after_ms: a cluster for each of several", 10, 60'000);
+  Texts& retained_bytes =
+      texts("--retained-bytes", {"0"},
+            "limits.retained_log_bytes, as 4MiB, or 0.5%: of a method's objects, over all nodes; a "
+            "cluster for each");
+  Numbers& log_units =
+      number("--log-units", Numbers{0},
+             "--log-units of the nodes; 0: their default; a cluster for each", 0, 1'000'000);
   int& rounds = rounds_of(3);
   bool& quick = quick_flag();
 };
@@ -72,9 +82,18 @@ std::string pool_of(const std::string& method, const std::string& scheme) {
                      colon == std::string::npos ? "all" : method.substr(colon + 1));
 }
 
+// What clusters of the same scheme differ in.
+struct Variant {
+  std::string name;  // in tables, as "4 units"; empty if there is only one
+  int fold_after_ms = 0;
+  std::string retained_bytes;
+  int log_units = 0;
+};
+
 // What is measured: servers of a scheme, or Redis.
 struct Contestant {
   std::string method;
+  std::string variant;  // its name
   Target target;
   const Cluster* cluster = nullptr;  // null: Redis
   int log_copies = 0;                // 0: it has no log at the homes
@@ -86,18 +105,53 @@ struct Setup {
   std::vector<Target> redis;
 };
 
+// What a node retains: "0.5%" is so much of the bytes, as all nodes together have them in logs.
+Result<std::string> retained_by_node(const UpdateOptions& o, const std::string& text,
+                                     uint64_t bytes) {
+  if (!text.ends_with('%')) return text;
+  double percent = 0;
+  const char* const end = text.data() + text.size() - 1;
+  const auto read = std::from_chars(text.data(), end, percent);
+  if (read.ec != std::errc() || read.ptr != end || percent < 0 || percent > 100) {
+    return cli::fail("--retained-bytes: {} is no percentage", text);
+  }
+  const double each = static_cast<double>(bytes) * percent / 100 / o.nodes;
+  return std::to_string(static_cast<uint64_t>(each));
+}
+
+// All combinations. `bytes`: of the objects of a method.
+Result<std::vector<Variant>> variants_of(const UpdateOptions& o, uint64_t bytes) {
+  std::vector<Variant> variants;
+  for (const int fold_after_ms : o.fold_after_ms) {
+    for (const std::string& retained : o.retained_bytes) {
+      for (const int units : o.log_units) {
+        Texts names;
+        if (o.fold_after_ms.size() > 1) names.push_back(fmt::format("{} ms", fold_after_ms));
+        if (o.retained_bytes.size() > 1) names.push_back(fmt::format("{} retained", retained));
+        if (o.log_units.size() > 1) {
+          names.push_back(units == 0 ? "default units" : fmt::format("{} units", units));
+        }
+        variants.push_back({fmt::format("{}", fmt::join(names, ", ")), fold_after_ms,
+                            TRY(retained_by_node(o, retained, bytes)), units});
+      }
+    }
+  }
+  return variants;
+}
+
 // One cluster with a pool for each method.
 Result<const Cluster*> start_cluster(const UpdateOptions& o, Setup& setup,
-                                     const std::string& scheme) {
-  cli::ClusterSettings settings{.nodes = o.nodes, .scheme = scheme, .memory_mb = o.memory_mb};
+                                     const std::string& scheme, const Variant& variant) {
+  cli::ClusterSettings settings{
+      .nodes = o.nodes, .scheme = scheme, .memory_mb = o.memory_mb, .log_units = variant.log_units};
   size_t pools = 0;
   for (const std::string& method : o.methods) {
     if (is_redis(method)) continue;
     settings.set.push_back(fmt::format("pools.{}={}", ++pools, pool_of(method, scheme)));
   }
   settings.set.push_back("experimental=true");  // for the baselines
-  settings.set.push_back(fmt::format("timing.fold_after_ms={}", o.fold_after_ms));
-  settings.set.push_back(fmt::format("limits.retained_log_bytes={}", o.retained_bytes));
+  settings.set.push_back(fmt::format("timing.fold_after_ms={}", variant.fold_after_ms));
+  settings.set.push_back(fmt::format("limits.retained_log_bytes={}", variant.retained_bytes));
   auto cluster = TRY(setup.testbed->start_cluster("elastripe, " + scheme, std::move(settings)));
   setup.clusters.push_back(std::make_unique<Cluster>(std::move(cluster)));
   return setup.clusters.back().get();
@@ -120,9 +174,7 @@ Result<NodeWork> work_since(const NodeWork& before, const Cluster& cluster,
     };
     cli::wait_until(is_over, 2 * kFoldsTold);
     TRY(check_interrupt());
-    const NodeWork told = node_work_of(TRY(admin.text("/metrics")));
-    now.folded_logs = told.folded_logs;
-    now.folded_bytes = told.folded_bytes;
+    take_folds(now, node_work_of(TRY(admin.text("/metrics"))));
   }
   return now - before;
 }
@@ -153,11 +205,12 @@ struct Workload {
 };
 
 // A turn is one load, and the folds of what it left. Figures: "per_second" of both together,
-// "loading_per_second", "drain_s", "p50_us" and "p99_us"; of a cluster those of figures_of().
+// "loading_per_second", "drain_s", "p50_us" and "p99_us", with reads "read_p50_us" and
+// "read_p99_us"; of a cluster those of figures_of().
 Case update_case(Json labels, const BlockObjects& objects, ChoiceMaker choices, PartLoad load,
                  const Cluster* cluster, int log_copies) {
-  const auto turn = [=, sum = Latencies(), written = WrittenParts(), work = NodeWork()](
-                        Notes& notes, size_t number) mutable -> Result<> {
+  const auto turn = [=, sum = Latencies(), reads = Latencies(), written = WrittenParts(),
+                     work = NodeWork()](Notes& notes, size_t number) mutable -> Result<> {
     PartLoad now = load;
     now.seed += number * 1'000'000;
     if (number == 0) now.duration = std::min(now.duration, kWarmUp);
@@ -175,13 +228,20 @@ Case update_case(Json labels, const BlockObjects& objects, ChoiceMaker choices, 
     sum.add(done.latencies);
     written.updates += done.updates;
     written.bytes += done.bytes;
-    const auto count = static_cast<double>(done.updates);
+    written.reads += done.reads;
+    reads.add(done.read_latencies);
+    const auto count = static_cast<double>(done.updates + done.reads);
     notes.add("per_second", count / (done.seconds + drain_s));
     notes.add("loading_per_second", count / done.seconds);
     notes.add("drain_s", drain_s);
     notes.figures = {{"updates", written.updates},
                      {"p50_us", quantile_us(sum, 0.5)},
                      {"p99_us", quantile_us(sum, 0.99)}};
+    if (written.reads > 0) {
+      notes.figures.update(Json{{"reads", written.reads},
+                                {"read_p50_us", quantile_us(reads, 0.5)},
+                                {"read_p99_us", quantile_us(reads, 0.99)}});
+    }
     if (admin) {
       work += done_by_nodes;
       notes.figures.update(figures_of(work, written, log_copies));
@@ -198,52 +258,94 @@ int log_copies_of(const std::string& method, const coding::Scheme& scheme) {
 }
 
 Result<std::vector<Contestant>> contestants_of(const UpdateOptions& o, Setup& setup,
-                                               const std::string& scheme) {
+                                               const std::string& scheme,
+                                               const std::vector<Variant>& variants) {
   const auto parsed = TRY(parse_schemes({scheme})).front();
   std::vector<Contestant> contestants;
   const bool needs_cluster = !std::ranges::all_of(o.methods, is_redis);
-  const Cluster* cluster = needs_cluster ? TRY(start_cluster(o, setup, scheme)) : nullptr;
-  for (const std::string& method : o.methods) {
-    if (!is_redis(method)) {
-      contestants.push_back({method, cluster->target, cluster, log_copies_of(method, parsed)});
-    } else if (!setup.redis.empty()) {
-      contestants.push_back({method, setup.redis.front()});
+  for (const Variant& variant : variants) {
+    const Cluster* cluster =
+        needs_cluster ? TRY(start_cluster(o, setup, scheme, variant)) : nullptr;
+    for (const std::string& method : o.methods) {
+      if (!is_redis(method)) {
+        contestants.push_back(
+            {method, variant.name, cluster->target, cluster, log_copies_of(method, parsed)});
+      } else if (!setup.redis.empty()) {
+        contestants.push_back({method, variant.name, setup.redis.front()});
+      }
     }
   }
   return contestants;
 }
 
-void show(const UpdateOptions& o, const std::string& base, const Rows& rows, Report& report) {
+// The columns that say what a row is of: those of which there is more than one value, and some that
+// are always there.
+std::string label_columns(const UpdateOptions& o, const std::vector<Variant>& variants) {
+  std::string columns = "scheme | bytes = update_bytes | pattern | depth | ";
+  if (o.connections.size() > 1) columns += "connections | ";
+  if (o.update_percents != Numbers{100}) columns += "updates % = update_percent | ";
+  columns += "method";
+  if (variants.size() > 1) columns += " | logs";
+  return columns;
+}
+
+void show(const UpdateOptions& o, const std::vector<Variant>& variants, const std::string& base,
+          const Rows& rows, Report& report) {
+  const std::string labels = label_columns(o, variants);
+  const bool reads = o.update_percents != Numbers{100};
+  const bool varies = variants.size() > 1;
   report.show(
       fmt::format(
-          "Updates of parts of objects of {}, {} objects, {} connections, {} nodes: updates a\n"
-          "second, median of {} rounds (quartiles), the time until all is folded included, which\n"
-          "is shown beside; x is the ratio to {} in the same round, then the median.",
-          o.object_bytes, o.objects, o.connections, o.nodes, o.rounds, base),
-      "scheme | bytes = update_bytes | pattern | depth | method | per second = per_second | x = "
-      "over_base .2 | before folds = loading_per_second | folds s = drain_s .2 | p50 us = p50_us "
-      "| p99 us = p99_us",
+          "Updates of parts of objects of {}, {} objects, {} connections, {} nodes: {}\n"
+          "a second, median of {} rounds (quartiles), the time until all is folded included, "
+          "which\n"
+          "is shown beside; x is the ratio to {} in the same round, then the median{}.",
+          o.object_bytes, o.objects, fmt::join(o.connections, ", "), o.nodes,
+          reads ? "updates and reads" : "updates", o.rounds, base,
+          varies ? fmt::format("; of {}: to the same method there", variants.front().name) : ""),
+      labels + " | per second = per_second | x = over_base .2" +
+          (varies ? fmt::format(" | of {} = over_first .2", variants.front().name) : "") +
+          " | before folds = loading_per_second | folds s = drain_s .2 | p50 us = p50_us | p99 us "
+          "= p99_us" +
+          (reads ? " | read p50 us = read_p50_us | read p99 us = read_p99_us" : ""),
       rows);
   Rows of_clusters;
   std::ranges::copy_if(rows, std::back_inserter(of_clusters),
                        [](const Json& row) { return row.contains("frames"); });
   if (!of_clusters.empty()) {
     report.show(
-        "What an update cost the nodes, of all rounds, the folds included: frames to nodes, KiB "
-        "to\n"
-        "them and from them; updates for each log that was folded, and which share of their bytes\n"
-        "was overwritten in the log before.",
-        "scheme | bytes = update_bytes | pattern | depth | method | frames = frames .2 | sent KiB "
-        "= "
-        "sent_kib .1 | received KiB = received_kib .1 | updates a fold = updates_per_fold | "
-        "merged = merged_share .2",
+        fmt::format("What {} cost the nodes, of all rounds, the folds included: frames to nodes,\n"
+                    "KiB to them and from them; updates for each log that was folded, and which\n"
+                    "share of their bytes was overwritten in the log before.",
+                    reads ? "an update or a read" : "an update"),
+        labels +
+            " | frames = frames .2 | sent KiB = sent_kib .1 | received KiB = received_kib .1 | "
+            "updates a fold = updates_per_fold | merged = merged_share .2",
         of_clusters);
+  }
+  Rows of_logs;
+  std::ranges::copy_if(rows, std::back_inserter(of_logs),
+                       [](const Json& row) { return row.contains("merged_share"); });
+  if (!of_logs.empty()) {
+    report.show(
+        "Times of logs, the mean of all rounds: from an update sent to the tail, and to a copy,\n"
+        "until the reply (of as many updates as it has); how old a log was when it was folded, "
+        "and\n"
+        "how long that took. Waits: how often updates found a log full.",
+        labels +
+            " | append us = us_by_request/LOG_APPEND .0 | copy us = us_by_request/LOG_STORE .0 | "
+            "in the log ms = log_age_ms .1 | fold ms = fold_ms .2 | folds | waits",
+        of_logs);
   }
   report.chart("update-{scheme}-{pattern}",
                {.title = "Updates of parts, {scheme}, {pattern}",
                 .x_label = "bytes and depth",
                 .y_label = "updates a second, folds included, median, quartiles"},
-               rows, "{update_bytes}, depth {depth}", "{method}", "per_second");
+               rows,
+               "{update_bytes}, depth {depth}" +
+                   std::string(o.connections.size() > 1 ? ", {connections} connections" : "") +
+                   (reads ? ", {update_percent}%" : ""),
+               varies ? "{method}, {logs}" : "{method}", "per_second");
 }
 
 // What is measured, and what is checked afterwards.
@@ -251,6 +353,22 @@ struct Plan {
   std::vector<Group> groups;
   std::vector<BlockObjects> objects;
 };
+
+struct LoadShape {
+  int depth = 1;
+  int connections = 1;
+  int update_percent = 100;
+};
+
+std::vector<LoadShape> shapes_of(const UpdateOptions& o) {
+  std::vector<LoadShape> shapes;
+  for (const int depth : o.depths) {
+    for (const int connections : o.connections) {
+      for (const int percent : o.update_percents) shapes.push_back({depth, connections, percent});
+    }
+  }
+  return shapes;
+}
 
 // Objects of blocks of one size at each server, and the cases of all workloads on them.
 Result<> add_cases(const UpdateOptions& o, const std::string& scheme,
@@ -260,30 +378,36 @@ Result<> add_cases(const UpdateOptions& o, const std::string& scheme,
   std::vector<BlockObjects> objects;
   objects.reserve(contestants.size());
   for (const Contestant& contestant : contestants) {
-    objects.push_back(
-        {.target = contestant.target,
-         .prefix = fmt::format("{}/{}-{}-", contestant.method, scheme, workloads.front().name),
-         .objects = static_cast<uint64_t>(o.objects),
-         .blocks = object_bytes / block_bytes,
-         .block_bytes = block_bytes,
-         .waits = contestant.method == kRedisWait});
+    objects.push_back({.target = contestant.target,
+                       .prefix = fmt::format("{}/{}-{}-{}-", contestant.method, scheme,
+                                             workloads.front().name, objects.size()),
+                       .objects = static_cast<uint64_t>(o.objects),
+                       .blocks = object_bytes / block_bytes,
+                       .block_bytes = block_bytes,
+                       .waits = contestant.method == kRedisWait,
+                       .may_tear = contestant.cluster != nullptr && contestant.log_copies == 0 &&
+                                   contestant.method != "off"});
     TRY(store_objects(objects.back()));
     TRY(check_interrupt());
   }
   for (const Workload& workload : workloads) {
-    for (const int depth : o.depths) {
+    for (const LoadShape& shape : shapes_of(o)) {
       Group& group = plan.groups.emplace_back();
       const PartLoad load{
-          .connections = o.connections,
-          .depth = depth,
+          .connections = shape.connections,
+          .depth = shape.depth,
           .duration = workload.is_replay ? kLongestReplay : std::chrono::seconds(o.seconds),
-          .seed = 1000 * plan.groups.size()};
+          .seed = 1000 * plan.groups.size(),
+          .update_percent = shape.update_percent};
       for (size_t i = 0; i < contestants.size(); ++i) {
         group.push_back(update_case({{"scheme", scheme},
                                      {"update_bytes", workload.update_bytes},
                                      {"pattern", workload.pattern},
-                                     {"depth", depth},
-                                     {"method", contestants[i].method}},
+                                     {"depth", shape.depth},
+                                     {"connections", shape.connections},
+                                     {"update_percent", shape.update_percent},
+                                     {"method", contestants[i].method},
+                                     {"logs", contestants[i].variant}},
                                     objects[i], workload.choices, load, contestants[i].cluster,
                                     contestants[i].log_copies));
       }
@@ -375,6 +499,9 @@ Result<Report> run(UpdateOptions& o) {
     o.object_bytes = "256KiB";
     o.trace_writes = std::min(o.trace_writes, 500);
   }
+  if (!o.traces.empty() && o.update_percents != Numbers{100}) {
+    return cli::fail("--update-percent: what a trace reads is left out");
+  }
   const size_t object_bytes = TRY(parse_size(o.object_bytes));
   const auto sizes = TRY(parse_sizes(o.sizes));
   const auto schemes = TRY(parse_schemes(o.schemes));
@@ -390,6 +517,8 @@ Result<Report> run(UpdateOptions& o) {
   if (std::ranges::find(o.methods, base) == o.methods.end()) {
     return cli::fail("--base: {} is none of the methods", base);
   }
+  const auto variants =
+      TRY(variants_of(o, workloads.size() * static_cast<uint64_t>(o.objects) * object_bytes));
   Setup setup;
   setup.testbed = TRY(Testbed::create(o.port));
   if (std::ranges::any_of(o.methods, is_redis)) {
@@ -403,7 +532,7 @@ Result<Report> run(UpdateOptions& o) {
           fmt::format("Without {}: it needs {} nodes.", scheme, schemes[i].shards()));
       continue;
     }
-    const auto contestants = TRY(contestants_of(o, setup, scheme));
+    const auto contestants = TRY(contestants_of(o, setup, scheme, variants));
     if (contestants.empty()) continue;
     for (const auto& on_same_objects : workloads) {
       TRY(add_cases(o, scheme, contestants, object_bytes, on_same_objects, plan));
@@ -411,17 +540,20 @@ Result<Report> run(UpdateOptions& o) {
   }
   auto rows = TRY(measure(std::move(plan.groups), {.rounds = o.rounds}));
   for (const BlockObjects& objects : plan.objects) TRY(check_objects(objects));
-  compare(rows, "over_base", "per_second", {"scheme", "update_bytes", "pattern", "depth"},
-          {{"method", base}});
+  Texts same{"scheme", "update_bytes", "pattern", "depth", "connections", "update_percent", "logs"};
+  compare(rows, "over_base", "per_second", same, {{"method", base}});
+  same.back() = "method";
+  compare(rows, "over_first", "per_second", same, {{"logs", variants.front().name}});
   report.json.update(Json{{"object_bytes", object_bytes},
                           {"objects", o.objects},
                           {"nodes", o.nodes},
                           {"connections", o.connections},
                           {"fold_after_ms", o.fold_after_ms},
                           {"retained_log_bytes", o.retained_bytes},
+                          {"log_units", o.log_units},
                           {"base", base},
                           {"cases", rows}});
-  show(o, base, rows, report);
+  show(o, variants, base, rows, report);
   return report;
 }
 
