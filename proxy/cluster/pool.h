@@ -23,6 +23,7 @@ enum class UpdateMethod : uint8_t {
   kCord,   // by a log of fixed size at the first parity's node, for all parities
   kDpu,    // later, by what the data's node keeps and flushes
   kTsue,   // the same, by way of a collector and of logs at all parities' nodes
+  kTsue2,  // the same without the collector
   kParix,  // by logs of what the data was and is
 };
 constexpr bool is_in_place(UpdateMethod method) { return method >= UpdateMethod::kFo; }

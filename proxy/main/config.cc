@@ -26,15 +26,16 @@ constexpr uint64_t kMaxKeepaliveMs = 32'767'000;  // Linux takes no longer TCP_K
 constexpr Words<TimingProfile, 2> kProfiles{
     {{TimingProfile::kStandard, "standard"}, {TimingProfile::kLocal, "local"}}};
 
-constexpr Words<UpdateMethod, 9> kUpdateMethods{{{UpdateMethod::kHome, "home"},
-                                                 {UpdateMethod::kOff, "off"},
-                                                 {UpdateMethod::kFo, "fo"},
-                                                 {UpdateMethod::kPl, "pl"},
-                                                 {UpdateMethod::kPlr, "plr"},
-                                                 {UpdateMethod::kCord, "cord"},
-                                                 {UpdateMethod::kDpu, "dpu"},
-                                                 {UpdateMethod::kTsue, "tsue"},
-                                                 {UpdateMethod::kParix, "parix"}}};
+constexpr Words<UpdateMethod, 10> kUpdateMethods{{{UpdateMethod::kHome, "home"},
+                                                  {UpdateMethod::kOff, "off"},
+                                                  {UpdateMethod::kFo, "fo"},
+                                                  {UpdateMethod::kPl, "pl"},
+                                                  {UpdateMethod::kPlr, "plr"},
+                                                  {UpdateMethod::kCord, "cord"},
+                                                  {UpdateMethod::kDpu, "dpu"},
+                                                  {UpdateMethod::kTsue, "tsue"},
+                                                  {UpdateMethod::kTsue2, "tsue2"},
+                                                  {UpdateMethod::kParix, "parix"}}};
 
 constexpr std::string_view kExampleHeader =
     R"(# Every setting of elastripe-proxy, as `elastripe-proxy --example-config` prints them. All but
@@ -133,8 +134,8 @@ Settings settings_of(PoolConfig& pool) {
   row("updates", pool.updates, kUpdateMethods,
       "How a part of a striped value is updated (ms with an offset). home: by a log at the homes "
       "of its record, which is folded into the shards later. off: it is written into the shards at "
-      "once. fo, pl, plr, cord, dpu, tsue, parix: baselines that change shards in place, to be "
-      "measured; they survive no crash, and need `experimental`.");
+      "once. fo, pl, plr, cord, dpu, tsue, tsue2, parix: baselines that change shards in place, to "
+      "be measured; they survive no crash, and need `experimental`.");
   row("log_copies", pool.log_copies,
       Words<LogCopies, 2>{{{LogCopies::kAll, "all"}, {LogCopies::kTwo, "two"}}},
       "How many nodes have an update before it is acknowledged. all: M + 1, so that it survives M "

@@ -8,7 +8,7 @@ import pytest
 from cluster import BIN, payload, wait_for
 from updates import Connection
 
-METHODS = ["fo", "pl", "plr", "cord", "dpu", "tsue", "parix"]
+METHODS = ["fo", "pl", "plr", "cord", "dpu", "tsue", "tsue2", "parix"]
 NODES = [f"n{number}" for number in range(6)]
 
 
@@ -80,7 +80,7 @@ def test_updates_of_several_clients_are_read_and_scrub_clean_when_drained(cluste
         for at, byte in writer.written.items():
             value[at] = byte
     assert total(cluster, b"frames_SHARD_UPDATE") >= frames + 600
-    if method in ("cord", "dpu", "tsue", "parix"):  # what is kept was too much at times
+    if method in ("cord", "dpu", "tsue", "tsue2", "parix"):  # what is kept was too much at times
         assert total(cluster, b"refused_LOG_FULL") > refused
     assert cluster.metrics()["elastripe_logged_updates_total"] == 0
     connection = Connection(cluster)

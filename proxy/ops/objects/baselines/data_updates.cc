@@ -20,6 +20,7 @@ ShardUpdateMode mode_of(UpdateMethod method) {
   switch (method) {
     case UpdateMethod::kDpu:
     case UpdateMethod::kTsue:
+    case UpdateMethod::kTsue2:
       return ShardUpdateMode::kKeep;
     case UpdateMethod::kParix:
       return ShardUpdateMode::kTouch;
@@ -72,7 +73,9 @@ ShardUpdate data_update(UpdateMethod method, const node::Segment& segment,
                         const coding::Scheme& scheme, size_t shard) {
   ShardUpdate update(segment, scheme, shard, mode_of(method));
   if (method == UpdateMethod::kDpu) update.message.log_bytes = kRetainedBytes;
-  if (method == UpdateMethod::kTsue) update.message.log_bytes = kUnitBytes;
+  if (method == UpdateMethod::kTsue || method == UpdateMethod::kTsue2) {
+    update.message.log_bytes = kUnitBytes;
+  }
   if (method == UpdateMethod::kParix) update.message.log_bytes = kSpeculatedBytes;
   return update;
 }

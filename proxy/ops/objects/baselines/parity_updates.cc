@@ -53,7 +53,8 @@ Task<Result<void>> add_sums(OpsContext& ops, UpdateMethod method, ChangedSegment
   while (sums.step(kStepBytes)) {
     if (!co_await ops.clock.next_turn()) co_return fail(ErrorCode::kCancelled, "shutting down");
   }
-  const bool is_logged = method == UpdateMethod::kPl || method == UpdateMethod::kPlr;
+  const bool is_logged =
+      method == UpdateMethod::kPl || method == UpdateMethod::kPlr || method == UpdateMethod::kTsue2;
   changed.parities.reserve(changed.parities.size() + changed.scheme.m);
   for (int parity = 0; parity < changed.scheme.m; ++parity) {
     ShardUpdate& update = changed.parities.emplace_back(

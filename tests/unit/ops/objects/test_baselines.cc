@@ -54,7 +54,9 @@ struct InPlace : ClusterFixture {
 
 constexpr size_t kSegment = 4096;
 
-const char* any_method() { return GENERATE("fo", "pl", "plr", "cord", "dpu", "tsue", "parix"); }
+const char* any_method() {
+  return GENERATE("fo", "pl", "plr", "cord", "dpu", "tsue", "tsue2", "parix");
+}
 
 }  // namespace
 
@@ -166,7 +168,8 @@ Task<bool> write_blocks(ClusterFixture& fixture, sim::SimProxy& proxy, std::stri
 
 TEST_CASE("what is kept goes to the parities when it is too much, and when it is drained",
           "[baselines]") {
-  const std::string method = GENERATE("large-cord", "large-dpu", "large-tsue", "large-parix");
+  const std::string method =
+      GENERATE("large-cord", "large-dpu", "large-tsue", "large-tsue2", "large-parix");
   const std::string scheme = GENERATE("rs:3,1", "rs:3,2", "ers-2:2,2,3");
   CAPTURE(method, scheme);
   InPlace s(method, scheme);
@@ -200,7 +203,7 @@ TEST_CASE("what is kept goes to the parities when it is too much, and when it is
 }
 
 TEST_CASE("what is kept goes with its object", "[baselines]") {
-  InPlace s(GENERATE("dpu", "tsue", "parix"));
+  InPlace s(GENERATE("dpu", "tsue", "tsue2", "parix"));
   REQUIRE(s.put(*s.proxy, s.key, bytes_of(5000, 1)));
   REQUIRE(s.status(10, "bytes") == UpdateStatus::kUpdated);
   const auto log_bytes = [&] {
