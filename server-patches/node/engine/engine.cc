@@ -79,7 +79,7 @@ Engine::Impl::Impl(EngineOptions options, ItemStore& store, const NodeClock& clo
       logs_({.unit_bytes = options.log_unit_bytes, .units = options.log_units}, store,
             options.latches),
       bodies_(store),
-      shard_updates_(store, logs_.pool(), counters_.bad_pages) {}
+      shard_updates_(store, logs_.pool(), counters_) {}
 
 Reply Engine::Impl::serve(const Frame& frame) {
   Answer answer = dispatch(frame);

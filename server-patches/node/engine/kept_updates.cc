@@ -130,7 +130,7 @@ Answer ShardUpdates::flush(const ShardName& name, size_t left_bytes) {
     OwnedBytes now(old.before.size());
     store_.read(item, layout->payload_at + page * kPageBytes, now.bytes());
     if (page_checksums(now.bytes()) != read_checksums(store_, item, *layout, page, 1)) {
-      ++bad_pages_;
+      ++counters_.bad_pages;
       return refuse(Status::kBadPage, "a page's checksum does not match");
     }
     OwnedBytes& change = changes.emplace_back(old.before.size());

@@ -94,10 +94,13 @@ Answer Engine::Impl::shard_patch(const Context& c, const ShardPatchRequest& requ
     }
     version = source.layout.version;
   }  // what anybody refers to is not changed in place
-  if (version) {
-    if (auto patched = patch_in_place(c, request, *version)) return std::move(*patched);
+  auto patched = version ? patch_in_place(c, request, *version) : std::nullopt;
+  if (!patched) patched = patch_copy(c, request);
+  if (patched->status == Status::kOk) {
+    ++counters_.shard_changes;
+    counters_.shard_changed_bytes += given.size();
   }
-  return patch_copy(c, request);
+  return std::move(*patched);
 }
 
 std::optional<Answer> Engine::Impl::patch_in_place(const Context& c,

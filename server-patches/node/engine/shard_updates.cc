@@ -137,7 +137,7 @@ ShardUpdates::Refusal ShardUpdates::make(const Change& change, MutableByteView d
     store_.read(item, layout->payload_at + begin, run.bytes.bytes());
     if (page_checksums(run.bytes.bytes()) !=
         read_checksums(store_, item, *layout, run.first, run.end - run.first)) {
-      ++bad_pages_;
+      ++counters_.bad_pages;
       return refuse(Status::kBadPage, "a page's checksum does not match");
     }
   }
@@ -178,6 +178,8 @@ ShardUpdates::Refusal ShardUpdates::make(const Change& change, MutableByteView d
                  std::as_bytes(std::span(checksums)));
   }
   if (copy) store_.link(copy);
+  ++counters_.shard_changes;
+  for (const auto& part : change.parts) counters_.shard_changed_bytes += part.bytes.size();
   return std::nullopt;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server-patches/node/engine/answer.h"
+#include "server-patches/node/engine/counters.h"
 #include "server-patches/node/format/shard_update_messages.h"
 #include "server-patches/node/update/by_shard.h"
 #include "server-patches/node/update/kept_pages.h"
@@ -21,9 +22,9 @@ namespace elastripe::node {
 
 class ShardUpdates {
  public:
-  // `pool` has the bytes that are kept; `bad_pages` counts pages that do not match their checksum.
-  ShardUpdates(ItemStore& store, LogPool& pool, std::atomic<uint64_t>& bad_pages)
-      : store_(store), pool_(pool), bad_pages_(bad_pages) {}
+  // `pool` has the bytes that are kept.
+  ShardUpdates(ItemStore& store, LogPool& pool, Counters& counters)
+      : store_(store), pool_(pool), counters_(counters) {}
 
   // An item of that key for a value so long; null if there is no room.
   using Allocate = std::function<ItemRef(std::string_view item_key, size_t value_bytes)>;
@@ -75,7 +76,7 @@ class ShardUpdates {
 
   ItemStore& store_;
   LogPool& pool_;
-  std::atomic<uint64_t>& bad_pages_;
+  Counters& counters_;
   ParityLogs logs_;
   ParityLogs collected_;                  // for all parities of a segment, by the name of the first
   ByShard<KeptPages> kept_;               // of data shards

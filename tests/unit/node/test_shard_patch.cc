@@ -90,6 +90,8 @@ TEST_CASE("a patched shard has the new bytes, and the answer tells what has chan
       const Reply written = patch(node, kWrite, bytes, patches);
       REQUIRE(status(written) == "OK");
       REQUIRE(written.args.empty());
+      REQUIRE(node.stat("shard_changes") == 1);
+      REQUIRE(node.stat("shard_changed_bytes") == told.size());
       REQUIRE(payload_of(written) == told);
       REQUIRE(payload_of(read(node, kNew)) == expected);
       REQUIRE(payload_of(read(node, kOld)) == old);

@@ -52,6 +52,8 @@ TEST_CASE("who has found a shard before it changes reads what it was", "[update]
   REQUIRE(status(update(node, Mode::kSwap, {{5000, "again!!"}})) == "OK");
   CHECK(read(node).substr(5000, 7) == "again!!");
   CHECK(node.stat("shards") == 1);
+  CHECK(node.stat("shard_changes") == 2);
+  CHECK(node.stat("shard_changed_bytes") == 14);
 }
 
 TEST_CASE("no memory for a copy is a clean refusal", "[update]") {
