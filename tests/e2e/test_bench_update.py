@@ -63,6 +63,9 @@ def test_what_an_update_costs_the_nodes_is_counted(quick):
         assert case["frames"] <= sum(requests.values())
         if case["method"] == "off":
             assert requests["SHARD_PATCH"] > 0 and "LOG_APPEND" not in requests
+            # One data shard or more, and the parity.
+            assert case["shard_changes"] >= 2
+            assert case["shard_changed_kib"] * 1024 >= 2 * case["update_bytes"]
             assert case["folds"] == 0 and "merged_share" not in case
             continue
         # An update that found the log full is sent once more. Those of an object that come at the

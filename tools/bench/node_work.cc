@@ -56,6 +56,12 @@ void add_line(NodeWork& work, std::string_view line) {
   }
 }
 
+constexpr std::array kStatistics{
+    Sum{"log_merged_bytes", &NodeWork::merged_bytes},
+    Sum{"shard_changes", &NodeWork::shard_changes},
+    Sum{"shard_changed_bytes", &NodeWork::shard_changed_bytes},
+};
+
 }  // namespace
 
 uint64_t NodeWork::update_frames() const {
@@ -70,7 +76,7 @@ NodeWork& NodeWork::operator+=(const NodeWork& other) {
   for (const auto& [request, number] : other.frames) frames[request] += number;
   for (const auto& [request, time] : other.seconds) seconds[request] += time;
   for (const auto& [_, sum] : kSums) this->*sum += other.*sum;
-  merged_bytes += other.merged_bytes;
+  for (const auto& [_, sum] : kStatistics) this->*sum += other.*sum;
   return *this;
 }
 
@@ -82,8 +88,15 @@ NodeWork NodeWork::operator-(const NodeWork& before) const {
   std::erase_if(work.seconds,
                 [&](const auto& of_request) { return !work.frames.contains(of_request.first); });
   for (const auto& [_, sum] : kSums) work.*sum -= before.*sum;
-  work.merged_bytes -= before.merged_bytes;
+  for (const auto& [_, sum] : kStatistics) work.*sum -= before.*sum;
   return work;
+}
+
+void take_statistics(NodeWork& work, const std::map<std::string, uint64_t>& sums) {
+  for (const auto& [name, sum] : kStatistics) {
+    const auto told = sums.find(std::string(name));
+    work.*sum = told == sums.end() ? 0 : told->second;
+  }
 }
 
 void take_folds(NodeWork& work, const NodeWork& told) {
@@ -123,6 +136,8 @@ Json figures_of(const NodeWork& work, const WrittenParts& written, int copies) {
     if (frames == work.frames.end()) continue;
     figures["us_by_request"][request] = time * 1e6 / static_cast<double>(frames->second);
   }
+  figures["shard_changes"] = each(work.shard_changes);
+  figures["shard_changed_kib"] = each(work.shard_changed_bytes) / kKiB;
   figures["folds"] = work.folded_logs;
   figures["waits"] = work.waits;
   if (work.folded_logs > 0) {

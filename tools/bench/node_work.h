@@ -21,7 +21,9 @@ struct NodeWork {
   uint64_t fold_us = 0;
   uint64_t folded_age_ms = 0;  // of the logs that were folded
   uint64_t waits = 0;          // times that an update found a log full
-  uint64_t merged_bytes = 0;   // of updates, at all copies: overwritten before they were folded
+  uint64_t shard_changes = 0;  // at all nodes, of data and of parities
+  uint64_t shard_changed_bytes = 0;
+  uint64_t merged_bytes = 0;  // of updates, at all copies: overwritten before they were folded
 
   // Without those that come whether or not somebody updates: to keep the cluster together, and to
   // look for what is to be done.
@@ -30,8 +32,10 @@ struct NodeWork {
   NodeWork operator-(const NodeWork& before) const;
 };
 
-// What a proxy's /metrics say; all but merged_bytes, which nodes tell.
+// What a proxy's /metrics say.
 NodeWork node_work_of(std::string_view metrics);
+// Adds the rest, which nodes tell: the sums of their statistics.
+void take_statistics(NodeWork& work, const std::map<std::string, uint64_t>& sums);
 // Has `work` what the other one tells of folds and of waits for them, which come later.
 void take_folds(NodeWork& work, const NodeWork& told);
 
@@ -42,10 +46,10 @@ struct WrittenParts {
   uint64_t reads = 0;  // beside them
 };
 // Figures of each update or read: "frames", "frames_by_request", "sent_bytes", "received_bytes",
-// "sent_kib", "received_kib". Of all: "folds", "waits", and "us_by_request", the mean time of a
-// frame until its reply. If there were folds: "updates_per_fold", "fold_ms" and "log_age_ms", what
-// one took and how old its log was. With `copies` of logs: "merged_share" of the bytes that were
-// written.
+// "sent_kib", "received_kib", "shard_changes", "shard_changed_kib". Of all: "folds", "waits", and
+// "us_by_request", the mean time of a frame until its reply. If there were folds:
+// "updates_per_fold", "fold_ms" and "log_age_ms", what one took and how old its log was. With
+// `copies` of logs: "merged_share" of the bytes that were written.
 Json figures_of(const NodeWork& work, const WrittenParts& written, int copies);
 
 }  // namespace elastripe::bench

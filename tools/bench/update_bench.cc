@@ -159,7 +159,7 @@ Result<const Cluster*> start_cluster(const UpdateOptions& o, Setup& setup,
 
 Result<NodeWork> work_so_far(const Cluster& cluster, const cli::AdminClient& admin) {
   NodeWork work = node_work_of(TRY(admin.text("/metrics")));
-  work.merged_bytes = TRY(cluster.sum_of_stats("elastripe"))["log_merged_bytes"];
+  take_statistics(work, TRY(cluster.sum_of_stats("elastripe")));
   return work;
 }
 
@@ -314,13 +314,16 @@ void show(const UpdateOptions& o, const std::vector<Variant>& variants, const st
                        [](const Json& row) { return row.contains("frames"); });
   if (!of_clusters.empty()) {
     report.show(
-        fmt::format("What {} cost the nodes, of all rounds, the folds included: frames to nodes,\n"
-                    "KiB to them and from them; updates for each log that was folded, and which\n"
-                    "share of their bytes was overwritten in the log before.",
-                    reads ? "an update or a read" : "an update"),
+        fmt::format(
+            "What {} cost the nodes, of all rounds, the folds included: frames to nodes,\n"
+            "KiB to them and from them; how often bytes of shards were changed, and KiB of\n"
+            "that; updates for each log that was folded, and which share of their bytes\n"
+            "was overwritten in the log before.",
+            reads ? "an update or a read" : "an update"),
         labels +
             " | frames = frames .2 | sent KiB = sent_kib .1 | received KiB = received_kib .1 | "
-            "updates a fold = updates_per_fold | merged = merged_share .2",
+            "changes of shards = shard_changes .2 | changed KiB = shard_changed_kib .1 | updates a "
+            "fold = updates_per_fold | merged = merged_share .2",
         of_clusters);
   }
   Rows of_logs;

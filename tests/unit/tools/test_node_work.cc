@@ -78,6 +78,18 @@ TEST_CASE("work is told of each operation where there were reads, too") {
   CHECK(figures.at("updates_per_fold") == 1);
 }
 
+TEST_CASE("what nodes tell is part of their work") {
+  NodeWork work = node_work_of(kMetrics);
+  take_statistics(work, {{"log_merged_bytes", 5}, {"shard_changes", 6}, {"shards", 7}});
+  CHECK(work.merged_bytes == 5);
+  CHECK(work.shard_changes == 6);
+  CHECK(work.shard_changed_bytes == 0);
+  CHECK(work.sent_bytes == 8192);
+  const Json figures = figures_of(work, {.updates = 3, .bytes = 5}, /*copies=*/2);
+  CHECK(figures.at("shard_changes") == 2);
+  CHECK(figures.at("merged_share") == 0.5);
+}
+
 TEST_CASE("folds and waits are told later than the rest") {
   NodeWork work;
   work.sent_bytes = 1;
