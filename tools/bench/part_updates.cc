@@ -167,7 +167,7 @@ class Connection {
 
   Result<> take_bytes(std::string_view value, SteadyClock::time_point now) {
     const AnsweredUpdate& read = sent_.front().update;
-    for (uint64_t i = 0; i < read.run.blocks && !objects_.may_tear; ++i) {
+    for (uint64_t i = 0; i < read.run.blocks && objects_.torn_blocks == 0; ++i) {
       const auto part = value.substr(i * objects_.block_bytes, objects_.block_bytes);
       if (!bytes_.revision_of(part, read.run.first + i)) {
         return cli::fail("block {} was read, and is not what any update wrote", read.run.first + i);
@@ -248,10 +248,11 @@ Result<> store_objects(const BlockObjects& objects) {
   return {};
 }
 
-Result<> check_objects(const BlockObjects& objects) {
+Result<uint64_t> check_objects(const BlockObjects& objects) {
   const auto client = TRY(objects.target.connect());
   const ObjectBytes bytes(objects.block_bytes);
   std::string value;
+  uint64_t torn = 0;
   for (uint64_t object = 0; object < objects.objects; ++object) {
     TRY(client->get(objects.key(object), value));
     if (value.size() != objects.blocks * objects.block_bytes) {
@@ -262,6 +263,7 @@ Result<> check_objects(const BlockObjects& objects) {
           std::string_view(value).substr(block * objects.block_bytes, objects.block_bytes);
       const uint64_t number = object * objects.blocks + block;
       const auto revision = bytes.revision_of(part, number);
+      if (!revision && ++torn <= objects.torn_blocks) continue;
       if (!revision) {
         return cli::fail("block {} of {} is not what any update wrote", block, objects.key(object));
       }
@@ -271,7 +273,7 @@ Result<> check_objects(const BlockObjects& objects) {
       }
     }
   }
-  return {};
+  return torn;
 }
 
 Result<PartLoadResult> run_updates(const BlockObjects& objects, const BlockChoice& choice,

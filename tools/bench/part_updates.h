@@ -28,8 +28,8 @@ struct BlockObjects {
   uint64_t blocks = 1;  // of each
   size_t block_bytes = 0;
   bool waits = false;  // at Redis: each update for the replica
-  // A read may have a block of which some is of one update, and some of another one.
-  bool may_tear = false;
+  // So many blocks lie in two shards, at most, where some may be of one update and some of another.
+  uint64_t torn_blocks = 0;
   // Knows the updates since they were stored.
   std::shared_ptr<BlockLedger> ledger = std::make_shared<BlockLedger>();
 
@@ -46,8 +46,8 @@ cli::Result<BlockChoice> block_choice(const std::string& pattern, uint64_t block
 
 // Stores them, once.
 cli::Result<> store_objects(const BlockObjects& objects);
-// Whether every block is what its ledger says.
-cli::Result<> check_objects(const BlockObjects& objects);
+// Whether every block is what its ledger says; how many are not of one update, up to torn_blocks.
+cli::Result<uint64_t> check_objects(const BlockObjects& objects);
 
 struct PartLoad {
   int connections = 8;

@@ -21,7 +21,8 @@ constexpr const char* kRedis = "redis";
 constexpr const char* kRedisWait = "redis-wait";
 constexpr std::chrono::milliseconds kWarmUp{200};
 constexpr std::chrono::hours kLongestReplay{24};
-constexpr size_t kLargestUpdate = kMiB;  // limits.update_max_bytes, as it is if nobody says
+constexpr size_t kLargestUpdate = kMiB;     // limits.update_max_bytes, as it is if nobody says
+constexpr size_t kSegmentBytes = 4 * kMiB;  // of pools, likewise
 // The threads of a proxy tell once a second what they have folded.
 constexpr std::chrono::milliseconds kFoldsTold{1200};
 
@@ -373,6 +374,14 @@ std::vector<LoadShape> shapes_of(const UpdateOptions& o) {
   return shapes;
 }
 
+// Where an object goes from one shard to another, at most. Baselines promise nothing of bytes on
+// both sides of it (docs/updates.md, "Baselines").
+Result<uint64_t> edges_of(const std::string& text, size_t object_bytes) {
+  const coding::Scheme scheme = TRY(parse_schemes({text})).front();
+  const uint64_t segments = (object_bytes + kSegmentBytes - 1) / kSegmentBytes;
+  return segments * scheme.k * scheme.k_prime;
+}
+
 // Objects of blocks of one size at each server, and the cases of all workloads on them.
 Result<> add_cases(const UpdateOptions& o, const std::string& scheme,
                    const std::vector<Contestant>& contestants, size_t object_bytes,
@@ -380,7 +389,10 @@ Result<> add_cases(const UpdateOptions& o, const std::string& scheme,
   const size_t block_bytes = workloads.front().block_bytes;
   std::vector<BlockObjects> objects;
   objects.reserve(contestants.size());
+  const uint64_t edges = static_cast<uint64_t>(o.objects) * TRY(edges_of(scheme, object_bytes));
   for (const Contestant& contestant : contestants) {
+    const bool may_tear =
+        contestant.cluster != nullptr && contestant.log_copies == 0 && contestant.method != "off";
     objects.push_back({.target = contestant.target,
                        .prefix = fmt::format("{}/{}-{}-{}-", contestant.method, scheme,
                                              workloads.front().name, objects.size()),
@@ -388,8 +400,7 @@ Result<> add_cases(const UpdateOptions& o, const std::string& scheme,
                        .blocks = object_bytes / block_bytes,
                        .block_bytes = block_bytes,
                        .waits = contestant.method == kRedisWait,
-                       .may_tear = contestant.cluster != nullptr && contestant.log_copies == 0 &&
-                                   contestant.method != "off"});
+                       .torn_blocks = may_tear ? edges : 0});
     TRY(store_objects(objects.back()));
     TRY(check_interrupt());
   }
@@ -542,7 +553,12 @@ Result<Report> run(UpdateOptions& o) {
     }
   }
   auto rows = TRY(measure(std::move(plan.groups), {.rounds = o.rounds}));
-  for (const BlockObjects& objects : plan.objects) TRY(check_objects(objects));
+  for (const BlockObjects& objects : plan.objects) {
+    const uint64_t torn = TRY(check_objects(objects));
+    if (torn == 0) continue;
+    report.notes.push_back(fmt::format("{}: {} blocks that lie in two shards are of two updates.",
+                                       objects.prefix, torn));
+  }
   Texts same{"scheme", "update_bytes", "pattern", "depth", "connections", "update_percent", "logs"};
   compare(rows, "over_base", "per_second", same, {{"method", base}});
   same.back() = "method";
