@@ -33,8 +33,8 @@ struct UpdateOptions : Options {
     }
   }
   Texts& methods = texts("--methods", {"home", "home:two", "off", kRedis, kRedisWait},
-                         "What a pool's `updates` is, with \":two\" for log_copies: two; redis: "
-                         "SETRANGE; redis-wait: and WAIT 1");
+                         "What a pool's `updates` is, with \":two\" for log_copies: two, \":once\" for "
+                         "log_rounds: one; redis: SETRANGE; redis-wait: and WAIT 1");
   std::string& base = text("--base", "", "The method that others are compared with; the first");
   Texts& schemes = texts("--schemes", {"rs:6,2", "rs:6,3", "rs:6,4"}, "Of the objects");
   Texts& sizes = texts("--sizes", {"512", "4096", "16384", "65536"}, "Of the updates");
@@ -75,12 +75,16 @@ struct UpdateOptions : Options {
 
 bool is_redis(const std::string& method) { return method == kRedis || method == kRedisWait; }
 
-// "home", or "home:two".
+bool has_word(const std::string& method, std::string_view word) {
+  return method.ends_with(word) || method.contains(fmt::format("{}:", word));
+}
+
+// "home", "home:two", "home:once" or "home:two:once".
 std::string pool_of(const std::string& method, const std::string& scheme) {
-  const size_t colon = method.find(':');
-  return fmt::format(R"({{prefix: "{}/", scheme: "{}", updates: {}, log_copies: {}}})", method,
-                     scheme, method.substr(0, colon),
-                     colon == std::string::npos ? "all" : method.substr(colon + 1));
+  return fmt::format(
+      R"({{prefix: "{}/", scheme: "{}", updates: {}, log_copies: {}, log_rounds: {}}})", method,
+      scheme, method.substr(0, method.find(':')), has_word(method, ":two") ? "two" : "all",
+      has_word(method, ":once") ? "one" : "two");
 }
 
 // What clusters of the same scheme differ in.
@@ -254,7 +258,7 @@ Case update_case(Json labels, const BlockObjects& objects, ChoiceMaker choices, 
 
 // How many nodes have what an update wrote, of those that log it at the homes.
 int log_copies_of(const std::string& method, const coding::Scheme& scheme) {
-  if (method == "home:two") return 2;
+  if (has_word(method, ":two")) return 2;
   return method.starts_with("home") ? scheme.m + 1 : 0;
 }
 

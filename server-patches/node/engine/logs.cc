@@ -255,6 +255,7 @@ Answer Engine::Impl::append_latched(const Context& c, const LogAppendRequest& re
   // Nobody else has to have it.
   const std::vector<NodeId>& homes = c.map.partitions[partition].homes;
   if (homes.size() == 1) entry->log.settle(lsn);
+  entry->log.compact(logs_.pool());
   return answer_as(lsn);
 }
 
@@ -483,6 +484,7 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
   const bool is_number = request.entries.empty() && request.unsettled.empty();
   if (is_number && log.empty()) log.number(request.settled_to);
   if (!updates.has_gap()) log.settle(request.settled_to);
+  log.compact(logs_.pool());
   if (request.has_unnumbered()) {
     const LogStoreRequest::Entry& first = request.entries.front();
     updates.store_unnumbered(first, c.frame.payload.first(first.length), request.known, reply);

@@ -72,6 +72,7 @@ std::optional<LogBytes> LogPool::append(ByteView bytes, Claim claim) {
       ItemRef item = store_.allocate(kUnitKey, options_.unit_bytes,
                                      is_reserved ? Urgency::kCommitted : Urgency::kNewData);
       if (!item) return std::nullopt;
+      ++made_units_;
       retired = std::exchange(active_, std::make_shared<LogBytes::Unit>(*this, std::move(item)));
     }
     place = LogBytes(active_, active_->used, bytes.size());
@@ -86,7 +87,8 @@ LogPool::Usage LogPool::usage() const {
           .limit_units = options_.units,
           .unit_bytes = options_.unit_bytes,
           .live_bytes = live_bytes_,
-          .merged_bytes = merged_bytes_};
+          .merged_bytes = merged_bytes_,
+          .made_units = made_units_};
 }
 
 }  // namespace elastripe::node

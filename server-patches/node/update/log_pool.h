@@ -71,6 +71,11 @@ class LogPool {
     size_t unit_bytes = 0;
     size_t live_bytes = 0;      // that are referred to
     uint64_t merged_bytes = 0;  // since the start: newer ones have taken their place
+    uint64_t made_units = 0;    // since the start
+    // Half of the units are in use, and more than half of their bytes is not.
+    bool is_scattered() const {
+      return 2 * units >= limit_units && 2 * live_bytes < units * unit_bytes;
+    }
   };
   Usage usage() const;
 
@@ -82,6 +87,7 @@ class LogPool {
   std::atomic<size_t> units_ = 0;
   std::atomic<size_t> live_bytes_ = 0;
   std::atomic<uint64_t> merged_bytes_ = 0;
+  std::atomic<uint64_t> made_units_ = 0;
   std::mutex mutex_;
   std::shared_ptr<LogBytes::Unit> active_;  // guarded by mutex_, as are its bytes in use
 };

@@ -10,6 +10,9 @@
 namespace elastripe::node {
 namespace {
 
+// A log may lie in so many units, and in twice as many as its bytes fill.
+constexpr uint64_t kFewUnits = 4;
+
 std::string copy_of(const LogBytes& bytes) {
   std::string copy(bytes.size(), '\0');
   bytes.read(std::as_writable_bytes(std::span(copy)));
@@ -102,6 +105,19 @@ void UpdateLog::number(uint64_t lsn) {
   settled_to_ = std::max(settled_to_, lsn);
   reach_ = std::max(reach_, lsn);  // it is remembered by no name
   std::erase_if(recent_, [this](const UpdateName& name) { return name.lsn <= reach_; });
+}
+
+void UpdateLog::compact(LogPool& pool) {
+  const LogPool::Usage usage = pool.usage();
+  const uint64_t most = kFewUnits + 2 * cost() / usage.unit_bytes;
+  if (usage.made_units - compacted_at_ < most || !usage.is_scattered()) return;
+  compacted_at_ = usage.made_units;
+  for (auto& [_, extent] : settled_) {
+    const std::string bytes = copy_of(extent.bytes);
+    auto moved = pool.append(as_view(bytes), LogPool::Claim::kAccepted);
+    if (!moved) return;  // the rest stays where it is
+    extent.bytes = std::move(*moved);
+  }
 }
 
 void UpdateLog::settle(uint64_t lsn) {

@@ -78,6 +78,10 @@ class UpdateLog {
   bool forbid(const Id128& id, const Epoch& epoch);
   bool is_forbidden(const Id128& id, const Epoch& epoch) const;
 
+  // Takes its settled bytes together where they may lie in many units, which others need: after as
+  // much was made of the pool as would make up for the work.
+  void compact(LogPool& pool);
+
   // All copies have the updates up to `lsn`.
   void settle(uint64_t lsn);
   // Those up to `folded_lsn` are in the shards of the segment that has these bytes.
@@ -137,6 +141,7 @@ class UpdateLog {
   uint64_t cancelled_to_ = 0;           // without a number it takes those that knew more
   Forbidden forbidden_;
   size_t bytes_ = 0;
+  uint64_t compacted_at_ = 0;  // units that the pool had made by then
 };
 
 }  // namespace elastripe::node

@@ -460,4 +460,32 @@ TEST_CASE("whatever comes in whatever order, a log has the bytes that count") {
   }
 }
 
+TEST_CASE("the few bytes that stay of what is overwritten all the time pin few units") {
+  const bool compacts = GENERATE(true, false);
+  ArenaStore store{{.view_max_bytes = 100}};
+  LogPool pool{{.unit_bytes = 64 << 10, .units = 20}, store};
+  UpdateLog hot(kValue, kVersion);
+  UpdateLog slow(kValue, kVersion);
+  uint64_t lsn = kVersion;
+  const auto update = [&](UpdateLog& log, uint64_t offset, const std::string& bytes) {
+    auto place = pool.append(as_view(bytes), LogPool::Claim::kAccepted);
+    REQUIRE(place.has_value());
+    log.add(name_of(++lsn), offset, std::move(*place), crc32c(as_view(bytes)));
+    log.settle(lsn);
+    if (compacts) log.compact(pool);
+  };
+  size_t most = 0;
+  for (uint64_t i = 0; i < 4000; ++i) {
+    update(hot, 0, std::string(4096, 'h'));
+    if (i % 15 == 0) update(slow, i / 15 % 100 * 1024, std::string(1024, 's'));
+    most = std::max(most, pool.usage().units);
+  }
+  CHECK(slow.bytes() == 100 * 1024);
+  CHECK((most <= 20) == compacts);
+  std::string bytes;
+  const LogImage image = slow.image(bytes);
+  CHECK(image.settled.size() == 100);
+  CHECK(std::ranges::all_of(image.settled, is_intact));
+}
+
 }  // namespace elastripe::node::test
