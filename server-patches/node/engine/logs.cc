@@ -33,10 +33,10 @@ uint64_t folded_lsn(const Record& record) {
 }
 
 // A log that is overwritten all the time takes little, and yet keeps many units, each for the few
-// pieces in it that stay: it is as full as half of the node's units are. So there is time to fold.
+// pieces in it that stay: it is as full as the node's units are. So there is time to fold.
 uint32_t told_cost(size_t cost, const LogPool::Usage& usage) {
   if (cost < kWorthAFold || usage.limit_units == 0) return static_cast<uint32_t>(cost);
-  const size_t units = std::min(2 * usage.units, usage.limit_units);
+  const size_t units = std::min(usage.units, usage.limit_units);
   return static_cast<uint32_t>(std::max(cost, kMaxLogBytes * units / usage.limit_units));
 }
 

@@ -72,9 +72,9 @@ class LogPool {
     size_t live_bytes = 0;      // that are referred to
     uint64_t merged_bytes = 0;  // since the start: newer ones have taken their place
     uint64_t made_units = 0;    // since the start
-    // Half of the units are in use, and more than half of their bytes is not.
+    // A quarter of the units is in use, and more than half of their bytes is not.
     bool is_scattered() const {
-      return 2 * units >= limit_units && 2 * live_bytes < units * unit_bytes;
+      return 4 * units >= limit_units && 2 * live_bytes < units * unit_bytes;
     }
   };
   Usage usage() const;
