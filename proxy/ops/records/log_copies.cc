@@ -236,6 +236,7 @@ Task<SentAhead> send_ahead_to(OpsContext& ops, MapPtr map, NodeId copy, WantedPt
   if (!answer) {
     sent.is_taken = false;
     sent.may_be_there = may_be_done(answer.error());
+    sent.has_numbers = false;
     co_return sent;
   }
   const std::vector<node::Id128>& missing = answer->args.missing;

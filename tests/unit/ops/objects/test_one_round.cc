@@ -139,6 +139,20 @@ TEST_CASE("what a copy does not take goes in a second round", "[update]") {
   s.check_value();
 }
 
+TEST_CASE("a number that a copy may not have been told is told again", "[update]") {
+  OneRound s;
+  REQUIRE(s.is_updated(5, "first"));
+  s.delays[{s.middle(), Opcode::kLogStore}] = 10min;  // with the number of the first
+  CHECK_FALSE(s.update(6, "second").has_value());
+  s.delays.clear();
+  const std::string seen = s.get(*s.proxy, s.key);
+  CHECK(seen != s.value);
+  s.run_for(20ms);
+  s.node(s.tail()).kill(/*silent=*/false);
+  REQUIRE(s.run_until([&] { return s.homes_of(*s.proxy, s.key) != s.homes; }));
+  CHECK(s.get(*s.proxy, s.key) == seen);
+}
+
 // The proxy of the first dies when the copies have it and before the tail does.
 TEST_CASE("an update that only copies have holds nobody up", "[update]") {
   OneRound s;
