@@ -26,9 +26,15 @@ MOST_BYTES = 40_000
 pytestmark = pytest.mark.usefixtures("parent_of_all")
 
 
+@pytest.fixture(scope="module", params=["two", "one"])
+def rounds(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def cluster(make_cluster):
-    return make_cluster(nodes=9, scheme=SCHEME, memory_mb=256, settings=SETTINGS)
+def cluster(make_cluster, rounds):
+    return make_cluster(nodes=9, scheme=SCHEME, memory_mb=256,
+                        settings=[*SETTINGS, f"pools.0.log_rounds={rounds}"])
 
 
 def update_until(condition, cluster, ledger, what):
@@ -66,10 +72,12 @@ def check(cluster, ledger):
             assert not segment["wrong"] and segment["data_matches"], (scrubbed["key"], segment)
 
 
-def test_a_proxy_dies_at_every_fail_point(cluster, tmp_path):
+def test_a_proxy_dies_at_every_fail_point(cluster, rounds, tmp_path):
     ledger = UpdateLedger(cluster, "o/", SIZES)
+    # Between two rounds.
+    but = ("update/numbered",) if rounds == "one" else ()
     # What comes with every commit and deletion does with folds.
-    points = fail_points("proxy", "update/", "fold/", "commit/", "delete/told")
+    points = fail_points("proxy", "update/", "fold/", "commit/", "delete/told", but=but)
     # The first time it may be the first update of an object, or the first segment of a fold.
     cases = [(point, passes) for passes in (1, 2) for point in points]
 

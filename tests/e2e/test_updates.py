@@ -3,6 +3,8 @@
 import random
 import threading
 
+import pytest
+
 from cluster import payload, wait_for
 from updates import Connection, UpdateLedger
 
@@ -100,9 +102,11 @@ class Updater(threading.Thread):
                 self.error = error
 
 
-def test_acknowledged_updates_survive_the_death_of_m_nodes_again_and_again(make_cluster):
+@pytest.mark.parametrize("rounds", ["two", "one"])
+def test_acknowledged_updates_survive_the_death_of_m_nodes_again_and_again(make_cluster, rounds):
     cluster = make_cluster(nodes=7, scheme="ers:2,2,3",
-                           settings=["segment_bytes=65536", "repair.after_ms=1000"])
+                           settings=["segment_bytes=65536", "repair.after_ms=1000",
+                                     f"pools.0.log_rounds={rounds}"])
     updaters = [Updater(cluster, number) for number in range(3)]
 
     def wait_acks(more, when):

@@ -25,8 +25,7 @@ class Promise {
   bool may_fail(node::NodeId id) const;
   // Whether a node may die, in silence or not: a cluster that can not get over it proves nothing.
   bool can_spare(node::NodeId id, bool silently);
-  size_t tolerated() const;
-  void note_failed(node::NodeId id);  // so many failures since the last complete sync lose nothing
+  size_t tolerated() const;  // so many failures since the last complete sync lose nothing
 
   // All is repaired: other nodes may die from now on, that one among them.
   void begin_round(std::optional<node::NodeId> victim);
@@ -57,6 +56,7 @@ class Promise {
   bool may_be_damaged(const std::string& key) const { return lost_by_damage_.contains(key); }
 
  private:
+  void note_failed(node::NodeId id);
   std::vector<node::NodeId> choose_doomed();
   void count_failures();
   bool is_complete(const decider::ClusterStatus& status);

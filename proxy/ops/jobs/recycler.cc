@@ -41,16 +41,17 @@ Task<void> Recycler::run() {
 Task<size_t> Recycler::round(Duration min_age, uint64_t retained_bytes) {
   const MapPtr map = ops_.map.current();
   if (map == nullptr || !map->capabilities.has(node::Capability::kUpdateLogs)) co_return 0;
-  std::vector<Task<std::vector<node::ScannedLog>>> scans;
-  scans.reserve(map->nodes.size());
+  std::vector<Task<Scan>> flows;
+  flows.reserve(map->nodes.size());
   for (size_t id = 0; id < map->nodes.size(); ++id) {
     const auto at = static_cast<NodeId>(id);
-    if (map->is_up(at)) scans.push_back(old_logs(map, at, min_age));
+    if (map->is_up(at)) flows.push_back(scan_logs(map, at, min_age));
   }
   std::vector<node::ScannedLog> logs;
-  for (auto& of_node : co_await when_all(std::move(scans))) {
-    retain(of_node, retained_bytes);
-    std::ranges::move(of_node, std::back_inserter(logs));
+  auto scans = co_await when_all(std::move(flows));
+  for (Scan& scan : scans) {
+    retain(scan.logs, retained_bytes);
+    std::ranges::move(scan.logs, std::back_inserter(logs));
   }
   std::ranges::sort(logs, std::ranges::greater(), &node::ScannedLog::age_ms);
 
@@ -62,6 +63,7 @@ Task<size_t> Recycler::round(Duration min_age, uint64_t retained_bytes) {
   }
   size_t folded = 0;
   for (const size_t of_one : co_await when_all(std::move(folds))) folded += of_one;
+  co_await number_unnumbered(map, scans);
   co_return folded;
 }
 
@@ -78,8 +80,8 @@ Task<size_t> Recycler::fold_next(const std::vector<node::ScannedLog>& logs, size
   co_return folded;
 }
 
-Task<std::vector<node::ScannedLog>> Recycler::old_logs(MapPtr map, NodeId at, Duration min_age) {
-  std::vector<node::ScannedLog> logs;
+Task<Recycler::Scan> Recycler::scan_logs(MapPtr map, NodeId at, Duration min_age) {
+  Scan scan{.at = at, .logs = {}, .unnumbered = {}};
   node::LogScanRequest message;
   message.max_entries = kLogsPerFrame;
   message.min_age_ms =
@@ -87,15 +89,25 @@ Task<std::vector<node::ScannedLog>> Recycler::old_logs(MapPtr map, NodeId at, Du
   do {
     auto page =
         co_await ask(ops_.nodes, *map, at, message, ops_.clock.now() + ops_.settings.node_timeout);
-    if (!page) co_return logs;
-    std::ranges::move(page->args.logs, std::back_inserter(logs));
-    for (std::string& key : page->args.unnumbered) {
-      // What fails is told of again in a later round.
-      (void)co_await records::number_all(ops_, map, std::move(key), at, fresh_deadline(ops_));
-    }
+    if (!page) co_return scan;
+    std::ranges::move(page->args.logs, std::back_inserter(scan.logs));
+    std::ranges::move(page->args.unnumbered, std::back_inserter(scan.unnumbered));
     message.cursor = page->args.cursor;
   } while (message.cursor != 0);
-  co_return logs;
+  co_return scan;
+}
+
+Task<size_t> Recycler::number_unnumbered(MapPtr map, const std::vector<Scan>& scans) {
+  std::vector<Task<Result<void>>> flows;
+  for (const Scan& scan : scans) {
+    for (const std::string& key : scan.unnumbered) {
+      if (flows.size() == kFoldsAtOnce) break;  // the others in a later round
+      flows.push_back(records::number_all(ops_, map, key, scan.at, fresh_deadline(ops_)));
+    }
+  }
+  // What fails is told of again.
+  const auto ends = co_await when_all(std::move(flows));
+  co_return ends.size();
 }
 
 }  // namespace elastripe::jobs

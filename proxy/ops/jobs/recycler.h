@@ -21,9 +21,14 @@ class Recycler {
   Task<size_t> round(Duration min_age, uint64_t retained_bytes);
 
  private:
-  // What the node has as a tail. Of what it has as another copy it sees to updates that proxies
-  // have left without a number.
-  Task<std::vector<node::ScannedLog>> old_logs(MapPtr map, NodeId at, Duration min_age);
+  struct Scan {
+    NodeId at = 0;
+    std::vector<node::ScannedLog> logs;   // what the node has as a tail
+    std::vector<std::string> unnumbered;  // keys, as whatever home
+  };
+  Task<Scan> scan_logs(MapPtr map, NodeId at, Duration min_age);
+  // Updates that proxies may have left at copies without a number, of a few keys. Of how many.
+  Task<size_t> number_unnumbered(MapPtr map, const std::vector<Scan>& scans);
   // Folds one after the other of those that others have not come to yet.
   Task<size_t> fold_next(const std::vector<node::ScannedLog>& logs, size_t& next);
 

@@ -140,16 +140,14 @@ class LoggedUpdate {
 
   // First the tail: it says whether the update is made at all, and as which.
   Task<Result<MaybeEnd>> append(MapPtr map, TimePoint& deadline) {
-    if (goes_at_once()) {
+    if (goes_at_once(*map)) {
       // While others are on their way to the copies it goes with the next of these.
       if (auto guard = ops_.storing.rounds.try_lock(key_)) {
         co_return co_await append_at_once(map, std::move(*guard), deadline);
       }
     }
     for (;;) {
-      auto answer =
-          co_await ask(ops_.nodes, *map, chain_of(*map, key_).tail(), append_question(map),
-                       call_deadline(ops_, deadline));
+      auto answer = co_await ask_tail(map, deadline);
       if (!answer || answer->status() != Status::kNotSynced) {
         co_return co_await answered(map, std::move(answer), deadline);
       }
@@ -166,8 +164,9 @@ class LoggedUpdate {
   }
 
   // What is refused by a condition does not go to the copies; nor what may be there already.
-  bool goes_at_once() const {
-    return ops_.pools.pool_of(key_).log_rounds == LogRounds::kOne && !cas_ && !may_be_done_;
+  bool goes_at_once(const node::ClusterMap& map) const {
+    return map.capabilities.has(node::Capability::kUnnumberedUpdates) &&
+           ops_.pools.pool_of(key_).log_rounds == LogRounds::kOne && !cas_ && !may_be_done_;
   }
 
   using TailAnswer = Result<Answer<LogAppendRequest>>;

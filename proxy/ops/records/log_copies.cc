@@ -28,6 +28,8 @@ namespace {
 constexpr Duration kSettleAfter = std::chrono::milliseconds(2);
 // Before what a copy lacks is fetched for it.
 constexpr int kAsksByName = 4;
+// In one frame. What does not fit who needs to know finds out.
+constexpr size_t kMaxToldNumbers = 1 << 16;
 // Between two tries at a copy that has no memory.
 constexpr Duration kRoomPause = std::chrono::milliseconds(10);
 
@@ -333,9 +335,12 @@ Task<void> tell_numbers(OpsContext& ops) {
   ops.storing.is_due = false;
   const MapPtr map = ops.map.current();
   std::vector<ToldNumbers> told;
+  size_t names = 0;
   for (auto& [key, held] : std::exchange(ops.storing.held, {})) {
+    names += held.numbers.size();
     const bool is_of_now = map != nullptr && held.map == map;
-    if (is_of_now && told.size() < node::kMaxListEntries) told.push_back({key, std::move(held)});
+    const bool fits = told.size() < node::kMaxListEntries && names <= kMaxToldNumbers;
+    if (is_of_now && fits) told.push_back({key, std::move(held)});
   }
   std::map<NodeId, std::vector<size_t>> places;
   for (size_t i = 0; i < told.size(); ++i) {
@@ -385,13 +390,15 @@ Task<Result<bool>> cancel_at(OpsContext& ops, MapPtr map, NodeId node,
   co_return std::ranges::all_of(answer->args.lsns, [](uint64_t lsn) { return lsn == 0; });
 }
 
-// `key` and what `message` views outlive the call.
-Task<Result<bool>> cancel_at_all(OpsContext& ops, MapPtr map, const std::string& key,
-                                 node::LogCancelRequest message, TimePoint deadline) {
+// `key` outlives the call.
+Task<Result<bool>> cancel_at_all(OpsContext& ops, MapPtr map, std::vector<NodeId> copies,
+                                 const std::string& key, node::LogCancelRequest message,
+                                 TimePoint deadline) {
   message.m = map->max_parities;
   message.key = key;
   std::vector<Task<Result<bool>>> cancels;
-  for (const NodeId copy : copies_of(ops, *map, key)) {
+  cancels.reserve(copies.size());
+  for (const NodeId copy : copies) {
     cancels.push_back(cancel_at(ops, map, copy, message, nullptr, deadline));
   }
   bool is_cancelled = true;
@@ -411,7 +418,8 @@ Task<bool> cancel_at_copies(OpsContext& ops, MapPtr map, std::string key, uint64
   message.value = value;
   message.known = known;
   message.ids = {id};
-  const auto cancelled = co_await cancel_at_all(ops, map, key, std::move(message), deadline);
+  const auto cancelled = co_await cancel_at_all(ops, map, copies_of(ops, *map, key), key,
+                                                std::move(message), deadline);
   co_return cancelled && *cancelled;
 }
 
@@ -443,7 +451,11 @@ Task<Result<void>> number_all(OpsContext& ops, MapPtr map, std::string key, Node
   }
   if (others.empty()) co_return Result<void>{};
   message.ids = std::move(others);
-  const auto forgotten = co_await cancel_at_all(ops, map, key, std::move(message), deadline);
+  std::vector<NodeId> copies = copies_of(ops, *map, key);
+  // It may have been one by another dial.
+  if (std::ranges::find(copies, copy) == copies.end()) copies.push_back(copy);
+  const auto forgotten =
+      co_await cancel_at_all(ops, map, std::move(copies), key, std::move(message), deadline);
   if (!forgotten) co_return fail(forgotten.error());
   co_return Result<void>{};
 }

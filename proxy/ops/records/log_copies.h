@@ -58,7 +58,7 @@ void hold(OpsContext& ops, const MapPtr& map, const std::string& key, uint64_t v
 // never be made (rule 16).
 Task<bool> cancel_at_copies(OpsContext& ops, MapPtr map, std::string key, uint64_t value,
                             node::Id128 id, uint64_t known, TimePoint deadline);
-// Sees to it that nothing is left without a number of what the copy has so: what the tail knows
+// Sees to it that nothing is left without a number of what the copy has so now: what the tail knows
 // gets its number at all copies, all else is cancelled.
 Task<Result<void>> number_all(OpsContext& ops, MapPtr map, std::string key, NodeId copy,
                               TimePoint deadline);

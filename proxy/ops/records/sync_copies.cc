@@ -117,12 +117,23 @@ Task<Result<bool>> ask_synced(OpsContext& ops, MapPtr map, const std::string& ke
   co_return false;
 }
 
-// Whether the first is the one that counts. A home that is no copy of its log has the rank of the
-// others, until they have numbers; but nothing without a number.
+// Whether the first has all of the other, of those who were synced at the same time: the one with
+// the later update does. A home that is no copy of the log has nothing without a number.
 bool outranks(const node::LogImage& one, const node::LogImage& other) {
-  if (mutant(Mutant::kSyncLowestLog)) return one.rank < other.rank;
-  if (one.rank != other.rank) return one.rank > other.rank;
+  if (mutant(Mutant::kSyncLowestLog)) return one.last < other.last;
+  if (one.last != other.last) return one.last > other.last;
   return one.unnumbered.size() > other.unnumbered.size();
+}
+
+LogViewPtr without_unnumbered(const LogView& view) {
+  auto copy = std::make_shared<LogView>(LogView{view.encoded, {}, view.age_ms});
+  copy->image = *node::decode_log(node::as_view(copy->encoded));
+  copy->image.unnumbered.clear();
+  std::string encoded;
+  node::encode(copy->image, encoded);
+  copy->encoded = std::move(encoded);
+  copy->image = *node::decode_log(node::as_view(copy->encoded));
+  return copy;
 }
 
 // What takes the place of logs that do not count.
@@ -137,7 +148,7 @@ LogViewPtr empty_log(const node::Record& record) {
 // The log of the newest record; null if nobody has one. Of those who were synced last each copy has
 // all that was acknowledged since; who has missed a sync may have updates that others have got
 // their numbers for, and have folded.
-LogViewPtr newest_log(const Look& look) {
+LogViewPtr newest_log(const Look& look, LogCopies log_copies) {
   LogViewPtr newest;
   if (look.copies.newest == nullptr || mutant(Mutant::kSyncForgetsLog)) return newest;
   const node::Record& record = *look.copies.newest;
@@ -146,16 +157,19 @@ LogViewPtr newest_log(const Look& look) {
   for (const Look::ToldLog& told : look.logs) {
     if (told.value == value) last = std::max(last, told.synced_in);
   }
-  bool is_old_there = false;
+  LogViewPtr old;
   for (const auto& [told_value, synced_in, log] : look.logs) {
     if (log == nullptr || log->image.value != value) continue;
-    if (synced_in < last && !mutant(Mutant::kSyncIgnoresEpochs)) {
-      is_old_there = true;
-    } else if (newest == nullptr || outranks(log->image, newest->image)) {
-      newest = log;
-    }
+    const bool is_old = synced_in < last && !mutant(Mutant::kSyncIgnoresEpochs);
+    LogViewPtr& best = is_old ? old : newest;
+    if (best == nullptr || outranks(log->image, best->image)) best = log;
   }
-  return newest == nullptr && is_old_there ? empty_log(record) : newest;
+  if (old == nullptr) return newest;
+  // A map that not all have installed may make the head's log an old one, while that of a middle,
+  // which is no copy, counts. What has a number is right all the same.
+  const bool has_more = newest == nullptr || old->image.last > newest->image.last;
+  if (log_copies == LogCopies::kTwo && has_more) return without_unnumbered(*old);
+  return newest == nullptr ? empty_log(record) : newest;
 }
 
 // A missing record counts as a tombstone of the floor's version: what is put in place of a damaged
@@ -176,7 +190,7 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
   for (int looks = 0; looks < kLooks; ++looks) {
     auto look = co_await look_at(ops, map, key, nodes, deadline);
     if (!look) co_return fail(look.error());
-    look->copies.log = newest_log(*look);
+    look->copies.log = newest_log(*look, ops.pools.pool_of(key).log_copies);
     if (!look->any_damaged) co_return std::move(look->copies);
     if (!look->behind.empty()) {
       // What the others have may change until they have it.
@@ -194,7 +208,7 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
         look->copies.lost_version = std::max<uint64_t>(look->damaged_version, 1);
         co_return std::move(look->copies);
       }
-      look->copies.log = newest_log(*look);
+      look->copies.log = newest_log(*look, ops.pools.pool_of(key).log_copies);
     }
     // What was stored over a damaged copy, and nobody else has, may be older than a tombstone that
     // was collected since.

@@ -87,9 +87,8 @@ void Engine::Impl::fit_log(size_t partition, std::string_view key, const Record&
     entry->taken_until_ms = 0;
   }
   // What it remembers of its updates is needed by those who know of no later version only.
-  if (log.empty() && log.unnumbered().empty() && record.meta.version > log.last()) {
-    logs_.retire(key);
-  }
+  log.forget_forbidden(record.meta.version);
+  if (log.says_nothing(record.meta.version, map_->epoch)) logs_.retire(key);
 }
 
 void Engine::Impl::note_folded(size_t partition, std::string_view key, const Found& replaced,
@@ -348,8 +347,8 @@ Answer Engine::Impl::answer_for_former(const Context& c, const LogStoreRequest& 
 // comes over one waits without its number.
 class Engine::Impl::CopiedUpdates {
  public:
-  CopiedUpdates(UpdateLogs::Entry& entry, LogPool& pool, uint64_t now_ms)
-      : entry_(entry), log_(entry.log), pool_(pool), now_ms_(now_ms) {}
+  CopiedUpdates(const Context& c, UpdateLogs::Entry& entry, LogPool& pool)
+      : c_(c), entry_(entry), log_(entry.log), pool_(pool) {}
 
   // In ascending order: one that is to be here. False: it is not.
   bool number(const UpdateName& name) {
@@ -376,7 +375,7 @@ class Engine::Impl::CopiedUpdates {
     }
     auto stored = pool_.append(bytes, LogPool::Claim::kAccepted);
     if (!stored) return false;
-    if (log_.empty()) entry_.since_ms = now_ms_;
+    if (log_.empty()) entry_.since_ms = c_.now_ms;
     log_.add(entry.name, entry.offset, std::move(*stored), entry.crc32c);
     note(entry.name.lsn);
     return true;
@@ -402,25 +401,29 @@ class Engine::Impl::CopiedUpdates {
 
  private:
   void take(const UpdateName& name) {
-    if (log_.empty()) entry_.since_ms = now_ms_;
+    if (log_.empty()) entry_.since_ms = c_.now_ms;
     if (log_.give_number(name)) note(name.lsn);
   }
   bool wait(const LogStoreRequest::Entry& entry, ByteView bytes, uint64_t known) {
-    if (!log_.takes_unnumbered(entry.name, bytes.size(), known)) return false;
+    // Whoever does not know of such updates would not see to their numbers.
+    if (!c_.map.capabilities.has(Capability::kUnnumberedUpdates) ||
+        !log_.takes_unnumbered(entry.name, bytes.size(), known, c_.map.epoch)) {
+      return false;
+    }
     auto kept = pool_.append(bytes, LogPool::Claim::kNew);
     if (!kept) return false;
-    log_.keep_unnumbered({entry.name, entry.offset, entry.crc32c, std::move(*kept), now_ms_});
+    log_.keep_unnumbered({entry.name, entry.offset, entry.crc32c, std::move(*kept), c_.now_ms});
     return true;
   }
   void note(uint64_t lsn) {
-    entry_.written_ms = now_ms_;
+    entry_.written_ms = c_.now_ms;
     if (lowest_ == 0) lowest_ = lsn;
   }
 
+  const Context& c_;
   UpdateLogs::Entry& entry_;
   UpdateLog& log_;
   LogPool& pool_;
-  const uint64_t now_ms_;
   bool has_gap_ = false;
   uint64_t lowest_ = 0;
 };
@@ -461,7 +464,7 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
                         partitions_[partition].tenure, c.now_ms);
   }
   UpdateLog& log = entry->log;
-  CopiedUpdates updates(*entry, logs_.pool(), c.now_ms);
+  CopiedUpdates updates(c, *entry, logs_.pool());
   LogStoreReply reply;
   auto name = request.unsettled.begin();
   const auto number_below = [&](uint64_t lsn) {
@@ -520,7 +523,7 @@ bool Engine::Impl::settle_latched(const Context& c, const LogSettleRequest::Entr
       entry != nullptr && entry->log.value() == settled.value &&
       !check_knowledge(knowledge(partition, settled.key, found));
   if (!is_known) return settled.numbers.empty();
-  CopiedUpdates updates(*entry, logs_.pool(), c.now_ms);
+  CopiedUpdates updates(c, *entry, logs_.pool());
   for (const UpdateName& name : settled.numbers) updates.number(name);
   if (!updates.has_gap()) {
     entry->log.settle(std::min(settled.settled_to, entry->log.last()));
@@ -544,20 +547,23 @@ Answer Engine::Impl::log_cancel(const Context& c, const LogCancelRequest& reques
   const auto loaded = load_record(found);
   if (!loaded) return refuse(Status::kInvalid, "stored record: " + loaded.error());
   const RecordMeta& meta = loaded->record.meta;
-  // It is refused here all the same, and what was here of it has gone.
+  const bool is_tail = homes.homes.front() == c.self;
+  if (is_tail && meta.value_version < request.value) {
+    return refuse(Status::kNotSynced, "the value that was updated is not here yet");
+  }
+  // An older one: it is refused here all the same, and what was here of it has gone.
   if (meta.value_version != request.value) return answer(Status::kOk, reply);
   UpdateLogs::Entry* entry = find_log(partition, request.key, found);
   if (entry == nullptr) {
     entry = &logs_.make(request.key, UpdateLog(request.value, meta.version),
                         partitions_[partition].tenure, c.now_ms);
   }
-  const bool is_tail = homes.homes.front() == c.self;
   for (size_t i = 0; i < request.ids.size(); ++i) {
     const Id128& id = request.ids[i];
     reply.lsns[i] = entry->log.find(id).value_or(0);
     if (reply.lsns[i] != 0) continue;
     if (!is_tail) {
-      entry->log.cancel(id, request.known);
+      entry->log.cancel(id, request.known, c.map.epoch);
     } else if (!entry->log.forbid(id, c.map.epoch)) {
       return refuse(Status::kNoSpace, "too many updates of the key were cancelled");
     }
@@ -574,7 +580,7 @@ Answer Engine::Impl::log_scan(const Context& c, const LogScanRequest& request) {
     const uint64_t ms = c.now_ms - std::min(c.now_ms, then_ms);
     return static_cast<uint32_t>(std::min<uint64_t>(ms, std::numeric_limits<uint32_t>::max()));
   };
-  for (; part < parts && reply.logs.size() < limit; ++part) {
+  for (; part < parts && reply.logs.size() + reply.unnumbered.size() < limit; ++part) {
     const Latch held(latches_[part]);
     logs_.visit(part, [&](const std::string& key, UpdateLogs::Entry& entry) {
       const size_t partition = c.map.partition_of(key);

@@ -76,6 +76,13 @@ uint64_t next_version(uint64_t highest, const Record* before, const Record& next
   return has_updates ? next_block(highest) : highest + 1;
 }
 
+// Whether the condition may be one of an update that has no number yet.
+bool is_above(const RecordApplyRequest& request, const Record& record, uint64_t last_lsn) {
+  const bool by_value = request.condition == Condition::kIfValueVersion;
+  if (!by_value && record.meta.version != request.condition_argument) return false;
+  return (by_value ? request.condition_argument : request.made_of_cas) > cas_of(record, last_lsn);
+}
+
 Urgency urgency_of(Mutation mutation) {
   switch (mutation) {
     case Mutation::kDelete:
@@ -344,9 +351,10 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   const uint64_t floor = partitions_[partition].floor;
   const bool depends_on_cas =
       request.made_of_cas != 0 || request.condition == Condition::kIfValueVersion;
-  const bool waits_for_numbers = depends_on_cas &&
-                                 has_unnumbered(partition, request.key, found) &&
-                                 !mutant(Mutant::kCasIgnoresUnnumbered);
+  const bool may_wait = depends_on_cas && record != nullptr &&
+                        has_unnumbered(partition, request.key, found) &&
+                        !mutant(Mutant::kCasIgnoresUnnumbered);
+  bool waits_for_numbers = false;
   const auto answer_current = [&](Status status) {
     if (record != nullptr && overwrites) {
       check(partition, item_key, found);
@@ -370,12 +378,13 @@ Answer Engine::Impl::apply_latched(const Context& c, const RecordApplyRequest& r
   }
   const Moment now{c.frame.header.now_ms, c.map.flush_floor};
   const bool blind_head = mutant(Mutant::kBlindHead) && request.condition == Condition::kIfVersion;
-  if (waits_for_numbers) return answer_current(Status::kConditionFailed);
   if (!blind_head) {
     const uint64_t last = last_lsn(partition, request.key, found);
-    if (auto refused = check_condition(request, record, floor, last, now)) {
-      return answer_current(*refused);
-    }
+    const auto refused = check_condition(request, record, floor, last, now);
+    // Numbers rise: a cas below that of the numbered ones has gone for good.
+    waits_for_numbers = may_wait && (!refused || is_above(request, *record, last));
+    if (waits_for_numbers) return answer_current(Status::kConditionFailed);
+    if (refused) return answer_current(*refused);
   }
   auto content = mutate(request, record, now, std::move(given));
   if (!content) return answer_current(content.error());

@@ -16,6 +16,7 @@ constexpr std::array kCapabilities = {
     CapabilityName{Capability::kShardPatches, "shard_patches"},
     CapabilityName{Capability::kUpdateLogs, "update_logs"},
     CapabilityName{Capability::kShardUpdates, "shard_updates"},
+    CapabilityName{Capability::kUnnumberedUpdates, "unnumbered_updates"},
 };
 
 constexpr CapabilitySet kAll = [] {

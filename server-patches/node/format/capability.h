@@ -23,6 +23,7 @@ enum class Capability : uint8_t {
   kShardPatches = 3,       // SHARD_PATCH
   kUpdateLogs = 4,         // LOG_*, and what other frames carry of update logs
   kShardUpdates = 5,       // SHARD_UPDATE, LOG_APPEND without bytes
+  kUnnumberedUpdates = 6,  // LOG_CANCEL, updates that copies have without a number
 };
 
 class CapabilitySet {

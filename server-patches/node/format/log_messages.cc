@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kImageHeadBytes = 5 * sizeof(uint64_t) + 4 * sizeof(uint32_t);
 constexpr size_t kEntryBytes = kUpdateNameBytes + 16;
-constexpr size_t kSettledBytes = kKeyBytes + 20;
+constexpr size_t kSettledBytes = kKeyBytes + 16;
 constexpr size_t kScannedLogBytes = kKeyBytes + 12;
 
 void write_name(Writer& w, const UpdateName& name) {
@@ -119,7 +119,7 @@ Decoded<LogImage> decode_log(ByteView bytes) {
   image.recent = read_names(in, kRecentUpdates);
   image.settled = read_extents(in);
   image.unsettled = read_extents(in);
-  image.unnumbered = read_extents(in);
+  if (!in.at_end()) image.unnumbered = read_extents(in);
   const auto has_id = [](const LogExtent& extent) { return !extent.id.is_zero(); };
   const bool fits = image.last <= image.rank && is_disjoint(image.settled) &&
                     image.unsettled.size() <= 2 * kMaxUnsettled &&
@@ -250,8 +250,10 @@ void encode(const LogSettleRequest& m, std::string& out) {
     w.short_string(entry.key);
     w.u64(entry.value);
     w.u64(entry.settled_to);
-    write_names(w, entry.numbers);
   }
+  const auto has_numbers = [](const auto& entry) { return !entry.numbers.empty(); };
+  if (std::ranges::none_of(m.entries, has_numbers)) return;
+  for (const auto& entry : m.entries) write_names(w, entry.numbers);
 }
 
 template <>
@@ -263,8 +265,10 @@ Decoded<LogSettleRequest> decode<LogSettleRequest>(ByteView bytes) {
     entry.key = read_key(in);
     entry.value = in.u64();
     entry.settled_to = in.u64();
-    entry.numbers = read_names(in, kMaxNames);
   });
+  if (!in.at_end()) {
+    for (Entry& entry : m.entries) entry.numbers = read_names(in, kMaxNames);
+  }
   return finish(in, std::move(m), "LOG_SETTLE");
 }
 

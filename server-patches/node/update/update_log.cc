@@ -64,12 +64,18 @@ bool UpdateLog::has_unnumbered(const Id128& id) const {
                              [&](const Unnumbered& update) { return update.name.id == id; });
 }
 
-bool UpdateLog::takes_unnumbered(const UpdateName& name, size_t bytes, uint64_t known) const {
-  if (unnumbered_.size() >= kMaxUnnumbered) return false;
+bool UpdateLog::takes_unnumbered(const UpdateName& name, size_t bytes, uint64_t known,
+                                 const Epoch& epoch) const {
+  // All of them may get numbers at once.
+  if (unnumbered_.size() >= kMaxUnnumbered ||
+      unnumbered_.size() + unsettled_.size() >= kMaxUnsettled) {
+    return false;
+  }
   for (const Unnumbered& update : unnumbered_) bytes += update.bytes.size();
   if (bytes > kMaxUnnumberedBytes) return false;
   if (name.lsn != 0) return name.lsn > std::max(reach_, settled_to_);
-  return (known >= reach_ || mutant(Mutant::kUnnumberedIgnoresReach)) && known > cancelled_to_;
+  if (cancelled_.epoch == epoch && known <= cancelled_.known) return false;
+  return known >= reach_ || mutant(Mutant::kUnnumberedIgnoresReach);
 }
 
 bool UpdateLog::give_number(const UpdateName& name) {
@@ -82,29 +88,45 @@ bool UpdateLog::give_number(const UpdateName& name) {
   return true;
 }
 
-void UpdateLog::cancel(const Id128& id, uint64_t known) {
+void UpdateLog::cancel(const Id128& id, uint64_t known, const Epoch& epoch) {
   std::erase_if(unnumbered_, [&](const Unnumbered& update) { return update.name.id == id; });
-  cancelled_to_ = std::max(cancelled_to_, known);
+  if (cancelled_.epoch != epoch) cancelled_ = {epoch, {}, 0};
+  cancelled_.known = std::max(cancelled_.known, known);
 }
 
 bool UpdateLog::forbid(const Id128& id, const Epoch& epoch) {
-  if (forbidden_.epoch != epoch) forbidden_ = {{}, epoch};
+  if (cancelled_.epoch != epoch) cancelled_ = {epoch, {}, 0};
   if (is_forbidden(id, epoch)) return true;
-  if (forbidden_.ids.size() >= kMaxUnnumbered) return false;
-  forbidden_.ids.push_back(id);
+  if (cancelled_.ids.size() >= kMaxUnnumbered) return false;
+  cancelled_.ids.push_back(id);
   return true;
 }
 
 bool UpdateLog::is_forbidden(const Id128& id, const Epoch& epoch) const {
-  return forbidden_.epoch == epoch && std::ranges::find(forbidden_.ids, id) != forbidden_.ids.end();
+  return cancelled_.epoch == epoch && std::ranges::find(cancelled_.ids, id) != cancelled_.ids.end();
+}
+
+void UpdateLog::forget_forbidden(uint64_t version) {
+  if (cancelled_.ids.empty() || version <= reach_) return;
+  cancelled_.ids.clear();
+  forget_names(version);
+}
+
+bool UpdateLog::says_nothing(uint64_t version, const Epoch& epoch) const {
+  const uint64_t cancelled = cancelled_.epoch == epoch ? cancelled_.known : 0;
+  return empty() && unnumbered_.empty() && version > std::max(last_, cancelled);
+}
+
+void UpdateLog::forget_names(uint64_t lsn) {
+  reach_ = std::max(reach_, lsn);
+  std::erase_if(recent_, [this](const UpdateName& name) { return name.lsn <= reach_; });
 }
 
 void UpdateLog::number(uint64_t lsn) {
   last_ = std::max(last_, lsn);
   rank_ = std::max(rank_, lsn);
   settled_to_ = std::max(settled_to_, lsn);
-  reach_ = std::max(reach_, lsn);  // it is remembered by no name
-  std::erase_if(recent_, [this](const UpdateName& name) { return name.lsn <= reach_; });
+  forget_names(lsn);  // it is remembered by none
 }
 
 void UpdateLog::compact(LogPool& pool) {

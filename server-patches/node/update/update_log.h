@@ -65,18 +65,23 @@ class UpdateLog {
   };
   const std::vector<Unnumbered>& unnumbered() const { return unnumbered_; }
   bool has_unnumbered(const Id128& id) const;
-  // Whether there is a place for it, and it certainly was not here before and has been folded
-  // since. `known`: of an update without a number, as in LogAppendRequest.
-  bool takes_unnumbered(const UpdateName& name, size_t bytes, uint64_t known) const;
+  // Whether there is room for it, and it can not be one that was here, and is folded by now, or
+  // cancelled. `known`: of an update without a number, as in LogAppendRequest.
+  bool takes_unnumbered(const UpdateName& name, size_t bytes, uint64_t known,
+                        const Epoch& epoch) const;
   void keep_unnumbered(Unnumbered update) { unnumbered_.push_back(std::move(update)); }
   // One that is here without a number becomes that update. False: it is not here.
   bool give_number(const UpdateName& name);
-  // The update will not come: forgets what is here of it, and takes none without a number that
-  // knew as little as it did. (So its frame may still come.)
-  void cancel(const Id128& id, uint64_t known);
-  // The tail's part of that, under one map. False: it has no place to remember it.
+  // The update is not to be made: forgets what is here of it, and takes none without a number that
+  // knew as little as it did, as its frame may still come: under this map.
+  void cancel(const Id128& id, uint64_t known, const Epoch& epoch);
+  // The tail's part of that. False: it has no place to remember it.
   bool forbid(const Id128& id, const Epoch& epoch);
   bool is_forbidden(const Id128& id, const Epoch& epoch) const;
+  // A later version of the record is here: what was forbidden before knows of none.
+  void forget_forbidden(uint64_t version);
+  // Whether a new log of that version would be as good.
+  bool says_nothing(uint64_t version, const Epoch& epoch) const;
 
   // Takes its settled bytes together where they may lie in many units, which others need: after as
   // much was made of the pool as would make up for the work.
@@ -113,12 +118,15 @@ class UpdateLog {
     uint64_t end() const { return offset + bytes.size(); }
   };
   using Settled = std::map<uint64_t, Extent>;  // by offset
-  struct Forbidden {
-    std::vector<Id128> ids;
-    Epoch epoch;
+  struct Cancelled {
+    Epoch epoch;             // of others no frame is taken anyway
+    std::vector<Id128> ids;  // at the tail
+    uint64_t known = 0;      // at a copy: without a number it takes what knew more
   };
 
   void remember(const UpdateName& name);
+  // Those up to `lsn`.
+  void forget_names(uint64_t lsn);
   // What there is to tell of the log, with these settled extents and so many others.
   LogImage told(Settled::const_iterator first, Settled::const_iterator last, size_t unsettled,
                 bool tells_unnumbered, std::string& bytes) const;
@@ -138,8 +146,7 @@ class UpdateLog {
   Settled settled_;
   std::vector<Extent> unsettled_;  // ascending by LSN
   std::vector<Unnumbered> unnumbered_;  // by arrival
-  uint64_t cancelled_to_ = 0;           // without a number it takes those that knew more
-  Forbidden forbidden_;
+  Cancelled cancelled_;
   size_t bytes_ = 0;
   uint64_t compacted_at_ = 0;  // units that the pool had made by then
 };

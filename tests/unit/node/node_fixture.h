@@ -79,6 +79,7 @@ inline ClusterMap make_map(uint32_t number, std::vector<NodeId> homes) {
   map.epoch.decider = 9;
   map.version_floor = static_cast<uint64_t>(number) << kCounterBits;
   map.max_parities = 2;
+  map.capabilities = own_capabilities();
   for (NodeId id = 0; id < 4; ++id) {
     map.nodes.push_back({.id = id,
                          .name = "n" + std::to_string(id),

@@ -273,6 +273,7 @@ TEST_CASE("a map tells who is leaving and who has been removed, once all know of
     CHECK_FALSE(decode_map(as_view(encoded(map))));
   }
   SECTION("not known") {
+    map.capabilities = CapabilitySet();
     seal(map);
     const auto back = decode_map(as_view(encoded(map)));
     REQUIRE(back);
@@ -292,6 +293,7 @@ TEST_CASE("capabilities are sets with names") {
   CHECK(own_capabilities().has(Capability::kShardFingerprints));
   CHECK(own_capabilities().has(Capability::kShardPatches));
   CHECK(own_capabilities().has(Capability::kShardUpdates));
+  CHECK(own_capabilities().has(Capability::kUnnumberedUpdates));
   CHECK(to_string(CapabilitySet()) == "none");
   CHECK(to_string(newer) == "moved_shards, bit 7");
 }

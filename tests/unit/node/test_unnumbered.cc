@@ -176,6 +176,14 @@ TEST_CASE("a copy takes nothing without a number that it may have had") {
     REQUIRE(copy.number({copy.numbered(1, 1)}));
     CHECK(copy.takes(100, 0, "a"));
   }
+  SECTION("that the cluster does not know about") {
+    ClusterMap next = make_map(copy.map.epoch.number + 1, kAsHead);
+    next.base = copy.map.epoch;
+    next.capabilities = CapabilitySet();
+    copy.install(std::move(next));
+    copy.grant();
+    CHECK_FALSE(copy.takes(1, 0, "a"));
+  }
   SECTION("another value drops") {
     REQUIRE(copy.takes(1, 0, "a"));
     REQUIRE(status(copy.apply(copy.request("key", Mutation::kSet), object_content())) == "OK");
@@ -203,13 +211,19 @@ TEST_CASE("what is cancelled is not made") {
     CHECK(tail.cancelled({2, 1}) == std::vector<uint64_t>{0, tail.version + 1});
     CHECK(tail.log() == " | 0: a @1");
   }
-  SECTION("the tail does not remember any number of them") {
+  SECTION("the tail does not remember any number of them, until the record has another version") {
     Copy tail(kAsTail);
     std::vector<uint64_t> names(kMaxUnnumbered);
     std::iota(names.begin(), names.end(), 1);
     CHECK(tail.cancelled(names) == std::vector<uint64_t>(kMaxUnnumbered));
     CHECK(status(tail.cancel({100})) == "NO_SPACE");
     CHECK(tail.cancelled(names) == std::vector<uint64_t>(kMaxUnnumbered));
+    auto request = tail.append_request();
+    request.id = Copy::id(1);
+    request.known = tail.version;
+    REQUIRE(status(tail.store_record("key", object_of(tail.version + 65536, tail.version))) == "OK");
+    CHECK(tail.cancelled({100}) == std::vector<uint64_t>{0});
+    CHECK(status(tail.append(request, "a")) == "FORGOTTEN");
   }
   SECTION("a copy forgets it, and what may come later of it") {
     Copy copy(kAsHead);
@@ -225,6 +239,7 @@ TEST_CASE("what is cancelled is not made") {
     Copy copy(kAsMiddle);
     CHECK(copy.cancelled({1}, copy.version) == std::vector<uint64_t>{0});
     CHECK_FALSE(copy.takes(1, 0, "a"));
+    CHECK_FALSE(copy.takes(1, 0, "a"));  // nor once more
   }
   SECTION("of another value, or without an object, there is nothing to forget") {
     Copy copy(kAsHead);
@@ -277,6 +292,14 @@ TEST_CASE("a head that has updates without numbers does not compare a cas") {
   auto made_of = head.on_record(Mutation::kSet);
   made_of.made_of_cas = head.version;
   CHECK(refusal(made_of) == "CONDITION_FAILED yet");
+  SECTION("but one that can not be that of the value") {
+    by_cas.condition_argument = head.version - 1;
+    CHECK(refusal(by_cas) == "CONDITION_FAILED");
+    made_of.condition_argument = head.version - 1;
+    CHECK(refusal(made_of) == "CONDITION_FAILED");
+    by_cas.condition_argument = head.version + 1;  // of the update, maybe
+    CHECK(refusal(by_cas) == "CONDITION_FAILED yet");
+  }
   SECTION("until they have some") {
     REQUIRE(head.number({head.numbered(1, 1)}));
     by_cas.attempt_id = {9, 9};
