@@ -28,7 +28,7 @@ RECORD_READ, RECORD_APPLY, RECORD_STORE, RECORD_SCAN = 10, 11, 12, 13
 MARK_SYNCED, RAISE_FLOOR, DROP_TOMBSTONES = 14, 15, 16
 SHARD_WRITE, SHARD_READ, SHARD_CONFIRM, SHARD_DELETE, SHARD_SCAN = 20, 21, 22, 23, 24
 SHARD_FINGERPRINT, SHARD_PATCH, SHARD_UPDATE = 26, 27, 28
-LOG_APPEND, LOG_STORE, LOG_SETTLE, LOG_SCAN = 30, 31, 32, 33
+LOG_APPEND, LOG_STORE, LOG_SETTLE, LOG_SCAN, LOG_CANCEL = range(30, 35)
 
 OK, SAME, NOT_FOUND, CONDITION_FAILED, FENCED, NOT_SYNCED, LOST, STALE_EPOCH = range(8)
 NO_LEASE, JOINING, NOT_HOME, NO_SPACE, NOT_HERE, BAD_PAGE, EXISTS, NOT_INLINE = range(8, 16)
@@ -274,7 +274,7 @@ class Connection:
         assert names == 0, names  # views do not have them
         place += 4
         lists = []
-        for _ in range(2):
+        for _ in range(3):
             count = struct.unpack_from("<I", log, place)[0]
             place += 4
             extents = []
@@ -286,6 +286,8 @@ class Connection:
                 place += 40 + size
             lists.append(extents)
         assert place == len(log)
+        *lists, unnumbered = lists
+        assert unnumbered == []  # the tail has none
         return tuple(lists)
 
     def scan_all(self):

@@ -195,11 +195,11 @@ class LoggedUpdate {
       co_return co_await answered(map, std::move(answer), deadline);
     }
     if (sent.may_be_there) {
-      // Of another value all copies have forgotten it, or refuse it.
+      // All copies have forgotten it with its value, or refuse it.
       const bool is_gone = answer && answer->status() == Status::kOtherValue;
       const bool can_cancel = answer && answer->status() != Status::kNotSynced;
-      if (!is_gone && (!can_cancel || !co_await records::cancel_at_copies(
-                                          ops_, map, key_, value, id, known, deadline))) {
+      if (!is_gone && (!can_cancel || !co_await records::cancel_at_copies(ops_, map, key_, value,
+                                                                          id, known, deadline))) {
         may_be_done_ = true;
       }
     }

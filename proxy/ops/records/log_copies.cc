@@ -311,16 +311,16 @@ struct ToldNumbers {
   bool is_lacking = false;  // some copy lacks one of them, or its answer is missing
 };
 
-Task<bool> tell_numbers_to(OpsContext& ops, MapPtr map, NodeId copy,
-                           std::vector<ToldNumbers>& told, std::vector<size_t> places) {
+Task<bool> tell_numbers_to(OpsContext& ops, MapPtr map, NodeId copy, std::vector<ToldNumbers>& told,
+                           std::vector<size_t> places) {
   node::LogSettleRequest message;
   message.entries.reserve(places.size());
   for (const size_t place : places) {
     const ToldNumbers& one = told[place];
     message.entries.push_back({one.key, one.held.value, /*settled_to=*/0, one.held.numbers});
   }
-  const auto answer = co_await ask(ops.nodes, *map, copy, message,
-                                   ops.clock.now() + ops.settings.node_timeout);
+  const auto answer =
+      co_await ask(ops.nodes, *map, copy, message, ops.clock.now() + ops.settings.node_timeout);
   for (size_t i = 0; i < places.size(); ++i) {
     const bool lacks =
         !answer || std::ranges::find(answer->args.lacking, i) != answer->args.lacking.end();
@@ -445,8 +445,8 @@ Task<Result<void>> number_all(OpsContext& ops, MapPtr map, std::string key, Node
     if (lsns[i] == 0) others.push_back(message.ids[i]);
   }
   if (!*cancelled) {  // reading sees to it that all copies have the numbers of what is not settled
-    auto read = co_await try_read_updated(ops, map, key, /*if_version=*/0, /*offset=*/0,
-                                          UINT64_MAX, deadline);
+    auto read = co_await try_read_updated(ops, map, key, /*if_version=*/0, /*offset=*/0, UINT64_MAX,
+                                          deadline);
     if (!read) co_return fail(read.error());
   }
   if (others.empty()) co_return Result<void>{};

@@ -39,9 +39,9 @@ Task<Result<StoredCopies>> store_at_copies(OpsContext& ops, MapPtr map, std::str
 
 // What became of an update that went to the copies without a number.
 struct SentAhead {
-  bool is_taken = true;           // all copies have it
-  bool may_be_there = false;      // some copy may have it, or get it yet
-  bool has_numbers = true;        // all copies have those that were held under their numbers
+  bool is_taken = true;            // all copies have it
+  bool may_be_there = false;       // some copy may have it, or get it yet
+  bool has_numbers = true;         // all copies have those that were held under their numbers
   std::vector<node::Id128> ahead;  // others that some copy would put over it
 };
 // Sends an update to all copies while the tail is asked for its number (name.lsn is 0), with the

@@ -152,8 +152,7 @@ class Engine::Impl {
   // The highest LSN of the record's log, 0 without one.
   uint64_t last_lsn(size_t partition, std::string_view key, const Found& found);
   bool has_unnumbered(size_t partition, std::string_view key, const Found& found);
-  // After `record` was stored: its log keeps what is not in the shards, and only while the value is
-  // the same.
+  // After `record` was stored: its log keeps what the shards have not, while the value is the same.
   void fit_log(size_t partition, std::string_view key, const Record& record);
   // Before another value takes the place of `old`: of a log that was folded and dropped, the record
   // is all that tells that there were updates.

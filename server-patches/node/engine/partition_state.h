@@ -28,8 +28,7 @@ struct PartitionState {
   // The version_floor of the newest map under which the partition had to be synced: LSNs are above
   // it, and so above all that a home which is gone may have given.
   uint64_t sync_floor = 0;
-  // Of the newest map that did not say that the partition is synced.
-  uint32_t sync_epoch = 0;
+  uint32_t sync_epoch = 0;  // of the newest map that did not say that the partition is synced
   // The sync_epoch under which the node was a synced home of the partition last: it has missed
   // nothing of what came between that sync and the next.
   std::atomic<uint32_t> synced_in = 0;

@@ -104,8 +104,8 @@ struct LogAppendRequest {
 // taken only while the copy has that value; else it is among the missing ones.
 struct LogStoreReply {
   std::vector<Id128> missing;  // of those listed: not here
-  // Of an update without a number: others without one that came before, and have bytes of the same
-  // places. Who recovers from this copy would put it over them.
+  // Others without a number that came before one that has none, and have bytes of the same places:
+  // who recovers from this copy would put it over them.
   std::vector<Id128> ahead;
 };
 struct LogStoreRequest {
@@ -140,14 +140,14 @@ struct LogSettleRequest {
   struct Entry {
     std::string key;
     uint64_t value = 0;
-    uint64_t settled_to = 0;  // 0: nothing that the node has not been told before
+    uint64_t settled_to = 0;               // 0: nothing that the node has not been told before
     std::vector<UpdateName> numbers = {};  // ascending; of all that is not settled up to the last
   };
   std::vector<Entry> entries;  // at most kMaxListEntries
 };
 
-// LOG_CANCEL: updates that shall not be made. The tail first: it tells which it has taken, and takes
-// none of the others any more under this map. The copies then forget what they have of those.
+// LOG_CANCEL: updates that shall not be made. The tail first: it tells which it has taken, and
+// takes none of the others any more under this map. The copies then forget what they have of those.
 struct LogCancelReply {
   std::vector<uint64_t> lsns;  // of each: its number if it has one, then it stays; 0: cancelled
 };
@@ -157,8 +157,8 @@ struct LogCancelRequest {
   static constexpr StatusSet kTold = {Status::kNotSynced, Status::kNoSpace};
   uint8_t m = 1;
   uint64_t value = 0;
-  // Of them: what was sent with as little knowledge may come later, and is to be refused.
-  // 0: nothing will come.
+  // What was sent with as little knowledge as they may come later, and is to be refused. 0: who
+  // waits for it sees to that.
   uint64_t known = 0;
   std::string_view key;
   std::vector<Id128> ids;  // at most kMaxUnnumbered

@@ -68,9 +68,7 @@ struct RecordReadReply {
   uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
   std::string log = {};          // what was asked for, encoded; empty: there is no log
   uint64_t log_age_ms = 0;       // of its oldest update, with a log
-  // With kImage: under which epoch the key was synced at this node last, as a home. Who has a
-  // higher one knows of updates that this node may have missed.
-  uint32_t synced_in = 0;
+  uint32_t synced_in = 0;  // with kImage: PartitionState's; who has a higher one may know of more
 };
 // What a read is to tell of the record's update log, as it is in the moment of the record.
 enum class LogWanted : uint8_t {
@@ -126,9 +124,7 @@ struct RecordApplyReply {
   // kOk of kSet and kDelete: the encoded RecordContent that was replaced, if that was striped: the
   // proxy deletes its shards after a grace.
   std::string superseded = {};
-  // kConditionFailed: the log here has updates without numbers, so nobody can say what the cas is
-  // before they have some.
-  bool has_unnumbered = false;
+  bool has_unnumbered = false;  // kConditionFailed: so the cas is not known before they have some
 };
 struct RecordApplyRequest {
   static constexpr Opcode kOpcode = Opcode::kRecordApply;
@@ -140,8 +136,7 @@ struct RecordApplyRequest {
   static constexpr StatusSet kTold = {Status::kNotSynced, Status::kNoSpace};
   uint8_t m = 1;
   Id128 attempt_id;
-  // where the transaction started from, known before its first shard write
-  uint64_t base_version = 0;
+  uint64_t base_version = 0;  // where the transaction began, known before its first shard write
   Condition condition = Condition::kAlways;
   uint64_t condition_argument = 0;
   Mutation mutation = Mutation::kSet;
@@ -149,8 +144,7 @@ struct RecordApplyRequest {
   uint32_t inline_max_bytes = 0;  // kAppend/kPrepend answer kTooLarge above it
   bool blind = false;  // revives a key of a LOST partition: an unconditional SET of a client
   std::string_view key;
-  // Not 0, with kIfVersion: the change is made of the value that has this cas. Another update in
-  // the head's log is kConditionFailed.
+  // Not 0, with kIfVersion: made of the value with this cas. One more update: kConditionFailed.
   uint64_t made_of_cas = 0;
 };
 // Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch, kReshape, kFold; else

@@ -65,23 +65,24 @@ enum class Mutant {
   // Rule 31, updates.
   kUpdateDropsAll,  // proxy: an update deletes the shards of segments that it has not replaced, too
   // Rules 10-15, update logs.
-  kLogSurvivesSet,  // node: a log goes on over the next value
-  kAnyValue,        // node: the tail takes updates of another value
-  kCopyTakesAll,    // node: a copy takes updates of another value
-  kAppendTwice,     // node: the tail does not look whether it has an update already
-  kIgnoreReach,     // node: the tail takes what it may have taken, and forgotten
-  kReadUnsettled,   // proxy: reads what not all copies have
-  kSettleOwnOnly,   // proxy: acknowledges an update though copies lack earlier ones
-  kSyncForgetsLog,  // sync: does not transfer logs
-  kSyncLowestLog,   // sync: takes the oldest image of a log
-  kCasIgnoresLog,   // node: the head compares the cas of the record only
-  kResendAsNewOp,   // proxy: an update without an answer is sent under another name
-  kAckUnordered,    // proxy: does not look whether a copy would put others over an update
+  kLogSurvivesSet,          // node: a log goes on over the next value
+  kAnyValue,                // node: the tail takes updates of another value
+  kCopyTakesAll,            // node: a copy takes updates of another value
+  kAppendTwice,             // node: the tail does not look whether it has an update already
+  kIgnoreReach,             // node: the tail takes what it may have taken, and forgotten
+  kReadUnsettled,           // proxy: reads what not all copies have
+  kSettleOwnOnly,           // proxy: acknowledges an update though copies lack earlier ones
+  kSyncForgetsLog,          // sync: does not transfer logs
+  kSyncLowestLog,           // sync: takes the oldest image of a log
+  kCasIgnoresLog,           // node: the head compares the cas of the record only
+  kResendAsNewOp,           // proxy: an update without an answer is sent under another name
+  kAckUnordered,            // proxy: does not look whether a copy would put others over an update
   kRefuseUncancelled,       // proxy: does not tell copies that the tail has refused an update
   kSyncIgnoresEpochs,       // sync: takes images of logs of those who have missed a sync
   kSyncForgetsUnnumbered,   // sync: what had no number in an image of a log is left out
   kCasIgnoresUnnumbered,    // node: the head compares a cas that updates without numbers move
-  kUnnumberedIgnoresReach,  // node: a copy takes without a number what it may have had, and forgotten
+  kUnnumberedIgnoresReach,  // node: a copy takes without a number what it may have had, and
+                            // forgotten
   // Rules 29-30, members.
   kRemoveUndrained,     // proxy: a node is removed with what it has
   kMoveFromHalfSynced,  // decider: a partition moves on before its homes have all of it

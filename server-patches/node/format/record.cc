@@ -176,10 +176,14 @@ bool has_same_data_shards(const Segment& a, const Segment& b, const coding::Sche
   return a.number == b.number;
 }
 
+uint64_t folded_lsn(const RecordContent& content) {
+  uint64_t folded = 0;
+  for (const Segment& segment : content.segments) folded = std::max(folded, segment.folded_lsn);
+  return folded;
+}
+
 uint64_t cas_of(const Record& record, uint64_t last_lsn) {
-  uint64_t cas = std::max(record.meta.value_version, last_lsn);
-  for (const Segment& segment : record.content.segments) cas = std::max(cas, segment.folded_lsn);
-  return cas;
+  return std::max({record.meta.value_version, last_lsn, folded_lsn(record.content)});
 }
 
 const RecentAttempt* Record::find_attempt(const Id128& attempt_id) const {

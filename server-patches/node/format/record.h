@@ -141,6 +141,8 @@ struct Record {
   const RecentAttempt* find_attempt(const Id128& attempt_id) const;
 };
 
+// Some segment has the updates up to this LSN, and none has more.
+uint64_t folded_lsn(const RecordContent& content);
 // memcached's cas of the value: what made it, be it a commit or the last of its updates. Those that
 // are not in the shards are known to the log only: `last_lsn`, 0 without one.
 uint64_t cas_of(const Record& record, uint64_t last_lsn);

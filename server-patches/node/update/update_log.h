@@ -144,7 +144,7 @@ class UpdateLog {
   uint64_t reach_;
   std::deque<UpdateName> recent_;  // ascending by LSN
   Settled settled_;
-  std::vector<Extent> unsettled_;  // ascending by LSN
+  std::vector<Extent> unsettled_;       // ascending by LSN
   std::vector<Unnumbered> unnumbered_;  // by arrival
   Cancelled cancelled_;
   size_t bytes_ = 0;

@@ -614,9 +614,8 @@ TEST_CASE("images of logs that contradict themselves are refused") {
   CHECK(takes([](LogImage& image) { image.rank = 10; }));
   CHECK_FALSE(takes([](LogImage& image) { image.rank = 8; }));
   CHECK_FALSE(takes([](LogImage& image) { image.unnumbered[0].id = {}; }));
-  CHECK_FALSE(takes([](LogImage& image) {
-    image.unnumbered.assign(kMaxUnnumbered + 1, image.unnumbered[0]);
-  }));
+  CHECK_FALSE(takes(
+      [](LogImage& image) { image.unnumbered.assign(kMaxUnnumbered + 1, image.unnumbered[0]); }));
   CHECK_FALSE(takes([](LogImage& image) { std::swap(image.recent[0], image.recent[1]); }));
   CHECK_FALSE(takes([](LogImage& image) { image.recent[1].lsn = 6; }));
   CHECK_FALSE(takes([](LogImage& image) { image.settled[1].offset = 106; }));

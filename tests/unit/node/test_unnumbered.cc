@@ -221,7 +221,8 @@ TEST_CASE("what is cancelled is not made") {
     auto request = tail.append_request();
     request.id = Copy::id(1);
     request.known = tail.version;
-    REQUIRE(status(tail.store_record("key", object_of(tail.version + 65536, tail.version))) == "OK");
+    REQUIRE(status(tail.store_record("key", object_of(tail.version + 65536, tail.version))) ==
+            "OK");
     CHECK(tail.cancelled({100}) == std::vector<uint64_t>{0});
     CHECK(status(tail.append(request, "a")) == "FORGOTTEN");
   }
@@ -263,8 +264,8 @@ TEST_CASE("sync gives numbers to what has none, in the order in which it came") 
   Copy home(kAsHead);
   home.install_next(GENERATE(kAsMiddle, kAsTail), false);
   const uint64_t floor = home.map.version_floor - home.version;
-  const auto expected = " | 0: aa @1, 1: bb @" + std::to_string(floor + 1) + ", 2: cc @" +
-                        std::to_string(floor + 2);
+  const auto expected =
+      " | 0: aa @1, 1: bb @" + std::to_string(floor + 1) + ", 2: cc @" + std::to_string(floor + 2);
   SECTION("where there is no log") {
     REQUIRE(status(home.sync(image)) == "OK");
     CHECK(home.log() == expected);
@@ -312,9 +313,7 @@ TEST_CASE("a head that has updates without numbers does not compare a cas") {
     by_cas.attempt_id = {9, 9};
     CHECK(refusal(by_cas) == "OK");
   }
-  SECTION("but replaces the value") {
-    CHECK(refusal(head.request("key", Mutation::kSet)) == "OK");
-  }
+  SECTION("but replaces the value") { CHECK(refusal(head.request("key", Mutation::kSet)) == "OK"); }
   SECTION("and gives it other shards") { CHECK(status(head.fold(0, 0)) == "OK"); }
 }
 

@@ -98,9 +98,9 @@ TEST_CASE("updates of one object that come together share rounds", "[update]") {
     const std::string bytes(10, static_cast<char>('a' + i));
     s.value.replace(static_cast<size_t>(i) * 10, 10, bytes);
     scope.spawn([](OneRound& s, int i, std::string bytes, int& done) -> Task<void> {
-      const auto outcome =
-          co_await update_with(s.proxy->ops(), {.key = s.key, .offset = uint64_t(i) * 10, .cas = {}},
-                               bytes, s.deadline());
+      const auto outcome = co_await update_with(
+          s.proxy->ops(), {.key = s.key, .offset = uint64_t(i) * 10, .cas = {}}, bytes,
+          s.deadline());
       done += outcome && outcome->status == UpdateStatus::kUpdated;
     }(s, i, bytes, done));
   }
