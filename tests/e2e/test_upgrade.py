@@ -6,6 +6,9 @@ import subprocess
 
 from cluster import BIN, Writers, payload, wait_for
 
+ALL = ("moved_shards, members, shard_fingerprints, shard_patches, update_logs, shard_updates, "
+       "unnumbered_updates")
+
 
 def install(bin_dir, build):
     """Puts the programs of that build in the place of others, as a package manager does."""
@@ -61,9 +64,9 @@ def test_older_programs_stay_out_of_a_cluster_that_is_ahead_of_them(make_cluster
     install(tmp_path, "-older")
     cluster.kill("n2")
     restarted = cluster.cli("cluster", "restart", "--dir", cluster.dir, "n2", check=False)
-    assert restarted.returncode == 1 and "lacks moved_shards, members, shard_fingerprints, shard_patches, update_logs, shard_updates" in restarted.stderr
+    assert restarted.returncode == 1 and f"lacks {ALL}" in restarted.stderr
     lacks = {node["name"]: node["lacks"] for node in json.loads(cluster.admin("/v1/nodes"))["nodes"]}
-    assert lacks == {"n0": "", "n1": "", "n2": "moved_shards, members, shard_fingerprints, shard_patches, update_logs, shard_updates"}
+    assert lacks == {"n0": "", "n1": "", "n2": ALL}
     cluster.wait_serving(up=2)
     assert cluster.node_states()["n2"] == "lost"
     assert "event=too_old node=n2 lacks=" in cluster.log("proxy")

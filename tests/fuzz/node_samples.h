@@ -116,7 +116,8 @@ inline LogImage sample_log(uint64_t version) {
                .reach = version,
                .recent = {},
                .settled = {},
-               .unsettled = {}};
+               .unsettled = {},
+               .unnumbered = {{{3, 9}, 0, 7, crc32c(as_view("waits")), "waits"}}};
   for (uint64_t i = 1; i <= 4; ++i) log.recent.push_back({{3, i}, version + i});
   log.settled = {{{}, version + 2, 10, crc32c(as_view("two")), "two"},
                  {{}, version + 1, 13, crc32c(as_view("e")), "e"}};

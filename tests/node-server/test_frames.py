@@ -178,12 +178,12 @@ def test_updates_are_logged_over_a_record_until_they_are_folded(node):
         lacks = c.store_updates(b"key", version, version + 2, [(4, version + 4, 0, b"fourth")],
                                 [(3, version + 3)])
         assert lacks.status == nf.OK
-        assert struct.unpack("<IQQ", lacks.args) == (1, 0x0B, 3)
+        assert struct.unpack("<IQQI", lacks.args) == (1, 0x0B, 3, 0)
         assert c.read_log(b"key", 0, 3) == ([], [])  # and nothing is stored over the gap
         stored = c.store_updates(b"key", version, version + 2,
                                  [(3, version + 3, 4, b"third"), (4, version + 4, 0, b"fourth")],
                                  [(3, version + 3)])
-        assert (stored.status, stored.args) == (nf.OK, struct.pack("<I", 0))
+        assert (stored.status, stored.args) == (nf.OK, struct.pack("<II", 0, 0))
         assert c.read_log(b"key", 0, 3) == ([], [(version + 3, 4, b"third"),
                                                  (version + 4, 0, b"fourth")])
 

@@ -490,8 +490,6 @@ constexpr Rule kRules[] = {
     RULE(kSyncForgetsLog, "rule 14: logs move with their records", "left-logs", kMovingLogs),
     RULE(kSyncLowestLog, "rule 14: of two images of a log the newer counts", "old-logs",
          kMovingLogs),
-    RULE(kAckUnordered, "rule 10: an update in one round is below what copies have before it",
-         "unordered", in_one_round(kTorn)),
     RULE(kRefuseUncancelled, "rule 16: what the tail refuses is forgotten by the copies",
          "uncancelled", kTornFolds),
     RULE(kSyncForgetsUnnumbered, "rule 14: what has no number yet moves with its log", "unnumbered",

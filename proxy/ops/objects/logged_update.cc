@@ -214,7 +214,6 @@ class LoggedUpdate {
 
   static bool is_below(const std::vector<node::Id128>& ahead,
                        const std::vector<node::UpdateName>& numbered) {
-    if (mutant(Mutant::kAckUnordered)) return true;
     return std::ranges::all_of(ahead, [&](const node::Id128& id) {
       return std::ranges::find(numbered, id, &node::UpdateName::id) != numbered.end();
     });

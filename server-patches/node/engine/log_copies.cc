@@ -211,7 +211,8 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
     updates.store_unnumbered(first, c.frame.payload.first(first.length), request.known, reply);
   }
   // It may be in the shards already.
-  const bool may_be_folded = updates.lowest() != 0 && updates.lowest() <= folded_lsn(record.content);
+  const bool may_be_folded =
+      updates.lowest() != 0 && updates.lowest() <= folded_lsn(record.content);
   if (may_be_folded || log.empty()) fit_log(partition, request.key, record);
   return answer(Status::kOk, reply);
 }

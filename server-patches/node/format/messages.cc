@@ -195,7 +195,7 @@ void encode(const RecordApplyReply& m, std::string& out) {
   w.u64(m.floor);
   w.u8(m.whole_record);
   w.long_string(m.superseded);
-  if (m.has_unnumbered) w.u8(1);
+  w.u8(m.has_unnumbered);
 }
 
 template <>
@@ -205,7 +205,7 @@ Decoded<RecordApplyReply> decode<RecordApplyReply>(ByteView bytes) {
   m.floor = in.u64();
   m.whole_record = read_flag(in);
   m.superseded = in.long_string();
-  if (!in.at_end()) m.has_unnumbered = in.u8() != 0;
+  if (!in.at_end()) m.has_unnumbered = read_flag(in);
   return finish(in, m, "RECORD_APPLY reply");
 }
 

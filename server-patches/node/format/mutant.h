@@ -76,7 +76,6 @@ enum class Mutant {
   kSyncLowestLog,           // sync: takes the oldest image of a log
   kCasIgnoresLog,           // node: the head compares the cas of the record only
   kResendAsNewOp,           // proxy: an update without an answer is sent under another name
-  kAckUnordered,            // proxy: does not look whether a copy would put others over an update
   kRefuseUncancelled,       // proxy: does not tell copies that the tail has refused an update
   kSyncIgnoresEpochs,       // sync: takes images of logs of those who have missed a sync
   kSyncForgetsUnnumbered,   // sync: what had no number in an image of a log is left out

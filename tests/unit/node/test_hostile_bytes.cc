@@ -123,7 +123,7 @@ std::vector<Sample> samples() {
       ending(sample("RECORD_READ reply", RecordReadReply{3, 4, encoded(sample_log())}),
              {sizeof(uint64_t), sizeof(uint64_t) + sizeof(uint32_t) + log_bytes}),
       ending(sample("RECORD_APPLY", apply), {sizeof(uint64_t)}),
-      sample("RECORD_APPLY reply", RecordApplyReply{1, true, "content"}),
+      ending(sample("RECORD_APPLY reply", RecordApplyReply{1, true, "content", true}), {1}),
       ending(sample("RECORD_STORE", RecordStoreRequest{.key = "key", .log = "log"}),
              {sizeof(uint32_t) + 3}),
       sample("RECORD_STORE reply", RecordStoreReply{3}),
