@@ -324,6 +324,16 @@ constexpr Scenario kMovingLogs{
   .faults = {.node_kills = 3, .node_stalls = 4, .link_cuts = 2, .quick_restarts = 0.3,
              .member_changes = 30, .appender_kills = 0.01, .until = 7s}};
 
+// A middle is no copy, and has what the last sync has brought.
+constexpr Scenario kMovingLogsOfTwo{
+  .about = "updates with two copies of a log while homes change all the time",
+  .cluster = {.nodes = 7, .proxies = 3, .log_copies = LogCopies::kTwo,
+              .network = {.drop_reply = 0.01, .late = 0.02}},
+  .workload = {.clients = 4, .keys = 2, .operations = 40,
+               .weights = {34, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 60}, .expiring = 0, .large = 1,
+               .segments = 2},
+  .faults = {.node_kills = 1, .quick_restarts = 0.3, .member_changes = 30, .until = 7s}};
+
 constexpr Scenario kMovingFolds{
   .about = "updates that are folded while the homes of their records change all the time",
   .cluster = {.nodes = 7, .proxies = 3, .network = {.drop_reply = 0.02, .late = 0.02},
@@ -489,7 +499,7 @@ constexpr Rule kRules[] = {
     RULE(kSettleOwnOnly, "rule 10: an update is settled with all before it", "gaps", kTorn),
     RULE(kSyncForgetsLog, "rule 14: logs move with their records", "left-logs", kMovingLogs),
     RULE(kSyncLowestLog, "rule 14: of two images of a log the newer counts", "old-logs",
-         kMovingLogs),
+         kMovingLogsOfTwo),
     RULE(kRefuseUncancelled, "rule 16: what the tail refuses is forgotten by the copies",
          "uncancelled", kTornFolds),
     RULE(kSyncForgetsUnnumbered, "rule 14: what has no number yet moves with its log", "unnumbered",
