@@ -1,5 +1,7 @@
 // elastripe bench update: updates of parts of large objects, by each method that a pool can have,
 // beside Redis.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <charconv>

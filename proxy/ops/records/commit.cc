@@ -360,6 +360,29 @@ Error not_committed(Error error) {
   return error;
 }
 
+// Sees to what the head lacked to decide. True: it has refused the attempt for good, so one may go
+// again. False: it has decided.
+Task<Result<bool>> help_head(OpsContext& ops, MapPtr map, Commit& commit,
+                             const Answer<RecordApplyRequest>& answer, TimePoint deadline) {
+  const std::string key(commit.key);
+  if (answer.status() == Status::kNotSynced) {
+    auto synced = co_await sync_key(ops, map, key, deadline);
+    if (!synced) co_return fail(synced.error());
+    if (ops.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kUnavailable, "the key could not be synced in time");
+    }
+    co_return true;
+  }
+  if (answer.status() != Status::kConditionFailed || !answer.args.has_unnumbered) co_return false;
+  auto numbered = co_await number_all(ops, map, key, chain_of(*map, key).head(), deadline);
+  if (!numbered) co_return fail(not_committed(numbered.error()));
+  if (ops.clock.now() >= deadline) {
+    co_return fail(ErrorCode::kUnavailable, "the value was changed again and again");
+  }
+  commit.attempt_id = ops.ids.next();
+  co_return true;
+}
+
 // Whether the value has the cas of the condition after all, by what all copies of its log have.
 Task<Result<bool>> has_cas(OpsContext& ops, const MapPtr& map, const Commit& commit,
                            TimePoint deadline) {
@@ -451,27 +474,9 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
     if (answer->status() == Status::kNoSpace) {
       co_return fail(refusal(*map, chain.head(), answer->reply));
     }
-    if (answer->status() == Status::kNotSynced) {
-      // This copy was refused for good, so the same attempt may go again.
-      auto synced = co_await sync_key(ops, map, std::string(commit.key), deadline);
-      if (!synced) co_return fail(synced.error());
-      if (ops.clock.now() >= deadline) {
-        co_return fail(ErrorCode::kUnavailable, "the key could not be synced in time");
-      }
-      continue;
-    }
-
-    if (answer->status() == Status::kConditionFailed && answer->args.has_unnumbered) {
-      // The head can not compare, and has refused for good: another attempt may go.
-      auto numbered =
-          co_await number_all(ops, map, std::string(commit.key), chain.head(), deadline);
-      if (!numbered) co_return fail(not_committed(numbered.error()));
-      if (ops.clock.now() >= deadline) {
-        co_return fail(ErrorCode::kUnavailable, "the value was changed again and again");
-      }
-      commit.attempt_id = ops.ids.next();
-      continue;
-    }
+    const auto helped = co_await help_head(ops, map, commit, *answer, deadline);
+    if (!helped) co_return fail(helped.error());
+    if (*helped) continue;
 
     auto decision = read_decision(*map, chain.head(), commit, content, *answer);
     if (!decision) co_return co_await settle(ops, map, commit, decision.error(), deadline);
