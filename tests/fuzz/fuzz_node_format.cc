@@ -20,14 +20,11 @@ template <class Message>
 bool comes_back(const Message& message, ByteView bytes) {
   const std::string again = encoded(message);
   const std::string_view before = as_text(bytes);
-  constexpr bool has_grown = std::is_same_v<Message, HelloReply> ||
-                             std::is_same_v<Message, RecordReadReply> ||
-                             std::is_same_v<Message, RecordApplyReply> ||
-                             std::is_same_v<Message, LogImage> ||
-                             std::is_same_v<Message, LogStoreReply> ||
-                             std::is_same_v<Message, LogSettleReply> ||
-                             std::is_same_v<Message, LogScanReply> ||
-                             std::is_same_v<Message, ClusterMap>;
+  constexpr bool has_grown =
+      std::is_same_v<Message, HelloReply> || std::is_same_v<Message, RecordReadReply> ||
+      std::is_same_v<Message, RecordApplyReply> || std::is_same_v<Message, LogImage> ||
+      std::is_same_v<Message, LogStoreReply> || std::is_same_v<Message, LogSettleReply> ||
+      std::is_same_v<Message, LogScanReply> || std::is_same_v<Message, ClusterMap>;
   const size_t common = has_grown ? std::min(again.size(), before.size()) : again.size();
   CHECK(again.substr(0, common) == before.substr(0, common));
   return true;
