@@ -127,7 +127,7 @@ TEST_CASE("an update in one round survives the death of the tail, and of the pro
   CHECK(s.get(other, s.key) == s.value);
 }
 
-TEST_CASE("what a copy does not take goes in a second round", "[update]") {
+TEST_CASE("an update fails while a copy does not answer, and the next goes through", "[update]") {
   OneRound s;
   s.delays[{s.middle(), Opcode::kLogStore}] = 3s;  // longer than a call may take
   const auto outcome = s.update(5, "first");
@@ -208,7 +208,7 @@ TEST_CASE("an update that only copies have holds nobody up", "[update]") {
   s.check_value();
 }
 
-TEST_CASE("a refused update is forgotten by the copies", "[update]") {
+TEST_CASE("updates that a full log refuses are cancelled, and made in the end", "[update]") {
   OneRound s;
   // The log gets full.
   s.value = bytes_of(512 << 10, 1);
