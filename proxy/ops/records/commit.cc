@@ -360,9 +360,14 @@ Error not_committed(Error error) {
   return error;
 }
 
-// Sees to what the head lacked to decide. True: it has refused the attempt for good, so one may go
-// again. False: it has decided.
-Task<Result<bool>> help_head(OpsContext& ops, MapPtr map, Commit& commit,
+// Whether the head has refused the attempt for good as it lacked what it takes to decide.
+bool lacks_something(const Answer<RecordApplyRequest>& answer) {
+  return answer.status() == Status::kNotSynced ||
+         (answer.status() == Status::kConditionFailed && answer.args.has_unnumbered);
+}
+
+// Sees to what the head lacks to decide, so that an attempt may go again.
+Task<Result<void>> help_head(OpsContext& ops, MapPtr map, Commit& commit,
                              const Answer<RecordApplyRequest>& answer, TimePoint deadline) {
   const std::string key(commit.key);
   if (answer.status() == Status::kNotSynced) {
@@ -371,16 +376,15 @@ Task<Result<bool>> help_head(OpsContext& ops, MapPtr map, Commit& commit,
     if (ops.clock.now() >= deadline) {
       co_return fail(ErrorCode::kUnavailable, "the key could not be synced in time");
     }
-    co_return true;
+    co_return Result<void>();
   }
-  if (answer.status() != Status::kConditionFailed || !answer.args.has_unnumbered) co_return false;
   auto numbered = co_await number_all(ops, map, key, chain_of(*map, key).head(), deadline);
   if (!numbered) co_return fail(not_committed(numbered.error()));
   if (ops.clock.now() >= deadline) {
     co_return fail(ErrorCode::kUnavailable, "the value was changed again and again");
   }
   commit.attempt_id = ops.ids.next();
-  co_return true;
+  co_return Result<void>();
 }
 
 // Whether the value has the cas of the condition after all, by what all copies of its log have.
@@ -474,9 +478,11 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
     if (answer->status() == Status::kNoSpace) {
       co_return fail(refusal(*map, chain.head(), answer->reply));
     }
-    const auto helped = co_await help_head(ops, map, commit, *answer, deadline);
-    if (!helped) co_return fail(helped.error());
-    if (*helped) continue;
+    if (lacks_something(*answer)) {
+      const auto helped = co_await help_head(ops, map, commit, *answer, deadline);
+      if (!helped) co_return fail(helped.error());
+      continue;
+    }
 
     auto decision = read_decision(*map, chain.head(), commit, content, *answer);
     if (!decision) co_return co_await settle(ops, map, commit, decision.error(), deadline);
