@@ -347,7 +347,8 @@ void set_flush(ClusterMap& map, const ClusterMap& last, const MapRequest& reques
   if (!request.flush.now) return;
   for (const NodeReport& report : request.reports) {
     if (report.verdict != Verdict::kAnswers) continue;
-    map.version_floor = std::max(map.version_floor, report.max_version + kMostUnreported);
+    map.version_floor =
+        std::max(map.version_floor, node::next_block(report.max_version + kMostUnreported));
   }
   map.flush_floor = map.version_floor;
 }

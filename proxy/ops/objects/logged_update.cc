@@ -195,8 +195,7 @@ class LoggedUpdate {
       co_return co_await answered(map, std::move(answer), deadline);
     }
     if (sent.may_be_there) {
-      // All copies have forgotten it with its value, or refuse it.
-      const bool is_gone = answer && answer->status() == Status::kOtherValue;
+      const bool is_gone = answer && is_overwritten(*answer, value);
       const bool can_cancel = answer && answer->status() != Status::kNotSynced;
       if (!is_gone && (!can_cancel || !co_await records::cancel_at_copies(ops_, map, key_, value,
                                                                           id, known, deadline))) {
@@ -210,6 +209,14 @@ class LoggedUpdate {
     auto synced = co_await sync(map, deadline);
     if (!synced) co_return fail(synced.error());
     co_return std::nullopt;
+  }
+
+  // Whether the tail has a newer value, so that all copies have forgotten the update with its
+  // value, or refuse it. Copies that are newer than the tail may have it.
+  bool is_overwritten(const Answer<LogAppendRequest>& answer, uint64_t value) {
+    if (answer.status() != Status::kOtherValue) return false;
+    const auto record = new_record();
+    return node::decode_record(answer.payload(), *record) && record->meta.value_version > value;
   }
 
   static bool is_below(const std::vector<node::Id128>& ahead,

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "proxy/cluster/takeover.h"
+#include "server-patches/node/format/record.h"
 #include "tests/unit/cluster/membership_fixture.h"
 
 using namespace elastripe;
@@ -117,6 +118,17 @@ TEST_CASE("who takes over keeps what was flushed, and what is to be") {
   CHECK(next.flush_floor == c.map.flush_floor);
   CHECK(next.flush_floor > 0);
   CHECK(next.flush_at == 1'900'000'000);
+}
+
+TEST_CASE("what is flushed ends with a block of versions, which updates of one value share") {
+  Takeover c(3, 1);
+  c.settle();
+  c.request.flush.now = true;
+  const uint64_t last = c.map.version_floor + (uint64_t{1} << (node::kCounterBits - 1)) + 1;
+  for (NodeReport& report : c.request.reports) report.max_version = last;
+  c.step();
+  CHECK(c.map.flush_floor > last);
+  CHECK(c.map.flush_floor % node::next_block(0) == 0);
 }
 
 TEST_CASE("a loss that is accepted brings back nothing that was flushed") {
