@@ -222,3 +222,32 @@ TEST_CASE("updates that a full log refuses are cancelled, and made in the end", 
   CHECK(s.in_one_round() > 0);
   s.check_value();
 }
+
+// What a copy may have when the tail refuses it may come back with the next sync.
+TEST_CASE("an update that is refused and can not be cancelled at all copies may be made", "[update]") {
+  OneRound s;
+  s.value = bytes_of(512 << 10, 1);
+  REQUIRE(s.put(*s.proxy, s.key, s.value));
+  s.delays[{s.middle(), Opcode::kLogCancel}] = 3s;  // longer than a call may take
+  constexpr size_t kBytes = 32768;
+  uint64_t offset = 0;
+  std::string bytes;
+  Result<UpdateOutcome> outcome = UpdateOutcome{};
+  for (uint64_t i = 0; i < 200 && outcome; ++i) {
+    offset = i * 7919 % (s.value.size() - kBytes);
+    bytes = bytes_of(kBytes, i);
+    outcome = s.update(offset, bytes);
+    if (outcome) s.value.replace(offset, kBytes, bytes);
+  }
+  REQUIRE_FALSE(outcome.has_value());
+  INFO(to_string(outcome.error()));
+  CHECK(outcome.error().code == ErrorCode::kUnknownOutcome);
+  s.delays.clear();
+  s.run_for(5s);
+  std::string made = s.value;
+  made.replace(offset, kBytes, bytes);
+  const std::string seen = s.get(*s.proxy, s.key);
+  CHECK((seen == s.value || seen == made));
+  s.value = seen;
+  s.check_value();
+}
