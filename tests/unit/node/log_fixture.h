@@ -144,4 +144,49 @@ class LogNode : public TestNode {
   std::string kept_;
 };
 
+inline uint64_t lsn_of(const Reply& reply) {
+  REQUIRE(status(reply) == "OK");
+  return args_of<LogAppendReply>(reply).lsn;
+}
+
+inline std::vector<Id128> missing_of(const Reply& reply) {
+  REQUIRE(status(reply) == "OK");
+  return args_of<LogStoreReply>(reply).missing;
+}
+
+inline void unsync(Partition& partition) {
+  partition.synced = false;
+  partition.sources = {{0, 1}};
+}
+
+// A map that follows the one that the node has.
+inline void install_next(LogNode& node, std::vector<NodeId> homes,
+                         const std::function<void(Partition&)>& change = {}) {
+  ClusterMap next = make_map(node.map.epoch.number + 1, std::move(homes));
+  next.base = node.map.epoch;
+  for (Partition& partition : next.partitions) {
+    if (change) change(partition);
+  }
+  node.install(std::move(next));
+  node.grant();
+}
+
+// The log of the node's record, as another copy may have it.
+inline LogImage image_of(const LogNode& node, uint64_t rank, std::string_view bytes = "synced") {
+  return {.value = node.version,
+          .last = node.version + 1,
+          .rank = node.version + rank,
+          .settled_to = 0,
+          .reach = node.version,
+          .recent = {{{8, 1}, node.version + 1}},
+          .settled = {},
+          .unsettled = {{{8, 1}, node.version + 1, 0, crc32c(as_view(bytes)), bytes}},
+          .unnumbered = {}};
+}
+inline Reply sync(LogNode& node, const std::string& image, bool by_sync = true) {
+  return node.send(Opcode::kRecordStore,
+                   encoded(RecordStoreRequest{.m = 2, .sync = by_sync, .key = "key", .log = image}),
+                   encoded(object_of(node.version, node.version)));
+}
+
 }  // namespace elastripe::node::test

@@ -224,7 +224,8 @@ TEST_CASE("updates that a full log refuses are cancelled, and made in the end", 
 }
 
 // What a copy may have when the tail refuses it may come back with the next sync.
-TEST_CASE("an update that is refused and can not be cancelled at all copies may be made", "[update]") {
+TEST_CASE("an update that is refused and can not be cancelled at all copies may be made",
+          "[update]") {
   OneRound s;
   s.value = bytes_of(512 << 10, 1);
   REQUIRE(s.put(*s.proxy, s.key, s.value));
