@@ -34,6 +34,7 @@ struct OpsCounters {
   uint64_t update_rounds = 0;  // to the copies of logs, with one update or more
   uint64_t updates_in_one_round = 0;
   uint64_t full_logs = 0;
+  uint64_t full_log_us = 0;  // that updates waited for room
   uint64_t folded_logs = 0;
   uint64_t folded_bytes = 0;
   uint64_t fold_us = 0;        // of those that were committed
@@ -105,6 +106,9 @@ inline constexpr std::array kOpsCounters{
     OpsCounterRow{&OpsCounters::full_logs,
                   {"elastripe_full_update_logs_total",
                    "Times that an update found no room in the log, and waited for a fold."}},
+    OpsCounterRow{&OpsCounters::full_log_us,
+                  {"elastripe_full_update_log_wait_microseconds_total",
+                   "Time that updates waited for room in the log, added up."}},
     OpsCounterRow{&OpsCounters::folded_logs,
                   {"elastripe_folded_logs_total", "Update logs that were folded into shards."}},
     OpsCounterRow{&OpsCounters::folded_bytes,

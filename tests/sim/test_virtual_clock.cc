@@ -59,6 +59,7 @@ TEST_CASE("a cancelled process ends its sleeps, then and later") {
 TEST_CASE("what is called off does not happen, and takes nothing else along") {
   EventQueue events(1);
   std::string log;
+  events.call_off({});  // names nothing
   const EventQueue::Ticket a = events.after(milliseconds(10), [&] { log += "a"; });
   events.after(milliseconds(20), [&] { log += "b"; });
   events.call_off(a);

@@ -66,7 +66,9 @@ class EventQueue {
   // The action does not run any more, if it has not yet. Most timeouts end so: were they left to
   // happen, they would be a quarter of all events.
   void call_off(Ticket ticket) {
-    if (slots_[ticket.slot].tie == ticket.tie) slots_[ticket.slot].action = nullptr;
+    if (ticket.slot < slots_.size() && slots_[ticket.slot].tie == ticket.tie) {
+      slots_[ticket.slot].action = nullptr;
+    }
   }
 
   // Advances the time to the next action and runs it; false if there is none.

@@ -301,12 +301,19 @@ class LoggedUpdate {
 
   // Folds the log, or waits for whoever does. Where that fails the log stays full.
   Task<void> make_room(TimePoint deadline) {
-    if (ops_.folding.insert(key_).second) {
-      const auto end = co_await fold_object(ops_, key_, deadline, /*takes=*/true);
-      ops_.folding.erase(key_);
-      if (end && *end != FoldEnd::kNothing) co_return;
-    }
-    (void)co_await ops_.clock.sleep_for(kFoldWait);
+    const TimePoint from = ops_.clock.now();
+    if (!co_await fold_now(deadline)) (void)co_await ops_.clock.sleep_for(kFoldWait);
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::microseconds>(ops_.clock.now() - from);
+    ops_.counters.full_log_us += static_cast<uint64_t>(waited.count());
+  }
+
+  // False: nothing was folded, or somebody else does it.
+  Task<bool> fold_now(TimePoint deadline) {
+    if (!ops_.folding.insert(key_).second) co_return false;
+    const auto end = co_await fold_object(ops_, key_, deadline, /*takes=*/true);
+    ops_.folding.erase(key_);
+    co_return end && *end != FoldEnd::kNothing;
   }
 
   // Before the log is full, as updates go on meanwhile.

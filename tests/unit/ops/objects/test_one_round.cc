@@ -218,6 +218,7 @@ TEST_CASE("updates that a full log refuses are cancelled, and made in the end", 
   }
   s.run_for(10ms);
   CHECK(s.proxy->ops().counters.full_logs > 0);
+  CHECK(s.proxy->ops().counters.full_log_us > 0);
   CHECK(s.frames[Opcode::kLogCancel] > 0);
   CHECK(s.in_one_round() > 0);
   s.check_value();
