@@ -165,10 +165,10 @@ Answer Engine::Impl::install_map(const Frame& frame) {
     }
     const bool still_synced = stays && state.synced && has_homes_of(*before, p);
     state.synced = (partition.synced || still_synced) && !partition.lost;
-    // Those who stay synced, and those who have to be synced, come out of it alike.
     if (!partition.synced) state.sync_epoch = number;
     if (!partition.synced && !still_synced) state.sync_floor = map_->version_floor;
-    if (home && state.synced) state.synced_in = state.sync_epoch;
+    // Who stays synced knows no more yet than homes that synced keys by themselves before this map.
+    if (home && partition.synced && state.synced) state.synced_in = state.sync_epoch;
     state.lost = partition.lost;
     state.absent_keys.clear();
   }

@@ -42,9 +42,11 @@ class UpdateLog {
   // The number of an update that it has, or had, as long as it remembers.
   std::optional<uint64_t> find(const Id128& id) const;
   const std::deque<UpdateName>& recent() const { return recent_; }
-  // Whether it remembers the same updates as the image.
+  // Whether it has the same updates as the image. Both may have forgotten all names: then the last
+  // number tells, up to which each has all.
   bool has_updates_of(const LogImage& image) const {
-    return reach_ == image.reach && std::ranges::equal(recent_, image.recent);
+    return last() == image.last && reach_ == image.reach &&
+           std::ranges::equal(recent_, image.recent);
   }
 
   // Takes an update under its number, which is not 0. An update that it knows changes nothing.

@@ -32,6 +32,20 @@ TEST_CASE("only sync brings a log, and only that of the record's value") {
   CHECK(node.log() == "none");
 }
 
+// Another home may have synced the key by itself before the map, and have all that came since.
+TEST_CASE("who stays synced outranks nobody before the sync that a map asks for") {
+  LogNode node(kAsTail);
+  const auto synced_in = [&] {
+    const RecordReadRequest read{.m = 2, .key = "key", .log = LogWanted::kImage};
+    return args_of<RecordReadReply>(node.send(Opcode::kRecordRead, encoded(read))).synced_in;
+  };
+  const uint32_t before = synced_in();
+  install_next(node, kAsTail, unsync);
+  CHECK(synced_in() == before);
+  REQUIRE(status(node.mark_synced("key", true)) == "OK");
+  CHECK(synced_in() == node.map.epoch.number);
+}
+
 TEST_CASE("sync brings a home the log with the record") {
   LogNode node(kAsTail);
   const std::string image = encoded(image_of(node, 5));

@@ -194,6 +194,22 @@ TEST_CASE("a log remembers its newest updates, and up to where it does not") {
   CHECK_FALSE(t.log.find({1, 1}));
 }
 
+TEST_CASE("logs that have forgotten all names are alike only up to the same number") {
+  LogTest t;
+  LogTest other;
+  t.add(kVersion + 1, 0, "a");
+  other.add(kVersion + 1, 0, "a");
+  other.add(kVersion + 2, 1, "b");
+  constexpr uint64_t kNext = kVersion + 10;  // of the record, which has the same value
+  for (LogTest* log : {&t, &other}) {
+    REQUIRE(log->log.forbid({1, 1}, {1, 1}));
+    log->log.forget_forbidden(kNext);
+    CHECK(log->log.recent().empty());
+  }
+  CHECK_FALSE(t.log.has_updates_of(other.image()));
+  CHECK(other.log.has_updates_of(other.image()));
+}
+
 TEST_CASE("updates that come out of order are remembered in order") {
   LogTest t;
   for (const uint64_t lsn : std::vector<uint64_t>{3, 1, 5, 2}) t.add(kVersion + lsn, 0, "a");
