@@ -30,7 +30,8 @@ struct PartitionState {
   uint64_t sync_floor = 0;
   uint32_t sync_epoch = 0;  // of the newest map that did not say that the partition is synced
   // The sync_epoch under which the node was a synced home of the partition last: it has missed
-  // nothing of what came between that sync and the next.
+  // nothing of what came between that sync and the next. Who stays synced under a map that asks for
+  // a sync keeps the one before until that is complete.
   std::atomic<uint32_t> synced_in = 0;
   std::mutex mutex;
   using Keys = std::unordered_set<std::string, KeyHash, std::equal_to<>>;
