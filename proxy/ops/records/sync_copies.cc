@@ -6,8 +6,8 @@
 #include "proxy/async/when_all.h"
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/records/newest_log.h"
 #include "proxy/ops/records/sync_steps.h"
-#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::records {
 
@@ -28,11 +28,6 @@ bool cannot_tell(const RecordReply& reply) {
 
 struct Look {
   Copies copies;
-  struct ToldLog {
-    uint64_t value = 0;      // that the node's record has
-    uint32_t synced_in = 0;  // RecordReply
-    LogViewPtr log;          // null: it has none
-  };
   std::vector<ToldLog> logs;
   std::set<NodeId> damaged;      // who can not tell
   std::vector<NodeId> behind;    // homes whose floor is below that of others
@@ -41,6 +36,10 @@ struct Look {
   bool any_damaged = false;      // some copy is to be replaced
   bool any_forgot = false;       // a source: all homes are synced
 
+  LogViewPtr newest_log(LogCopies log_copies) const {
+    return copies.newest == nullptr ? nullptr
+                                    : records::newest_log(*copies.newest, logs, log_copies);
+  }
   void add(const RecordReply& reply) {
     copies.floor = std::max(copies.floor, reply.floor);
     damaged_version = std::max(damaged_version, reply.damaged_version);
@@ -117,61 +116,6 @@ Task<Result<bool>> ask_synced(OpsContext& ops, MapPtr map, const std::string& ke
   co_return false;
 }
 
-// Whether the first has all of the other, of those who were synced at the same time: the one with
-// the later update does. A home that is no copy of the log has nothing without a number.
-bool outranks(const node::LogImage& one, const node::LogImage& other) {
-  if (mutant(Mutant::kSyncLowestLog)) return one.last < other.last;
-  if (one.last != other.last) return one.last > other.last;
-  return one.unnumbered.size() > other.unnumbered.size();
-}
-
-LogViewPtr without_unnumbered(const LogView& view) {
-  auto copy = std::make_shared<LogView>(LogView{view.encoded, {}, view.age_ms});
-  copy->image = *node::decode_log(node::as_view(copy->encoded));
-  copy->image.unnumbered.clear();
-  std::string encoded;
-  node::encode(copy->image, encoded);
-  copy->encoded = std::move(encoded);
-  copy->image = *node::decode_log(node::as_view(copy->encoded));
-  return copy;
-}
-
-// What takes the place of logs that do not count.
-LogViewPtr empty_log(const node::Record& record) {
-  auto view = std::make_shared<LogView>();
-  view->image.value = record.meta.value_version;
-  view->image.reach = record.meta.version;
-  node::encode(view->image, view->encoded);
-  return view;
-}
-
-// The log of the newest record; null if nobody has one. Of those who were synced last each copy has
-// all that was acknowledged since; who has missed a sync may have updates that others have got
-// their numbers for, and have folded.
-LogViewPtr newest_log(const Look& look, LogCopies log_copies) {
-  LogViewPtr newest;
-  if (look.copies.newest == nullptr || mutant(Mutant::kSyncForgetsLog)) return newest;
-  const node::Record& record = *look.copies.newest;
-  const uint64_t value = record.meta.value_version;
-  uint32_t last = 0;
-  for (const Look::ToldLog& told : look.logs) {
-    if (told.value == value) last = std::max(last, told.synced_in);
-  }
-  LogViewPtr old;
-  for (const auto& [told_value, synced_in, log] : look.logs) {
-    if (log == nullptr || log->image.value != value) continue;
-    const bool is_old = synced_in < last && !mutant(Mutant::kSyncIgnoresEpochs);
-    LogViewPtr& best = is_old ? old : newest;
-    if (best == nullptr || outranks(log->image, best->image)) best = log;
-  }
-  if (old == nullptr) return newest;
-  // A map that not all have installed may make the head's log an old one, while that of a middle,
-  // which is no copy, counts. What has a number is right all the same.
-  const bool has_more = newest == nullptr || old->image.last > newest->image.last;
-  if (log_copies == LogCopies::kTwo && has_more) return without_unnumbered(*old);
-  return newest == nullptr ? empty_log(record) : newest;
-}
-
 // A missing record counts as a tombstone of the floor's version: what is put in place of a damaged
 // copy that no other home knows anything of.
 RecordPtr tombstone_of(uint64_t floor) {
@@ -190,7 +134,7 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
   for (int looks = 0; looks < kLooks; ++looks) {
     auto look = co_await look_at(ops, map, key, nodes, deadline);
     if (!look) co_return fail(look.error());
-    look->copies.log = newest_log(*look, ops.pools.pool_of(key).log_copies);
+    look->copies.log = look->newest_log(ops.pools.pool_of(key).log_copies);
     if (!look->any_damaged) co_return std::move(look->copies);
     if (!look->behind.empty()) {
       // What the others have may change until they have it.
@@ -208,7 +152,7 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
         look->copies.lost_version = std::max<uint64_t>(look->damaged_version, 1);
         co_return std::move(look->copies);
       }
-      look->copies.log = newest_log(*look, ops.pools.pool_of(key).log_copies);
+      look->copies.log = look->newest_log(ops.pools.pool_of(key).log_copies);
     }
     // What was stored over a damaged copy, and nobody else has, may be older than a tombstone that
     // was collected since.

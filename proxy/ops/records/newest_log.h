@@ -1,0 +1,26 @@
+// Which of the logs that nodes have of a key sync takes to all homes. Rule 14 of
+// docs/consistency.md.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "proxy/cluster/pool.h"
+#include "proxy/cluster/record_chain.h"
+
+namespace elastripe::records {
+
+// What a node told.
+struct ToldLog {
+  uint64_t value = 0;      // that its record has
+  uint32_t synced_in = 0;  // RecordReply
+  LogViewPtr log;          // null: it has none
+};
+
+// The log of `record`, which is the newest of the key; null if nobody has one. Of those who were
+// synced last each copy has all that was acknowledged since; who has missed a sync may have updates
+// that others have got their numbers for, and have folded.
+LogViewPtr newest_log(const node::Record& record, std::span<const ToldLog> logs,
+                      LogCopies log_copies);
+
+}  // namespace elastripe::records
