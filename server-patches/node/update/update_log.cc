@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "server-patches/node/format/crc32c.h"
-#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::node {
 namespace {
