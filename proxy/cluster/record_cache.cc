@@ -27,15 +27,16 @@ RecordPtr RecordCache::find(std::string_view key) {
 
 void RecordCache::put(std::string_view key, RecordPtr record) {
   const auto it = index_.find(key);
-  uint64_t last_lsn = 0;
+  uint64_t last_lsn = 0, acknowledged_lsn = 0;
   if (it != index_.end()) {
     if (it->second->record->meta.version >= record->meta.version) return;
     last_lsn = it->second->last_lsn;
+    acknowledged_lsn = it->second->acknowledged_lsn;
     drop(it->second);
   }
   if (record->content.kind != node::RecordKind::kStriped) return;
   const size_t bytes = bytes_of(key, *record);
-  entries_.push_front({std::string(key), std::move(record), bytes, last_lsn});
+  entries_.push_front({std::string(key), std::move(record), bytes, last_lsn, acknowledged_lsn});
   index_.emplace(entries_.front().key, entries_.begin());
   bytes_ += bytes;
   while (bytes_ > max_bytes_) drop(std::prev(entries_.end()));
@@ -54,6 +55,17 @@ uint64_t RecordCache::last_lsn(std::string_view key) const {
 void RecordCache::note_lsn(std::string_view key, uint64_t lsn) {
   const auto it = index_.find(key);
   if (it != index_.end()) it->second->last_lsn = std::max(it->second->last_lsn, lsn);
+}
+
+uint64_t RecordCache::acknowledged_lsn(std::string_view key) const {
+  const auto it = index_.find(key);
+  return it == index_.end() ? 0 : it->second->acknowledged_lsn;
+}
+
+void RecordCache::note_acknowledged(std::string_view key, uint64_t lsn) {
+  const auto it = index_.find(key);
+  if (it == index_.end()) return;
+  it->second->acknowledged_lsn = std::max(it->second->acknowledged_lsn, lsn);
 }
 
 void RecordCache::drop(std::list<Entry>::iterator entry) {

@@ -25,6 +25,9 @@ class RecordCache {
   // The highest LSN of the key's updates that is known, of one that has a record here; else 0.
   uint64_t last_lsn(std::string_view key) const;
   void note_lsn(std::string_view key, uint64_t lsn);
+  // The same of updates that clients of the worker were told to be made.
+  uint64_t acknowledged_lsn(std::string_view key) const;
+  void note_acknowledged(std::string_view key, uint64_t lsn);
   size_t bytes() const { return bytes_; }
 
  private:
@@ -33,6 +36,7 @@ class RecordCache {
     RecordPtr record;
     size_t bytes;
     uint64_t last_lsn = 0;
+    uint64_t acknowledged_lsn = 0;
   };
   void drop(std::list<Entry>::iterator entry);
 

@@ -33,6 +33,7 @@ struct OpsCounters {
   uint64_t logged_updates = 0;
   uint64_t update_rounds = 0;  // to the copies of logs, with one update or more
   uint64_t updates_in_one_round = 0;
+  uint64_t lost_updates = 0;  // objects whose newest ones, acknowledged, are found gone
   uint64_t full_logs = 0;
   uint64_t full_log_us = 0;  // that updates waited for room
   uint64_t folded_logs = 0;
@@ -103,6 +104,9 @@ inline constexpr std::array kOpsCounters{
     OpsCounterRow{&OpsCounters::updates_in_one_round,
                   {"elastripe_updates_in_one_round_total",
                    "Updates that tail and copies were sent at once, and that needed no more."}},
+    OpsCounterRow{&OpsCounters::lost_updates,
+                  {"elastripe_lost_updates_total",
+                   "Objects found without updates that this proxy had acknowledged."}},
     OpsCounterRow{&OpsCounters::full_logs,
                   {"elastripe_full_update_logs_total",
                    "Times that an update found no room in the log, and waited for a fold."}},

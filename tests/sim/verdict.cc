@@ -59,6 +59,9 @@ void check_histories(Run& run, const Clients& clients, const Promise& promise) {
     totals.cut_uploads += !read && op.error.starts_with("cancelled");
   }
   if (promise.may_lack_updates()) return;
+  if (totals.ops.lost_updates > 0 && !run.scenario.expect.beyond_promise) {
+    run.violation(Fault::kLost, "a proxy tells of lost updates");
+  }
   for (int key = 0; key < run.scenario.workload.keys; ++key) {
     ++totals.histories;
     const Check check = check_key(history, clients.key_name(key));

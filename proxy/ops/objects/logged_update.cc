@@ -374,6 +374,7 @@ class LoggedUpdate {
 
   MaybeEnd made(const node::LogAppendReply& numbered) {
     ++ops_.counters.logged_updates;
+    ops_.cache.note_acknowledged(key_, numbered.lsn);
     fold_early(numbered.cost);
     UpdateOutcome outcome;
     outcome.cas = cas_of(key_, numbered.lsn);

@@ -1,5 +1,8 @@
 #include "proxy/ops/records/read_tail.h"
 
+#include <algorithm>
+
+#include "proxy/base/log.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/records/log_copies.h"
 #include "proxy/ops/records/sync.h"
@@ -72,14 +75,35 @@ Task<Result<TailRead>> try_read_settled(OpsContext& ops, const MapPtr& map, std:
   }
 }
 
+// What was acknowledged before the read was asked for is in what the tail has.
+void look_for_lost_updates(OpsContext& ops, std::string_view key, uint64_t acknowledged,
+                           const TailRead& read, uint64_t if_version) {
+  if (!read.same && read.record == nullptr) return;
+  const uint64_t version = read.same ? if_version : read.record->meta.version;
+  if (acknowledged <= std::max(version, read.last_lsn())) return;
+  ops.cache.erase(key);  // it is counted once
+  ++ops.counters.lost_updates;
+  log_warning("updates of \"{}\" are lost that were acknowledged: too many copies of its log died",
+              key);
+}
+
+Task<Result<TailRead>> read_view(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                 uint64_t if_version, LogQuestion question, TimePoint deadline) {
+  const uint64_t acknowledged = ops.cache.acknowledged_lsn(key);
+  auto read = co_await try_read_settled(ops, map, key, if_version, question, deadline);
+  if (read && acknowledged > 0) {
+    look_for_lost_updates(ops, key, acknowledged, *read, if_version);
+  }
+  co_return read;
+}
+
 }  // namespace
 
 Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std::string_view key,
                                         uint64_t if_version, uint64_t offset, uint64_t length,
                                         TimePoint deadline) {
   if (!may_have_log(*map)) return try_read_tail(ops, map, key, if_version, deadline);
-  return try_read_settled(ops, map, key, if_version, {node::LogWanted::kView, offset, length},
-                          deadline);
+  return read_view(ops, map, key, if_version, {node::LogWanted::kView, offset, length}, deadline);
 }
 
 Task<Result<TailRead>> try_read_to_fold(OpsContext& ops, const MapPtr& map, std::string_view key,
