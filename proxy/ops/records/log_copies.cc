@@ -246,7 +246,8 @@ Task<SentAhead> send_ahead_to(OpsContext& ops, MapPtr map, NodeId copy, WantedPt
     return std::ranges::find(missing, name.id) != missing.end();
   };
   sent.is_taken = answer->status() == Status::kOk && !lacks(wanted->updates.front().name);
-  sent.may_be_there = sent.is_taken;
+  // What it has no room for it may take from a frame that comes twice.
+  sent.may_be_there = true;
   sent.ahead = answer->args.ahead;
   sent.has_numbers =
       answer->status() == Status::kOk && std::ranges::none_of(wanted->unsettled, lacks);

@@ -27,7 +27,8 @@ LogViewPtr without_unnumbered(const LogView& view) {
   return copy;
 }
 
-// What takes the place of logs that do not count.
+}  // namespace
+
 LogViewPtr empty_log(const node::Record& record) {
   auto view = std::make_shared<LogView>();
   view->image.value = record.meta.value_version;
@@ -35,8 +36,6 @@ LogViewPtr empty_log(const node::Record& record) {
   node::encode(view->image, view->encoded);
   return view;
 }
-
-}  // namespace
 
 LogViewPtr newest_log(const node::Record& record, std::span<const ToldLog> logs,
                       LogCopies log_copies) {

@@ -23,4 +23,7 @@ struct ToldLog {
 LogViewPtr newest_log(const node::Record& record, std::span<const ToldLog> logs,
                       LogCopies log_copies);
 
+// What takes the place of logs that do not count.
+LogViewPtr empty_log(const node::Record& record);
+
 }  // namespace elastripe::records

@@ -116,6 +116,28 @@ Task<Result<bool>> ask_synced(OpsContext& ops, MapPtr map, const std::string& ke
   co_return false;
 }
 
+// Sync numbers what copies have without a number, unless the tail is synced, and may number it
+// otherwise: then its log is what counts, and has all that was acknowledged (rule 14).
+Task<Result<void>> leave_numbers_to_tail(OpsContext& ops, MapPtr map, const std::string& key,
+                                         Look& look, TimePoint deadline) {
+  LogViewPtr& log = look.copies.log;
+  if (log == nullptr || log->image.unnumbered.empty()) {
+    co_return Result<void>{};
+  }
+  const Chain chain = chain_of(*map, key);
+  if (chain.nodes.empty()) co_return Result<void>{};
+  const auto told = co_await read_record(ops.nodes, map, chain.tail(), Role::kTail, key,
+                                         /*if_version=*/0, call_deadline(ops, deadline),
+                                         {node::LogWanted::kImage});
+  if (!told && told.error().code != ErrorCode::kLost) co_return fail(told.error());
+  if (!told || told->record == nullptr) co_return Result<void>{};
+  const node::Record& newest = *look.copies.newest;
+  if (told->record->meta.value_version == newest.meta.value_version) {
+    log = told->log != nullptr ? told->log : empty_log(newest);
+  }
+  co_return Result<void>{};
+}
+
 // A missing record counts as a tombstone of the floor's version: what is put in place of a damaged
 // copy that no other home knows anything of.
 RecordPtr tombstone_of(uint64_t floor) {
@@ -135,6 +157,8 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
     auto look = co_await look_at(ops, map, key, nodes, deadline);
     if (!look) co_return fail(look.error());
     look->copies.log = look->newest_log(ops.pools.pool_of(key).log_copies);
+    auto left = co_await leave_numbers_to_tail(ops, map, key, *look, deadline);
+    if (!left) co_return fail(left.error());
     if (!look->any_damaged) co_return std::move(look->copies);
     if (!look->behind.empty()) {
       // What the others have may change until they have it.
@@ -153,6 +177,8 @@ Task<Result<Copies>> read_copies(OpsContext& ops, MapPtr map, std::string key,
         co_return std::move(look->copies);
       }
       look->copies.log = look->newest_log(ops.pools.pool_of(key).log_copies);
+      left = co_await leave_numbers_to_tail(ops, map, key, *look, deadline);
+      if (!left) co_return fail(left.error());
     }
     // What was stored over a damaged copy, and nobody else has, may be older than a tombstone that
     // was collected since.

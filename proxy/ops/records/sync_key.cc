@@ -85,9 +85,9 @@ Task<Result<void>> store_synced(OpsContext& ops, MapPtr map, NodeId home, std::s
 namespace {
 
 // The maximum of all sources is what stays. An error that is not kNoSpace comes first.
-Task<Result<void>> store_all(OpsContext& ops, MapPtr map, std::vector<NodeId> homes,
-                             std::string key, EncodedRecord record, LogViewPtr log,
-                             TimePoint deadline) {
+Task<Result<void>> store_at_each(OpsContext& ops, MapPtr map, std::vector<NodeId> homes,
+                                 std::string key, EncodedRecord record, LogViewPtr log,
+                                 TimePoint deadline) {
   std::vector<Task<Result<void>>> stores;
   stores.reserve(homes.size());
   for (const NodeId home : homes) {
@@ -99,6 +99,19 @@ Task<Result<void>> store_all(OpsContext& ops, MapPtr map, std::vector<NodeId> ho
     if (result || stored.error().code != ErrorCode::kNoSpace) result = std::move(stored);
   }
   co_return result;
+}
+
+// At the tail last: one that stays synced serves what it gets at once, so all others must have it.
+Task<Result<void>> store_all(OpsContext& ops, MapPtr map, std::vector<NodeId> homes,
+                             std::string key, EncodedRecord record, LogViewPtr log,
+                             TimePoint deadline) {
+  const NodeId tail = chain_of(*map, key).tail();
+  std::erase(homes, tail);
+  auto stored = co_await store_at_each(ops, map, std::move(homes), key, record, log,
+                                       call_deadline(ops, deadline));
+  if (!stored) co_return stored;
+  co_return co_await store_at_each(ops, map, {tail}, key, record, log,
+                                   call_deadline(ops, deadline));
 }
 
 constexpr int kLooks = 4;  // at copies of a key that is lost, and written anew meanwhile
@@ -198,7 +211,7 @@ Task<Result<void>> sync_one(OpsContext& ops, MapPtr map, std::string key, TimePo
     std::string encoded;
     node::encode(*newest, encoded);
     auto stored = co_await store_all(ops, map, partition.homes, key, {{Buffer::copy_of(encoded)}},
-                                     copies.log, call_deadline(ops, deadline));
+                                     copies.log, deadline);
     if (!stored) co_return stored;
   }
   node::MarkSyncedRequest message = synced;

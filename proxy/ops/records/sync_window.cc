@@ -265,9 +265,19 @@ Task<Result<void>> SyncWindow::send_from(NodeId holder, Slice slice) {
 Task<Result<void>> SyncWindow::send(Entry* entry, Buffer record) {
   // It is gone from there, or damaged: all copies have to be looked at.
   if (record.empty()) co_return co_await sync_alone(entry);
+  const NodeId tail = chain_of(*map_, entry->first).tail();
   std::vector<Task<Result<void>>> stores;
-  for (const NodeId home : homes_lacking(*entry)) stores.push_back(store(entry, home, record));
-  co_await when_all(std::move(stores));
+  const std::vector<NodeId> lacking = homes_lacking(*entry);
+  for (const NodeId home : lacking) {
+    if (home != tail) stores.push_back(store(entry, home, record));
+  }
+  const auto stored = co_await when_all(std::move(stores));
+  // At the tail last: one that stays synced serves what it gets at once, so all others must have
+  // it.
+  const bool have_it = std::ranges::all_of(stored, [](const auto& at) { return at.has_value(); });
+  if (have_it && std::ranges::find(lacking, tail) != lacking.end()) {
+    co_await store(entry, tail, record);
+  }
   co_return Result<void>{};
 }
 

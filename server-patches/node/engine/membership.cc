@@ -167,7 +167,8 @@ Answer Engine::Impl::install_map(const Frame& frame) {
     state.synced = (partition.synced || still_synced) && !partition.lost;
     if (!partition.synced) state.sync_epoch = number;
     if (!partition.synced && !still_synced) state.sync_floor = map_->version_floor;
-    // Who stays synced knows no more yet than homes that synced keys by themselves before this map.
+    // Who stays synced has not taken part yet in the sync that this map asks for. With its number
+    // it would outrank a tail that was marked, key by key, under the map before.
     if (home && partition.synced && state.synced) state.synced_in = state.sync_epoch;
     state.lost = partition.lost;
     state.absent_keys.clear();

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "proxy/cluster/record_chain.h"
 #include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/scrub.h"
 #include "tests/unit/ops/objects/update_calls.h"
@@ -52,7 +53,7 @@ struct OneRound : ClusterFixture {
     CHECK(report->is_clean());
   }
 
-  const std::string key = "once:k";
+  std::string key = "once:k";
   std::string value = bytes_of(10000, 1);
   sim::SimProxy* proxy = nullptr;
   std::vector<node::NodeId> homes;
@@ -252,4 +253,175 @@ TEST_CASE("an update that is refused and can not be cancelled at all copies may 
   CHECK((seen == s.value || seen == made));
   s.value = seen;
   s.check_value();
+}
+
+namespace {
+
+// What the home has without a number.
+std::vector<node::Id128> unnumbered_at(OneRound& s, node::NodeId home) {
+  const auto told =
+      s.run(read_record(s.proxy->ops().nodes, s.proxy->map().current(), home, node::Role::kAny,
+                        s.key, /*if_version=*/0, s.deadline(), {node::LogWanted::kUnsettled}));
+  REQUIRE(told.has_value());
+  std::vector<node::Id128> ids;
+  if (told->log == nullptr) return ids;
+  for (const auto& extent : told->log->image.unnumbered) ids.push_back(extent.id);
+  return ids;
+}
+
+// Behind the proxy's back: the home forgets the update, and takes none without a number any more
+// that knows of nothing later.
+void cancel_at(OneRound& s, node::NodeId home, const node::Id128& id, uint64_t known) {
+  const MapPtr map = s.proxy->map().current();
+  node::LogCancelRequest cancel;
+  cancel.m = map->max_parities;
+  cancel.value = s.proxy->ops().cache.find(s.key)->meta.value_version;
+  cancel.known = known;
+  cancel.key = s.key;
+  cancel.ids = {id};
+  const auto answer = s.run([](OneRound& s, MapPtr map, node::NodeId home,
+                               node::LogCancelRequest cancel) -> Task<Result<bool>> {
+    const auto told = co_await ask(s.proxy->ops().nodes, *map, home, cancel, s.deadline());
+    if (!told) co_return fail(told.error());
+    co_return told->status() == node::Status::kOk;
+  }(s, map, home, std::move(cancel)));
+  REQUIRE(answer.has_value());
+  REQUIRE(*answer);
+}
+
+}  // namespace
+
+TEST_CASE("an update that a copy does not take without its number gets there with it", "[update]") {
+  OneRound s;
+  REQUIRE(s.is_updated(5, "first"));
+  s.run_for(10ms);
+  const uint64_t known = s.proxy->ops().cache.last_lsn(s.key);
+  REQUIRE(known > 0);
+  cancel_at(s, GENERATE(1, 2) == 1 ? s.middle() : s.head(), {9, 9}, known);
+  s.frames.clear();
+  REQUIRE(s.is_updated(7, "second"));
+  CHECK(s.in_one_round() == 1);
+  CHECK(s.frames[Opcode::kLogStore] > 2);
+  s.node(s.tail()).kill(/*silent=*/false);
+  REQUIRE(s.run_until([&] { return s.homes_of(*s.proxy, s.key) != s.homes; }));
+  CHECK(s.get(*s.proxy, s.key) == s.value);
+}
+
+TEST_CASE("a copy that lacks an update is not taken for told of its number", "[update]") {
+  OneRound s;
+  s.delays[{s.middle(), Opcode::kLogSettle}] = 30ms;
+  REQUIRE(s.is_updated(5, "first"));
+  const auto waiting = unnumbered_at(s, s.middle());
+  REQUIRE(waiting.size() == 1);
+  cancel_at(s, s.middle(), waiting.front(), /*known=*/0);
+  s.run_for(60ms);
+  CHECK(s.frames[Opcode::kLogSettle] == 2);  // the copies; the tail hears of nothing
+  CHECK(s.get(*s.proxy, s.key) == s.value);  // whoever reads it brings it there
+  s.run_for(10ms);
+  s.node(s.tail()).kill(/*silent=*/false);
+  s.node(s.head()).kill(/*silent=*/false);
+  REQUIRE(s.run_until([&] { return s.homes_of(*s.proxy, s.key) != s.homes; }));
+  CHECK(s.get(*s.proxy, s.key) == s.value);
+}
+
+TEST_CASE("with two copies, updates are counted that are lost with both", "[update]") {
+  OneRound s;
+  s.key = "two:k";
+  REQUIRE(s.put(*s.proxy, s.key, s.value));
+  s.homes = s.homes_of(*s.proxy, s.key);
+  const std::string before = s.value;
+  REQUIRE(s.is_updated(5, "first"));
+  s.run_for(10ms);
+  const auto lost = [&] { return s.proxy->ops().counters.lost_updates; };
+  SECTION("one of them is enough") {
+    s.node(GENERATE(true, false) ? s.tail() : s.head()).kill(/*silent=*/false);
+    REQUIRE(s.run_until([&] { return s.homes_of(*s.proxy, s.key) != s.homes; }));
+    CHECK(s.get(*s.proxy, s.key) == s.value);
+    CHECK(lost() == 0);
+  }
+  SECTION("nobody else has them") {
+    s.node(s.tail()).kill(/*silent=*/false);
+    s.node(s.head()).kill(/*silent=*/false);
+    REQUIRE(s.run_until([&] { return s.homes_of(*s.proxy, s.key) != s.homes; }));
+    CHECK(s.get(*s.proxy, s.key) == before);
+    CHECK(lost() == 1);
+    CHECK(s.get(*s.proxy, s.key) == before);
+    CHECK(lost() == 1);
+    s.value = before;
+    REQUIRE(s.is_updated(5, "again"));
+    CHECK(s.get(*s.proxy, s.key) == s.value);
+    CHECK(lost() == 1);
+  }
+}
+
+namespace {
+
+std::vector<uint64_t> numbers_at(OneRound& s, node::NodeId home) {
+  const auto told =
+      s.run(read_record(s.proxy->ops().nodes, s.proxy->map().current(), home, node::Role::kAny,
+                        s.key, /*if_version=*/0, s.deadline(), {node::LogWanted::kImage}));
+  REQUIRE(told.has_value());
+  REQUIRE(told->log != nullptr);
+  std::vector<uint64_t> numbers;
+  for (const node::UpdateName& name : told->log->image.recent) numbers.push_back(name.lsn);
+  return numbers;
+}
+
+}  // namespace
+
+// Sync must not number what it finds there: the tail will do so, and otherwise.
+TEST_CASE("what copies have without a number waits for the tail if that stays synced", "[update]") {
+  OneRound s;
+  std::string whole;
+  node::encode(node::MarkSyncedRequest{}, whole);
+  s.network().set_delay_rule([&](int, node::NodeId to, const node::RequestHeader& header) {
+    ++s.frames[header.opcode];
+    // Of whole partitions only the tail of this one learns that they are synced.
+    const bool is_lost = header.opcode == Opcode::kMarkSynced &&
+                         header.args_bytes == whole.size() &&
+                         to != s.homes_of(*s.proxy, s.key).front();
+    if (is_lost) return std::optional<Duration>(10min);
+    const auto slow = s.delays.find({to, header.opcode});
+    return slow == s.delays.end() ? std::optional<Duration>() : slow->second;
+  });
+  const auto replaced = [&](auto die) {
+    const uint32_t before = s.proxy->map().current()->epoch.number;
+    die();
+    REQUIRE(s.run_until([&] { return s.proxy->map().current()->epoch.number > before; }));
+  };
+  replaced([&] { s.node(s.middle()).kill(/*silent=*/false); });
+  s.homes = s.homes_of(*s.proxy, s.key);
+  s.delays[{s.tail(), Opcode::kHeartbeat}] = 10min;  // the decider hears nothing of the mark
+  s.run_for(20ms);
+  REQUIRE(s.is_updated(5, "first"));  // now the key is synced at all of them
+  s.run_for(10ms);
+
+  s.delays[{s.tail(), Opcode::kLogAppend}] = 10min;
+  s.value.replace(7, 6, "second");
+  Scope scope;
+  Result<UpdateOutcome> outcome = fail(ErrorCode::kTimeout, "it has not ended");
+  scope.spawn([](OneRound& s, Result<UpdateOutcome>& outcome) -> Task<void> {
+    outcome = co_await update_with(s.proxy->ops(), {.key = s.key, .offset = 7, .cas = {}}, "second",
+                                   s.deadline());
+  }(s, outcome));
+  s.run_for(20ms);
+  REQUIRE(unnumbered_at(s, s.middle()).size() == 1);
+  REQUIRE(unnumbered_at(s, s.head()).size() == 1);
+  const auto is_beside = [&](node::NodeId id) {
+    return s.node(id).is_up() && std::ranges::find(s.homes, id) == s.homes.end();
+  };
+  node::NodeId beside = 0;
+  while (!is_beside(beside)) ++beside;
+  replaced([&] { s.node(beside).kill(/*silent=*/false); });
+  REQUIRE(s.homes_of(*s.proxy, s.key) == s.homes);
+  s.delays.erase({s.tail(), Opcode::kHeartbeat});
+  s.run_for(3s);  // the sweep comes before the update is sent to the tail again
+  s.delays.clear();
+  REQUIRE(s.run_until([&] { return scope.live() == 0; }));
+  REQUIRE(outcome.has_value());
+  s.run_for(50ms);
+  const auto at_tail = numbers_at(s, s.tail());
+  CHECK_FALSE(at_tail.empty());
+  CHECK(numbers_at(s, s.middle()) == at_tail);
+  CHECK(numbers_at(s, s.head()) == at_tail);
 }

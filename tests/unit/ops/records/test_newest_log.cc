@@ -1,8 +1,8 @@
 // Which log sync takes to all homes.
-#include "proxy/ops/records/newest_log.h"
-
 #include <catch2/catch.hpp>
 #include <string>
+
+#include "proxy/ops/records/newest_log.h"
 
 using namespace elastripe;
 using namespace elastripe::records;
@@ -59,23 +59,22 @@ TEST_CASE("where nobody has a log there is none") {
 }
 
 TEST_CASE("of logs of one sync that with the last number counts, and then that which has more") {
-  const auto newest = newest_of({told(3, {.last = 120}), told(3, {.last = 130}),
-                                 told(3, {.last = 130, .unnumbered = 1})});
+  const auto newest = newest_of(
+      {told(3, {.last = 120}), told(3, {.last = 130}), told(3, {.last = 130, .unnumbered = 1})});
   REQUIRE(newest != nullptr);
   CHECK(newest->image.last == 130);
   CHECK(newest->image.unnumbered.size() == 1);
 }
 
 TEST_CASE("a log of another value counts for nothing, nor does the sync of who has that value") {
-  const auto newest = newest_of({told(9, {.last = 500, .value = kValue - 50}),
-                                 told(3, {.last = 120})});
+  const auto newest =
+      newest_of({told(9, {.last = 500, .value = kValue - 50}), told(3, {.last = 120})});
   REQUIRE(newest != nullptr);
   CHECK(newest->image.last == 120);
 }
 
 TEST_CASE("who has missed a sync has updates that count no more") {
-  const auto newest = newest_of({told(3, {.last = 150, .unnumbered = 2}),
-                                 told(4, {.last = 140})});
+  const auto newest = newest_of({told(3, {.last = 150, .unnumbered = 2}), told(4, {.last = 140})});
   REQUIRE(newest != nullptr);
   CHECK(newest->image.last == 140);
   CHECK(newest->image.unnumbered.empty());
@@ -92,8 +91,7 @@ TEST_CASE("where all who did not miss the sync have no log an empty one counts")
 }
 
 TEST_CASE("with two copies what has a number counts though its home has missed a sync") {
-  const std::vector<ToldLog> logs{told(3, {.last = 150, .unnumbered = 1}),
-                                  told(4, {.last = 140})};
+  const std::vector<ToldLog> logs{told(3, {.last = 150, .unnumbered = 1}), told(4, {.last = 140})};
   const auto newest = newest_of(logs, LogCopies::kTwo);
   REQUIRE(newest != nullptr);
   CHECK(newest->image.last == 150);
