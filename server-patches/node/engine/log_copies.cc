@@ -22,6 +22,19 @@ std::optional<std::string_view> check_entries(const LogStoreRequest& request, By
   return std::nullopt;
 }
 
+uint64_t highest_of(const std::vector<UpdateName>& names) {
+  uint64_t highest = 0;
+  for (const UpdateName& name : names) highest = std::max(highest, name.lsn);
+  return highest;
+}
+
+// Of all numbers in it, which are in the order of versions.
+uint64_t highest_of(const LogStoreRequest& request) {
+  uint64_t highest = std::max({request.settled_to, request.known, highest_of(request.unsettled)});
+  for (const auto& entry : request.entries) highest = std::max(highest, entry.name.lsn);
+  return highest;
+}
+
 }  // namespace
 
 Answer Engine::Impl::log_store(const Context& c, const LogStoreRequest& request) {
@@ -32,6 +45,7 @@ Answer Engine::Impl::log_store(const Context& c, const LogStoreRequest& request)
   if (auto wrong = check_entries(request, c.frame.payload)) {
     return refuse(Status::kInvalid, *wrong);
   }
+  if (highest_of(request) > max_version(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
   const Latch held = latch(hash_key(request.key));
   return store_latched(c, request, partition);
 }
@@ -227,6 +241,9 @@ Answer Engine::Impl::log_settle(const Context& c, const LogSettleRequest& reques
     if (!is_home(homes, c.self, homes.homes.size())) {
       return refuse(Status::kNotHome, "the node is no home of a key");
     }
+    if (std::max(entry.settled_to, highest_of(entry.numbers)) > max_version(c.map)) {
+      return refuse(Status::kInvalid, kNoSuchVersion);
+    }
     const Latch held = latch(hash_key(entry.key));
     if (!settle_latched(c, entry, partition)) reply.lacking.push_back(i);
   }
@@ -255,6 +272,7 @@ Answer Engine::Impl::log_cancel(const Context& c, const LogCancelRequest& reques
   if (!is_home(homes, c.self, homes.homes.size())) {
     return refuse(Status::kNotHome, "the node is no home of the key");
   }
+  if (request.known > max_version(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
   const Latch held = latch(hash_key(request.key));
   Found found = find_record(partition, record_item_key(request.key));
   if (auto refusal = check_knowledge(knowledge(partition, request.key, found))) {

@@ -32,6 +32,19 @@ uint32_t told_cost(size_t cost, const LogPool::Usage& usage) {
   return static_cast<uint32_t>(std::max(cost, kMaxLogBytes * units / usage.limit_units));
 }
 
+uint64_t highest_of(const std::vector<LogExtent>& extents) {
+  uint64_t highest = 0;
+  for (const LogExtent& extent : extents) highest = std::max(highest, extent.lsn);
+  return highest;
+}
+
+// Of all numbers in it, which are in the order of versions.
+uint64_t highest_of(const LogImage& image) {
+  const uint64_t recent = image.recent.empty() ? 0 : image.recent.back().lsn;
+  return std::max({image.rank, image.settled_to, image.reach, recent, highest_of(image.settled),
+                   highest_of(image.unsettled), highest_of(image.unnumbered)});
+}
+
 uint64_t age_of(const UpdateLogs::Entry& entry, uint64_t now_ms) {
   return now_ms - std::min(now_ms, entry.since_ms);
 }
@@ -128,6 +141,7 @@ std::optional<Answer> Engine::Impl::store_log(const Context& c, const RecordStor
                                               const Record& record, size_t partition) {
   const auto image = decode_log(as_view(request.log));
   if (!image) return refuse(Status::kInvalid, image.error());
+  if (highest_of(*image) > max_version(c.map)) return refuse(Status::kInvalid, kNoSuchVersion);
   const Found found = find_record(partition, record_item_key(request.key), Trust::kPrefix);
   // A newer record came meanwhile: whoever brought that has brought its log.
   if (!found.visible() || found.prefix.version != record.meta.version ||

@@ -122,7 +122,7 @@ struct LogStoreRequest {
   uint8_t m = 1;
   uint64_t value = 0;
   uint64_t settled_to = 0;
-  std::vector<Entry> entries;         // ascending by LSN, at most kMaxUnsettled
+  std::vector<Entry> entries;         // ascending by LSN, at most kMaxNames
   std::vector<UpdateName> unsettled;  // what the copy has to have besides
   std::string_view key;
   uint64_t known = 0;  // of an update without a number: as in LogAppendRequest

@@ -1,4 +1,5 @@
 // Update logs at the other copies.
+#include "server-patches/node/engine/versions.h"
 #include "server-patches/node/update/log_pool.h"
 #include "tests/unit/node/log_fixture.h"
 
@@ -382,6 +383,70 @@ TEST_CASE("accepted updates go beyond the quota, not beyond the memory") {
   CHECK(missing_of(node.store({node.update(lsn + 1, 0, bytes)}, lsn)).empty());
   CHECK(node.log() == "0: " + bytes + " @" + std::to_string(lsn) + " | 0: " + bytes + " @" +
                           std::to_string(lsn + 1));
+}
+
+// One such number would count for good: nothing later outranks it.
+TEST_CASE("numbers that no epoch can have assigned are refused, and change nothing") {
+  LogNode node(kAsHead);
+  REQUIRE(status(node.store({node.update(1, 0, "first")})) == "OK");
+  const std::string before = node.log();
+  const LogImage image_before = node.image();
+  const bool is_just_above = GENERATE(true, false);
+  const auto wrong_now = [&] { return is_just_above ? max_version(node.map) + 1 : UINT64_MAX; };
+  const uint64_t wrong = wrong_now();
+  const Id128 id{8, 9};
+  const LogStoreRequest store{
+      .m = 2, .value = node.version, .settled_to = 0, .entries = {}, .unsettled = {}, .key = "key"};
+  const auto refuses = [&](LogStoreRequest request, std::string_view bytes = {}) {
+    CHECK(status(node.send(Opcode::kLogStore, encoded(request), bytes)) == "INVALID");
+  };
+  SECTION("of an update") {
+    LogStoreRequest request = store;
+    request.entries = {{{id, wrong}, 0, 1, crc32c(as_view("x"))}};
+    refuses(request, "x");
+  }
+  SECTION("of an update that is named") {
+    LogStoreRequest request = store;
+    request.unsettled = {{id, wrong}};
+    refuses(request);
+  }
+  SECTION("up to which all is settled") {
+    LogStoreRequest request = store;
+    request.settled_to = wrong;
+    refuses(request);
+  }
+  SECTION("that an update knows of") {
+    LogStoreRequest request = store;
+    request.entries = {{{id, 0}, 0, 1, crc32c(as_view("x"))}};
+    request.known = wrong;
+    refuses(request, "x");
+  }
+  SECTION("that is told alone") {
+    const LogSettleRequest named{{{"key", node.version, 0, {{id, wrong}}}}};
+    CHECK(status(node.send(Opcode::kLogSettle, encoded(named))) == "INVALID");
+    const LogSettleRequest settled{{{"key", node.version, wrong}}};
+    CHECK(status(node.send(Opcode::kLogSettle, encoded(settled))) == "INVALID");
+  }
+  SECTION("that what is cancelled knew of") {
+    const LogCancelRequest cancel{
+        .m = 2, .value = node.version, .known = wrong, .key = "key", .ids = {id}};
+    CHECK(status(node.send(Opcode::kLogCancel, encoded(cancel))) == "INVALID");
+  }
+  SECTION("of an image of a log") {
+    LogImage image = image_of(node, 5);
+    install_next(node, {1, 3, 0}, unsync);
+    const uint64_t above = wrong_now();
+    SECTION("rank") { image.rank = above; }
+    SECTION("settled_to") { image.settled_to = above; }
+    SECTION("reach") { image.reach = above; }
+    SECTION("recent") { image.recent.back().lsn = above; }
+    SECTION("unsettled") { image.unsettled.back().lsn = above; }
+    CHECK(status(sync(node, encoded(image))) == "INVALID");
+  }
+  CHECK(node.log() == before);
+  CHECK(node.image().last == image_before.last);
+  CHECK(node.image().settled_to == image_before.settled_to);
+  REQUIRE(status(node.store({node.update(2, 0, "second")})) != "INVALID");
 }
 
 }  // namespace elastripe::node::test
