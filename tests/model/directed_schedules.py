@@ -29,8 +29,8 @@ class NoChance:
 
 
 class Directed(Simulation):
-    def __init__(self, mutants, copies=3):
-        super().__init__(1, frozenset(mutants), copies, 2, 0)
+    def __init__(self, mutants, copies=3, rounds=2):
+        super().__init__(1, frozenset(mutants), copies, 2, 0, rounds=rounds)
         self.random, self.duplicates_appends, self.garbage = NoChance(), False, []
 
     def run_flow(self, flow, *arguments, dies_at=None):
@@ -92,16 +92,16 @@ def returning_tail(mutants):
     return not s.cas_is_duplicate
 
 
-def half_synced(homes_that_heard):
+def half_synced(homes_that_heard, rounds=2):
     """A map that does not know of the end of sync: some homes stay synced, others are not. All have a log."""
 
     def make(mutants):
-        s = Directed(mutants)
+        s = Directed(mutants, rounds=rounds)
         s.make_map(["B", "C", "D"])
         s.run_flow(s.sync, False)
         s.run_flow(s.update, 0, (50,))
         for name in homes_that_heard:
-            s.nodes[name].partition_synced = True
+            s.on_mark(s.nodes[name], True)
         return s
 
     return make
@@ -127,28 +127,91 @@ def append_while_syncing(mutants):
     return results == ["done"] and value[1] == 51
 
 
-def commit_while_syncing(mutants):
-    """The head commits a cas between the steps of a sync that has read an unsettled update at the tail."""
-    s = half_synced("BD")(mutants)
-    value, cas, record = s.run_flow(s.read_with_cas)
-    s.run_flow(s.update, 0, (51,), dies_at="store")
+def sync_of_another_map(mutants):
+    """The head stays synced by a map that asks for another sync; the tail, which is not, has numbered an update."""
+    s = half_synced("D", rounds=1)(mutants)
     s.make_map(["B", "C", "D"], hears=False)
-    s.start_flow(s.sync, False)
-    s.deliver_all(lambda message: message[5][0] == "sync_store")
-    held, s.messages = s.messages, []
-    s.shards.update(n0=(91, 92), n1=(93, 94))
-    s.run_flow(s.commit, ("cas", cas, record.version), ("value", ("n0", "n1")), dies_at="push")
-    s.messages = held
-    s.deliver_all()
+    s.run_flow(s.sync, False)
     value, _, _ = s.run_flow(s.read, 0, 4)
-    # The cas has committed at the head, on a value without the update: nobody may see that any more.
-    return value[0] != 51
+    return value[0] == 50
+
+
+def missed_sync(mutants):
+    """A former home has an update without a number; others give it one, fold it, and what comes after it."""
+    s = Directed(mutants, rounds=1)
+    s.run_flow(s.update, 0, (50,))
+    s.make_map(["A", "B", "D"])
+    s.run_flow(s.sync, False)
+    s.run_flow(s.update, 0, (51,))
+    s.fold_all()
+    s.make_map(["B", "A", "D"])
+    s.run_flow(s.sync, False)
+    value, _, _ = s.run_flow(s.read, 0, 4)
+    return value[0] == 51
+
+
+def nameless_logs(mutants):
+    """A former home returns that lacks an update. How two logs come to have forgotten all names, and to have one rank,
+    is left out."""
+    s = Directed(mutants)
+    s.run_flow(s.update, 0, (50,))
+    s.make_map(["A", "B", "D"])
+    s.run_flow(s.sync, False)
+    s.run_flow(s.update, 0, (51,))
+    s.run_flow(s.read_with_cas)
+    logs = [node.log for node in s.nodes.values() if node.log]
+    for log in logs:
+        log.forget_names(max(log.rank for log in logs))
+        log.rank = log.reach
+        log.settle(log.last)
+    s.make_map(["A", "D", "C"])
+    s.run_flow(s.sync, True)
+    for name in "AD":
+        s.crash(name)
+    s.make_map(["C", "B", "A"])
+    s.run_flow(s.sync, True)
+    value, _, _ = s.run_flow(s.read, 0, 4)
+    return value[0] == 51
+
+
+def late_number(homes_that_heard, takers):
+    """Homes stay synced, the tail among them, by a map that asks for another sync. An update has come to copies, but
+    not to the tail; it is sent there again, and another one after it."""
+
+    def run(mutants):
+        s = Directed(mutants, rounds=1)
+        s.make_map(["B", "C", "D"])
+        s.run_flow(s.sync, False)
+        for name in homes_that_heard:
+            s.on_mark(s.nodes[name], True)
+        s.start_flow(s.update, 0, (50,))
+        held = [message for message in s.messages if message[4] not in takers]
+        s.messages = [message for message in s.messages if message[4] in takers]
+        s.deliver_all()
+        s.make_map(["B", "C", "D"], hears=False)
+        s.run_flow(s.sync, False)
+        s.messages = held
+        s.deliver_all()
+        s.run_flow(s.update, 0, (51,))
+        s.run_flow(s.read, 0, 4)
+        for name in "BD":
+            s.crash(name)
+        s.make_map(["C", "A", "B"])
+        s.run_flow(s.sync, True)
+        value, _, _ = s.run_flow(s.read, 0, 4)
+        return value[0] == 51
+
+    run.__name__ = "late_number"
+    return run
 
 
 SCHEDULES = {
     "log_outlives_tenure": returning_tail,
-    "rank_raised": append_while_syncing,
-    "rank_raised,sync_settles": commit_while_syncing,
+    "synced_take_images,rank_ignored": append_while_syncing,
+    "claims_next_sync": sync_of_another_map,
+    "sync_ignores_epochs": missed_sync,
+    "nameless_are_same": nameless_logs,
+    "synced_tell_unnumbered": late_number("BD", "D"),
 }
 
 

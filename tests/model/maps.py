@@ -1,9 +1,11 @@
 """Maps of the cluster: how they are made, installed and served, and which nodes may fail."""
 from dataclasses import dataclass
 
+from update_log import BLOCK
+
 NODES = ["A", "B", "C", "D"]
 HOMES = 3
-EPOCH_STEP = 1 << 12  # of version floors
+EPOCH_STEP = BLOCK << 10  # of version floors
 
 
 class Lost(Exception):
@@ -63,8 +65,9 @@ class Membership:
             sources.append(live_homes)
         # The reports of the nodes may be older than the end of sync, unless that was counted on.
         hears = self.random.random() < 0.7 or not all(sources) or self.known_whole == before.number
-        was_synced = bool(live_homes) and (before.synced or hears and any(
-            has_last(h) and self.nodes[h].partition_synced for h in live_homes))
+        was_synced = bool(live_homes) and (before.synced or any(
+            has_last(h) and (self.nodes[h].partition_synced if hears else self.nodes[h].was_synced)
+            for h in live_homes))
         if was_synced:
             sources = [live_homes]
         if not all(sources):
@@ -112,10 +115,14 @@ class Membership:
         still_synced = stays and node.partition_synced and current.homes == before.homes and not (
             self.reborn_in[current.number] & set(current.homes))
         node.epoch = current.number
-        node.partition_synced = node.key_synced = is_home and (current.synced or still_synced)
-        needs_sync = not current.synced if "floor_by_flag" in self.mutants else not node.key_synced
-        if needs_sync:
-            node.sync_floor = current.floor
+        node.partition_synced = node.key_synced = node.was_synced = is_home and (current.synced or still_synced)
+        if not current.synced:
+            node.sync_epoch = current.number
+            if not still_synced or "floor_by_flag" in self.mutants:
+                node.sync_floor = current.floor
+        # Who stays synced knows no more yet than homes that synced the key by itself before this map.
+        if node.partition_synced and (current.synced or "claims_next_sync" in self.mutants):
+            node.synced_in = node.sync_epoch
         if still_synced and not current.synced:
             self.seen["stays synced"] += 1
         self.note(f"install {current.number} at {name}: "

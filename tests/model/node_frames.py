@@ -1,15 +1,11 @@
 """Nodes, and what they do with frames."""
 from dataclasses import replace
 
-from update_log import Entry, Log, Record, cas_of
+from answers import FORGOTTEN, LOG_FULL, NOT_SYNCED, OK, OTHER_VALUE, REFUSED, RENUMBER, UNNUMBERED
+from log_copies import CopyFrames, Formers
+from update_log import BLOCK, Entry, Record, cas_of, new_log
 
-BLOCK = 6  # versions step by this much, 2^16 in the product
-
-# Answers that are not of a handler.
-TIMEOUT, STALE, DEAD, NOT_SYNCED = "timeout", "stale", "dead", "not synced"
-# Answers of handlers, as the first element of a tuple.
-OK, OTHER_VALUE, FORGOTTEN, LOG_FULL, RENUMBER, LACKS, REFUSED = (
-    "ok", "other value", "forgotten", "log full", "renumber", "lacks", "refused")
+OF_SYNCED_KEYS = ("append", "view", "fetch", "settle", "store", "cancel", "commit", "read_head")
 
 
 class Node:
@@ -23,21 +19,32 @@ class Node:
         self.epoch = 0
         self.record = None
         self.log = None
+        self.formers = Formers()
         self.key_synced = self.partition_synced = False
+        self.was_synced = False  # when it installed its map: what any report since says
         self.sync_floor = 0
+        self.sync_epoch = 0  # the newest map that did not say that the partition is synced
+        self.synced_in = self.key_synced_in = 0  # under which of these the partition, or the key, was synced last
         self.kept_log = None  # of mutants: the log of a forgotten record
 
 
-class NodeFrames:
+class NodeFrames(CopyFrames):
     """What nodes do with frames: one handler a kind."""
 
     def handle(self, node, frame):
         kind = frame[0]
-        current = self.maps[node.epoch]
-        needs_sync = kind in ("append", "view", "fetch", "settle", "store", "commit", "read_head")
-        if needs_sync and (node.name not in current.homes or not node.key_synced):
+        if kind in OF_SYNCED_KEYS and not (self.is_home(node) and node.key_synced):
             return NOT_SYNCED
         return getattr(self, "on_" + kind)(node, *frame[1:])
+
+    def is_home(self, node):
+        return node.name in self.maps[node.epoch].homes
+
+    def is_tail(self, node):
+        return node.name == self.maps[node.epoch].homes[0]
+
+    def is_head(self, node):
+        return node.name == self.maps[node.epoch].homes[-1]
 
     def adopt(self, node, record):
         """The node's record is this one from now on."""
@@ -46,22 +53,27 @@ class NodeFrames:
             if "log_survives_set" in self.mutants:
                 log.origin = record.origin
             else:
-                node.log = None
+                self.retire(node)
         node.record = record
         self.trim(node)
 
     def trim(self, node):
-        log = node.log
+        log, version = node.log, node.record.version
         if not log:
             return
         if not self.mutants & {"homes_ignore_folded", "both_ignore_folded"}:
             log.drop_folded(node.record)
-        retires = node.record.version > log.last or "retire_early" in self.mutants
-        if log.is_empty() and retires and "never_retire" not in self.mutants:
+        log.forget_forbidden(version)
+        retires = log.says_nothing(version, node.epoch) or "retire_early" in self.mutants and log.is_empty()
+        if retires and "never_retire" not in self.mutants:
             self.seen["retired"] += 1
-            node.log = None
+            self.retire(node)
 
-    def on_append(self, node, op, origin, began_after, offset, data):
+    def retire(self, node):
+        node.formers.note(node.log)
+        node.log = None
+
+    def on_append(self, node, op, origin, known, offset, data):
         record, log = node.record, node.log
         if record.origin != origin and not ("no_origin_check" in self.mutants and record.shards):
             return (OTHER_VALUE, record)
@@ -69,7 +81,8 @@ class NodeFrames:
         if lsn is None:
             last = max(log.last if log else 0, record.version)
             reach = log.reach if log else record.version
-            if began_after < reach and "reach_ignored" not in self.mutants:
+            is_forbidden = log and log.is_forbidden(op, node.epoch) and "forbidden_taken" not in self.mutants
+            if is_forbidden or known < reach and "reach_ignored" not in self.mutants:
                 return (FORGOTTEN, log.last if log and "told_is_last" in self.mutants else max(last, reach))
             if self.random.random() < 0.05:
                 return (LOG_FULL,)
@@ -81,44 +94,16 @@ class NodeFrames:
             lsn = max(log.rank if log else 0, record.version, floor) + 1
             if lsn // BLOCK > max(record.version, floor) // BLOCK and "no_blocks" not in self.mutants:
                 return (RENUMBER, record)
-            node.log = log = log or Log(record.origin, record.version)
+            node.log = log = log or new_log(record)
             log.add(Entry(op, lsn, offset, data), "no_ring" not in self.mutants)
         below = [(e.op, e.lsn) for e in log.unsettled if e.lsn < lsn]
         return (OK, lsn, log.settled_to, below)
-
-    def on_store(self, node, origin, settled_to, entries, below):
-        record = node.record
-        if record.origin != origin:
-            if "copy_ignores_origin" in self.mutants:
-                return (OK,)
-            assert record.origin > origin
-            return (OTHER_VALUE, record)
-        log = node.log or Log(origin, record.version)
-        given = {e.op for e in entries}
-        lacking = [op for op, lsn in below if op not in given and not log.has(op, lsn)]
-        if "settle_own_only" in self.mutants:
-            lacking = []
-        if lacking and "store_over_gap" not in self.mutants:
-            return (LACKS, lacking)
-        remembers = not self.mutants & {"no_ring", "ring_only_at_tail"}
-        for entry in entries:
-            if not log.has(entry.op, entry.lsn):
-                log.add(entry, remembers)
-        log.settle(settled_to)
-        node.log = log
-        self.trim(node)
-        return (LACKS, lacking) if lacking else (OK,)
 
     def on_fetch(self, node, origin, ops):
         log = node.log
         if node.record.origin != origin:
             return (OTHER_VALUE, node.record)
-        return (OK, [e for e in log.unsettled if e.op in ops] if log else [], log.settled_to if log else 0)
-
-    def on_settle(self, node, origin, upto):
-        if node.log and node.log.origin == origin:
-            node.log.settle(upto)
-        return (OK,)
+        return (OK, [e for e in log.unsettled if e.op in ops] if log else [])
 
     def on_view(self, node):
         return (OK, node.record, node.log.copy() if node.log else None)
@@ -133,6 +118,8 @@ class NodeFrames:
         if condition[0] == "version" and record.version != condition[1]:
             return (REFUSED, record)
         if condition[0] == "cas":
+            if self.waits_for_numbers(node, condition[1]):
+                return (UNNUMBERED,)
             is_same = cas_of(record, log) == condition[1]
             if "head_ignores_cas" in self.mutants:
                 is_same = record.version == condition[2]
@@ -142,8 +129,9 @@ class NodeFrames:
         version = highest + 1 if "no_blocks" in self.mutants else (highest // BLOCK + 1) * BLOCK
         attempts = record.attempts + (attempt,)
         if change[0] == "value":
-            made_of = condition[1] if condition[0] == "cas" else 0
-            next_record = Record(version, version, made_of, change[1], attempts=attempts)
+            if not log:
+                node.formers.note_folded(record)
+            next_record = Record(version, version, change[1], attempts=attempts)
         elif change[0] == "fold":
             next_record = replace(record, version=version, shards=change[1], folded=change[2], attempts=attempts)
         else:
@@ -151,29 +139,55 @@ class NodeFrames:
         self.adopt(node, next_record)
         return (OK, next_record)
 
+    def waits_for_numbers(self, node, cas):
+        """Whether the head can not tell yet. Numbers rise: a cas below that of the numbered ones has gone for good."""
+        if not node.log or not node.log.unnumbered or "cas_ignores_unnumbered" in self.mutants:
+            return False
+        return cas_of(node.record, node.log) <= cas
+
     def on_push(self, node, record):
         if node.record is None or record.version > node.record.version:
             self.adopt(node, record)
         return (OK,)
 
+    # Sync.
     def on_image(self, node):
-        return (OK, node.record, node.log.copy() if node.log else None)
+        if not node.record:
+            return (OK, None, None, 0)
+        log = node.log.copy() if node.log else None
+        # Where the key is synced the tail gives numbers, and sync must not.
+        if log and node.key_synced and self.is_home(node) and "synced_tell_unnumbered" not in self.mutants:
+            log.unnumbered = []
+        return (OK, node.record, log, max(node.synced_in, node.key_synced_in))
 
     def on_sync_store(self, node, record, image):
+        # Nobody knows more of a key that is synced here than its tail.
+        takes = image and (not node.key_synced or "synced_take_images" in self.mutants)
         if node.record is None:
             node.log, node.kept_log = node.kept_log, None
         self.on_push(node, record)
-        if image is None or node.record.origin != image.origin:
-            return (OK,)
-        own_rank = node.log.rank if node.log else -1
-        if image.rank > own_rank or image.rank == own_rank and "equal_image_taken" in self.mutants:
-            node.log = image.copy()
+        # A newer record came meanwhile: whoever brought that has brought its log.
+        if takes and node.record.version == record.version and not self.has_image(node, image):
+            self.seen["unnumbered synced"] += bool(image.unnumbered)
+            node.log = image.restored(node.sync_floor, "sync_forgets_unnumbered" in self.mutants)
             self.trim(node)
         return (OK,)
 
+    def has_image(self, node, image):
+        """Since this sync a home has a log of that rank; whoever brings one more has chosen the same."""
+        log = node.log
+        if not log:
+            return False
+        if log.rank >= node.sync_floor and "rank_ignored" not in self.mutants:
+            return True
+        return (log.rank == image.rank and not log.unnumbered and not image.unnumbered
+                and log.has_updates_of(image, "nameless_are_same" not in self.mutants))
+
     def on_mark(self, node, whole):
-        node.key_synced = True
-        node.partition_synced |= whole
+        if not node.partition_synced:
+            node.key_synced, node.key_synced_in = True, node.epoch
+        if whole:
+            node.partition_synced, node.synced_in = True, node.sync_epoch
         return (OK,)
 
     def on_forget(self, node):
@@ -184,6 +198,7 @@ class NodeFrames:
         if "log_outlives_tenure" in self.mutants and node.log:
             node.kept_log = node.log
         node.record = node.log = None
+        node.formers, node.key_synced_in = Formers(), 0
 
     # The pseudo node of all shards: immutable bytes by name.
     def on_put_shards(self, _, shards):

@@ -1,8 +1,9 @@
 """The flows of proxies."""
-from maps import HOMES, Lost
-from node_frames import (
-    DEAD, FORGOTTEN, LACKS, LOG_FULL, NOT_SYNCED, OK, OTHER_VALUE, REFUSED, RENUMBER, STALE, TIMEOUT)
-from update_log import SEGMENT_BYTES, SEGMENTS, VALUE_BYTES, Entry, cas_of, overlay
+from answers import DEAD, NOT_SYNCED, OK, REFUSED, STALE, TIMEOUT, UNNUMBERED
+from maps import Lost
+from sync_images import newest_log
+from update_flows import UpdateFlows
+from update_log import SEGMENT_BYTES, SEGMENTS, VALUE_BYTES, cas_of, overlay
 
 PARK = "park"  # a flow waits for the next epoch
 
@@ -22,6 +23,7 @@ class Proxy:
 
     def __init__(self, record):
         self.record, self.known = record, record.version
+        self.held = None
 
     def learn(self, record, lsn=0):
         if record.version > self.record.version:
@@ -29,7 +31,7 @@ class Proxy:
         self.known = max(self.known, record.version, lsn)
 
 
-class ProxyFlows:
+class ProxyFlows(UpdateFlows):
     """What proxies do. A flow yields a list of (node, frame) and is sent the list of their answers; it yields PARK to
     wait for the next epoch, and "task", first, to be told the task that it runs in."""
 
@@ -38,11 +40,6 @@ class ProxyFlows:
 
     def head(self, task):
         return self.maps[task.epoch].homes[-1]
-
-    def other_copies(self, task):
-        homes = self.maps[task.epoch].homes
-        copies = homes[1:] if self.copies >= HOMES else homes[1:][-1:]
-        return self.random.sample(copies, len(copies))
 
     def new_epoch(self, task):
         while self.served <= task.epoch:
@@ -89,6 +86,13 @@ class ProxyFlows:
                 # A second copy of the frame may find the key synced.
                 lost |= self.may_be_duplicated(frame)
                 yield from self.sync(task)
+                if self.served != task.epoch and not lost:
+                    return ("never",)
+                continue
+            if reply == (UNNUMBERED,):
+                self.seen["waits for numbers"] += 1
+                lost |= self.may_be_duplicated(frame)
+                yield from self.number_all(task, self.head(task))
                 if self.served != task.epoch and not lost:
                     return ("never",)
                 continue
@@ -141,131 +145,6 @@ class ProxyFlows:
 
     def touch(self, task):
         yield from self.commit(task, ("version", task.proxy.record.version), ("touch",))
-
-    def update(self, task, offset, data):
-        """'done', 'not found', 'refused' (not done), or None: not known."""
-        proxy, op, doubtful = task.proxy, None, False
-        for _ in range(12):
-            if op is None:
-                record = proxy.record
-                if record.shards is None:
-                    view, _ = yield from self.ask(task, self.tail(task), ("view",))
-                    if view in (STALE, DEAD):
-                        yield from self.new_epoch(task)
-                        continue
-                    proxy.learn(view[1], cas_of(view[1], view[2]))
-                    if view[1].shards is None:
-                        return "not found"
-                    continue
-                op, began, doubtful = self.new_id(), proxy.known, False
-            reply, lost = yield from self.ask(
-                task, self.tail(task), ("append", op, record.origin, began, offset, data))
-            doubtful |= lost
-            if reply in (STALE, DEAD):
-                if "resend_as_new" in self.mutants:
-                    op = None
-                yield from self.new_epoch(task)
-            elif reply[0] == OTHER_VALUE:
-                proxy.learn(reply[1])
-                if doubtful and "other_value_resent" not in self.mutants:
-                    return None
-                op = None
-            elif reply[0] == FORGOTTEN:
-                self.seen["forgotten"] += 1
-                if doubtful and "forgotten_ignored" not in self.mutants:
-                    return None
-                proxy.known = max(proxy.known, reply[1])
-                op, began, doubtful = self.new_id(), reply[1], False
-            elif reply[0] == LOG_FULL:
-                doubtful |= self.may_come_again()
-                if self.random.random() < 0.3:
-                    return None if doubtful else "refused"
-                if "log_full_is_new" in self.mutants:
-                    op = None
-                yield from self.fold(task)
-            elif reply[0] == RENUMBER:
-                doubtful |= self.may_come_again()
-                yield from self.renumber(task, reply[1])
-                if self.served != task.epoch:
-                    yield from self.new_epoch(task)
-            else:
-                _, lsn, settled_to, below = reply
-                proxy.known = max(proxy.known, lsn)
-                stored = yield from self.store_at_copies(
-                    task, record.origin, settled_to, [Entry(op, lsn, offset, data)], below)
-                if stored == OK:
-                    self.answered_cas.append((lsn, offset, data))
-                    if self.random.random() < 0.7:
-                        self.spawn(self.settle(record.origin, lsn), task.proxy)
-                    return "done"
-                verdict = yield from self.after_refusal(task, stored, lsn)
-                if verdict == "executed":
-                    self.seen["overwritten"] += 1
-                    return "done"
-                if verdict == "unknown":
-                    return None
-                if verdict == "again":
-                    op = None
-                else:
-                    doubtful = True
-                    yield from self.new_epoch(task)
-        return None if doubtful else "refused"
-
-    def may_come_again(self):
-        """A second copy of a frame that the tail did not execute may be executed later."""
-        return self.duplicates_appends and "refused_for_good" not in self.mutants
-
-    def after_refusal(self, task, newer, lsn):
-        """What became of an update that a copy refused, as it has the record of a newer value, once the tail has it."""
-        if newer is STALE:
-            return "wait"
-        if not (yield from self.push(task, newer)):
-            return "wait"
-        task.proxy.learn(newer)
-        self.seen["refused by copy"] += 1
-        if "refused_by_copy_is_new" in self.mutants:
-            return "again"
-        if newer.made_of == 0:
-            return "executed"  # and overwritten at once, whether or not a copy ever had it
-        # What a commit was made of had been settled; what is above was not in the head's log, and never will be.
-        return "again" if lsn > newer.made_of else "unknown"
-
-    def store_at_copies(self, task, origin, settled_to, entries, below):
-        """OK, a record of a newer value, or STALE: the epoch is over."""
-        for copy in self.other_copies(task):
-            sent, settled = entries, settled_to
-            while True:
-                reply, _ = yield from self.ask(task, copy, ("store", origin, settled, sent, below))
-                if reply in (STALE, DEAD):
-                    return STALE
-                if reply[0] == OTHER_VALUE:
-                    return reply[1]
-                if reply[0] == OK:
-                    break
-                self.seen["fetched"] += 1
-                fetched, _ = yield from self.ask(task, self.tail(task), ("fetch", origin, reply[1]))
-                if fetched in (STALE, DEAD):
-                    return STALE
-                if fetched[0] == OTHER_VALUE:
-                    return fetched[1]
-                if "store_over_gap" in self.mutants:
-                    sent, settled = fetched[1], 0
-                    below = []
-                else:
-                    # What the tail has no more is settled, so that the copy has it by now.
-                    known = {e.op for e in fetched[1]}
-                    sent, settled = entries + fetched[1], max(settled_to, fetched[2])
-                    below = [pair for pair in below if pair[0] in known or pair[0] not in reply[1]]
-        return OK
-
-    def settle(self, origin, lsn):
-        task = yield "task"
-        yield from self.ask(task, self.tail(task), ("settle", origin, lsn))
-
-    def help(self, task, record, log, top):
-        """Stores what is unsettled up to an LSN at the other copies."""
-        entries = [e for e in log.unsettled if e.lsn <= top]
-        return (yield from self.store_at_copies(task, record.origin, log.settled_to, entries, []))
 
     def read(self, task, offset, length, settles_all=False):
         """(bytes or None, cas, record), settled; the cas only if all is. Tries until it can be told."""
@@ -371,12 +250,11 @@ class ProxyFlows:
         replies = yield [(name, ("image",)) for name in holders]
         if any(reply[0] != OK for reply in replies):
             return
-        found = [(record, log) for _, record, log in replies if record]
+        found = [reply[1:] for reply in replies if reply[1]]
         if not found:
             raise Lost()
-        newest = max((record for record, _ in found), key=lambda r: r.version)
-        images = [log for _, log in found if log and log.origin == newest.origin]
-        image = self.make_image(images, current.floor)
+        newest = max((record for record, _, _ in found), key=lambda r: r.version)
+        image = newest_log(newest, found, self.copies, self.mutants)
         replies = yield [(name, ("sync_store", newest, image)) for name in current.homes]
         if any(reply[0] != OK for reply in replies):
             return
@@ -389,19 +267,6 @@ class ProxyFlows:
         left = [name for name in holders if name not in current.homes]
         if whole and left:
             yield [(name, ("forget",)) for name in left]
-
-    def make_image(self, images, floor):
-        if not images or "sync_forgets_log" in self.mutants:
-            return None
-        choose = min if "lowest_image" in self.mutants else max
-        image = choose(images, key=lambda log: log.rank).copy()
-        if "rank_raised" in self.mutants:
-            image.raised = max(image.rank, floor)
-        if "sync_settles" in self.mutants:
-            image.settle(image.last)
-        if "sync_forgets_ring" in self.mutants:
-            image.ring = {}
-        return image
 
     def collect(self, names):
         task = yield "task"

@@ -5,8 +5,8 @@ The model is one key: an object of four bytes in two segments, its record at thr
 and the update log beside the record. It runs the flows of a proxy (update, read, SET, DELETE, cas, fold, sync, touch)
 against nodes, step by step:
 
-  * A message is one atomic step at a node. Messages are delayed and duplicated (blind commits excepted), replies get
-    lost, and proxies die between any two steps.
+  * A message is one atomic step at a node. Messages are delayed and duplicated (blind commits excepted, and updates
+    without a number), replies get lost, and proxies die between any two steps.
   * Nodes crash and come back empty, and nodes go away: they stall, are left out of a map, keep their memory, and come
     back later with old records and old logs. At any time at most CRASHES nodes have failed since the last complete
     sync; one that is away counts.
@@ -16,34 +16,39 @@ against nodes, step by step:
   * Histories are checked for linearizability. A cas unique stands for one value, and EXISTS is answered only while
     the value is another one.
 
-It differs from what is built in two ways. Here a record tells the cas that its value was made on (`made_of`), and so
-whether an update came before it; there heads remember the last updates of replaced values. Here images of a log are
-ordered by their last LSN alone; there a rank is raised by sync, and homes that are synced take no image.
+Updates go in two rounds (the tail gives the LSN, then the copies get the update under it), or, with --rounds 1, most of
+them in one: tail and copies get an update at the same time. Copies keep it without a number until they are told that,
+with the proxy's next update, by itself, or by who reads the bytes. What the tail refuses is cancelled at the copies;
+what has no number is cancelled or gets one before a cas is compared, and now and then by itself; sync numbers the rest.
 
-What is small so that it matters: the ring of recent operations, and the blocks of versions (RENUMBER).
+What is small so that it matters: the ring of recent operations, the blocks of versions (RENUMBER), what a copy keeps
+without a number, and of how many replaced values a head remembers the updates.
 
 Not modelled: coding and places of shards (a segment's shards are its bytes under one name, and are never lost), room
 of logs (LOG_FULL comes by chance), LOST partitions, fences and base versions, flushes, expiry, two deciders at once,
-damaged memory, the sweep of sync (keys are synced on access), conditions of updates, a ring of attempts that overflows.
+damaged memory, the sweep of sync (keys are synced on access), conditions of updates, a ring of attempts that overflows,
+rounds that updates share, and updates without bytes.
 
-    update_model.py FIRST_SEED COUNT MUTANTS COPIES CRASHES OPERATIONS [--bias WORDS] [--trace SEED]
+    update_model.py FIRST_SEED COUNT MUTANTS COPIES CRASHES OPERATIONS [--rounds 1] [--bias WORDS] [--trace SEED]
     update_model.py 0 20000 - 3 2 6                   the rules hold: all ok
+    update_model.py 0 20000 - 3 2 6 --rounds 1        in one round, too
     update_model.py 0 8000 read_unsettled 3 2 6       one rule switched off, by a name of MUTANTS
     update_model.py 0 20000 - 2 1 6 --bias away,fold  schedules with more of something, of BIASES
 
-COPIES is 3 (log_copies m+1) or 2 (tail and head). Ends with 1 if a schedule did not end ok. Some rules are hardly ever
-broken by chance: directed_schedules.py.
+COPIES is 3 (log_copies all) or 2 (two: tail and head). Ends with 1 if a schedule did not end ok. Some rules are hardly
+ever broken by chance: directed_schedules.py.
 """
 import argparse
 import collections
 import random
 import sys
 
+from answers import DEAD, STALE, TIMEOUT
 from histories import Operation, is_linearizable
 from maps import EPOCH_STEP, HOMES, NODES, Lost, Map, Membership
-from node_frames import BLOCK, DEAD, STALE, TIMEOUT, Node, NodeFrames
+from node_frames import Node, NodeFrames
 from proxy_flows import PARK, Proxy, ProxyFlows, Task
-from update_log import VALUE_BYTES, Record
+from update_log import BLOCK, VALUE_BYTES, Record
 
 MAX_STEPS = 3000
 
@@ -69,8 +74,9 @@ MUTANTS = {
     "no_lsn_floor": "LSNs ignore the sync floor",
     "lsn_from_map_floor": "LSNs take the floor of the installed map for the sync floor",
     "floor_by_flag": "a node that stays synced takes the sync floor of a map that says not synced",
-    "rank_raised": "sync raises the rank of an image to the floor of its map",
-    "equal_image_taken": "a home takes an image that has the last LSN of its own log",
+    "synced_take_images": "a home takes an image of a log although the key is synced there",
+    "rank_ignored": "a home takes an image although it has a log of this sync",
+    "nameless_are_same": "two logs that remember no names are the same, whatever their last LSN",
     "lowest_image": "sync takes the image with the lowest last LSN",
     "sync_forgets_ring": "images have no ring",
     "sync_forgets_log": "sync brings records only",
@@ -80,6 +86,20 @@ MUTANTS = {
     "homes_ignore_folded": "homes keep log bytes that are folded",
     "readers_ignore_folded": "readers put log bytes on top that are folded",
     "both_ignore_folded": "homes keep such bytes, readers put them on top",
+    "refused_uncancelled": "what the tail has refused is not cancelled at the copies",
+    "cancelled_comes_later": "copies take what was cancelled if it comes afterwards",
+    "forbidden_taken": "the tail takes what was cancelled",
+    "copy_ignores_reach": "a copy takes an update without a number that it may have had and forgotten",
+    "ahead_ignored": "an update in one round is told whatever copies would put over it (only updates that were under "
+                     "way together: shows that histories do not tell)",
+    "one_copy_suffices": "an update in one round is told when one copy has it",
+    "settled_untold": "the tail is told that updates are settled whose numbers copies do not know",
+    "cas_ignores_unnumbered": "the head compares a cas though it has updates without a number",
+    "sync_forgets_unnumbered": "images have no updates without a number",
+    "synced_tell_unnumbered": "homes where the key is synced tell sync what has no number",
+    "unnumbered_not_counted": "of images with the same last LSN any counts, whatever it has without a number",
+    "sync_ignores_epochs": "logs of homes that have missed a sync count",
+    "claims_next_sync": "a home that stays synced claims the sync that a map asks for",
     "retire_early": "an empty log is dropped whatever the version",
     "never_retire": "an empty log stays (no rule: shows that dropping is what needs the rules)",
     "log_survives_set": "a new value keeps the log",
@@ -89,10 +109,10 @@ MUTANTS = {
 
 
 class Simulation(NodeFrames, ProxyFlows, Membership):
-    def __init__(self, seed, mutants, copies, crashes, operations, bias=(), trace=False):
+    def __init__(self, seed, mutants, copies, crashes, operations, bias=(), trace=False, rounds=2):
         self.random = random.Random(seed)
         self.mutants, self.copies, self.crashes = mutants, copies, crashes
-        self.operations, self.bias, self.is_traced = operations, bias, trace
+        self.operations, self.bias, self.is_traced, self.rounds = operations, bias, trace, rounds
         self.last_id = self.clock = self.last_byte = 0
         self.seen = collections.Counter()
         self.history, self.answered_cas, self.value_of_cas = [], [], {}
@@ -110,13 +130,13 @@ class Simulation(NodeFrames, ProxyFlows, Membership):
         version = EPOCH_STEP + BLOCK
         self.first_value = (1, 2, 3, 4)
         self.shards = {"s0": (1, 2), "s1": (3, 4)}
-        record = Record(version, version, 0, ("s0", "s1"))
+        record = Record(version, version, ("s0", "s1"))
         for name in NODES:
             node = self.nodes[name]
             node.epoch, node.sync_floor = 1, EPOCH_STEP
             if name in homes:
                 node.record = record
-                node.key_synced = node.partition_synced = True
+                node.key_synced = node.partition_synced = node.was_synced = True
         self.proxies = [Proxy(record), Proxy(record)]
 
     def note(self, text):
@@ -193,6 +213,8 @@ class Simulation(NodeFrames, ProxyFlows, Membership):
     def may_be_duplicated(self, frame):
         if frame[0] == "append":
             return self.duplicates_appends
+        if frame[0] == "store" and len(frame) > 5:  # without a number: what a copy has refused it never takes
+            return False
         return not (frame[0] == "commit" and frame[2][0] == "always")
 
     def step(self):
@@ -293,6 +315,8 @@ class Simulation(NodeFrames, ProxyFlows, Membership):
                 self.spawn(self.sync_whole())
             elif self.garbage and 0.62 < chance < 0.65:
                 self.spawn(self.collect(self.garbage.pop(0)))
+            elif self.rounds == 1 and 0.65 < chance < 0.66:
+                self.spawn(self.number_anywhere())
             elif self.messages:
                 self.step()
         return self.audit()
@@ -372,6 +396,7 @@ def main():
     parser.add_argument("copies", type=int)
     parser.add_argument("crashes", type=int)
     parser.add_argument("operations", type=int)
+    parser.add_argument("--rounds", type=int, choices=[1, 2], default=2, help="that an update that comes alone takes")
     parser.add_argument("--bias", default="", help="comma-separated: " + ", ".join(BIASES))
     parser.add_argument("--trace", type=int, help="one schedule, told step by step")
     parser.add_argument("--counts", action="store_true", help="what happened how often")
@@ -386,7 +411,7 @@ def main():
     outcomes, seen, bad = collections.Counter(), collections.Counter(), []
     for seed in seeds:
         simulation = Simulation(seed, mutants, options.copies, options.crashes, options.operations, bias,
-                                options.trace is not None)
+                                options.trace is not None, options.rounds)
         try:
             outcome = simulation.run()
         except Lost:
@@ -400,7 +425,8 @@ def main():
         seen += simulation.seen
         if outcome != "ok":
             bad.append((seed, outcome))
-    print(",".join(sorted(mutants)) or "rules", f"copies={options.copies} crashes<={options.crashes}",
+    print(",".join(sorted(mutants)) or "rules", f"rounds={options.rounds} copies={options.copies}",
+          f"crashes<={options.crashes}",
           f"bias={options.bias or '-'}", dict(outcomes), bad[:5])
     if options.counts:
         print(dict(seen))
