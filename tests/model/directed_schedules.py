@@ -211,7 +211,8 @@ SCHEDULES = {
     "claims_next_sync": sync_of_another_map,
     "sync_ignores_epochs": missed_sync,
     "nameless_are_same": nameless_logs,
-    "synced_tell_unnumbered": late_number("BD", "D"),
+    "sync_numbers_for_tail": late_number("B", "CD"),
+    "synced_tell_unnumbered,sync_numbers_for_tail": late_number("BD", "D"),
 }
 
 

@@ -153,12 +153,13 @@ class NodeFrames(CopyFrames):
     # Sync.
     def on_image(self, node):
         if not node.record:
-            return (OK, None, None, 0)
+            return (OK, None, None, 0, False)
         log = node.log.copy() if node.log else None
         # Where the key is synced the tail gives numbers, and sync must not.
         if log and node.key_synced and self.is_home(node) and "synced_tell_unnumbered" not in self.mutants:
             log.unnumbered = []
-        return (OK, node.record, log, max(node.synced_in, node.key_synced_in))
+        is_synced_tail = self.is_tail(node) and node.key_synced
+        return (OK, node.record, log, max(node.synced_in, node.key_synced_in), is_synced_tail)
 
     def on_sync_store(self, node, record, image):
         # Nobody knows more of a key that is synced here than its tail.

@@ -253,7 +253,7 @@ class ProxyFlows(UpdateFlows):
         found = [reply[1:] for reply in replies if reply[1]]
         if not found:
             raise Lost()
-        newest = max((record for record, _, _ in found), key=lambda r: r.version)
+        newest = max((record for record, *_ in found), key=lambda r: r.version)
         image = newest_log(newest, found, self.copies, self.mutants)
         replies = yield [(name, ("sync_store", newest, image)) for name in current.homes]
         if any(reply[0] != OK for reply in replies):

@@ -4,12 +4,17 @@ from update_log import new_log
 
 
 def newest_log(record, found, copies, mutants):
-    """The log of the newest record, of (record, log, synced_in) of those that were asked; None if nobody has one. Of
+    """The log of the newest record, of (record, log, synced_in, is_synced_tail) of those that were asked; None if nobody has one. Of
     homes that were synced last each copy has all that was acknowledged since; who has missed a sync may have updates
     that others have got their numbers for, and have folded."""
     if "sync_forgets_log" in mutants:
         return None
-    of_value = [(log, synced_in) for other, log, synced_in in found if other.origin == record.origin]
+    found = [told for told in found if told[0].origin == record.origin]
+    # A tail that stays synced has all that was acknowledged, and gives numbers: sync must not.
+    for _, log, _, is_synced_tail in found:
+        if is_synced_tail and "sync_numbers_for_tail" not in mutants:
+            return spoiled(log or empty_log(record), mutants)
+    of_value = [(log, synced_in) for _, log, synced_in, _ in found]
     last_sync = max(synced_in for _, synced_in in of_value)
     counts = lambda synced_in: synced_in == last_sync or "sync_ignores_epochs" in mutants
     newest = best([log for log, synced_in in of_value if log and counts(synced_in)], mutants)
@@ -20,9 +25,15 @@ def newest_log(record, found, copies, mutants):
         newest = old.copy()
         newest.unnumbered = []
     if old and not newest:
-        newest = new_log(record)  # takes the place of logs that do not count
-        newest.rank = 0
+        newest = empty_log(record)
     return spoiled(newest, mutants)
+
+
+def empty_log(record):
+    """Takes the place of logs that do not count."""
+    log = new_log(record)
+    log.rank = 0
+    return log
 
 
 def best(logs, mutants):

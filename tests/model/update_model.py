@@ -99,6 +99,7 @@ MUTANTS = {
     "synced_tell_unnumbered": "homes where the key is synced tell sync what has no number",
     "unnumbered_not_counted": "of images with the same last LSN any counts, whatever it has without a number",
     "sync_ignores_epochs": "logs of homes that have missed a sync count",
+    "sync_numbers_for_tail": "sync gives numbers though the tail stays synced, and gives others",
     "claims_next_sync": "a home that stays synced claims the sync that a map asks for",
     "retire_early": "an empty log is dropped whatever the version",
     "never_retire": "an empty log stays (no rule: shows that dropping is what needs the rules)",
