@@ -376,7 +376,7 @@ TEST_CASE("what copies have without a number waits for the tail if that stays sy
   node::encode(node::MarkSyncedRequest{}, whole);
   s.network().set_delay_rule([&](int, node::NodeId to, const node::RequestHeader& header) {
     ++s.frames[header.opcode];
-    // Of whole partitions only the tail of this one learns that they are synced.
+    // Only the tail of this partition is told that partitions are synced.
     const bool is_lost = header.opcode == Opcode::kMarkSynced &&
                          header.args_bytes == whole.size() &&
                          to != s.homes_of(*s.proxy, s.key).front();
