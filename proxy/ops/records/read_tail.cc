@@ -87,13 +87,11 @@ void look_for_lost_updates(OpsContext& ops, std::string_view key, uint64_t ackno
               key);
 }
 
-Task<Result<TailRead>> read_view(OpsContext& ops, const MapPtr& map, std::string_view key,
-                                 uint64_t if_version, LogQuestion question, TimePoint deadline) {
-  const uint64_t acknowledged = ops.cache.acknowledged_lsn(key);
+Task<Result<TailRead>> read_acknowledged(OpsContext& ops, const MapPtr& map, std::string_view key,
+                                         uint64_t if_version, LogQuestion question,
+                                         uint64_t acknowledged, TimePoint deadline) {
   auto read = co_await try_read_settled(ops, map, key, if_version, question, deadline);
-  if (read && acknowledged > 0) {
-    look_for_lost_updates(ops, key, acknowledged, *read, if_version);
-  }
+  if (read) look_for_lost_updates(ops, key, acknowledged, *read, if_version);
   co_return read;
 }
 
@@ -103,7 +101,10 @@ Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std:
                                         uint64_t if_version, uint64_t offset, uint64_t length,
                                         TimePoint deadline) {
   if (!may_have_log(*map)) return try_read_tail(ops, map, key, if_version, deadline);
-  return read_view(ops, map, key, if_version, {node::LogWanted::kView, offset, length}, deadline);
+  const LogQuestion question{node::LogWanted::kView, offset, length};
+  const uint64_t acknowledged = ops.cache.acknowledged_lsn(key);
+  if (acknowledged == 0) return try_read_settled(ops, map, key, if_version, question, deadline);
+  return read_acknowledged(ops, map, key, if_version, question, acknowledged, deadline);
 }
 
 Task<Result<TailRead>> try_read_to_fold(OpsContext& ops, const MapPtr& map, std::string_view key,

@@ -102,16 +102,21 @@ Task<Result<void>> store_at_each(OpsContext& ops, MapPtr map, std::vector<NodeId
 }
 
 // At the tail last: one that stays synced serves what it gets at once, so all others must have it.
+// Homes give numbers to what has none in the log: the tail before them. If it got the log last, and
+// the next map, or a later version of the record, came before that, it would number otherwise.
 Task<Result<void>> store_all(OpsContext& ops, MapPtr map, std::vector<NodeId> homes,
                              std::string key, EncodedRecord record, LogViewPtr log,
                              TimePoint deadline) {
   const NodeId tail = chain_of(*map, key).tail();
   std::erase(homes, tail);
-  auto stored = co_await store_at_each(ops, map, std::move(homes), key, record, log,
+  const bool gives_numbers = log != nullptr && !log->image.unnumbered.empty();
+  const LogViewPtr log_with_record = gives_numbers ? nullptr : log;
+  auto stored = co_await store_at_each(ops, map, homes, key, record, log_with_record,
                                        call_deadline(ops, deadline));
   if (!stored) co_return stored;
-  co_return co_await store_at_each(ops, map, {tail}, key, record, log,
-                                   call_deadline(ops, deadline));
+  stored = co_await store_at_each(ops, map, {tail}, key, record, log, call_deadline(ops, deadline));
+  if (!stored || !gives_numbers) co_return stored;
+  co_return co_await store_at_each(ops, map, homes, key, record, log, call_deadline(ops, deadline));
 }
 
 constexpr int kLooks = 4;  // at copies of a key that is lost, and written anew meanwhile

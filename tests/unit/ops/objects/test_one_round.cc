@@ -1,4 +1,5 @@
 // Updates that go to the tail and to the other copies of the log at the same time.
+#include <array>
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -424,4 +425,40 @@ TEST_CASE("what copies have without a number waits for the tail if that stays sy
   CHECK_FALSE(at_tail.empty());
   CHECK(numbers_at(s, s.middle()) == at_tail);
   CHECK(numbers_at(s, s.head()) == at_tail);
+}
+
+// Else the next map might find the tail synced without them, and it would give their numbers away.
+TEST_CASE("sync has the tail number first what copies have without a number", "[update]") {
+  OneRound s;
+  REQUIRE(s.is_updated(5, "first"));
+  s.run_for(10ms);
+  const auto copies = std::array{s.middle(), s.head()};
+  s.delays[{s.tail(), Opcode::kLogAppend}] = 10min;
+  s.value.replace(7, 6, "second");
+  Scope scope;
+  Result<UpdateOutcome> outcome = fail(ErrorCode::kTimeout, "it has not ended");
+  scope.spawn([](OneRound& s, Result<UpdateOutcome>& outcome) -> Task<void> {
+    outcome = co_await update_with(s.proxy->ops(), {.key = s.key, .offset = 7, .cas = {}}, "second",
+                                   s.deadline());
+  }(s, outcome));
+  s.run_for(20ms);
+  for (const node::NodeId copy : copies) REQUIRE(unnumbered_at(s, copy).size() == 1);
+
+  bool is_held = true;
+  s.network().set_delay_rule([&](int, node::NodeId to, const node::RequestHeader& header) {
+    const bool is_late = is_held && header.opcode == Opcode::kRecordStore &&
+                         to == s.homes_of(*s.proxy, s.key).front();
+    return is_late ? std::optional<Duration>(10min) : std::optional<Duration>();
+  });
+  s.node(s.tail()).kill(/*silent=*/false);
+  REQUIRE(s.run_until([&] { return s.homes_of(*s.proxy, s.key) != s.homes; }));
+  s.run_for(500ms);
+  const node::NodeId new_tail = s.homes_of(*s.proxy, s.key).front();
+  for (const node::NodeId copy : copies) {
+    if (copy != new_tail) CHECK(unnumbered_at(s, copy).size() == 1);
+  }
+  is_held = false;
+  REQUIRE(s.run_until([&] { return scope.live() == 0; }));
+  REQUIRE(outcome.has_value());
+  CHECK(s.get(*s.proxy, s.key) == s.value);
 }
