@@ -255,9 +255,10 @@ class ProxyFlows(UpdateFlows):
             raise Lost()
         newest = max((record for record, *_ in found), key=lambda r: r.version)
         image = newest_log(newest, found, self.copies, self.mutants)
-        replies = yield [(name, ("sync_store", newest, image)) for name in current.homes]
-        if any(reply[0] != OK for reply in replies):
-            return
+        for homes, log in self.steps_of_sync(current.homes, image):
+            replies = yield [(name, ("sync_store", newest, log)) for name in homes]
+            if any(reply[0] != OK for reply in replies):
+                return
         self.seen["synced"] += 1
         whole = self.random.random() < 0.5 if whole is None else whole
         for step in [False, True] if whole else [False]:
@@ -267,6 +268,16 @@ class ProxyFlows(UpdateFlows):
         left = [name for name in holders if name not in current.homes]
         if whole and left:
             yield [(name, ("forget",)) for name in left]
+
+    def steps_of_sync(self, homes, image):
+        """Who is sent the record and which log, one step after the other. A tail that stays synced serves what it gets
+        at once, so the others must have the record before. What gets a number gets it at the tail first: it may become
+        synced before this sync ends, by a map made of what another home tells, and then give the same number again."""
+        tail, others = homes[:1], homes[1:]
+        steps = [(others, image), (tail, image)]
+        if image and image.unnumbered and "copies_numbered_first" not in self.mutants:
+            steps = [(others, None), (tail, image), (others, image)]
+        return [step for step in steps if step[0]]
 
     def collect(self, names):
         task = yield "task"

@@ -100,6 +100,7 @@ MUTANTS = {
     "unnumbered_not_counted": "of images with the same last LSN any counts, whatever it has without a number",
     "sync_ignores_epochs": "logs of homes that have missed a sync count",
     "sync_numbers_for_tail": "sync gives numbers though the tail stays synced, and gives others",
+    "copies_numbered_first": "sync gives numbers at the copies before it does at the tail",
     "claims_next_sync": "a home that stays synced claims the sync that a map asks for",
     "retire_early": "an empty log is dropped whatever the version",
     "never_retire": "an empty log stays (no rule: shows that dropping is what needs the rules)",
