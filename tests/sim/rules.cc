@@ -510,8 +510,6 @@ constexpr Rule kRules[] = {
          "cas-without-numbers", in_one_round(kUpdatedValues)),
     RULE(kUnnumberedIgnoresReach, "rule 16: a copy takes nothing that it may have forgotten",
          "late-copies", kTornFolds),
-    RULE(kCompareNames, "rule 14: logs that have forgotten all names are told apart",
-         "forgotten-names", kTornFolds),
     RULE(kUpdateDropsAll,
          "rule 31: an update deletes the shards that it has replaced, and no others",
          "update-drops", kUpdatesOnly),

@@ -82,7 +82,6 @@ enum class Mutant {
   kCasIgnoresUnnumbered,    // node: the head compares a cas that updates without numbers move
   kUnnumberedIgnoresReach,  // node: a copy takes without a number what it may have had, and
                             // forgotten
-  kCompareNames,            // node: logs that remember no names pass for the same
   // Rules 29-30, members.
   kRemoveUndrained,     // proxy: a node is removed with what it has
   kMoveFromHalfSynced,  // decider: a partition moves on before its homes have all of it

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server-patches/node/format/crc32c.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::node {
 namespace {

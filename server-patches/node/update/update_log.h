@@ -16,7 +16,6 @@
 
 #include "server-patches/node/format/frame.h"
 #include "server-patches/node/format/log_messages.h"
-#include "server-patches/node/format/mutant.h"
 #include "server-patches/node/update/log_pool.h"
 
 namespace elastripe::node {
@@ -46,7 +45,7 @@ class UpdateLog {
   // Whether it has the same updates as the image. Both may have forgotten all names: then the last
   // number tells, up to which each has all.
   bool has_updates_of(const LogImage& image) const {
-    return (last() == image.last || mutant(Mutant::kCompareNames)) && reach_ == image.reach &&
+    return last() == image.last && reach_ == image.reach &&
            std::ranges::equal(recent_, image.recent);
   }
 
