@@ -111,11 +111,13 @@ Task<Result<void>> store_all(OpsContext& ops, MapPtr map, std::vector<NodeId> ho
   std::erase(homes, tail);
   const bool gives_numbers = log != nullptr && !log->image.unnumbered.empty();
   const LogViewPtr log_with_record = gives_numbers ? nullptr : log;
-  auto stored = co_await store_at_each(ops, map, homes, key, record, log_with_record,
-                                       call_deadline(ops, deadline));
-  if (!stored) co_return stored;
-  stored = co_await store_at_each(ops, map, {tail}, key, record, log, call_deadline(ops, deadline));
-  if (!stored || !gives_numbers) co_return stored;
+  auto at_others = co_await store_at_each(ops, map, homes, key, record, log_with_record,
+                                          call_deadline(ops, deadline));
+  // A home without room keeps the record from no other: the more have it, the safer it is.
+  if (!at_others && at_others.error().code != ErrorCode::kNoSpace) co_return at_others;
+  auto at_tail =
+      co_await store_at_each(ops, map, {tail}, key, record, log, call_deadline(ops, deadline));
+  if (!at_tail || !at_others || !gives_numbers) co_return at_tail ? at_others : at_tail;
   co_return co_await store_at_each(ops, map, homes, key, record, log, call_deadline(ops, deadline));
 }
 

@@ -273,8 +273,9 @@ Task<Result<void>> SyncWindow::send(Entry* entry, Buffer record) {
   }
   const auto stored = co_await when_all(std::move(stores));
   // At the tail last: one that stays synced serves what it gets at once, so all others must have
-  // it.
-  const bool have_it = std::ranges::all_of(stored, [](const auto& at) { return at.has_value(); });
+  // it. Those without room keep it from nobody: the more have it, the safer it is.
+  const bool have_it = std::ranges::all_of(
+      stored, [](const Result<void>& at) { return at || at.error().code == ErrorCode::kNoSpace; });
   if (have_it && std::ranges::find(lacking, tail) != lacking.end()) {
     co_await store(entry, tail, record);
   }

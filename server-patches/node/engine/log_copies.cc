@@ -28,7 +28,7 @@ uint64_t highest_of(const std::vector<UpdateName>& names) {
   return highest;
 }
 
-// All its numbers count: they are in the order of versions.
+// The highest of its numbers, all of which are in the order of versions.
 uint64_t highest_of(const LogStoreRequest& request) {
   uint64_t highest = std::max({request.settled_to, request.known, highest_of(request.unsettled)});
   for (const auto& entry : request.entries) highest = std::max(highest, entry.name.lsn);

@@ -38,7 +38,7 @@ uint64_t highest_of(const std::vector<LogExtent>& extents) {
   return highest;
 }
 
-// All its numbers count: they are in the order of versions.
+// The highest of its numbers, all of which are in the order of versions.
 uint64_t highest_of(const LogImage& image) {
   const uint64_t recent = image.recent.empty() ? 0 : image.recent.back().lsn;
   return std::max({image.rank, image.settled_to, image.reach, recent, highest_of(image.settled),
