@@ -4,9 +4,9 @@ from update_log import new_log
 
 
 def newest_log(record, found, copies, mutants):
-    """The log of the newest record, of (record, log, synced_in, is_synced_tail) of those that were asked; None if nobody has one. Of
-    homes that were synced last each copy has all that was acknowledged since; who has missed a sync may have updates
-    that others have got their numbers for, and have folded."""
+    """The log of the newest record, of (record, log, synced_in, is_synced_tail) of those that were asked; None if
+    nobody has one. Of homes that were synced last each copy has all that was acknowledged since; who has missed a sync
+    may have updates that others have got their numbers for, and have folded."""
     if "sync_forgets_log" in mutants:
         return None
     found = [told for told in found if told[0].origin == record.origin]

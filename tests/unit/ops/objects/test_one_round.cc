@@ -357,6 +357,36 @@ TEST_CASE("with two copies, updates are counted that are lost with both", "[upda
 
 namespace {
 
+// An update that has come to the copies. What the tail is sent of it comes too late, as long
+// as `delays` say so.
+class LateUpdate {
+ public:
+  LateUpdate(OneRound& s, uint64_t offset, const std::string& bytes) : s_(s) {
+    s.delays[{s.tail(), Opcode::kLogAppend}] = 10min;
+    s.value.replace(offset, bytes.size(), bytes);
+    scope_.spawn(run(s, offset, bytes, outcome_));
+    s.run_for(20ms);
+    for (const node::NodeId copy : {s.middle(), s.head()}) {
+      REQUIRE(unnumbered_at(s, copy).size() == 1);
+    }
+  }
+  void finish() {
+    REQUIRE(s_.run_until([&] { return scope_.live() == 0; }));
+    REQUIRE(outcome_.has_value());
+  }
+
+ private:
+  static Task<void> run(OneRound& s, uint64_t offset, std::string bytes,
+                        Result<UpdateOutcome>& outcome) {
+    outcome = co_await update_with(s.proxy->ops(), {.key = s.key, .offset = offset, .cas = {}},
+                                   bytes, s.deadline());
+  }
+
+  OneRound& s_;
+  Result<UpdateOutcome> outcome_ = fail(ErrorCode::kTimeout, "it has not ended");
+  Scope scope_;
+};
+
 std::vector<uint64_t> numbers_at(OneRound& s, node::NodeId home) {
   const auto told =
       s.run(read_record(s.proxy->ops().nodes, s.proxy->map().current(), home, node::Role::kAny,
@@ -397,17 +427,7 @@ TEST_CASE("what copies have without a number waits for the tail if that stays sy
   REQUIRE(s.is_updated(5, "first"));  // now the key is synced at all of them
   s.run_for(10ms);
 
-  s.delays[{s.tail(), Opcode::kLogAppend}] = 10min;
-  s.value.replace(7, 6, "second");
-  Scope scope;
-  Result<UpdateOutcome> outcome = fail(ErrorCode::kTimeout, "it has not ended");
-  scope.spawn([](OneRound& s, Result<UpdateOutcome>& outcome) -> Task<void> {
-    outcome = co_await update_with(s.proxy->ops(), {.key = s.key, .offset = 7, .cas = {}}, "second",
-                                   s.deadline());
-  }(s, outcome));
-  s.run_for(20ms);
-  REQUIRE(unnumbered_at(s, s.middle()).size() == 1);
-  REQUIRE(unnumbered_at(s, s.head()).size() == 1);
+  LateUpdate late(s, 7, "second");
   const auto is_beside = [&](node::NodeId id) {
     return s.node(id).is_up() && std::ranges::find(s.homes, id) == s.homes.end();
   };
@@ -418,8 +438,7 @@ TEST_CASE("what copies have without a number waits for the tail if that stays sy
   s.delays.erase({s.tail(), Opcode::kHeartbeat});
   s.run_for(3s);  // the sweep comes before the update is sent to the tail again
   s.delays.clear();
-  REQUIRE(s.run_until([&] { return scope.live() == 0; }));
-  REQUIRE(outcome.has_value());
+  late.finish();
   s.run_for(50ms);
   const auto at_tail = numbers_at(s, s.tail());
   CHECK_FALSE(at_tail.empty());
@@ -433,17 +452,7 @@ TEST_CASE("sync has the tail number first what copies have without a number", "[
   REQUIRE(s.is_updated(5, "first"));
   s.run_for(10ms);
   const auto copies = std::array{s.middle(), s.head()};
-  s.delays[{s.tail(), Opcode::kLogAppend}] = 10min;
-  s.value.replace(7, 6, "second");
-  Scope scope;
-  Result<UpdateOutcome> outcome = fail(ErrorCode::kTimeout, "it has not ended");
-  scope.spawn([](OneRound& s, Result<UpdateOutcome>& outcome) -> Task<void> {
-    outcome = co_await update_with(s.proxy->ops(), {.key = s.key, .offset = 7, .cas = {}}, "second",
-                                   s.deadline());
-  }(s, outcome));
-  s.run_for(20ms);
-  for (const node::NodeId copy : copies) REQUIRE(unnumbered_at(s, copy).size() == 1);
-
+  LateUpdate late(s, 7, "second");
   bool is_held = true;
   s.network().set_delay_rule([&](int, node::NodeId to, const node::RequestHeader& header) {
     const bool is_late = is_held && header.opcode == Opcode::kRecordStore &&
@@ -458,7 +467,6 @@ TEST_CASE("sync has the tail number first what copies have without a number", "[
     if (copy != new_tail) CHECK(unnumbered_at(s, copy).size() == 1);
   }
   is_held = false;
-  REQUIRE(s.run_until([&] { return scope.live() == 0; }));
-  REQUIRE(outcome.has_value());
+  late.finish();
   CHECK(s.get(*s.proxy, s.key) == s.value);
 }
