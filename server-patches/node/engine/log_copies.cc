@@ -86,7 +86,8 @@ class Engine::Impl::CopiedUpdates {
   // In ascending order: one that is to be here. False: it is not.
   bool number(const UpdateName& name) {
     // What is settled it has had, though it may not remember.
-    if (name.lsn <= log_.settled_to() || log_.find(name.id)) return true;
+    if (name.lsn <= log_.settled_to() || has(name)) return true;
+    if (contradicts_) return false;
     if (!log_.has_unnumbered(name.id)) {
       has_gap_ |= !mutant(Mutant::kSettleOwnOnly);
       return false;
@@ -96,7 +97,7 @@ class Engine::Impl::CopiedUpdates {
   }
   // One that comes with its bytes. False: there is no memory.
   bool store(const LogStoreRequest::Entry& entry, ByteView bytes, std::vector<Id128>& missing) {
-    if (log_.find(entry.name.id)) return true;
+    if (has(entry.name) || contradicts_) return true;
     if (log_.has_unnumbered(entry.name.id)) {
       if (!has_gap_) take(entry.name);
       return true;
@@ -128,10 +129,17 @@ class Engine::Impl::CopiedUpdates {
   }
 
   bool has_gap() const { return has_gap_; }
+  // A number or an update has another partner here.
+  bool contradicts() const { return contradicts_; }
   // The lowest number of those that are here since; 0: none.
   uint64_t lowest() const { return lowest_; }
 
  private:
+  bool has(const UpdateName& name) {
+    const UpdateLog::Has has = log_.has(name);
+    contradicts_ |= has == UpdateLog::Has::kElsewhere;
+    return has == UpdateLog::Has::kYes;
+  }
   void take(const UpdateName& name) {
     if (log_.empty()) entry_.since_ms = c_.now_ms;
     if (log_.give_number(name)) note(name.lsn);
@@ -157,6 +165,7 @@ class Engine::Impl::CopiedUpdates {
   UpdateLog& log_;
   LogPool& pool_;
   bool has_gap_ = false;
+  bool contradicts_ = false;
   uint64_t lowest_ = 0;
 };
 
@@ -215,6 +224,7 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
     }
   }
   number_below(UINT64_MAX);
+  if (updates.contradicts()) return refuse(Status::kInvalid, "another update has that number");
   // Updates that were made in the shards: it is told their numbers only.
   const bool is_number = request.entries.empty() && request.unsettled.empty();
   if (is_number && log.empty()) log.number(request.settled_to);
@@ -260,10 +270,9 @@ bool Engine::Impl::settle_latched(const Context& c, const LogSettleRequest::Entr
   if (!is_known) return settled.numbers.empty();
   CopiedUpdates updates(c, *entry, logs_.pool());
   for (const UpdateName& name : settled.numbers) updates.number(name);
-  if (!updates.has_gap()) {
-    entry->log.settle(std::min(settled.settled_to, entry->log.last()));
-  }
-  return !updates.has_gap();
+  const bool has_all = !updates.has_gap() && !updates.contradicts();
+  if (has_all) entry->log.settle(std::min(settled.settled_to, entry->log.last()));
+  return has_all;
 }
 
 Answer Engine::Impl::log_cancel(const Context& c, const LogCancelRequest& request) {

@@ -34,6 +34,14 @@ std::optional<uint64_t> UpdateLog::find(const Id128& id) const {
   return here->lsn;
 }
 
+UpdateLog::Has UpdateLog::has(const UpdateName& name) const {
+  if (const auto lsn = find(name.id)) return *lsn == name.lsn ? Has::kYes : Has::kElsewhere;
+  const auto known = std::ranges::lower_bound(recent_, name.lsn, {}, &UpdateName::lsn);
+  if (known != recent_.end() && known->lsn == name.lsn) return Has::kElsewhere;
+  const auto here = std::ranges::lower_bound(unsettled_, name.lsn, {}, &Extent::lsn);
+  return here != unsettled_.end() && here->lsn == name.lsn ? Has::kElsewhere : Has::kNo;
+}
+
 void UpdateLog::remember(const UpdateName& name) {
   last_ = std::max(last_, name.lsn);
   rank_ = std::max(rank_, name.lsn);

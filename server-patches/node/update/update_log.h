@@ -41,6 +41,10 @@ class UpdateLog {
 
   // The number of an update that it has, or had, as long as it remembers.
   std::optional<uint64_t> find(const Id128& id) const;
+  // The same, compared with a number that it was told. `kElsewhere`: the update has another number
+  // here, or the number is another update's. One number for two updates would lose one of them.
+  enum class Has : uint8_t { kNo, kYes, kElsewhere };
+  Has has(const UpdateName& name) const;
   const std::deque<UpdateName>& recent() const { return recent_; }
   // Whether it has the same updates as the image. Both may have forgotten all names: then the last
   // number tells, up to which each has all.

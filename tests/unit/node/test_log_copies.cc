@@ -385,6 +385,41 @@ TEST_CASE("accepted updates go beyond the quota, not beyond the memory") {
                           std::to_string(lsn + 1));
 }
 
+// Two updates under one number: one of them would be lost, and both acknowledged.
+TEST_CASE("a number that another update has is refused, and changes nothing") {
+  LogNode node(GENERATE(kAsHead, kAsMiddle, kAsTail));
+  const auto first = node.update(1, 0, "a");
+  const auto second = node.update(2, 1, "b");
+  REQUIRE(missing_of(node.store({first, second}, GENERATE(uint64_t{0}, uint64_t{1}))).empty());
+  const std::string before = node.log();
+  const auto named = [&](uint64_t id, uint64_t lsn) {
+    return UpdateName{{8, id}, node.version + lsn};
+  };
+  const auto renamed = [&](uint64_t id, uint64_t lsn) {
+    Update update = node.update(lsn, 2, "c");
+    update.name = named(id, lsn);
+    return update;
+  };
+  SECTION("of an update that it does not know") {
+    CHECK(status(node.store({renamed(9, 2)}, 2)) == "INVALID");
+  }
+  SECTION("of one that it knows by another number") {
+    CHECK(status(node.store({renamed(2, 3)}, 3)) == "INVALID");
+  }
+  SECTION("of one that is named alone") {
+    CHECK(status(node.store({}, 2, {named(9, 2)})) == "INVALID");
+    CHECK(status(node.store({}, 3, {named(2, 3)})) == "INVALID");
+  }
+  SECTION("when it is told numbers") {
+    for (const UpdateName& name : {named(9, 2), named(2, 3)}) {
+      const LogSettleRequest request{{{"key", node.version, node.version + 2, {name}}}};
+      const auto reply = args_of<LogSettleReply>(node.send(Opcode::kLogSettle, encoded(request)));
+      CHECK(reply.lacking == std::vector<uint32_t>{0});
+    }
+  }
+  CHECK(node.log() == before);
+}
+
 // One such number would count for good: nothing later outranks it.
 TEST_CASE("numbers that no epoch can have assigned are refused, and change nothing") {
   LogNode node(kAsHead);
