@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "proxy/async/clock.h"
 #include "proxy/async/key_locks.h"
@@ -18,6 +17,7 @@
 #include "proxy/cluster/record_cache.h"
 #include "proxy/ops/counters.h"
 #include "proxy/ops/hedging.h"
+#include "proxy/ops/log_room.h"
 #include "proxy/ops/memory_budgets.h"
 #include "proxy/ops/settings.h"
 #include "proxy/ops/settling.h"
@@ -61,8 +61,7 @@ struct OpsContext {
   Hedging hedging{};
   Settling settling{};
   Storing storing{};
-  std::unordered_set<std::string>
-      folding{};  // keys of logs that updates of this thread have begun to fold
+  LogRoom log_room{};
 };
 
 }  // namespace elastripe

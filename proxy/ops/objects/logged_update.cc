@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "proxy/async/when_all.h"
 #include "proxy/base/crc32c.h"
@@ -140,6 +141,14 @@ class LoggedUpdate {
 
   // First the tail: it says whether the update is made at all, and as which.
   Task<Result<MaybeEnd>> append(MapPtr map, TimePoint& deadline) {
+    if (!turn_ && !ops_.log_room.turns.try_lock(key_)) {
+      const TimePoint from = ops_.clock.now();
+      (void)co_await ops_.log_room.turns.lock(key_);  // those that came before go first
+      note_wait(from);
+      if (ops_.clock.now() >= deadline) {
+        co_return fail(ErrorCode::kTimeout, "the update log of the key was full for too long");
+      }
+    }
     if (goes_at_once(*map)) {
       // While others are on their way to the copies it goes with the next of these.
       if (auto guard = ops_.storing.rounds.try_lock(key_)) {
@@ -189,6 +198,7 @@ class LoggedUpdate {
                             deadline));
     guard = {};
     if (answer && answer->status() == Status::kOk) {
+      turn_.reset();
       if (sent.is_taken && is_below(sent.ahead, answer->args.unsettled)) {
         co_return made_in_one_round(map, answer->args);
       }
@@ -244,6 +254,7 @@ class LoggedUpdate {
       co_return fail(answer.error());
     }
     if (answer->status() != Status::kOk) co_return co_await refused(map, *answer, deadline);
+    turn_.reset();
     may_be_done_ = true;
     fail_point(FailPoint::kUpdateNumbered);
     co_return co_await store(map, answer->args, deadline);
@@ -299,32 +310,47 @@ class LoggedUpdate {
     }
   }
 
-  // Folds the log, or waits for whoever does. Where that fails the log stays full.
-  Task<void> make_room(TimePoint deadline) {
-    const TimePoint from = ops_.clock.now();
-    if (!co_await fold_now(deadline)) (void)co_await ops_.clock.sleep_for(kFoldWait);
+  void note_wait(TimePoint from) {
     const auto waited =
         std::chrono::duration_cast<std::chrono::microseconds>(ops_.clock.now() - from);
     ops_.counters.full_log_us += static_cast<uint64_t>(waited.count());
   }
 
+  // Folds the log, or waits for whoever does. Where that fails the log stays full.
+  Task<void> make_room(TimePoint deadline) {
+    const TimePoint from = ops_.clock.now();
+    if (!turn_) turn_ = ops_.log_room.turns.try_lock(key_);
+    if (!turn_) {
+      // Whoever has it makes room, mostly for more than its own update.
+      turn_ = co_await ops_.log_room.turns.lock(key_);
+    } else if (!co_await fold_now(deadline)) {
+      (void)co_await ops_.clock.sleep_for(kFoldWait);
+    }
+    note_wait(from);
+  }
+
   // False: nothing was folded, or somebody else does it.
   Task<bool> fold_now(TimePoint deadline) {
-    if (!ops_.folding.insert(key_).second) co_return false;
+    auto folding = ops_.log_room.folding.try_lock(key_);
+    if (!folding) {  // beside updates of this thread
+      (void)co_await ops_.log_room.folding.lock(key_);
+      co_return true;
+    }
     const auto end = co_await fold_object(ops_, key_, deadline, /*takes=*/true);
-    ops_.folding.erase(key_);
     co_return end && *end != FoldEnd::kNothing;
   }
 
   // Before the log is full, as updates go on meanwhile.
   void fold_early(uint32_t cost) {
-    if (cost < node::kMaxLogBytes / 2 || !ops_.folding.insert(key_).second) return;
-    if (!ops_.background.try_spawn(fold_beside(ops_, key_))) ops_.folding.erase(key_);
+    if (cost < node::kMaxLogBytes / 2) return;
+    auto folding = ops_.log_room.folding.try_lock(key_);
+    if (folding) (void)ops_.background.try_spawn(fold_beside(ops_, key_, std::move(*folding)));
   }
 
-  static Task<void> fold_beside(OpsContext& ops, std::string key) {
+  // `folding` is held meanwhile.
+  static Task<void> fold_beside(OpsContext& ops, std::string key, KeyLocks::Guard folding) {
     (void)co_await fold_object(ops, key, fresh_deadline(ops), /*takes=*/true);
-    ops.folding.erase(key);
+    folding = {};
   }
 
   // Only what all copies have may say that the value is another one.
@@ -403,12 +429,13 @@ class LoggedUpdate {
   const Buffer bytes_;
   const uint32_t crc32c_;
 
-  RecordPtr record_;          // that it is an update of
-  node::Id128 id_;            // of the update; the same until it certainly was not made
-  uint64_t known_ = 0;        // when it got its id
-  uint64_t told_ = 0;         // by a tail that had forgotten
-  bool may_be_done_ = false;  // some node may have taken it
-  int folds_ = 0;             // that it has waited for, as the log was full
+  RecordPtr record_;                     // that it is an update of
+  node::Id128 id_;                       // of the update; the same until it certainly was not made
+  uint64_t known_ = 0;                   // when it got its id
+  uint64_t told_ = 0;                    // by a tail that had forgotten
+  bool may_be_done_ = false;             // some node may have taken it
+  int folds_ = 0;                        // that it has waited for, as the log was full
+  std::optional<KeyLocks::Guard> turn_;  // since the log was found full
 };
 
 }  // namespace
