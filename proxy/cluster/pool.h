@@ -35,8 +35,8 @@ enum class LogCopies : uint8_t {
 
 // How many rounds an update takes.
 enum class LogRounds : uint8_t {
-  kTwo,  // the tail numbers it, then the copies store it under that number
   kOne,  // tail and copies at once; the copies get to know the number afterwards
+  kTwo,  // the tail numbers it, then the copies store it under that number
 };
 
 struct Pool {
@@ -49,7 +49,7 @@ struct Pool {
   WriteState write_state = WriteState::kNarrow;
   UpdateMethod updates = UpdateMethod::kHome;
   LogCopies log_copies = LogCopies::kAll;
-  LogRounds log_rounds = LogRounds::kTwo;
+  LogRounds log_rounds = LogRounds::kOne;
 };
 
 // Where an object of that size lives: in its record, or in shards.

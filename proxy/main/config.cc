@@ -141,9 +141,9 @@ Settings settings_of(PoolConfig& pool) {
       "How many nodes have an update before it is acknowledged. all: M + 1, so that it survives M "
       "crashes, as all else does. two: it survives one until it is folded, and costs less.");
   row("log_rounds", pool.log_rounds,
-      Words<LogRounds, 2>{{{LogRounds::kTwo, "two"}, {LogRounds::kOne, "one"}}},
-      "How many rounds an update takes. two: first to the node that numbers it, then to the other "
-      "copies. one: to all at once, which is quicker where updates of an object come one by one.");
+      Words<LogRounds, 2>{{{LogRounds::kOne, "one"}, {LogRounds::kTwo, "two"}}},
+      "How many rounds an update takes. one: to all copies at once, which is quicker where updates "
+      "of an object come one by one. two: first to the node that numbers it, then to the others.");
   return row.take();
 }
 

@@ -56,7 +56,7 @@ struct PoolConfig {
   WriteState write_state = WriteState::kNarrow;
   UpdateMethod updates = UpdateMethod::kHome;
   LogCopies log_copies = LogCopies::kAll;
-  LogRounds log_rounds = LogRounds::kTwo;
+  LogRounds log_rounds = LogRounds::kOne;
 
   friend bool operator==(const PoolConfig&, const PoolConfig&) = default;
 };

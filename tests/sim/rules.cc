@@ -299,15 +299,9 @@ constexpr Scenario kTorn{
                .segments = 1},
   .faults = {.node_stalls = 2, .quick_restarts = 0.2, .appender_kills = 0.05}};
 
-constexpr Scenario in_one_round(Scenario scenario) {
-  scenario.cluster.log_rounds = LogRounds::kOne;
-  return scenario;
-}
-
 constexpr Scenario kTornFolds{
   .about = "updates that tails refuse, or that come late, are folded, and whose tails die",
   .cluster = {.nodes = 7, .proxies = 3,
-              .log_rounds = LogRounds::kOne,
               .network = {.drop_reply = 0.01, .duplicate = 0.1, .slow = 0.2, .late = 0.05},
               .fold_after = 30ms},
   .workload = {.clients = 6, .keys = 1, .operations = 40, .think_max = 30ms,
@@ -503,11 +497,11 @@ constexpr Rule kRules[] = {
     RULE(kRefuseUncancelled, "rule 16: what the tail refuses is forgotten by the copies",
          "uncancelled", kTornFolds),
     RULE(kSyncForgetsUnnumbered, "rule 14: what has no number yet moves with its log", "unnumbered",
-         in_one_round(kTorn)),
+         kTorn),
     RULE(kSyncIgnoresEpochs, "rule 14: logs of homes that have missed a sync do not count",
-         "missed-syncs", in_one_round(kMovingFolds)),
+         "missed-syncs", kMovingFolds),
     RULE(kCasIgnoresUnnumbered, "rule 13: what has no number yet is an update of the value",
-         "cas-without-numbers", in_one_round(kUpdatedValues)),
+         "cas-without-numbers", kUpdatedValues),
     RULE(kUnnumberedIgnoresReach, "rule 16: a copy takes nothing that it may have forgotten",
          "late-copies", kTornFolds),
     RULE(kUpdateDropsAll,

@@ -32,7 +32,7 @@ struct ClusterShape {
   bool degraded_writes = false;
   WriteState write_state = WriteState::kNarrow;  // of all pools
   LogCopies log_copies = LogCopies::kAll;        // the same
-  LogRounds log_rounds = LogRounds::kTwo;        // the same
+  LogRounds log_rounds = LogRounds::kOne;        // the same
   std::array<ScenarioPool, 2> pools{};           // the first ones, as many as have a scheme
   uint32_t partitions = 4;
   Duration read_grace = std::chrono::milliseconds(500);

@@ -37,7 +37,7 @@ struct UpdateOptions : Options {
   Texts& methods =
       texts("--methods", {"home", "home:two", "off", kRedis, kRedisWait},
             "What a pool's `updates` is, with \":two\" for log_copies: two, \":once\" for "
-            "log_rounds: one; redis: SETRANGE; redis-wait: and WAIT 1");
+            "log_rounds: one, else two; redis: SETRANGE; redis-wait: and WAIT 1");
   std::string& base = text("--base", "", "The method that others are compared with; the first");
   Texts& schemes = texts("--schemes", {"rs:6,2", "rs:6,3", "rs:6,4"}, "Of the objects");
   Texts& sizes = texts("--sizes", {"512", "4096", "16384", "65536"}, "Of the updates");
