@@ -232,7 +232,11 @@ Answer Engine::Impl::store_latched(const Context& c, const LogStoreRequest& requ
   log.compact(logs_.pool());
   if (request.has_unnumbered()) {
     const LogStoreRequest::Entry& first = request.entries.front();
-    updates.store_unnumbered(first, c.frame.payload.first(first.length), request.known, reply);
+    if (record.is_live(c.frame.header.now_ms, c.map.flush_floor)) {
+      updates.store_unnumbered(first, c.frame.payload.first(first.length), request.known, reply);
+    } else {  // the tail refuses it: it must not get a number from a sync
+      reply.missing.push_back(first.name.id);
+    }
   }
   // It may be in the shards already.
   const bool may_be_folded =

@@ -142,6 +142,28 @@ TEST_CASE("a copy tells which updates it has put under one without a number") {
   CHECK(ahead(5, 0, "e") == std::vector{Copy::id(4)});
 }
 
+// A sync would give it a number, and the tail would tell so of an object that was gone before.
+TEST_CASE("a copy takes nothing without a number for a value that is gone") {
+  Copy copy(GENERATE(kAsHead, kAsMiddle));
+  REQUIRE(copy.takes(1, 0, "a"));
+  SECTION("as its time was up") {
+    Record expired = object_of(copy.version + 1, copy.version);
+    expired.content.exptime = kNowMs / 1000;
+    REQUIRE(status(copy.store_record("key", expired)) == "OK");
+  }
+  SECTION("as all were flushed") {
+    ClusterMap next = make_map(copy.map.epoch.number + 1, copy.map.partitions[0].homes);
+    next.base = copy.map.epoch;
+    next.flush_floor = next.version_floor;
+    copy.install(std::move(next));
+    copy.grant();
+  }
+  CHECK_FALSE(copy.takes(2, 1, "b"));
+  CHECK(copy.unnumbered() == "0: a");
+  // The tail has taken it before.
+  CHECK(missing_of(copy.store({copy.update(2, 1, "b")})).empty());
+}
+
 TEST_CASE("a copy takes nothing without a number that it may have had") {
   Copy copy(kAsHead);
   SECTION("of another value") {
