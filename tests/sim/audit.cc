@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "proxy/ops/jobs/scrub.h"
+#include "proxy/ops/objects/fold.h"
 #include "proxy/ops/shards.h"
 
 using namespace elastripe::objects;
@@ -29,8 +30,10 @@ void Audit::read_everything(const char* when) {
         error = op.answer == Answer::kDone ? "" : op.error;
       }
       if (error.empty() && scrubber == nullptr) scrubber = proxy;
-      if (error.empty() && scrubber == proxy && run_.scenario.expect.scrub)
+      if (error.empty() && scrubber == proxy && run_.scenario.expect.scrub) {
+        if (run_.seed % 2 == 0) drain(key, *proxy);
         scrub(key, *proxy, when);
+      }
       if (!error.empty()) error = why_unreadable(key, *proxy);
       if (!error.empty()) {
         run_.violation(Fault::kLost, fmt::format("{} can not be read {}: {}",
@@ -128,6 +131,16 @@ bool Audit::is_accounted_for(const std::string& key, uint64_t epoch, NodeId hold
     return (pool.degraded_writes || repairs) && up.value_or(0) < shards;
   }
   return promise_.has_died_since(holder, epoch);
+}
+
+// Folds the object's log, and reads what comes of it. Half of the schedules are looked at so, the
+// others with what lies in their logs.
+void Audit::drain(int key, SimProxy& proxy) {
+  if (run_.scenario.workload.weights[static_cast<size_t>(Verb::kUpdate)] == 0) return;
+  const auto end = run_.finish(
+      fold_object(proxy.ops(), clients_.key_name(key), run_.clock.now() + kRequestTimeout));
+  if (!end) return run_.violation(Fault::kStuck, "the fold of an object does not end");
+  if (*end && **end == FoldEnd::kFolded) clients_.ask(Verb::kGet, key, proxy);
 }
 
 // Whatever is there is what the record says, and what is not has died.

@@ -58,7 +58,9 @@ void SimNode::start() {
                                                          .latches = kLatches,
                                                          .scan = memory_.scan,
                                                          .confirm_bytes = kConfirmBytes,
-                                                         .stuck_after_ms = SimNode::kStuckAfter_ms},
+                                                         .stuck_after_ms = SimNode::kStuckAfter_ms,
+                                                         .log_unit_bytes = memory_.log_unit_bytes,
+                                                         .log_units = memory_.log_units},
                                      *store_, *this);
   trace_.add("node {} starts", id_);
 }

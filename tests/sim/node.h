@@ -21,6 +21,8 @@ struct NodeMemory {
   size_t buckets = 64;
   size_t buckets_per_walk = 1000;
   node::ScanLimits scan = {};
+  size_t log_unit_bytes = 64u << 10;
+  size_t log_units = 20;
 };
 
 class SimNode final : public node::NodeClock {

@@ -37,8 +37,9 @@ inline constexpr Duration kRequestTimeout = std::chrono::seconds(3);
 inline constexpr Duration kHealLimit = std::chrono::seconds(60);
 
 struct Run {
-  Run(const Scenario& which, uint64_t seed, bool traced)
+  Run(const Scenario& which, uint64_t seed_of_all, bool traced)
       : scenario(which),
+        seed(seed_of_all),
         events(seed * 0x9e3779b97f4a7c15 + 1),
         trace(events, traced),
         random(seed * 0xd1342543de82ef95 + 2),
@@ -77,6 +78,7 @@ struct Run {
   }
 
   const Scenario scenario;
+  const uint64_t seed;
   EventQueue events;
   Trace trace;
   SimRandom random;

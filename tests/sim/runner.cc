@@ -59,11 +59,12 @@ std::string report(const Campaign& campaign) {
       "conflicts {}  "
       "re-prepares {}  key syncs {}  partition syncs {}  fences {}"
       "  reclaimed shards {}  records {}\n"
-      "logged updates {}  logs full {}  folded {}\n",
+      "logged updates {}  logs full {}  folded {}  histories not checked in {} schedules\n",
       t.streams, t.cut_uploads, t.cut_reads, t.ops.degraded_reads, t.ops.degraded_writes,
       t.refused_for_memory, t.short_of_room, t.lost_keys, t.ops.commit_conflicts, t.ops.reprepares,
       t.ops.key_syncs, t.ops.partition_syncs, t.ops.fences, t.ops.reclaimed_shards,
-      t.ops.reclaimed_records, t.ops.logged_updates, t.ops.full_logs, t.ops.folded_logs);
+      t.ops.reclaimed_records, t.ops.logged_updates, t.ops.full_logs, t.ops.folded_logs,
+      t.unchecked);
   text += fmt::format(
       "lost {}  stale {}  torn {}  parity {}  versions {}  leaks {}  stuck {}  refused {}  "
       "undecided {}  LOST "

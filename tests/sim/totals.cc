@@ -14,6 +14,7 @@ void Totals::add(const Totals& o) {
   acknowledged_writes += o.acknowledged_writes;
   errors += o.errors;
   refused_for_memory += o.refused_for_memory;
+  unchecked += o.unchecked;
   transitions += o.transitions;
   flushes += o.flushes;
   undecided_flushes += o.undecided_flushes;

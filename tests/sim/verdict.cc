@@ -58,7 +58,10 @@ void check_histories(Run& run, const Clients& clients, const Promise& promise) {
     totals.cut_reads += op.answer == Answer::kCutOff;
     totals.cut_uploads += !read && op.error.starts_with("cancelled");
   }
-  if (promise.may_lack_updates()) return;
+  if (promise.may_lack_updates()) {
+    ++totals.unchecked;
+    return;
+  }
   if (totals.ops.lost_updates > 0 && !run.scenario.expect.beyond_promise) {
     run.violation(Fault::kLost, "a proxy tells of lost updates");
   }

@@ -110,7 +110,11 @@ Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std:
 Task<Result<TailRead>> try_read_to_fold(OpsContext& ops, const MapPtr& map, std::string_view key,
                                         bool takes, TimePoint deadline) {
   const auto wanted = takes ? node::LogWanted::kFold : node::LogWanted::kView;
-  return try_read_settled(ops, map, key, /*if_version=*/0, {wanted, 0, UINT64_MAX}, deadline);
+  const LogQuestion question{wanted, 0, UINT64_MAX};
+  if (mutant(Mutant::kFoldUnsettled)) {
+    return try_read(ops, map, reading_role(), key, /*if_version=*/0, deadline, question);
+  }
+  return try_read_settled(ops, map, key, /*if_version=*/0, question, deadline);
 }
 
 Task<Result<TailRead>> try_read_log(OpsContext& ops, const MapPtr& map, std::string_view key,

@@ -82,6 +82,8 @@ enum class Mutant {
   kCasIgnoresUnnumbered,    // node: the head compares a cas that updates without numbers move
   kUnnumberedIgnoresReach,  // node: a copy takes without a number what it may have had, and
                             // forgotten
+  kFoldUnsettled,           // proxy: folds what not all copies have
+  kFoldDropsLog,            // node: the commit of a fold ends the whole log of its segments
   // Rules 29-30, members.
   kRemoveUndrained,     // proxy: a node is removed with what it has
   kMoveFromHalfSynced,  // decider: a partition moves on before its homes have all of it

@@ -37,8 +37,8 @@ struct NearlyFull : ClusterFixture {
   int full_logs() { return static_cast<int>(proxy->ops().counters.full_logs); }
   void begin(uint64_t offset, std::string bytes) { flows.spawn(update(offset, std::move(bytes))); }
   Task<void> update(uint64_t offset, std::string bytes) {
-    const auto outcome =
-        co_await update_with(proxy->ops(), {.key = key, .offset = offset}, bytes, events().now() + 1min);
+    const auto outcome = co_await update_with(proxy->ops(), {.key = key, .offset = offset}, bytes,
+                                              events().now() + 1min);
     CHECK(outcome.has_value());
     if (!outcome) co_return;
     CHECK(outcome->status == UpdateStatus::kUpdated);
@@ -96,8 +96,8 @@ TEST_CASE("an update that waits for room is told so when its time is up", "[upda
   NearlyFull s("");
   s.begin(0, bytes_of(s.kLarge, 99));
   REQUIRE(s.run_until([&] { return s.full_logs() == 1; }));
-  const auto outcome = s.run(update_with(s.proxy->ops(), {.key = s.key, .offset = 0}, "small",
-                                         s.events().now() + 1ms));
+  const auto outcome = s.run(
+      update_with(s.proxy->ops(), {.key = s.key, .offset = 0}, "small", s.events().now() + 1ms));
   REQUIRE(!outcome);
   CHECK(outcome.error().code == ErrorCode::kTimeout);
   CHECK(outcome.error().message == "the update log of the key was full for too long");
