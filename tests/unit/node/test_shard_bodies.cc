@@ -2,6 +2,7 @@
 // is patched and deleted around it.
 #include <map>
 #include <random>
+#include <set>
 
 #include "tests/unit/node/stored_shard.h"
 
@@ -161,6 +162,96 @@ TEST_CASE("each name keeps its bytes, whatever is patched, deleted and sent agai
     CHECK(node.stat("shard_bytes") == 0);
     CHECK(node.stat("bad_pages") == 0);
   }
+}
+
+namespace {
+
+// All that few steps can do to a shard and three that are made of it, or of each other: each order
+// of them on a node of its own.
+class EveryOrder {
+ public:
+  explicit EveryOrder(size_t most_steps) : most_steps_(most_steps) { go_on(); }
+  size_t orders() const { return orders_; }
+
+ private:
+  static constexpr uint64_t kNames = 4;
+  static constexpr size_t kBytes = 3 * kPageBytes;
+  struct Step {
+    uint64_t from = 0;
+    uint64_t to = 0;  // the same: `from` is deleted
+  };
+
+  // What name `n` stands for, however it came to be: n pages are marked.
+  static std::string bytes_of(uint64_t n) {
+    std::string bytes(kBytes, 'o');
+    bytes[1] = static_cast<char>('0' + n);
+    for (size_t page = 0; page < n; ++page) bytes[page * kPageBytes + 7] = 'x';
+    return bytes;
+  }
+  static std::vector<Patch> patches_of(const Step& step) {
+    const std::string to = bytes_of(step.to);
+    std::vector<Patch> patches{{1, to.substr(1, 1)}};
+    for (size_t page = 0; page < kBytes / kPageBytes; ++page) {
+      const size_t at = page * kPageBytes + 7;
+      if (bytes_of(step.from)[at] == to[at]) continue;
+      patches.push_back({static_cast<uint32_t>(at), to.substr(at, 1)});
+    }
+    return patches;
+  }
+
+  void take(TestNode& node, const Step& step, std::set<uint64_t>& there) {
+    const bool is_there = there.contains(step.from);
+    if (step.from == step.to) {
+      REQUIRE(deleted(node, name_of(step.from)) == (is_there ? 1 : 0));
+      there.erase(step.from);
+    } else {
+      const Reply reply =
+          patch(node, name_of(step.from), name_of(step.to), kBytes, patches_of(step));
+      REQUIRE(status(reply) == (is_there ? "OK" : "NOT_HERE"));
+      if (is_there) there.insert(step.to);
+    }
+  }
+
+  // Takes all steps from the beginning, compares, and goes on with each next one.
+  void go_on() {
+    TestNode node({1, 2, 3});
+    const uint64_t empty = used(node);
+    write(node, name_of(0), bytes_of(0));
+    std::set<uint64_t> there{0};
+    bool is_refused = false;
+    for (const Step& step : steps_) {
+      is_refused = !there.contains(step.from);
+      take(node, step, there);
+    }
+    ++orders_;
+    for (uint64_t n = 0; n < kNames; ++n) {
+      const Reply reply = read(node, name_of(n));
+      REQUIRE(status(reply) == (there.contains(n) ? "OK" : "NOT_HERE"));
+      if (there.contains(n)) REQUIRE(payload_of(reply) == bytes_of(n));
+    }
+    REQUIRE(node.stat("shards") == there.size());
+    for (const uint64_t n : there) REQUIRE(deleted(node, name_of(n)) == 1);
+    REQUIRE(used(node) == empty);
+    if (steps_.size() == most_steps_ || is_refused) return;  // that leads nowhere
+    for (uint64_t from = 0; from < kNames; ++from) {
+      for (uint64_t to = 0; to < kNames; ++to) {
+        steps_.push_back({from, to});
+        go_on();
+        steps_.pop_back();
+      }
+    }
+  }
+
+  const size_t most_steps_;
+  std::vector<Step> steps_;
+  size_t orders_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("each name keeps its bytes in every order of a few patches and deletions") {
+  const EveryOrder every(5);
+  CHECK(every.orders() > 40'000);
 }
 
 TEST_CASE("a body that is being read is copied") {
