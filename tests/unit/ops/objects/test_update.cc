@@ -175,6 +175,43 @@ TEST_CASE("updates lie in a log until they are folded into shards", "[update]") 
   CHECK(fold() == objects::FoldEnd::kNothing);
 }
 
+TEST_CASE("a part of a value is read with what its log has over that part", "[update]") {
+  Updating s;
+  if (GENERATE(false, true)) s.key = "once:k";
+  std::string value = bytes_of(3 * kSegment, 1);
+  REQUIRE(s.put(*s.proxy, s.key, value));
+  const auto change = [&](size_t offset, const std::string& bytes) {
+    REQUIRE(s.status(offset, bytes) == UpdateStatus::kUpdated);
+    value.replace(offset, bytes.size(), bytes);
+  };
+  const auto check = [&](uint64_t offset, uint64_t length) {
+    CAPTURE(offset, length);
+    const auto read = s.run(get_whole(s.proxy->ops(), s.key, s.deadline(), {offset, length}));
+    REQUIRE(read.has_value());
+    REQUIRE(read->object.has_value());
+    CHECK((read->value() == value.substr(offset, length)));
+  };
+  const auto check_all = [&] {
+    for (const uint64_t begin : {uint64_t{0}, uint64_t{99}, uint64_t{100}, uint64_t{129},
+                                 uint64_t{130}, kSegment - 11, kSegment - 10, uint64_t{kSegment}}) {
+      for (const uint64_t length :
+           {uint64_t{1}, uint64_t{10}, uint64_t{30}, uint64_t{kSegment}, 3 * uint64_t{kSegment}}) {
+        check(begin, length);
+      }
+    }
+  };
+  change(100, std::string(30, 'x'));
+  change(kSegment - 10, std::string(20, 'y'));  // over two segments
+  check_all();
+  change(120, std::string(5, 'z'));  // over some of the first
+  check_all();
+  REQUIRE(s.run(fold_object(s.proxy->ops(), s.key, s.deadline())));
+  check_all();
+  change(128, std::string(4, 'w'));  // over what is folded
+  check_all();
+  CHECK(s.proxy->counters().logged_updates == 4);
+}
+
 TEST_CASE("updates of one object that come at the same time go to the copies together",
           "[update]") {
   Updating s;
