@@ -192,6 +192,17 @@ TEST_CASE("a copy takes nothing without a number that it may have had") {
     CHECK(copy.takes(1, 0, "a"));
     CHECK(copy.unnumbered().empty());
   }
+  SECTION("beside much that is not settled, which sync would have to carry") {
+    const std::string bytes(20'000, 'a');
+    constexpr uint64_t kMost = kMaxUnnumberedBytes / 20'000;
+    for (uint64_t name = 1; name <= kMost; ++name) {
+      REQUIRE(copy.takes(name, 0, bytes));
+      REQUIRE(copy.number({copy.numbered(name, name)}));
+    }
+    CHECK_FALSE(copy.takes(100, 0, bytes));
+    copy.store({Update{copy.numbered(100, kMost + 1), 0, bytes}}, kMost + 1);
+    CHECK(copy.takes(101, 0, bytes));
+  }
   SECTION("beside many") {
     for (uint64_t name = 1; name <= kMaxUnnumbered; ++name) CHECK(copy.takes(name, name, "a"));
     CHECK_FALSE(copy.takes(100, 0, "a"));
