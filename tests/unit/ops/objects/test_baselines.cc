@@ -242,6 +242,10 @@ TEST_CASE("a cas of the whole value sees updates in place", "[baselines]") {
   REQUIRE(s.put(*s.proxy, s.key, bytes_of(5000, 1)));
   const uint64_t before = s.cas();
   REQUIRE(s.status(10, "new") == UpdateStatus::kUpdated);
+  if (GENERATE(false, true)) {  // another version of the record, and the same value
+    REQUIRE(s.run(touch_object(s.proxy->ops(), s.key, 0, s.deadline())).value());
+    CHECK(s.cas() > before);
+  }
   const auto cas_with = [&](uint64_t cas) {
     StoreRequest request;
     request.verb = StoreVerb::kCas;
