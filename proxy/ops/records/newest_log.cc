@@ -37,6 +37,11 @@ LogViewPtr empty_log(const node::Record& record) {
   return view;
 }
 
+ToldLog told_log(const node::ClusterMap& map, const RecordReply& reply) {
+  const bool all_tell = map.capabilities.has(node::Capability::kUnnumberedUpdates);
+  return {reply.record->meta.value_version, all_tell ? reply.synced_in : 0, reply.log};
+}
+
 LogViewPtr newest_log(const node::Record& record, std::span<const ToldLog> logs,
                       LogCopies log_copies) {
   LogViewPtr newest;

@@ -40,13 +40,13 @@ struct Look {
     return copies.newest == nullptr ? nullptr
                                     : records::newest_log(*copies.newest, logs, log_copies);
   }
-  void add(const RecordReply& reply) {
+  void add(const node::ClusterMap& map, const RecordReply& reply) {
     copies.floor = std::max(copies.floor, reply.floor);
     damaged_version = std::max(damaged_version, reply.damaged_version);
     any_forgot |= reply.status == Status::kNotSynced;
     const RecordPtr& newest = copies.newest;
     if (reply.record == nullptr) return;
-    logs.push_back({reply.record->meta.value_version, reply.synced_in, reply.log});
+    logs.push_back(told_log(map, reply));
     if (!cannot_tell(reply)) {
       intact_version = std::max(intact_version, reply.record->meta.version);
     }
@@ -71,7 +71,7 @@ Task<Result<Look>> look_at(OpsContext& ops, MapPtr map, const std::string& key,
   for (size_t i = 0; i < nodes.size(); ++i) {
     // All of them count: any may be the only one that holds the newest copy.
     if (!replies[i]) co_return fail(replies[i].error());
-    look.add(*replies[i]);
+    look.add(*map, *replies[i]);
     if (replies[i]->status == Status::kBadPage) look.any_damaged = true;
     if (cannot_tell(*replies[i])) look.damaged.insert(nodes[i]);
   }
@@ -110,7 +110,7 @@ Task<Result<bool>> ask_synced(OpsContext& ops, MapPtr map, const std::string& ke
     if (!reply && reply.error().code == ErrorCode::kLost) continue;
     if (!reply) co_return fail(reply.error());
     if (reply->status == Status::kNotSynced) continue;
-    look.add(*reply);
+    look.add(*map, *reply);
     co_return true;
   }
   co_return false;

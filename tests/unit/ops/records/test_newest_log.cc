@@ -53,6 +53,23 @@ LogViewPtr newest_of(const std::vector<ToldLog>& logs, LogCopies copies = LogCop
 
 }  // namespace
 
+TEST_CASE("while some can not tell when they were synced, all count the same") {
+  node::ClusterMap map;
+  map.capabilities = node::own_capabilities();
+  auto newest = std::make_shared<node::Record>(record());
+  const auto told_by = [&](uint32_t synced_in, const Shape& shape) {
+    RecordReply reply;
+    reply.record = newest;
+    reply.synced_in = synced_in;
+    reply.log = log_of(shape);
+    return told_log(map, reply);
+  };
+  const auto last = [&] { return newest_of({told_by(0, {8}), told_by(5, {6})})->image.last; };
+  CHECK(last() == 6);
+  map.capabilities = {};
+  CHECK(last() == 8);
+}
+
 TEST_CASE("where nobody has a log there is none") {
   CHECK(newest_of({}) == nullptr);
   CHECK(newest_of({{kValue, 3, nullptr}, {kValue, 4, nullptr}}) == nullptr);
