@@ -98,12 +98,15 @@ Task<Recycler::Scan> Recycler::scan_logs(MapPtr map, NodeId at, Duration min_age
 }
 
 Task<size_t> Recycler::number_unnumbered(MapPtr map, const std::vector<Scan>& scans) {
-  std::vector<Task<Result<void>>> flows;
+  std::vector<std::pair<NodeId, std::string>> keys;
   for (const Scan& scan : scans) {
-    for (const std::string& key : scan.unnumbered) {
-      if (flows.size() == kFoldsAtOnce) break;  // the others in a later round
-      flows.push_back(records::number_all(ops_, map, key, scan.at, fresh_deadline(ops_)));
-    }
+    for (const std::string& key : scan.unnumbered) keys.emplace_back(scan.at, key);
+  }
+  // The others in a later round, whatever becomes of these.
+  std::vector<Task<Result<void>>> flows;
+  for (size_t i = 0; i < std::min(keys.size(), kFoldsAtOnce); ++i) {
+    const auto& [at, key] = keys[numbered_++ % keys.size()];
+    flows.push_back(records::number_all(ops_, map, key, at, fresh_deadline(ops_)));
   }
   // What fails is told of again.
   const auto ends = co_await when_all(std::move(flows));

@@ -34,6 +34,7 @@ class Recycler {
 
   OpsContext& ops_;
   const RecyclerSettings settings_;
+  size_t numbered_ = 0;  // so many keys that others may have left, one round after the other
 };
 
 }  // namespace elastripe::jobs

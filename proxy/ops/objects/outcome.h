@@ -2,6 +2,7 @@
 // from. Errors (proxy/base/error.h) are operational; everything a client may expect is an outcome.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,11 @@ namespace elastripe::objects {
 // often the same: the hash tells their cas apart.
 inline uint64_t cas_offset(std::string_view key) { return hash64(key) >> 12; }
 inline uint64_t cas_of(std::string_view key, uint64_t version) { return version + cas_offset(key); }
-// A cas that no value of the key ever had gives a version that none ever has.
-inline uint64_t version_of_cas(std::string_view key, uint64_t cas) { return cas - cas_offset(key); }
+// A cas that no value of the key ever had gives a version that none ever has; not 0, which stands
+// for no condition.
+inline uint64_t version_of_cas(std::string_view key, uint64_t cas) {
+  return std::max<uint64_t>(cas - cas_offset(key), 1);
+}
 
 enum class StoreVerb { kSet, kAdd, kReplace, kAppend, kPrepend, kCas };
 struct StoreRequest {

@@ -72,6 +72,10 @@ TEST_CASE("a cas is unique, grows with the value's version, and tells it back, i
   }
 }
 
+TEST_CASE("a cas that would be no condition is that of no value") {
+  CHECK(version_of_cas("key", cas_offset("key")) == 1);
+}
+
 TEST_CASE("keys that were written at the same version have another cas each") {
   ClusterFixture cluster(5);
   sim::SimProxy& proxy = cluster.add_decider();
