@@ -102,11 +102,19 @@ class Updater(threading.Thread):
                 self.error = error
 
 
-@pytest.mark.parametrize("rounds", ["two", "one"])
-def test_acknowledged_updates_survive_the_death_of_m_nodes_again_and_again(make_cluster, rounds):
+PAIRS = (("n0", "n1"), ("n4", "n2"), ("n6",), ("n3", "n5"))
+ONE_BY_ONE = (("n0",), ("n4",), ("n6",))
+
+
+@pytest.mark.parametrize("rounds, copies, deaths", [
+    ("two", "all", PAIRS), ("one", "all", PAIRS), ("one", "two", ONE_BY_ONE)])
+def test_acknowledged_updates_survive_the_deaths_that_were_promised(make_cluster, rounds, copies,
+                                                                    deaths):
+    """Nodes die by kill -9, as many at a time as the copies of logs survive; and the proxy."""
     cluster = make_cluster(nodes=7, scheme="ers:2,2,3",
                            settings=["segment_bytes=65536", "repair.after_ms=1000",
-                                     f"pools.0.log_rounds={rounds}"])
+                                     f"pools.0.log_rounds={rounds}",
+                                     f"pools.0.log_copies={copies}"])
     updaters = [Updater(cluster, number) for number in range(3)]
 
     def wait_acks(more, when):
@@ -116,8 +124,12 @@ def test_acknowledged_updates_survive_the_death_of_m_nodes_again_and_again(make_
     for updater in updaters:
         updater.start()
     try:
-        for victims in (("n0", "n1"), ("n4", "n2"), ("n6",), ("n3", "n5")):
+        for victims in deaths:
             wait_acks(60, "while all are up")
+            cluster.kill("proxy")
+            cluster.restart("proxy")
+            wait_acks(30, "by the next proxy")
+            cluster.wait_settled()
             cluster.kill(*victims)
             wait_acks(30, "while nodes are down")
             cluster.restart(*victims)
@@ -131,5 +143,8 @@ def test_acknowledged_updates_survive_the_death_of_m_nodes_again_and_again(make_
     connection = Connection(cluster)
     for updater in updaters:
         assert updater.error is None, updater.error
+        updater.ledger.check(connection)
+        for key in updater.ledger.values:
+            cluster.cli("recycle", "--key", key)
         updater.ledger.check(connection)
         assert all(report["clean"] for report in cluster.scrub(*updater.ledger.values))
