@@ -1,10 +1,11 @@
 // Many threads on one engine (run it under TSan too).
+#include <array>
 #include <set>
 #include <thread>
 
 #include "server-patches/node/format/crc32c.h"
 #include "server-patches/node/format/shard_update_messages.h"
-#include "tests/unit/node/node_fixture.h"
+#include "tests/unit/node/log_fixture.h"
 
 namespace elastripe::node::test {
 namespace {
@@ -130,6 +131,73 @@ TEST_CASE("readers never see half a change of a shard in place, and every change
   CHECK(failed == 0);
   CHECK(torn == 0);
   CHECK(payload_of(read(parity)) == payload_of(read(data)));
+}
+
+TEST_CASE("updates of one log have a number each, and none is seen in half") {
+  LogNode node(kAsTail);
+  constexpr uint64_t kEach = 500;
+  constexpr size_t kBytes = 40;
+  std::atomic<int> failed = 0, torn = 0;
+  std::atomic<uint64_t> last = node.version;
+  std::array<std::vector<uint64_t>, 2> lsns;
+  const auto settle = [&] {
+    const LogSettleRequest request{{{"key", node.version, last.load()}}};
+    send(node, node.map.epoch, Opcode::kLogSettle, encoded(request));
+  };
+  const auto append = [&](size_t t, uint64_t i) {
+    const std::string bytes(kBytes, static_cast<char>('a' + i % 26));
+    LogAppendRequest request{.m = 2,
+                             .id = {t + 1, i + 1},
+                             .value = node.version,
+                             .known = node.version + (1 << 20),
+                             .offset = 80 + i % 30,
+                             .crc32c = crc32c(as_view(bytes)),
+                             .key = "key"};
+    const Reply reply = send(node, node.map.epoch, Opcode::kLogAppend, encoded(request), bytes);
+    if (reply.header.status == Status::kOk) {
+      lsns[t].push_back(decode<LogAppendReply>(as_view(reply.args))->lsn);
+      last = lsns[t].back();
+      return true;
+    }
+    if (reply.header.status != Status::kLogFull) ++failed;
+    settle();
+    return false;
+  };
+  run_threads([&](int t) {
+    for (uint64_t i = 0; i < kEach; ++i) {
+      if (t < 2) {
+        while (!append(static_cast<size_t>(t), i) && failed == 0) {
+        }
+        continue;
+      }
+      const RecordReadRequest read{
+          .role = Role::kAny, .m = 2, .key = "key", .log = LogWanted::kImage};
+      const Reply reply = send(node, node.map.epoch, Opcode::kRecordRead, encoded(read));
+      const auto told = decode<RecordReadReply>(as_view(reply.args));
+      if (told && told->log.empty()) continue;
+      const auto image = decode_log(as_view(told ? told->log : std::string_view()));
+      if (!image) {
+        ++failed;
+        continue;
+      }
+      const auto is_whole = [](const LogExtent& extent) {
+        return crc32c(as_view(extent.bytes)) == extent.crc32c &&
+               extent.bytes.find_first_not_of(extent.bytes[0]) == std::string_view::npos;
+      };
+      if (!std::ranges::all_of(image->settled, is_whole)) ++torn;
+      if (!std::ranges::all_of(image->unsettled, is_whole)) ++torn;
+      if (t == 2) settle();
+      if (t == 3) node.engine.tick();
+      send(node, node.map.epoch, Opcode::kLogScan, encoded(LogScanRequest{.max_entries = 10}));
+    }
+  });
+  CHECK(failed == 0);
+  CHECK(torn == 0);
+  std::set<uint64_t> all(lsns[0].begin(), lsns[0].end());
+  all.insert(lsns[1].begin(), lsns[1].end());
+  CHECK(all.size() == 2 * kEach);
+  CHECK(*all.rbegin() - *all.begin() == 2 * kEach - 1);
+  CHECK(node.image().last == *all.rbegin());
 }
 
 TEST_CASE("what several keep and others flush comes to what has changed") {
