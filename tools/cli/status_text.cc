@@ -94,9 +94,11 @@ std::string update_logs_line(const Json& logs) {
   if (number(logs, "bytes") == 0) return {};
   return line(
       "updates",
-      fmt::format("{} in logs, not folded for {:.1f} s at most; {} of {} taken",
+      fmt::format("{} in logs, not folded for {:.1f} s at most; {} of {} taken; {} were "
+                  "merged, {} updates refused",
                   mebibytes(number(logs, "bytes")), number(logs, "age_ms") / 1000,
-                  mebibytes(number(logs, "used_bytes")), mebibytes(number(logs, "limit_bytes"))));
+                  mebibytes(number(logs, "used_bytes")), mebibytes(number(logs, "limit_bytes")),
+                  mebibytes(number(logs, "merged_bytes")), shown(logs, "refusals")));
 }
 
 std::string job_lines(const Json& jobs) {

@@ -60,10 +60,12 @@ TEST_CASE("updates are told while some lie in logs") {
   Json status = serving();
   Json& logs = status["update_logs"] = {{"bytes", 0}, {"used_bytes", 1 << 20}};
   CHECK(status_text(status, Json()).find("updates") == std::string::npos);
-  logs = {{"bytes", 1 << 19}, {"used_bytes", 1 << 20}, {"limit_bytes", 8 << 20}, {"age_ms", 1234}};
-  CHECK(
-      has(status_text(status, Json()),
-          "updates     0.5 MiB in logs, not folded for 1.2 s at most; 1.0 MiB of 8.0 MiB taken\n"));
+  logs = {{"bytes", 1 << 19}, {"used_bytes", 1 << 20},   {"limit_bytes", 8 << 20},
+          {"age_ms", 1234},   {"merged_bytes", 3 << 20}, {"refusals", 7}};
+  CHECK(has(status_text(status, Json()),
+            "updates     0.5 MiB in logs, not folded for 1.2 s at most; 1.0 MiB of 8.0 MiB taken; "
+            "3.0 MiB were "
+            "merged, 7 updates refused\n"));
 }
 
 TEST_CASE("what is not as it should be has lines of its own") {
