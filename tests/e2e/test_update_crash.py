@@ -74,8 +74,8 @@ def check(cluster, ledger):
 
 def test_a_proxy_dies_at_every_fail_point(cluster, rounds, tmp_path):
     ledger = UpdateLedger(cluster, "o/", SIZES)
-    # Between two rounds.
-    but = ("update/numbered",) if rounds == "one" else ()
+    # Between two rounds; and after one.
+    but = ("update/numbered",) if rounds == "one" else ("update/numbers-told",)
     # What comes with every commit and deletion does with folds.
     points = fail_points("proxy", "update/", "fold/", "commit/", "delete/told", but=but)
     # The first time it may be the first update of an object, or the first segment of a fold.

@@ -327,6 +327,7 @@ Task<bool> tell_numbers_to(OpsContext& ops, MapPtr map, NodeId copy, std::vector
         !answer || std::ranges::find(answer->args.lacking, i) != answer->args.lacking.end();
     told[places[i]].is_lacking |= lacks;
   }
+  if (answer) fail_point(FailPoint::kNumbersTold);
   co_return answer.has_value();
 }
 

@@ -31,6 +31,7 @@ enum class FailPoint : uint8_t {
   kUpdateNumbered,   // of an update: the tail has it, and no other copy of the log was asked
   kUpdateCopied,     // a copy has it; others may have
   kUpdateSettled,    // all copies have it; neither the tail nor the client was told
+  kNumbersTold,      // of an update in one round: a copy knows its number; others may, or the tail
   kDataPatched,      // of a fold: the data shards of a segment are made, no parity
   kParitiesPatched,  // all shards of a segment are made
   kAllPatched,       // those of all segments; the commit was not begun
@@ -76,6 +77,7 @@ inline constexpr std::array kFailPointNames = {
     FailPointName{"proxy", "update/numbered"},
     FailPointName{"proxy", "update/copied"},
     FailPointName{"proxy", "update/settled"},
+    FailPointName{"proxy", "update/numbers-told"},
     FailPointName{"proxy", "fold/data-patched"},
     FailPointName{"proxy", "fold/parities-patched"},
     FailPointName{"proxy", "fold/all-patched"},
