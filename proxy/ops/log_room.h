@@ -6,8 +6,8 @@
 namespace elastripe {
 
 struct LogRoom {
-  // Of keys whose logs were found full. Who has it goes next; what comes later waits behind, so
-  // that small updates do not take the room that a large one waits for.
+  // A turn is of a key whose log was found full. Who has it goes next; what comes later waits
+  // behind, so that small updates do not take the room that a large one waits for.
   KeyLocks turns{};
   KeyLocks folding{};  // of keys whose logs updates of this thread have begun to fold
 };

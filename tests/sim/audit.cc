@@ -31,7 +31,7 @@ void Audit::read_everything(const char* when) {
       }
       if (error.empty() && scrubber == nullptr) scrubber = proxy;
       if (error.empty() && scrubber == proxy && run_.scenario.expect.scrub) {
-        if (run_.seed % 2 == 0) drain(key, *proxy);
+        if (run_.seed % 2 == 0) error = drain(key, *proxy);
         scrub(key, *proxy, when);
       }
       if (!error.empty()) error = why_unreadable(key, *proxy);
@@ -135,12 +135,14 @@ bool Audit::is_accounted_for(const std::string& key, uint64_t epoch, NodeId hold
 
 // Folds the object's log, and reads what comes of it. Half of the schedules are looked at so, the
 // others with what lies in their logs.
-void Audit::drain(int key, SimProxy& proxy) {
-  if (run_.scenario.workload.weights[static_cast<size_t>(Verb::kUpdate)] == 0) return;
+std::string Audit::drain(int key, SimProxy& proxy) {
+  if (run_.scenario.workload.weights[static_cast<size_t>(Verb::kUpdate)] == 0) return {};
   const auto end = run_.finish(
       fold_object(proxy.ops(), clients_.key_name(key), run_.clock.now() + kRequestTimeout));
-  if (!end) return run_.violation(Fault::kStuck, "the fold of an object does not end");
-  if (*end && **end == FoldEnd::kFolded) clients_.ask(Verb::kGet, key, proxy);
+  if (!end) run_.violation(Fault::kStuck, "the fold of an object does not end");
+  if (!end || !*end || **end != FoldEnd::kFolded) return {};
+  ++run_.totals.drained_logs;
+  return clients_.ask(Verb::kGet, key, proxy).error;
 }
 
 // Whatever is there is what the record says, and what is not has died.

@@ -36,7 +36,7 @@ class Audit {
   std::string what_is_kept();
 
  private:
-  void drain(int key, SimProxy& proxy);
+  std::string drain(int key, SimProxy& proxy);  // the error of the read, or empty
   void scrub(int key, SimProxy& proxy, const char* when);
   std::string why_unreadable(int key, SimProxy& proxy);
   uint64_t confirmed_in_epoch(const node::Record& record, const node::Segment& segment,

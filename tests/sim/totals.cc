@@ -15,6 +15,7 @@ void Totals::add(const Totals& o) {
   errors += o.errors;
   refused_for_memory += o.refused_for_memory;
   unchecked += o.unchecked;
+  drained_logs += o.drained_logs;
   transitions += o.transitions;
   flushes += o.flushes;
   undecided_flushes += o.undecided_flushes;

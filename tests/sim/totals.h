@@ -11,6 +11,7 @@ struct Totals {
   uint64_t schedules = 0, histories = 0, operations = 0, unknowns = 0, acknowledged_writes = 0;
   uint64_t errors = 0;  // definite ones, and of reads
   uint64_t refused_for_memory = 0;
+  uint64_t drained_logs = 0;         // that were folded when all had ended
   uint64_t unchecked = 0;            // schedules that may have lost updates within the promise
   uint64_t transitions = 0;          // that changed the state of an object
   uint64_t refused_transitions = 0;  // shards were missing

@@ -141,13 +141,11 @@ class LoggedUpdate {
 
   // First the tail: it says whether the update is made at all, and as which.
   Task<Result<MaybeEnd>> append(MapPtr map, TimePoint& deadline) {
-    if (!turn_ && !ops_.log_room.turns.try_lock(key_)) {
-      const TimePoint from = ops_.clock.now();
-      (void)co_await ops_.log_room.turns.lock(key_);  // those that came before go first
-      note_wait(from);
-      if (ops_.clock.now() >= deadline) {
-        co_return fail(ErrorCode::kTimeout, "the update log of the key was full for too long");
-      }
+    // What came before goes first. What the tail may have needs no room.
+    if (!turn_ && !may_be_done_ && !ops_.log_room.turns.try_lock(key_)) {
+      auto waited = co_await wait_for_turn(deadline);
+      if (!waited) co_return fail(waited.error());
+      turn_.reset();
     }
     if (goes_at_once(*map)) {
       // While others are on their way to the copies it goes with the next of these.
@@ -305,8 +303,7 @@ class LoggedUpdate {
         // At last it is written into the shards, with all that is in the log.
         if (folds_++ == kMostFolds) co_return End{};
         forget();
-        co_await make_room(deadline);
-        co_return std::nullopt;
+        co_return co_await make_room(deadline);
     }
   }
 
@@ -317,27 +314,45 @@ class LoggedUpdate {
   }
 
   // Folds the log, or waits for whoever does. Where that fails the log stays full.
-  Task<void> make_room(TimePoint deadline) {
-    const TimePoint from = ops_.clock.now();
+  Task<Result<MaybeEnd>> make_room(TimePoint deadline) {
     if (!turn_) turn_ = ops_.log_room.turns.try_lock(key_);
     if (!turn_) {
       // Whoever has it makes room, mostly for more than its own update.
-      turn_ = co_await ops_.log_room.turns.lock(key_);
-    } else if (!co_await fold_now(deadline)) {
-      (void)co_await ops_.clock.sleep_for(kFoldWait);
+      auto waited = co_await wait_for_turn(deadline);
+      if (!waited) co_return fail(waited.error());
+      co_return std::nullopt;
     }
+    const TimePoint from = ops_.clock.now();
+    co_await fold_now(deadline);
     note_wait(from);
+    co_return std::nullopt;
   }
 
-  // False: nothing was folded, or somebody else does it.
-  Task<bool> fold_now(TimePoint deadline) {
-    auto folding = ops_.log_room.folding.try_lock(key_);
-    if (!folding) {  // beside updates of this thread
-      (void)co_await ops_.log_room.folding.lock(key_);
-      co_return true;
+  // That counts as if it had tried to make room meanwhile: where others could not, it need not try
+  // as often again.
+  Task<Result<void>> wait_for_turn(TimePoint deadline) {
+    const TimePoint from = ops_.clock.now();
+    turn_ = co_await ops_.log_room.turns.lock(key_);
+    note_wait(from);
+    const TimePoint now = ops_.clock.now();
+    folds_ = static_cast<int>(std::min<int64_t>(kMostFolds, folds_ + (now - from) / kFoldWait));
+    if (now < deadline) co_return Result<void>{};
+    co_return fail(ErrorCode::kTimeout, "the update log of the key was full for too long");
+  }
+
+  Task<void> fold_now(TimePoint deadline) {
+    bool others_fold = false;  // beside updates of this thread
+    while (ops_.clock.now() < deadline) {
+      if (auto folding = ops_.log_room.folding.try_lock(key_)) {
+        if (others_fold) co_return;
+        const auto end = co_await fold_object(ops_, key_, deadline, /*takes=*/true);
+        if (end && *end != FoldEnd::kNothing) co_return;
+        break;  // so does another thread or proxy, or nobody can
+      }
+      others_fold = true;
+      (void)co_await ops_.clock.sleep_for(kFoldWait);
     }
-    const auto end = co_await fold_object(ops_, key_, deadline, /*takes=*/true);
-    co_return end && *end != FoldEnd::kNothing;
+    (void)co_await ops_.clock.sleep_for(kFoldWait);
   }
 
   // Before the log is full, as updates go on meanwhile.

@@ -17,8 +17,8 @@ struct ToldLog {
   LogViewPtr log;          // null: it has none
 };
 
-// Of a reply that has a record. Builds that know of no updates without a number do not tell when
-// they were synced; while there are such, no home counts more than another.
+// What a reply tells that has a record. Builds that know of no updates without a number do not tell
+// when they were synced; while there are such, no home counts more than another.
 ToldLog told_log(const node::ClusterMap& map, const RecordReply& reply);
 
 // The log of `record`, which is the newest of the key; null if nobody has one. Of those who were

@@ -94,7 +94,7 @@ void Engine::Impl::fit_log(size_t partition, std::string_view key, const Record&
   }
   // What it remembers of its updates is needed by those who know of no later version only.
   log.forget_forbidden(record.meta.version);
-  // Of updates that baselines make in the shards nothing tells but the last number, which is the
+  // Nothing tells of updates that baselines make in the shards but the last number, which is the
   // object's cas unique.
   const bool is_told = log.last() <= cas_of(record, /*last_lsn=*/0);
   if (is_told && log.says_nothing(record.meta.version, map_->epoch)) logs_.retire(key);

@@ -20,7 +20,8 @@ inline constexpr size_t kMaxLogBytes = 2u << 20;
 inline constexpr size_t kMaxUnsettled = 256;
 // Those that a node remembers of a key.
 inline constexpr size_t kRecentUpdates = 256;
-// Those of a key that wait at a copy for their numbers.
+// Those of a key that wait at a copy for their numbers. One that nobody has numbered yet waits only
+// while these bytes are enough for what is not settled there, too.
 inline constexpr size_t kMaxUnnumbered = 64;
 inline constexpr size_t kMaxUnnumberedBytes = 1u << 20;
 // What is not settled may be so many: sync gives numbers to what had none.
@@ -101,7 +102,8 @@ struct LogAppendRequest {
 // record, if it lacks one, which so never takes effect; kForgotten if it can not tell.
 //
 // The first may have no number yet (lsn 0), as it was sent to the tail at the same time. It is
-// taken only while the copy has that value; else it is among the missing ones.
+// taken only while the copy has that value, and it is not flushed or expired; else it is among the
+// missing ones.
 struct LogStoreReply {
   std::vector<Id128> missing;  // of those listed: not here
   // Others without a number that came before one that has none, and have bytes of the same places:

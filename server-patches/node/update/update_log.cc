@@ -80,9 +80,11 @@ bool UpdateLog::takes_unnumbered(const UpdateName& name, size_t bytes, uint64_t 
     return false;
   }
   for (const Unnumbered& update : unnumbered_) bytes += update.bytes.size();
-  // Copies are told seldom up to where all is settled: until then they merge nothing, though the
-  // tail may.
-  for (const Extent& update : unsettled_) bytes += update.bytes.size();
+  // In one round copies are not told up to where all is settled, so they merge nothing, though the
+  // tail does: without a bound their image would outgrow what a sync can carry.
+  if (name.lsn == 0) {
+    for (const Extent& update : unsettled_) bytes += update.bytes.size();
+  }
   if (bytes > kMaxUnnumberedBytes) return false;
   if (name.lsn != 0) return name.lsn > std::max(reach_, settled_to_);
   if (cancelled_.epoch == epoch && known <= cancelled_.known) return false;
