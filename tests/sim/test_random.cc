@@ -40,8 +40,8 @@ TEST_CASE("random schedules keep every promise", "[random]") {
       CHECK(totals.ops.logged_updates > 2 * schedules);
       if (scenario.cluster.fold_after > Duration::zero()) {
         CHECK(totals.ops.folded_logs > schedules);
-      } else {
-        CHECK(totals.drained_logs > schedules / 8);
+      } else if (totals.schedules >= kMany) {
+        CHECK(totals.drained_logs > schedules / 20);  // most logs are empty by then
       }
     }
     if (scenario.cluster.node_memory.log_units < NodeMemory{}.log_units) {
