@@ -328,15 +328,11 @@ class LoggedUpdate {
     co_return std::nullopt;
   }
 
-  // That counts as if it had tried to make room meanwhile: where others could not, it need not try
-  // as often again.
   Task<Result<void>> wait_for_turn(TimePoint deadline) {
     const TimePoint from = ops_.clock.now();
     turn_ = co_await ops_.log_room.turns.lock(key_);
     note_wait(from);
-    const TimePoint now = ops_.clock.now();
-    folds_ = static_cast<int>(std::min<int64_t>(kMostFolds, folds_ + (now - from) / kFoldWait));
-    if (now < deadline) co_return Result<void>{};
+    if (ops_.clock.now() < deadline) co_return Result<void>{};
     co_return fail(ErrorCode::kTimeout, "the update log of the key was full for too long");
   }
 
