@@ -7,9 +7,11 @@
 namespace elastripe::node {
 namespace {
 
-// In a part, and updates of each: what is asked for is mostly the one that came last.
-constexpr size_t kFormers = 8;
-constexpr size_t kFormerUpdates = 32;
+// In a part, updates of each, and of all of them. An object whose log is full again and again gets
+// one value after the other, while more than a round of updates is on its way to the head.
+constexpr size_t kFormers = 64;
+constexpr size_t kFormerUpdates = 128;
+constexpr size_t kAllFormerUpdates = 512;
 
 }  // namespace
 
@@ -72,9 +74,13 @@ void UpdateLogs::retire_folded(std::string_view key, uint64_t value, uint32_t te
 void UpdateLogs::note(Former former) {
   Part& part = part_of(former.key);
   part.formers.push_back(std::move(former));
-  if (part.formers.size() <= kFormers) return;
-  part.forgotten = std::max(part.forgotten, part.formers.front().last);
-  part.formers.pop_front();
+  size_t updates = 0;
+  for (const Former& each : part.formers) updates += each.recent.size();
+  while (part.formers.size() > kFormers || updates > kAllFormerUpdates) {
+    updates -= part.formers.front().recent.size();
+    part.forgotten = std::max(part.forgotten, part.formers.front().last);
+    part.formers.pop_front();
+  }
 }
 
 UpdateLogs::Had UpdateLogs::had(std::string_view key, uint64_t value, uint32_t tenure,
