@@ -336,6 +336,7 @@ class LoggedUpdate {
     co_return fail(ErrorCode::kTimeout, "the update log of the key was full for too long");
   }
 
+  // Ends when the log was folded, by whomever, or a little later if nobody could.
   Task<void> fold_now(TimePoint deadline) {
     bool others_fold = false;  // beside updates of this thread
     while (ops_.clock.now() < deadline) {
@@ -346,7 +347,7 @@ class LoggedUpdate {
         break;  // so does another thread or proxy, or nobody can
       }
       others_fold = true;
-      (void)co_await ops_.clock.sleep_for(kFoldWait);
+      if (!co_await ops_.clock.sleep_for(kFoldWait)) co_return;  // shutting down
     }
     (void)co_await ops_.clock.sleep_for(kFoldWait);
   }
