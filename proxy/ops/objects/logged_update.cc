@@ -23,9 +23,14 @@ namespace {
 using node::LogAppendRequest;
 using node::Status;
 
-// So often an update waits for room in its log.
+// So often others may take the room that was made for an update.
 constexpr int kMostFolds = 20;
+// So often it waits where there is nothing to fold, as logs of other keys fill the node.
+constexpr int kMostPauses = 20;
 constexpr Duration kFoldWait = std::chrono::milliseconds(5);
+// So long it waits for the fold of another thread or proxy, and altogether where there is nothing
+// to fold.
+constexpr Duration kMostWait = std::chrono::seconds(1);
 
 class LoggedUpdate {
  public:
@@ -170,10 +175,12 @@ class LoggedUpdate {
     co_return co_await records::sync_key(ops_, map, std::string(key_), deadline);
   }
 
-  // What is refused by a condition does not go to the copies; nor what may be there already.
+  // What is refused, by a condition or as it is still without room, does not go to the copies; nor
+  // what may be there already.
   bool goes_at_once(const node::ClusterMap& map) const {
     return map.capabilities.has(node::Capability::kUnnumberedUpdates) &&
-           ops_.pools.pool_of(key_).log_rounds == LogRounds::kOne && !cas_ && !may_be_done_;
+           ops_.pools.pool_of(key_).log_rounds == LogRounds::kOne && !cas_ && !turn_ &&
+           !may_be_done_;
   }
 
   using TailAnswer = Result<Answer<LogAppendRequest>>;
@@ -300,21 +307,21 @@ class LoggedUpdate {
       default:  // kLogFull
         if (may_be_done_) co_return refuse_again("the update log is full");
         ++ops_.counters.full_logs;
-        // At last it is written into the shards, with all that is in the log.
-        if (folds_++ == kMostFolds) co_return End{};
         forget();
-        co_return co_await make_room(deadline);
+        co_return co_await make_room(map, deadline);
     }
   }
 
   void note_wait(TimePoint from) {
-    const auto waited =
-        std::chrono::duration_cast<std::chrono::microseconds>(ops_.clock.now() - from);
-    ops_.counters.full_log_us += static_cast<uint64_t>(waited.count());
+    const Duration waited = ops_.clock.now() - from;
+    waited_ += waited;
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(waited);
+    ops_.counters.full_log_us += static_cast<uint64_t>(us.count());
   }
 
-  // Folds the log, or waits for whoever does. Where that fails the log stays full.
-  Task<Result<MaybeEnd>> make_room(TimePoint deadline) {
+  // Folds the log, or waits for whoever does. At last the update is written into the shards, with
+  // all that is in the log.
+  Task<Result<MaybeEnd>> make_room(MapPtr map, TimePoint deadline) {
     if (!turn_) turn_ = ops_.log_room.turns.try_lock(key_);
     if (!turn_) {
       // Whoever has it makes room, mostly for more than its own update.
@@ -322,9 +329,15 @@ class LoggedUpdate {
       if (!waited) co_return fail(waited.error());
       co_return std::nullopt;
     }
+    if (folds_ == kMostFolds) co_return End{};
     const TimePoint from = ops_.clock.now();
-    co_await fold_now(deadline);
+    const bool is_made = co_await fold_now(map, deadline);
     note_wait(from);
+    if (is_made) {
+      ++folds_;
+    } else if (++pauses_ == kMostPauses || waited_ >= kMostWait) {
+      co_return End{};
+    }
     co_return std::nullopt;
   }
 
@@ -336,20 +349,38 @@ class LoggedUpdate {
     co_return fail(ErrorCode::kTimeout, "the update log of the key was full for too long");
   }
 
-  // Ends when the log was folded, by whomever, or a little later if nobody could.
-  Task<void> fold_now(TimePoint deadline) {
+  // Whether the log was folded, by whomever. Takes a little time if it was not.
+  Task<bool> fold_now(MapPtr map, TimePoint deadline) {
     bool others_fold = false;  // beside updates of this thread
     while (ops_.clock.now() < deadline) {
       if (auto folding = ops_.log_room.folding.try_lock(key_)) {
-        if (others_fold) co_return;
+        if (others_fold) co_return true;
         const auto end = co_await fold_object(ops_, key_, deadline, /*takes=*/true);
-        if (end && *end != FoldEnd::kNothing) co_return;
-        break;  // so does another thread or proxy, or nobody can
+        if (end && *end != FoldEnd::kNothing) co_return true;
+        if (end && co_await others_have_folded(map, deadline)) co_return true;
+        break;
       }
       others_fold = true;
-      if (!co_await ops_.clock.sleep_for(kFoldWait)) co_return;  // shutting down
+      if (!co_await ops_.clock.sleep_for(kFoldWait)) co_return false;  // shutting down
     }
     (void)co_await ops_.clock.sleep_for(kFoldWait);
+    co_return false;
+  }
+
+  // Waits while the log has something to fold: another thread or proxy does.
+  Task<bool> others_have_folded(MapPtr map, TimePoint deadline) {
+    const TimePoint until = std::min(deadline, ops_.clock.now() + kMostWait);
+    uint64_t version = 0;
+    while (ops_.clock.now() < until) {
+      auto tail = co_await records::try_read_updated(ops_, map, key_, version, /*offset=*/0,
+                                                     /*length=*/0, until);
+      if (!tail) co_return false;
+      if (version != 0 && !tail->same) co_return true;
+      if (tail->log == nullptr || tail->log->age_ms == 0) co_return false;
+      if (tail->record != nullptr) version = tail->record->meta.version;
+      if (!co_await ops_.clock.sleep_for(kFoldWait)) co_return false;
+    }
+    co_return false;
   }
 
   // Before the log is full, as updates go on meanwhile.
@@ -446,7 +477,9 @@ class LoggedUpdate {
   uint64_t known_ = 0;                   // when it got its id
   uint64_t told_ = 0;                    // by a tail that had forgotten
   bool may_be_done_ = false;             // some node may have taken it
-  int folds_ = 0;                        // that it has waited for, as the log was full
+  int folds_ = 0;                        // that left it no room
+  int pauses_ = 0;                       // with nothing to fold
+  Duration waited_{};                    // for room
   std::optional<KeyLocks::Guard> turn_;  // since the log was found full
 };
 

@@ -7,11 +7,10 @@
 namespace elastripe::node {
 namespace {
 
-// In a part, updates of each, and of all of them. An object whose log is full again and again gets
-// one value after the other, while more than a round of updates is on its way to the head.
+// In a part, and updates of all of them. An object whose log is full again and again gets one value
+// after the other, while more than a round of updates is on its way to the head.
 constexpr size_t kFormers = 64;
-constexpr size_t kFormerUpdates = 128;
-constexpr size_t kAllFormerUpdates = 512;
+constexpr size_t kFormerUpdates = 2 * kRecentUpdates;
 
 }  // namespace
 
@@ -48,14 +47,12 @@ void UpdateLogs::retire(std::string_view key) {
   // What it has forgotten it can tell nothing of: neither that it had it nor that it had not.
   if (entry->log.last() != 0) {
     const auto& recent = entry->log.recent();
-    const size_t told = std::min(recent.size(), kFormerUpdates);
     Former former{.key = std::string(key),
                   .value = entry->log.value(),
                   .tenure = entry->tenure,
                   .reach = entry->log.reach(),
                   .last = entry->log.last(),
-                  .recent = {recent.end() - static_cast<ptrdiff_t>(told), recent.end()}};
-    if (told < recent.size()) former.reach = recent[recent.size() - told - 1].lsn;
+                  .recent = {recent.begin(), recent.end()}};
     note(std::move(former));
   }
   drop(key);
@@ -76,7 +73,7 @@ void UpdateLogs::note(Former former) {
   part.formers.push_back(std::move(former));
   size_t updates = 0;
   for (const Former& each : part.formers) updates += each.recent.size();
-  while (part.formers.size() > kFormers || updates > kAllFormerUpdates) {
+  while (part.formers.size() > kFormers || updates > kFormerUpdates) {
     updates -= part.formers.front().recent.size();
     part.forgotten = std::max(part.forgotten, part.formers.front().last);
     part.formers.pop_front();

@@ -14,14 +14,15 @@ using node::Opcode;
 
 // A log with no room for a large update, but for small ones, while folds take long.
 struct NearlyFull : ClusterFixture {
-  explicit NearlyFull(const std::string& pool) : ClusterFixture(7, "rs:2,2"), key(pool + "k") {
+  explicit NearlyFull(const std::string& pool, Duration slow = 300ms)
+      : ClusterFixture(7, "rs:2,2"), key(pool + "k") {
     proxy_memory.read_bytes = 4 << 20;
     proxy = &add_decider();
     REQUIRE(run_until([&] { return serves_whole(*proxy); }));
     REQUIRE(put(*proxy, key, value));
-    network().set_delay_rule([this](int, node::NodeId, const node::RequestHeader& header) {
+    network().set_delay_rule([this, slow](int, node::NodeId, const node::RequestHeader& header) {
       appends += header.opcode == Opcode::kLogAppend;
-      return header.opcode == Opcode::kShardPatch && is_slow ? std::optional<Duration>(300ms)
+      return header.opcode == Opcode::kShardPatch && is_slow ? std::optional<Duration>(slow)
                                                              : std::nullopt;
     });
     for (size_t i = 0; i < kUpdates; ++i) {
@@ -92,17 +93,36 @@ TEST_CASE("an update that finds a log full is sent again when there is room", "[
 }
 
 TEST_CASE("where logs of other keys leave no room updates go into shards one by one", "[update]") {
-  NearlyFull s("");
+  NearlyFull s("", /*slow=*/10s);
   const auto tail_of = [&](const std::string& key) { return s.homes_of(*s.proxy, key).front(); };
   const std::string full = s.key;
   while (s.key == full || tail_of(s.key) != tail_of(full)) s.key += "k";
   s.value = bytes_of(10'000, 2);
   REQUIRE(s.put(*s.proxy, s.key, s.value));
-  constexpr size_t kCount = 10;
+  constexpr size_t kCount = 25;
   for (size_t i = 0; i < kCount; ++i) s.begin(i * 400, bytes_of(400, i));
-  REQUIRE(s.run_until([&] { return s.full_logs() > 0; }));
+  s.is_slow = false;  // but for the fold that has begun
+  // Those behind the first ones do not wait as long again as each of these did.
+  REQUIRE(s.run_until([&] { return s.done.size() == kCount; }, 2s));
+  CHECK((s.get(*s.proxy, s.key) == s.value));
+}
+
+TEST_CASE("an update waits for room that another proxy makes", "[update]") {
+  NearlyFull s(GENERATE("", "once:"));
+  sim::SimProxy& folds = *s.proxy;  // since the log was half full
+  s.proxy = &s.add_proxy();
+  s.proxy->map().serve(folds.map().current());
+  s.begin(0, bytes_of(s.kLarge, 99));
+  REQUIRE(s.run_until([&] { return s.full_logs() == 1; }));
+  s.run_for(200ms);
+  CHECK(s.done.empty());
+  CHECK(folds.ops().counters.folded_logs == 0);
   s.is_slow = false;
-  REQUIRE(s.run_until([&] { return s.done.size() == kCount; }, 4s));
+  REQUIRE(s.run_until([&] { return s.done.size() == 1; }));
+  CHECK(folds.ops().counters.folded_logs == 1);
+  // It is not sent again and again, nor goes into the shards.
+  CHECK(s.full_logs() <= 2);
+  CHECK(s.proxy->ops().counters.logged_updates == 1);
   CHECK((s.get(*s.proxy, s.key) == s.value));
 }
 
