@@ -15,8 +15,18 @@ using node::Status;
 
 namespace {
 
+// Asked for as it is read or folded, and not only shown.
+bool is_to_be_settled(const LogQuestion& question, const TailRead& read) {
+  const bool settles =
+      question.wanted == node::LogWanted::kView || question.wanted == node::LogWanted::kFold;
+  return settles && read.log != nullptr && !read.log->image.unsettled.empty() &&
+         !mutant(Mutant::kReadUnsettled);
+}
+
+// One flow for all that is asked, as most GETs wait for nothing else.
 Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role, std::string_view key,
-                                uint64_t if_version, TimePoint deadline, LogQuestion log = {}) {
+                                uint64_t if_version, TimePoint deadline,
+                                LogQuestion question = {}) {
   const Chain chain = chain_of(*map, key);
   if (chain.nodes.empty()) {
     co_return fail(ErrorCode::kUnavailable, "no home of the key's partition is up");
@@ -24,18 +34,27 @@ Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role, s
   const NodeId from = role == Role::kHead ? chain.head() : chain.tail();
   for (;;) {
     auto reply = co_await read_record(ops.nodes, map, from, role, key, if_version,
-                                      call_deadline(ops, deadline), log);
+                                      call_deadline(ops, deadline), question);
     if (!reply) co_return fail(reply.error());
-    if (reply->status != Status::kNotSynced) {
-      TailRead read{reply->status == Status::kSame, std::move(reply->record), reply->floor};
-      read.log = std::move(reply->log);
-      co_return read;
+    if (reply->status == Status::kNotSynced) {
+      if (ops.clock.now() >= deadline) {
+        co_return fail(ErrorCode::kTimeout, "the key could not be synced in time");
+      }
+      auto synced = co_await sync_key(ops, map, std::string(key), deadline);
+      if (!synced) co_return fail(synced.error());
+      continue;
     }
+    TailRead read{reply->status == Status::kSame, std::move(reply->record), reply->floor};
+    read.log = std::move(reply->log);
+    if (!is_to_be_settled(question, read)) co_return read;
+    auto helped = co_await settle_view(ops, map, std::string(key), read.log, deadline);
+    if (!helped) co_return fail(helped.error());
+    if (*helped) co_return read;
+    // The value has been replaced, and the tail knows it by now. A log that was taken stays so.
+    if (question.wanted == node::LogWanted::kFold) question.wanted = node::LogWanted::kView;
     if (ops.clock.now() >= deadline) {
-      co_return fail(ErrorCode::kTimeout, "the key could not be synced in time");
+      co_return fail(ErrorCode::kTimeout, "the object was overwritten again and again");
     }
-    auto synced = co_await sync_key(ops, map, std::string(key), deadline);
-    if (!synced) co_return fail(synced.error());
   }
 }
 
@@ -55,26 +74,6 @@ Task<Result<TailRead>> try_read_head(OpsContext& ops, const MapPtr& map, std::st
 
 namespace {
 
-Task<Result<TailRead>> try_read_settled(OpsContext& ops, const MapPtr& map, std::string_view key,
-                                        uint64_t if_version, LogQuestion question,
-                                        TimePoint deadline) {
-  for (;;) {
-    auto read = co_await try_read(ops, map, reading_role(), key, if_version, deadline, question);
-    if (!read || read->log == nullptr || read->log->image.unsettled.empty() ||
-        mutant(Mutant::kReadUnsettled)) {
-      co_return read;
-    }
-    auto helped = co_await settle_view(ops, map, std::string(key), read->log, deadline);
-    if (!helped) co_return fail(helped.error());
-    if (*helped) co_return read;
-    // The value has been replaced, and the tail knows it by now. A log that was taken stays so.
-    if (question.wanted == node::LogWanted::kFold) question.wanted = node::LogWanted::kView;
-    if (ops.clock.now() >= deadline) {
-      co_return fail(ErrorCode::kTimeout, "the object was overwritten again and again");
-    }
-  }
-}
-
 // What was acknowledged before the read was asked for is in what the tail has.
 void look_for_lost_updates(OpsContext& ops, std::string_view key, uint64_t acknowledged,
                            const TailRead& read, uint64_t if_version) {
@@ -90,7 +89,7 @@ void look_for_lost_updates(OpsContext& ops, std::string_view key, uint64_t ackno
 Task<Result<TailRead>> read_acknowledged(OpsContext& ops, const MapPtr& map, std::string_view key,
                                          uint64_t if_version, LogQuestion question,
                                          uint64_t acknowledged, TimePoint deadline) {
-  auto read = co_await try_read_settled(ops, map, key, if_version, question, deadline);
+  auto read = co_await try_read(ops, map, reading_role(), key, if_version, deadline, question);
   if (read) look_for_lost_updates(ops, key, acknowledged, *read, if_version);
   co_return read;
 }
@@ -103,18 +102,17 @@ Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std:
   if (!may_have_log(*map)) return try_read_tail(ops, map, key, if_version, deadline);
   const LogQuestion question{node::LogWanted::kView, offset, length};
   const uint64_t acknowledged = ops.cache.acknowledged_lsn(key);
-  if (acknowledged == 0) return try_read_settled(ops, map, key, if_version, question, deadline);
+  if (acknowledged == 0) {
+    return try_read(ops, map, reading_role(), key, if_version, deadline, question);
+  }
   return read_acknowledged(ops, map, key, if_version, question, acknowledged, deadline);
 }
 
 Task<Result<TailRead>> try_read_to_fold(OpsContext& ops, const MapPtr& map, std::string_view key,
                                         bool takes, TimePoint deadline) {
-  const auto wanted = takes ? node::LogWanted::kFold : node::LogWanted::kView;
-  const LogQuestion question{wanted, 0, UINT64_MAX};
-  if (mutant(Mutant::kFoldUnsettled)) {
-    return try_read(ops, map, reading_role(), key, /*if_version=*/0, deadline, question);
-  }
-  return try_read_settled(ops, map, key, /*if_version=*/0, question, deadline);
+  LogQuestion question{takes ? node::LogWanted::kFold : node::LogWanted::kView, 0, UINT64_MAX};
+  if (mutant(Mutant::kFoldUnsettled)) question.wanted = node::LogWanted::kImage;
+  return try_read(ops, map, reading_role(), key, /*if_version=*/0, deadline, question);
 }
 
 Task<Result<TailRead>> try_read_log(OpsContext& ops, const MapPtr& map, std::string_view key,
