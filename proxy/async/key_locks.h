@@ -63,7 +63,13 @@ class KeyLocks {
     return Wait{*this, hash64(key)};
   }
 
-  // Nothing while somebody has it, or waits for it.
+  // Nobody has it, or waits for it.
+  bool is_free(std::string_view key) const {
+    const auto found = queues_.find(hash64(key));
+    return found == queues_.end() || (!found->second.is_held && found->second.waiters.empty());
+  }
+
+  // Nothing if it is not free.
   std::optional<Guard> try_lock(std::string_view key) {
     const uint64_t hash = hash64(key);
     if (!take_now(hash)) return std::nullopt;

@@ -34,9 +34,10 @@ class Fold {
     if (!records::may_have_log(*map)) co_return FoldEnd::kNothing;
     const TimePoint began = ops_.clock.now();
     auto tail = co_await records::try_read_to_fold(ops_, map, key_, takes_, deadline);
+    // It has taken it now, or may have.
+    if (!tail || tail->log != nullptr) takes_ = false;
     if (!tail) co_return fail(tail.error());
     const RecordPtr record = tail->record;
-    if (tail->log != nullptr) takes_ = false;  // it has it now
     if (record == nullptr || !record->is_striped() || !is_live_now(ops_, *map, *record) ||
         tail->log == nullptr) {
       co_return FoldEnd::kNothing;

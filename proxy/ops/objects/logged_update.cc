@@ -42,11 +42,11 @@ class LoggedUpdate {
         bytes_(std::move(bytes)),
         crc32c_(elastripe::crc32c(bytes_.bytes())) {}
 
-  Task<Result<std::optional<UpdateOutcome>>> run(TimePoint deadline) {
+  Task<Result<LoggedUpdateEnd>> run(TimePoint deadline) {
     auto end = co_await under_newest_map(
         ops_, deadline,
         [this](const MapPtr& map, TimePoint& until) { return attempt(map, until); });
-    if (end) co_return end->outcome;
+    if (end) co_return LoggedUpdateEnd{end->outcome, std::exchange(turn_, std::nullopt)};
     if (may_be_done_) co_return unknown_outcome(ops_, end.error().message);
     co_return fail(end.error());
   }
@@ -147,7 +147,7 @@ class LoggedUpdate {
   // First the tail: it says whether the update is made at all, and as which.
   Task<Result<MaybeEnd>> append(MapPtr map, TimePoint& deadline) {
     // What came before goes first. What the tail may have needs no room.
-    if (!turn_ && !may_be_done_ && !ops_.log_room.turns.try_lock(key_)) {
+    if (!turn_ && !may_be_done_ && !ops_.log_room.turns.is_free(key_)) {
       auto waited = co_await wait_for_turn(deadline);
       if (!waited) co_return fail(waited.error());
       turn_.reset();
@@ -203,7 +203,6 @@ class LoggedUpdate {
                             deadline));
     guard = {};
     if (answer && answer->status() == Status::kOk) {
-      turn_.reset();
       if (sent.is_taken && is_below(sent.ahead, answer->args.unsettled)) {
         co_return made_in_one_round(map, answer->args);
       }
@@ -255,6 +254,7 @@ class LoggedUpdate {
   Task<Result<MaybeEnd>> answered(MapPtr map, TailAnswer answer, TimePoint& deadline) {
     if (!answer) {
       may_be_done_ |= may_be_done(answer.error());
+      if (may_be_done_) turn_.reset();
       if (mutant(Mutant::kResendAsNewOp)) forget();
       co_return fail(answer.error());
     }
@@ -312,11 +312,11 @@ class LoggedUpdate {
     }
   }
 
-  void note_wait(TimePoint from) {
+  Duration note_wait(TimePoint from) {
     const Duration waited = ops_.clock.now() - from;
-    waited_ += waited;
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(waited);
     ops_.counters.full_log_us += static_cast<uint64_t>(us.count());
+    return waited;
   }
 
   // Folds the log, or waits for whoever does. At last the update is written into the shards, with
@@ -331,33 +331,44 @@ class LoggedUpdate {
     }
     if (folds_ == kMostFolds) co_return End{};
     const TimePoint from = ops_.clock.now();
+    if (from >= deadline) co_return was_full_for_too_long();
     const bool is_made = co_await fold_now(map, deadline);
-    note_wait(from);
+    const Duration took = note_wait(from);
     if (is_made) {
       ++folds_;
-    } else if (++pauses_ == kMostPauses || waited_ >= kMostWait) {
-      co_return End{};
+      co_return std::nullopt;
     }
+    ++pauses_;
+    waited_ += took;
+    // Room may have been made just before it was looked for.
+    const bool is_too_long = pauses_ > 1 && waited_ >= kMostWait;
+    if (pauses_ == kMostPauses || is_too_long) co_return End{};
     co_return std::nullopt;
   }
 
   Task<Result<void>> wait_for_turn(TimePoint deadline) {
     const TimePoint from = ops_.clock.now();
     turn_ = co_await ops_.log_room.turns.lock(key_);
-    note_wait(from);
+    waited_ += note_wait(from);
     if (ops_.clock.now() < deadline) co_return Result<void>{};
-    co_return fail(ErrorCode::kTimeout, "the update log of the key was full for too long");
+    co_return was_full_for_too_long();
+  }
+
+  static std::unexpected<Error> was_full_for_too_long() {
+    return fail(ErrorCode::kTimeout, "the update log of the key was full for too long");
   }
 
   // Whether the log was folded, by whomever. Takes a little time if it was not.
   Task<bool> fold_now(MapPtr map, TimePoint deadline) {
+    const TimePoint until = std::min(deadline, ops_.clock.now() + kMostWait);
     bool others_fold = false;  // beside updates of this thread
-    while (ops_.clock.now() < deadline) {
+    while (ops_.clock.now() < until) {
       if (auto folding = ops_.log_room.folding.try_lock(key_)) {
         if (others_fold) co_return true;
-        const auto end = co_await fold_object(ops_, key_, deadline, /*takes=*/true);
+        const auto end = co_await fold_beside_others(ops_, key_, deadline, takes_);
+        takes_ = end.has_value();
         if (end && *end != FoldEnd::kNothing) co_return true;
-        if (end && co_await others_have_folded(map, deadline)) co_return true;
+        if (end && co_await others_have_folded(map, until)) co_return true;
         break;
       }
       others_fold = true;
@@ -368,19 +379,32 @@ class LoggedUpdate {
   }
 
   // Waits while the log has something to fold: another thread or proxy does.
-  Task<bool> others_have_folded(MapPtr map, TimePoint deadline) {
-    const TimePoint until = std::min(deadline, ops_.clock.now() + kMostWait);
+  Task<bool> others_have_folded(MapPtr map, TimePoint until) {
     uint64_t version = 0;
+    uint64_t age_ms = 0;  // of what is to be folded
     while (ops_.clock.now() < until) {
       auto tail = co_await records::try_read_updated(ops_, map, key_, version, /*offset=*/0,
                                                      /*length=*/0, until);
       if (!tail) co_return false;
-      if (version != 0 && !tail->same) co_return true;
-      if (tail->log == nullptr || tail->log->age_ms == 0) co_return false;
+      const uint64_t now_ms = tail->log == nullptr ? 0 : tail->log->age_ms;
+      if (now_ms < age_ms) co_return true;
+      if (now_ms == 0) co_return false;
+      age_ms = now_ms;
       if (tail->record != nullptr) version = tail->record->meta.version;
       if (!co_await ops_.clock.sleep_for(kFoldWait)) co_return false;
     }
     co_return false;
+  }
+
+  // A log that it has taken it still has when the object was changed meanwhile.
+  static Task<Result<FoldEnd>> fold_beside_others(OpsContext& ops, std::string key,
+                                                  TimePoint deadline, bool takes) {
+    auto end = co_await fold_object(ops, key, deadline, takes);
+    for (int i = 0; i < kMostFolds && end && *end == FoldEnd::kAgain; ++i) {
+      if (ops.clock.now() >= deadline) break;
+      end = co_await fold_object(ops, key, deadline);
+    }
+    co_return end;
   }
 
   // Before the log is full, as updates go on meanwhile.
@@ -392,7 +416,7 @@ class LoggedUpdate {
 
   // `folding` is held meanwhile.
   static Task<void> fold_beside(OpsContext& ops, std::string key, KeyLocks::Guard folding) {
-    (void)co_await fold_object(ops, key, fresh_deadline(ops), /*takes=*/true);
+    (void)co_await fold_beside_others(ops, key, fresh_deadline(ops), /*takes=*/true);
     folding = {};
   }
 
@@ -478,15 +502,16 @@ class LoggedUpdate {
   uint64_t told_ = 0;                    // by a tail that had forgotten
   bool may_be_done_ = false;             // some node may have taken it
   int folds_ = 0;                        // that left it no room
+  bool takes_ = true;                    // the log, to fold it: it may have it already
   int pauses_ = 0;                       // with nothing to fold
-  Duration waited_{};                    // for room
+  Duration waited_{};                    // behind others, and with nothing to fold
   std::optional<KeyLocks::Guard> turn_;  // since the log was found full
 };
 
 }  // namespace
 
-Task<Result<std::optional<UpdateOutcome>>> update_log(OpsContext& ops, const UpdateRequest& request,
-                                                      Buffer bytes, TimePoint deadline) {
+Task<Result<LoggedUpdateEnd>> update_log(OpsContext& ops, const UpdateRequest& request,
+                                         Buffer bytes, TimePoint deadline) {
   LoggedUpdate update(ops, request, std::move(bytes));
   co_return co_await update.run(deadline);
 }

@@ -8,9 +8,15 @@
 
 namespace elastripe::objects {
 
-// `bytes`: at most node::kMaxLoggedBytes, not empty. Nothing: the update is not for the log, or
-// there is no room in it; nothing was done. Errors: as of update_object().
-Task<Result<std::optional<UpdateOutcome>>> update_log(OpsContext& ops, const UpdateRequest& request,
-                                                      Buffer bytes, TimePoint deadline);
+struct LoggedUpdateEnd {
+  // Nothing: the update is not for the log, or there is no room in it; nothing was done.
+  std::optional<UpdateOutcome> outcome = {};
+  // If there was no room: later updates of the key wait while this is held (log_room.h).
+  std::optional<KeyLocks::Guard> turn = {};
+};
+
+// `bytes`: at most node::kMaxLoggedBytes, not empty. Errors: as of update_object().
+Task<Result<LoggedUpdateEnd>> update_log(OpsContext& ops, const UpdateRequest& request,
+                                         Buffer bytes, TimePoint deadline);
 
 }  // namespace elastripe::objects

@@ -165,7 +165,14 @@ TimePoint late_at(const SegmentRead& read, Duration usual) {
   return std::min(late, read.asked_at + (read.deadline - read.asked_at) / 2);
 }
 
-// What all shards under way usually come within, as far as that is known.
+// What decoding takes, about: the other shards of the segment are sent and computed with.
+Duration time_to_decode(const node::Segment& segment) {
+  constexpr int64_t kPerByte_ns = 4;
+  return std::chrono::nanoseconds(segment.length * kPerByte_ns);
+}
+
+// What all shards under way usually come within, as far as that is known. For a part of a segment,
+// all of it would be decoded: what comes before that is done is not late.
 Duration usual(const SegmentRead& read) {
   const Duration most = read.ops.settings.hedge_after;
   if (read.is_patient || !read.ops.settings.hedge_early) return most;
@@ -176,6 +183,7 @@ Duration usual(const SegmentRead& read) {
     const NodeId node = read.segment.placement[i];
     longest = std::max(longest, read.ops.hedging.usual(node).value_or(most));
   }
+  if (!read.is_whole()) longest = std::max(longest, time_to_decode(read.segment));
   return std::min(longest, most);
 }
 

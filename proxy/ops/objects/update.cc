@@ -170,14 +170,16 @@ Task<Result<UpdateOutcome>> update_object(OpsContext& ops, UpdateRequest request
   const auto bytes = co_await request.value->next(size);
   if (!bytes) co_return fail(bytes.error());
   deadline += ops.clock.now() - asked;
+  std::optional<KeyLocks::Guard> turn;
   if (is_in_place(pool.updates) && size > 0) {
     auto outcome = co_await update_in_place(ops, request, *bytes, deadline);
     if (!outcome) co_return fail(outcome.error());
     if (*outcome) co_return **outcome;
   } else if (!is_large && size > 0) {
-    auto outcome = co_await update_log(ops, request, *bytes, deadline);
-    if (!outcome) co_return fail(outcome.error());
-    if (*outcome) co_return **outcome;
+    auto end = co_await update_log(ops, request, *bytes, deadline);
+    if (!end) co_return fail(end.error());
+    if (end->outcome) co_return *end->outcome;
+    turn = std::move(end->turn);
   }
   for (;;) {
     {

@@ -116,7 +116,7 @@ Engine::Impl::ToldLog Engine::Impl::tell_log(const Context& c, size_t partition,
   if (request.log == LogWanted::kFold) {
     const uint64_t now_ms = clock_.boottime_ms();
     if (now_ms < entry->taken_until_ms) return {};
-    entry->taken_until_ms = now_ms + kFold_ms;
+    if (!entry->log.empty()) entry->taken_until_ms = now_ms + kFold_ms;
   }
   const Partition& homes = c.map.partitions[partition];
   std::string bytes;

@@ -27,11 +27,13 @@ Task<bool> delete_shard(OpsContext& ops, NodeId node, node::ShardName name, Time
 
 // A cluster with one object, and a record of it that needs no asking.
 struct Stored {
-  explicit Stored(const std::string& scheme, size_t nodes = 7) : cluster(nodes, scheme) {
+  explicit Stored(const std::string& scheme, size_t nodes = 7, const std::string& key = "k",
+                  size_t bytes = kBytes)
+      : cluster(nodes, scheme) {
     proxy = &cluster.add_decider();
     REQUIRE(cluster.run_until([&] { return cluster.serves_whole(*proxy); }));
-    REQUIRE(cluster.put(*proxy, "k", bytes_of(kBytes, 1)));
-    record = proxy->ops().cache.find("k");
+    REQUIRE(cluster.put(*proxy, key, bytes_of(bytes, 1)));
+    record = proxy->ops().cache.find(key);
     REQUIRE(record != nullptr);
     map = proxy->map().current();
   }
@@ -221,6 +223,27 @@ TEST_CASE("a shard is late when it takes longer than its node does, once that is
   }
   CHECK(stored.counters().hedges_withheld == 0);
   stored.cluster.node(stored.node_of(0)).resume();
+}
+
+TEST_CASE("a part of a large segment is waited for while decoding all of it would take longer") {
+  Stored stored("rs:3,2", 7, "large:k", 4 << 20);
+  const auto time_read = [&](ByteRange range) {
+    const TimePoint began = stored.cluster.events().now();
+    REQUIRE(stored.read(range, seconds(8)).has_value());
+    return stored.cluster.events().now() - began;
+  };
+  for (size_t i = 0; i < Hedging::kEnough; ++i) time_read({0, 100});
+  stored.count_reads();
+  Duration late = milliseconds(12);
+  stored.delay = [&]() -> std::optional<Duration> {
+    return stored.asked == stored.node_of(0) ? std::optional<Duration>(late) : std::nullopt;
+  };
+  CHECK(time_read({0, 100}) < milliseconds(30));
+  CHECK(stored.counters().hedges == 0);
+  CHECK(stored.reads == 1);
+  late = milliseconds(80);
+  CHECK(time_read({0, 100}) < milliseconds(60));
+  CHECK(stored.counters().hedges == 1);
 }
 
 TEST_CASE("a node that is always slow is not waited for as long as it takes") {

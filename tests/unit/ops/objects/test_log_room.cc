@@ -35,6 +35,15 @@ struct NearlyFull : ClusterFixture {
   }
   ~NearlyFull() { network().set_delay_rule({}); }
 
+  // One with the same tail and no log.
+  void use_other_key() {
+    const std::string full = key;
+    const auto tail_of = [&](const std::string& of) { return homes_of(*proxy, of).front(); };
+    while (key == full || tail_of(key) != tail_of(full)) key += "k";
+    value = bytes_of(40'000, 2);
+    REQUIRE(put(*proxy, key, value));
+  }
+
   int full_logs() { return static_cast<int>(proxy->ops().counters.full_logs); }
   void begin(uint64_t offset, std::string bytes) { flows.spawn(update(offset, std::move(bytes))); }
   Task<void> update(uint64_t offset, std::string bytes) {
@@ -94,11 +103,7 @@ TEST_CASE("an update that finds a log full is sent again when there is room", "[
 
 TEST_CASE("where logs of other keys leave no room updates go into shards one by one", "[update]") {
   NearlyFull s("", /*slow=*/10s);
-  const auto tail_of = [&](const std::string& key) { return s.homes_of(*s.proxy, key).front(); };
-  const std::string full = s.key;
-  while (s.key == full || tail_of(s.key) != tail_of(full)) s.key += "k";
-  s.value = bytes_of(10'000, 2);
-  REQUIRE(s.put(*s.proxy, s.key, s.value));
+  s.use_other_key();
   constexpr size_t kCount = 25;
   for (size_t i = 0; i < kCount; ++i) s.begin(i * 400, bytes_of(400, i));
   s.is_slow = false;  // but for the fold that has begun
@@ -123,6 +128,31 @@ TEST_CASE("an update waits for room that another proxy makes", "[update]") {
   // It is not sent again and again, nor goes into the shards.
   CHECK(s.full_logs() <= 2);
   CHECK(s.proxy->ops().counters.logged_updates == 1);
+  CHECK((s.get(*s.proxy, s.key) == s.value));
+}
+
+TEST_CASE("an update that goes into shards at last goes before those behind it", "[update]") {
+  NearlyFull s("", /*slow=*/10s);
+  s.use_other_key();
+  constexpr size_t kSmall = 20;
+  s.is_slow = false;  // but for the fold that has begun
+  s.begin(0, bytes_of(s.kLarge, 99));
+  REQUIRE(s.run_until([&] { return s.full_logs() == 1; }));
+  for (size_t i = 0; i < kSmall; ++i) s.begin(30'000 + 10 * i, "small");
+  REQUIRE(s.run_until([&] { return s.done.size() == kSmall + 1; }, 2s));
+  CHECK(s.done.begin()->second == s.kLarge);
+  CHECK((s.get(*s.proxy, s.key) == s.value));
+}
+
+TEST_CASE("a fold that an update waits for begins again when the object was touched", "[update]") {
+  NearlyFull s(GENERATE("", "once:"));
+  s.begin(0, bytes_of(s.kLarge, 99));
+  REQUIRE(s.run_until([&] { return s.full_logs() == 1; }));
+  const uint64_t logged = s.proxy->ops().counters.logged_updates;
+  REQUIRE(*s.run(touch_object(s.proxy->ops(), s.key, 0, s.deadline())));
+  s.is_slow = false;
+  REQUIRE(s.run_until([&] { return s.done.size() == 1; }));
+  CHECK(s.proxy->ops().counters.logged_updates == logged + 1);
   CHECK((s.get(*s.proxy, s.key) == s.value));
 }
 
