@@ -226,6 +226,9 @@ void ask_for(SegmentRead& read, ShardSet wanted) {
 
 constexpr Duration kWorthATimer = std::chrono::milliseconds(1);
 
+// Many reads wait at a time: timers that end together wake the thread once.
+TimePoint together(TimePoint when) { return std::chrono::ceil<std::chrono::milliseconds>(when); }
+
 // Waits for a shard, or until those that are late can be passed over: if so few are missing then
 // that others make up for them.
 Task<void> wait_for_shards(SegmentRead& read) {
@@ -236,7 +239,7 @@ Task<void> wait_for_shards(SegmentRead& read) {
   };
   if (can_hedge()) {
     const TimePoint now = read.ops.clock.now();
-    const TimePoint late = std::max(late_at(read), now);
+    const TimePoint late = together(std::max(late_at(read), now));
     if (read.timer_at <= now || late + kWorthATimer < read.timer_at) {
       read.timer_at = late;
       (void)read.ops.background.try_spawn(wake_at(read.ops.clock, late, read.changed));
