@@ -218,17 +218,21 @@ TEST_CASE("a head that lacks the log of a value that it had not refuses all of i
   CHECK(status(node.store({node.update(1, 0, "a")})) == "OTHER_VALUE");
 }
 
+// More than a log remembers.
+constexpr uint64_t kMany = kRecentUpdates + 12;
+
 TEST_CASE("a head that had updates and has forgotten which says so") {
   LogNode node(kAsHead);
   SECTION("as there were many of the key") {
-    for (uint64_t lsn = 1; lsn <= 140; ++lsn) {
+    for (uint64_t lsn = 1; lsn <= kMany; ++lsn) {
       REQUIRE(missing_of(node.store({node.update(lsn, 0, "a")}, lsn - 1)).empty());
     }
     REQUIRE(status(node.set("key", "v")) == "OK");
-    CHECK(status(node.store({node.update(140, 0, "a")})) == "OK");
+    CHECK(status(node.store({node.update(kMany, 0, "a")})) == "OK");
     CHECK(status(node.store({node.update(1, 0, "a")})) == "FORGOTTEN");
-    CHECK(status(node.store({node.update(1, 0, "a"), node.update(140, 0, "a")})) == "FORGOTTEN");
-    CHECK(status(node.store({node.update(1, 0, "a"), node.update(141, 0, "a")})) == "OTHER_VALUE");
+    CHECK(status(node.store({node.update(1, 0, "a"), node.update(kMany, 0, "a")})) == "FORGOTTEN");
+    CHECK(status(node.store({node.update(1, 0, "a"), node.update(kMany + 1, 0, "a")})) ==
+          "OTHER_VALUE");
   }
   SECTION("as there were many others") {
     REQUIRE(missing_of(node.store({node.update(1, 0, "a")})).empty());
@@ -246,6 +250,23 @@ TEST_CASE("a head that had updates and has forgotten which says so") {
     }
     CHECK(status(node.store({node.update(1, 0, "a")})) == "FORGOTTEN");
     CHECK(status(node.store({node.update(2, 0, "a")})) == "OTHER_VALUE");
+  }
+  SECTION("as others had many") {
+    REQUIRE(missing_of(node.store({node.update(1, 0, "a")})).empty());
+    REQUIRE(status(node.set("key", "v")) == "OK");
+    int others = 0;
+    for (int i = 0; others < 2; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      if ((hash_key(key) & 15) != (hash_key("key") & 15)) continue;
+      CHECK(status(node.store({node.update(1, 0, "a")})) == "OK");
+      REQUIRE(status(node.store_record(key, object_of(node.version, node.version))) == "OK");
+      for (uint64_t lsn = 2; lsn <= kRecentUpdates + 1; ++lsn) {
+        REQUIRE(missing_of(node.store({node.update(lsn, 0, "a")}, lsn - 1, {}, key)).empty());
+      }
+      REQUIRE(status(node.set(key, "v")) == "OK");
+      ++others;
+    }
+    CHECK(status(node.store({node.update(1, 0, "a")})) == "FORGOTTEN");
   }
   SECTION("as they were folded where it was not") {
     Record folded = object_of(next_block(node.version), node.version);
@@ -310,12 +331,12 @@ TEST_CASE("a head that has forgotten all that came says so, too") {
 
 TEST_CASE("a head that has another value answers for the names that come without bytes, too") {
   LogNode node(kAsHead);
-  for (uint64_t lsn = 1; lsn <= 140; ++lsn) {
+  for (uint64_t lsn = 1; lsn <= kMany; ++lsn) {
     REQUIRE(missing_of(node.store({node.update(lsn, 0, "a")}, lsn - 1)).empty());
   }
-  const auto had = node.update(140, 0, "a");
+  const auto had = node.update(kMany, 0, "a");
   const auto forgotten = node.update(1, 0, "a");
-  const auto had_not = node.update(141, 0, "a");
+  const auto had_not = node.update(kMany + 1, 0, "a");
   REQUIRE(status(node.set("key", "v")) == "OK");
   CHECK(status(node.store({}, 0, {had.name})) == "OK");
   CHECK(status(node.store({}, 0, {had_not.name})) == "OTHER_VALUE");
