@@ -1,7 +1,9 @@
 #include "proxy/memcache/meta.h"
 
 #include <charconv>
+#include <utility>
 
+#include "proxy/base/base64.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe::memcache {
@@ -10,13 +12,6 @@ namespace {
 // As in memcached.
 constexpr size_t kMaxFlags = 17;
 constexpr size_t kMaxOpaqueBytes = 31;
-
-bool parse_whole(std::string_view text, uint64_t& number) {
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, number);
-  return error == std::errc{} && stop == end;
-}
 
 size_t count_words(std::string_view text) {
   size_t words = 0;
@@ -47,76 +42,119 @@ Refusal each_flag(std::string_view flags, Take take) {
   }
 }
 
-Refusal take_number(std::string_view text, uint64_t& number) {
-  return parse_whole(text, number) ? Refusal{} : replies::kBadToken;
+// Digits, all of what follows the letter, and for signed ones a sign.
+template <class Number>
+Refusal take_number(std::string_view text, Number& number, Refusal refusal = replies::kBadToken) {
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  return error == std::errc{} && stop == end ? Refusal{} : refusal;
+}
+
+// What memcached has and this has not, by the commands that it means something to.
+bool is_missing(Command command, char flag) {
+  switch (flag) {
+    case 'E':
+    case 'x':
+      return true;
+    case 'h':
+    case 'l':
+    case 'R':
+    case 'N':
+      return command == Command::kMetaGet;
+    case 'I':
+      return command == Command::kMetaSet || command == Command::kMetaDelete;
+    default:
+      return false;
+  }
+}
+
+Refusal take_flag(MetaFlags& flags, char name, std::string_view argument) {
+  switch (name) {
+    case 'v':
+      flags.value = true;
+      return {};
+    case 'q':
+      flags.quiet = true;
+      return {};
+    case 'b':
+      flags.is_base64 = true;
+      return {};
+    case 'O':
+      flags.opaque = argument;
+      flags.answers += name;
+      return {};
+    case 'c':
+    case 'f':
+    case 'k':
+    case 's':
+    case 't':
+      flags.answers += name;
+      return {};
+    case 'C':
+      return take_number(argument, flags.cas.emplace());
+    case 'T':
+      return take_number(argument, flags.exptime.emplace());
+    case 'N':
+      return take_number(argument, flags.creates.emplace());
+    case 'F':
+      return take_number(argument, flags.client_flags, replies::kBadLine);
+    case 'J':
+      return take_number(argument, flags.initial, replies::kBadInitial);
+    case 'D':
+      return take_number(argument, flags.delta, replies::kBadMetaDelta);
+    case 'M':
+      if (argument.size() != 1) return replies::kBadModeLength;
+      flags.mode = argument.front();
+      return {};
+    case 'o':
+      return take_number(argument, flags.offset.emplace());
+    case 'n':
+      return take_number(argument, flags.length.emplace());
+    case 'h':  // where they mean nothing
+    case 'l':
+    case 'R':
+    case 'I':
+    case 'u':  // there is no order of use that a read could change
+    case 'P':  // for proxies of other kinds
+    case 'L':
+      return {};
+    default:
+      return replies::kInvalidFlag;
+  }
+}
+
+Refusal check_mode(Command command, char mode) {
+  if (mode == '\0') return {};
+  if (command == Command::kMetaSet) {
+    return std::string_view("EAPRS").contains(mode) ? Refusal{} : replies::kBadSetMode;
+  }
+  if (command == Command::kMetaArithmetic) {
+    return std::string_view("I+D-").contains(mode) ? Refusal{} : replies::kBadArithmeticMode;
+  }
+  return {};
 }
 
 }  // namespace
 
-std::expected<MetaGet, Refusal> parse_meta_get(std::string_view flags) {
-  MetaGet get;
-  const Refusal refusal = each_flag(flags, [&](char name, std::string_view argument) -> Refusal {
-    switch (name) {
-      case 'v':
-        get.value = true;
-        return {};
-      case 'q':
-        get.quiet = true;
-        return {};
-      case 'O':
-        get.opaque = argument;
-        get.answers += name;
-        return {};
-      case 'c':
-      case 'f':
-      case 'k':
-      case 's':
-      case 't':
-        get.answers += name;
-        return {};
-      case 'o':
-        return take_number(argument, get.offset);
-      case 'n':
-        return take_number(argument, get.length);
-      default:
-        return replies::kInvalidFlag;
-    }
+std::expected<MetaFlags, Refusal> parse_meta_flags(Command command, std::string_view flags) {
+  MetaFlags parsed;
+  Refusal refusal = each_flag(flags, [&](char name, std::string_view argument) {
+    return is_missing(command, name) ? replies::kInvalidFlag : take_flag(parsed, name, argument);
   });
+  // As memcached, whatever it is.
+  const bool is_vague = command == Command::kMetaArithmetic || command == Command::kMetaDelete;
+  if (refusal && is_vague) refusal = replies::kBadFlag;
+  if (!refusal) refusal = check_mode(command, parsed.mode);
+  if (!refusal && parsed.opaque.size() > kMaxOpaqueBytes) refusal = replies::kOpaqueTooLong;
   if (refusal) return std::unexpected(refusal);
-  if (get.opaque.size() > kMaxOpaqueBytes) return std::unexpected(replies::kOpaqueTooLong);
-  return get;
+  return parsed;
 }
 
-std::expected<MetaSet, Refusal> parse_meta_set(std::string_view flags) {
-  MetaSet set;
-  bool has_offset = false;
-  const Refusal refusal = each_flag(flags, [&](char name, std::string_view argument) -> Refusal {
-    switch (name) {
-      case 'q':
-        set.quiet = true;
-        return {};
-      case 'O':
-        set.opaque = argument;
-        set.answers += name;
-        return {};
-      case 'c':
-      case 'k':
-      case 's':
-        set.answers += name;
-        return {};
-      case 'C':
-        return take_number(argument, set.cas.emplace());
-      case 'o':
-        has_offset = true;
-        return take_number(argument, set.offset);
-      default:
-        return replies::kInvalidFlag;
-    }
-  });
-  if (refusal) return std::unexpected(refusal);
-  if (!has_offset) return std::unexpected(replies::kInvalidFlag);
-  if (set.opaque.size() > kMaxOpaqueBytes) return std::unexpected(replies::kOpaqueTooLong);
-  return set;
+std::expected<std::string, Refusal> decode_key(std::string_view sent) {
+  auto key = decode_base64(sent);
+  if (!key || key->empty()) return std::unexpected(replies::kBadBase64);
+  return std::move(*key);
 }
 
 }  // namespace elastripe::memcache

@@ -1,5 +1,5 @@
-// The flags of `mg` and `ms`, memcached's meta get and meta set, as far as they are supported: what
-// is to be answered, and (ours) which bytes of the value are read or written.
+// The flags of memcached's meta commands: how a command is done, and what is to be answered. All
+// commands take all of them; what one has no use for counts for nothing.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +9,33 @@
 #include <string_view>
 
 #include "proxy/memcache/refusal.h"
+#include "proxy/memcache/request.h"
 
 namespace elastripe::memcache {
 
-// In the order in which they were asked for; that is the order of the answer.
-struct MetaGet {
-  bool value = false;            // v
-  std::string answers = {};      // of c f k s and O
-  std::string opaque = {};       // O: given back as it is; may be empty
-  bool quiet = false;            // q: a miss is not answered
-  uint64_t offset = 0;           // o: where the range begins
-  uint64_t length = UINT64_MAX;  // n: how many bytes it has
+struct MetaFlags {
+  // In the order in which they were asked for, which is that of the answer: c f k s t and O.
+  std::string answers = {};
+  std::string opaque = {};              // O: given back as it is; may be empty
+  bool value = false;                   // v: is answered
+  bool quiet = false;                   // q: what is usual is not answered
+  bool is_base64 = false;               // b: the key is
+  std::optional<uint64_t> cas = {};     // C: only if the value has this one, or (mg) another
+  std::optional<int32_t> exptime = {};  // T: a new one
+  std::optional<int32_t> creates = {};  // N: what is not there is made, with this exptime
+  uint32_t client_flags = 0;            // F
+  char mode = '\0';                     // M
+  uint64_t delta = 1;                   // D
+  uint64_t initial = 0;                 // J: with N
+  std::optional<uint64_t> offset = {};  // o: where the range begins
+  std::optional<uint64_t> length = {};  // n: how many bytes it has
 };
 
-// `flags` is what follows the key; what follows the letter of a flag without argument counts for
-// nothing.
-std::expected<MetaGet, Refusal> parse_meta_get(std::string_view flags);
+// `flags` is what follows the key, or the number of bytes; what follows the letter of a flag
+// without argument counts for nothing.
+std::expected<MetaFlags, Refusal> parse_meta_flags(Command command, std::string_view flags);
 
-struct MetaSet {
-  std::string answers = {};          // of c k s and O, in their order
-  std::string opaque = {};           // O: given back as it is; may be empty
-  bool quiet = false;                // q: a success is not answered
-  std::optional<uint64_t> cas = {};  // C: only if the value has this one
-  uint64_t offset = 0;               // o: where the new bytes begin
-};
-
-// `flags` is what follows the number of bytes. Without an offset it is refused: whole values are
-// stored by `set` and its like.
-std::expected<MetaSet, Refusal> parse_meta_set(std::string_view flags);
+// The key as it is stored, of one that was sent in base64.
+std::expected<std::string, Refusal> decode_key(std::string_view sent);
 
 }  // namespace elastripe::memcache

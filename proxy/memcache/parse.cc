@@ -206,7 +206,7 @@ ParseResult parse_stats(std::string_view line, const Tokens& tokens, Request& re
 }
 
 // The flags are looked at when the command is taken (meta.h).
-ParseResult parse_meta_get(std::string_view line, const Tokens& tokens, Request& request) {
+ParseResult parse_meta(std::string_view line, const Tokens& tokens, Request& request) {
   request.noreply = false;
   if (tokens.count < 2) return refuse(replies::kError);
   if (!is_valid_key(tokens.at[1])) return refuse(replies::kBadLine);
@@ -226,8 +226,12 @@ ParseResult parse_meta_set_line(std::string_view line, const Tokens& tokens, Req
   request.argument = line.substr(end_of(line, tokens.at[2]));
   Refusal refusal = is_valid_key(request.key) ? Refusal{} : replies::kBadLine;
   if (!refusal) {
-    const auto flags = parse_meta_set(request.argument);
-    if (!flags) refusal = flags.error();
+    const auto flags = parse_meta_flags(Command::kMetaSet, request.argument);
+    if (!flags) {
+      refusal = flags.error();
+    } else if (flags->is_base64 && !decode_key(request.key)) {
+      refusal = replies::kBadBase64;
+    }
   }
   if (!refusal) return accept();
   ParseResult result = refuse(refusal);
@@ -283,7 +287,10 @@ ParseResult parse_line(std::string_view line, size_t max_keys, Request& request)
     case Command::kStats:
       return parse_stats(line, tokens, request);
     case Command::kMetaGet:
-      return parse_meta_get(line, tokens, request);
+    case Command::kMetaDelete:
+    case Command::kMetaArithmetic:
+    case Command::kMetaDebug:
+      return parse_meta(line, tokens, request);
     default:  // version, mn and quit ignore their arguments
       request.noreply = false;
       return accept();

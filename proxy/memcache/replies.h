@@ -49,6 +49,18 @@ inline constexpr Refusal kBadToken{RefusalCode::kInvalid,
                                    "CLIENT_ERROR bad token in command line format"};
 inline constexpr Refusal kOpaqueTooLong{RefusalCode::kInvalid,
                                         "CLIENT_ERROR opaque token too long"};
+inline constexpr Refusal kBadBase64{RefusalCode::kInvalid, "CLIENT_ERROR error decoding key"};
+inline constexpr Refusal kBadModeLength{RefusalCode::kInvalid,
+                                        "CLIENT_ERROR incorrect length for M token"};
+inline constexpr Refusal kBadSetMode{RefusalCode::kInvalid,
+                                     "CLIENT_ERROR invalid mode for ms M token"};
+inline constexpr Refusal kBadArithmeticMode{RefusalCode::kInvalid,
+                                            "CLIENT_ERROR invalid mode for ma M token"};
+inline constexpr Refusal kBadFlag{RefusalCode::kInvalid, "CLIENT_ERROR invalid or duplicate flag"};
+inline constexpr Refusal kBadInitial{RefusalCode::kInvalid,
+                                     "CLIENT_ERROR invalid numeric initial value"};
+inline constexpr Refusal kBadMetaDelta{RefusalCode::kInvalid,
+                                       "CLIENT_ERROR invalid numeric delta value"};
 inline constexpr Refusal kMemlimitTooSmall{
     RefusalCode::kInvalid, "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m"};
 inline constexpr Refusal kMemlimitTooLarge{

@@ -50,6 +50,12 @@ std::string_view name(Command command) {
       return "stats";
     case Command::kMetaGet:
       return "mg";
+    case Command::kMetaDelete:
+      return "md";
+    case Command::kMetaArithmetic:
+      return "ma";
+    case Command::kMetaDebug:
+      return "me";
     case Command::kMetaNoop:
       return "mn";
     case Command::kQuit:
@@ -70,10 +76,17 @@ bool is_write(Command command) {
     case Command::kDecr:
     case Command::kDelete:
     case Command::kTouch:
+    case Command::kMetaDelete:
+    case Command::kMetaArithmetic:
       return true;
     default:
       return is_storage(command);
   }
+}
+
+bool is_meta(Command command) {
+  return command == Command::kMetaSet ||
+         (command >= Command::kMetaGet && command <= Command::kMetaDebug);
 }
 
 bool is_retrieval(Command command) { return command <= Command::kGats; }

@@ -32,6 +32,9 @@ enum class Command : uint8_t {
   kCacheMemlimit,
   kStats,
   kMetaGet,
+  kMetaDelete,
+  kMetaArithmetic,
+  kMetaDebug,
   kMetaNoop,
   kQuit,
 };
@@ -44,6 +47,8 @@ std::string_view name(Command command);
 bool is_storage(Command command);
 // May change what its keys hold, their exptime included.
 bool is_write(Command command);
+// Has flags (meta.h); but for mn.
+bool is_meta(Command command);
 // Answered by VALUE lines and END.
 bool is_retrieval(Command command);
 // The VALUE lines carry the cas unique.
@@ -64,8 +69,8 @@ struct Request {
   uint64_t cas_unique = 0;
   uint64_t delta = 0;  // of incr and decr
   uint32_t verbosity = 0;
-  // For stats, everything after the word; for mg, after the key; for ms, after the number of bytes;
-  // without outer spaces.
+  // For stats, everything after the word; for meta commands, after the key or (ms) the number of
+  // bytes; without outer spaces.
   std::string_view argument;
   // That of a binary request, which is refused: its response repeats some of it.
   std::string_view binary_header;

@@ -3,6 +3,45 @@
 #include <utility>
 
 namespace elastripe {
+namespace {
+
+using memcache::Command;
+using objects::StoreVerb;
+
+StoreVerb verb_of(Command command) {
+  switch (command) {
+    case Command::kAdd:
+      return StoreVerb::kAdd;
+    case Command::kReplace:
+      return StoreVerb::kReplace;
+    case Command::kAppend:
+      return StoreVerb::kAppend;
+    case Command::kPrepend:
+      return StoreVerb::kPrepend;
+    case Command::kCas:
+      return StoreVerb::kCas;
+    default:
+      return StoreVerb::kSet;
+  }
+}
+
+// A REPLACE with a cas is as good as a SET with one.
+StoreVerb verb_of(const memcache::MetaFlags& flags) {
+  switch (flags.mode) {
+    case 'E':
+      return StoreVerb::kAdd;
+    case 'A':
+      return StoreVerb::kAppend;
+    case 'P':
+      return StoreVerb::kPrepend;
+    case 'R':
+      return flags.cas ? StoreVerb::kCas : StoreVerb::kReplace;
+    default:
+      return flags.cas ? StoreVerb::kCas : StoreVerb::kSet;
+  }
+}
+
+}  // namespace
 
 void ClientCommand::assign(const memcache::Request& request, const Clock& clock) {
   command = request.command;
@@ -15,9 +54,14 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
   }
   flags = request.flags;
   exptime = request.exptime;
-  cas_unique = request.cas_unique;
-  checks_cas = false;
+  cas.reset();
+  creates.reset();
+  touches.reset();
+  verb = verb_of(command);
+  is_part = false;
+  increments = command != Command::kDecr;
   delta = request.delta;
+  initial = 0;
   range = {};
   concerns = {};
   argument.clear();
@@ -25,38 +69,61 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
   value = nullptr;
   if (!request.binary_header.empty()) {
     responder_.emplace<BinaryResponder>(request.binary_header);
-  } else if (command == memcache::Command::kMetaGet) {
-    read_meta_get(request.argument, clock);
-  } else if (command == memcache::Command::kMetaSet) {
-    read_meta_set(request.argument, request.value_bytes);
+  } else if (memcache::is_meta(command)) {
+    read_meta(request, clock);
   } else {
     argument = request.argument;
+    if (command == Command::kCas) cas = request.cas_unique;
     responder_.emplace<TextResponder>(memcache::wants_cas(command));
   }
 }
 
-// Flags that are refused leave nothing to answer but that.
-void ClientCommand::read_meta_get(std::string_view meta_flags, const Clock& clock) {
-  auto get = memcache::parse_meta_get(meta_flags);
-  if (!get) {
-    refusal = get.error();
-    get.emplace();
+// Flags that are refused leave nothing to answer but that. Those of `ms` the parser has refused.
+void ClientCommand::read_meta(const memcache::Request& request, const Clock& clock) {
+  auto meta = memcache::parse_meta_flags(command, request.argument);
+  if (meta && meta->is_base64) {
+    auto decoded = memcache::decode_key(request.key);
+    if (decoded) {
+      key = std::move(*decoded);
+    } else {
+      meta = std::unexpected(decoded.error());
+    }
   }
-  range = {get->offset, get->value ? get->length : 0};
-  // Any update moves the cas.
-  if (get->value && !get->answers.contains('c')) concerns = range;
-  responder_.emplace<MetaResponder>(*std::move(get), clock);
-}
-
-// The parser has refused it if its flags are wrong.
-void ClientCommand::read_meta_set(std::string_view meta_flags, uint64_t value_bytes) {
-  auto set = memcache::parse_meta_set(meta_flags);
-  if (!set) set.emplace();
-  range = {set->offset, 0};
-  checks_cas = set->cas.has_value();
-  cas_unique = set->cas.value_or(0);
-  if (!checks_cas) concerns = {set->offset, value_bytes};
-  responder_.emplace<MetaSetResponder>(*std::move(set), key);
+  if (!meta) {
+    refusal = meta.error();
+    responder_.emplace<MetaResponder>(memcache::MetaFlags{}, command, key, clock);
+    return;
+  }
+  flags = meta->client_flags;
+  cas = meta->cas;
+  creates = meta->creates;
+  delta = meta->delta;
+  initial = meta->initial;
+  increments = meta->mode != 'D' && meta->mode != '-';
+  switch (command) {
+    case Command::kMetaSet:
+      verb = verb_of(*meta);
+      exptime = meta->exptime.value_or(0);
+      is_part = meta->offset.has_value();
+      if (is_part) range = {*meta->offset, 0};
+      if (is_part && !cas) concerns = {*meta->offset, request.value_bytes};
+      break;
+    case Command::kMetaGet:
+      touches = meta->exptime;
+      range = {meta->offset.value_or(0), meta->value ? meta->length.value_or(UINT64_MAX) : 0};
+      // Any update moves the cas.
+      if (meta->value && !touches && !cas && !meta->answers.contains('c')) concerns = range;
+      break;
+    case Command::kMetaDebug:
+      range = {0, 0};
+      break;
+    case Command::kMetaArithmetic:
+      touches = meta->exptime;
+      break;
+    default:
+      break;
+  }
+  responder_.emplace<MetaResponder>(*std::move(meta), command, key, clock);
 }
 
 const Responder& ClientCommand::responder() const {

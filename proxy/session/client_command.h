@@ -20,6 +20,8 @@ struct ClientCommand {
   // The keys of a retrieval, which uses either `key` or `keys`.
   size_t key_count() const { return keys.empty() ? size_t{!key.empty()} : keys.size(); }
   const std::string& key_at(size_t index) const { return keys.empty() ? key : keys[index]; }
+  // May change what its keys hold, their exptime included.
+  bool writes() const { return memcache::is_write(command) || touches.has_value(); }
 
   memcache::Command command = memcache::Command::kQuit;
   bool noreply = false;
@@ -27,9 +29,14 @@ struct ClientCommand {
   std::vector<std::string> keys;  // of retrievals of more than one
   uint32_t flags = 0;
   int32_t exptime = 0;
-  uint64_t cas_unique = 0;
-  bool checks_cas = false;  // ms: only if the value has that one
+  std::optional<uint64_t> cas;     // of writes: only if the value has this one
+  std::optional<int32_t> creates;  // what is not there is made, with this exptime
+  std::optional<int32_t> touches;  // of meta commands: the new exptime
+  objects::StoreVerb verb{};       // of storage commands
+  bool is_part = false;            // ms: the value is one of a part (`range`)
+  bool increments = true;          // of counters
   uint64_t delta = 0;
+  uint64_t initial = 0;         // of a counter that is made
   objects::ByteRange range;     // of the value, of a retrieval; of ms: where its bytes begin
   objects::ByteRange concerns;  // the part of the value on which its effect and answer depend
   std::string argument;         // of `stats`
@@ -37,11 +44,10 @@ struct ClientCommand {
   objects::ValueSource* value = nullptr;  // of storage commands; outlives the command
 
  private:
-  void read_meta_get(std::string_view flags, const Clock& clock);
-  void read_meta_set(std::string_view flags, uint64_t value_bytes);
+  void read_meta(const memcache::Request& request, const Clock& clock);
 
   // In place: a command takes no memory for it.
-  std::variant<TextResponder, MetaResponder, MetaSetResponder, BinaryResponder> responder_;
+  std::variant<TextResponder, MetaResponder, BinaryResponder> responder_;
 };
 
 }  // namespace elastripe

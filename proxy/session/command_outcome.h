@@ -14,9 +14,6 @@
 namespace elastripe {
 
 // Stores and counters have outcomes of their own (proxy/ops/objects/outcome.h).
-struct DeleteOutcome {
-  bool found;
-};
 struct TouchOutcome {
   bool found;
 };
@@ -31,7 +28,7 @@ struct Accepted {};  // it is done, or there is nothing to do for it here
 
 using CommandOutcome =
     std::variant<objects::StoreOutcome, objects::UpdateOutcome, objects::CounterOutcome,
-                 DeleteOutcome, TouchOutcome, VersionOutcome, StatPairs, StatsReset, Noop, Accepted,
-                 memcache::Refusal>;
+                 objects::RemoveStatus, TouchOutcome, VersionOutcome, StatPairs, StatsReset, Noop,
+                 Accepted, memcache::Refusal>;
 
 }  // namespace elastripe

@@ -11,23 +11,6 @@ namespace {
 using memcache::Command;
 using memcache::Output;
 
-objects::StoreVerb verb_of(Command command) {
-  switch (command) {
-    case Command::kAdd:
-      return objects::StoreVerb::kAdd;
-    case Command::kReplace:
-      return objects::StoreVerb::kReplace;
-    case Command::kAppend:
-      return objects::StoreVerb::kAppend;
-    case Command::kPrepend:
-      return objects::StoreVerb::kPrepend;
-    case Command::kCas:
-      return objects::StoreVerb::kCas;
-    default:
-      return objects::StoreVerb::kSet;
-  }
-}
-
 Task<Result<CommandOutcome>> store(Execution& run, ClientCommand& command) {
   run.count(Stat::kCmdSet);
   const uint64_t size = command.value->size();
@@ -35,23 +18,23 @@ Task<Result<CommandOutcome>> store(Execution& run, ClientCommand& command) {
     run.path = objects::ReadPath::kStriped;
   }
   objects::StoreRequest request;
-  request.verb = verb_of(command.command);
+  request.verb = command.verb;
   request.key = command.key;
   request.flags = command.flags;
   request.exptime = run.expiry(command.exptime);
-  request.cas = command.cas_unique;
+  request.cas = command.cas;
+  if (command.creates) request.creates = run.expiry(*command.creates);
   request.value = command.value;
   request.staging_memory = &run.client.memory()->staged;
   co_return co_await run.context.ops.store(request);
 }
 
 Task<Result<CommandOutcome>> update(Execution& run, ClientCommand& command) {
-  run.count(Stat::kCmdMeta);
   run.count(Stat::kCmdSet);
   objects::UpdateRequest request;
   request.key = command.key;
   request.offset = command.range.offset;
-  if (command.checks_cas) request.cas = command.cas_unique;
+  request.cas = command.cas;
   request.value = command.value;
   request.staging_memory = &run.client.memory()->staged;
   const auto outcome = co_await run.context.ops.update(request);
@@ -63,14 +46,17 @@ Task<Result<CommandOutcome>> update(Execution& run, ClientCommand& command) {
 }
 
 Task<Result<CommandOutcome>> counter(Execution& run, ClientCommand& command) {
-  co_return co_await run.context.ops.change_counter(
-      {.key = command.key, .delta = command.delta, .increment = command.command == Command::kIncr});
+  objects::CounterRequest request{.key = command.key,
+                                  .delta = command.delta,
+                                  .increment = command.increments,
+                                  .cas = command.cas};
+  if (command.touches) request.exptime = run.expiry(*command.touches);
+  if (command.creates) request.creates = {command.initial, run.expiry(*command.creates)};
+  co_return co_await run.context.ops.change_counter(request);
 }
 
 Task<Result<CommandOutcome>> remove(Execution& run, ClientCommand& command) {
-  const auto found = co_await run.context.ops.remove(command.key);
-  if (!found) co_return fail(found.error());
-  co_return DeleteOutcome{*found};
+  co_return co_await run.context.ops.remove(command.key, command.cas);
 }
 
 Task<Result<CommandOutcome>> touch(Execution& run, ClientCommand& command) {
@@ -99,38 +85,49 @@ Task<Result<CommandOutcome>> perform_here(Execution& run, const ClientCommand& c
   co_return Accepted{};
 }
 
+bool is_counter(Command command) {
+  return command == Command::kIncr || command == Command::kDecr ||
+         command == Command::kMetaArithmetic;
+}
+
+bool reads(Command command) {
+  return memcache::is_retrieval(command) || command == Command::kMetaGet ||
+         command == Command::kMetaDebug;
+}
+
 // Any command that is no retrieval.
 Task<Result<CommandOutcome>> perform(Execution& run, ClientCommand& command) {
   const Command which = command.command;
-  if (which == Command::kMetaSet) return update(run, command);
+  if (command.is_part) return update(run, command);
   if (memcache::is_storage(which)) return store(run, command);
-  if (which == Command::kIncr || which == Command::kDecr) return counter(run, command);
-  if (which == Command::kDelete) return remove(run, command);
+  if (is_counter(which)) return counter(run, command);
+  if (which == Command::kDelete || which == Command::kMetaDelete) return remove(run, command);
   if (which == Command::kTouch) return touch(run, command);
   if (which == Command::kFlushAll) return flush(run, command);
   return perform_here(run, command);
 }
 
-CommandStatus count(Execution& run, Command command, objects::StoreOutcome outcome) {
-  const bool cas = command == Command::kCas;
-  switch (outcome) {
-    case objects::StoreOutcome::kStored:
+CommandStatus count(Execution& run, const ClientCommand& command,
+                    const objects::StoreOutcome& outcome) {
+  const bool cas = command.verb == objects::StoreVerb::kCas;
+  switch (outcome.status) {
+    case objects::StoreStatus::kStored:
       run.count(Stat::kTotalItems);
       if (cas) run.count(Stat::kCasHits);
       return CommandStatus::kOk;
-    case objects::StoreOutcome::kNotStored:
+    case objects::StoreStatus::kNotStored:
       return CommandStatus::kRefused;
-    case objects::StoreOutcome::kExists:
+    case objects::StoreStatus::kExists:
       if (cas) run.count(Stat::kCasBadval);
       return CommandStatus::kRefused;
-    case objects::StoreOutcome::kNotFound:
+    case objects::StoreStatus::kNotFound:
       if (cas) run.count(Stat::kCasMisses);
       return CommandStatus::kMiss;
   }
   return CommandStatus::kOk;
 }
 
-CommandStatus count(Execution& run, Command, const objects::UpdateOutcome& outcome) {
+CommandStatus count(Execution& run, const ClientCommand&, const objects::UpdateOutcome& outcome) {
   switch (outcome.status) {
     case objects::UpdateStatus::kUpdated:
       run.count(Stat::kTotalItems);
@@ -144,8 +141,9 @@ CommandStatus count(Execution& run, Command, const objects::UpdateOutcome& outco
   return CommandStatus::kOk;
 }
 
-CommandStatus count(Execution& run, Command command, const objects::CounterOutcome& outcome) {
-  const bool increment = command == Command::kIncr;
+CommandStatus count(Execution& run, const ClientCommand& command,
+                    const objects::CounterOutcome& outcome) {
+  const bool increment = command.increments;
   switch (outcome.status) {
     case objects::CounterStatus::kOk:
       run.count(increment ? Stat::kIncrHits : Stat::kDecrHits);
@@ -155,31 +153,37 @@ CommandStatus count(Execution& run, Command command, const objects::CounterOutco
       return CommandStatus::kMiss;
     case objects::CounterStatus::kNotNumber:
       return CommandStatus::kClientError;
+    case objects::CounterStatus::kExists:
+      return CommandStatus::kRefused;
   }
   return CommandStatus::kOk;
 }
 
-CommandStatus count(Execution& run, Command, DeleteOutcome outcome) {
-  run.count(outcome.found ? Stat::kDeleteHits : Stat::kDeleteMisses);
-  return outcome.found ? CommandStatus::kOk : CommandStatus::kMiss;
+CommandStatus count(Execution& run, const ClientCommand&, objects::RemoveStatus status) {
+  const bool is_removed = status == objects::RemoveStatus::kRemoved;
+  run.count(is_removed ? Stat::kDeleteHits : Stat::kDeleteMisses);
+  if (is_removed) return CommandStatus::kOk;
+  return status == objects::RemoveStatus::kExists ? CommandStatus::kRefused : CommandStatus::kMiss;
 }
 
-CommandStatus count(Execution& run, Command, TouchOutcome outcome) {
+CommandStatus count(Execution& run, const ClientCommand&, TouchOutcome outcome) {
   run.count(outcome.found ? Stat::kTouchHits : Stat::kTouchMisses);
   return outcome.found ? CommandStatus::kOk : CommandStatus::kMiss;
 }
 
-CommandStatus count(Execution&, Command, memcache::Refusal) { return CommandStatus::kClientError; }
+CommandStatus count(Execution&, const ClientCommand&, memcache::Refusal) {
+  return CommandStatus::kClientError;
+}
 
-CommandStatus count(Execution&, Command, const auto&) { return CommandStatus::kOk; }
+CommandStatus count(Execution&, const ClientCommand&, const auto&) { return CommandStatus::kOk; }
 
-void answer(Execution& run, Command which, const Result<CommandOutcome>& outcome) {
+void answer(Execution& run, const ClientCommand& command, const Result<CommandOutcome>& outcome) {
   if (outcome) {
     run.responder.answer(run.output, *outcome);
-    run.status = std::visit([&](const auto& what) { return count(run, which, what); }, *outcome);
+    run.status = std::visit([&](const auto& what) { return count(run, command, what); }, *outcome);
     return;
   }
-  if (memcache::is_storage(which)) {
+  if (memcache::is_storage(command.command)) {
     if (outcome.error().code == ErrorCode::kTooLarge) run.count(Stat::kStoreTooLarge);
     if (outcome.error().code == ErrorCode::kNoSpace) run.count(Stat::kStoreNoMemory);
   }
@@ -192,13 +196,13 @@ Task<Output> execute(SessionContext& context, CommandClient& client, ClientComma
   Execution run{context, client, command.responder()};
   const Command which = command.command;
   const TimePoint started = context.clock.turn_time();
-  if (which == Command::kMetaGet) run.count(Stat::kCmdMeta);
+  if (memcache::is_meta(which)) run.count(Stat::kCmdMeta);
   if (command.refusal) {
     run.refuse(command.refusal);
-  } else if (memcache::is_retrieval(which) || which == Command::kMetaGet) {
+  } else if (reads(which)) {
     co_await run_retrieval(run, command);
   } else {
-    answer(run, which, co_await perform(run, command));
+    answer(run, command, co_await perform(run, command));
   }
   const std::chrono::duration<double> took = context.clock.turn_time() - started;
   context.stats.command(which, run.status, run.path, took.count());

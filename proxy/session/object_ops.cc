@@ -15,15 +15,17 @@ Task<Result<objects::UpdateOutcome>> FlowOps::update(objects::UpdateRequest requ
 Task<Result<objects::CounterOutcome>> FlowOps::change_counter(objects::CounterRequest request) {
   return objects::change_counter(context_, request, deadline());
 }
-Task<Result<bool>> FlowOps::remove(std::string_view key) {
-  return objects::remove_object(context_, key, deadline());
+Task<Result<objects::RemoveStatus>> FlowOps::remove(std::string_view key,
+                                                    std::optional<uint64_t> cas) {
+  return objects::remove_object_if(context_, key, cas, deadline());
 }
 Task<Result<bool>> FlowOps::touch(std::string_view key, uint32_t exptime) {
   return objects::touch_object(context_, key, exptime, deadline());
 }
 Task<Result<objects::ReadOutcome>> FlowOps::touch_and_get(std::string_view key, uint32_t exptime,
-                                                          objects::ValueSink& sink) {
-  return objects::touch_and_get_object(context_, key, exptime, sink, deadline());
+                                                          objects::ValueSink& sink,
+                                                          objects::ByteRange range) {
+  return objects::touch_and_get_object(context_, key, exptime, sink, range, deadline());
 }
 Task<Result<void>> FlowOps::flush_all(uint32_t at) { return flush_(at); }
 Storage FlowOps::storage_of(std::string_view key, uint64_t bytes) const {

@@ -19,10 +19,12 @@ class ObjectOps {
   virtual Task<Result<objects::StoreOutcome>> store(objects::StoreRequest request) = 0;
   virtual Task<Result<objects::UpdateOutcome>> update(objects::UpdateRequest request) = 0;
   virtual Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) = 0;
-  virtual Task<Result<bool>> remove(std::string_view key) = 0;
+  virtual Task<Result<objects::RemoveStatus>> remove(std::string_view key,
+                                                     std::optional<uint64_t> cas) = 0;
   virtual Task<Result<bool>> touch(std::string_view key, uint32_t exptime) = 0;
   virtual Task<Result<objects::ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
-                                                           objects::ValueSink& sink) = 0;
+                                                           objects::ValueSink& sink,
+                                                           objects::ByteRange range) = 0;
   // Every value becomes a miss, now or at the unix second `at` (0: now).
   virtual Task<Result<void>> flush_all(uint32_t at) = 0;
   // What large values take.
@@ -50,10 +52,12 @@ class FlowOps : public ObjectOps {
   Task<Result<objects::StoreOutcome>> store(objects::StoreRequest request) override;
   Task<Result<objects::UpdateOutcome>> update(objects::UpdateRequest request) override;
   Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) override;
-  Task<Result<bool>> remove(std::string_view key) override;
+  Task<Result<objects::RemoveStatus>> remove(std::string_view key,
+                                             std::optional<uint64_t> cas) override;
   Task<Result<bool>> touch(std::string_view key, uint32_t exptime) override;
   Task<Result<objects::ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
-                                                   objects::ValueSink& sink) override;
+                                                   objects::ValueSink& sink,
+                                                   objects::ByteRange range) override;
   Task<Result<void>> flush_all(uint32_t at) override;
   MemoryBudgets& memory() override { return context_.memory; }
   Storage storage_of(std::string_view key, uint64_t bytes) const override;

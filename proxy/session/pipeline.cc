@@ -73,7 +73,7 @@ Pipeline::SlotPtr Pipeline::slot_for(const memcache::Request& request) {
     spare_slots_.pop_back();
   }
   slot->command.assign(request, context_.clock);
-  slot->writes = memcache::is_write(request.command);
+  slot->writes = slot->command.writes();
   slot->writes_all = request.command == memcache::Command::kFlushAll;
   find_hashes(slot->command, slot->key_hashes);
   slot->key_bytes = bytes_of_keys(slot->command);

@@ -69,11 +69,13 @@ class KeyReply : public objects::ValueSink {
   }
 
   void begin(const objects::Object& object) override {
-    if (!responder().begin_value(output_, key(), object)) return;
+    is_wanted_ = responder().begin_value(output_, key(), object);
+    if (!is_wanted_) return;
     left_ = object.range_bytes;
     if (left_ == 0) responder().end_value(output_);
   }
   void part(Buffer bytes) override {
+    if (!is_wanted_) return;
     left_ -= bytes.size();
     if (bytes.size() < Output::kReferenceBytes) output_.keep(last_);
     output_.append(std::move(bytes));
@@ -178,7 +180,8 @@ class KeyReply : public objects::ValueSink {
   ValueMemoryPtr last_;      // that was given
   Output output_;
   bool has_left_ = false;
-  uint64_t left_ = 0;  // bytes of the value
+  bool is_wanted_ = true;  // the value is to be told
+  uint64_t left_ = 0;      // bytes of the value
 };
 
 struct KeyAnswer {
@@ -191,7 +194,9 @@ using KeyResult = OneShot<KeyAnswer>;
 
 Task<Result<objects::ReadOutcome>> read_now(Retrieval& retrieval, KeyReply& reply) {
   ObjectOps& ops = retrieval.run.context.ops;
-  if (retrieval.touching) return ops.touch_and_get(reply.key(), retrieval.exptime, reply);
+  if (retrieval.touching) {
+    return ops.touch_and_get(reply.key(), retrieval.exptime, reply, retrieval.range);
+  }
   return ops.get(reply.key(), reply, retrieval.range);
 }
 
@@ -270,12 +275,13 @@ void end_retrieval(Retrieval& retrieval) {
 }
 
 Retrieval begin_retrieval(Execution& run, ClientCommand& command) {
-  const bool touching = command.command == Command::kGat || command.command == Command::kGats;
+  const bool is_gat = command.command == Command::kGat || command.command == Command::kGats;
+  const bool touching = is_gat || command.touches;
   run.status = CommandStatus::kMiss;
   return {.run = run,
           .command = command,
           .touching = touching,
-          .exptime = touching ? run.expiry(command.exptime) : 0,
+          .exptime = touching ? run.expiry(command.touches.value_or(command.exptime)) : 0,
           .place = run.client.reads().take(),
           .range = command.range};
 }

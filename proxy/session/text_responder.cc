@@ -1,7 +1,10 @@
 #include "proxy/session/text_responder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "proxy/base/base64.h"
 #include "proxy/memcache/compose.h"
 #include "proxy/memcache/replies.h"
 
@@ -11,17 +14,30 @@ namespace {
 using memcache::Output;
 namespace replies = memcache::replies;
 
-void compose(Output& output, objects::StoreOutcome outcome) {
-  switch (outcome) {
-    case objects::StoreOutcome::kStored:
+void compose(Output& output, const objects::StoreOutcome& outcome) {
+  switch (outcome.status) {
+    case objects::StoreStatus::kStored:
       return memcache::compose_line(output, replies::kStored);
-    case objects::StoreOutcome::kNotStored:
+    case objects::StoreStatus::kNotStored:
       return memcache::compose_line(output, replies::kNotStored);
-    case objects::StoreOutcome::kExists:
+    case objects::StoreStatus::kExists:
       return memcache::compose_line(output, replies::kExists);
-    case objects::StoreOutcome::kNotFound:
+    case objects::StoreStatus::kNotFound:
       return memcache::compose_line(output, replies::kNotFound);
   }
+}
+std::string_view code_of(objects::StoreStatus status) {
+  switch (status) {
+    case objects::StoreStatus::kStored:
+      return replies::kMetaDone;
+    case objects::StoreStatus::kExists:
+      return replies::kMetaExists;
+    case objects::StoreStatus::kNotFound:
+      return replies::kMetaNotFound;
+    case objects::StoreStatus::kNotStored:
+      break;
+  }
+  return replies::kMetaNotStored;
 }
 std::string_view code_of(objects::UpdateStatus status) {
   switch (status) {
@@ -36,6 +52,17 @@ std::string_view code_of(objects::UpdateStatus status) {
   }
   return replies::kMetaNotStored;
 }
+std::string_view code_of(objects::RemoveStatus status) {
+  switch (status) {
+    case objects::RemoveStatus::kRemoved:
+      return replies::kMetaDone;
+    case objects::RemoveStatus::kExists:
+      return replies::kMetaExists;
+    case objects::RemoveStatus::kNotFound:
+      break;
+  }
+  return replies::kMetaNotFound;
+}
 void compose(Output& output, const objects::UpdateOutcome& outcome) {
   memcache::compose_line(output, code_of(outcome.status));
 }
@@ -47,10 +74,19 @@ void compose(Output& output, const objects::CounterOutcome& outcome) {
       return memcache::compose_line(output, replies::kNotFound);
     case objects::CounterStatus::kNotNumber:
       return memcache::compose_line(output, replies::kNonNumeric);
+    case objects::CounterStatus::kExists:
+      return memcache::compose_line(output, replies::kExists);
   }
 }
-void compose(Output& output, DeleteOutcome outcome) {
-  memcache::compose_line(output, outcome.found ? replies::kDeleted : replies::kNotFound);
+void compose(Output& output, objects::RemoveStatus status) {
+  switch (status) {
+    case objects::RemoveStatus::kRemoved:
+      return memcache::compose_line(output, replies::kDeleted);
+    case objects::RemoveStatus::kNotFound:
+      return memcache::compose_line(output, replies::kNotFound);
+    case objects::RemoveStatus::kExists:
+      return memcache::compose_line(output, replies::kExists);
+  }
 }
 void compose(Output& output, TouchOutcome outcome) {
   memcache::compose_line(output, outcome.found ? replies::kTouched : replies::kNotFound);
@@ -101,53 +137,104 @@ void TextResponder::error(Output& output, const Error& error, std::string_view n
   memcache::compose_server_error(output, fmt::format("not serving: {}", not_serving));
 }
 
-bool MetaResponder::begin_value(Output& output, std::string_view key,
+MetaResponder::MetaResponder(memcache::MetaFlags flags, memcache::Command command,
+                             std::string_view key, const Clock& clock)
+    : flags_(std::move(flags)),
+      command_(command),
+      key_(!flags_.answers.contains('k') && command != memcache::Command::kMetaDebug ? ""
+           : flags_.is_base64                                                        ? base64(key)
+                                                                                     : key),
+      clock_(clock) {}
+
+bool MetaResponder::begin_value(Output& output, std::string_view,
                                 const objects::Object& object) const {
-  const auto bytes = get_.value ? std::optional(object.range_bytes) : std::nullopt;
-  memcache::compose_meta_hit(output, bytes, flags(key, &object));
-  return get_.value;
-}
-
-void MetaResponder::miss(Output& output, std::string_view key) const {
-  if (!get_.quiet) memcache::compose_meta_miss(output, flags(key, nullptr));
-}
-
-// What was asked for, each with a space before it; of a miss (null) what the request itself says.
-std::string MetaResponder::flags(std::string_view key, const objects::Object* object) const {
-  std::string flags;
-  for (const char flag : get_.answers) {
-    if (object == nullptr && flag != 'k' && flag != 'O') continue;
-    flags += {' ', flag};
-    if (flag == 'c') flags += std::to_string(object->cas);
-    if (flag == 'f') flags += std::to_string(object->flags);
-    if (flag == 's') flags += std::to_string(object->size);
-    if (flag == 't') {  // as memcached tells it: -1 is for ever
-      const auto now = static_cast<int64_t>(clock_.unix_ms() / 1000);
-      const int64_t left = std::max<int64_t>(0, object->exptime - now);
-      flags += std::to_string(object->exptime == 0 ? -1 : left);
-    }
-    if (flag == 'k') flags += key;
-    if (flag == 'O') flags += get_.opaque;
+  if (command_ == memcache::Command::kMetaDebug) {
+    memcache::compose_line(
+        output, fmt::format("ME {} exp={} cas={} size={}", key_, seconds_left(object.exptime),
+                            object.cas, object.size));
+    return false;
   }
-  return flags;
+  const bool is_value = flags_.value && flags_.cas != object.cas;
+  memcache::compose_meta_hit(output, is_value ? std::optional(object.range_bytes) : std::nullopt,
+                             answers({.cas = object.cas,
+                                      .flags = object.flags,
+                                      .size = object.size,
+                                      .exptime = object.exptime}));
+  return is_value;
 }
 
-// A success is not told if it was asked to be quiet.
-void MetaSetResponder::answer(Output& output, const CommandOutcome& outcome) const {
-  const auto* update = std::get_if<objects::UpdateOutcome>(&outcome);
-  if (update == nullptr) return TextResponder::answer(output, outcome);
-  const bool is_found = update->status != objects::UpdateStatus::kNotFound;
-  if (set_.quiet && update->status == objects::UpdateStatus::kUpdated) return;
-  std::string line(code_of(update->status));
-  for (const char flag : set_.answers) {
-    if (!is_found && flag != 'k' && flag != 'O') continue;
-    line += {' ', flag};
-    if (flag == 'c') line += std::to_string(update->cas);
-    if (flag == 's') line += std::to_string(update->size);
-    if (flag == 'k') line += key_;
-    if (flag == 'O') line += set_.opaque;
+void MetaResponder::miss(Output& output, std::string_view) const {
+  if (!flags_.quiet) memcache::compose_meta_miss(output, answers({}));
+}
+
+std::string MetaResponder::seconds_left(uint32_t exptime) const {
+  if (exptime == 0) return "-1";
+  const auto now = static_cast<int64_t>(clock_.unix_ms() / 1000);
+  return std::to_string(std::max<int64_t>(0, exptime - now));
+}
+
+std::string MetaResponder::answers(const Told& told) const {
+  std::string answers;
+  const auto add = [&](char flag, std::string_view text) {
+    answers += {' ', flag};
+    answers += text;
+  };
+  for (const char flag : flags_.answers) {
+    if (flag == 'c' && told.cas) add(flag, std::to_string(*told.cas));
+    if (flag == 'f' && told.flags) add(flag, std::to_string(*told.flags));
+    if (flag == 's' && told.size) add(flag, std::to_string(*told.size));
+    if (flag == 't' && told.exptime) add(flag, seconds_left(*told.exptime));
+    if (flag == 'O') add(flag, flags_.opaque);
+    if (flag != 'k') continue;
+    add(flag, key_);
+    if (flags_.is_base64) answers += " b";
   }
-  memcache::compose_line(output, line);
+  return answers;
+}
+
+void MetaResponder::answer_line(Output& output, std::string_view code, const Told& told) const {
+  // What is usual is not told if it was asked to be quiet.
+  if (flags_.quiet && code == replies::kMetaDone) return;
+  memcache::compose_line(output, std::string(code) + answers(told));
+}
+
+void MetaResponder::answer_counter(Output& output, const objects::CounterOutcome& counter) const {
+  switch (counter.status) {
+    case objects::CounterStatus::kNotNumber:
+      return memcache::compose_line(output, replies::kNonNumeric);
+    case objects::CounterStatus::kNotFound:
+      return answer_line(output, replies::kMetaNotFound, {});
+    case objects::CounterStatus::kExists:
+      return answer_line(output, replies::kMetaExists, {});
+    case objects::CounterStatus::kOk:
+      break;
+  }
+  const Told told{.cas = counter.cas, .exptime = counter.exptime};
+  if (!flags_.value) return answer_line(output, replies::kMetaDone, told);
+  if (flags_.quiet) return;
+  const std::string number = std::to_string(counter.value);
+  memcache::compose_meta_hit(output, number.size(), answers(told));
+  memcache::compose_line(output, number);
+}
+
+void MetaResponder::answer(Output& output, const CommandOutcome& outcome) const {
+  if (const auto* store = std::get_if<objects::StoreOutcome>(&outcome)) {
+    Told told{.cas = store->cas};
+    if (store->status == objects::StoreStatus::kStored) told.size = store->size;
+    return answer_line(output, code_of(store->status), told);
+  }
+  if (const auto* update = std::get_if<objects::UpdateOutcome>(&outcome)) {
+    const bool is_found = update->status != objects::UpdateStatus::kNotFound;
+    return answer_line(output, code_of(update->status),
+                       is_found ? Told{.cas = update->cas, .size = update->size} : Told{});
+  }
+  if (const auto* removed = std::get_if<objects::RemoveStatus>(&outcome)) {
+    return answer_line(output, code_of(*removed), {});
+  }
+  if (const auto* counter = std::get_if<objects::CounterOutcome>(&outcome)) {
+    return answer_counter(output, *counter);
+  }
+  TextResponder::answer(output, outcome);
 }
 
 }  // namespace elastripe

@@ -1,4 +1,4 @@
-// The responders of memcached's text protocol: its classic commands, and `mg`.
+// The responders of memcached's text protocol: its classic commands, and the meta commands.
 #pragma once
 
 #include "proxy/async/clock.h"
@@ -27,35 +27,37 @@ class TextResponder : public Responder {
   const bool with_cas_;  // in VALUE lines
 };
 
-// Answers one `mg`. Its errors are those of the classic commands.
+// Answers one meta command. Its errors are those of the classic commands.
 class MetaResponder : public TextResponder {
  public:
-  // The clock outlives it.
-  MetaResponder(memcache::MetaGet get, const Clock& clock) : get_(std::move(get)), clock_(clock) {}
+  // `key` as it is stored. The clock outlives it.
+  MetaResponder(memcache::MetaFlags flags, memcache::Command command, std::string_view key,
+                const Clock& clock);
 
+  void answer(memcache::Output& output, const CommandOutcome& outcome) const override;
   bool begin_value(memcache::Output& output, std::string_view key,
                    const objects::Object& object) const override;
   void miss(memcache::Output& output, std::string_view key) const override;
   void end(memcache::Output&) const override {}
 
  private:
-  std::string flags(std::string_view key, const objects::Object* object) const;
+  // What there is to be told of a value.
+  struct Told {
+    std::optional<uint64_t> cas = {};
+    std::optional<uint32_t> flags = {};
+    std::optional<uint64_t> size = {};
+    std::optional<uint32_t> exptime = {};
+  };
+  // What was asked for, as far as it is told, each with a space before it.
+  std::string answers(const Told& told) const;
+  std::string seconds_left(uint32_t exptime) const;
+  void answer_line(memcache::Output& output, std::string_view code, const Told& told) const;
+  void answer_counter(memcache::Output& output, const objects::CounterOutcome& counter) const;
 
-  const memcache::MetaGet get_;
+  const memcache::MetaFlags flags_;
+  const memcache::Command command_;
+  const std::string key_;  // if it is to be told: as it was sent
   const Clock& clock_;
-};
-
-// Answers one `ms`. Likewise.
-class MetaSetResponder : public TextResponder {
- public:
-  MetaSetResponder(memcache::MetaSet set, std::string_view key)
-      : set_(std::move(set)), key_(set_.answers.contains('k') ? key : "") {}
-
-  void answer(memcache::Output& output, const CommandOutcome& outcome) const override;
-
- private:
-  const memcache::MetaSet set_;
-  const std::string key_;  // if it is to be told
 };
 
 }  // namespace elastripe

@@ -84,6 +84,63 @@ def test_meta_get(servers):
           "mg mk" + " v" * 17 + "\r\n", "mn\r\n")
 
 
+def ms(key, value, flags=""):
+    return f"ms {key} {len(value)} {flags}\r\n".encode() + value + b"\r\n"
+
+
+def test_meta_set(servers):
+    check(servers, ms("a", b"value"), "get a\r\n", ms("a", b"", "F42 T1000 k Oabc"), "mg a s v k f t\r\n",
+          ms("a", b"x" * 300_000, "q"), "get a\r\n", ms("a", b"y", "T-1"), "get a\r\n")
+    check(servers, ms("b", b"1", "MR k"), ms("b", b"1", "ME"), ms("b", b"2", "ME k Oq"), ms("b", b"2", "MR"),
+          "get b\r\n", ms("b", b"3", "MA"), ms("b", b"0", "MP"), ms("b", b"x", "MS"), "get b\r\n",
+          ms("absent", b"1", "MA q"), ms("absent", b"1", "MP k"), "get absent\r\n")
+    check(servers, ms("b", b"1", "C1"), ms("b", b"1", "C1 MR"), ms("absent", b"1", "C1 k"),
+          ms("absent", b"1", "C1 MR"), ms("b", b"1", "C1 MA"), ms("b", b"1", "C1 MP q"),
+          ms("b", b"1", "C1 ME"), ms("absent", b"1", "C1 MA"), "get b\r\n")
+    check(servers, ms("d", b"12345", "MX"), ms("d", b"12345", "Me"), ms("d", b"12345", "MEE"), ms("d", b"12345", "z"),
+          ms("d", b"12345", "Tx"), ms("d", b"12345", "F-1"), ms("d", b"12345", "Cx"), ms("d", b"12345", "q q"),
+          ms("d", b"12345", "O" + "o" * 32), "get d\r\n", "ms\r\n", "ms d x\r\n", "mn\r\n")
+    check(servers, b"ms d 3\r\nabcdef\r\n", "mn\r\n")
+
+
+def test_meta_delete(servers):
+    check(servers, put("set", "a", b"1"), "md a\r\n", "md a\r\n", "get a\r\n", put("set", "a", b"1"),
+          "md a C1 k\r\n", "md a q\r\nmn\r\n", "md a q k Oabc\r\nmn\r\n", "md absent C1\r\n", "md a z\r\n",
+          "md a q q\r\n", "md\r\n", f"md a O{'o' * 32}\r\n")
+
+
+def test_meta_arithmetic(servers):
+    check(servers, "ma counter\r\n", "ma counter q k\r\n", put("set", "counter", b"10"), "ma counter\r\n", "ma counter v\r\n",
+          "ma counter v D5 k Oabc\r\n", "ma counter v MD D3\r\n", "ma counter M- D100 v\r\n", "ma counter MI v\r\n", "ma counter M+ v t\r\n",
+          "ma counter T1000 v\r\n", "mg counter t v\r\n", "ma counter q\r\nmn\r\n", "ma counter q v\r\nmn\r\n", "get counter\r\n")
+    check(servers, "ma new N0 J7 v\r\n", "ma new N0 J7 v\r\n", "ma timed N1000 v\r\n", "mg timed t v\r\n",
+          "ma counter C1 v\r\n", "ma absent C1\r\n")
+    check(servers, put("set", "t", b"text"), "ma t\r\n", "ma t q\r\n", "ma counter MX\r\n", "ma counter Dx\r\n", "ma counter Jx\r\n",
+          "ma counter Tx\r\n", "ma counter z\r\n", "ma counter v v\r\n", "ma\r\n", f"ma counter O{'o' * 32}\r\n")
+
+
+def test_meta_with_cas(servers):
+    check(servers, put("set", "c", b"10"), "gets c\r\n", ms("c", b"20", "C{cas c}"),
+          ms("c", b"30", "C{cas c} k"), "gets c\r\n", ms("c", b"30", "C{cas c} MR"), "gets c\r\n",
+          ms("c", b"1", "C{cas c} MA"), ms("c", b"2", "C{cas c} MA"), "gets c\r\n", ms("c", b"4", "C{cas c} MP"),
+          "gets c\r\n", "ma c C{cas c} v\r\n", "ma c C{cas c} v\r\n", "gets c\r\n", "md c C{cas c} k\r\n",
+          "get c\r\n", ms("c", LARGE, ""), "gets c\r\n", ms("c", LARGE, "C{cas c} MA"),
+          ms("c", LARGE, "C{cas c} MA"), ms("c", b"small", "C{cas c} MP"), "gets c\r\n",
+          ms("c", b"small", "C{cas c} MP"), "md c C{cas c}\r\n", "gets c\r\n", "md c C{cas c}\r\n", "get c\r\n")
+
+
+def test_keys_in_base64(servers):
+    check(servers, ms("AAEgCg==", b"value", "b k"), "mg AAEgCg== b k v\r\n", "mg AAEgCg== k v\r\n",
+          "mg AAEgCh== b v k\r\n", "ma AAEg b N0 v k\r\n", "md AAEg b k\r\n", "md AAEg b k\r\n",
+          "mg ==== b\r\n", "mg Zm9 b v\r\n")
+
+
+def test_meta_get_touches(servers):
+    check(servers, put("set", "mt", b"value"), "mg mt T1000 v t\r\n", "mg mt t\r\n", "mg mt T0 t\r\n",
+          "mg mt v C1\r\n", "mg mt v u Px Ly\r\n", "mg absent T100 v\r\n", "mg mt Tx\r\n", "mg mt T-1 v\r\n",
+          "mg mt v\r\n", "me absent\r\n")
+
+
 def test_cache_memlimit(servers):
     check(servers, "cache_memlimit\r\n", "cache_memlimit x\r\n", "cache_memlimit 7\r\n",
           "cache_memlimit 64\r\n", "cache_memlimit 64 noreply\r\nmn\r\n",

@@ -80,17 +80,32 @@ class Session {
       transcript_ += key;
     }
     transcript_ += ')';
-    if (request_.command == Command::kMetaGet) note_meta();
+    if (is_meta(request_.command)) note_meta();
     swallowing_ = false;
     if (is_storage(request_.command)) block_ = DataBlock(request_.value_bytes);
   }
 
   void note_meta() {
-    const auto get = parse_meta_get(request_.argument);
-    refused_ |= !get;
-    transcript_ += get ? fmt::format("({} {} {} {} {} {})", get->value, get->answers, get->opaque,
-                                     get->quiet, get->offset, get->length)
-                       : fmt::format("(refused {})", get.error().line);
+    const auto flags = parse_meta_flags(request_.command, request_.argument);
+    if (!flags) {
+      refused_ = true;
+      transcript_ += fmt::format("(refused {})", flags.error().line);
+      CHECK(request_.command != Command::kMetaSet);
+      return;
+    }
+    std::string key(request_.key);
+    if (flags->is_base64) {
+      const auto decoded = decode_key(request_.key);
+      refused_ |= !decoded;
+      CHECK(decoded || request_.command != Command::kMetaSet);
+      key = decoded.value_or("refused");
+    }
+    CHECK(!key.empty() && key.size() <= kMaxKeyBytes);
+    transcript_ +=
+        fmt::format("({} {} {} {} {} {} {} {} {} {} {} {} {})", key, flags->value, flags->answers,
+                    flags->opaque, flags->quiet, flags->cas.value_or(0), flags->exptime.value_or(0),
+                    flags->creates.value_or(0), flags->client_flags, flags->delta, flags->initial,
+                    flags->offset.value_or(0), flags->length.value_or(0));
   }
 
   RequestParser parser_{kLimits};

@@ -18,15 +18,15 @@ Answer answer_of(const Error& error) {
   return error.code == ErrorCode::kUnknownOutcome ? Answer::kUnknown : Answer::kNone;
 }
 
-Answer answer_of(StoreOutcome outcome) {
-  switch (outcome) {
-    case StoreOutcome::kStored:
+Answer answer_of(const StoreOutcome& outcome) {
+  switch (outcome.status) {
+    case StoreStatus::kStored:
       return Answer::kDone;
-    case StoreOutcome::kNotStored:
+    case StoreStatus::kNotStored:
       return Answer::kNotStored;
-    case StoreOutcome::kExists:
+    case StoreStatus::kExists:
       return Answer::kExists;
-    case StoreOutcome::kNotFound:
+    case StoreStatus::kNotFound:
       return Answer::kNotFound;
   }
   return Answer::kUnknown;
@@ -96,7 +96,7 @@ Task<void> execute_store(Operation& op, OpsContext& ops, Pace pace, TimePoint de
   request.key = op.key;
   request.flags = op.flags;
   request.exptime = op.exptime;
-  request.cas = op.cas;
+  if (request.verb == StoreVerb::kCas) request.cas = op.cas;
   if (is_streamed(op)) {
     request.value = &source;
   } else {

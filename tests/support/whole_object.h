@@ -63,7 +63,8 @@ inline Task<Result<WholeObject>> get_whole(OpsContext& ops, std::string key, Tim
 inline Task<Result<WholeObject>> touch_and_get_whole(OpsContext& ops, std::string key,
                                                      uint32_t exptime, TimePoint deadline) {
   WholeSink sink(ops);
-  const auto outcome = co_await objects::touch_and_get_object(ops, key, exptime, sink, deadline);
+  const auto outcome =
+      co_await objects::touch_and_get_object(ops, key, exptime, sink, {}, deadline);
   if (!outcome) co_return fail(outcome.error());
   sink.whole.path = outcome->path;
   co_return std::move(sink.whole);

@@ -38,6 +38,10 @@ class ExtendSegments {
     if (record == nullptr || !is_live_now(ops_, *map, *record)) {
       co_return ExtensionOutcome{ExtensionEnd::kNotStored};
     }
+    const uint64_t cas = cas_of(key, node::cas_of(*record, tail->last_lsn()));
+    if (extension_.cas && *extension_.cas != cas) {
+      co_return ExtensionOutcome{ExtensionEnd::kExists};
+    }
     const uint64_t size = record->content.size + extension_.added.size();
     if (size > ops_.settings.max_object_bytes) {
       co_return fail(ErrorCode::kTooLarge, "object too large for cache");
@@ -65,7 +69,9 @@ class ExtendSegments {
     if (!result) co_return fail(result.error());
     if (*result) after_commit(ops_, key, **result);
     const bool is_stored = *result && (*result)->status == records::CommitStatus::kCommitted;
-    co_return ExtensionOutcome{is_stored ? ExtensionEnd::kStored : ExtensionEnd::kChanged};
+    if (!is_stored) co_return ExtensionOutcome{ExtensionEnd::kChanged};
+    co_return ExtensionOutcome{
+        .end = ExtensionEnd::kStored, .cas = cas_after(key, **result), .size = size};
   }
 
   OpsContext& ops_;

@@ -11,6 +11,7 @@ struct Extension {
   std::string_view key;  // outlives the flow
   Buffer added;
   bool in_front = false;
+  std::optional<uint64_t> cas = {};  // only if the value has this one
   // So many bytes are reserved for segments.
   uint64_t memory = 0;
 };
@@ -18,6 +19,7 @@ struct Extension {
 enum class ExtensionEnd : uint8_t {
   kStored,
   kNotStored,  // there is no such object
+  kExists,     // its cas is another one
   kChanged,    // others were faster
   // It is not striped, or will not be, or not as the pool says, or has too many segments: write all
   // of it again.
@@ -27,6 +29,9 @@ struct ExtensionOutcome {
   ExtensionEnd end = ExtensionEnd::kStored;
   // Not 0: nothing was done, as it takes so much more than is reserved.
   uint64_t wanted_memory = 0;
+  // kStored: of the value now, as in StoreOutcome.
+  uint64_t cas = 0;
+  uint64_t size = 0;
 };
 
 // One try at the newest value, under newer and newer maps. Errors: kTooLarge: it would be larger

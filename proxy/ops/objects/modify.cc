@@ -96,6 +96,7 @@ class ExtendStriped {
         pool_(pool),
         key_(request.key),
         in_front_(request.verb == StoreVerb::kPrepend),
+        cas_(request.cas),
         added_(std::move(added)) {}
 
   // What it takes of memory beside the bytes that are added, as far as is known.
@@ -114,8 +115,11 @@ class ExtendStriped {
         wanted_memory_ = outcome->wanted_memory;
         co_return std::nullopt;
       }
-      if (outcome->end == ExtensionEnd::kStored) co_return StoreOutcome::kStored;
-      if (outcome->end == ExtensionEnd::kNotStored) co_return StoreOutcome::kNotStored;
+      if (outcome->end == ExtensionEnd::kStored) {
+        co_return StoreOutcome{StoreStatus::kStored, outcome->cas, outcome->size};
+      }
+      if (outcome->end == ExtensionEnd::kNotStored) co_return StoreStatus::kNotStored;
+      if (outcome->end == ExtensionEnd::kExists) co_return StoreStatus::kExists;
       ++ops_.counters.commit_conflicts;
       if (attempts >= kExtendAttempts &&
           ops_.clock.now() - began >= ops_.settings.request_timeout) {
@@ -127,7 +131,8 @@ class ExtendStriped {
  private:
   Task<Result<ExtensionOutcome>> attempt(uint64_t memory, TimePoint deadline) {
     auto outcome = co_await extend_segments(
-        ops_, pool_, {.key = key_, .added = added_, .in_front = in_front_, .memory = memory},
+        ops_, pool_,
+        {.key = key_, .added = added_, .in_front = in_front_, .cas = cas_, .memory = memory},
         deadline);
     if (!outcome || outcome->end != ExtensionEnd::kWhole) co_return outcome;
     co_return co_await write_whole(memory, deadline);
@@ -139,11 +144,15 @@ class ExtendStriped {
     auto opened = co_await read.open();
     if (!opened) co_return fail(opened.error());
     if (!read.is_live()) co_return ExtensionOutcome{ExtensionEnd::kNotStored};
+    if (cas_ && *cas_ != cas_of(key_, read.cas())) {
+      co_return ExtensionOutcome{ExtensionEnd::kExists};
+    }
     ExtendedValue value(read, added_, in_front_);
-    if (value.size() > ops_.settings.max_object_bytes) {
+    const uint64_t size = value.size();
+    if (size > ops_.settings.max_object_bytes) {
       co_return fail(ErrorCode::kTooLarge, "object too large for cache");
     }
-    const uint64_t wanted = joining_bytes(pool_, value.size());
+    const uint64_t wanted = joining_bytes(pool_, size);
     if (wanted > memory) co_return ExtensionOutcome{ExtensionEnd::kWhole, wanted};
     Put put_request = replacement(key_, read);
     put_request.value = &value;
@@ -151,13 +160,16 @@ class ExtendStriped {
     const bool is_overwritten = !result && result.error().code == ErrorCode::kConflict;
     if (!result && !is_overwritten) co_return fail(result.error());
     const bool is_stored = result && result->status == records::CommitStatus::kCommitted;
-    co_return ExtensionOutcome{is_stored ? ExtensionEnd::kStored : ExtensionEnd::kChanged};
+    if (!is_stored) co_return ExtensionOutcome{ExtensionEnd::kChanged};
+    co_return ExtensionOutcome{
+        .end = ExtensionEnd::kStored, .cas = cas_after(key_, *result), .size = size};
   }
 
   OpsContext& ops_;
   const Pool& pool_;
   const std::string_view key_;
   const bool in_front_;
+  const std::optional<uint64_t> cas_;
   const Buffer added_;
   uint64_t wanted_memory_ = 0;
 };
@@ -170,6 +182,16 @@ uint64_t known_memory(OpsContext& ops, const Pool& pool, const StoreRequest& req
   if (!known->is_striped()) return joining_bytes(pool, known->content.size + added);
   return memory_of(known->content, changes_of_extension(pool, known->content, added,
                                                         request.verb == StoreVerb::kPrepend));
+}
+
+// There was no value to be extended. kNotStored: there is one now.
+Task<Result<StoreOutcome>> create(OpsContext& ops, StoreRequest request, Buffer value,
+                                  TimePoint deadline) {
+  WholeValue whole(std::move(value));
+  request.verb = StoreVerb::kAdd;
+  request.exptime = *request.creates;
+  request.value = &whole;
+  co_return co_await store_object(ops, request, deadline);
 }
 
 Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, StoreRequest request,
@@ -188,16 +210,25 @@ Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, Sto
   auto added = co_await request.value->next(size);
   if (!added) co_return fail(added.error());
   deadline += ops.clock.now() - asked;
-  ExtendStriped extending(ops, pool, request, std::move(*added));
+  ExtendStriped extending(ops, pool, request, *added);
   for (;;) {
+    bool is_absent = false;
     {
       const auto guard = co_await ops.locks.lock(request.key);
       auto outcome = co_await extending.run(memory, deadline);
       if (!outcome) co_return fail(outcome.error());
-      if (*outcome) co_return **outcome;
+      is_absent = *outcome && **outcome == StoreStatus::kNotStored;
+      if (*outcome && !(is_absent && request.creates)) co_return **outcome;
     }
-    memory = extending.wanted_memory();
+    memory = std::max(memory, extending.wanted_memory());
     permit.release();
+    if (is_absent) {
+      auto created = co_await create(ops, request, *added, deadline);
+      if (!created || *created == StoreStatus::kStored) co_return created;
+    }
+    if (ops.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "too many writers of one key");
+    }
     asked = ops.clock.now();
     permit = co_await staging.acquire(size + memory);
     deadline += ops.clock.now() - asked;
@@ -212,6 +243,10 @@ Task<Result<std::optional<StoreOutcome>>> extend_inline(OpsContext& ops, const P
   records::Commit commit;
   commit.key = request.key;
   commit.condition = Condition::kIfPresent;
+  if (request.cas) {
+    commit.condition = Condition::kIfValueVersion;
+    commit.condition_argument = version_of_cas(request.key, *request.cas);
+  }
   commit.mutation = request.verb == StoreVerb::kAppend ? Mutation::kAppend : Mutation::kPrepend;
   commit.inline_max_bytes = pool.inline_max_bytes;
   commit.content.kind = RecordKind::kInline;
@@ -223,12 +258,15 @@ Task<Result<std::optional<StoreOutcome>>> extend_inline(OpsContext& ops, const P
   switch (result->status) {
     case records::CommitStatus::kCommitted:
       after_commit(ops, request.key, *result);
-      co_return StoreOutcome::kStored;
+      co_return StoreOutcome{StoreStatus::kStored, cas_after(request.key, *result),
+                             result->record->content.size};
     case records::CommitStatus::kNotInline:
     case records::CommitStatus::kTooLarge:
       co_return std::nullopt;
+    case records::CommitStatus::kConditionFailed:
+      co_return request.cas ? StoreStatus::kExists : StoreStatus::kNotStored;
     default:
-      co_return StoreOutcome::kNotStored;
+      co_return StoreStatus::kNotStored;
   }
 }
 
@@ -243,9 +281,17 @@ Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request,
   }
   auto added = co_await request.value->next(size);
   if (!added) co_return fail(added.error());
-  const auto outcome = co_await extend_inline(ops, pool, request, *added, deadline);
-  if (!outcome) co_return fail(outcome.error());
-  if (*outcome) co_return **outcome;
+  for (;;) {
+    const auto outcome = co_await extend_inline(ops, pool, request, *added, deadline);
+    if (!outcome) co_return fail(outcome.error());
+    if (!*outcome) break;
+    if (!(**outcome == StoreStatus::kNotStored && request.creates)) co_return **outcome;
+    auto created = co_await create(ops, request, *added, deadline);
+    if (!created || *created == StoreStatus::kStored) co_return created;
+    if (ops.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "too many writers of one key");
+    }
+  }
   WholeValue value(std::move(*added));
   request.value = &value;
   co_return co_await extend_striped(ops, pool, request, deadline);
@@ -253,19 +299,20 @@ Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request,
 
 namespace {
 
-Result<CounterOutcome> counter_value(OpsContext& ops, const records::CommitResult& result) {
+Result<CounterOutcome> counter_value(OpsContext& ops, std::string_view key,
+                                     const records::CommitResult& result) {
   if (!result.is_exact) {
     return unknown_outcome(ops, "the counter was changed, and changed again since");
   }
   const auto& text = result.record->content.value;
-  CounterOutcome outcome;
+  CounterOutcome outcome{.cas = cas_after(key, result), .exptime = result.record->content.exptime};
   std::from_chars(text.data(), text.data() + text.size(), outcome.value);
   return outcome;
 }
 
-// A counter in a pool that stripes even the smallest objects.
-Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool& pool,
-                                                    CounterRequest request, TimePoint deadline) {
+// A counter in a pool that stripes even the smallest objects, or one that gets another exptime.
+Task<Result<CounterOutcome>> rewrite_counter(OpsContext& ops, const Pool& pool,
+                                             CounterRequest request, TimePoint deadline) {
   StagedRead memory(node::kMaxCounterBytes, ops.clock, node::kMaxCounterBytes);
   for (;;) {
     ObjectRead read(ops, request.key, memory, ByteRange{}, deadline);
@@ -275,6 +322,9 @@ Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool&
     }
     if (!opened) co_return fail(opened.error());
     if (!read.is_live()) co_return CounterOutcome{CounterStatus::kNotFound, 0};
+    if (request.cas && *request.cas != cas_of(request.key, read.cas())) {
+      co_return CounterOutcome{CounterStatus::kExists};
+    }
     std::string text;
     while (!read.at_end()) {
       auto part = co_await read.next();
@@ -284,13 +334,15 @@ Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool&
     const auto sum = node::add_delta(text, request.increment, request.delta);
     if (!sum) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     Put put_request = replacement(request.key, read);
+    put_request.exptime = request.exptime.value_or(put_request.exptime);
     WholeValue value(Buffer::copy_of(sum->text));
     put_request.value = &value;
     put_request.memory = StagingMemory(ops.memory.rebuilt);
     auto result = co_await put(ops, pool, put_request, deadline);
     if (!result) co_return fail(result.error());
     if (result->status == records::CommitStatus::kCommitted) {
-      co_return CounterOutcome{CounterStatus::kOk, sum->number};
+      co_return CounterOutcome{CounterStatus::kOk, sum->number, cas_after(request.key, *result),
+                               put_request.exptime};
     }
     ++ops.counters.commit_conflicts;
     if (ops.clock.now() >= deadline) {
@@ -299,15 +351,18 @@ Task<Result<CounterOutcome>> change_striped_counter(OpsContext& ops, const Pool&
   }
 }
 
-}  // namespace
-
-Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
-                                            TimePoint deadline) {
+Task<Result<CounterOutcome>> change_present_counter(OpsContext& ops, CounterRequest request,
+                                                    TimePoint deadline) {
   const auto guard = co_await ops.locks.lock(request.key);
   const Pool& pool = ops.pools.pool_of(request.key);
+  if (request.exptime) co_return co_await rewrite_counter(ops, pool, request, deadline);
   records::Commit commit;
   commit.key = request.key;
   commit.condition = Condition::kIfPresent;
+  if (request.cas) {
+    commit.condition = Condition::kIfValueVersion;
+    commit.condition_argument = version_of_cas(request.key, *request.cas);
+  }
   commit.mutation = request.increment ? Mutation::kIncrement : Mutation::kDecrement;
   commit.delta = request.delta;
   auto result = co_await records::commit_record(ops, commit, deadline);
@@ -315,13 +370,41 @@ Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest requ
   switch (result->status) {
     case records::CommitStatus::kCommitted:
       after_commit(ops, request.key, *result);
-      co_return counter_value(ops, *result);
+      co_return counter_value(ops, request.key, *result);
     case records::CommitStatus::kNotNumber:
       co_return CounterOutcome{CounterStatus::kNotNumber, 0};
     case records::CommitStatus::kNotInline:
-      co_return co_await change_striped_counter(ops, pool, request, deadline);
+      co_return co_await rewrite_counter(ops, pool, request, deadline);
+    case records::CommitStatus::kConditionFailed:
+      co_return CounterOutcome{request.cas ? CounterStatus::kExists : CounterStatus::kNotFound};
     default:
       co_return CounterOutcome{CounterStatus::kNotFound, 0};
+  }
+}
+
+}  // namespace
+
+Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
+                                            TimePoint deadline) {
+  for (;;) {
+    auto outcome = co_await change_present_counter(ops, request, deadline);
+    const bool is_absent = outcome && outcome->status == CounterStatus::kNotFound;
+    if (!is_absent || !request.creates) co_return outcome;
+    const auto [initial, exptime] = *request.creates;
+    WholeValue value(Buffer::copy_of(std::to_string(initial)));
+    StoreRequest add;
+    add.verb = StoreVerb::kAdd;
+    add.key = request.key;
+    add.exptime = exptime;
+    add.value = &value;
+    auto added = co_await store_object(ops, add, deadline);
+    if (!added) co_return fail(added.error());
+    if (*added == StoreStatus::kStored) {
+      co_return CounterOutcome{CounterStatus::kOk, initial, added->cas, exptime};
+    }
+    if (ops.clock.now() >= deadline) {
+      co_return fail(ErrorCode::kTimeout, "too many writers of one key");
+    }
   }
 }
 

@@ -29,13 +29,17 @@ inline uint64_t version_of_cas(std::string_view key, uint64_t cas) {
   return std::max<uint64_t>(cas - cas_offset(key), 1);
 }
 
+// kCas: a SET, if the value has a certain cas.
 enum class StoreVerb { kSet, kAdd, kReplace, kAppend, kPrepend, kCas };
 struct StoreRequest {
   StoreVerb verb = StoreVerb::kSet;
   std::string_view key;  // of all requests: outlives the operation
   uint32_t flags = 0;
   uint32_t exptime = 0;  // absolute unix seconds, 0 = never (memcached's rules are already applied)
-  uint64_t cas = 0;      // kCas
+  // Only if the value has this one: of kCas, kAppend and kPrepend.
+  std::optional<uint64_t> cas = {};
+  // kAppend and kPrepend: where there is no value one is made of what is added, with this exptime.
+  std::optional<uint32_t> creates = {};
   // One that is striped is read while it is stored, so that a large one is never held whole. Must
   // outlive the operation.
   ValueSource* value = nullptr;
@@ -43,7 +47,19 @@ struct StoreRequest {
   // operation.
   Semaphore* staging_memory = nullptr;
 };
-enum class StoreOutcome { kStored, kNotStored, kExists, kNotFound };
+enum class StoreStatus { kStored, kNotStored, kExists, kNotFound };
+struct StoreOutcome {
+  // NOLINTNEXTLINE(google-explicit-constructor): mostly the status is all
+  StoreOutcome(StoreStatus what, uint64_t cas_now = 0, uint64_t bytes = 0)
+      : status(what), cas(cas_now), size(bytes) {}
+  friend bool operator==(const StoreOutcome& outcome, StoreStatus other) {
+    return outcome.status == other;
+  }
+
+  StoreStatus status;
+  uint64_t cas;   // of what was stored; 0: others have followed, so nobody knows
+  uint64_t size;  // of the whole value that was
+};
 
 // New bytes for a part of a value.
 struct UpdateRequest {
@@ -70,11 +86,22 @@ struct CounterRequest {
   std::string_view key;
   uint64_t delta = 0;
   bool increment = true;
+  std::optional<uint64_t> cas = {};      // only if the value has this one
+  std::optional<uint32_t> exptime = {};  // a new one
+  // Where there is none, one is made, to which no delta is applied.
+  struct Creation {
+    uint64_t initial = 0;
+    uint32_t exptime = 0;
+  };
+  std::optional<Creation> creates = {};
 };
-enum class CounterStatus { kOk, kNotFound, kNotNumber };
+enum class CounterStatus { kOk, kNotFound, kNotNumber, kExists /* its cas is another one */ };
 struct CounterOutcome {
   CounterStatus status = CounterStatus::kOk;
+  // kOk: of the counter now.
   uint64_t value = 0;
+  uint64_t cas = 0;
+  uint32_t exptime = 0;
 };
 
 // Where the time and the path of a read went, for metrics.
@@ -98,14 +125,18 @@ Task<Result<UpdateOutcome>> update_object(OpsContext& ops, UpdateRequest request
                                           TimePoint deadline);
 Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
                                             TimePoint deadline);
+enum class RemoveStatus { kRemoved, kNotFound, kExists /* its cas is another one */ };
+// With a cas: only if the value has this one.
+Task<Result<RemoveStatus>> remove_object_if(OpsContext& ops, std::string_view key,
+                                            std::optional<uint64_t> cas, TimePoint deadline);
 // True if there was something to delete or touch.
 Task<Result<bool>> remove_object(OpsContext& ops, std::string_view key, TimePoint deadline);
 Task<Result<bool>> touch_object(OpsContext& ops, std::string_view key, uint32_t exptime,
                                 TimePoint deadline);
 
-// gat: the value, with the new expiry committed.
+// gat: the value, or a range of it, with the new expiry committed.
 Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string_view key,
-                                               uint32_t exptime, ValueSink& sink,
+                                               uint32_t exptime, ValueSink& sink, ByteRange range,
                                                TimePoint deadline);
 
 // The record as the tail has it, and which shards of each segment are missing: `object KEY`.

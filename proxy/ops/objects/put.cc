@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/objects/outcome.h"
 #include "proxy/ops/objects/upload.h"
 #include "proxy/ops/records/read_tail.h"
 #include "server-patches/node/format/mutant.h"
@@ -166,6 +167,10 @@ Task<Result<records::CommitResult>> put_striped(OpsContext& ops, const Pool& poo
 }
 
 }  // namespace
+
+uint64_t cas_after(std::string_view key, const records::CommitResult& committed) {
+  return committed.is_exact ? cas_of(key, committed.record->meta.value_version) : 0;
+}
 
 void after_commit(OpsContext& ops, std::string_view key, const records::CommitResult& result) {
   const MapPtr map = ops.map.current();

@@ -24,6 +24,9 @@ struct Put {
 Task<Result<records::CommitResult>> put(OpsContext& ops, const Pool& pool, Put& request,
                                         TimePoint deadline);
 
+// The cas unique of the value that it made; 0 if others have followed, so that nobody knows.
+uint64_t cas_after(std::string_view key, const records::CommitResult& committed);
+
 // Takes note of what a commit replaced and of what it taught: for commits that do not go through
 // put.
 void after_commit(OpsContext& ops, std::string_view key, const records::CommitResult& result);

@@ -10,21 +10,24 @@ using node::Condition;
 
 namespace {
 
-StoreOutcome outcome_of(StoreVerb verb, const records::CommitResult& result) {
+StoreOutcome outcome_of(const StoreRequest& request, uint64_t size,
+                        const records::CommitResult& result) {
+  const StoreVerb verb = request.verb;
   switch (result.status) {
     case records::CommitStatus::kCommitted:
-      return StoreOutcome::kStored;
+      return {StoreStatus::kStored, cas_after(request.key, result), size};
     case records::CommitStatus::kNotFound:
-      return verb == StoreVerb::kCas ? StoreOutcome::kNotFound : StoreOutcome::kNotStored;
+      return verb == StoreVerb::kCas ? StoreStatus::kNotFound : StoreStatus::kNotStored;
     default:
-      return verb == StoreVerb::kCas ? StoreOutcome::kExists : StoreOutcome::kNotStored;
+      return verb == StoreVerb::kCas ? StoreStatus::kExists : StoreStatus::kNotStored;
   }
 }
 
 }  // namespace
 
 Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline) {
-  if (request.value->size() > ops.settings.max_object_bytes) {
+  const uint64_t size = request.value->size();
+  if (size > ops.settings.max_object_bytes) {
     co_return fail(ErrorCode::kTooLarge, "object too large for cache");
   }
   if (request.verb == StoreVerb::kAppend || request.verb == StoreVerb::kPrepend) {
@@ -36,7 +39,7 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
   put_request.value = request.value;
   put_request.memory = StagingMemory(ops.memory.staged, request.staging_memory);
   const Pool& pool = ops.pools.pool_of(request.key);
-  put_request.locks_late = storage_of(pool, request.value->size()) == Storage::kStriped;
+  put_request.locks_late = storage_of(pool, size) == Storage::kStriped;
   records::Commit& commit = put_request.commit;
   commit.key = request.key;
   switch (request.verb) {
@@ -48,7 +51,7 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
       break;
     case StoreVerb::kCas:
       commit.condition = Condition::kIfValueVersion;
-      commit.condition_argument = version_of_cas(request.key, request.cas);
+      commit.condition_argument = version_of_cas(request.key, request.cas.value_or(0));
       break;
     default:
       commit.condition = Condition::kAlways;
@@ -58,7 +61,7 @@ Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, T
   if (!put_request.locks_late) guard = co_await ops.locks.lock(commit.key);
   auto result = co_await put(ops, pool, put_request, deadline);
   if (!result) co_return fail(result.error());
-  co_return outcome_of(request.verb, *result);
+  co_return outcome_of(request, size, *result);
 }
 
 }  // namespace elastripe::objects

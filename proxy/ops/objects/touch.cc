@@ -34,12 +34,12 @@ Task<Result<bool>> touch_object(OpsContext& ops, std::string_view key, uint32_t 
 // if it was replaced since is it read again. The touch has taken effect by then, so a value that
 // can not be read is no definite failure.
 Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string_view key,
-                                               uint32_t exptime, ValueSink& sink,
+                                               uint32_t exptime, ValueSink& sink, ByteRange range,
                                                TimePoint deadline) {
   auto result = co_await commit_touch(ops, key, exptime, deadline);
   if (!result) co_return fail(result.error());
   if (result->status != records::CommitStatus::kCommitted) co_return ReadOutcome{};
-  ObjectRead read(ops, key, sink, ByteRange{}, deadline);
+  ObjectRead read(ops, key, sink, range, deadline);
   auto opened = result->is_exact ? co_await read.open(result->record) : co_await read.open();
   auto outcome = opened ? co_await deliver(read, sink) : fail(opened.error());
   if (outcome) co_return outcome;

@@ -124,7 +124,7 @@ class Update {
       return std::nullopt;
     }
     UpdateOutcome outcome;
-    if (result.is_exact) outcome.cas = cas_of(key_, result.record->meta.value_version);
+    outcome.cas = cas_after(key_, result);
     outcome.size = before.content.size;
     return outcome;
   }

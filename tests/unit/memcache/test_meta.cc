@@ -14,7 +14,7 @@ TEST_CASE("a meta get is its key, and everything behind it") {
   REQUIRE(parsed.status == ParseStatus::kRequest);
   REQUIRE(request.command == Command::kMetaGet);
   REQUIRE(request.key == "key");
-  const auto get = parse_meta_get(request.argument);
+  const auto get = parse_meta_flags(request.command, request.argument);
   REQUIRE(get.has_value());
   CHECK(get->value);
   CHECK(get->offset == 5);
@@ -28,35 +28,98 @@ TEST_CASE("a meta get is its key, and everything behind it") {
   }
 }
 
-TEST_CASE("flags of a meta get are answered in the order in which they are asked for") {
-  CHECK(parse_meta_get("s c k f")->answers == "sckf");
-  const auto get = parse_meta_get("Oabc q s v");
-  REQUIRE(get.has_value());
-  CHECK(get->answers == "Os");
-  CHECK(get->opaque == "abc");
-  CHECK(get->quiet);
-  CHECK(get->offset == 0);
-  CHECK(get->length == UINT64_MAX);
-  CHECK(parse_meta_get("")->answers.empty());
-  CHECK(parse_meta_get("vv qx")->value);
-  CHECK(parse_meta_get("O")->answers == "O");
+MetaFlags flags_of(Command command, std::string_view flags) {
+  const auto result = parse_meta_flags(command, flags);
+  INFO(flags << (result ? "" : std::string(": ").append(result.error().line)));
+  REQUIRE(result.has_value());
+  return *result;
+}
+
+Refusal error_of(Command command, std::string_view flags) {
+  const auto result = parse_meta_flags(command, flags);
+  INFO(flags);
+  REQUIRE_FALSE(result.has_value());
+  return result.error();
+}
+
+TEST_CASE("flags are answered in the order in which they are asked for") {
+  const auto get = [](std::string_view flags) { return flags_of(Command::kMetaGet, flags); };
+  CHECK(get("s c k f t").answers == "sckft");
+  const MetaFlags flags = get("Oabc q s v");
+  CHECK(flags.answers == "Os");
+  CHECK(flags.opaque == "abc");
+  CHECK(flags.quiet);
+  CHECK_FALSE(flags.offset);
+  CHECK_FALSE(flags.length);
+  CHECK(get("").answers.empty());
+  CHECK(get("vv qx").value);
+  CHECK(get("O").answers == "O");
+}
+
+TEST_CASE("all meta commands take all flags, whatever they mean to them") {
+  for (const Command command : {Command::kMetaGet, Command::kMetaSet, Command::kMetaDelete,
+                                Command::kMetaArithmetic, Command::kMetaDebug}) {
+    const MetaFlags flags =
+        flags_of(command, "C18446744073709551615 T-1 F4294967295 D2 J7 u P1 Lx b");
+    CHECK(flags.cas == UINT64_MAX);
+    CHECK(flags.exptime == -1);
+    CHECK(flags.client_flags == UINT32_MAX);
+    CHECK(flags.delta == 2);
+    CHECK(flags.initial == 7);
+    CHECK(flags.is_base64);
+  }
+  CHECK(flags_of(Command::kMetaSet, "N30").creates == 30);
+  CHECK(flags_of(Command::kMetaArithmetic, "N0 t v").creates == 0);
+  CHECK(flags_of(Command::kMetaArithmetic, "").delta == 1);
+}
+
+TEST_CASE("a mode is one of those of its command") {
+  for (const char mode : {'E', 'A', 'P', 'R', 'S'}) {
+    CHECK(flags_of(Command::kMetaSet, std::string("M") + mode).mode == mode);
+  }
+  for (const char mode : {'I', '+', 'D', '-'}) {
+    CHECK(flags_of(Command::kMetaArithmetic, std::string("M") + mode).mode == mode);
+  }
+  CHECK(error_of(Command::kMetaSet, "MI") == replies::kBadSetMode);
+  CHECK(error_of(Command::kMetaSet, "Me") == replies::kBadSetMode);
+  CHECK(error_of(Command::kMetaArithmetic, "MA") == replies::kBadArithmeticMode);
+  CHECK(error_of(Command::kMetaSet, "M") == replies::kBadModeLength);
+  CHECK(error_of(Command::kMetaSet, "MSS") == replies::kBadModeLength);
+  CHECK(flags_of(Command::kMetaGet, "MX").mode == 'X');
 }
 
 TEST_CASE("flags that are not known, come twice or are no numbers are refused") {
-  const auto error_of = [](std::string_view flags) { return parse_meta_get(flags).error(); };
-  for (const char* flags : {"x", "l", "N30", "b"}) {
-    CHECK(error_of(flags) == replies::kInvalidFlag);
+  const auto get = [](std::string_view flags) { return error_of(Command::kMetaGet, flags); };
+  for (const char* flags : {"a", "l", "h", "N30", "R30", "E1"}) {
+    CHECK(get(flags) == replies::kInvalidFlag);
   }
-  CHECK(error_of("v v") == replies::kDuplicateFlag);
-  CHECK(error_of("\x7f") == replies::kDuplicateFlag);  // as memcached
-  CHECK(error_of("o1 o1") == replies::kDuplicateFlag);
-  for (const char* flags : {"o", "n", "o-1", "o+1", "o1x", "n18446744073709551616", "n0x10"}) {
-    CHECK(error_of(flags) == replies::kBadToken);
+  CHECK(get("v v") == replies::kDuplicateFlag);
+  CHECK(get("\x7f") == replies::kDuplicateFlag);  // as memcached
+  CHECK(get("o1 o1") == replies::kDuplicateFlag);
+  for (const char* flags : {"o", "n", "o-1", "o+1", "o1x", "n18446744073709551616", "n0x10", "C",
+                            "Cx", "T", "T4294967295", "C-1"}) {
+    CHECK(get(flags) == replies::kBadToken);
   }
-  CHECK(parse_meta_get("n18446744073709551615").has_value());
-  CHECK(parse_meta_get("O" + std::string(31, 'o')).has_value());
-  CHECK(error_of("O" + std::string(32, 'o')) == replies::kOpaqueTooLong);
-  CHECK(error_of("v f s c k q O o1 n1 a b d e g h i j l") == replies::kTooManyFlags);
+  CHECK(get("F-1") == replies::kBadLine);
+  CHECK(get("Jx") == replies::kBadInitial);
+  CHECK(get("D-1") == replies::kBadMetaDelta);
+  CHECK(flags_of(Command::kMetaGet, "n18446744073709551615").length == UINT64_MAX);
+  CHECK(flags_of(Command::kMetaGet, "O" + std::string(31, 'o')).opaque.size() == 31);
+  CHECK(get("O" + std::string(32, 'o')) == replies::kOpaqueTooLong);
+  CHECK(get("v f s c k q O o1 n1 a b d e g h i j l") == replies::kTooManyFlags);
+  CHECK(error_of(Command::kMetaSet, "I") == replies::kInvalidFlag);
+  // As memcached, whatever it is.
+  for (const char* flags : {"a", "x", "v v", "Dx", "Jx"}) {
+    CHECK(error_of(Command::kMetaArithmetic, flags) == replies::kBadFlag);
+    CHECK(error_of(Command::kMetaDelete, flags) == replies::kBadFlag);
+  }
+}
+
+TEST_CASE("a key may come in base64") {
+  CHECK(decode_key("AAEgCg==") == std::string("\0\1 \n", 4));
+  for (const char* sent : {"key", "====", "a b=", ""}) {
+    CHECK(decode_key(sent).error() == replies::kBadBase64);
+  }
 }
 
 TEST_CASE("a meta set is its key, the number of its bytes, and where they go") {
@@ -69,32 +132,44 @@ TEST_CASE("a meta set is its key, the number of its bytes, and where they go") {
   CHECK(is_write(request.command));
   CHECK(request.key == "key");
   CHECK(request.value_bytes == 5);
-  const auto set = parse_meta_set(request.argument);
+  const auto set = parse_meta_flags(request.command, request.argument);
   REQUIRE(set.has_value());
   CHECK(set->offset == 7);
   CHECK(set->cas == 12);
   CHECK(set->answers == "ckOs");
   CHECK(set->opaque == "abc");
   CHECK(set->quiet);
-  CHECK_FALSE(parse_meta_set("o0")->cas.has_value());
+  CHECK_FALSE(flags_of(Command::kMetaSet, "o0").cas.has_value());
 }
 
-TEST_CASE("a meta set that is none of a part of a value is refused") {
-  const auto error_of = [](std::string_view flags) { return parse_meta_set(flags).error(); };
-  for (const char* flags : {"", "c", "o1 x", "o1 T30", "o1 MA", "o1 v", "o1 n5", "o1 F3"}) {
-    CHECK(error_of(flags) == replies::kInvalidFlag);
-  }
-  CHECK(error_of("o1 o2") == replies::kDuplicateFlag);
-  for (const char* flags : {"o", "o-1", "ox", "o1 Cx", "o1 C", "o18446744073709551616"}) {
-    CHECK(error_of(flags) == replies::kBadToken);
-  }
-  CHECK(error_of("o1 O" + std::string(32, 'o')) == replies::kOpaqueTooLong);
+TEST_CASE("what a meta set is refused for leaves its value to be skipped") {
   RequestParser parser;
   Request request;
   CHECK(parser.parse("ms\r\n", request).refusal == replies::kError);
   for (const char* line : {"ms k\r\n", "ms k x o1\r\n", "ms k -1 o1\r\n"}) {
     CHECK(parser.parse(line, request).refusal == replies::kBadLine);
   }
+  for (const char* line : {"ms k 5 a\r\n", "ms k 5 T\r\n", "ms k 5 MX\r\n", "ms k 5 b\r\n"}) {
+    const ParseResult result = parser.parse(line, request);
+    CHECK(result.status == ParseStatus::kInvalid);
+    CHECK(result.swallow_bytes == 7);
+  }
+}
+
+TEST_CASE("md, ma and me have a key and flags") {
+  RequestParser parser;
+  Request request;
+  for (const auto& [line, command] : {std::pair("md key  q C5 \r\n", Command::kMetaDelete),
+                                      std::pair("ma key  q C5 \r\n", Command::kMetaArithmetic),
+                                      std::pair("me key  q C5 \r\n", Command::kMetaDebug)}) {
+    REQUIRE(parser.parse(line, request).status == ParseStatus::kRequest);
+    CHECK(request.command == command);
+    CHECK(request.key == "key");
+    CHECK(flags_of(request.command, request.argument).cas == 5);
+    CHECK(is_meta(command));
+    CHECK(is_write(command) == (command != Command::kMetaDebug));
+  }
+  CHECK(parser.parse("md\r\n", request).refusal == replies::kError);
 }
 
 }  // namespace

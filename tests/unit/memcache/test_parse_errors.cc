@@ -34,7 +34,7 @@ const std::string kLongKey(251, 'k');
 
 TEST_CASE("unknown, empty and misspelt commands are ERROR", "[parse]") {
   for (const char* line : {"", "a", "nonsense", "SET k 0 0 1", "\tversion", "version\t", "mx",
-                           "me k", "delete\tk", "slabs automove", "lru_crawler", "watch"}) {
+                           "mx k", "delete\tk", "slabs automove", "lru_crawler", "watch"}) {
     CHECK(refusal(line) == replies::kError);
   }
   CHECK(refusal("shutdown") == replies::kShutdownDisabled);
@@ -121,8 +121,8 @@ TEST_CASE("the data block of a refused storage line is swallowed, not obeyed", "
   CHECK(swallowed("set " + kLongKey + " 0 0 7\r\n") == 9);
   CHECK(swallowed("set k x 0 7\r\n") == 9);
   CHECK(swallowed("cas k 0 0 0 x\r\n") == 2);
-  CHECK(swallowed("ms k 5\r\n") == 7);
-  CHECK(swallowed("ms k 5 o1 x\r\n") == 7);
+  CHECK(swallowed("ms k 5 a\r\n") == 7);
+  CHECK(swallowed("ms k 5 o1 a\r\n") == 7);
   CHECK(swallowed("ms " + kLongKey + " 5 o1\r\n") == 7);
   // Without a length there is nothing to go by.
   CHECK(swallowed("set k 0 0 -1\r\n") == 0);

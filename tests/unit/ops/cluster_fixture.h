@@ -151,7 +151,7 @@ class ClusterFixture {
     request.key = key;
     request.exptime = exptime;
     const auto stored = run(store_value(proxy.ops(), request, value, deadline()));
-    return stored.has_value() && *stored == objects::StoreOutcome::kStored;
+    return stored.has_value() && *stored == objects::StoreStatus::kStored;
   }
   Result<objects::StoreOutcome> store(sim::SimProxy& proxy, objects::StoreVerb verb,
                                       const std::string& key, const std::string& value) {

@@ -65,10 +65,18 @@ class FakeOps : public ObjectOps {
     if (failures.contains(key)) co_return fail(failures.at(key));
     auto it = entries.find(key);
     if (request.verb == objects::StoreVerb::kAdd && it != entries.end())
-      co_return objects::StoreOutcome::kNotStored;
+      co_return objects::StoreStatus::kNotStored;
+    const bool extends =
+        request.verb == objects::StoreVerb::kAppend || request.verb == objects::StoreVerb::kPrepend;
+    if (extends && it == entries.end() && !request.creates) {
+      co_return objects::StoreStatus::kNotStored;
+    }
+    if (extends && it != entries.end() && request.cas && it->second.cas != *request.cas) {
+      co_return objects::StoreStatus::kExists;
+    }
     if (request.verb == objects::StoreVerb::kCas) {
-      if (it == entries.end()) co_return objects::StoreOutcome::kNotFound;
-      if (it->second.cas != request.cas) co_return objects::StoreOutcome::kExists;
+      if (it == entries.end()) co_return objects::StoreStatus::kNotFound;
+      if (it->second.cas != request.cas) co_return objects::StoreStatus::kExists;
     }
     const uint64_t size = request.value->size();
     std::string value;
@@ -95,8 +103,16 @@ class FakeOps : public ObjectOps {
       value += part->text();
     }
     if (slow.contains("the commit of " + key)) co_await turnstile.pass();
-    entries[key] = {value, request.flags, request.exptime, ++last_cas};
-    co_return objects::StoreOutcome::kStored;
+    if (extends && it != entries.end()) {
+      Entry& entry = it->second;
+      entry.value =
+          request.verb == objects::StoreVerb::kAppend ? entry.value + value : value + entry.value;
+      entry.cas = ++last_cas;
+      co_return objects::StoreOutcome{objects::StoreStatus::kStored, entry.cas, entry.value.size()};
+    }
+    const uint32_t exptime = extends ? *request.creates : request.exptime;
+    entries[key] = {value, request.flags, exptime, ++last_cas};
+    co_return objects::StoreOutcome{objects::StoreStatus::kStored, last_cas, value.size()};
   }
   Task<Result<objects::UpdateOutcome>> update(objects::UpdateRequest request) override {
     const std::string key(request.key);
@@ -123,8 +139,17 @@ class FakeOps : public ObjectOps {
     const std::string key(request.key);
     co_await begin("counter " + key, key);
     auto it = entries.find(key);
-    if (it == entries.end())
+    if (it == entries.end() && !request.creates) {
       co_return objects::CounterOutcome{objects::CounterStatus::kNotFound, 0};
+    }
+    if (it == entries.end()) {
+      const auto [initial, exptime] = *request.creates;
+      entries[key] = {std::to_string(initial), 0, exptime, ++last_cas};
+      co_return objects::CounterOutcome{objects::CounterStatus::kOk, initial, last_cas, exptime};
+    }
+    if (request.cas && *request.cas != it->second.cas) {
+      co_return objects::CounterOutcome{objects::CounterStatus::kExists};
+    }
     uint64_t now = 0;
     const std::string& value = it->second.value;
     const char* const end = value.data() + value.size();
@@ -132,14 +157,22 @@ class FakeOps : public ObjectOps {
         error != std::errc{} || stop != end) {
       co_return objects::CounterOutcome{objects::CounterStatus::kNotNumber, 0};
     }
-    now += request.delta;
-    it->second.value = std::to_string(now);
-    co_return objects::CounterOutcome{objects::CounterStatus::kOk, now};
+    now = request.increment ? now + request.delta : now - std::min(now, request.delta);
+    Entry& entry = it->second;
+    entry.value = std::to_string(now);
+    entry.cas = ++last_cas;
+    entry.exptime = request.exptime.value_or(entry.exptime);
+    co_return objects::CounterOutcome{objects::CounterStatus::kOk, now, entry.cas, entry.exptime};
   }
-  Task<Result<bool>> remove(std::string_view name) override {
+  Task<Result<objects::RemoveStatus>> remove(std::string_view name,
+                                             std::optional<uint64_t> cas) override {
     const std::string key(name);
     co_await begin("remove " + key, key);
-    co_return entries.erase(key) > 0;
+    const auto it = entries.find(key);
+    if (it == entries.end()) co_return objects::RemoveStatus::kNotFound;
+    if (cas && *cas != it->second.cas) co_return objects::RemoveStatus::kExists;
+    entries.erase(it);
+    co_return objects::RemoveStatus::kRemoved;
   }
   Task<Result<bool>> touch(std::string_view name, uint32_t exptime) override {
     const std::string key(name);
@@ -150,10 +183,11 @@ class FakeOps : public ObjectOps {
     co_return true;
   }
   Task<Result<objects::ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
-                                                   objects::ValueSink& sink) override {
+                                                   objects::ValueSink& sink,
+                                                   objects::ByteRange range) override {
     const auto touched = co_await touch(key, exptime);
     if (!*touched) co_return objects::ReadOutcome{};
-    co_return co_await get(key, sink, {});
+    co_return co_await get(key, sink, range);
   }
   Task<Result<void>> flush_all(uint32_t at) override {
     co_await begin("flush_all " + std::to_string(at), "flush_all");

@@ -65,10 +65,11 @@ constexpr Object kObject{.flags = 5, .cas = 7, .size = 3, .range_bytes = 3, .exp
 
 TEST_CASE("a classic command is answered by the classic lines", "[responder]") {
   const Taken set("set k 0 0 1\r\n");
-  CHECK(set.answer(StoreOutcome::kStored) == "STORED\r\n");
-  CHECK(set.answer(StoreOutcome::kExists) == "EXISTS\r\n");
+  CHECK(set.answer(StoreStatus::kStored) == "STORED\r\n");
+  CHECK(set.answer(StoreStatus::kExists) == "EXISTS\r\n");
   CHECK(set.answer(CounterOutcome{CounterStatus::kOk, 42}) == "42\r\n");
-  CHECK(set.answer(DeleteOutcome{true}) == "DELETED\r\n");
+  CHECK(set.answer(RemoveStatus::kRemoved) == "DELETED\r\n");
+  CHECK(set.answer(RemoveStatus::kNotFound) == "NOT_FOUND\r\n");
   CHECK(set.answer(TouchOutcome{false}) == "NOT_FOUND\r\n");
   CHECK(set.answer(VersionOutcome{"1"}) == "VERSION 1\r\n");
   CHECK(set.answer(Accepted{}) == "OK\r\n");
@@ -96,6 +97,69 @@ TEST_CASE("a retrieval is answered in the dialect in which it was asked", "[resp
   CHECK(Taken("mg k k f\r\n").miss() == "EN kk\r\n");
   CHECK(Taken("mg k q v\r\n").miss().empty());
   CHECK(Taken("mg k v\r\n").error({ErrorCode::kLost, "gone"}) == "CLIENT_ERROR lost: gone\r\n");
+}
+
+TEST_CASE("meta commands are answered by their codes, with what was asked for", "[responder]") {
+  const StoreOutcome stored{StoreStatus::kStored, 12, 34};
+  CHECK(Taken("ms k 1 c k s Oq f t\r\n").answer(stored) == "HD c12 kk s34 Oq\r\n");
+  CHECK(Taken("ms k 1 q c\r\n").answer(stored).empty());
+  CHECK(Taken("ms k 1 q c s\r\n").answer(StoreStatus::kExists) == "EX c0\r\n");
+  CHECK(Taken("ms k 1 k\r\n").answer(StoreStatus::kNotStored) == "NS kk\r\n");
+  CHECK(Taken("ms k 1 Oq\r\n").answer(StoreStatus::kNotFound) == "NF Oq\r\n");
+  CHECK(Taken("md k k Oq\r\n").answer(RemoveStatus::kRemoved) == "HD kk Oq\r\n");
+  CHECK(Taken("md k q\r\n").answer(RemoveStatus::kRemoved).empty());
+  CHECK(Taken("md k q\r\n").answer(RemoveStatus::kNotFound) == "NF\r\n");
+  CHECK(Taken("md k q\r\n").answer(RemoveStatus::kExists) == "EX\r\n");
+  const CounterOutcome counter{CounterStatus::kOk, 42, 7, 1'000'000'100};
+  CHECK(Taken("ma k\r\n").answer(counter) == "HD\r\n");
+  CHECK(Taken("ma k t c v Oq k\r\n").answer(counter) == "VA 2 t100 c7 Oq kk\r\n42\r\n");
+  CHECK(Taken("ma k q v\r\n").answer(counter).empty());
+  CHECK(Taken("ma k q k\r\n").answer(CounterOutcome{CounterStatus::kNotFound}) == "NF kk\r\n");
+  CHECK(Taken("ma k c\r\n").answer(CounterOutcome{CounterStatus::kExists}) == "EX\r\n");
+  CHECK(Taken("ma k q\r\n").answer(CounterOutcome{CounterStatus::kNotNumber}) ==
+        "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+  CHECK(Taken("me k\r\n").value(kObject) == "ME k exp=-1 cas=7 size=3\r\n");
+  CHECK(Taken("me k\r\n").miss() == "EN\r\n");
+  CHECK(Taken("mg k v c C7\r\n").value(kObject) == "HD c7\r\n");
+  CHECK(Taken("mg k v c C8\r\n").value(kObject) == "VA 3 c7\r\nabc\r\n");
+}
+
+TEST_CASE("a key in base64 is told as it was sent", "[responder]") {
+  const Taken get("mg AAEg v k b\r\n");
+  CHECK(get.command.key == std::string("\0\1 ", 3));
+  CHECK(get.value(kObject) == "VA 3 kAAEg b\r\nabc\r\n");
+  CHECK(get.miss() == "EN kAAEg b\r\n");
+  CHECK(Taken("md AAEg k b\r\n").answer(RemoveStatus::kRemoved) == "HD kAAEg b\r\n");
+  CHECK(Taken("mg A b\r\n").command.refusal == replies::kBadBase64);
+}
+
+TEST_CASE("the flags of meta commands say what is done", "[responder]") {
+  const auto verb = [](const char* line) { return Taken(line).command.verb; };
+  CHECK(verb("ms k 1\r\n") == StoreVerb::kSet);
+  CHECK(verb("ms k 1 MS C5\r\n") == StoreVerb::kCas);
+  CHECK(verb("ms k 1 MR C5\r\n") == StoreVerb::kCas);
+  CHECK(verb("ms k 1 MR\r\n") == StoreVerb::kReplace);
+  CHECK(verb("ms k 1 ME C5\r\n") == StoreVerb::kAdd);
+  CHECK(verb("ms k 1 MA C5\r\n") == StoreVerb::kAppend);
+  CHECK(verb("ms k 1 MP\r\n") == StoreVerb::kPrepend);
+  const Taken set("ms k 1 T30 F9 C5 N60\r\n");
+  CHECK(set.command.exptime == 30);
+  CHECK(set.command.flags == 9);
+  CHECK(set.command.cas == 5);
+  CHECK(set.command.creates == 60);
+  CHECK_FALSE(set.command.is_part);
+  CHECK(Taken("ms k 1 o0\r\n").command.is_part);
+  CHECK(Taken("mg k T30 v\r\n").command.touches == 30);
+  CHECK(Taken("mg k T30 v\r\n").command.writes());
+  CHECK_FALSE(Taken("mg k v\r\n").command.writes());
+  const Taken counter("ma k MD D3 J4 N5 T6 C7\r\n");
+  CHECK_FALSE(counter.command.increments);
+  CHECK(counter.command.delta == 3);
+  CHECK(counter.command.initial == 4);
+  CHECK(counter.command.creates == 5);
+  CHECK(counter.command.touches == 6);
+  CHECK(counter.command.cas == 7);
+  CHECK_FALSE(Taken("decr k 1\r\n").command.increments);
 }
 
 TEST_CASE("the flags of mg say which bytes are read, or refuse it", "[responder]") {

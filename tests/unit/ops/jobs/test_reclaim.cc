@@ -167,7 +167,7 @@ Task<void> store(sim::SimProxy& proxy, std::string key, std::string value, uint3
   request.key = key;
   request.exptime = exptime;
   const auto stored = co_await store_value(proxy.ops(), request, value, deadline);
-  if (!stored || *stored != StoreOutcome::kStored) ++rates->failed;
+  if (!stored || *stored != StoreStatus::kStored) ++rates->failed;
   --rates->left;
 }
 

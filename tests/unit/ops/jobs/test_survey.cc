@@ -46,7 +46,7 @@ struct Surveyed : ClusterFixture {
     request.verb = StoreVerb::kAdd;
     request.key = key;
     const auto stored = run(store_value(proxy->ops(), request, text, deadline()));
-    return stored.has_value() && *stored == StoreOutcome::kStored;
+    return stored.has_value() && *stored == StoreStatus::kStored;
   }
 
   sim::SimProxy* proxy = nullptr;

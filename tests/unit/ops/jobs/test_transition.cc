@@ -383,7 +383,7 @@ TEST_CASE("a pool that writes as before takes the state of the object that is re
   sim::SimProxy& third = s.cluster.add_proxy();
   third.map().serve(s.decider->map().current());
   REQUIRE(s.cluster.run(store_value(third.ops(), request, "more", s.cluster.deadline())) ==
-          StoreOutcome::kStored);
+          StoreStatus::kStored);
   CHECK(state() == coding::State::kWide);
 
   REQUIRE(s.cluster.run(remove_object(s.proxy->ops(), key, s.cluster.deadline())).value());

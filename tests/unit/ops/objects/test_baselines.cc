@@ -253,11 +253,11 @@ TEST_CASE("a cas of the whole value sees updates in place", "[baselines]") {
     request.cas = cas;
     return s.run(store_value(s.proxy->ops(), request, bytes_of(4000, 2), s.deadline()));
   };
-  CHECK(cas_with(before) == StoreOutcome::kExists);
-  CHECK(cas_with(s.cas()) == StoreOutcome::kStored);
+  CHECK(cas_with(before) == StoreStatus::kExists);
+  CHECK(cas_with(s.cas()) == StoreStatus::kStored);
   CHECK(s.get(*s.proxy, s.key) == bytes_of(4000, 2));
   REQUIRE(s.status(10, "newer") == UpdateStatus::kUpdated);
-  CHECK(s.store(*s.proxy, StoreVerb::kAppend, s.key, "end") == StoreOutcome::kStored);
+  CHECK(s.store(*s.proxy, StoreVerb::kAppend, s.key, "end") == StoreStatus::kStored);
   std::string value = bytes_of(4000, 2) + "end";
   value.replace(10, 5, "newer");
   CHECK(s.get(*s.proxy, s.key) == value);

@@ -106,11 +106,11 @@ TEST_CASE("objects are stored, and compared by their cas, after 65,536 epochs") 
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
   REQUIRE(proxy.map().current()->epoch.number >= 65'536);
   REQUIRE(read_cas(cluster, proxy) == early);
-  REQUIRE(store_cas(cluster, proxy, value + "2", early) == StoreOutcome::kStored);
+  REQUIRE(store_cas(cluster, proxy, value + "2", early) == StoreStatus::kStored);
   const uint64_t late = read_cas(cluster, proxy);
   CHECK(late > early);
-  CHECK(store_cas(cluster, proxy, value, early) == StoreOutcome::kExists);
-  CHECK(store_cas(cluster, proxy, value + "3", late) == StoreOutcome::kStored);
+  CHECK(store_cas(cluster, proxy, value, early) == StoreStatus::kExists);
+  CHECK(store_cas(cluster, proxy, value + "3", late) == StoreStatus::kStored);
   CHECK(cluster.get(proxy, "k") == value + "3");
   CHECK(read_cas(cluster, proxy) > late);
   REQUIRE(cluster.put(proxy, "k", value));

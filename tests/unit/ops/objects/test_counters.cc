@@ -64,7 +64,7 @@ TEST_CASE("a degraded read is counted for each object that is read through missi
   REQUIRE(s.counters().degraded_reads == 1);
   // An append reads too what is not longer than it adds by far, and writes it again.
   const std::string more(1000, 'm');
-  REQUIRE(s.append("k", more) == StoreOutcome::kStored);
+  REQUIRE(s.append("k", more) == StoreStatus::kStored);
   REQUIRE(s.counters().degraded_reads == 2);
   REQUIRE(s.get(s.proxy, "k") == value + more);
   REQUIRE(s.counters().degraded_reads == 2);
@@ -116,7 +116,7 @@ TEST_CASE("an append that another writer overtakes is a conflict") {
         s.events().after(Duration::zero(), [&] { s.put_beside(other, "k", kBig + "other"); });
         return Duration(500ms);
       });
-  REQUIRE(s.append("k", "mine") == StoreOutcome::kStored);
+  REQUIRE(s.append("k", "mine") == StoreStatus::kStored);
   REQUIRE(s.counters().commit_conflicts == 1);
   REQUIRE(s.get(s.proxy, "k") == kBig + "othermine");
 }

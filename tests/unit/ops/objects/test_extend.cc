@@ -51,7 +51,7 @@ struct Extending : ClusterFixture {
         store(*proxy, in_front ? StoreVerb::kPrepend : StoreVerb::kAppend, "k", bytes);
     INFO((stored ? "" : to_string(stored.error())));
     REQUIRE(stored.has_value());
-    REQUIRE(*stored == StoreOutcome::kStored);
+    REQUIRE(*stored == StoreStatus::kStored);
     value = in_front ? bytes + value : value + bytes;
   }
   void update(uint64_t offset, const std::string& bytes) {
@@ -262,7 +262,7 @@ TEST_CASE("appends and prepends of two proxies lose none of each other", "[exten
       request.key = "k";
       const auto stored =
           co_await store_value(by.ops(), request, std::string(30, fill), at.deadline());
-      if (stored && *stored == StoreOutcome::kStored) ++count;
+      if (stored && *stored == StoreStatus::kStored) ++count;
     }
   };
   scope.spawn(write(s, *s.proxy, StoreVerb::kAppend, 'a', done));

@@ -58,14 +58,14 @@ TEST_CASE("a flush makes every value a miss, and what is stored later lives") {
   for (const char* key : {"small", "counter", "big"}) CHECK(s.get(*s.proxy, key) == "<miss>");
   CHECK(s.count("counter") == CounterStatus::kNotFound);
   for (const StoreVerb verb : {StoreVerb::kAppend, StoreVerb::kPrepend, StoreVerb::kReplace}) {
-    CHECK(s.store(verb, "small", "x") == StoreOutcome::kNotStored);
-    CHECK(s.store(verb, "big", "x") == StoreOutcome::kNotStored);
-    CHECK(s.store(verb, "big", kBig) == StoreOutcome::kNotStored);
+    CHECK(s.store(verb, "small", "x") == StoreStatus::kNotStored);
+    CHECK(s.store(verb, "big", "x") == StoreStatus::kNotStored);
+    CHECK(s.store(verb, "big", kBig) == StoreStatus::kNotStored);
   }
   CHECK_FALSE(s.run(touch_object(s.proxy->ops(), "big", 0, s.deadline())).value());
   CHECK_FALSE(s.run(remove_object(s.proxy->ops(), "small", s.deadline())).value());
-  CHECK(s.store(StoreVerb::kAdd, "small", "new") == StoreOutcome::kStored);
-  CHECK(s.store(StoreVerb::kAdd, "big", kBig + "new") == StoreOutcome::kStored);
+  CHECK(s.store(StoreVerb::kAdd, "small", "new") == StoreStatus::kStored);
+  CHECK(s.store(StoreVerb::kAdd, "big", kBig + "new") == StoreStatus::kStored);
   CHECK(s.get(*s.proxy, "small") == "new");
   CHECK(s.get(*s.proxy, "big") == kBig + "new");
 }
@@ -104,7 +104,7 @@ TEST_CASE("a value that is appended to while all is flushed does not come back")
   REQUIRE(s.flush());
   flushed = true;
   REQUIRE(s.run_until([&] { return appended.has_value(); }));
-  CHECK(appended->value() == StoreOutcome::kNotStored);
+  CHECK(appended->value() == StoreStatus::kNotStored);
   CHECK(s.get(*s.proxy, "big") == "<miss>");
 }
 

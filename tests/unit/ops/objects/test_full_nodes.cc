@@ -47,7 +47,7 @@ TEST_CASE("a node that is fuller than the others does not make the cluster refus
   fill(cluster, 2, kSoftLimit / 8);
   cluster.run_for(std::chrono::seconds(1));
   int stored = 0;
-  Result<StoreOutcome> last = StoreOutcome::kStored;
+  Result<StoreOutcome> last = StoreStatus::kStored;
   while (last) {
     last = cluster.store(proxy, StoreVerb::kSet, "k" + std::to_string(stored), bytes_of(8000, 1));
     stored += last.has_value();

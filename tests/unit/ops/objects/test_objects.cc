@@ -29,7 +29,7 @@ struct Objects : ClusterFixture {
     request.verb = verb;
     request.key = key;
     request.flags = 7;
-    request.cas = cas;
+    if (cas != 0) request.cas = cas;
     return run(store_value(proxy->ops(), request, value, deadline()));
   }
   StoreOutcome outcome(StoreVerb verb, const std::string& key, const std::string& value,
@@ -148,18 +148,18 @@ TEST_CASE("a deleted object is a miss and its shards go after the grace") {
 TEST_CASE("add stores only what is not there, replace only what is") {
   const size_t size = GENERATE(size_t{10}, size_t{5000});
   Objects objects("ers-2:2,1,3");
-  REQUIRE(objects.outcome(StoreVerb::kReplace, "k", bytes_of(size, 1)) == StoreOutcome::kNotStored);
-  REQUIRE(objects.outcome(StoreVerb::kAdd, "k", bytes_of(size, 2)) == StoreOutcome::kStored);
-  REQUIRE(objects.outcome(StoreVerb::kAdd, "k", bytes_of(size, 3)) == StoreOutcome::kNotStored);
+  REQUIRE(objects.outcome(StoreVerb::kReplace, "k", bytes_of(size, 1)) == StoreStatus::kNotStored);
+  REQUIRE(objects.outcome(StoreVerb::kAdd, "k", bytes_of(size, 2)) == StoreStatus::kStored);
+  REQUIRE(objects.outcome(StoreVerb::kAdd, "k", bytes_of(size, 3)) == StoreStatus::kNotStored);
   REQUIRE(objects.get(*objects.proxy, "k") == bytes_of(size, 2));
-  REQUIRE(objects.outcome(StoreVerb::kReplace, "k", bytes_of(size, 4)) == StoreOutcome::kStored);
+  REQUIRE(objects.outcome(StoreVerb::kReplace, "k", bytes_of(size, 4)) == StoreStatus::kStored);
   REQUIRE(objects.get(*objects.proxy, "k") == bytes_of(size, 4));
   REQUIRE(objects.read("k").flags == 7);
 }
 
 TEST_CASE("a refused striped write leaves no shards behind") {
   Objects objects("ers-2:2,1,3");
-  REQUIRE(objects.outcome(StoreVerb::kReplace, "k", bytes_of(5000, 1)) == StoreOutcome::kNotStored);
+  REQUIRE(objects.outcome(StoreVerb::kReplace, "k", bytes_of(5000, 1)) == StoreStatus::kNotStored);
   objects.run_for(std::chrono::seconds(1));
   REQUIRE(objects.shards() == 0);
 }
@@ -167,13 +167,13 @@ TEST_CASE("a refused striped write leaves no shards behind") {
 TEST_CASE("cas stores under the cas that was read, once") {
   const size_t size = GENERATE(size_t{10}, size_t{5000});
   Objects objects("ers-2:2,1,3");
-  REQUIRE(objects.outcome(StoreVerb::kCas, "k", "x", 1) == StoreOutcome::kNotFound);
+  REQUIRE(objects.outcome(StoreVerb::kCas, "k", "x", 1) == StoreStatus::kNotFound);
   REQUIRE(objects.put(*objects.proxy, "k", bytes_of(size, 1)));
   const uint64_t cas = objects.read("k").cas;
   REQUIRE(objects.outcome(StoreVerb::kCas, "k", bytes_of(size, 2), cas + 1) ==
-          StoreOutcome::kExists);
-  REQUIRE(objects.outcome(StoreVerb::kCas, "k", bytes_of(size, 2), cas) == StoreOutcome::kStored);
-  REQUIRE(objects.outcome(StoreVerb::kCas, "k", bytes_of(size, 3), cas) == StoreOutcome::kExists);
+          StoreStatus::kExists);
+  REQUIRE(objects.outcome(StoreVerb::kCas, "k", bytes_of(size, 2), cas) == StoreStatus::kStored);
+  REQUIRE(objects.outcome(StoreVerb::kCas, "k", bytes_of(size, 3), cas) == StoreStatus::kExists);
   REQUIRE(objects.get(*objects.proxy, "k") == bytes_of(size, 2));
 }
 
@@ -210,13 +210,13 @@ TEST_CASE("get-and-touch answers the value even when the new expiry is already o
 
 TEST_CASE("append and prepend grow an object across the inline threshold and beyond segments") {
   Objects objects("ers-2:2,1,3");
-  REQUIRE(objects.outcome(StoreVerb::kAppend, "k", "x") == StoreOutcome::kNotStored);
+  REQUIRE(objects.outcome(StoreVerb::kAppend, "k", "x") == StoreStatus::kNotStored);
   std::string expected = bytes_of(10, 0);
   REQUIRE(objects.put(*objects.proxy, "k", expected));
   for (const size_t size : std::vector<size_t>{1, 40, 50, 900, 4000, 4096}) {
     const std::string more = bytes_of(size, static_cast<unsigned>(size));
-    REQUIRE(objects.outcome(StoreVerb::kAppend, "k", more) == StoreOutcome::kStored);
-    REQUIRE(objects.outcome(StoreVerb::kPrepend, "k", more) == StoreOutcome::kStored);
+    REQUIRE(objects.outcome(StoreVerb::kAppend, "k", more) == StoreStatus::kStored);
+    REQUIRE(objects.outcome(StoreVerb::kPrepend, "k", more) == StoreStatus::kStored);
     expected = more + expected + more;
     REQUIRE(objects.get(*objects.proxy, "k") == expected);
   }
@@ -343,7 +343,7 @@ TEST_CASE("what is read to be changed takes the memory of writes, and too much i
   REQUIRE(objects.put(*objects.proxy, "k", value));
   // The client's reads hold all that is theirs.
   const auto held = objects.run(get_whole(objects.proxy->ops(), "k", objects.deadline()));
-  REQUIRE(objects.outcome(StoreVerb::kAppend, "k", value) == StoreOutcome::kStored);
+  REQUIRE(objects.outcome(StoreVerb::kAppend, "k", value) == StoreStatus::kStored);
   const uint64_t shards = objects.shards();
   objects.proxy->ops().settings.max_object_bytes = 100'000;
   const auto refused = objects.store(StoreVerb::kAppend, "k", value);

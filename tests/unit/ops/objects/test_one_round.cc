@@ -189,10 +189,10 @@ TEST_CASE("an update that only copies have holds nobody up", "[update]") {
     s.value = bytes_of(9000, 2);
     const auto stored = s.run(store_value(s.proxy->ops(), request, s.value, s.deadline()));
     REQUIRE(stored.has_value());
-    CHECK(*stored == StoreOutcome::kStored);
+    CHECK(*stored == StoreStatus::kStored);
   }
   SECTION("append does, too") {
-    REQUIRE(s.store(*s.proxy, StoreVerb::kAppend, s.key, "more") == StoreOutcome::kStored);
+    REQUIRE(s.store(*s.proxy, StoreVerb::kAppend, s.key, "more") == StoreStatus::kStored);
     s.value += "more";
   }
   SECTION("who folds logs cancels it at last") {

@@ -191,7 +191,7 @@ TEST_CASE("an upload that a node's death interrupts rebuilds the lost shards ont
     return 3s;  // the map changes
   });
   const auto stored = s.store(source);
-  REQUIRE(stored == StoreOutcome::kStored);
+  REQUIRE(stored == StoreStatus::kStored);
   CHECK(s.proxy->counters().reprepares == 1);
   CHECK(s.missing() == 0);
   for (const node::Segment& segment : s.record()->content.segments) {
@@ -225,7 +225,7 @@ TEST_CASE("an upload whose client takes its time, and then waits for memory, is 
   const Duration idle = s.settings.upload_idle;
   auto source = s.source(
       value, [&](size_t part) { return std::optional<Duration>(part == 2 ? 2 * idle : 1ms); });
-  REQUIRE(s.store(source) == StoreOutcome::kStored);
+  REQUIRE(s.store(source) == StoreStatus::kStored);
   CHECK(s.proxy->counters().commit_conflicts == 0);
   CHECK(s.proxy->counters().fences == 0);
   CHECK(s.get(*s.proxy, "k") == value);
@@ -239,7 +239,7 @@ TEST_CASE("an upload that was fenced commits once its value is staged again") {
     return std::optional<Duration>(part == 2 ? 25s : 1ms);
   });
   const auto stored = s.store(source);
-  REQUIRE(stored == StoreOutcome::kStored);
+  REQUIRE(stored == StoreStatus::kStored);
   CHECK(s.proxy->counters().commit_conflicts == 1);
   CHECK(s.get(*s.proxy, "k") == value);
   s.run_for(100s);
@@ -308,7 +308,7 @@ TEST_CASE("a read of an object that is overwritten goes on within the grace, and
   scope.spawn(keep_in(store_value(s.proxy->ops(), request, value_of(4 * kSegment, 9), s.deadline()),
                       &stored));
   REQUIRE(s.run_until([&] { return outcome.has_value() && stored.has_value(); }));
-  REQUIRE(**stored == StoreOutcome::kStored);
+  REQUIRE(**stored == StoreStatus::kStored);
   if (is_over) {
     REQUIRE_FALSE(outcome->has_value());
     CHECK(outcome->error().code == ErrorCode::kConflict);
@@ -344,9 +344,9 @@ TEST_CASE("an append takes the memory of a few segments, however large the objec
   Streaming s("rs:2,1", 7, {.staged_bytes = kJoining, .read_bytes = 1 << 20});
   const std::string value = value_of(40 * kSegment + 11);
   auto first = s.source(value, [](size_t) { return std::optional<Duration>(1ms); });
-  REQUIRE(s.store(first) == StoreOutcome::kStored);
+  REQUIRE(s.store(first) == StoreStatus::kStored);
   auto added = s.source("0123456789", [](size_t) { return std::optional<Duration>(1ms); });
-  REQUIRE(s.store(added, StoreVerb::kAppend) == StoreOutcome::kStored);
+  REQUIRE(s.store(added, StoreVerb::kAppend) == StoreStatus::kStored);
   CHECK(s.get(*s.proxy, "k") == value + "0123456789");
   CHECK(s.staged() == 0);
 }
@@ -384,7 +384,7 @@ TEST_CASE("appends that hold all the memory of writes begin again when a node di
   REQUIRE(s.run_until([&] {
     return std::ranges::all_of(stored, [](const auto& outcome) { return outcome.has_value(); });
   }));
-  for (const auto& outcome : stored) REQUIRE(*outcome == StoreOutcome::kStored);
+  for (const auto& outcome : stored) REQUIRE(*outcome == StoreStatus::kStored);
   CHECK(writes > 3 * 24);  // shards of each
   CHECK(s.get(*s.proxy, "k") == value);
   CHECK(s.missing(/*first=*/9) == 0);  // the others were there before

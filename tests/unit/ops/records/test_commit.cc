@@ -47,13 +47,13 @@ TEST_CASE("a lost key that was revived at its head only is revived by the next c
   SECTION("by one that commits") {
     const auto appended = cluster.store(proxy, StoreVerb::kAppend, key, " two");
     REQUIRE(appended.has_value());
-    REQUIRE(*appended == StoreOutcome::kStored);
+    REQUIRE(*appended == StoreStatus::kStored);
     CHECK(cluster.get(proxy, key) == "one two");
   }
   SECTION("by one that is refused for what the head has") {
     const auto added = cluster.store(proxy, StoreVerb::kAdd, key, "two");
     REQUIRE(added.has_value());
-    REQUIRE(*added == StoreOutcome::kNotStored);
+    REQUIRE(*added == StoreStatus::kNotStored);
     CHECK(cluster.get(proxy, key) == "one");
   }
 }

@@ -60,7 +60,7 @@ class Cluster : public ClusterFixture {
   }
   bool append(const std::string& key, const std::string& value) {
     const auto stored = store(StoreVerb::kAppend, key, value);
-    return stored.has_value() && *stored == StoreOutcome::kStored;
+    return stored.has_value() && *stored == StoreStatus::kStored;
   }
 
   sim::SimProxy& proxy;
@@ -123,7 +123,7 @@ TEST_CASE("a deleted key whose tombstone is damaged stays deleted") {
     CHECK(cluster.get(cluster.proxy, "key") == "<miss>");
     const auto added = cluster.store(StoreVerb::kReplace, "key", "other");
     REQUIRE(added.has_value());
-    CHECK(*added == StoreOutcome::kNotStored);
+    CHECK(*added == StoreStatus::kNotStored);
   }
 }
 
