@@ -1,6 +1,8 @@
 // Where segments on their way into shards take their memory from.
 #pragma once
 
+#include <optional>
+
 #include "proxy/async/semaphore.h"
 #include "proxy/async/task.h"
 #include "proxy/ops/read_memory.h"
@@ -17,15 +19,21 @@ class StagingMemory {
 
   bool is_reserved() const { return shared_ == nullptr; }
 
-  // Not of a reserved one.
+  // Not of a reserved one, here and below. Nothing: not without waiting.
+  std::optional<Semaphore::Permit> try_acquire(uint64_t bytes) const {
+    if (has_own(bytes)) {
+      if (auto permit = own_->try_acquire(bytes)) return permit;
+    }
+    return shared_->try_acquire(bytes);
+  }
   Task<Semaphore::Permit> acquire(uint64_t bytes) const {
-    if (own_ == nullptr || bytes > kSmallStagedBytes) co_return co_await shared_->acquire(bytes);
-    if (auto permit = own_->try_acquire(bytes)) co_return std::move(*permit);
-    if (auto permit = shared_->try_acquire(bytes)) co_return std::move(*permit);
-    co_return co_await own_->acquire(bytes);
+    if (auto permit = try_acquire(bytes)) co_return std::move(*permit);
+    co_return co_await (has_own(bytes) ? own_ : shared_)->acquire(bytes);
   }
 
  private:
+  bool has_own(uint64_t bytes) const { return own_ != nullptr && bytes <= kSmallStagedBytes; }
+
   Semaphore* shared_ = nullptr;
   Semaphore* own_ = nullptr;
 };

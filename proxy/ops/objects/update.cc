@@ -190,8 +190,16 @@ Task<Result<UpdateOutcome>> update_object(OpsContext& ops, UpdateRequest request
       memory = update.wanted_memory();  // it was not known to be so large
     }
     permit.release();
+    const uint64_t wanted = memory + (comes_in_parts ? size : 0);
+    if (auto at_once = staging.try_acquire(wanted)) {
+      permit = std::move(*at_once);
+      continue;
+    }
+    // Those that wait for the turn have memory, which this one may wait for.
+    const bool had_turn = std::exchange(turn, std::nullopt).has_value();
     asked = ops.clock.now();
-    permit = co_await reserve(staging, memory + (comes_in_parts ? size : 0));
+    permit = co_await staging.acquire(wanted);
+    if (had_turn) turn = co_await ops.log_room.turns.lock(request.key);
     deadline += ops.clock.now() - asked;
   }
 }

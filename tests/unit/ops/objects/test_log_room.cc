@@ -144,6 +144,17 @@ TEST_CASE("an update that goes into shards at last goes before those behind it",
   CHECK((s.get(*s.proxy, s.key) == s.value));
 }
 
+TEST_CASE("an update that goes into shards waits for no memory that those behind it have",
+          "[update]") {
+  NearlyFull s("", /*slow=*/10s);
+  s.use_other_key();
+  s.is_slow = false;  // but for the fold that has begun
+  constexpr size_t kCount = 6;
+  for (size_t i = 0; i < kCount; ++i) s.begin(i * 1000, bytes_of(s.kLarge, 100 + i));
+  REQUIRE(s.run_until([&] { return s.done.size() == kCount; }, 8s));
+  CHECK(s.full_logs() > 0);
+}
+
 TEST_CASE("a fold that an update waits for begins again when the object was touched", "[update]") {
   NearlyFull s(GENERATE("", "once:"));
   s.begin(0, bytes_of(s.kLarge, 99));
