@@ -46,6 +46,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
     count -= kByteBits;
     bytes += static_cast<char>(bits >> count & 255);
   }
+  if ((bits & ((1U << count) - 1)) != 0) return std::nullopt;
   return bytes;
 }
 

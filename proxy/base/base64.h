@@ -9,7 +9,7 @@ namespace elastripe {
 
 std::string base64(std::string_view bytes);
 
-// Nothing if it is no base64. Of its last letter bits may be lost.
+// Nothing if it is no base64, or not as base64() writes it.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace elastripe

@@ -42,9 +42,10 @@ Refusal each_flag(std::string_view flags, Take take) {
   }
 }
 
-// Digits, all of what follows the letter, and for signed ones a sign.
+// Digits, all of what follows the letter, with a sign or without.
 template <class Number>
 Refusal take_number(std::string_view text, Number& number, Refusal refusal = replies::kBadToken) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   const char* const begin = text.data();
   const char* const end = begin + text.size();
   const auto [stop, error] = std::from_chars(begin, end, number);
@@ -146,6 +147,11 @@ std::expected<MetaFlags, Refusal> parse_meta_flags(Command command, std::string_
   const bool is_vague = command == Command::kMetaArithmetic || command == Command::kMetaDelete;
   if (refusal && is_vague) refusal = replies::kBadFlag;
   if (!refusal) refusal = check_mode(command, parsed.mode);
+  // An update of a part changes what is there, and does nothing else.
+  const bool is_part = command == Command::kMetaSet && parsed.offset;
+  if (!refusal && is_part && parsed.mode != '\0' && parsed.mode != 'S') {
+    refusal = replies::kBadSetMode;
+  }
   if (!refusal && parsed.opaque.size() > kMaxOpaqueBytes) refusal = replies::kOpaqueTooLong;
   if (refusal) return std::unexpected(refusal);
   return parsed;

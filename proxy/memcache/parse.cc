@@ -208,7 +208,8 @@ ParseResult parse_stats(std::string_view line, const Tokens& tokens, Request& re
 // The flags are looked at when the command is taken (meta.h).
 ParseResult parse_meta(std::string_view line, const Tokens& tokens, Request& request) {
   request.noreply = false;
-  if (tokens.count < 2) return refuse(replies::kError);
+  const bool is_debug = request.command == Command::kMetaDebug;
+  if (tokens.count < 2) return refuse(is_debug ? replies::kBadLine : replies::kError);
   if (!is_valid_key(tokens.at[1])) return refuse(replies::kBadLine);
   request.key = tokens.at[1];
   request.argument = line.substr(end_of(line, tokens.at[1]));

@@ -103,6 +103,8 @@ void ClientCommand::read_meta(const memcache::Request& request, const Clock& clo
   switch (command) {
     case Command::kMetaSet:
       verb = verb_of(*meta);
+      // memcached has no cas 0, and takes it for none here.
+      if (verb == StoreVerb::kAppend || verb == StoreVerb::kPrepend) forget_cas_of_0();
       exptime = meta->exptime.value_or(0);
       is_part = meta->offset.has_value();
       if (is_part) range = {*meta->offset, 0};
@@ -118,12 +120,17 @@ void ClientCommand::read_meta(const memcache::Request& request, const Clock& clo
       range = {0, 0};
       break;
     case Command::kMetaArithmetic:
+      forget_cas_of_0();
       touches = meta->exptime;
       break;
     default:
       break;
   }
   responder_.emplace<MetaResponder>(*std::move(meta), command, key, clock);
+}
+
+void ClientCommand::forget_cas_of_0() {
+  if (cas == 0) cas.reset();
 }
 
 const Responder& ClientCommand::responder() const {

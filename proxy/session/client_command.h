@@ -45,6 +45,7 @@ struct ClientCommand {
 
  private:
   void read_meta(const memcache::Request& request, const Clock& clock);
+  void forget_cas_of_0();
 
   // In place: a command takes no memory for it.
   std::variant<TextResponder, MetaResponder, BinaryResponder> responder_;

@@ -220,7 +220,7 @@ void MetaResponder::answer_counter(Output& output, const objects::CounterOutcome
 void MetaResponder::answer(Output& output, const CommandOutcome& outcome) const {
   if (const auto* store = std::get_if<objects::StoreOutcome>(&outcome)) {
     Told told{.cas = store->cas};
-    if (store->status == objects::StoreStatus::kStored) told.size = store->size;
+    if (store->cas != 0) told.size = store->size;
     return answer_line(output, code_of(store->status), told);
   }
   if (const auto* update = std::get_if<objects::UpdateOutcome>(&outcome)) {

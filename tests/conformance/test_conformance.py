@@ -131,14 +131,14 @@ def test_meta_with_cas(servers):
 
 def test_keys_in_base64(servers):
     check(servers, ms("AAEgCg==", b"value", "b k"), "mg AAEgCg== b k v\r\n", "mg AAEgCg== k v\r\n",
-          "mg AAEgCh== b v k\r\n", "ma AAEg b N0 v k\r\n", "md AAEg b k\r\n", "md AAEg b k\r\n",
+          "mg AAEgCQ== b v k\r\n", "ma AAEg b N0 v k\r\n", "md AAEg b k\r\n", "md AAEg b k\r\n",
           "mg ==== b\r\n", "mg Zm9 b v\r\n")
 
 
 def test_meta_get_touches(servers):
     check(servers, put("set", "mt", b"value"), "mg mt T1000 v t\r\n", "mg mt t\r\n", "mg mt T0 t\r\n",
           "mg mt v C1\r\n", "mg mt v u Px Ly\r\n", "mg absent T100 v\r\n", "mg mt Tx\r\n", "mg mt T-1 v\r\n",
-          "mg mt v\r\n", "me absent\r\n")
+          "mg mt v\r\n", "me absent\r\n", "me\r\n", "mg mt T+60 t\r\n")
 
 
 def test_cache_memlimit(servers):

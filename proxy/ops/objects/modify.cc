@@ -8,6 +8,7 @@
 #include "proxy/ops/objects/extend_segments.h"
 #include "proxy/ops/objects/object_read.h"
 #include "proxy/ops/objects/put.h"
+#include "proxy/ops/records/read_tail.h"
 #include "server-patches/node/format/counter.h"
 
 namespace elastripe::objects {
@@ -184,16 +185,6 @@ uint64_t known_memory(OpsContext& ops, const Pool& pool, const StoreRequest& req
                                                         request.verb == StoreVerb::kPrepend));
 }
 
-// There was no value to be extended. kNotStored: there is one now.
-Task<Result<StoreOutcome>> create(OpsContext& ops, StoreRequest request, Buffer value,
-                                  TimePoint deadline) {
-  WholeValue whole(std::move(value));
-  request.verb = StoreVerb::kAdd;
-  request.exptime = *request.creates;
-  request.value = &whole;
-  co_return co_await store_object(ops, request, deadline);
-}
-
 Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, StoreRequest request,
                                           TimePoint deadline) {
   const uint64_t size = request.value->size();
@@ -210,25 +201,16 @@ Task<Result<StoreOutcome>> extend_striped(OpsContext& ops, const Pool& pool, Sto
   auto added = co_await request.value->next(size);
   if (!added) co_return fail(added.error());
   deadline += ops.clock.now() - asked;
-  ExtendStriped extending(ops, pool, request, *added);
+  ExtendStriped extending(ops, pool, request, std::move(*added));
   for (;;) {
-    bool is_absent = false;
     {
       const auto guard = co_await ops.locks.lock(request.key);
       auto outcome = co_await extending.run(memory, deadline);
       if (!outcome) co_return fail(outcome.error());
-      is_absent = *outcome && **outcome == StoreStatus::kNotStored;
-      if (*outcome && !(is_absent && request.creates)) co_return **outcome;
+      if (*outcome) co_return **outcome;
     }
-    memory = std::max(memory, extending.wanted_memory());
+    memory = extending.wanted_memory();
     permit.release();
-    if (is_absent) {
-      auto created = co_await create(ops, request, *added, deadline);
-      if (!created || *created == StoreStatus::kStored) co_return created;
-    }
-    if (ops.clock.now() >= deadline) {
-      co_return fail(ErrorCode::kTimeout, "too many writers of one key");
-    }
     asked = ops.clock.now();
     permit = co_await staging.acquire(size + memory);
     deadline += ops.clock.now() - asked;
@@ -258,6 +240,7 @@ Task<Result<std::optional<StoreOutcome>>> extend_inline(OpsContext& ops, const P
   switch (result->status) {
     case records::CommitStatus::kCommitted:
       after_commit(ops, request.key, *result);
+      if (!result->is_exact) co_return StoreStatus::kStored;
       co_return StoreOutcome{StoreStatus::kStored, cas_after(request.key, *result),
                              result->record->content.size};
     case records::CommitStatus::kNotInline:
@@ -270,6 +253,39 @@ Task<Result<std::optional<StoreOutcome>>> extend_inline(OpsContext& ops, const P
   }
 }
 
+// What is added is small, and here.
+Task<Result<StoreOutcome>> extend_by_small(OpsContext& ops, const Pool& pool, StoreRequest request,
+                                           Buffer added, TimePoint deadline) {
+  const auto outcome = co_await extend_inline(ops, pool, request, added, deadline);
+  if (!outcome) co_return fail(outcome.error());
+  if (*outcome) co_return **outcome;
+  WholeValue value(std::move(added));
+  request.value = &value;
+  co_return co_await extend_striped(ops, pool, request, deadline);
+}
+
+// There is no value to be extended. kNotStored: there is one now.
+Task<Result<StoreOutcome>> create(OpsContext& ops, StoreRequest request, TimePoint deadline) {
+  request.verb = StoreVerb::kAdd;
+  request.exptime = *request.creates;
+  return store_object(ops, request, deadline);
+}
+
+// What is added is large, and comes once: so it is decided before whether there is a value.
+Task<Result<StoreOutcome>> extend_or_create(OpsContext& ops, const Pool& pool, StoreRequest request,
+                                            TimePoint deadline) {
+  const auto tail = co_await records::read_tail(ops, request.key, deadline);
+  if (!tail) co_return fail(tail.error());
+  const bool is_there = tail->record != nullptr && is_live_now(ops, *tail->map, *tail->record);
+  auto outcome = co_await (is_there ? extend_striped(ops, pool, request, deadline)
+                                    : create(ops, request, deadline));
+  if (outcome && *outcome == StoreStatus::kNotStored) {
+    co_return fail(ErrorCode::kConflict, "the object was {} meanwhile",
+                   is_there ? "deleted" : "made");
+  }
+  co_return outcome;
+}
+
 }  // namespace
 
 Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request,
@@ -277,24 +293,23 @@ Task<Result<StoreOutcome>> extend_object(OpsContext& ops, StoreRequest request,
   const Pool& pool = ops.pools.pool_of(request.key);
   const uint64_t size = request.value->size();
   if (storage_of(pool, size) == Storage::kStriped) {
-    co_return co_await extend_striped(ops, pool, request, deadline);
+    co_return co_await (request.creates ? extend_or_create(ops, pool, request, deadline)
+                                        : extend_striped(ops, pool, request, deadline));
   }
   auto added = co_await request.value->next(size);
   if (!added) co_return fail(added.error());
   for (;;) {
-    const auto outcome = co_await extend_inline(ops, pool, request, *added, deadline);
-    if (!outcome) co_return fail(outcome.error());
-    if (!*outcome) break;
-    if (!(**outcome == StoreStatus::kNotStored && request.creates)) co_return **outcome;
-    auto created = co_await create(ops, request, *added, deadline);
+    auto outcome = co_await extend_by_small(ops, pool, request, *added, deadline);
+    const bool is_absent = outcome && *outcome == StoreStatus::kNotStored;
+    if (!is_absent || !request.creates) co_return outcome;
+    WholeValue value(*added);
+    request.value = &value;
+    auto created = co_await create(ops, request, deadline);
     if (!created || *created == StoreStatus::kStored) co_return created;
     if (ops.clock.now() >= deadline) {
       co_return fail(ErrorCode::kTimeout, "too many writers of one key");
     }
   }
-  WholeValue value(std::move(*added));
-  request.value = &value;
-  co_return co_await extend_striped(ops, pool, request, deadline);
 }
 
 namespace {

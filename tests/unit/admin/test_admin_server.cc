@@ -169,7 +169,8 @@ TEST_CASE("objects are found by their percent-encoded key") {
   const std::string found = f.ask("GET", "/v1/objects/a%2Fb");
   REQUIRE(found.find(" 200 ") != std::string::npos);
   REQUIRE(found.find("\"key\": \"a/b\"") != std::string::npos);
-  REQUIRE(f.ask("GET", "/v1/objects/a%20b").find(" 400 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/objects/%00%01%20").find(" 404 ") != std::string::npos);
+  REQUIRE(f.ask("GET", "/v1/objects/" + std::string(251, 'k')).find(" 400 ") != std::string::npos);
   REQUIRE(f.ask("GET", "/v1/objects/none").find(" 404 ") != std::string::npos);
   REQUIRE(f.ask("GET", "/v1/objects/").find(" 400 ") != std::string::npos);
   const std::string lost = f.ask("GET", "/v1/objects/lost");

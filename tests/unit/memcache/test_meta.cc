@@ -96,7 +96,8 @@ TEST_CASE("flags that are not known, come twice or are no numbers are refused") 
   CHECK(get("v v") == replies::kDuplicateFlag);
   CHECK(get("\x7f") == replies::kDuplicateFlag);  // as memcached
   CHECK(get("o1 o1") == replies::kDuplicateFlag);
-  for (const char* flags : {"o", "n", "o-1", "o+1", "o1x", "n18446744073709551616", "n0x10", "C",
+  CHECK(flags_of(Command::kMetaGet, "T+60 o+1").exptime == 60);
+  for (const char* flags : {"o", "n", "o-1", "o+-1", "o1x", "n18446744073709551616", "n0x10", "C",
                             "Cx", "T", "T4294967295", "C-1"}) {
     CHECK(get(flags) == replies::kBadToken);
   }
@@ -149,7 +150,8 @@ TEST_CASE("what a meta set is refused for leaves its value to be skipped") {
   for (const char* line : {"ms k\r\n", "ms k x o1\r\n", "ms k -1 o1\r\n"}) {
     CHECK(parser.parse(line, request).refusal == replies::kBadLine);
   }
-  for (const char* line : {"ms k 5 a\r\n", "ms k 5 T\r\n", "ms k 5 MX\r\n", "ms k 5 b\r\n"}) {
+  for (const char* line :
+       {"ms k 5 a\r\n", "ms k 5 T\r\n", "ms k 5 MX\r\n", "ms k 5 b\r\n", "ms k 5 o1 MA\r\n"}) {
     const ParseResult result = parser.parse(line, request);
     CHECK(result.status == ParseStatus::kInvalid);
     CHECK(result.swallow_bytes == 7);

@@ -48,8 +48,8 @@ struct Conditions : ClusterFixture {
 };
 
 // One that stays in its record, one that stripes even the smallest.
-const std::vector<std::pair<std::string, std::string>> kValues = {
-    {"inline:k", "small"}, {"k", bytes_of(9000, 1)}};
+const std::vector<std::pair<std::string, std::string>> kValues = {{"inline:k", "small"},
+                                                                  {"k", bytes_of(9000, 1)}};
 
 }  // namespace
 
@@ -118,7 +118,8 @@ TEST_CASE("counters on the condition of a cas, with a new exptime, and made", "[
   for (const std::string key : {"inline:n", "n"}) {
     CHECK(s.count({.key = key, .delta = 1}).status == CounterStatus::kNotFound);
     CHECK(s.count({.key = key, .delta = 1, .cas = 5}).status == CounterStatus::kNotFound);
-    const auto made = s.count({.key = key, .delta = 1, .creates = {{.initial = 7, .exptime = exptime}}});
+    const auto made =
+        s.count({.key = key, .delta = 1, .creates = {{.initial = 7, .exptime = exptime}}});
     CHECK(made.status == CounterStatus::kOk);
     CHECK(made.value == 7);
     CHECK(made.cas == s.cas(key));
@@ -129,7 +130,8 @@ TEST_CASE("counters on the condition of a cas, with a new exptime, and made", "[
     CHECK(next.cas == s.cas(key));
     CHECK(next.exptime == exptime);
     CHECK(s.count({.key = key, .delta = 3, .cas = made.cas}).status == CounterStatus::kExists);
-    const auto touched = s.count({.key = key, .delta = 4, .increment = false, .exptime = exptime + 9});
+    const auto touched =
+        s.count({.key = key, .delta = 4, .increment = false, .exptime = exptime + 9});
     CHECK(touched.value == 6);
     CHECK(touched.exptime == exptime + 9);
     CHECK(s.exptime(key) == exptime + 9);
@@ -145,8 +147,8 @@ TEST_CASE("a part of a value with a new exptime", "[conditions]") {
   for (const auto& [key, value] : kValues) {
     REQUIRE(s.put(s.proxy, key, value));
     WholeSink sink(s.proxy.ops());
-    const auto read = s.run(
-        touch_and_get_object(s.proxy.ops(), key, exptime, sink, {.offset = 1, .length = 2}, s.deadline()));
+    const auto read = s.run(touch_and_get_object(s.proxy.ops(), key, exptime, sink,
+                                                 {.offset = 1, .length = 2}, s.deadline()));
     REQUIRE(read.has_value());
     CHECK(sink.whole.value() == value.substr(1, 2));
     CHECK(sink.whole.object->size == value.size());
