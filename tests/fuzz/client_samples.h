@@ -16,6 +16,9 @@ inline std::vector<std::string> client_samples() {
       "incr n 5\r\ndecr n 1 noreply\r\ntouch k 9\r\ndelete k 0\r\ndelete n noreply\r\n",
       "set k 0 0 9\r\n123456789\r\nms k 3 o2 c k s Oabc\r\nabc\r\nms k 2 o9 q\r\nab\r\nmn\r\n",
       "set k 0 0 9\r\n123456789\r\nmg k v o2 n3 s c f k t Oabc\r\nmg missing q\r\nmn\r\n",
+      "ms k 3 MA T9 F1 C5 N9 c s\r\nabc\r\nma n N0 J5 D2 MD T9 v t c\r\nmd k C5 q k Oabc\r\nme "
+      "k\r\n"
+      "ms AAEg 1 b k\r\nx\r\nmg AAEg b k v T9\r\n",
       "version\r\nverbosity 1\r\ncache_memlimit 64\r\nstats\r\nstats items\r\n"
       "flush_all 1 noreply\r\nflush_all\r\nquit\r\n",
       binary_get,
