@@ -1,4 +1,5 @@
-// The data block after the line of a storage command: exactly the declared bytes, then "\r\n".
+// The data block after the line of a storage command: exactly the declared bytes, then "\r\n"; in
+// the binary protocol nothing comes behind them.
 //
 // The session moves the body where it wants it (a buffer sized from the header); this counts. Like
 // memcached it always takes declared + 2 bytes and only then looks whether the last two were
@@ -16,8 +17,9 @@ class DataBlock {
   static constexpr size_t kTerminatorBytes = 2;
 
   DataBlock() = default;  // complete and valid, without a body
-  explicit DataBlock(uint64_t value_bytes)
-      : body_left_(value_bytes), terminator_left_(kTerminatorBytes) {}
+  // `terminator_bytes`: kTerminatorBytes or 0.
+  explicit DataBlock(uint64_t value_bytes, size_t terminator_bytes = kTerminatorBytes)
+      : body_left_(value_bytes), terminator_left_(terminator_bytes) {}
 
   uint64_t body_left() const { return body_left_; }
   // Bytes of the input that still belong to the block, terminator included.

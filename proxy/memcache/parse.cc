@@ -304,20 +304,11 @@ size_t line_cap(std::string_view input, const ParseLimits& limits) {
   return command && is_retrieval(*command) ? limits.retrieval_line_bytes : limits.line_bytes;
 }
 
-ParseResult refuse_binary_request(std::string_view input, Request& request) {
-  if (input.size() < kBinaryHeaderBytes) return {};
-  request.clear();
-  request.binary_header = input.substr(0, kBinaryHeaderBytes);
-  ParseResult result = refuse_and_close(replies::kBinaryProtocol);
-  result.consumed = input.size();
-  return result;
-}
-
 }  // namespace
 
 ParseResult RequestParser::parse(std::string_view input, Request& request) {
   if (input.empty()) return {};
-  if (input.front() == kBinaryMagic) return refuse_binary_request(input, request);
+  if (input.front() == kBinaryMagic) return parse_binary(input, request);
   const size_t feed = input.find('\n', scanned_);
   const bool complete = feed != std::string_view::npos;
   // Compared alike with and without the line's end, so that splits make no difference.

@@ -1,4 +1,5 @@
-// Parses the command lines of memcached's classic text protocol. Pure: no I/O, no clock.
+// Parses the command lines of memcached's text protocol, and gives binary requests to binary.h.
+// Pure: no I/O, no clock.
 //
 // The parser sees a growing buffer of what the client sent and gives a request, an error or
 // "need more"; where the bytes were split between calls makes no difference. It stops after the

@@ -12,7 +12,6 @@ enum class RefusalCode : uint8_t {
   kInvalid,         // its arguments, its value or its length
   kNotAllowed,      // here
   kTooLarge,        // the value
-  kOtherProtocol,   // that is not spoken here
 };
 
 // The code is for dialects that have numbers, the line for those that have text.

@@ -71,7 +71,8 @@ inline constexpr Refusal kTooLarge{RefusalCode::kTooLarge,
 // Ours: memcached closes such connections without a word.
 inline constexpr Refusal kLineTooLong{RefusalCode::kInvalid, "CLIENT_ERROR line too long"};
 inline constexpr Refusal kTooManyKeys{RefusalCode::kInvalid, "CLIENT_ERROR too many keys"};
-// Ours: answered in the other protocol (binary.h).
-inline constexpr Refusal kBinaryProtocol{RefusalCode::kOtherProtocol};
+// For binary requests, whose answers have no lines.
+inline constexpr Refusal kUnknownOpcode{RefusalCode::kUnknownCommand};
+inline constexpr Refusal kInvalidArguments{RefusalCode::kInvalid};
 
 }  // namespace elastripe::memcache::replies

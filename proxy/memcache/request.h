@@ -1,8 +1,9 @@
-// One client command of memcached's classic text protocol, as parsed.
+// One client command, as parsed: of memcached's text protocol, or of its binary protocol.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -57,6 +58,12 @@ bool wants_cas(Command command);
 // 1 to 250 bytes: any but those that end a word or a line, which are NUL, line feed and space.
 bool is_valid_key(std::string_view key);
 
+// What the response to a binary request repeats of it.
+struct BinaryHead {
+  uint8_t opcode = 0;  // a BinaryOpcode, or one that is not known
+  uint32_t opaque = 0;
+};
+
 // Views point into the parser's input and die with it.
 struct Request {
   Command command = Command::kQuit;
@@ -66,14 +73,16 @@ struct Request {
   uint32_t flags = 0;
   int32_t exptime = 0;       // as sent (exptime.h); also the delay of flush_all
   uint32_t value_bytes = 0;  // of the data block, without its terminator
-  uint64_t cas_unique = 0;
-  uint64_t delta = 0;  // of incr and decr
+  uint64_t cas_unique = 0;   // of a binary request: of any command, 0 is none
+  uint64_t delta = 0;        // of incr and decr
+  // Binary, too: what is made where there is none, and with which exptime.
+  uint64_t initial = 0;
+  std::optional<int32_t> creates;
   uint32_t verbosity = 0;
   // For stats, everything after the word; for meta commands, after the key or (ms) the number of
   // bytes; without outer spaces.
   std::string_view argument;
-  // That of a binary request, which is refused: its response repeats some of it.
-  std::string_view binary_header;
+  std::optional<BinaryHead> binary;  // of a binary request, refused or not
 
   // Back to the defaults; keeps the capacity of `keys`.
   void clear();

@@ -1,31 +1,46 @@
-// The responder of memcached's binary protocol, as far as it is answered: that it is not spoken
-// here.
+// The responder of memcached's binary protocol.
 #pragma once
-
-#include <array>
 
 #include "proxy/memcache/binary.h"
 #include "proxy/session/responder.h"
 
 namespace elastripe {
 
-// The parser accepts no binary request: whatever the outcome is, it is a refusal.
+// Errors of one command are temporary failures, with the reason as their text, but for those that
+// memcached has a status for.
 class BinaryResponder final : public Responder {
  public:
-  explicit BinaryResponder(std::string_view header);
+  BinaryResponder(memcache::BinaryHead to, memcache::Command command)
+      : to_(to), command_(command) {}
 
   void answer(memcache::Output& output, const CommandOutcome& outcome) const override;
-  bool begin_value(memcache::Output&, std::string_view, const objects::Object&) const override {
-    return false;
-  }
+  bool begin_value(memcache::Output& output, std::string_view key,
+                   const objects::Object& object) const override;
   void end_value(memcache::Output&) const override {}
-  void miss(memcache::Output&, std::string_view) const override {}
+  void miss(memcache::Output& output, std::string_view key) const override;
   void end(memcache::Output&) const override {}
   void error(memcache::Output& output, const Error& error,
              std::string_view not_serving) const override;
 
  private:
-  std::array<char, memcache::kBinaryHeaderBytes> header_;  // of the request
+  using Status = memcache::BinaryStatus;
+
+  memcache::BinaryOpcode opcode() const { return static_cast<memcache::BinaryOpcode>(to_.opcode); }
+  void done(memcache::Output& output, uint64_t cas = 0, std::string_view value = {}) const;
+  void fail(memcache::Output& output, Status status) const;
+  void fail(memcache::Output& output, Status status, std::string_view text) const;
+
+  void tell(memcache::Output& output, const objects::StoreOutcome& outcome) const;
+  void tell(memcache::Output& output, const objects::CounterOutcome& outcome) const;
+  void tell(memcache::Output& output, objects::RemoveStatus status) const;
+  void tell(memcache::Output& output, const StatPairs& pairs) const;
+  void tell(memcache::Output& output, const VersionOutcome& outcome) const;
+  void tell(memcache::Output& output, memcache::Refusal refusal) const;
+  // What no binary request comes to, and what is done without a word.
+  void tell(memcache::Output& output, const auto&) const { done(output); }
+
+  const memcache::BinaryHead to_;
+  const memcache::Command command_;
 };
 
 }  // namespace elastripe

@@ -46,6 +46,7 @@ StoreVerb verb_of(const memcache::MetaFlags& flags) {
 void ClientCommand::assign(const memcache::Request& request, const Clock& clock) {
   command = request.command;
   noreply = request.noreply;
+  is_binary = request.binary.has_value();
   key = request.keys.size() == 1 ? request.keys.front() : request.key;
   if (request.keys.size() > 1) {
     keys.assign(request.keys.begin(), request.keys.end());
@@ -67,8 +68,8 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
   argument.clear();
   refusal = {};
   value = nullptr;
-  if (!request.binary_header.empty()) {
-    responder_.emplace<BinaryResponder>(request.binary_header);
+  if (is_binary) {
+    read_binary(request);
   } else if (memcache::is_meta(command)) {
     read_meta(request, clock);
   } else {
@@ -76,6 +77,20 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
     if (command == Command::kCas) cas = request.cas_unique;
     responder_.emplace<TextResponder>(memcache::wants_cas(command));
   }
+}
+
+void ClientCommand::read_binary(const memcache::Request& request) {
+  argument = request.argument;
+  initial = request.initial;
+  creates = request.creates;
+  if (request.cas_unique != 0) cas = request.cas_unique;
+  const bool is_set =
+      verb == StoreVerb::kSet || verb == StoreVerb::kAdd || verb == StoreVerb::kReplace;
+  // As memcached: one with a cas is a SET with it, whatever it is.
+  if (memcache::is_storage(command) && is_set && cas) verb = StoreVerb::kCas;
+  const auto opcode = static_cast<memcache::BinaryOpcode>(request.binary->opcode);
+  if (opcode == memcache::BinaryOpcode::kTouch) range = {0, 0};
+  responder_.emplace<BinaryResponder>(*request.binary, command);
 }
 
 // Flags that are refused leave nothing to answer but that. Those of `ms` the parser has refused.

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "proxy/memcache/data_block.h"
 #include "proxy/memcache/request.h"
 #include "proxy/session/binary_responder.h"
 #include "proxy/session/text_responder.h"
@@ -15,6 +16,8 @@ namespace elastripe {
 struct ClientCommand {
   // Takes over the request, and chooses who answers it: nothing else does. The clock outlives this.
   void assign(const memcache::Request& request, const Clock& clock);
+  // What comes behind its value.
+  size_t terminator_bytes() const { return is_binary ? 0 : memcache::DataBlock::kTerminatorBytes; }
   // In the dialect in which the command was asked.
   const Responder& responder() const;
   // The keys of a retrieval, which uses either `key` or `keys`.
@@ -25,6 +28,7 @@ struct ClientCommand {
 
   memcache::Command command = memcache::Command::kQuit;
   bool noreply = false;
+  bool is_binary = false;
   std::string key;
   std::vector<std::string> keys;  // of retrievals of more than one
   uint32_t flags = 0;
@@ -44,6 +48,7 @@ struct ClientCommand {
   objects::ValueSource* value = nullptr;  // of storage commands; outlives the command
 
  private:
+  void read_binary(const memcache::Request& request);
   void read_meta(const memcache::Request& request, const Clock& clock);
   void forget_cas_of_0();
 

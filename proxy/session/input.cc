@@ -139,7 +139,8 @@ bool Input::step(std::string_view& input) {
     return false;
   }
   if (swallow_left_ > 0) return swallow(input);
-  if (!block_.complete()) return receive_value(input);
+  // Also when all of it has come past the input, and nothing is to come behind it.
+  if (storing_ != nullptr || uploading_ != nullptr) return receive_value(input);
   if (input.empty()) return false;
   if (!pipeline_.has_room()) {
     left_over_waits_ = true;
@@ -172,6 +173,7 @@ bool Input::swallow(std::string_view& input) {
 void Input::begin_command() {
   if (request_.command == Command::kQuit) {
     finished_ = true;
+    if (request_.binary) pipeline_.take(pipeline_.slot_for(request_));
     return;
   }
   if (!memcache::is_storage(request_.command)) {
@@ -180,7 +182,7 @@ void Input::begin_command() {
   Pipeline::SlotPtr slot = pipeline_.slot_for(request_);
   if (request_.value_bytes > context_.settings.max_object_bytes) {
     context_.stats.add(Stat::kStoreTooLarge);
-    swallow_left_ = uint64_t{request_.value_bytes} + memcache::DataBlock::kTerminatorBytes;
+    swallow_left_ = uint64_t{request_.value_bytes} + slot->command.terminator_bytes();
     return pipeline_.refuse(std::move(slot), memcache::replies::kTooLarge);
   }
   if (context_.ops.storage_of(slot->command.key, request_.value_bytes) == Storage::kStriped) {
@@ -190,11 +192,11 @@ void Input::begin_command() {
   storing_ = std::move(slot);
   value_ = Buffer::allocate(request_.value_bytes);
   received_ = 0;
-  block_ = memcache::DataBlock(request_.value_bytes);
+  block_ = memcache::DataBlock(request_.value_bytes, storing_->command.terminator_bytes());
 }
 
 void Input::begin_value(Pipeline::Slot& slot) {
-  block_ = memcache::DataBlock(slot.incoming->size());
+  block_ = memcache::DataBlock(slot.incoming->size(), slot.command.terminator_bytes());
   uploading_ = &slot;
 }
 

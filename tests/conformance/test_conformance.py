@@ -2,8 +2,10 @@
 back are compared. Where elastripe differs on purpose, docs/client-protocol.md says so and the
 request is not here."""
 
+import itertools
 import random
 import re
+import struct
 import subprocess
 
 import pytest
@@ -139,6 +141,96 @@ def test_meta_get_touches(servers):
     check(servers, put("set", "mt", b"value"), "mg mt T1000 v t\r\n", "mg mt t\r\n", "mg mt T0 t\r\n",
           "mg mt v C1\r\n", "mg mt v u Px Ly\r\n", "mg absent T100 v\r\n", "mg mt Tx\r\n", "mg mt T-1 v\r\n",
           "mg mt v\r\n", "me absent\r\n", "me\r\n", "mg mt T+60 t\r\n")
+
+
+BINARY = struct.Struct(">BBHBBHIIQ")
+NOOP = 0x0a
+
+
+def binary(opcode, key=b"", extras=b"", value=b"", cas=0, opaque=7):
+    return BINARY.pack(0x80, opcode, len(key), len(extras), 0, 0, len(key) + len(extras) + len(value), opaque,
+                       cas) + extras + key + value
+
+
+def responses_to(port, data):
+    """What is answered before the NOOP behind `data`, or until the connection ends. Of a cas unique only
+    that there is one."""
+    raw = Raw(port, timeout=20)
+    raw.send(data + binary(NOOP, opaque=99))
+    responses = []
+    while len(head := raw.file.read(BINARY.size)) == BINARY.size:
+        _, opcode, key_bytes, extra_bytes, _, status, body_bytes, opaque, cas = BINARY.unpack(head)
+        body = raw.file.read(body_bytes)
+        responses.append((opcode, status, opaque, key_bytes, extra_bytes, cas != 0, body))
+        if opcode == NOOP and opaque == 99:
+            break
+    raw.close()
+    return responses
+
+
+def check_binary(servers, *requests):
+    ours, reference = (responses_to(port, b"".join(requests)) for port in servers)
+    for one, other in itertools.zip_longest(ours, reference):
+        assert one == other
+
+
+def stored(exptime=0, flags=5):
+    return struct.pack(">II", flags, exptime)
+
+
+def counted(delta, initial=0, exptime=0xffffffff):
+    return struct.pack(">QQI", delta, initial, exptime)
+
+
+def test_binary_storage(servers):
+    for quiet in (0, 0x10):
+        key = b"bs%d" % quiet
+        check_binary(servers, binary(0x03 | quiet, key, stored(), b"1"), binary(0x02 | quiet, key, stored(), b"2"),
+                     binary(0x02 | quiet, key, stored(), b"3"), binary(0x00, key),
+                     binary(0x01 | quiet, key, stored(flags=0xffffffff), b""), binary(0x0c, key),
+                     binary(0x03 | quiet, key, stored(exptime=1000), LARGE), binary(0x00, key),
+                     binary(0x01 | quiet, key, stored(), b"4", cas=1), binary(0x01 | quiet, b"absent", stored(), b"4", cas=1),
+                     binary(0x02 | quiet, key, stored(), b"4", cas=1))
+    for opcode in (0x0e, 0x0f, 0x19, 0x1a):
+        check_binary(servers, binary(opcode, b"absent", value=b"x"), binary(opcode, b"bs0", value=b"x"),
+                     binary(opcode, b"bs0", value=b"x", cas=1), binary(0x00, b"bs0"))
+
+
+def test_binary_retrieval(servers):
+    check_binary(servers, binary(0x01, b"br", stored(), b"value"),
+                 *[binary(opcode, key, opaque=i) for i, (opcode, key) in enumerate(
+                     itertools.product((0x00, 0x09, 0x0c, 0x0d), (b"br", b"absent")))],
+                 *[binary(opcode, key, struct.pack(">I", 1000)) for opcode, key in
+                   itertools.product((0x1c, 0x1d, 0x1e, 0x23, 0x24), (b"br", b"absent"))])
+
+
+def test_binary_counters_and_deletes(servers):
+    for quiet in (0, 0x10):
+        key = b"bc%d" % quiet
+        check_binary(servers, binary(0x05 | quiet, key, counted(1)), binary(0x05 | quiet, key, counted(1, 10, 0)),
+                     binary(0x05 | quiet, key, counted(5)), binary(0x06 | quiet, key, counted(3)), binary(0x00, key),
+                     binary(0x06 | quiet, key, counted(100)), binary(0x05 | quiet, key, counted(1), cas=1),
+                     binary(0x04 | quiet, key, cas=1), binary(0x04 | quiet, key), binary(0x04 | quiet, key),
+                     binary(0x01, key, stored(), b"text"), binary(0x05 | quiet, key, counted(1)))
+
+
+def test_binary_errors(servers):
+    # Without a key: memcached skips that of an unknown opcode twice.
+    for opcode in [*range(0x25, 0x30), 0x1b, 0x1f, 0x7f, 0xff]:
+        check_binary(servers, binary(opcode, value=b"value"), binary(0x00, b"absent"))
+    check_binary(servers, binary(0x20), binary(0x00, b"absent"))
+    for request in (binary(0x00), binary(0x00, b"k", value=b"v"), binary(0x00, b"k", b"abcd"), binary(0x01, b"k", value=b"v"),
+                    binary(0x01, b"", stored(), b"v"), binary(0x04, b"k", b"abcd"), binary(0x05, b"k", b"abcd"),
+                    binary(0x07, b"k"), binary(0x08, extras=b"ab"), binary(NOOP, b"k"), binary(0x0b, value=b"v"),
+                    binary(0x0e, b"k", b"abcd", b"v"), binary(0x1c, b"k"), binary(0x00, b"k" * 251),
+                    BINARY.pack(0x80, 0, 5, 0, 0, 0, 4, 7, 0) + b"Hello", binary(0x07), binary(0x17)):
+        check_binary(servers, request)
+
+
+def test_binary_keys_and_dialects_beside_each_other(servers):
+    key = b"\0\n \r\xff"
+    check_binary(servers, binary(0x01, key, stored(), b"value"), binary(0x0c, key), binary(0x04, key), binary(0x0c, key))
+    check_binary(servers, binary(0x10, b"unknown"), binary(0x10, b"detail"))
 
 
 def test_cache_memlimit(servers):

@@ -44,6 +44,16 @@ def test_memcping_and_memcstat_are_answered(cluster):
     assert b"pid" in tool(cluster, "memcstat").stdout
 
 
+@pytest.mark.parametrize("dialect", ["-a", "-b"])
+def test_memccapable_finds_what_it_looks_for(cluster, dialect):
+    path = shutil.which("memccapable")
+    assert path, "memccapable is missing: scripts/install-packages"
+    host, port = cluster.server.split(":")
+    done = subprocess.run([path, "-h", host, "-p", port, dialect], capture_output=True, timeout=DEADLINE_S,
+                          check=False)
+    assert b"All tests passed" in done.stdout, done.stdout.decode()
+
+
 def test_memcslap_runs_its_sets_and_gets(cluster):
     for test in ("set", "get"):
         done = tool(cluster, "memcslap", f"--test={test}", "--concurrency=4",

@@ -57,32 +57,37 @@ class Session {
 
   void note(const ParseResult& result) {
     if (result.status == ParseStatus::kInvalid) {
-      const std::string_view header = request_.binary_header;
+      const BinaryHead head = request_.binary.value_or(BinaryHead{});
       transcript_ += fmt::format("(refused {} {} {} {})", result.refusal.line, result.swallow_bytes,
-                                 result.close, header);
-      CHECK(header.empty() || header.size() == kBinaryHeaderBytes);
-      refused_ |= header.empty();
+                                 result.close, head.opaque);
+      refused_ |= !request_.binary;
       closed_ = result.close;
       swallowing_ = true;
-      if (result.swallow_bytes > 0) {
+      if (request_.binary) {
+        block_ = DataBlock(result.swallow_bytes, /*terminator_bytes=*/0);
+      } else if (result.swallow_bytes > 0) {
         block_ = DataBlock(result.swallow_bytes - DataBlock::kTerminatorBytes);
       }
       return;
     }
-    CHECK(request_.key.empty() || is_valid_key(request_.key));
+    const bool is_binary = request_.binary.has_value();
+    CHECK(request_.key.empty() || is_binary || is_valid_key(request_.key));
+    CHECK(request_.key.size() <= kMaxKeyBytes);
     transcript_ +=
         fmt::format("({} {} {} {} {} {} {} {} {} {}", name(request_.command), request_.noreply,
                     request_.key, request_.flags, request_.exptime, request_.value_bytes,
                     request_.cas_unique, request_.delta, request_.verbosity, request_.argument);
     for (const std::string_view key : request_.keys) {
-      CHECK(is_valid_key(key));
+      CHECK(is_binary ? key.size() <= kMaxKeyBytes : is_valid_key(key));
       transcript_ += ' ';
       transcript_ += key;
     }
     transcript_ += ')';
     if (is_meta(request_.command)) note_meta();
     swallowing_ = false;
-    if (is_storage(request_.command)) block_ = DataBlock(request_.value_bytes);
+    if (is_storage(request_.command)) {
+      block_ = DataBlock(request_.value_bytes, is_binary ? 0 : DataBlock::kTerminatorBytes);
+    }
   }
 
   void note_meta() {

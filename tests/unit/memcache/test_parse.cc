@@ -17,7 +17,7 @@ struct Line {
   std::string key;
   std::vector<std::string> keys;
   std::string argument;
-  std::string binary_header;
+  BinaryHead binary;
 };
 
 Line copy_of(const ParseResult& result, const Request& request) {
@@ -26,7 +26,7 @@ Line copy_of(const ParseResult& result, const Request& request) {
             std::string(request.key),
             {},
             std::string(request.argument),
-            std::string(request.binary_header)};
+            request.binary.value_or(BinaryHead{})};
   for (const std::string_view key : request.keys) line.keys.emplace_back(key);
   return line;
 }
@@ -50,7 +50,8 @@ Line request_of(const std::string& input) {
 void require_equal(const Line& a, const Line& b) {
   REQUIRE(a.result.status == b.result.status);
   REQUIRE(a.result.refusal == b.result.refusal);
-  REQUIRE(a.binary_header == b.binary_header);
+  REQUIRE(a.binary.opcode == b.binary.opcode);
+  REQUIRE(a.binary.opaque == b.binary.opaque);
   REQUIRE(a.result.close == b.result.close);
   REQUIRE(a.result.swallow_bytes == b.result.swallow_bytes);
   if (!a.result.close) REQUIRE(a.result.consumed == b.result.consumed);

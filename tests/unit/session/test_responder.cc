@@ -195,11 +195,20 @@ TEST_CASE("a refused line is answered as a classic command, a binary request in 
           "[responder]") {
   const Taken line("get\r\n");
   CHECK(line.answer(line.result.refusal) == "ERROR\r\n");
-  const std::string header = "\x80\x01" + std::string(10, '\0') + "wxyz" + std::string(8, '\0');
+  const std::string header = "\x80\x55" + std::string(10, '\0') + "wxyz" + std::string(8, '\0');
   const Taken binary(header);
-  CHECK(binary.result.refusal == replies::kBinaryProtocol);
-  CHECK(binary.answer(binary.result.refusal) == memcache::refuse_binary(header));
-  CHECK(binary.error({ErrorCode::kLost, ""}) == memcache::refuse_binary(header));
+  CHECK(binary.result.refusal == replies::kUnknownOpcode);
+  const auto response = [&](char status, const std::string& text) {
+    return "\x81\x55" + std::string(5, '\0') + status + std::string(3, '\0') +
+           static_cast<char>(text.size()) + "wxyz" + std::string(8, '\0') + text;
+  };
+  CHECK(binary.answer(binary.result.refusal) == response('\x81', "Unknown command"));
+  CHECK(binary.error({ErrorCode::kLost, "gone"}) == response('\x86', "lost: gone"));
+  CHECK(binary.error({ErrorCode::kLost, "gone"}, "no map") ==
+        response('\x86', "not serving: no map"));
+  CHECK(binary.error({ErrorCode::kNoSpace, ""}) == response('\x82', "Out of memory"));
+  CHECK(binary.error({ErrorCode::kUnknownOutcome, "lost"}) ==
+        response('\x86', "outcome unknown: lost"));
 }
 
 }  // namespace elastripe
