@@ -8,6 +8,9 @@ namespace elastripe::fuzz {
 
 inline std::vector<std::string> client_samples() {
   const std::string binary_get("\x80\0\0\1\0\0\0\0\0\0\0\1wxyz\0\0\0\0\0\0\0\0k", 25);
+  const std::string binary_set(
+      "\x80\1\0\1\x08\0\0\0\0\0\0\x0awxyz\0\0\0\0\0\0\0\0\0\0\0\5\0\0\0\x09k", 33);
+  const std::string binary_delete("\x80\x14\0\1\0\0\0\0\0\0\0\1wxyz\0\0\0\0\0\0\0\0k", 25);
   return {
       "set k 1 0 3\r\nabc\r\nset n 0 0 1 noreply\r\n5\r\nadd a 0 9 0\r\n\r\n"
       "replace k 0 0 1\r\nx\r\n"
@@ -21,7 +24,8 @@ inline std::vector<std::string> client_samples() {
       "ms AAEg 1 b k\r\nx\r\nmg AAEg b k v T9\r\n",
       "version\r\nverbosity 1\r\ncache_memlimit 64\r\nstats\r\nstats items\r\n"
       "flush_all 1 noreply\r\nflush_all\r\nquit\r\n",
-      binary_get,
+      binary_set + "v" + binary_get,
+      binary_delete + binary_get,
   };
 }
 
