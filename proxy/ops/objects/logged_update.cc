@@ -365,7 +365,7 @@ class LoggedUpdate {
     while (ops_.clock.now() < until) {
       if (auto folding = ops_.log_room.folding.try_lock(key_)) {
         if (others_fold) co_return true;
-        const auto end = co_await fold_beside_others(ops_, key_, deadline, takes_);
+        const auto end = co_await fold_log(ops_, key_, deadline, takes_);
         takes_ = end.has_value();
         if (end && *end != FoldEnd::kNothing) co_return true;
         if (end && co_await others_have_folded(map, until)) co_return true;
@@ -396,9 +396,9 @@ class LoggedUpdate {
     co_return false;
   }
 
-  // A log that it has taken it still has when the object was changed meanwhile.
-  static Task<Result<FoldEnd>> fold_beside_others(OpsContext& ops, std::string key,
-                                                  TimePoint deadline, bool takes) {
+  // Begins again where the object was changed meanwhile: a log that it has taken it still has.
+  static Task<Result<FoldEnd>> fold_log(OpsContext& ops, std::string key, TimePoint deadline,
+                                        bool takes) {
     auto end = co_await fold_object(ops, key, deadline, takes);
     for (int i = 0; i < kMostFolds && end && *end == FoldEnd::kAgain; ++i) {
       if (ops.clock.now() >= deadline) break;
@@ -416,7 +416,7 @@ class LoggedUpdate {
 
   // `folding` is held meanwhile.
   static Task<void> fold_beside(OpsContext& ops, std::string key, KeyLocks::Guard folding) {
-    (void)co_await fold_beside_others(ops, key, fresh_deadline(ops), /*takes=*/true);
+    (void)co_await fold_log(ops, key, fresh_deadline(ops), /*takes=*/true);
     folding = {};
   }
 
