@@ -1,6 +1,8 @@
 #include "proxy/memcache/binary.h"
 
+#include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "proxy/memcache/replies.h"
@@ -9,6 +11,14 @@ namespace elastripe::memcache {
 namespace {
 
 constexpr char kResponseMagic = '\x81';
+// Places in the header, of requests and responses alike; numbers are big endian.
+constexpr size_t kOpcodeAt = 1;
+constexpr size_t kKeyBytesAt = 2;
+constexpr size_t kExtraBytesAt = 4;
+constexpr size_t kStatusAt = 6;
+constexpr size_t kBodyBytesAt = 8;
+constexpr size_t kOpaqueAt = 12;
+constexpr size_t kCasAt = 16;
 constexpr size_t kFlagsBytes = 4;
 constexpr size_t kExptimeBytes = 4;
 constexpr size_t kNumberBytes = 8;
@@ -23,14 +33,18 @@ uint64_t number_at(std::string_view bytes, size_t at, size_t count) {
   return number;
 }
 
+void put_number(uint64_t number, std::span<char> to) {
+  for (size_t i = to.size(); i > 0; --i, number >>= 8) to[i - 1] = static_cast<char>(number & 0xff);
+}
+
 struct Header {
   explicit Header(std::string_view bytes)
-      : opcode(static_cast<BinaryOpcode>(bytes[1])),
-        key_bytes(number_at(bytes, 2, 2)),
-        extra_bytes(number_at(bytes, 4, 1)),
-        body_bytes(number_at(bytes, 8, 4)),
-        opaque(static_cast<uint32_t>(number_at(bytes, 12, 4))),
-        cas(number_at(bytes, 16, kNumberBytes)) {}
+      : opcode(static_cast<BinaryOpcode>(bytes[kOpcodeAt])),
+        key_bytes(number_at(bytes, kKeyBytesAt, 2)),
+        extra_bytes(number_at(bytes, kExtraBytesAt, 1)),
+        body_bytes(number_at(bytes, kBodyBytesAt, 4)),
+        opaque(static_cast<uint32_t>(number_at(bytes, kOpaqueAt, 4))),
+        cas(number_at(bytes, kCasAt, kNumberBytes)) {}
 
   // Extras, key and value.
   bool has(size_t extras) const { return extra_bytes == extras; }
@@ -253,24 +267,26 @@ ParseResult parse_binary(std::string_view input, Request& request) {
 
 std::string big_endian(uint64_t number, size_t bytes) {
   std::string text(bytes, '\0');
-  for (size_t i = bytes; i > 0; --i, number >>= 8) text[i - 1] = static_cast<char>(number & 0xff);
+  put_number(number, text);
   return text;
 }
 
+// Every answer has one: it takes no memory.
 void compose_binary(Output& output, const BinaryResponse& response) {
   const uint64_t body = response.extras.size() + response.key.size() + response.value_bytes;
-  std::string header;
-  header.reserve(kBinaryHeaderBytes);
-  header += kResponseMagic;
-  header += static_cast<char>(response.to.opcode);
-  header += big_endian(response.key.size(), 2);
-  header += static_cast<char>(response.extras.size());
-  header += '\0';  // the type of data: raw bytes
-  header += big_endian(std::to_underlying(response.status), 2);
-  header += big_endian(body, 4);
-  header += big_endian(response.to.opaque, 4);
-  header += big_endian(response.cas, kNumberBytes);
-  output.append(header);
+  std::array<char, kBinaryHeaderBytes> header{};
+  const auto put = [&](size_t at, size_t bytes, uint64_t number) {
+    put_number(number, std::span(header).subspan(at, bytes));
+  };
+  header[0] = kResponseMagic;
+  header[kOpcodeAt] = static_cast<char>(response.to.opcode);
+  put(kKeyBytesAt, 2, response.key.size());
+  put(kExtraBytesAt, 1, response.extras.size());
+  put(kStatusAt, 2, std::to_underlying(response.status));
+  put(kBodyBytesAt, 4, body);
+  put(kOpaqueAt, 4, response.to.opaque);
+  put(kCasAt, kNumberBytes, response.cas);
+  output.append(std::string_view(header.data(), header.size()));
   output.append(response.extras);
   output.append(response.key);
 }

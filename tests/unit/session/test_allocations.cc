@@ -192,6 +192,11 @@ TEST_CASE("a warm proxy answers other small commands without taking memory from 
       Traffic{"touch " + key + " 0\r\n", "TOUCHED\r\n"},
       Traffic{"add " + key + " 0 0 1\r\n2\r\n", "NOT_STORED\r\n"},
       Traffic{"mg " + key + " v f\r\n", "VA 1 f0\r\n1\r\n"},
+      Traffic{"ms " + key + " 1 T0\r\n1\r\n", "HD\r\n"},
+      // A binary get of such a key: a header, then the key; "Not found".
+      Traffic{std::string("\x80\0\0\x1b\0\0\0\0\0\0\0\x1bwxyz\0\0\0\0\0\0\0\0", 24) +
+                  "another/key/of/usual/length",
+              std::string("\x81\0\0\0\0\0\0\1\0\0\0\x09wxyz\0\0\0\0\0\0\0\0", 24) + "Not found"},
       Traffic{"get another/key/of/usual/length\r\n", "END\r\n"},
       Traffic{"incr " + key + " 1\r\ndecr " + key + " 1\r\n", "2\r\n1\r\n"},
       Traffic{"get " + key + " " + key + "\r\n",
