@@ -21,6 +21,9 @@ using std::chrono::milliseconds;
 constexpr const char* kScheme = "ers:4,2,5";
 constexpr int kConnections = 4;  // as many objects as a repair has at a time
 constexpr double kMiB = 1 << 20;
+// Of each node, for what the writes leave behind them until no read can need it any more (the
+// grace of a testbed's cluster is a second): 2 GiB/s on a fast machine.
+constexpr int kReplacedMib = 256;
 
 struct RepairOptions : Options {
   using Options::Options;
@@ -274,7 +277,7 @@ Result<Report> run(RepairOptions& o) {
   auto cluster = TRY(testbed->start_cluster(
       "elastripe", {.nodes = o.nodes,
                     .scheme = kScheme,
-                    .memory_mb = std::max(64, o.lost_mib * 2),
+                    .memory_mb = 2 * o.lost_mib + kReplacedMib,
                     .set = {"repair.automatic=false", "timing.profile=local"}}));
   auto admin = TRY(cluster.admin());
   const RepairBench bench{o, std::move(cluster), std::move(admin), ObjectBytes(bytes), records};
