@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "proxy/base/check.h"
 #include "proxy/base/log.h"
@@ -45,7 +44,7 @@ ChannelMetrics::ChannelMetrics(MetricRegistry& registry, const std::string& node
 void NodeCall::on_timer() { channel.expire(*this); }
 
 Channel::Channel(Loop& loop, Clock& clock, Random& random, NodeAddress node, ChannelUse use,
-                 ChannelLimits limits, MetricRegistry& registry)
+                 ChannelLimits limits, MetricRegistry& registry, const Published<TlsContext>* tls)
     : TurnEnd(loop),
       loop_(loop),
       clock_(clock),
@@ -54,6 +53,7 @@ Channel::Channel(Loop& loop, Clock& clock, Random& random, NodeAddress node, Cha
       use_(use),
       limits_(limits),
       metrics_(registry, node_.name),
+      tls_(tls),
       stream_(loop, *this),
       addresses_(node_.addresses),
       backoff_(limits.first_backoff, limits.longest_backoff) {}
@@ -174,22 +174,39 @@ void Channel::resolved(Resolver::Found found) {
 void Channel::try_addresses() {
   Connecting attempt = start_connect(addresses_[address_]);
   if (attempt.error != 0 && attempt.error != EINPROGRESS) return attempt_failed(attempt.error);
-  stream_.open(std::move(attempt.socket));
-  if (attempt.error == 0) return connected();
+  TlsPtr tls;
+  if (tls_ != nullptr) {
+    tls = tls_->load()->connection(attempt.socket.get(), node_.host);
+    if (tls == nullptr) return attempt_failed(ENOMEM);
+  }
+  stream_.open(std::move(attempt.socket), std::move(tls));
   state_ = State::kConnecting;
-  stream_.await_writable();
   loop_.arm(connect_timer_, loop_.now() + limits_.connect_timeout);
+  if (attempt.error == 0) return shake_hands();
+  stream_.await_writable();
+}
+
+void Channel::shake_hands() {
+  switch (stream_.shake_hands()) {
+    case WriteQueue::Flush::kDone:
+      return connected();
+    case WriteQueue::Flush::kBroken:
+      return attempt_failed(EPROTO);
+    case WriteQueue::Flush::kBlocked:
+      return;
+  }
 }
 
 // Only a refusal says that nobody is there. A host that can not be reached may well hold a living
 // node.
 void Channel::attempt_failed(int error) {
+  const std::string reason = stream_.describe(error);
   close_stream();
   if (error != ECONNREFUSED) all_refused_ = false;
   if (++address_ < addresses_.size()) return try_addresses();
   try_again_at_ = loop_.turn_time() + backoff_.next(random_);
   last_failure_ = {all_refused_ ? ErrorCode::kUnavailable : ErrorCode::kNotSent,
-                   fmt::format("connect to node {}: {}", node_.name, std::strerror(error))};
+                   fmt::format("connect to node {}: {}", node_.name, reason)};
   for (const NodeCall* call : waiting_) {
     if (call != nullptr) failed_incarnation_ = call->stamp.incarnation;
   }
@@ -232,7 +249,7 @@ void Channel::on_writable() {
   if (state_ == State::kConnecting) {
     const int error = stream_.connect_error();
     if (error == 0) {
-      connected();
+      shake_hands();
     } else {
       attempt_failed(error);
     }
@@ -285,7 +302,7 @@ void Channel::write_frames() {
     const auto flushed = stream_.flush(out_);
     metrics_.sent_bytes->add(out_.written_bytes() - before);
     if (flushed == WriteQueue::Flush::kBroken) {
-      return break_off(ErrorCode::kDisconnected, std::strerror(out_.error()));
+      return break_off(ErrorCode::kDisconnected, stream_.describe(out_.error()));
     }
     if (flushed == WriteQueue::Flush::kBlocked) return;
   }

@@ -17,6 +17,7 @@
 
 #include "proxy/base/memory_pool.h"
 #include "proxy/base/metrics.h"
+#include "proxy/base/published.h"
 #include "proxy/cluster/node_client.h"
 #include "proxy/io/backoff.h"
 #include "proxy/io/loop.h"
@@ -84,8 +85,9 @@ enum class ChannelUse : uint8_t { kData, kControl };
 // Loop thread only.
 class Channel : private TurnEnd, private Stream::Owner {
  public:
+  // `tls`: over what connections are made from then on; null: in clear. It outlives the channel.
   Channel(Loop& loop, Clock& clock, Random& random, NodeAddress node, ChannelUse use,
-          ChannelLimits limits, MetricRegistry& registry);
+          ChannelLimits limits, MetricRegistry& registry, const Published<TlsContext>* tls);
   ~Channel() override;
 
   // Queues; completes later, never inside. False: the queue is full. When the node could not be
@@ -135,6 +137,7 @@ class Channel : private TurnEnd, private Stream::Owner {
   void resolved(Resolver::Found found);
   // To the next address that takes a connection, or may.
   void try_addresses();
+  void shake_hands();
   void attempt_failed(int error);
   void connected();
   void connect_failed(const Error& error);
@@ -167,6 +170,7 @@ class Channel : private TurnEnd, private Stream::Owner {
   const ChannelUse use_;
   const ChannelLimits limits_;
   ChannelMetrics metrics_;
+  const Published<TlsContext>* const tls_;
 
   State state_ = State::kIdle;
   Stream stream_;

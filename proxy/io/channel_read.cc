@@ -37,7 +37,7 @@ void Channel::read_some() {
     size_t asked = 0;
     for (size_t i = 0; i < count; ++i) asked += parts[i].iov_len;
     const Stream::Taken got = stream_.read(std::span(parts).first(count));
-    if (got.error != 0) return break_off(ErrorCode::kDisconnected, std::strerror(got.error));
+    if (got.error != 0) return break_off(ErrorCode::kDisconnected, stream_.describe(got.error));
     if (got.at_end) return break_off(ErrorCode::kDisconnected, "closed by the node");
     if (got.bytes == 0) return;
     metrics_.received_bytes->add(got.bytes);

@@ -3,6 +3,8 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -88,6 +90,44 @@ Result<Fd> listen_on(const SocketAddress& address, bool shared) {
   return socket;
 }
 
+namespace {
+
+Result<SocketAddress> path_address(const std::string& path) {
+  SocketAddress address;
+  sockaddr_un unix_address{};
+  if (path.size() >= sizeof unix_address.sun_path) {
+    return fail(ErrorCode::kInvalid, "the path is too long");
+  }
+  unix_address.sun_family = AF_UNIX;
+  path.copy(unix_address.sun_path, path.size());
+  std::memcpy(&address.storage, &unix_address, sizeof unix_address);
+  address.length = sizeof unix_address;
+  return address;
+}
+
+}  // namespace
+
+Result<Fd> listen_on_path(const std::string& path, uint32_t mode) {
+  const auto address = path_address(path);
+  if (!address) return fail(address.error());
+  struct stat status{};
+  if (lstat(path.c_str(), &status) == 0) {
+    if (!S_ISSOCK(status.st_mode)) return fail(ErrorCode::kUnavailable, "there is a file");
+    const Fd other = open_socket(*address);
+    if (connect(other.get(), raw(*address), address->length) == 0 || errno != ECONNREFUSED) {
+      return fail(ErrorCode::kUnavailable, "somebody listens there");
+    }
+    unlink(path.c_str());
+  }
+  Fd socket = open_socket(*address);
+  // Nobody can connect before listen(), so that the mode holds from the first connection on.
+  if (!socket.valid() || bind(socket.get(), raw(*address), address->length) != 0 ||
+      chmod(path.c_str(), mode) != 0 || listen(socket.get(), kListenBacklog) != 0) {
+    return fail(ErrorCode::kUnavailable, "{}", std::strerror(errno));
+  }
+  return socket;
+}
+
 uint16_t port_of(const Fd& socket) {
   SocketAddress address;
   address.length = sizeof address.storage;
@@ -95,6 +135,7 @@ uint16_t port_of(const Fd& socket) {
       0) {
     return 0;
   }
+  if (address.storage.ss_family == AF_UNIX) return 0;
   return ntohs(address.storage.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
                    : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);

@@ -1,4 +1,4 @@
-// Non-blocking TCP sockets: what libevent leaves to its user.
+// Non-blocking sockets, of TCP and Unix: what libevent leaves to its user.
 #pragma once
 
 #include <sys/socket.h>
@@ -53,6 +53,9 @@ inline constexpr int kListenBacklog = 1024;
 // Bound and listening, non-blocking. `shared`: several sockets may listen on the address
 // (SO_REUSEPORT), each with its own queue. kUnavailable if the address is taken.
 Result<Fd> listen_on(const SocketAddress& address, bool shared);
+// The same on a path: a Unix socket of that mode. One that nobody listens on any more gives way.
+Result<Fd> listen_on_path(const std::string& path, uint32_t mode);
+// 0 of a Unix socket.
 uint16_t port_of(const Fd& socket);
 
 // Started, non-blocking, TCP_NODELAY. The error, if any, is that of connect(2) at once.

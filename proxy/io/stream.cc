@@ -1,18 +1,22 @@
 #include "proxy/io/stream.h"
 
 #include <event2/event.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "proxy/base/check.h"
 
 namespace elastripe {
 
-void Stream::open(Fd socket) {
+void Stream::open(Fd socket, TlsPtr tls) {
   CHECK(!is_open());
   socket_ = std::move(socket);
+  if (tls != nullptr) tls_ = std::make_unique<Tls>(*this, std::move(tls));
   event_base* base = loop_.base();
   read_event_ = event_new(base, socket_.get(), EV_READ | EV_PERSIST, &Stream::readable, this);
   write_event_ = event_new(base, socket_.get(), EV_WRITE, &Stream::writable, this);
@@ -23,21 +27,46 @@ void Stream::close() {
   if (read_event_ != nullptr) event_free(std::exchange(read_event_, nullptr));
   if (write_event_ != nullptr) event_free(std::exchange(write_event_, nullptr));
   is_watched_ = false;
+  // The notice of the end, if the socket takes it; before that the handshake has to be over.
+  if (tls_ != nullptr && SSL_is_init_finished(tls_->get()) && tls_->error.empty()) {
+    SSL_shutdown(tls_->get());
+    ERR_clear_error();
+  }
+  tls_.reset();
   socket_.reset();
 }
 
-void Stream::readable(int, short, void* self) { static_cast<Stream*>(self)->owner_.on_readable(); }
-void Stream::writable(int, short, void* self) { static_cast<Stream*>(self)->owner_.on_writable(); }
+void Stream::readable(int, short, void* self) {
+  Stream& stream = *static_cast<Stream*>(self);
+  if (stream.tls_ != nullptr && std::exchange(stream.tls_->handshake_awaits_read, false)) {
+    if (!stream.is_watched_) CHECK(event_del(stream.read_event_) == 0);
+    return stream.owner_.on_writable();
+  }
+  stream.owner_.on_readable();
+  if (stream.tls_ != nullptr && std::exchange(stream.tls_->write_awaits_read, false)) {
+    stream.owner_.on_writable();
+  }
+}
+
+void Stream::writable(int, short, void* self) {
+  Stream& stream = *static_cast<Stream*>(self);
+  if (stream.tls_ != nullptr && std::exchange(stream.tls_->read_awaits_write, false)) {
+    stream.owner_.on_readable();
+  }
+  if (stream.is_open()) stream.owner_.on_writable();
+}
 
 void Stream::watch(bool wanted) {
   if (wanted == is_watched_) return;
   is_watched_ = wanted;
   CHECK((wanted ? event_add(read_event_, nullptr) : event_del(read_event_)) == 0);
+  look_for_buffered();
 }
 
 void Stream::await_writable() { CHECK(event_add(write_event_, nullptr) == 0); }
 
 Stream::Taken Stream::read(std::span<const iovec> parts) {
+  if (tls_ != nullptr) return read_tls(parts);
   for (;;) {
     const ssize_t got = parts.size() == 1  // cheaper for the kernel
                             ? recv(socket_.get(), parts[0].iov_base, parts[0].iov_len, 0)
@@ -50,9 +79,131 @@ Stream::Taken Stream::read(std::span<const iovec> parts) {
 }
 
 WriteQueue::Flush Stream::flush(WriteQueue& queue) {
+  if (tls_ != nullptr) return flush_tls(queue);
   const auto flushed = queue.flush(socket_.get());
   if (flushed == WriteQueue::Flush::kBlocked) await_writable();
   return flushed;
 }
+
+bool Stream::has_shaken_hands() const {
+  return tls_ == nullptr || SSL_is_init_finished(tls_->get()) == 1;
+}
+
+std::string Stream::describe(int error) const {
+  if (tls_ != nullptr && !tls_->error.empty()) return "TLS: " + tls_->error;
+  return std::strerror(error);
+}
+
+WriteQueue::Flush Stream::shake_hands() {
+  if (tls_ == nullptr) return WriteQueue::Flush::kDone;
+  ERR_clear_error();
+  const int result = SSL_do_handshake(tls_->get());
+  if (result == 1) return WriteQueue::Flush::kDone;
+  switch (SSL_get_error(tls_->get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      tls_->handshake_awaits_read = true;
+      CHECK(event_add(read_event_, nullptr) == 0);
+      return WriteQueue::Flush::kBlocked;
+    case SSL_ERROR_WANT_WRITE:
+      await_writable();
+      return WriteQueue::Flush::kBlocked;
+    default:
+      tls_->error = ERR_peek_error() == 0 ? "the other side has closed the connection"
+                                          : take_tls_error(*tls_->get());
+      return WriteQueue::Flush::kBroken;
+  }
+}
+
+// Until all parts are full or nothing more is there.
+Stream::Taken Stream::read_tls(std::span<const iovec> parts) {
+  if (tls_->end.is_end()) return std::exchange(tls_->end, {});
+  Taken taken;
+  for (const iovec& part : parts) {
+    if (fill(part, taken) < part.iov_len) break;
+  }
+  // An end is told by itself.
+  if (taken.bytes > 0 && taken.is_end()) {
+    tls_->end = {.at_end = taken.at_end, .error = taken.error};
+    taken = {.bytes = taken.bytes};
+  }
+  look_for_buffered();
+  return taken;
+}
+
+size_t Stream::fill(const iovec& part, Taken& taken) {
+  size_t filled = 0;
+  while (filled < part.iov_len) {
+    ERR_clear_error();
+    size_t got = 0;
+    const int result = SSL_read_ex(tls_->get(), static_cast<std::byte*>(part.iov_base) + filled,
+                                   part.iov_len - filled, &got);
+    if (result != 1) {
+      read_failed(result, taken);
+      break;
+    }
+    filled += got;
+    taken.bytes += got;
+  }
+  return filled;
+}
+
+void Stream::read_failed(int result, Taken& taken) {
+  switch (SSL_get_error(tls_->get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      return;
+    case SSL_ERROR_WANT_WRITE:
+      tls_->read_awaits_write = true;
+      return await_writable();
+    case SSL_ERROR_ZERO_RETURN:
+      taken.at_end = true;
+      return;
+    case SSL_ERROR_SYSCALL:
+      taken.error = errno;
+      taken.at_end = errno == 0;
+      return;
+    default:
+      tls_->note_error();
+      taken.error = EPROTO;
+  }
+}
+
+WriteQueue::Flush Stream::flush_tls(WriteQueue& queue) {
+  while (!queue.empty()) {
+    const ByteView next = queue.front();
+    ERR_clear_error();
+    size_t written = 0;
+    const int result = SSL_write_ex(tls_->get(), next.data(), next.size(), &written);
+    if (result == 1) {
+      queue.consume(written);
+      continue;
+    }
+    switch (SSL_get_error(tls_->get(), result)) {
+      case SSL_ERROR_WANT_WRITE:
+        await_writable();
+        return WriteQueue::Flush::kBlocked;
+      case SSL_ERROR_WANT_READ:
+        tls_->write_awaits_read = true;
+        return WriteQueue::Flush::kBlocked;
+      case SSL_ERROR_SYSCALL:
+        return queue.broken(errno != 0 ? errno : EPIPE);
+      default:
+        tls_->note_error();
+        return queue.broken(EPROTO);
+    }
+  }
+  return WriteQueue::Flush::kDone;
+}
+
+void Stream::look_for_buffered() {
+  if (tls_ == nullptr) return;
+  const bool has_more = SSL_pending(tls_->get()) > 0 || tls_->end.is_end();
+  if (is_watched_ && has_more) {
+    loop_.arm(*tls_, loop_.now());
+  } else {
+    tls_->cancel();
+  }
+}
+
+void Stream::Tls::on_timer() { stream.owner_.on_readable(); }
 
 }  // namespace elastripe

@@ -1,5 +1,5 @@
-// Stream: a TCP connection as its owner sees it: bytes in, bytes out, and word of when to go on.
-// It stands between the owner and the socket, so that encryption has a place.
+// Stream: a connection as its owner sees it: bytes in, bytes out, and word of when to go on. It
+// stands between the owner and the socket, in clear or over TLS.
 #pragma once
 
 #include <sys/uio.h>
@@ -8,6 +8,7 @@
 
 #include "proxy/io/loop.h"
 #include "proxy/io/socket.h"
+#include "proxy/io/tls.h"
 #include "proxy/io/write_queue.h"
 
 struct event;
@@ -32,12 +33,20 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   // Takes a non-blocking socket that is connected, or connecting: then it can be written to, or
-  // connect_error() says why not, once on_writable() is called.
-  void open(Fd socket);
+  // connect_error() says why not, once on_writable() is called. With `tls`, its own (of this
+  // socket), all goes over that; a server need not shake hands, its first read does.
+  void open(Fd socket, TlsPtr tls = nullptr);
   bool is_open() const { return socket_.valid(); }
   void close();
   // 0 or an errno.
   int connect_error() const { return connect_result(socket_); }
+
+  // Brings the connection to where bytes can be sent. kBlocked: on_writable() is called when it is
+  // time to try again. kBroken: the reason is describe(EPROTO). At once without TLS.
+  WriteQueue::Flush shake_hands();
+  bool has_shaken_hands() const;
+  // An error of this stream as text: that of TLS for EPROTO.
+  std::string describe(int error) const;
 
   // While `wanted`, on_readable() is called whenever there may be something to read.
   void watch(bool wanted);
@@ -48,6 +57,8 @@ class Stream {
     size_t bytes = 0;
     bool at_end = false;  // nothing more will come
     int error = 0;        // the connection is broken: an errno
+
+    bool is_end() const { return at_end || error != 0; }
   };
   // Fills the parts in order as far as bytes are there. Fewer than were asked for: the rest is not
   // there yet.
@@ -56,8 +67,29 @@ class Stream {
   WriteQueue::Flush flush(WriteQueue& queue);
 
  private:
+  // A connection over TLS. Its timer reads what has been decrypted and nobody has taken: no event
+  // of the socket tells of that.
+  struct Tls : Timer {
+    Tls(Stream& owner, TlsPtr of) : stream(owner), connection(std::move(of)) {}
+    void on_timer() override;
+    ssl_st* get() const { return connection.get(); }
+    void note_error() { error = take_tls_error(*connection); }
+
+    Stream& stream;
+    const TlsPtr connection;
+    std::string error;
+    bool handshake_awaits_read = false;
+    bool write_awaits_read = false;
+    bool read_awaits_write = false;
+    Taken end;  // met behind bytes that were read: for the next read
+  };
   static void readable(int fd, short what, void* self);
   static void writable(int fd, short what, void* self);
+  Taken read_tls(std::span<const iovec> parts);
+  size_t fill(const iovec& part, Taken& taken);
+  void read_failed(int result, Taken& taken);
+  WriteQueue::Flush flush_tls(WriteQueue& queue);
+  void look_for_buffered();
 
   Loop& loop_;
   Owner& owner_;
@@ -65,6 +97,7 @@ class Stream {
   event* read_event_ = nullptr;
   event* write_event_ = nullptr;
   bool is_watched_ = false;
+  std::unique_ptr<Tls> tls_;  // null: in clear
 };
 
 }  // namespace elastripe

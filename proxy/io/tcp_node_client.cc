@@ -14,14 +14,14 @@ struct Completion {
 
 TcpNodeClient::TcpNodeClient(Loop& loop, Clock& clock, Random& random,
                              const std::vector<NodeAddress>& addresses, MetricRegistry& registry,
-                             ChannelLimits limits)
-    : loop_(loop), clock_(clock), random_(random), registry_(registry), limits_(limits) {
+                             ChannelLimits limits, const Published<TlsContext>* tls)
+    : loop_(loop), clock_(clock), random_(random), registry_(registry), limits_(limits), tls_(tls) {
   for (const NodeAddress& node : addresses) lines_.push_back(line_to(node));
 }
 
 TcpNodeClient::Line TcpNodeClient::line_to(NodeAddress node) {
   const auto channel = [&](ChannelUse use) {
-    return std::make_unique<Channel>(loop_, clock_, random_, node, use, limits_, registry_);
+    return std::make_unique<Channel>(loop_, clock_, random_, node, use, limits_, registry_, tls_);
   };
   auto data = channel(ChannelUse::kData);
   auto control = channel(ChannelUse::kControl);

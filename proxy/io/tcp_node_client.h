@@ -14,9 +14,10 @@ namespace elastripe {
 // is destroyed: cancel_all(), then join the flows.
 class TcpNodeClient : public NodeClient {
  public:
-  // `addresses` by node id.
+  // `addresses` by node id. `tls` as for Channel.
   TcpNodeClient(Loop& loop, Clock& clock, Random& random, const std::vector<NodeAddress>& addresses,
-                MetricRegistry& registry, ChannelLimits limits = {});
+                MetricRegistry& registry, ChannelLimits limits = {},
+                const Published<TlsContext>* tls = nullptr);
 
   // From now on, nodes are those that `view` says: those that come later are called too, and those
   // that are elsewhere now, where they are. Whoever is where it was keeps its connection. Both
@@ -45,6 +46,7 @@ class TcpNodeClient : public NodeClient {
   Random& random_;
   MetricRegistry& registry_;
   const ChannelLimits limits_;
+  const Published<TlsContext>* const tls_;
   const MapView* view_ = nullptr;
   std::shared_ptr<Resolver> resolver_;
   uint64_t members_version_ = 0;  // as looked at

@@ -64,13 +64,24 @@ WriteQueue::Flush WriteQueue::flush(int fd) {
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return Flush::kBlocked;
-      error_ = errno;
-      return Flush::kBroken;
+      return broken(errno);
     }
     consume(static_cast<size_t>(sent));
     if (static_cast<size_t>(sent) < asked) return Flush::kBlocked;
   }
   return Flush::kDone;
+}
+
+ByteView WriteQueue::front() const {
+  for (const Slice& slice : slices_) {
+    if (slice.size > 0) return {slice.data, slice.size};
+  }
+  return {};
+}
+
+WriteQueue::Flush WriteQueue::broken(int error) {
+  error_ = error;
+  return Flush::kBroken;
 }
 
 void WriteQueue::consume(size_t bytes) {

@@ -23,7 +23,12 @@ class WriteQueue {
   enum class Flush { kDone, kBlocked, kBroken };
   // Writes what the socket takes. kBlocked: go on when it is writable. kBroken: error() says why.
   Flush flush(int fd);
-  int error() const { return error_; }                       // an errno
+  int error() const { return error_; }  // an errno
+  // For who writes by other means: what is to leave next, not empty unless all has; and how much of
+  // it has left, or why nothing more can.
+  ByteView front() const;
+  void consume(size_t bytes);
+  Flush broken(int error);
   uint64_t written_bytes() const { return written_bytes_; }  // since the start
 
   void clear();
@@ -35,7 +40,6 @@ class WriteQueue {
     Buffer keep;
     bool is_copy;
   };
-  void consume(size_t bytes);
 
   std::deque<Slice, Pooled<Slice>> slices_;
   size_t bytes_ = 0;
