@@ -109,6 +109,12 @@ std::optional<Command> command_of(BinaryOpcode opcode) {
       return Command::kVersion;
     case BinaryOpcode::kStat:
       return Command::kStats;
+    case BinaryOpcode::kSaslMechanisms:
+      return Command::kSaslMechanisms;
+    case BinaryOpcode::kSaslAuth:
+      return Command::kSaslAuth;
+    case BinaryOpcode::kSaslStep:
+      return Command::kSaslStep;
   }
   return std::nullopt;
 }
@@ -127,6 +133,8 @@ bool is_well_formed(const Header& header, Command command) {
       return header.has(kFlagsBytes + kExptimeBytes) && header.key_bytes > 0;
     case Command::kAppend:
     case Command::kPrepend:
+    case Command::kSaslAuth:
+    case Command::kSaslStep:
       return header.has(0) && header.key_bytes > 0;
     case Command::kIncr:
     case Command::kDecr:
@@ -218,6 +226,8 @@ std::string_view text_of(BinaryStatus status) {
       return "Not stored.";
     case BinaryStatus::kNotNumber:
       return "Non-numeric server-side value for incr or decr";
+    case BinaryStatus::kUnauthenticated:
+      return "Auth failure.";
     case BinaryStatus::kUnknownCommand:
       return "Unknown command";
     case BinaryStatus::kNoMemory:
@@ -258,7 +268,7 @@ ParseResult parse_binary(std::string_view input, Request& request) {
   }
   request.cas_unique = header.cas;
   read_extras(header, input.substr(kBinaryHeaderBytes, header.extra_bytes), request);
-  if (is_storage(*command)) {
+  if (is_storage(*command) || is_sasl_login(*command)) {
     request.value_bytes =
         static_cast<uint32_t>(header.body_bytes + kBinaryHeaderBytes - head_bytes);
   }

@@ -45,6 +45,9 @@ enum class BinaryOpcode : uint8_t {
   kTouch = 0x1c,
   kGat = 0x1d,
   kGatQ = 0x1e,
+  kSaslMechanisms = 0x20,
+  kSaslAuth = 0x21,
+  kSaslStep = 0x22,
   kGatK = 0x23,
   kGatKQ = 0x24,
 };
@@ -62,6 +65,7 @@ enum class BinaryStatus : uint16_t {
   kInvalid = 0x04,
   kNotStored = 0x05,
   kNotNumber = 0x06,
+  kUnauthenticated = 0x20,
   kUnknownCommand = 0x81,
   kNoMemory = 0x82,
   kTemporaryFailure = 0x86,

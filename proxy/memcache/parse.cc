@@ -253,7 +253,7 @@ ParseResult parse_unknown(const Tokens& tokens) {
 
 std::optional<Command> command_of(std::string_view word) {
   if (word == "bget") return Command::kGet;  // an undocumented alias in memcached
-  for (int i = 0; i < kCommandCount; ++i) {
+  for (int i = 0; i < kTextCommandCount; ++i) {
     const auto command = static_cast<Command>(i);
     if (word == name(command)) return command;
   }

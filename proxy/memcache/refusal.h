@@ -12,6 +12,7 @@ enum class RefusalCode : uint8_t {
   kInvalid,         // its arguments, its value or its length
   kNotAllowed,      // here
   kTooLarge,        // the value
+  kUnauthenticated  // the client has not said who it is, or not so that it is believed
 };
 
 // The code is for dialects that have numbers, the line for those that have text.

@@ -68,6 +68,13 @@ inline constexpr Refusal kMemlimitTooLarge{
 inline constexpr Refusal kTooLarge{RefusalCode::kTooLarge,
                                    "SERVER_ERROR object too large for cache"};
 
+inline constexpr Refusal kUnauthenticated{RefusalCode::kUnauthenticated,
+                                          "CLIENT_ERROR unauthenticated"};
+inline constexpr Refusal kLoginFailed{RefusalCode::kUnauthenticated,
+                                      "CLIENT_ERROR authentication failure"};
+inline constexpr Refusal kBadLogin{RefusalCode::kUnauthenticated,
+                                   "CLIENT_ERROR bad authentication token format"};
+
 // Ours: memcached closes such connections without a word.
 inline constexpr Refusal kLineTooLong{RefusalCode::kInvalid, "CLIENT_ERROR line too long"};
 inline constexpr Refusal kTooManyKeys{RefusalCode::kInvalid, "CLIENT_ERROR too many keys"};

@@ -60,12 +60,22 @@ std::string_view name(Command command) {
       return "mn";
     case Command::kQuit:
       return "quit";
+    case Command::kSaslMechanisms:
+      return "sasl_list_mechs";
+    case Command::kSaslAuth:
+      return "sasl_auth";
+    case Command::kSaslStep:
+      return "sasl_step";
   }
   std::abort();
 }
 
 bool is_storage(Command command) {
   return command >= Command::kSet && command <= Command::kMetaSet;
+}
+
+bool is_sasl_login(Command command) {
+  return command == Command::kSaslAuth || command == Command::kSaslStep;
 }
 
 bool is_write(Command command) {

@@ -38,14 +38,21 @@ enum class Command : uint8_t {
   kMetaDebug,
   kMetaNoop,
   kQuit,
+  // The binary protocol's only:
+  kSaslMechanisms,
+  kSaslAuth,
+  kSaslStep,
 };
-inline constexpr int kCommandCount = static_cast<int>(Command::kQuit) + 1;
+inline constexpr int kCommandCount = static_cast<int>(Command::kSaslStep) + 1;
+inline constexpr int kTextCommandCount = static_cast<int>(Command::kQuit) + 1;
 
 // The command's word, for metrics and logs.
 std::string_view name(Command command);
 
 // A data block follows the command line.
 bool is_storage(Command command);
+// Says who the client is; the mechanism is its key, and its value follows.
+bool is_sasl_login(Command command);
 // May change what its keys hold, their exptime included.
 bool is_write(Command command);
 // Has flags (meta.h); but for mn.

@@ -76,6 +76,14 @@ void BinaryResponder::tell(Output& output, const VersionOutcome& outcome) const 
   done(output, /*cas=*/0, outcome.version);
 }
 
+void BinaryResponder::tell(Output& output, const SaslMechanisms& mechanisms) const {
+  done(output, /*cas=*/0, mechanisms.names);
+}
+
+void BinaryResponder::tell(Output& output, LoggedIn) const {
+  done(output, /*cas=*/0, "Authenticated");
+}
+
 void BinaryResponder::tell(Output& output, memcache::Refusal refusal) const {
   // There is no such group of statistics.
   if (command_ == memcache::Command::kStats) return fail(output, Status::kNotFound);
@@ -84,6 +92,8 @@ void BinaryResponder::tell(Output& output, memcache::Refusal refusal) const {
       return fail(output, Status::kTooLarge);
     case memcache::RefusalCode::kInvalid:
       return fail(output, Status::kInvalid);
+    case memcache::RefusalCode::kUnauthenticated:
+      return fail(output, Status::kUnauthenticated);
     case memcache::RefusalCode::kNotAllowed:
     case memcache::RefusalCode::kUnknownCommand:
     case memcache::RefusalCode::kNone:

@@ -35,6 +35,8 @@ class BinaryResponder final : public Responder {
   void tell(memcache::Output& output, objects::RemoveStatus status) const;
   void tell(memcache::Output& output, const StatPairs& pairs) const;
   void tell(memcache::Output& output, const VersionOutcome& outcome) const;
+  void tell(memcache::Output& output, const SaslMechanisms& mechanisms) const;
+  void tell(memcache::Output& output, LoggedIn) const;
   void tell(memcache::Output& output, memcache::Refusal refusal) const;
   // What no binary request comes to, and what is done without a word.
   void tell(memcache::Output& output, const auto&) const { done(output); }

@@ -20,6 +20,10 @@ struct TouchOutcome {
 struct VersionOutcome {
   std::string_view version;
 };
+struct SaslMechanisms {
+  std::string_view names;  // separated by spaces
+};
+struct LoggedIn {};
 // The answer to `stats`, whole: names and values in their order.
 using StatPairs = std::vector<std::pair<std::string, std::string>>;
 struct StatsReset {};
@@ -28,7 +32,7 @@ struct Accepted {};  // it is done, or there is nothing to do for it here
 
 using CommandOutcome =
     std::variant<objects::StoreOutcome, objects::UpdateOutcome, objects::CounterOutcome,
-                 objects::RemoveStatus, TouchOutcome, VersionOutcome, StatPairs, StatsReset, Noop,
-                 Accepted, memcache::Refusal>;
+                 objects::RemoveStatus, TouchOutcome, VersionOutcome, SaslMechanisms, LoggedIn,
+                 StatPairs, StatsReset, Noop, Accepted, memcache::Refusal>;
 
 }  // namespace elastripe

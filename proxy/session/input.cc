@@ -26,6 +26,13 @@ bool Input::can_take() {
   return is_receiving() || pipeline_.has_room();
 }
 
+// Who has not logged in takes no memory that others wait for.
+memcache::ParseLimits Input::limits() const {
+  memcache::ParseLimits limits;
+  if (!login_.is_done()) limits.retrieval_line_bytes = limits.line_bytes;
+  return limits;
+}
+
 bool Input::wants_bytes() {
   return !finished_ && !at_end_ && !pipeline_.holds() && !left_over_waits_ && !line_waits_ &&
          can_take();
@@ -154,7 +161,10 @@ bool Input::step(std::string_view& input) {
     input.remove_prefix(parsed.consumed);
     return true;
   }
-  if (parsed.refusal) pipeline_.refuse(pipeline_.slot_for(request_), parsed.refusal);
+  if (parsed.refusal) {
+    pipeline_.answer(pipeline_.slot_for(request_),
+                     login_.is_done() ? parsed.refusal : memcache::replies::kUnauthenticated);
+  }
   input.remove_prefix(parsed.consumed);
   swallow_left_ = parsed.swallow_bytes;
   if (parsed.close) finished_ = true;
@@ -176,23 +186,53 @@ void Input::begin_command() {
     if (request_.binary) pipeline_.take(pipeline_.slot_for(request_));
     return;
   }
+  if (login_.is_attempt(request_)) {
+    if (request_.value_bytes > Login::kMaxValueBytes) {
+      return answer_here(memcache::replies::kUnauthenticated);
+    }
+    is_login_ = true;
+    return collect(pipeline_.slot_for(request_));
+  }
+  if (const auto answer = login_.answer(request_)) return answer_here(*answer);
   if (!memcache::is_storage(request_.command)) {
     return pipeline_.take(pipeline_.slot_for(request_));
   }
-  Pipeline::SlotPtr slot = pipeline_.slot_for(request_);
   if (request_.value_bytes > context_.settings.max_object_bytes) {
     context_.stats.add(Stat::kStoreTooLarge);
-    swallow_left_ = uint64_t{request_.value_bytes} + slot->command.terminator_bytes();
-    return pipeline_.refuse(std::move(slot), memcache::replies::kTooLarge);
+    return answer_here(memcache::replies::kTooLarge);
   }
+  Pipeline::SlotPtr slot = pipeline_.slot_for(request_);
   if (context_.ops.storage_of(slot->command.key, request_.value_bytes) == Storage::kStriped) {
     slot->incoming_bytes = request_.value_bytes;
     return pipeline_.take(std::move(slot));
   }
+  collect(std::move(slot));
+}
+
+// The value that follows, if one does, is swallowed.
+void Input::answer_here(const CommandOutcome& outcome) {
+  const Command which = request_.command;
+  Pipeline::SlotPtr slot = pipeline_.slot_for(request_);
+  if (memcache::is_storage(which) || memcache::is_sasl_login(which)) {
+    swallow_left_ = uint64_t{request_.value_bytes} + slot->command.terminator_bytes();
+  }
+  pipeline_.answer(std::move(slot), outcome);
+}
+
+// The command goes on when its value has come whole.
+void Input::collect(Pipeline::SlotPtr slot) {
   storing_ = std::move(slot);
   value_ = Buffer::allocate(request_.value_bytes);
   received_ = 0;
   block_ = memcache::DataBlock(request_.value_bytes, storing_->command.terminator_bytes());
+}
+
+void Input::log_in(Pipeline::SlotPtr slot, std::string_view value) {
+  const CommandOutcome outcome = login_.log_in(slot->command, value);
+  context_.stats.add(Stat::kAuthCmds);
+  if (!login_.is_done()) context_.stats.add(Stat::kAuthErrors);
+  parser_ = memcache::RequestParser(limits());
+  pipeline_.answer(std::move(slot), outcome);
 }
 
 void Input::begin_value(Pipeline::Slot& slot) {
@@ -247,12 +287,14 @@ void Input::end_value() {
   }
   received_ = 0;
   Pipeline::SlotPtr slot = std::exchange(storing_, nullptr);
-  slot->whole.emplace(std::exchange(value_, {}));
-  if (block_.valid()) {
-    pipeline_.take(std::move(slot));
-  } else {
-    pipeline_.refuse(std::move(slot), memcache::replies::kBadDataChunk);
+  Buffer value = std::exchange(value_, {});
+  const bool is_login = std::exchange(is_login_, false);
+  if (!block_.valid()) {
+    return pipeline_.answer(std::move(slot), memcache::replies::kBadDataChunk);
   }
+  if (is_login) return log_in(std::move(slot), node::as_text(value.bytes()));
+  slot->whole.emplace(std::move(value));
+  pipeline_.take(std::move(slot));
 }
 
 void Input::command_ended(Pipeline::Slot& slot) {

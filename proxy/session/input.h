@@ -12,6 +12,7 @@
 #include "proxy/io/stream.h"
 #include "proxy/memcache/data_block.h"
 #include "proxy/memcache/parse.h"
+#include "proxy/session/login.h"
 #include "proxy/session/pipeline.h"
 #include "proxy/session/stall_watch.h"
 
@@ -26,8 +27,14 @@ struct ReadScratch {
 // Loop thread only.
 class Input {
  public:
-  Input(SessionContext& context, ReadScratch& scratch, Pipeline& pipeline)
-      : context_(context), scratch_(scratch), pipeline_(pipeline) {}
+  // `users`: who may log in here; null: nobody has to.
+  Input(SessionContext& context, ReadScratch& scratch, Pipeline& pipeline,
+        const Published<Users>* users)
+      : context_(context),
+        scratch_(scratch),
+        pipeline_(pipeline),
+        login_(users),
+        parser_(limits()) {}
 
   // Whether there is a place now for what comes next.
   bool wants_bytes();
@@ -58,6 +65,9 @@ class Input {
   // Bytes that the client moved, of values and of its present line.
   uint64_t moved_bytes() const { return value_bytes_ + left_over_.size(); }
 
+  // The client may do what it wants.
+  bool has_logged_in() const { return login_.is_done(); }
+
   // For Session::yield(): the line waits for memory, which lines of other clients have; it has such
   // memory, and waits for the client; so does a large value.
   bool line_waits() const { return line_waits_; }
@@ -74,8 +84,12 @@ class Input {
   void give_memory_to_held();
   bool fit_line_memory();
   void begin_command();
+  void answer_here(const CommandOutcome& outcome);
+  void collect(Pipeline::SlotPtr slot);
+  void log_in(Pipeline::SlotPtr slot, std::string_view value);
   bool swallow(std::string_view& input);
   bool can_take();
+  memcache::ParseLimits limits() const;
   bool is_in_line();
   MutableByteView value_room();
   void value_received(size_t bytes);
@@ -86,6 +100,7 @@ class Input {
   SessionContext& context_;
   ReadScratch& scratch_;
   Pipeline& pipeline_;
+  Login login_;
   bool finished_ = false;
   bool at_end_ = false;  // the client sends nothing more
   memcache::RequestParser parser_;
@@ -98,6 +113,7 @@ class Input {
   // The value that is being received: whole, or by the slot of its command.
   memcache::DataBlock block_;
   Pipeline::SlotPtr storing_;
+  bool is_login_ = false;  // that value is one
   Buffer value_;
   size_t received_ = 0;
   Pipeline::Slot* uploading_ = nullptr;

@@ -30,9 +30,9 @@ uint64_t bytes_of_keys(const ClientCommand& command) {
   return bytes;
 }
 
-memcache::Output refusal_reply(const ClientCommand& command, memcache::Refusal refusal) {
+memcache::Output reply_of(const ClientCommand& command, const CommandOutcome& outcome) {
   memcache::Output reply;
-  command.responder().answer(reply, refusal);
+  command.responder().answer(reply, outcome);
   return reply;
 }
 
@@ -141,7 +141,7 @@ Task<void> Pipeline::run(Slot* slot) {
   memcache::Output reply = co_await execute(context_, *slot, slot->command);
   owner_.command_ended(*slot);
   if (slot->is_malformed) {
-    reply = refusal_reply(slot->command, memcache::replies::kBadDataChunk);
+    reply = reply_of(slot->command, memcache::replies::kBadDataChunk);
   }
   add_reply(*slot, std::move(reply));
   slot->done = true;
@@ -158,11 +158,11 @@ Task<void> Pipeline::run(Slot* slot) {
   owner_.request_turn_end();
 }
 
-void Pipeline::refuse(SlotPtr slot, memcache::Refusal refusal) {
+void Pipeline::answer(SlotPtr slot, const CommandOutcome& outcome) {
   if (slot->command.noreply) return;
   slot->whole.reset();
   slot->done = true;
-  add_reply(*slot, refusal_reply(slot->command, refusal));
+  add_reply(*slot, reply_of(slot->command, outcome));
   slots_.push_back(std::move(slot));
 }
 

@@ -86,7 +86,7 @@ class Pipeline {
   void retry_held();
   bool holds() const { return held_ != nullptr; }
   // Answers so in the place of the command, which does not run.
-  void refuse(SlotPtr slot, memcache::Refusal refusal);
+  void answer(SlotPtr slot, const CommandOutcome& outcome);
 
   // Queues the replies as far as they have come, in order. When one was cut, all behind it is
   // forgotten.

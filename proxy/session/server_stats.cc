@@ -32,19 +32,19 @@ constexpr CounterRow kConnectionsRefused{"elastripe_client_connections_refused_t
 constexpr CounterRow kConnectionsCut{
     "elastripe_client_connections_cut_total",
     "Clients cut because they took or sent too little for too long."};
+constexpr CounterRow kHandshakesFailed{"elastripe_client_tls_failures_total",
+                                       "Clients with which no TLS came about."};
 constexpr CounterRow kReceivedBytes{"elastripe_client_received_bytes_total",
                                     "Bytes read from clients."};
 constexpr CounterRow kSentBytes{"elastripe_client_sent_bytes_total", "Bytes written to clients."};
 
 // What memcached counts and never happens here: nothing is evicted, connections above the limit are
-// refused rather than left waiting, and there is no authentication, no `watch` and no NAPI routing.
-constexpr std::array<std::string_view, 16> kNeverCounted = {
-    "evictions",           "evicted_unfetched",   "evicted_active",
-    "reclaimed",           "listen_disabled_num", "time_in_listen_disabled_us",
-    "conn_yields",         "auth_cmds",           "auth_errors",
-    "log_worker_dropped",  "log_worker_written",  "log_watcher_skipped",
-    "log_watcher_sent",    "log_watchers",        "unexpected_napi_ids",
-    "round_robin_fallback"};
+// refused rather than left waiting, and there is no `watch` and no NAPI routing.
+constexpr std::array<std::string_view, 14> kNeverCounted = {
+    "evictions",           "evicted_unfetched",          "evicted_active",   "reclaimed",
+    "listen_disabled_num", "time_in_listen_disabled_us", "conn_yields",      "log_worker_dropped",
+    "log_worker_written",  "log_watcher_skipped",        "log_watcher_sent", "log_watchers",
+    "unexpected_napi_ids", "round_robin_fallback"};
 constexpr std::array<const char*, kCommandStatusCount> kStatusNames = {
     "ok", "miss", "refused", "client_error", "server_error"};
 constexpr std::array<const char*, 3> kPathNames = {"inline", "striped", "degraded"};
@@ -75,7 +75,8 @@ WorkerStats::WorkerStats(MetricRegistry& registry)
       connections_(registry.cell(kConnections)),
       connections_total_(registry.cell(kConnectionsTotal)),
       connections_refused_(registry.cell(kConnectionsRefused)),
-      connections_cut_(registry.cell(kConnectionsCut)) {
+      connections_cut_(registry.cell(kConnectionsCut)),
+      handshakes_failed_(registry.cell(kHandshakesFailed)) {
   for (size_t command = 0; command < memcache::kCommandCount; ++command) {
     const std::string_view name = memcache::name(static_cast<memcache::Command>(command));
     for (size_t status = 0; status < kCommandStatusCount; ++status) {
@@ -111,6 +112,7 @@ void WorkerStats::connection_opened() {
 }
 void WorkerStats::connection_closed() { connections_.add(-1); }
 void WorkerStats::connection_cut() { connections_cut_.add(); }
+void WorkerStats::handshake_failed() { handshakes_failed_.add(); }
 
 void WorkerStats::connection_refused() {
   add(Stat::kRejectedConnections);

@@ -41,6 +41,8 @@ enum class Stat : uint8_t {
   kTouchMisses,
   kStoreTooLarge,
   kStoreNoMemory,
+  kAuthCmds,
+  kAuthErrors,
   kBytesRead,
   kBytesWritten,
   kTotalConnections,
@@ -69,6 +71,8 @@ inline constexpr std::array kStats{
     StatName{Stat::kTouchMisses, "touch_misses"},
     StatName{Stat::kStoreTooLarge, "store_too_large"},
     StatName{Stat::kStoreNoMemory, "store_no_memory"},
+    StatName{Stat::kAuthCmds, "auth_cmds"},
+    StatName{Stat::kAuthErrors, "auth_errors"},
     StatName{Stat::kBytesRead, "bytes_read"},
     StatName{Stat::kBytesWritten, "bytes_written"},
     StatName{Stat::kTotalConnections, "total_connections"},
@@ -98,6 +102,7 @@ class WorkerStats {
   void connection_opened();
   void connection_closed();
   void connection_refused();
+  void handshake_failed();
   // A client that was too slow.
   void connection_cut();
 
@@ -112,6 +117,7 @@ class WorkerStats {
   Counter& connections_total_;
   Counter& connections_refused_;
   Counter& connections_cut_;
+  Counter& handshakes_failed_;
 };
 
 // What the nodes that are up hold, by their last heartbeats.

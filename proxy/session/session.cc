@@ -1,11 +1,15 @@
 #include "proxy/session/session.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
+
+#include "proxy/base/log.h"
 
 namespace elastripe {
 
-Session::Session(Loop& loop, Fd socket, SessionContext& context, ReadScratch& scratch, Owner& owner)
+Session::Session(Loop& loop, Client client, SessionContext& context, ReadScratch& scratch,
+                 Owner& owner)
     : TurnEnd(loop),
       loop_(loop),
       context_(context),
@@ -13,9 +17,10 @@ Session::Session(Loop& loop, Fd socket, SessionContext& context, ReadScratch& sc
       stream_(loop, *this),
       replies_(context.settings),
       pipeline_(context, replies_, *this),
-      input_(context, scratch, pipeline_),
-      last_activity_(loop.now()) {
-  stream_.open(std::move(socket));
+      input_(context, scratch, pipeline_, client.users),
+      opened_at_(loop.now()),
+      last_activity_(opened_at_) {
+  stream_.open(std::move(client.socket), std::move(client.tls));
   stream_.watch(true);
   on_timer();
 }
@@ -41,7 +46,13 @@ void Session::abort() {
 
 void Session::on_readable() {
   const uint64_t before = input_.received_bytes();
-  if (!input_.read_from(stream_)) close();
+  if (!input_.read_from(stream_)) {
+    if (!stream_.has_shaken_hands()) {
+      context_.stats.handshake_failed();
+      log_debug("client: {}", stream_.describe(EPROTO));
+    }
+    close();
+  }
   if (input_.received_bytes() != before) last_activity_ = loop_.turn_time();
   request_turn_end();
 }
@@ -93,11 +104,17 @@ void Session::watch_client() {
                  context_.settings.progress_bytes);
 }
 
+// Who has not shown by then that it may come in is closed.
+TimePoint Session::let_in_until() const {
+  const bool is_in = stream_.has_shaken_hands() && input_.has_logged_in();
+  return is_in ? TimePoint::max() : opened_at_ + context_.settings.stall_timeout;
+}
+
 void Session::on_timer() {
   const auto& settings = context_.settings;
   const TimePoint now = loop_.now();
-  const TimePoint late =
-      std::min(input_.late_at(settings.stall_timeout), taking_.late_at(settings.stall_timeout));
+  const TimePoint late = std::min({input_.late_at(settings.stall_timeout),
+                                   taking_.late_at(settings.stall_timeout), let_in_until()});
   const bool is_idle = pipeline_.is_empty() && !input_.is_receiving() && replies_.all_sent();
   const bool may_idle = !is_idle || settings.idle_timeout == Duration::zero();
   const TimePoint idle_end = may_idle ? TimePoint::max() : last_activity_ + settings.idle_timeout;

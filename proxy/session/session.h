@@ -24,7 +24,13 @@ class Session : private TurnEnd, private Timer, private Stream::Owner, private P
     virtual void ended(Session& session) = 0;  // destroys it
   };
 
-  Session(Loop& loop, Fd socket, SessionContext& context, ReadScratch& scratch, Owner& owner);
+  // `tls`: that of the socket, or null. `users`: as for Login.
+  struct Client {
+    Fd socket;
+    TlsPtr tls;
+    const Published<Users>* users = nullptr;
+  };
+  Session(Loop& loop, Client client, SessionContext& context, ReadScratch& scratch, Owner& owner);
   ~Session() override;
 
   // Reads nothing more, answers what is running, then ends.
@@ -52,6 +58,7 @@ class Session : private TurnEnd, private Timer, private Stream::Owner, private P
 
   void send_replies();
   void watch_client();
+  TimePoint let_in_until() const;
   void close();
 
   Loop& loop_;
@@ -61,6 +68,7 @@ class Session : private TurnEnd, private Timer, private Stream::Owner, private P
   Replies replies_;
   Pipeline pipeline_;
   Input input_;
+  const TimePoint opened_at_;
   TimePoint last_activity_;
   StallWatch taking_;    // the client its replies
   StallWatch yielding_;  // the client what others wait for

@@ -22,17 +22,23 @@ Sessions::Sessions(Loop& loop, ObjectOps& ops, Clock& clock, ServerStats& server
 
 Sessions::~Sessions() { CHECK(sessions_.empty(), "{} sessions are still open", sessions_.size()); }
 
-void Sessions::adopt(Fd socket) {
+void Sessions::adopt(Fd socket, const ClientAccess& access) {
   if (draining_) return;
+  Session::Client client{.socket = std::move(socket), .tls = nullptr, .users = access.users};
+  if (access.tls != nullptr) {
+    client.tls = access.tls->load()->connection(client.socket.get());
+    if (client.tls == nullptr) return context_.stats.connection_refused();
+  }
   if (!context_.server.try_open(context_.settings.max_connections)) {
     context_.stats.connection_refused();
+    if (client.tls != nullptr) return;
     [[maybe_unused]] const ssize_t sent =
-        send(socket.get(), kTooMany.data(), kTooMany.size(), MSG_NOSIGNAL);
+        send(client.socket.get(), kTooMany.data(), kTooMany.size(), MSG_NOSIGNAL);
     return;
   }
   context_.stats.connection_opened();
   Session::Owner& owner = *this;
-  auto session = std::make_unique<Session>(loop_, std::move(socket), context_, scratch_, owner);
+  auto session = std::make_unique<Session>(loop_, std::move(client), context_, scratch_, owner);
   Session* key = session.get();
   sessions_.emplace(key, std::move(session));
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "proxy/session/access.h"
 #include "proxy/session/session.h"
 
 namespace elastripe {
@@ -14,9 +15,9 @@ class Sessions : private Session::Owner, private Timer {
            SessionSettings settings);
   ~Sessions() override;
 
-  // Takes a connected, non-blocking socket; above the limit of connections it is told so and
-  // closed.
-  void adopt(Fd socket);
+  // Takes a connected, non-blocking socket; above the limit of connections it is told so (in clear
+  // only) and closed.
+  void adopt(Fd socket, const ClientAccess& access);
 
   // No new sessions; the open ones answer what they run and end. `empty` is called once, when none
   // is left.

@@ -26,6 +26,10 @@ void compose(Output& output, const objects::StoreOutcome& outcome) {
       return memcache::compose_line(output, replies::kNotFound);
   }
 }
+// As to the storage command that a client logs in with.
+void compose(Output& output, LoggedIn) { memcache::compose_line(output, replies::kStored); }
+// No text command asks for them.
+void compose(Output&, const SaslMechanisms&) {}
 std::string_view code_of(objects::StoreStatus status) {
   switch (status) {
     case objects::StoreStatus::kStored:

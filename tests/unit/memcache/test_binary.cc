@@ -65,6 +65,11 @@ TEST_CASE("a request is its command, key, extras and cas", "[binary]") {
   const std::string makes_none = kCounterExtras.substr(0, 16) + big_endian(UINT32_MAX, 4);
   CHECK_FALSE(Parsed(request_of(0x06, makes_none, "n")).request.creates);
   CHECK(Parsed(request_of(0x10, "", "items")).request.argument == "items");
+  CHECK(Parsed(request_of(0x20, "")).request.command == Command::kSaslMechanisms);
+  const Parsed login(request_of(0x21, "", "PLAIN", std::string("\0a\0b", 4)));
+  CHECK(login.request.command == Command::kSaslAuth);
+  CHECK(login.request.key == "PLAIN");
+  CHECK(login.request.value_bytes == 4);
   CHECK(Parsed(request_of(0x08, kExptime)).request.exptime == 30);
   const std::string binary_key("\0\n \xff", 4);
   CHECK(Parsed(request_of(0x04, "", binary_key)).request.key == binary_key);
@@ -81,11 +86,11 @@ TEST_CASE("a request is parsed once its head is there, wherever it is cut", "[bi
   CHECK(parser.parse(input.substr(0, input.size() - 5), request).status == ParseStatus::kRequest);
 }
 
-TEST_CASE("all opcodes of memcached but SASL and its own are known", "[binary]") {
+TEST_CASE("all opcodes of memcached but those of its own are known", "[binary]") {
   for (int opcode = 0; opcode < 256; ++opcode) {
     CAPTURE(opcode);
     const bool is_known =
-        opcode <= 0x1a || (opcode >= 0x1c && opcode <= 0x1e) || opcode == 0x23 || opcode == 0x24;
+        opcode <= 0x1a || (opcode >= 0x1c && opcode <= 0x1e) || (opcode >= 0x20 && opcode <= 0x24);
     const Parsed parsed(request_of(opcode, "", "", "body"));
     REQUIRE(parsed.result.status == ParseStatus::kInvalid);
     CHECK((parsed.result.refusal == replies::kUnknownOpcode) == !is_known);

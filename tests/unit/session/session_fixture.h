@@ -15,11 +15,11 @@
 namespace elastripe {
 
 struct SessionClient {
-  explicit SessionClient(Sessions& sessions) {
+  explicit SessionClient(Sessions& sessions, const ClientAccess& access = {}) {
     int fds[2];
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
     here = Fd(fds[0]);
-    sessions.adopt(Fd(fds[1]));
+    sessions.adopt(Fd(fds[1]), access);
   }
   void send(std::string_view bytes) {
     REQUIRE(::send(here.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
