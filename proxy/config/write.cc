@@ -89,11 +89,13 @@ std::string write_file(const Settings& settings, std::span<const Section> sectio
   }
   for (const Section& section : sections) {
     if (is_explained) out += "\n" + wrapped(section.about, "# ");
-    out += fmt::format("{}:\n{}", section.name, items_of(section, is_explained));
+    std::string under = items_of(section, is_explained);
     for (const Setting& setting : settings) {
       if (setting.section() != section.name) continue;
-      out += lines_of(setting, setting.name(), "  ", "", is_explained);
+      under += lines_of(setting, setting.name(), "  ", "", is_explained);
     }
+    out += under.empty() ? fmt::format("{}: []\n", section.name)
+                         : fmt::format("{}:\n{}", section.name, under);
   }
   return out;
 }

@@ -43,7 +43,7 @@ AdminSources AdminThread::sources() {
       .version = shared_.stats.version,
       .proxy_id = shared_.proxy_id,
       .host = shared_.config.admin.host,
-      .is_network_trusted = shared_.config.insecure};
+      .is_network_trusted = shared_.config.insecure || shared_.config.tls.nodes};
 }
 
 Task<decider::ClusterStatus> AdminThread::cluster() {

@@ -18,34 +18,75 @@ constexpr uint64_t kMaxMapBytes = 8 << 20;    // so does a map
 // A request may look at what it did so long after its end.
 constexpr Duration kLateAnswer = std::chrono::seconds(2);
 
-void check_endpoint(const Config& config, const Endpoint& endpoint, const std::string& path,
-                    Problems& problems) {
+// `is_guarded`: whoever comes there must show who it is. `guard`: how that would be.
+void check_endpoint(const Config& config, const Endpoint& endpoint, bool is_guarded,
+                    std::string_view guard, const std::string& path, Problems& problems) {
   if (!is_host(endpoint.host)) {
     problems.report(path + ".host", "is '{}', must be a host name or an IP address",
                     escape_for_log(endpoint.host));
-  } else if (!config.insecure && !is_loopback(endpoint.host)) {
+  } else if (!config.insecure && !is_guarded && !is_loopback(endpoint.host)) {
     problems.report(path + ".host",
-                    "{} can be reached from other machines and there is no authentication yet: "
-                    "set 'insecure: true' if the network is trusted",
-                    endpoint.host);
+                    "{} can be reached from other machines and there is no authentication: {}set "
+                    "'insecure: true' if the network is trusted",
+                    endpoint.host, guard);
+  }
+}
+
+// What speaks TLS needs certificates. Whether the files are there is seen when they are read.
+void check_files(const Config& config, bool needs_ca, const std::string& path, Problems& problems) {
+  const TlsFiles& files = config.tls.files;
+  for (const auto& [file, name] : {std::pair(&files.certificate, "certificate"),
+                                   std::pair(&files.key, "key"), std::pair(&files.ca, "ca")}) {
+    if (!file->empty() || (file == &files.ca && !needs_ca)) continue;
+    problems.report(path, "needs tls.{}, which is not set", name);
+  }
+}
+
+void check_listener(const Config& config, const ListenConfig& listen, const std::string& path,
+                    Problems& problems) {
+  constexpr size_t kMaxPathBytes = 107;  // of a Unix socket, in Linux
+  if (listen.authenticate && config.users_file.empty()) {
+    problems.report(path + ".authenticate", "needs users_file, which is not set");
+  }
+  if (listen.tls != ListenTls::kOff) {
+    check_files(config, listen.tls == ListenTls::kMutual, path + ".tls", problems);
+  }
+  if (listen.path.size() > kMaxPathBytes) {
+    problems.report(path + ".path", "has {} bytes, may have {}", listen.path.size(), kMaxPathBytes);
   }
 }
 
 void check_addresses(const Config& config, Problems& problems) {
   std::map<std::string, std::string> taken;  // address -> path
-  const auto take = [&](const Endpoint& endpoint, const std::string& path) {
-    check_endpoint(config, endpoint, path, problems);
+  const auto take = [&](const Endpoint& endpoint, bool is_guarded, std::string_view guard,
+                        const std::string& path) {
+    check_endpoint(config, endpoint, is_guarded, guard, path, problems);
     if (endpoint.port == 0) return;
     const auto [it, free] = taken.try_emplace(to_string(endpoint), path);
     if (!free) {
       problems.report(path + ".port", "{} is the address of {} too", it->first, it->second);
     }
   };
-  take(config.listen, "listen");
-  take(config.admin, "admin");
-  for (size_t i = 0; i < config.nodes.size(); ++i) {
-    take(config.nodes[i].address, fmt::format("nodes.{}", i));
+  std::map<std::string, std::string> sockets;  // path of a Unix socket -> path
+  const auto listen = [&](const ListenConfig& at, const std::string& path) {
+    check_listener(config, at, path, problems);
+    if (at.path.empty()) {
+      const bool is_guarded = at.authenticate || at.tls == ListenTls::kMutual;
+      return take(at.address, is_guarded, "have clients log in ('authenticate: true'), or ", path);
+    }
+    const auto [it, free] = sockets.try_emplace(at.path, path);
+    if (!free) problems.report(path + ".path", "{} is the path of {} too", at.path, it->second);
+  };
+  listen(config.listen, "listen");
+  for (size_t i = 0; i < config.listeners.size(); ++i) {
+    listen(config.listeners[i], fmt::format("listeners.{}", i));
   }
+  take(config.admin, /*is_guarded=*/false, "", "admin");
+  for (size_t i = 0; i < config.nodes.size(); ++i) {
+    take(config.nodes[i].address, config.tls.nodes,
+         "speak TLS with the nodes ('tls.nodes: true'), or ", fmt::format("nodes.{}", i));
+  }
+  if (config.tls.nodes) check_files(config, /*needs_ca=*/true, "tls.nodes", problems);
 }
 
 void check_nodes(const Config& config, Problems& problems) {

@@ -1,6 +1,7 @@
 #include "proxy/main/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -46,11 +47,53 @@ constexpr std::string_view kExampleHeader =
 # stands what a setting may be.
 )";
 
+constexpr Words<ListenTls, 3> kListenTls{
+    {{ListenTls::kOff, "off"}, {ListenTls::kOn, "on"}, {ListenTls::kMutual, "mutual"}}};
+
+// The paths of the settings of a listener.
+struct ListenPaths {
+  std::string_view host, port, path, mode, tls, authenticate;
+};
+constexpr ListenPaths kOfFirstListener{"listen.host", "listen.port", "listen.path",
+                                       "listen.mode", "listen.tls",  "listen.authenticate"};
+constexpr ListenPaths kOfListener{"host", "port", "path", "mode", "tls", "authenticate"};
+
+std::expected<void, std::string> read_mode(std::string_view text, uint32_t& mode) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 8);
+  if (error != std::errc{} || end != text.data() + text.size() || number > 0777) {
+    return std::unexpected(fmt::format("is '{}', must be an octal number up to 0777", text));
+  }
+  mode = number;
+  return {};
+}
+
+void listen_settings(const ListenPaths& paths, ListenConfig& listen, Rows& row) {
+  row(paths.host, listen.address.host, AnyText{},
+      "Where clients connect: a name or an IP address.");
+  row(paths.port, listen.address.port, Range{0, 65535}, "Port for clients; 0 takes any free one.");
+  row(paths.path, listen.path, AnyText{},
+      "Path of a Unix socket to listen on, in place of host and port.");
+  row(
+      paths.mode, [&listen] { return fmt::format("0{:o}", listen.mode); },
+      [&listen](std::string_view text) { return read_mode(text, listen.mode); },
+      "Who may connect to the Unix socket: its mode, octal.");
+  row(paths.tls, listen.tls, kListenTls,
+      "Whether clients speak TLS. on: the proxy shows its certificate. mutual: and clients show "
+      "one "
+      "of the CA.");
+  row(paths.authenticate, listen.authenticate, TrueOrFalse{},
+      "Whether clients must log in as a user of `users_file`: by memcached's ASCII authentication, "
+      "or by SASL PLAIN in the binary protocol.");
+}
+
 void cluster_settings(Config& c, Rows& row) {
   row("cluster", c.cluster, AnyText{}, "Name of the cluster, for logs and the admin interface.");
   row("insecure", c.insecure, TrueOrFalse{},
-      "There is no authentication yet: addresses (of the proxy and of the nodes) that are not "
-      "loopback are refused unless this says that the network between them is trusted.");
+      "Whether the network is trusted. If not, nothing listens beyond loopback without "
+      "authentication: clients need a listener that authenticates them (users_file, or tls: "
+      "mutual), nodes need `tls.nodes`; and the admin interface, which asks nobody, is for "
+      "loopback.");
   row("experimental", c.experimental, TrueOrFalse{},
       "Whether settings are accepted that are there to be measured, and keep fewer promises than "
       "all else: the baselines among the methods of updates.");
@@ -61,8 +104,22 @@ void cluster_settings(Config& c, Rows& row) {
       "most 7 MiB.");
   row("record_cache_bytes", c.record_cache_bytes, Sizes{0, 1024 * kGiB},
       "Memory for cached records, over all threads; 0 turns the cache off.");
-  row("listen.host", c.listen.host, AnyText{}, "Where clients connect: a name or an IP address.");
-  row("listen.port", c.listen.port, Range{0, 65535}, "Port for clients; 0 takes any free one.");
+  row("users_file", c.users_file, AnyText{},
+      "File of the users who may be clients where `authenticate` is true: a line user:password "
+      "each, as of memcached. Nobody but its owner may read it (mode 0600). SIGHUP reads it "
+      "again.");
+  listen_settings(kOfFirstListener, c.listen, row);
+  row("tls.certificate", c.tls.files.certificate, AnyText{},
+      "PEM file of the proxy's certificate, with those between it and the CA behind it. SIGHUP "
+      "reads these files again.");
+  row("tls.key", c.tls.files.key, AnyText{}, "PEM file of its private key.");
+  row("tls.ca", c.tls.files.ca, AnyText{},
+      "PEM file of the CA whose certificates are believed: those of nodes, and of clients where "
+      "`tls` is mutual.");
+  row("tls.nodes", c.tls.nodes, TrueOrFalse{},
+      "Whether the proxy speaks TLS with the nodes. Both show certificates of the CA, and that of "
+      "a "
+      "node must have its host.");
   row("admin.host", c.admin.host, AnyText{}, "Where the admin interface listens.");
   row("admin.port", c.admin.port, Range{0, 65535},
       "Port of the admin interface; 0 takes any free one.");
@@ -95,6 +152,12 @@ Settings settings_of(NodeConfig& node) {
   row("domain", node.domain, AnyText{},
       "What fails together (a machine, a rack): the shards of one segment are on nodes of "
       "different domains. Left out, it is the node's name.");
+  return row.take();
+}
+
+Settings settings_of(ListenConfig& listen) {
+  Rows row;
+  listen_settings(kOfListener, listen, row);
   return row.take();
 }
 
@@ -180,6 +243,10 @@ Settings settings_of(Config& config) {
 
 std::vector<Section> sections_of(Config& config) {
   std::vector<Section> sections{{"listen", "For clients."},
+                                {"listeners",
+                                 "Further places for clients, each with the settings of `listen`: "
+                                 "`- {host: ..., port: ..., tls: on}`."},
+                                {"tls", "Certificates, for whoever speaks TLS."},
                                 {"admin", "Admin interface: status, /metrics, /healthz, /readyz."},
                                 {"nodes", "The nodes, at least k' + m of every pool."},
                                 {"pools",
@@ -189,8 +256,14 @@ std::vector<Section> sections_of(Config& config) {
                                 {"repair", "Making again what crashes have taken."},
                                 {"scrub", "Looking whether all shards fit together."},
                                 {"timing", "After how long what happens."}};
-  for (NodeConfig& node : config.nodes) sections[2].items.push_back(settings_of(node));
-  for (PoolConfig& pool : config.pools) sections[3].items.push_back(settings_of(pool));
+  const auto items_of = [&](std::string_view name) -> std::vector<Settings>& {
+    return std::ranges::find(sections, name, &Section::name)->items;
+  };
+  for (ListenConfig& listen : config.listeners) {
+    items_of("listeners").push_back(settings_of(listen));
+  }
+  for (NodeConfig& node : config.nodes) items_of("nodes").push_back(settings_of(node));
+  for (PoolConfig& pool : config.pools) items_of("pools").push_back(settings_of(pool));
   return sections;
 }
 
@@ -210,10 +283,21 @@ PoolConfig read_pool(MapReader& map) {
   return pool;
 }
 
+ListenConfig read_listener(MapReader& map, Problems& problems) {
+  ListenConfig listen{.address = {"127.0.0.1", 0}};
+  if (!map.has("port") && !map.has("path")) {
+    problems.report(map.path_of("port"), "is missing, and so is path");
+  }
+  map.settings(settings_of(listen));
+  return listen;
+}
+
 Config read_config(const YAML::Node& tree, Problems& problems) {
   Config config;
   MapReader map(problems, "", tree);
   map.settings(settings_of(config));
+  map.list("listeners",
+           [&](MapReader& under) { config.listeners.push_back(read_listener(under, problems)); });
   map.list("nodes", [&](MapReader& under) { config.nodes.push_back(read_node(under, problems)); });
   if (map.has("pools")) config.pools.clear();
   map.list("pools", [&](MapReader& under) { config.pools.push_back(read_pool(under)); });
@@ -232,6 +316,10 @@ Config read_config(const YAML::Node& tree, Problems& problems) {
 std::string to_string(const Endpoint& endpoint) {
   const bool ipv6 = endpoint.host.find(':') != std::string::npos;
   return fmt::format("{}{}{}:{}", ipv6 ? "[" : "", endpoint.host, ipv6 ? "]" : "", endpoint.port);
+}
+
+std::string to_string(const ListenConfig& listen) {
+  return listen.path.empty() ? to_string(listen.address) : listen.path;
 }
 
 Result<Config> parse_config(std::string_view yaml, std::string_view file_name,
@@ -301,6 +389,7 @@ std::vector<std::pair<std::string, std::string>> setting_stats(const Config& con
   std::vector<std::pair<std::string, std::string>> stats;
   for (const config::Setting& setting : settings_of(copy)) {
     if (setting.section() == "listen" || setting.section() == "admin") continue;
+    if (setting.section() == "tls" || setting.path == "users_file") continue;  // paths
     stats.emplace_back(setting.name(), setting.text());
   }
   return stats;

@@ -20,6 +20,7 @@
 #include "proxy/base/log.h"
 #include "proxy/base/write_state.h"
 #include "proxy/cluster/pool.h"
+#include "proxy/io/tls.h"
 #include "proxy/ops/decider/settings.h"
 #include "proxy/ops/jobs/recycler_settings.h"
 #include "proxy/ops/jobs/repair_settings.h"
@@ -38,6 +39,34 @@ struct Endpoint {
 
 // "host:port", with brackets around an IPv6 address.
 std::string to_string(const Endpoint& endpoint);
+
+// Whether clients of a listener speak TLS.
+enum class ListenTls : uint8_t {
+  kOff,
+  kOn,      // the proxy shows its certificate
+  kMutual,  // and clients show one of the CA
+};
+
+// Where clients connect, and how they come in.
+struct ListenConfig {
+  Endpoint address;
+  std::string path = {};  // of a Unix socket, in place of the address; empty: there is none
+  uint32_t mode = 0700;   // of that socket
+  ListenTls tls = ListenTls::kOff;
+  bool authenticate = false;  // only users of the users file
+
+  friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
+};
+
+// "host:port", or the path of a Unix socket.
+std::string to_string(const ListenConfig& listen);
+
+struct TlsConfig {
+  TlsFiles files;
+  bool nodes = false;  // whether nodes are spoken to over TLS
+
+  friend bool operator==(const TlsConfig&, const TlsConfig&) = default;
+};
 
 struct NodeConfig {
   std::string name;
@@ -66,8 +95,11 @@ enum class TimingProfile : uint8_t { kStandard, kLocal };
 
 struct Config {
   std::string cluster = "elastripe";
-  Endpoint listen{"127.0.0.1", 11211};
+  ListenConfig listen{.address = {"127.0.0.1", 11211}};
+  std::vector<ListenConfig> listeners;  // further ones
   Endpoint admin{"127.0.0.1", 9211};
+  std::string users_file;
+  TlsConfig tls;
   bool insecure = false;
   bool experimental = false;  // whether settings may be chosen that keep no promise
   uint32_t threads = 0;       // 0: one per CPU

@@ -32,9 +32,11 @@ constexpr uint64_t kDecodedSegments = 8;
 
 }  // namespace
 
-ProxyShared::ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in,
+ProxyShared::ProxyShared(Config config_in, std::unique_ptr<Credentials> credentials_in,
+                         std::vector<NodeAddress> addresses_in,
                          std::shared_ptr<Resolver> resolver_in, uint32_t threads_in)
     : config(std::move(config_in)),
+      credentials(std::move(credentials_in)),
       addresses(std::move(addresses_in)),
       resolver(std::move(resolver_in)),
       threads(threads_in),
@@ -51,7 +53,8 @@ FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uin
                .read = std::max(read_bytes, segments_at_least(shared.config)),
                .max_part = shared.config.segment_bytes}),
       ids_(random_),
-      nodes_(loop_, clock_, random_, shared.addresses, shared.registry),
+      nodes_(loop_, clock_, random_, shared.addresses, shared.registry, {},
+             shared.credentials->nodes(shared.config)),
       cache_(cache_bytes),
       ops_{.nodes = nodes_,
            .clock = clock_,

@@ -9,6 +9,7 @@
 #include "proxy/io/system_random.h"
 #include "proxy/io/tcp_node_client.h"
 #include "proxy/main/config.h"
+#include "proxy/main/credentials.h"
 #include "proxy/ops/context.h"
 #include "proxy/session/server_stats.h"
 
@@ -16,10 +17,12 @@ namespace elastripe {
 
 // Made before the threads start, outlives them, and is safe to share.
 struct ProxyShared {
-  ProxyShared(Config config_in, std::vector<NodeAddress> addresses_in,
-              std::shared_ptr<Resolver> resolver_in, uint32_t threads_in);
+  ProxyShared(Config config_in, std::unique_ptr<Credentials> credentials_in,
+              std::vector<NodeAddress> addresses_in, std::shared_ptr<Resolver> resolver_in,
+              uint32_t threads_in);
 
   const Config config;
+  const std::unique_ptr<Credentials> credentials;
   const std::vector<NodeAddress> addresses;  // of the configured nodes
   const std::shared_ptr<Resolver> resolver;
   const uint32_t threads;

@@ -14,18 +14,15 @@
 namespace elastripe {
 namespace {
 
-// SIGPIPE is an error of a write, not of the process; SIGHUP is a terminal that went away, and
-// there is nothing to read again; SIGTERM and SIGINT are waited for, so every thread that is made
-// later has them blocked.
+// SIGPIPE is an error of a write, not of the process; the others are waited for, so every thread
+// that is made later has them blocked.
 sigset_t prepare_signals() {
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGHUP, SIG_IGN);
-  sigset_t stop;
-  sigemptyset(&stop);
-  sigaddset(&stop, SIGTERM);
-  sigaddset(&stop, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
-  return stop;
+  sigset_t awaited;
+  sigemptyset(&awaited);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&awaited, number);
+  pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
+  return awaited;
 }
 
 void raise_descriptor_limit(const Config& config) {
@@ -51,6 +48,17 @@ bool write_port_file(const std::string& path, const Proxy& proxy) {
   return std::rename(draft.c_str(), path.c_str()) == 0;
 }
 
+// SIGHUP: takes what may change while the proxy runs from its files, or says why not.
+void reload(const Options& options, Proxy& proxy) {
+  const auto config = load_config(options.config_file, options.overrides);
+  const Result<void> taken = config ? proxy.reload(*config) : Result<void>(fail(config.error()));
+  if (!taken) return log_error("reload: {}; nothing has changed", taken.error().message);
+  set_log_level(config->log_level);
+  log_info(
+      "reload: users, certificates and log_level are those of the files; all else is as at "
+      "the start");
+}
+
 int complain(const std::string& line) {
   fmt::print(stderr, "elastripe-proxy: {}\n", line);
   return 1;
@@ -67,7 +75,7 @@ int run(const Options& options) {
   }
   set_log_level(config->log_level);
 
-  const sigset_t stop = prepare_signals();
+  const sigset_t awaited = prepare_signals();
   raise_descriptor_limit(*config);
   auto proxy = Proxy::create(std::move(*config));
   if (!proxy) return complain(proxy.error().message);
@@ -77,7 +85,9 @@ int run(const Options& options) {
   }
 
   int signal_number = 0;
-  sigwait(&stop, &signal_number);
+  while (sigwait(&awaited, &signal_number) == 0 && signal_number == SIGHUP) {
+    reload(options, **proxy);
+  }
   log_info("shutting down");
   (*proxy)->shut_down();
   return 0;

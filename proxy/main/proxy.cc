@@ -50,26 +50,44 @@ Result<Fd> bind_to(const Endpoint& endpoint, const char* setting) {
   return socket;
 }
 
+Result<Fd> bind_to(const ListenConfig& listen, const std::string& setting) {
+  if (listen.path.empty()) return bind_to(listen.address, setting.c_str());
+  auto socket = listen_on_path(listen.path, listen.mode);
+  if (socket) return socket;
+  return fail(socket.error().code, "{}: can not listen on {}: {}", setting, listen.path,
+              socket.error().message);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Proxy>> Proxy::create(Config config) {
+  auto credentials = std::make_unique<Credentials>();
+  if (auto loaded = credentials->load(config); !loaded) return fail(loaded.error());
   auto resolver = std::make_shared<Resolver>();
   auto addresses = resolve_nodes(config, resolver);
   if (!addresses) return fail(addresses.error());
   auto client = bind_to(config.listen, "listen");
   if (!client) return fail(client.error());
+  ClientSockets clients{.first = std::move(*client), .others = {}};
+  for (size_t i = 0; i < config.listeners.size(); ++i) {
+    auto socket = bind_to(config.listeners[i], fmt::format("listeners.{}", i));
+    if (!socket) return fail(socket.error());
+    clients.others.push_back(std::move(*socket));
+  }
   auto admin = bind_to(config.admin, "admin");
   if (!admin) return fail(admin.error());
-  return std::unique_ptr<Proxy>(new Proxy(std::move(config), std::move(*addresses),
-                                          std::move(resolver), std::move(*client),
-                                          std::move(*admin)));
+  return std::unique_ptr<Proxy>(new Proxy(std::move(config), std::move(credentials),
+                                          std::move(*addresses), std::move(resolver),
+                                          std::move(clients), std::move(*admin)));
 }
 
-Proxy::Proxy(Config config, std::vector<NodeAddress> addresses, std::shared_ptr<Resolver> resolver,
-             Fd client_socket, Fd admin_socket)
-    : client_port_(port_of(client_socket)),
+Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
+             std::vector<NodeAddress> addresses, std::shared_ptr<Resolver> resolver,
+             ClientSockets client_sockets, Fd admin_socket)
+    : client_port_(port_of(client_sockets.first)),
       admin_port_(port_of(admin_socket)),
-      shared_(config, std::move(addresses), std::move(resolver), thread_count(config)),
+      shared_(config, std::move(credentials), std::move(addresses), std::move(resolver),
+              thread_count(config)),
       maintenance_(shared_, [this] { control_.survey_again(); }),
       control_(shared_),
       admin_(shared_, control_, maintenance_, std::move(admin_socket)) {
@@ -77,9 +95,17 @@ Proxy::Proxy(Config config, std::vector<NodeAddress> addresses, std::shared_ptr<
   for (size_t i = 0; i < shared_.threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(shared_, control_, i));
   }
-  workers_.front()->listen(std::move(client_socket), [this](Fd client) {
-    workers_[next_worker_++ % workers_.size()]->adopt(std::move(client));
-  });
+  accept_from(std::move(client_sockets.first), config.listen);
+  for (size_t i = 0; i < config.listeners.size(); ++i) {
+    accept_from(std::move(client_sockets.others[i]), config.listeners[i]);
+  }
+}
+
+void Proxy::accept_from(Fd socket, const ListenConfig& listen) {
+  workers_.front()->listen(
+      std::move(socket), [this, access = shared_.credentials->access(listen)](Fd client) {
+        workers_[next_worker_++ % workers_.size()]->adopt(std::move(client), access);
+      });
 }
 
 Proxy::~Proxy() = default;
@@ -91,19 +117,19 @@ void Proxy::describe() {
       {"maxconns", std::to_string(config.sessions.max_connections)},
       {"tcpport", std::to_string(client_port_)},
       {"udpport", "0"},
-      {"inter", config.listen.host},
+      {"inter", config.listen.address.host},
       {"verbosity", "0"},
       {"evictions", "off"},
-      {"domain_socket", "NULL"},
+      {"domain_socket", config.listen.path.empty() ? "NULL" : config.listen.path},
       {"shutdown_command", "no"},
       {"num_threads", std::to_string(shared_.threads)},
       {"num_threads_per_udp", "0"},
       {"detail_enabled", "no"},
       {"cas_enabled", "yes"},
       {"tcp_backlog", std::to_string(kListenBacklog)},
-      {"binding_protocol", "ascii"},
-      {"auth_enabled_sasl", "no"},
-      {"auth_enabled_ascii", "no"},
+      {"binding_protocol", "auto-negotiate"},
+      {"auth_enabled_sasl", config.listen.authenticate ? "yes" : "no"},
+      {"auth_enabled_ascii", config.listen.authenticate ? config.users_file : "no"},
       {"item_size_max", std::to_string(config.ops.max_object_bytes)},
       {"maxconns_fast", "yes"},
       {"lru_crawler", "no"},
@@ -112,7 +138,7 @@ void Proxy::describe() {
       {"idle_timeout", std::to_string(config.sessions.idle_timeout / std::chrono::seconds(1))},
       {"track_sizes", "no"},
       {"inline_ascii_response", "no"},
-      {"ssl_enabled", "no"},
+      {"ssl_enabled", config.listen.tls != ListenTls::kOff ? "yes" : "no"},
       {"admin_addr", to_string(Endpoint{config.admin.host, admin_port_})},
       {"proxy_id", shared_.proxy_id}};
   for (auto& setting : setting_stats(config)) settings.push_back(std::move(setting));
@@ -148,8 +174,10 @@ void Proxy::start() {
   admin_.start();
   for (auto& worker : workers_) worker->start();
   log_info("listening on {} with {} threads, admin on {}",
-           to_string(Endpoint{shared_.config.listen.host, client_port_}), shared_.threads,
-           to_string(Endpoint{shared_.config.admin.host, admin_port_}));
+           shared_.config.listen.path.empty()
+               ? to_string(Endpoint{shared_.config.listen.address.host, client_port_})
+               : shared_.config.listen.path,
+           shared_.threads, to_string(Endpoint{shared_.config.admin.host, admin_port_}));
 }
 
 void Proxy::shut_down() {

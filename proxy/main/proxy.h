@@ -21,12 +21,20 @@ class Proxy {
   uint16_t admin_port() const { return admin_port_; }
 
   void start();
+  // Reads the files of credentials again, those of `config`. An error changes nothing.
+  Result<void> reload(const Config& config) { return shared_.credentials->load(config); }
   // Stops accepting, lets commands end or cancels them, and returns when all threads have ended.
   void shut_down();
 
  private:
-  Proxy(Config config, std::vector<NodeAddress> addresses, std::shared_ptr<Resolver> resolver,
-        Fd client_socket, Fd admin_socket);
+  // What listens for clients: the first, and the further ones in their order.
+  struct ClientSockets {
+    Fd first;
+    std::vector<Fd> others;
+  };
+  Proxy(Config config, std::unique_ptr<Credentials> credentials, std::vector<NodeAddress> addresses,
+        std::shared_ptr<Resolver> resolver, ClientSockets client_sockets, Fd admin_socket);
+  void accept_from(Fd socket, const ListenConfig& listen);
   void describe();
 
   uint16_t client_port_;

@@ -77,13 +77,14 @@ void Worker::join() {
 }
 
 void Worker::listen(Fd socket, std::function<void(Fd)> accepted) {
-  listener_ = std::make_unique<Listener>(environment_.loop(), std::move(socket), keepalive_,
-                                         std::move(accepted));
+  listeners_.push_back(std::make_unique<Listener>(environment_.loop(), std::move(socket),
+                                                  keepalive_, std::move(accepted)));
 }
 
-void Worker::adopt(Fd socket) {
+void Worker::adopt(Fd socket, const ClientAccess& access) {
   // The job must be copyable, a descriptor's owner is not.
-  environment_.loop().post([this, fd = socket.release()] { sessions_.adopt(Fd(fd)); });
+  environment_.loop().post(
+      [this, fd = socket.release(), access] { sessions_.adopt(Fd(fd), access); });
 }
 
 void Worker::begin_shutdown() {
@@ -91,7 +92,7 @@ void Worker::begin_shutdown() {
 }
 
 void Worker::drain() {
-  listener_.reset();
+  listeners_.clear();
   environment_.loop().arm(*this, environment_.loop().now() + kDrain);
   sessions_.drain([this] { sessions_ended(); });
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "proxy/main/control_thread.h"
 #include "proxy/main/flow_environment.h"
@@ -18,8 +19,8 @@ class Worker : private Timer {
   ~Worker() override;
 
   void start();
-  // Any thread: takes a connected client socket.
-  void adopt(Fd socket);
+  // Any thread: takes a connected client socket, of a listener with that access.
+  void adopt(Fd socket, const ClientAccess& access);
   // Before start(): this worker accepts for all.
   void listen(Fd socket, std::function<void(Fd)> accepted);
 
@@ -42,7 +43,7 @@ class Worker : private Timer {
   Sessions sessions_;
   const std::chrono::seconds keepalive_;  // of clients
   std::unique_ptr<Publisher> publisher_;
-  std::unique_ptr<Listener> listener_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
   Scope ending_;
   std::thread thread_;
 };

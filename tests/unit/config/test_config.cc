@@ -93,7 +93,7 @@ TEST_CASE("every setting is read", "[config]") {
       "  client_keepalive_ms: 199\n");
   Config expected;
   expected.cluster = "c-1";
-  expected.listen = {"::1", 0};
+  expected.listen.address = {"::1", 0};
   expected.admin = {"localhost", 81};
   expected.insecure = true;
   expected.decider.refused_is_dead = false;

@@ -78,7 +78,7 @@ class Served {
       addresses.push_back(
           {.name = info.name, .addresses = {node.address()}, .host = info.host, .port = info.port});
     }
-    shared_.emplace(config, addresses, /*resolver_in=*/nullptr, 1);
+    shared_.emplace(config, std::make_unique<Credentials>(), addresses, /*resolver_in=*/nullptr, 1);
     shared_->map.expect_nodes(copies);
     shared_->map.serve(std::make_shared<const node::ClusterMap>(map_));
     environment_.emplace(*shared_, uint64_t{64} << 20, uint64_t{1} << 20, uint64_t{64} << 20);
@@ -89,7 +89,7 @@ class Served {
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     client_ = Fd(fds[0]);
     REQUIRE(evutil_make_socket_nonblocking(fds[1]) == 0);
-    sessions_->adopt(Fd(fds[1]));
+    sessions_->adopt(Fd(fds[1]), {});
     thread_ = std::thread([this] {
       is_counted = true;
       environment_->loop().run();

@@ -1,0 +1,59 @@
+#include "proxy/main/credentials.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace elastripe {
+namespace {
+
+bool any_listener(const Config& config, auto asks) {
+  return asks(config.listen) || std::ranges::any_of(config.listeners, asks);
+}
+
+}  // namespace
+
+Result<void> Credentials::load(const Config& config) {
+  std::shared_ptr<const Users> users;
+  if (any_listener(config, [](const ListenConfig& at) { return at.authenticate; })) {
+    auto loaded = load_users(config.users_file);
+    if (!loaded) {
+      return fail(loaded.error().code, "users_file: {}", loaded.error().message);
+    }
+    users = std::make_shared<const Users>(std::move(*loaded));
+  }
+  std::vector<std::pair<Published<TlsContext>*, std::shared_ptr<const TlsContext>>> contexts;
+  const auto load_tls = [&](Published<TlsContext>& to, TlsRole role) -> Result<void> {
+    auto context = TlsContext::create(config.tls.files, role);
+    if (!context) return fail(context.error().code, "tls: {}", context.error().message);
+    contexts.emplace_back(&to, std::move(*context));
+    return {};
+  };
+  const auto listens = [&](ListenTls tls) {
+    return any_listener(config, [tls](const ListenConfig& at) { return at.tls == tls; });
+  };
+  Result<void> loaded;
+  if (listens(ListenTls::kOn)) loaded = load_tls(server_, TlsRole::kServer);
+  if (loaded && listens(ListenTls::kMutual)) {
+    loaded = load_tls(mutual_server_, TlsRole::kMutualServer);
+  }
+  if (loaded && config.tls.nodes) loaded = load_tls(node_client_, TlsRole::kClient);
+  if (!loaded) return loaded;
+  if (users != nullptr) users_.store(std::move(users));
+  for (auto& [to, context] : contexts) to->store(std::move(context));
+  return {};
+}
+
+ClientAccess Credentials::access(const ListenConfig& listen) const {
+  ClientAccess access;
+  if (listen.authenticate) access.users = &users_;
+  if (listen.tls == ListenTls::kOn) access.tls = &server_;
+  if (listen.tls == ListenTls::kMutual) access.tls = &mutual_server_;
+  return access;
+}
+
+const Published<TlsContext>* Credentials::nodes(const Config& config) const {
+  return config.tls.nodes ? &node_client_ : nullptr;
+}
+
+}  // namespace elastripe
