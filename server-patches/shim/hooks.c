@@ -102,6 +102,7 @@ bool elastripe_leaves(conn *c, bool *stop) {
     /* From here as if a side thread gave it back (conn_worker_readd). */
     event_del(&c->event);
     c->thread = elastripe_next_worker();
+    c->ssl_wbuf = c->thread->ssl_wbuf; /* where replies are put together for TLS */
     c->io_queues_submitted = 1;
     conn_set_state(c, conn_io_queue);
     redispatch_conn(c);

@@ -38,6 +38,14 @@ bool elastripe_refuse_binary(conn* c);
 void elastripe_socket_closes(int sfd);
 void elastripe_socket_opened(int sfd);
 
+/* TLS, with the engine on or off. What an SSL_read or SSL_write came to, as read(2) and write(2) tell
+ * it: OpenSSL does not set errno. */
+ssize_t elastripe_tls_result(conn* c, int result);
+/* Bytes have been decrypted that nobody has read: no event tells of them. */
+bool elastripe_tls_buffered(conn* c);
+/* After SIGHUP, on the main thread: the certificates are read again, for new connections. */
+void elastripe_reload(void);
+
 void elastripe_stats(ADD_STAT add_stats, void* c);
 
 /* Life cycle: main thread. Pause and resume are called around what needs all threads at rest. */

@@ -38,6 +38,11 @@ struct Options {
   std::string port_file;
   std::string user;
   bool insecure = false;
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_ca;
+
+  bool speaks_tls() const { return !tls_certificate.empty(); }
 };
 
 constexpr int kUsageError = 2;
@@ -86,6 +91,12 @@ std::vector<std::string> memcached_arguments(const Options& options) {
       {"-u", options.user},
   };
   std::vector<std::string> arguments = {"elastripe-node"};
+  if (options.speaks_tls()) {
+    arguments.insert(arguments.end(),
+                     {"-Z", "-o", "ssl_chain_cert=" + options.tls_certificate, "-o",
+                      "ssl_key=" + options.tls_key, "-o", "ssl_ca_cert=" + options.tls_ca, "-o",
+                      "ssl_verify_mode=2", "-o", "ssl_kernel_tls"});
+  }
   for (const auto& [flag, value] : chosen) {
     if (flag == "-u" && value.empty()) continue;
     arguments.push_back(flag);
@@ -144,6 +155,21 @@ int main(int argc, char** argv) {
   app.add_flag("--insecure", options.insecure,
                "listen on an address that others can reach: anyone who can connect can read and "
                "write everything");
+  // memcached splits its options at commas.
+  const auto check_path = [](const std::string& path) {
+    return path.contains(',') ? "must be a path without commas" : "";
+  };
+  auto* certificate =
+      app.add_option("--tls-certificate", options.tls_certificate,
+                     "PEM file of the node's certificate: only TLS is spoken, and only with those "
+                     "who show a certificate of the CA; SIGHUP reads the files again")
+          ->check(check_path);
+  auto* key = app.add_option("--tls-key", options.tls_key, "PEM file of its private key")
+                  ->check(check_path);
+  auto* ca = app.add_option("--tls-ca", options.tls_ca, "PEM file of the CA")->check(check_path);
+  certificate->needs(key)->needs(ca);
+  key->needs(certificate);
+  ca->needs(certificate);
   app.footer(
       "elastripe-node --plain [OPTIONS] runs it as plain memcached, with memcached's options.");
   try {
@@ -152,10 +178,11 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? EXIT_SUCCESS : kUsageError;
   }
 
-  if (!is_loopback(options.listen) && !options.insecure) {
+  if (!is_loopback(options.listen) && !options.insecure && !options.speaks_tls()) {
     std::cerr << "elastripe-node: " << options.listen
               << " is not a loopback address, and whoever connects can read and write everything: "
-                 "keep the network private and add --insecure\n";
+                 "give it certificates (--tls-certificate), or keep the network private and add "
+                 "--insecure\n";
     return kUsageError;
   }
   if (auto armed = elastripe::arm_fail_point("node"); !armed) {
