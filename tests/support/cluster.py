@@ -71,20 +71,25 @@ class Cluster:
     """One running cluster. Commands go through the CLI, as a user's would."""
 
     def __init__(self, directory, nodes=9, scheme="ers:4,2,5", pools=None, memory_mb=256,
-                 settings=(), bin_dir=BIN):
+                 settings=(), bin_dir=BIN, flags=(), listeners=0):
+        """`listeners`: ports for as many further listeners; `settings` name them %(0)d, %(1)d ..."""
         self.bin_dir = bin_dir
         self.dir = pathlib.Path(directory)
         self.nodes = nodes
-        self.port = free_ports(nodes + 2)
+        self.port = free_ports(nodes + 2 + listeners)
+        ports = {str(n): self.listener_port(n) for n in range(listeners)}
         self.server = f"127.0.0.1:{self.port}"
         words = ["--nodes", nodes, "--scheme", scheme, "--port", self.port,
-                 "--memory-mb", memory_mb]
+                 "--memory-mb", memory_mb, *flags]
         for prefix, pool_scheme in (pools or {}).items():
             words += ["--pool", f"{prefix}={pool_scheme}"]
         for setting in settings:
-            words += ["--set", setting]
+            words += ["--set", setting % ports if ports else setting]
         self.cli("cluster", "start", "--dir", self.dir, *words)
         self.wait_serving()
+
+    def listener_port(self, index):
+        return self.port + self.nodes + 2 + index
 
     # -- commands
 

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 constexpr const char* kScheme = "ers:4,2,5";
 constexpr int kConnections = 4;  // as many objects as a repair has at a time
 constexpr double kMiB = 1 << 20;
-// Of each node, for what the writes leave behind them until no read can need it any more (the
+// Each node has room for what the writes leave behind them until no read can need it any more (the
 // grace of a testbed's cluster is a second): 2 GiB/s on a fast machine.
 constexpr int kReplacedMib = 256;
 

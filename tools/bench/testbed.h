@@ -44,7 +44,7 @@ struct Cluster {
   cli::LocalCluster* processes = nullptr;  // of the testbed
 
   cli::Result<cli::AdminClient> admin() const {
-    return cli::AdminClient::of_server(processes->server());
+    return cli::AdminClient::of_server(processes->server(), processes->admin_address());
   }
   // Until the map has so many nodes that are "up" or "lost" and, if it has to be whole, all is
   // synced; an error if that takes too long.

@@ -68,7 +68,11 @@ Result<AdminClient> AdminClient::of_server(std::string_view server, std::string_
   auto client = client::Client::create(*options);
   if (!client) return fail("{}: {}", server, client.error().message);
   const auto settings = client->stats("settings");
-  if (!settings) return fail("no answer from {}: {}", server, settings.error().message);
+  if (!settings) {
+    AdminClient named{std::string(admin), std::string(admin)};
+    if (!admin.empty() && named.get("/v1/status")) return named;
+    return fail("no answer from {}: {}", server, settings.error().message);
+  }
   std::string told, proxy_id;
   for (const auto& [key, value] : *settings) {
     if (key == "admin_addr") told = value;

@@ -13,7 +13,7 @@ class AdminClient {
  public:
   // Asks the proxy at HOST:PORT for its admin address (`stats settings`, admin_addr), unless
   // `admin` names it, and makes sure that it is this proxy's: "127.0.0.1" means another machine
-  // here than there.
+  // here than there. A proxy that wants to know who asks, or speaks TLS, is found by `admin` alone.
   static Result<AdminClient> of_server(std::string_view server, std::string_view admin = {});
 
   // The body of a successful answer, its fields in the proxy's order. A refusal's error is the

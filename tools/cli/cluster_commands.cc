@@ -47,6 +47,7 @@ void print_cluster(const LocalCluster& cluster, bool json) {
 Result<> check_settings(const std::vector<std::string>& set) {
   for (const std::string& setting : set) {
     const std::string key = setting.substr(0, setting.find('='));
+    if (key == "listen.tls" || key == "listen.authenticate") continue;
     for (const std::string section : {"listen", "nodes"}) {
       if (key == section || key.starts_with(section + ".")) {
         return fail("--set {}: the cluster's addresses follow from --port; use --port and --nodes",
@@ -55,6 +56,19 @@ Result<> check_settings(const std::vector<std::string>& set) {
     }
   }
   return {};
+}
+
+// How clients get in.
+void tell_security(const LocalCluster& cluster) {
+  const ClusterSettings& settings = cluster.settings();
+  if (!settings.tls && !settings.auth) return;
+  if (settings.tls) {
+    fmt::print("they speak TLS with certificates of {}\n", (cluster.dir() / "tls/ca.pem").string());
+  }
+  if (settings.auth) {
+    fmt::print("they log in as a user of {}\n", (cluster.dir() / kUsersName).string());
+  }
+  fmt::print("on this machine you need neither at {}\n", (cluster.dir() / kSocketName).string());
 }
 
 Result<> start(Arguments& arguments, bool json) {
@@ -77,6 +91,7 @@ Result<> start(Arguments& arguments, bool json) {
   } else {
     fmt::print("{} nodes and a proxy run; clients connect to {}\n", cluster->settings().nodes,
                cluster->server());
+    tell_security(*cluster);
   }
   return {};
 }
@@ -116,6 +131,10 @@ void add_start(CLI::App& group, Globals& globals, const std::shared_ptr<Argument
   command->add_option("--node-threads", settings.node_threads, "Worker threads of each node")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  command->add_flag("--tls", settings.tls,
+                    "Clients, proxy and nodes speak TLS, with certificates made in DIR/tls");
+  command->add_flag("--auth", settings.auth,
+                    "Clients log in as a user of DIR/users, which is made if it is not there");
   command->add_option("--set", settings.set,
                       "KEY=VALUE: overrides the proxy's configuration, but listen and nodes");
   command->callback([arguments, &globals] { report(globals, start(*arguments, globals.json)); });

@@ -1,10 +1,13 @@
 #include "tools/cli/local_cluster.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -28,13 +31,30 @@ constexpr seconds kForcedStop{10};
 // A YAML scalar in double quotes: prefixes may hold anything.
 std::string quoted(const std::string& text) { return Json(text).dump(); }
 
-std::string config_of(const ClusterSettings& settings) {
+// What makes it TLS and authentication; `dir`: where the files are.
+std::string security_of(const ClusterSettings& settings, const std::filesystem::path& dir) {
+  if (!settings.tls && !settings.auth) return "";
+  const auto file = [&](const char* name) {
+    return quoted(std::filesystem::absolute(dir / name).string());
+  };
+  std::string text = fmt::format("listeners:\n  - {{path: {}, mode: 0600}}\n", file(kSocketName));
+  if (settings.tls) {
+    text += fmt::format("tls: {{certificate: {}, key: {}, ca: {}, nodes: true}}\n",
+                        file("tls/proxy.pem"), file("tls/proxy.key"), file("tls/ca.pem"));
+  }
+  if (settings.auth) text += fmt::format("users_file: {}\n", file(kUsersName));
+  return text;
+}
+
+std::string config_of(const ClusterSettings& settings, const std::filesystem::path& dir) {
   std::string text = fmt::format(
       "{3}\n"
-      "listen: {{host: {0}, port: {1}}}\n"
-      "admin: {{host: {0}, port: {2}}}\n"
-      "nodes:\n",
-      settings.address, settings.port, settings.port + 1 + settings.nodes, kConfigHeader);
+      "listen: {{host: {0}, port: {1}, tls: {4}, authenticate: {5}}}\n"
+      "admin: {{host: {0}, port: {2}}}\n",
+      settings.address, settings.port, settings.port + 1 + settings.nodes, kConfigHeader,
+      settings.tls ? "on" : "off", settings.auth);
+  text += security_of(settings, dir);
+  text += "nodes:\n";
   for (int i = 0; i < settings.nodes; ++i) {
     text += fmt::format("  - {{name: n{}, host: {}, port: {}}}\n", i, settings.address,
                         settings.port + 1 + i);
@@ -65,6 +85,8 @@ Json to_json(const ClusterSettings& settings) {
           {"node_threads", settings.node_threads},
           {"log_units", settings.log_units},
           {"set", settings.set},
+          {"tls", settings.tls},
+          {"auth", settings.auth},
           {"programs", settings.programs}};
 }
 
@@ -84,6 +106,8 @@ ClusterSettings from_json(const Json& json) {
   json.at("node_threads").get_to(settings.node_threads);
   json.at("set").get_to(settings.set);
   settings.log_units = json.value("log_units", 0);
+  settings.tls = json.value("tls", false);
+  settings.auth = json.value("auth", false);
   settings.programs = json.value("programs", "");
   return settings;
 }
@@ -113,6 +137,21 @@ Result<> check_trusted(const std::filesystem::path& path) {
   return {};
 }
 
+// One user with a password that nobody can guess, unless there are users.
+Result<> make_users(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0 && errno == EEXIST) return {};
+  std::array<unsigned char, 16> random{};
+  std::string line = "elastripe:";
+  bool is_whole = fd >= 0 && ::getentropy(random.data(), random.size()) == 0;
+  for (const unsigned char byte : random) line += fmt::format("{:02x}", byte);
+  line += "\n";
+  is_whole = is_whole && ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (fd >= 0) ::close(fd);
+  if (is_whole) return {};
+  return fail("cannot write {}", path.string());
+}
+
 // What start() writes; other files of the directory are not ours.
 bool is_process_file(const std::filesystem::path& path) {
   const std::string ending = path.extension();
@@ -136,8 +175,16 @@ std::string LocalCluster::server() const {
   return fmt::format("{}:{}", settings_.address, settings_.port);
 }
 
+std::string LocalCluster::admin_address() const {
+  return fmt::format("{}:{}", settings_.address, settings_.port + 1 + settings_.nodes);
+}
+
 int LocalCluster::port_of(const std::string& name) const {
   return name == kProxyName ? settings_.port : settings_.port + 1 + std::atoi(name.c_str() + 1);
+}
+
+std::string LocalCluster::tls_file(const char* name) const {
+  return std::filesystem::absolute(dir_ / "tls" / name);
 }
 
 std::filesystem::path LocalCluster::file_of(const std::string& name, const char* ending) const {
@@ -181,6 +228,10 @@ Result<std::vector<std::string>> LocalCluster::command_of(const std::string& nam
   if (settings_.log_units > 0) {
     argv.insert(argv.end(), {"--log-units", std::to_string(settings_.log_units)});
   }
+  if (settings_.tls) {
+    argv.insert(argv.end(), {"--tls-certificate", tls_file("node.pem"), "--tls-key",
+                             tls_file("node.key"), "--tls-ca", tls_file("ca.pem")});
+  }
   // A user who runs this as root, in a container mostly, has no other user to name.
   if (::geteuid() == 0) argv.insert(argv.end(), {"--user", "root"});
   return argv;
@@ -197,7 +248,11 @@ Result<> LocalCluster::write_files() const {
     if (is_process_file(entry.path())) left.push_back(entry.path());
   }
   for (const auto& path : left) std::filesystem::remove(path, error);
-  if (auto done = write_text(dir_ / "elastripe.yaml", config_of(settings_)); !done) return done;
+  if (settings_.auth) {
+    if (auto done = make_users(dir_ / kUsersName); !done) return done;
+  }
+  if (auto done = write_text(dir_ / "elastripe.yaml", config_of(settings_, dir_)); !done)
+    return done;
   return write_text(dir_ / "cluster.json", to_json(settings_).dump(2) + "\n");
 }
 
@@ -316,7 +371,7 @@ Result<> LocalCluster::wait_for_proxy(const ProcessId& process) const {
   wait_until(
       [&] {
         if (!is_running(process)) return true;
-        auto admin = AdminClient::of_server(server());
+        auto admin = AdminClient::of_server(server(), admin_address());
         ready = admin ? admin->ready() : std::unexpected(admin.error());
         return ready.has_value();
       },
@@ -364,7 +419,7 @@ Result<> LocalCluster::stop(const std::vector<std::string>& wanted) {
 }
 
 Result<std::map<std::string, LocalCluster::ToldNode>> LocalCluster::told_nodes() const {
-  const auto admin = AdminClient::of_server(server());
+  const auto admin = AdminClient::of_server(server(), admin_address());
   if (!admin) return std::unexpected(admin.error());
   const auto answer = admin->get("/v1/nodes");
   if (!answer) return std::unexpected(answer.error());
@@ -406,7 +461,7 @@ Result<> LocalCluster::restart(const std::vector<std::string>& wanted) {
           name, lacks);
     }
     if (settled) continue;
-    const auto admin = AdminClient::of_server(server());
+    const auto admin = AdminClient::of_server(server(), admin_address());
     const Result<> ready = admin ? admin->ready() : std::unexpected(admin.error());
     return fail("{} runs, but the proxy has not taken it back after {} s{}", name,
                 kTakenBack.count(), ready ? "" : ": " + ready.error());

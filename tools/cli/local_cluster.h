@@ -5,6 +5,8 @@
 //   cluster.json     what the cluster was started with
 //   NAME.pid         process and start time of a node (n0, n1, ...) or of the proxy
 //   NAME.log         what it printed
+//   tls/, users      with TLS and authentication: certificates, and who may be a client
+//   proxy.sock       then: where the user who started it is served without either
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,8 @@
 namespace elastripe::cli {
 
 inline constexpr const char* kProxyName = "proxy";
+inline constexpr const char* kUsersName = "users";
+inline constexpr const char* kSocketName = "proxy.sock";
 
 struct PoolSettings {
   std::string prefix;
@@ -38,6 +42,8 @@ struct ClusterSettings {
   int log_units = 0;                  // the same; 0: the nodes' default
   std::vector<std::string> set = {};  // KEY=VALUE, handed to the proxy
   std::string address = "127.0.0.1";
+  bool tls = false;           // clients, proxy and nodes speak it
+  bool auth = false;          // clients log in
   std::string programs = {};  // the directory of elastripe-node and elastripe-proxy; empty: our own
 };
 
@@ -62,6 +68,7 @@ class LocalCluster {
   const std::filesystem::path& dir() const { return dir_; }
   std::vector<std::string> names() const;  // nodes, then the proxy
   std::string server() const;              // HOST:PORT for clients
+  std::string admin_address() const;       // HOST:PORT of the admin interface
 
   // Starts the processes named that do not run, and waits until nodes accept connections and the
   // proxy says that it is ready. On failure the message ends with the tail of a log.
@@ -84,6 +91,7 @@ class LocalCluster {
 
   int port_of(const std::string& name) const;
   std::filesystem::path file_of(const std::string& name, const char* ending) const;
+  std::string tls_file(const char* name) const;
   Result<std::vector<std::string>> command_of(const std::string& name) const;
   Result<> check_files() const;
   Result<> write_files() const;
