@@ -1,0 +1,115 @@
+"""The admin interface of a proxy: HTTP and JSON (docs/admin-api.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from .bounds import Address, parse_address
+from .errors import (ConnectionFailed, Error, NotFound, NotServing, ServerError, TimedOut,
+                     nothing_is_sent)
+
+Report = dict[str, Any]  # JSON, as the interface answers it
+
+_LONGEST_PAUSE_S = 1.0
+
+
+class Admin:
+    """Where a proxy has its admin interface. Each request is a connection."""
+
+    def __init__(self, told: str, address: Address, timeout: float) -> None:
+        self._told = told  # the name that the interface knows itself by
+        self._address = address
+        self._timeout = timeout
+
+    @classmethod
+    def of_proxy(cls, settings: Mapping[str, str], proxy: Address, named: str | None,
+                 timeout: float) -> Admin:
+        """The interface of the proxy that has these settings, at the address `named`, or at the one
+        that the proxy tells. Raises ServerError if it is not the interface of this proxy."""
+        told = settings.get("admin_addr", "")
+        if not told:
+            raise ServerError(f"{proxy} is no elastripe proxy, or its admin interface is off")
+        address = parse_address(named or told)
+        if named is None and address.host in ("0.0.0.0", "::"):
+            # A proxy that listens everywhere tells no address to connect to.
+            address = Address(proxy.host, address.port)
+        admin = cls(told, address, timeout)
+        found = admin.request("GET", "/v1/status").get("proxy_id")
+        if found != settings.get("proxy_id"):
+            raise ServerError(f"the admin interface {address} is of another proxy than {proxy}: "
+                              "name its address, or ask where the proxy runs")
+        return admin
+
+    def request(self, method: str, path: str, action: str = "", body: Report | None = None) -> Report:
+        """The answer. Raises NotFound, ServerError, NotServing, ConnectionFailed or TimedOut."""
+        headers = {"Host": self._told} | ({"X-Elastripe": action} if action else {})
+        connection = http.client.HTTPConnection(*self._address, timeout=self._timeout)
+        try:
+            with contextlib.closing(connection):
+                with nothing_is_sent():
+                    self._connect(connection)
+                connection.request(method, path, json.dumps(body) if body else None, headers)
+                response = connection.getresponse()
+                text = response.read()
+        except TimeoutError as error:
+            raise TimedOut(f"{self._address}: no answer in time") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise ConnectionFailed(f"{self._address}: {error}") from error
+        try:
+            answer: Report = json.loads(text)
+        except ValueError as error:
+            raise ServerError(f"{self._address} does not answer with JSON") from error
+        if response.status // 100 == 2:
+            return answer
+        message = str(answer.get("message", answer.get("error", response.reason)))
+        raised: dict[int, type[Error]] = {404: NotFound, 503: NotServing}
+        raise raised.get(response.status, ServerError)(message)
+
+    def _connect(self, connection: http.client.HTTPConnection) -> None:
+        try:
+            connection.connect()
+        except TimeoutError as error:
+            raise TimedOut(f"{self._address}: no connection in time") from error
+        except OSError as error:
+            raise ConnectionFailed(f"{self._address}: {error}") from error
+
+
+class Transition:
+    """A job of one proxy that takes objects to another k (docs/transitioning.md). It lives as long
+    as the proxy; what it has done stays, and another one goes on from there."""
+
+    def __init__(self, admin: Admin, report: Report) -> None:
+        self._admin = admin
+        self.id = int(report["id"])
+
+    def report(self) -> Report:
+        """How far it is: GET /v1/transitions/ID of docs/admin-api.md. Raises NotFound when the
+        proxy knows it no more, ConnectionFailed, TimedOut."""
+        return self._admin.request("GET", f"/v1/transitions/{self.id}")
+
+    def cancel(self) -> Report:
+        """No object begins any more; `wait` for those that have begun. Raises as `report` does, and
+        ServerError."""
+        return self._admin.request("POST", f"/v1/transitions/{self.id}/cancel", "transition")
+
+    def wait(self, timeout: float | None = None) -> Report:
+        """The last report, when it is done or cancelled: its counts tell what became of the objects.
+        Raises ServerError if it failed as a whole, TimedOut while it runs after so many seconds, and
+        as `report` does."""
+        end = None if timeout is None else time.monotonic() + timeout
+        pause = 0.01
+        while True:
+            report = self.report()
+            if report["state"] in ("done", "cancelled"):
+                return report
+            if report["state"] == "failed":
+                raise ServerError(f"the transition failed: {report['reason']}")
+            if end is not None and time.monotonic() + pause > end:
+                raise TimedOut(f"the transition is {report['state']}")
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
