@@ -1,11 +1,9 @@
 """Proxies that start among survivors: nothing that was kept is given up."""
 
-import contextlib
 import os
 import signal
-import subprocess
 
-from cluster import BIN, check_objects, store_objects, wait_for
+from cluster import another_proxy, check_objects, store_objects, wait_for
 
 
 def kill_one_by_one(cluster, names):
@@ -13,20 +11,6 @@ def kill_one_by_one(cluster, names):
         cluster.kill(name)
         wait_for(lambda: cluster.node_states()[name] == "lost", f"{name} is lost")
         cluster.wait_serving(up=cluster.nodes - 1 - left)
-
-
-@contextlib.contextmanager
-def another_proxy(cluster, *options):
-    """A proxy of the cluster's configuration, with these options besides."""
-    with open(cluster.dir / "another.log", "w") as log:
-        proxy = subprocess.Popen(
-            [BIN / "elastripe-proxy", "--config", cluster.dir / "elastripe.yaml", *options],
-            stdout=log, stderr=subprocess.STDOUT)
-        try:
-            yield
-        finally:
-            proxy.terminate()
-            assert proxy.wait(30) == 0
 
 
 def test_a_restarted_proxy_keeps_what_is_left_after_synced_deaths(make_cluster):

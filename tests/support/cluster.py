@@ -221,6 +221,20 @@ class Raw:
         self.socket.close()
 
 
+@contextlib.contextmanager
+def another_proxy(cluster, *options):
+    """A proxy of the cluster's configuration, with these options besides."""
+    with open(cluster.dir / "another.log", "w") as log:
+        proxy = subprocess.Popen(
+            [BIN / "elastripe-proxy", "--config", cluster.dir / "elastripe.yaml", *options],
+            stdout=log, stderr=subprocess.STDOUT)
+        try:
+            yield
+        finally:
+            proxy.terminate()
+            assert proxy.wait(30) == 0
+
+
 def store_objects(cluster, count, size):
     """{key: value} of `count` objects, of `size` bytes and a little more each."""
     client = cluster.client()
