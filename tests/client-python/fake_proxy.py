@@ -18,8 +18,7 @@ def size_of_data(words):
 
 class FakeProxy:
     """Answers one request after the other with `answers`, whatever connection it comes on: bytes,
-    CLOSE or SILENCE, or several of them in a tuple. Afterwards it closes every connection that asks.
-    """
+    CLOSE or SILENCE, or several of them in a tuple. Afterwards it closes what asks."""
 
     def __init__(self, *answers, tls=None):
         self.answers = list(answers)
@@ -29,8 +28,7 @@ class FakeProxy:
         self.tls = tls
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
-        self.threads = [threading.Thread(target=self._accept, daemon=True)]
-        self.threads[0].start()
+        threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
         while True:
@@ -39,8 +37,7 @@ class FakeProxy:
             except OSError:
                 return
             self.connections += 1
-            self.threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
-            self.threads[-1].start()
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection):
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:

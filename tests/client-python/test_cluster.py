@@ -7,7 +7,8 @@ import pytest
 
 import elastripe
 from cluster import another_proxy, free_ports, payload, wait_for
-from elastripe import (ConnectionFailed, Exists, Invalid, NotFound, OutOfRange, ServerError, TimedOut)
+from elastripe import (ConnectionFailed, Exists, Invalid, NotFound, OutOfRange, ServerError,
+                       TimedOut)
 
 SIZES = [0, 1, 3000, 100_000, 700_001]
 SETTINGS = ["segment_bytes=65536", "repair.after_ms=1000"]
@@ -60,7 +61,8 @@ def test_parts_are_read_and_changed(client, size):
         with pytest.raises(NotFound):
             call()
     client.put(key, value)
-    for offset, length in ((0, size), (size // 2, 5000), (0, 0), (size - 1, 1), (size, 10), (2 * size, 1)):
+    for offset, length in ((0, size), (size // 2, 5000), (0, 0), (size - 1, 1), (size, 10),
+                           (2 * size, 1)):
         part = client.get_range(key, offset, length)
         assert part.data == value[offset:offset + length] and part.object_bytes == size
     cas = client.gets(key).cas
@@ -102,7 +104,8 @@ def test_keys_may_be_text_or_bytes(client):
     client.put("schlüssel/\x80", b"text")
     assert client.get("schlüssel/\x80".encode()) == b"text"
     client.put(b"\xff%/", b"bytes")
-    assert client.get_many(["schlüssel/\x80", b"\xff%/"]) == {"schlüssel/\x80": b"text", b"\xff%/": b"bytes"}
+    both = {"schlüssel/\x80": b"text", b"\xff%/": b"bytes"}
+    assert client.get_many(both) == both
     assert client.object_info(b"\xff%/")["size"] == 5
     assert client.object_info("schlüssel/\x80")["size"] == 4
 
@@ -215,6 +218,40 @@ def test_a_proxy_that_died_is_found_again(cluster, client):
     assert client.get("kept") == b"after"
 
 
+def test_no_write_with_a_cas_takes_effect_twice_while_proxies_die(cluster, client):
+    client.put("counter", b"0")
+    done, unknown, errors = [], [], []
+    stopping = threading.Event()
+
+    def count():
+        while not stopping.is_set():
+            try:
+                read = client.gets("counter")
+                client.put("counter", b"%d" % (int(read.data) + 1), cas=read.cas)
+                done.append(1)
+            except elastripe.Error as error:
+                if isinstance(error, (Invalid, NotFound, OutOfRange)):
+                    errors.append(error)
+                if error.may_have_taken_effect:
+                    unknown.append(error)
+                stopping.wait(0.01)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        goal = len(done) + 50
+        wait_for(lambda: len(done) >= goal, "50 more writes")
+        cluster.kill("proxy")
+        cluster.restart("proxy")
+    cluster.wait_serving()
+    stopping.set()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len(done) <= int(client.get("counter")) <= len(done) + len(unknown)
+
+
 def test_the_proxy_that_serves_is_found_among_several(make_cluster):
     """A second proxy deposes the first, which goes on listening and refuses."""
     cluster = make_cluster(nodes=3, scheme="rep:2")
@@ -222,7 +259,8 @@ def test_the_proxy_that_serves_is_found_among_several(make_cluster):
     second = f"127.0.0.1:{ports}"
     client = elastripe.Client([f"127.0.0.1:{ports + 2}", cluster.server, second])
     client.put("key", b"1")
-    with another_proxy(cluster, "--set", f"listen.port={ports}", "--set", f"admin.port={ports + 1}"):
+    words = ["--set", f"listen.port={ports}", "--set", f"admin.port={ports + 1}"]
+    with another_proxy(cluster, *words):
         wait_for(lambda: cluster.status()["state"] == "deposed", "the first proxy is deposed")
         asked = elastripe.Client(second)
         wait_for(lambda: asked.stats("elastripe")["serving"] == "yes", "the second one serves")

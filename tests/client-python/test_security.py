@@ -16,9 +16,9 @@ TOLD = (b"set elastripe 0 0 12", b"ann passw0rd")
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     directory = tmp_path_factory.mktemp("certificate")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                    "-nodes", "-days", "2", "-keyout", directory / "key", "-out", directory / "cert",
-                    "-subj", "/CN=proxy", "-addext", "subjectAltName=IP:127.0.0.1"],
+    words = "-x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=proxy"
+    subprocess.run(["openssl", "req", *words.split(), "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", directory / "key", "-out", directory / "cert"],
                    check=True, capture_output=True)
     return directory
 
@@ -68,8 +68,8 @@ def test_a_proxy_that_does_not_authenticate_in_time_is_left_for_the_next(proxy):
 
 def test_everything_goes_through_tls(proxy, certificate, server_tls):
     large = bytes(range(256)) * 4096
-    server = proxy(b"STORED\r\n", VALUE, b"HD c8 s5\r\n", b"VA 1048576 c8 s1048576\r\n" + large + b"\r\n",
-                   VALUE, tls=server_tls)
+    part = b"VA 1048576 c8 s1048576\r\n" + large + b"\r\n"
+    server = proxy(b"STORED\r\n", VALUE, b"HD c8 s5\r\n", part, VALUE, tls=server_tls)
     client = elastripe.Client(server.address, user="ann", password="passw0rd",
                               tls=ssl.create_default_context(cafile=certificate / "cert"))
     assert client.get("key") == b"hello"

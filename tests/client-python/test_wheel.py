@@ -1,4 +1,4 @@
-"""The Python client as a user has it: a wheel that was built and installed without a network, and the
+"""The Python client as a user has it: a wheel, built and installed without a network, and the
 example of its README."""
 
 import os
@@ -33,7 +33,8 @@ def test_the_wheel_runs_the_example_of_the_readme(make_cluster, tmp_path):
     wheel, = tmp_path.glob("elastripe-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"elastripe/__init__.py", "elastripe/py.typed"} <= set(names)
-    version = re.search(r"project\(elastripe VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())
+    project = (SOURCE / "CMakeLists.txt").read_text()
+    version = re.search(r"project\(elastripe VERSION (\S+)", project)
     assert wheel.name == f"elastripe-{version[1]}-py3-none-any.whl"
 
     installed = tmp_path / "installed"

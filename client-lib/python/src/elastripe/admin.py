@@ -45,7 +45,8 @@ class Admin:
                               "name its address, or ask where the proxy runs")
         return admin
 
-    def request(self, method: str, path: str, action: str = "", body: Report | None = None) -> Report:
+    def request(self, method: str, path: str, action: str = "",
+                body: Report | None = None) -> Report:
         """The answer. Raises NotFound, ServerError, NotServing, ConnectionFailed or TimedOut."""
         headers = {"Host": self._told} | ({"X-Elastripe": action} if action else {})
         connection = http.client.HTTPConnection(*self._address, timeout=self._timeout)
@@ -93,14 +94,14 @@ class Transition:
         return self._admin.request("GET", f"/v1/transitions/{self.id}")
 
     def cancel(self) -> Report:
-        """No object begins any more; `wait` for those that have begun. Raises as `report` does, and
-        ServerError."""
+        """No object begins any more; `wait` for those that have begun. Raises as `report` does,
+        and ServerError."""
         return self._admin.request("POST", f"/v1/transitions/{self.id}/cancel", "transition")
 
     def wait(self, timeout: float | None = None) -> Report:
-        """The last report, when it is done or cancelled: its counts tell what became of the objects.
-        Raises ServerError if it failed as a whole, TimedOut while it runs after so many seconds, and
-        as `report` does."""
+        """The last report, when it is done or cancelled: its counts tell what became of the
+        objects. Raises ServerError if it failed as a whole, TimedOut while it runs after so many
+        seconds, and as `report` does."""
         end = None if timeout is None else time.monotonic() + timeout
         pause = 0.01
         while True:

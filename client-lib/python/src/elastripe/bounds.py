@@ -67,10 +67,9 @@ def checked_data(data: Data) -> bytes:
     """The bytes. Raises Invalid above 1 GiB; what is not bytes is a TypeError."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"an object is bytes, not {type(data).__name__}")
-    value = bytes(data)
-    if len(value) > MAX_OBJECT_BYTES:
+    if memoryview(data).nbytes > MAX_OBJECT_BYTES:
         raise Invalid("the object is larger than 1 GiB")
-    return value
+    return bytes(data)
 
 
 def checked_number(what: str, number: int, bits: int = 64, *, signed: bool = False) -> int:

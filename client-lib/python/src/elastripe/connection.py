@@ -183,7 +183,8 @@ class Connection:
     def gets_many(self, keys: Sequence[bytes]) -> dict[bytes, Value]:
         with self._exchange():
             found = self._classic.gets_many(list(keys))
-            return {key: Value(data, flags, int(cas)) for key, ((data, flags), cas) in found.items()}
+            return {key: Value(data, flags, int(cas))
+                    for key, ((data, flags), cas) in found.items()}
 
     def classic(self, command: str, *arguments: Any, **options: Any) -> bool | None:
         """Any other command of pymemcache's; it answers True, False or None."""
