@@ -39,6 +39,7 @@ void add_rebalance_command(CLI::App& app, Globals& globals);
 void add_recycle_command(CLI::App& app, Globals& globals);
 void add_repair_command(CLI::App& app, Globals& globals);
 void add_scrub_command(CLI::App& app, Globals& globals);
+void add_tls_command(CLI::App& app, Globals& globals);
 void add_bench_command(CLI::App& app, Globals& globals);  // becomes elastripe-bench
 
 }  // namespace elastripe::cli

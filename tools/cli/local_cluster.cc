@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/admin.h"
+#include "tools/cli/certificates.h"
 
 namespace elastripe::cli {
 namespace {
@@ -248,6 +249,10 @@ Result<> LocalCluster::write_files() const {
     if (is_process_file(entry.path())) left.push_back(entry.path());
   }
   for (const auto& path : left) std::filesystem::remove(path, error);
+  if (settings_.tls) {
+    const CertificateOptions options{.hosts = {settings_.address}};
+    if (auto done = make_certificates(dir_ / "tls", options); !done) return done;
+  }
   if (settings_.auth) {
     if (auto done = make_users(dir_ / kUsersName); !done) return done;
   }

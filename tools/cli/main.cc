@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   elastripe::cli::add_recycle_command(app, globals);
   elastripe::cli::add_job_command(app, globals);
   elastripe::cli::add_scrub_command(app, globals);
+  elastripe::cli::add_tls_command(app, globals);
   elastripe::cli::add_bench_command(app, globals);
 
   try {
