@@ -23,7 +23,7 @@ constexpr size_t kFlagsBytes = 4;
 constexpr size_t kExptimeBytes = 4;
 constexpr size_t kNumberBytes = 8;
 constexpr size_t kCounterExtraBytes = 2 * kNumberBytes + kExptimeBytes;
-constexpr uint32_t kCreatesNothing = UINT32_MAX;  // the exptime of a counter
+constexpr int64_t kCreatesNothing = UINT32_MAX;  // the exptime of a counter
 
 uint64_t number_at(std::string_view bytes, size_t at, size_t count) {
   uint64_t number = 0;
@@ -148,6 +148,7 @@ bool is_well_formed(const Header& header, Command command) {
   }
 }
 
+// Times have no sign, as in memcached: above 30 days they are Unix times, up to 2106.
 void read_extras(const Header& header, std::string_view extras, Request& request) {
   const auto number = [&](size_t at, size_t bytes) { return number_at(extras, at, bytes); };
   switch (request.command) {
@@ -155,20 +156,20 @@ void read_extras(const Header& header, std::string_view extras, Request& request
     case Command::kAdd:
     case Command::kReplace:
       request.flags = static_cast<uint32_t>(number(0, kFlagsBytes));
-      request.exptime = static_cast<int32_t>(number(kFlagsBytes, kExptimeBytes));
+      request.exptime = static_cast<int64_t>(number(kFlagsBytes, kExptimeBytes));
       break;
     case Command::kGat:
-      request.exptime = static_cast<int32_t>(number(0, kExptimeBytes));
+      request.exptime = static_cast<int64_t>(number(0, kExptimeBytes));
       break;
     case Command::kFlushAll:
-      if (header.extra_bytes > 0) request.exptime = static_cast<int32_t>(number(0, kExptimeBytes));
+      if (header.extra_bytes > 0) request.exptime = static_cast<int64_t>(number(0, kExptimeBytes));
       break;
     case Command::kIncr:
     case Command::kDecr: {
       request.delta = number(0, kNumberBytes);
       request.initial = number(kNumberBytes, kNumberBytes);
-      const auto exptime = static_cast<uint32_t>(number(2 * kNumberBytes, kExptimeBytes));
-      if (exptime != kCreatesNothing) request.creates = static_cast<int32_t>(exptime);
+      const auto exptime = static_cast<int64_t>(number(2 * kNumberBytes, kExptimeBytes));
+      if (exptime != kCreatesNothing) request.creates = exptime;
       break;
     }
     default:

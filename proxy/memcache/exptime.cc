@@ -5,7 +5,7 @@
 
 namespace elastripe::memcache {
 
-uint32_t absolute_exptime(int32_t exptime, int64_t now_s) {
+uint32_t absolute_exptime(int64_t exptime, int64_t now_s) {
   if (exptime == 0) return 0;
   if (exptime < 0) return 1;
   if (exptime > kMaxRelativeExptime_s) return static_cast<uint32_t>(exptime);

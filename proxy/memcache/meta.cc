@@ -1,9 +1,10 @@
 #include "proxy/memcache/meta.h"
 
-#include <charconv>
+#include <algorithm>
 #include <utility>
 
 #include "proxy/base/base64.h"
+#include "proxy/memcache/numbers.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe::memcache {
@@ -11,6 +12,7 @@ namespace {
 
 // As in memcached.
 constexpr size_t kMaxFlags = 17;
+constexpr size_t kMaxFlagsOfSet = 16;  // the number of bytes counts as one
 constexpr size_t kMaxOpaqueBytes = 31;
 
 size_t count_words(std::string_view text) {
@@ -24,7 +26,6 @@ size_t count_words(std::string_view text) {
 // is refused, if it is.
 template <class Take>
 Refusal each_flag(std::string_view flags, Take take) {
-  if (count_words(flags) > kMaxFlags) return replies::kTooManyFlags;
   std::string seen;
   for (;;) {
     const size_t begin = flags.find_first_not_of(' ');
@@ -42,14 +43,18 @@ Refusal each_flag(std::string_view flags, Take take) {
   }
 }
 
-// Digits, all of what follows the letter, with a sign or without.
+// All of what follows the letter.
 template <class Number>
 Refusal take_number(std::string_view text, Number& number, Refusal refusal = replies::kBadToken) {
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, number);
-  return error == std::errc{} && stop == end ? Refusal{} : refusal;
+  const auto parsed = parse_number<Number>(text);
+  if (!parsed) return refusal;
+  number = *parsed;
+  return {};
+}
+
+Refusal take_exptime(std::string_view text, std::optional<int64_t>& exptime) {
+  exptime = parse_exptime(text);
+  return exptime ? Refusal{} : replies::kBadToken;
 }
 
 // What memcached has and this has not, by the commands that it means something to.
@@ -95,9 +100,9 @@ Refusal take_flag(MetaFlags& flags, char name, std::string_view argument) {
     case 'C':
       return take_number(argument, flags.cas.emplace());
     case 'T':
-      return take_number(argument, flags.exptime.emplace());
+      return take_exptime(argument, flags.exptime);
     case 'N':
-      return take_number(argument, flags.creates.emplace());
+      return take_exptime(argument, flags.creates);
     case 'F':
       return take_number(argument, flags.client_flags, replies::kBadLine);
     case 'J':
@@ -136,19 +141,41 @@ Refusal check_mode(Command command, char mode) {
   return {};
 }
 
+// memcached says the same of all that is wrong with their flags.
+bool is_vague(Command command) {
+  return command == Command::kMetaArithmetic || command == Command::kMetaDelete;
+}
+
+// It has one flag, which comes first; all others count for nothing.
+MetaFlags parse_debug_flags(std::string_view flags) {
+  flags.remove_prefix(std::min(flags.find_first_not_of(' '), flags.size()));
+  MetaFlags parsed;
+  parsed.is_base64 = flags.substr(0, flags.find(' ')) == "b";
+  return parsed;
+}
+
 }  // namespace
 
 std::expected<MetaFlags, Refusal> parse_meta_flags(Command command, std::string_view flags) {
+  if (command == Command::kMetaDebug) return parse_debug_flags(flags);
+  const bool is_set = command == Command::kMetaSet;
+  if (count_words(flags) > (is_set ? kMaxFlagsOfSet : kMaxFlags)) {
+    return std::unexpected(command == Command::kMetaGet ? replies::kTooManyFlagsOfGet
+                                                        : replies::kTooManyFlags);
+  }
   MetaFlags parsed;
   Refusal refusal = each_flag(flags, [&](char name, std::string_view argument) {
-    return is_missing(command, name) ? replies::kInvalidFlag : take_flag(parsed, name, argument);
+    if (is_missing(command, name)) return replies::kInvalidFlag;
+    const Refusal taken = take_flag(parsed, name, argument);
+    // The later of N and T is that of a counter which is made.
+    const bool is_later = name == 'T' && command == Command::kMetaArithmetic && parsed.creates;
+    if (is_later) parsed.creates = parsed.exptime;
+    return taken;
   });
-  // As memcached, whatever it is.
-  const bool is_vague = command == Command::kMetaArithmetic || command == Command::kMetaDelete;
-  if (refusal && is_vague) refusal = replies::kBadFlag;
+  if (refusal && is_vague(command)) refusal = replies::kBadFlag;
   if (!refusal) refusal = check_mode(command, parsed.mode);
   // An update of a part changes what is there, and does nothing else.
-  const bool is_part = command == Command::kMetaSet && parsed.offset;
+  const bool is_part = is_set && parsed.offset;
   if (!refusal && is_part && parsed.mode != '\0' && parsed.mode != 'S') {
     refusal = replies::kBadSetMode;
   }
@@ -157,10 +184,11 @@ std::expected<MetaFlags, Refusal> parse_meta_flags(Command command, std::string_
   return parsed;
 }
 
-std::expected<std::string, Refusal> decode_key(std::string_view sent) {
+std::expected<std::string, Refusal> decode_key(Command command, std::string_view sent) {
   auto key = decode_base64(sent);
-  if (!key || key->empty()) return std::unexpected(replies::kBadBase64);
-  return std::move(*key);
+  if (key && !key->empty()) return std::move(*key);
+  if (command == Command::kMetaDebug) return std::unexpected(replies::kBadLine);
+  return std::unexpected(is_vague(command) ? replies::kBadFlag : replies::kBadBase64);
 }
 
 }  // namespace elastripe::memcache

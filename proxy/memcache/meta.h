@@ -21,8 +21,8 @@ struct MetaFlags {
   bool quiet = false;                   // q: what is usual is not answered
   bool is_base64 = false;               // b: the key is
   std::optional<uint64_t> cas = {};     // C: only if the value has this one, or (mg) another
-  std::optional<int32_t> exptime = {};  // T: a new one
-  std::optional<int32_t> creates = {};  // N: what is not there is made, with this exptime
+  std::optional<int64_t> exptime = {};  // T: a new one
+  std::optional<int64_t> creates = {};  // N: what is not there is made, with this exptime
   uint32_t client_flags = 0;            // F
   char mode = '\0';                     // M
   uint64_t delta = 1;                   // D
@@ -36,6 +36,6 @@ struct MetaFlags {
 std::expected<MetaFlags, Refusal> parse_meta_flags(Command command, std::string_view flags);
 
 // The key as it is stored, of one that was sent in base64.
-std::expected<std::string, Refusal> decode_key(std::string_view sent);
+std::expected<std::string, Refusal> decode_key(Command command, std::string_view sent);
 
 }  // namespace elastripe::memcache

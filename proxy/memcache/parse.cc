@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <climits>
 #include <optional>
 
 #include "proxy/memcache/binary.h"
 #include "proxy/memcache/meta.h"
+#include "proxy/memcache/numbers.h"
 #include "proxy/memcache/replies.h"
 
 namespace elastripe::memcache {
@@ -46,28 +46,6 @@ Tokens tokenize(std::string_view line) {
     ++tokens.count;
   }
   return tokens;
-}
-
-// Like strtol but for white space and overflow: an optional sign, then digits to the token's end.
-template <class Number>
-std::optional<Number> parse_number(std::string_view token) {
-  if (token.starts_with('+')) {
-    token.remove_prefix(1);
-    if (token.starts_with('-')) return std::nullopt;
-  }
-  Number number{};
-  const char* begin = token.data();
-  const char* end = begin + token.size();
-  const auto [stop, error] = std::from_chars(begin, end, number);
-  if (error != std::errc{} || stop != end) return std::nullopt;
-  return number;
-}
-
-// memcached reads 64 bits and keeps the lower 32: 4294967295 is -1, expired already.
-std::optional<int32_t> parse_exptime(std::string_view token) {
-  const auto exptime = parse_number<int64_t>(token);
-  if (!exptime) return std::nullopt;
-  return static_cast<int32_t>(*exptime);
 }
 
 std::optional<uint32_t> parse_value_bytes(std::string_view token) {
@@ -230,8 +208,9 @@ ParseResult parse_meta_set_line(std::string_view line, const Tokens& tokens, Req
     const auto flags = parse_meta_flags(Command::kMetaSet, request.argument);
     if (!flags) {
       refusal = flags.error();
-    } else if (flags->is_base64 && !decode_key(request.key)) {
-      refusal = replies::kBadBase64;
+    } else if (flags->is_base64) {
+      const auto key = decode_key(Command::kMetaSet, request.key);
+      if (!key) refusal = key.error();
     }
   }
   if (!refusal) return accept();

@@ -43,7 +43,9 @@ inline constexpr Refusal kBadDelta{RefusalCode::kInvalid,
                                    "CLIENT_ERROR invalid numeric delta argument"};
 inline constexpr Refusal kInvalidFlag{RefusalCode::kInvalid, "CLIENT_ERROR invalid flag"};
 inline constexpr Refusal kTooManyFlags{RefusalCode::kInvalid,
-                                       "CLIENT_ERROR options flags are too long"};
+                                       "CLIENT_ERROR options flags too long"};
+inline constexpr Refusal kTooManyFlagsOfGet{RefusalCode::kInvalid,
+                                            "CLIENT_ERROR options flags are too long"};
 inline constexpr Refusal kDuplicateFlag{RefusalCode::kInvalid, "CLIENT_ERROR duplicate flag"};
 inline constexpr Refusal kBadToken{RefusalCode::kInvalid,
                                    "CLIENT_ERROR bad token in command line format"};

@@ -78,13 +78,13 @@ struct Request {
   std::string_view key;                // of commands with one key
   std::vector<std::string_view> keys;  // of retrieval commands; none in `gat 0`
   uint32_t flags = 0;
-  int32_t exptime = 0;       // as sent (exptime.h); also the delay of flush_all
+  int64_t exptime = 0;       // as sent (exptime.h); also the delay of flush_all
   uint32_t value_bytes = 0;  // of the data block, without its terminator
   uint64_t cas_unique = 0;   // of a binary request: of any command, 0 is none
   uint64_t delta = 0;        // of incr and decr
   // Binary, too: what is made where there is none, and with which exptime.
   uint64_t initial = 0;
-  std::optional<int32_t> creates;
+  std::optional<int64_t> creates;
   uint32_t verbosity = 0;
   // For stats, everything after the word; for meta commands, after the key or (ms) the number of
   // bytes; without outer spaces.

@@ -8,6 +8,14 @@ using memcache::BinaryResponse;
 using memcache::BinaryStatus;
 using memcache::Output;
 
+namespace {
+
+// The cas of what was stored; if nobody knows it, one that no value has. 0 would make a write that the
+// client sends with it unconditional.
+uint64_t told_cas(uint64_t cas) { return cas != 0 ? cas : UINT64_MAX; }
+
+}  // namespace
+
 void BinaryResponder::done(Output& output, uint64_t cas, std::string_view value) const {
   if (is_quiet(opcode())) return;
   compose_binary(output, {.to = to_, .cas = cas, .value_bytes = value.size()});
@@ -26,7 +34,7 @@ void BinaryResponder::fail(Output& output, Status status, std::string_view text)
 void BinaryResponder::tell(Output& output, const objects::StoreOutcome& outcome) const {
   switch (outcome.status) {
     case objects::StoreStatus::kStored:
-      return done(output, outcome.cas);
+      return done(output, told_cas(outcome.cas));
     case objects::StoreStatus::kExists:
       return fail(output, Status::kExists);
     case objects::StoreStatus::kNotFound:
@@ -42,7 +50,7 @@ void BinaryResponder::tell(Output& output, const objects::StoreOutcome& outcome)
 void BinaryResponder::tell(Output& output, const objects::CounterOutcome& outcome) const {
   switch (outcome.status) {
     case objects::CounterStatus::kOk:
-      return done(output, outcome.cas, memcache::big_endian(outcome.value, sizeof(uint64_t)));
+      return done(output, told_cas(outcome.cas), memcache::big_endian(outcome.value, sizeof(uint64_t)));
     case objects::CounterStatus::kNotFound:
       return fail(output, Status::kNotFound);
     case objects::CounterStatus::kNotNumber:
@@ -85,16 +93,17 @@ void BinaryResponder::tell(Output& output, LoggedIn) const {
 }
 
 void BinaryResponder::tell(Output& output, memcache::Refusal refusal) const {
-  // There is no such group of statistics.
-  if (command_ == memcache::Command::kStats) return fail(output, Status::kNotFound);
+  const bool is_unknown_group = command_ == memcache::Command::kStats &&
+                                refusal.code != memcache::RefusalCode::kUnauthenticated;
+  if (is_unknown_group) return fail(output, Status::kNotFound);
   switch (refusal.code) {
     case memcache::RefusalCode::kTooLarge:
       return fail(output, Status::kTooLarge);
     case memcache::RefusalCode::kInvalid:
       return fail(output, Status::kInvalid);
     case memcache::RefusalCode::kUnauthenticated:
-      return fail(output, Status::kUnauthenticated);
     case memcache::RefusalCode::kNotAllowed:
+      return fail(output, Status::kUnauthenticated);
     case memcache::RefusalCode::kUnknownCommand:
     case memcache::RefusalCode::kNone:
       break;

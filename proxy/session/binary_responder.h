@@ -38,8 +38,12 @@ class BinaryResponder final : public Responder {
   void tell(memcache::Output& output, const SaslMechanisms& mechanisms) const;
   void tell(memcache::Output& output, LoggedIn) const;
   void tell(memcache::Output& output, memcache::Refusal refusal) const;
-  // What no binary request comes to, and what is done without a word.
-  void tell(memcache::Output& output, const auto&) const { done(output); }
+  void tell(memcache::Output& output, StatsReset) const { done(output); }
+  void tell(memcache::Output& output, Noop) const { done(output); }
+  void tell(memcache::Output& output, Accepted) const { done(output); }
+  // No binary request comes to them.
+  void tell(memcache::Output&, const objects::UpdateOutcome&) const {}
+  void tell(memcache::Output&, TouchOutcome) const {}
 
   const memcache::BinaryHead to_;
   const memcache::Command command_;

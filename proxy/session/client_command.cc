@@ -97,7 +97,7 @@ void ClientCommand::read_binary(const memcache::Request& request) {
 void ClientCommand::read_meta(const memcache::Request& request, const Clock& clock) {
   auto meta = memcache::parse_meta_flags(command, request.argument);
   if (meta && meta->is_base64) {
-    auto decoded = memcache::decode_key(request.key);
+    auto decoded = memcache::decode_key(command, request.key);
     if (decoded) {
       key = std::move(*decoded);
     } else {

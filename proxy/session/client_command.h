@@ -32,10 +32,10 @@ struct ClientCommand {
   std::string key;
   std::vector<std::string> keys;  // of retrievals of more than one
   uint32_t flags = 0;
-  int32_t exptime = 0;
+  int64_t exptime = 0;
   std::optional<uint64_t> cas;     // of writes: only if the value has this one
-  std::optional<int32_t> creates;  // what is not there is made, with this exptime
-  std::optional<int32_t> touches;  // of meta commands: the new exptime
+  std::optional<int64_t> creates;  // what is not there is made, with this exptime
+  std::optional<int64_t> touches;  // of meta commands: the new exptime
   objects::StoreVerb verb{};       // of storage commands
   bool is_part = false;            // ms: the value is one of a part (`range`)
   bool increments = true;          // of counters

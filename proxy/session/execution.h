@@ -31,7 +31,7 @@ struct Execution {
     client.send(std::exchange(output, {}));
   }
   void count(Stat stat) { context.stats.add(stat); }
-  uint32_t expiry(int32_t exptime) const {
+  uint32_t expiry(int64_t exptime) const {
     if (exptime == 0) return 0;  // never
     return memcache::absolute_exptime(exptime,
                                       static_cast<int64_t>(context.clock.unix_ms() / 1000));

@@ -116,6 +116,8 @@ def test_meta_arithmetic(servers):
           "ma counter v D5 k Oabc\r\n", "ma counter v MD D3\r\n", "ma counter M- D100 v\r\n", "ma counter MI v\r\n", "ma counter M+ v t\r\n",
           "ma counter T1000 v\r\n", "mg counter t v\r\n", "ma counter q\r\nmn\r\n", "ma counter q v\r\nmn\r\n", "get counter\r\n")
     check(servers, "ma new N0 J7 v\r\n", "ma new N0 J7 v\r\n", "ma timed N1000 v\r\n", "mg timed t v\r\n",
+          "ma both N0 T1000\r\n", "mg both t\r\n", "ma other T1000 N0\r\n", "mg other t\r\n", "ma other T1000 N0\r\n",
+          "mg other t\r\n",
           "ma counter C1 v\r\n", "ma absent C1\r\n")
     check(servers, put("set", "t", b"text"), "ma t\r\n", "ma t q\r\n", "ma counter MX\r\n", "ma counter Dx\r\n", "ma counter Jx\r\n",
           "ma counter Tx\r\n", "ma counter z\r\n", "ma counter v v\r\n", "ma\r\n", f"ma counter O{'o' * 32}\r\n")
@@ -141,6 +143,16 @@ def test_meta_get_touches(servers):
     check(servers, put("set", "mt", b"value"), "mg mt T1000 v t\r\n", "mg mt t\r\n", "mg mt T0 t\r\n",
           "mg mt v C1\r\n", "mg mt v u Px Ly\r\n", "mg absent T100 v\r\n", "mg mt Tx\r\n", "mg mt T-1 v\r\n",
           "mg mt v\r\n", "me absent\r\n", "me\r\n", "mg mt T+60 t\r\n")
+
+
+def test_meta_refusals_are_worded_as_memcached_words_them(servers):
+    many = "v f s c k q O b C1 D1 F1 J1 L MX P T0 u x"
+    check(servers, *[f"{command} key {flags}\r\n" for command in ("mg", "md", "ma")
+                     for flags in (many, "z", "b b", "T1x")])
+    check(servers, "ms key 1 z\r\nx\r\n", "ms key 1 T1x\r\nx\r\n")
+    check(servers, "mg !!! b\r\n", "md !!! b\r\n", "ma !!! b\r\n", "me !!! b\r\n", "me absent z b z\r\n")
+    check(servers, "ms far 1 T4294967295\r\nx\r\n", "mg far v\r\n", "ms far 1 T4294967297\r\nx\r\n", "mg far T4294967295\r\n",
+          "mg far v\r\n")
 
 
 BINARY = struct.Struct(">BBHBBHIIQ")
@@ -212,6 +224,15 @@ def test_binary_counters_and_deletes(servers):
                      binary(0x06 | quiet, key, counted(100)), binary(0x05 | quiet, key, counted(1), cas=1),
                      binary(0x04 | quiet, key, cas=1), binary(0x04 | quiet, key), binary(0x04 | quiet, key),
                      binary(0x01, key, stored(), b"text"), binary(0x05 | quiet, key, counted(1)))
+
+
+@pytest.mark.parametrize("exptime", [1 << 31, 3_000_000_000, 0xfffffffe, 0xffffffff])
+def test_binary_times_have_no_sign(servers, exptime):
+    key = b"far%d" % exptime
+    at = struct.pack(">I", exptime)
+    check_binary(servers, binary(0x01, key, stored(exptime=exptime), b"1"), binary(0x00, key), binary(0x1d, key, at),
+                 binary(0x1c, key, at), binary(0x00, key), binary(0x04, key), binary(0x05, key, counted(1, 10, exptime)),
+                 binary(0x05, key, counted(1, 10, exptime)))
 
 
 def test_binary_errors(servers):
