@@ -5,7 +5,7 @@
 
 namespace elastripe::memcache {
 
-inline constexpr int64_t kMaxRelativeExptime_s = 60 * 60 * 24 * 30;
+inline constexpr int64_t kMaxRelativeExptime_s = int64_t{60} * 60 * 24 * 30;
 
 // Unix seconds at which an item expires, 0 for never, out of the exptime of a command at `now_s`:
 // up to 30 days it counts from now, beyond it is a unix time, and a negative one is in the past
