@@ -10,8 +10,8 @@ using memcache::Output;
 
 namespace {
 
-// The cas of what was stored; if nobody knows it, one that no value has. 0 would make a write that the
-// client sends with it unconditional.
+// The cas of what was stored; if nobody knows it, one that no value has. 0 would make a write that
+// the client sends with it unconditional.
 uint64_t told_cas(uint64_t cas) { return cas != 0 ? cas : UINT64_MAX; }
 
 }  // namespace
@@ -50,7 +50,8 @@ void BinaryResponder::tell(Output& output, const objects::StoreOutcome& outcome)
 void BinaryResponder::tell(Output& output, const objects::CounterOutcome& outcome) const {
   switch (outcome.status) {
     case objects::CounterStatus::kOk:
-      return done(output, told_cas(outcome.cas), memcache::big_endian(outcome.value, sizeof(uint64_t)));
+      return done(output, told_cas(outcome.cas),
+                  memcache::big_endian(outcome.value, sizeof(uint64_t)));
     case objects::CounterStatus::kNotFound:
       return fail(output, Status::kNotFound);
     case objects::CounterStatus::kNotNumber:

@@ -66,9 +66,8 @@ bool set_serial(X509* certificate) {
   bytes[0] &= 0x7f;  // not negative
   bytes[0] |= 0x40;  // nor shorter
   BIGNUM* number = BN_bin2bn(bytes.data(), static_cast<int>(bytes.size()), nullptr);
-  const bool is_set =
-      number != nullptr &&
-      BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != nullptr;
+  const bool is_set = number != nullptr &&
+                      BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != nullptr;
   BN_free(number);
   return is_set;
 }
@@ -107,8 +106,7 @@ Result<Pair> make(const Subject& subject, const Pair* ca) {
       X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
                                  common_name, -1, -1, 0) == 1 &&
       X509_set_issuer_name(certificate, X509_get_subject_name(issuer)) == 1 &&
-      X509_set_pubkey(certificate, made.key.get()) == 1 &&
-      describe(certificate, issuer, subject) &&
+      X509_set_pubkey(certificate, made.key.get()) == 1 && describe(certificate, issuer, subject) &&
       X509_sign(certificate, ca != nullptr ? ca->key.get() : made.key.get(), EVP_sha256()) > 0;
   if (!is_made) return tls_failure(subject.name);
   return made;
@@ -120,8 +118,7 @@ Result<> replace(const fs::path& path, std::string_view text, mode_t mode) {
   ::unlink(draft.c_str());
   const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   const bool is_whole =
-      file >= 0 &&
-      ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
       ::fsync(file) == 0 && ::rename(draft.c_str(), path.c_str()) == 0;
   const int error = errno;
   if (file >= 0) ::close(file);
@@ -165,7 +162,8 @@ Result<Pair> open_ca(const fs::path& directory, bool& is_new) {
   const fs::path key_path = directory / "ca.key";
   const bool has_certificate = fs::exists(certificate_path);
   is_new = !has_certificate && !fs::exists(key_path);
-  if (is_new) return make({.name = "elastripe CA", .usage = "", .hosts = "", .days = kCaDays}, nullptr);
+  if (is_new)
+    return make({.name = "elastripe CA", .usage = "", .hosts = "", .days = kCaDays}, nullptr);
   if (has_certificate != fs::exists(key_path)) {
     return fail("{} has only {} of a CA: bring the other file back, or remove this one",
                 directory.string(), has_certificate ? "ca.pem" : "ca.key");

@@ -15,8 +15,8 @@ struct CertificateOptions {
   int days = 825;  // that certificates are valid for; the CA's is for ten years
 };
 
-// Makes ca.pem and ca.key in the directory, unless they are there; and NAME.pem with NAME.key, anew,
-// for the names proxy, node and client. Keys (P-256) are for their owner only, and a file is
+// Makes ca.pem and ca.key in the directory, unless they are there; and NAME.pem with NAME.key,
+// anew, for the names proxy, node and client. Keys (P-256) are for their owner only, and a file is
 // replaced whole or not at all. Proxies and nodes are servers and clients in one, with all hosts.
 // Refuses hosts that are neither name nor address, and a CA of which one half is missing.
 Result<> make_certificates(const std::filesystem::path& directory,

@@ -57,8 +57,8 @@ TEST_CASE("flags are answered in the order in which they are asked for") {
 }
 
 TEST_CASE("all meta commands take all flags, whatever they mean to them") {
-  for (const Command command : {Command::kMetaGet, Command::kMetaSet, Command::kMetaDelete,
-                                Command::kMetaArithmetic}) {
+  for (const Command command :
+       {Command::kMetaGet, Command::kMetaSet, Command::kMetaDelete, Command::kMetaArithmetic}) {
     const MetaFlags flags =
         flags_of(command, "C18446744073709551615 T-1 F4294967295 D2 J7 u P1 Lx b");
     CHECK(flags.cas == UINT64_MAX);

@@ -42,7 +42,7 @@ struct Directory {
 
 FinishedCommand verify(const Directory& d, const char* purpose, const std::string& certificate,
                        std::vector<std::string> more = {}) {
-  std::vector<std::string> argv{"openssl",   "verify", "-x509_strict", "-CAfile",
+  std::vector<std::string> argv{"openssl",        "verify",   "-x509_strict", "-CAfile",
                                 d.file("ca.pem"), "-purpose", purpose};
   argv.insert(argv.end(), more.begin(), more.end());
   argv.push_back(d.file(certificate.c_str()));
@@ -93,8 +93,8 @@ TEST_CASE("days are those that were asked for", "[certificates]") {
   const Directory d;
   d.make({.days = 2});
   const auto ends_within = [&](const char* seconds) {
-    return !run_to_end({"openssl", "x509", "-in", d.file("proxy.pem"), "-noout", "-checkend",
-                        seconds})
+    return !run_to_end(
+                {"openssl", "x509", "-in", d.file("proxy.pem"), "-noout", "-checkend", seconds})
                 .ok;
   };
   CHECK_FALSE(ends_within("172000"));
