@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -12,6 +13,9 @@
 #include "proxy/base/check.h"
 
 namespace elastripe {
+namespace {
+constexpr size_t kRecordBytes = 16 << 10;  // at most, in TLS
+}  // namespace
 
 void Stream::open(Fd socket, TlsPtr tls) {
   CHECK(!is_open());
@@ -118,8 +122,11 @@ WriteQueue::Flush Stream::shake_hands() {
 Stream::Taken Stream::read_tls(std::span<const iovec> parts) {
   if (tls_->end.is_end()) return std::exchange(tls_->end, {});
   Taken taken;
+  tls_->may_have_more = true;
   for (const iovec& part : parts) {
-    if (fill(part, taken) < part.iov_len) break;
+    if (fill(part, taken) == part.iov_len) continue;
+    tls_->may_have_more = false;
+    break;
   }
   // An end is told by itself.
   if (taken.bytes > 0 && taken.is_end()) {
@@ -168,8 +175,11 @@ void Stream::read_failed(int result, Taken& taken) {
 }
 
 WriteQueue::Flush Stream::flush_tls(WriteQueue& queue) {
+  // A record each costs a call of the kernel, so that small pieces share one.
+  static thread_local std::array<std::byte, kRecordBytes> together;
   while (!queue.empty()) {
-    const ByteView next = queue.front();
+    ByteView next = queue.front();
+    if (next.size() < together.size() && next.size() < queue.bytes()) next = queue.gather(together);
     ERR_clear_error();
     size_t written = 0;
     const int result = SSL_write_ex(tls_->get(), next.data(), next.size(), &written);
@@ -196,7 +206,8 @@ WriteQueue::Flush Stream::flush_tls(WriteQueue& queue) {
 
 void Stream::look_for_buffered() {
   if (tls_ == nullptr) return;
-  const bool has_more = SSL_pending(tls_->get()) > 0 || tls_->end.is_end();
+  const bool is_buffered = tls_->may_have_more && SSL_has_pending(tls_->get()) == 1;
+  const bool has_more = is_buffered || tls_->end.is_end();
   if (is_watched_ && has_more) {
     loop_.arm(*tls_, loop_.now());
   } else {

@@ -73,6 +73,8 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::create(const TlsFiles& fil
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
+  // A call of the kernel reads more than one record, or a part of one.
+  SSL_CTX_set_read_ahead(context.get(), 1);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_session_id_context(context.get(),
                                  reinterpret_cast<const unsigned char*>(kSessionContext.data()),

@@ -79,6 +79,17 @@ ByteView WriteQueue::front() const {
   return {};
 }
 
+ByteView WriteQueue::gather(MutableByteView to) const {
+  size_t gathered = 0;
+  for (const Slice& slice : slices_) {
+    const size_t part = std::min(slice.size, to.size() - gathered);
+    if (part > 0) std::memcpy(to.data() + gathered, slice.data, part);
+    gathered += part;
+    if (gathered == to.size()) break;
+  }
+  return to.first(gathered);
+}
+
 WriteQueue::Flush WriteQueue::broken(int error) {
   error_ = error;
   return Flush::kBroken;

@@ -27,6 +27,8 @@ class WriteQueue {
   // For who writes by other means: what is to leave next, not empty unless all has; and how much of
   // it has left, or why nothing more can.
   ByteView front() const;
+  // The first bytes of what is to leave, together, as many as fit.
+  ByteView gather(MutableByteView to) const;
   void consume(size_t bytes);
   Flush broken(int error);
   uint64_t written_bytes() const { return written_bytes_; }  // since the start

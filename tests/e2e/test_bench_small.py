@@ -44,6 +44,22 @@ def test_every_server_is_measured_in_every_case(quick):
     assert "/ memcached | >= 0.60 |" in text
 
 
+def test_dialects_in_clear_and_over_tls(tmp_path):
+    run("elastripe", "bench", "dialects", "--quick", "--port", free_ports(PORTS), "--output",
+        tmp_path / "out.json", timeout=240)
+    results = json.loads((tmp_path / "out.json").read_text())
+    rows = {(row["request"], row["dialect"], row["tls"], row["depth"], row["server"])
+            for row in results["rates"] if row["server"] != "twemproxy"}
+    servers = {"off": ["memcached", "elastripe"], "on": ["memcached", "elastripe", "elastripe, TLS to nodes"]}
+    assert rows == {(request, dialect, tls, depth, server) for request in ("GET", "SET")
+                    for dialect in ("text", "meta", "binary") for tls in servers for depth in (1, 16)
+                    for server in servers[tls]}
+    assert all(row["per_second"]["median"] > 0 for row in results["rates"])
+    assert [(row["server"], row["tls"]) for row in results["idle"]] == [
+        (server, tls) for tls in servers for server in servers[tls]]
+    assert all(row["per_second"] > 0 for row in results["idle"])
+
+
 def test_system_calls_are_counted_where_strace_can(quick):
     _, results, _ = quick
     if "system_calls" not in results:

@@ -43,6 +43,7 @@ Result<LoadResult> Load::run() const {
   whole.host = target.host;
   whole.port = target.port;
   whole.key_prefix = target.key_prefix;
+  whole.tls = target.tls;
   const auto result = run_load(whole, *objects, sources);
   if (!result) return cli::fail("{}: {}", target.name, result.error());
   return *result;

@@ -92,6 +92,7 @@ void add_experiment(Commands& commands, const char* name, const char* what,
 
 void add_crossover(Commands& commands);
 void add_degraded(Commands& commands);
+void add_dialects(Commands& commands);
 void add_hostile(Commands& commands);
 void add_large(Commands& commands);
 void add_overview(Commands& commands);  // `elastripe bench` alone

@@ -1,17 +1,21 @@
 #include "tools/bench/load.h"
 
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <deque>
 #include <future>
 #include <random>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +30,83 @@ using TimePoint = SteadyClock::time_point;
 
 constexpr int kWaitMs = 30'000;
 constexpr size_t kReadBytes = 64 << 10;
-constexpr std::string_view kEnd = "END\r\n";
-constexpr std::string_view kNone = "NF\r\n";
+
+// Bytes to and from a server that does not block: -1 and EAGAIN where there are none to be had.
+class Wire {
+ public:
+  Wire() = default;
+  ~Wire() {
+    tls_.reset();
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  // Over TLS only once hands are shaken.
+  cli::Result<> connect(const LoadSettings& settings) {
+    fd_ = TRY(connect_socket(settings.host, settings.port));
+    if (settings.tls == nullptr) return {};
+    tls_ = settings.tls->connection(fd_, settings.host);
+    if (tls_ == nullptr || SSL_do_handshake(tls_.get()) != 1) {
+      return cli::fail("TLS: {}", tls_ == nullptr ? "no memory" : take_tls_error(*tls_));
+    }
+    return {};
+  }
+  int fd() const { return fd_; }
+  // A read gives a record at most: less than was asked for may not be all that has come.
+  bool reads_records() const { return tls_ != nullptr; }
+
+  ssize_t send(const char* bytes, size_t count) {
+    if (tls_ == nullptr) return ::send(fd_, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+    size_t sent = 0;
+    ERR_clear_error();
+    return result(SSL_write_ex(tls_.get(), bytes, count, &sent), sent);
+  }
+  ssize_t receive(char* to, size_t count) {
+    if (tls_ == nullptr) return ::recv(fd_, to, count, MSG_DONTWAIT);
+    size_t got = 0;
+    ERR_clear_error();
+    return result(SSL_read_ex(tls_.get(), to, count, &got), got);
+  }
+  // Waits for as many bytes as are expected.
+  cli::Result<> exchange(std::string_view asked, std::span<char> answer) {
+    if (send(asked.data(), asked.size()) != static_cast<ssize_t>(asked.size())) {
+      return cli::fail("sending: {}", std::strerror(errno));
+    }
+    size_t got = 0;
+    while (got < answer.size()) {
+      pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
+      const bool waits = tls_ == nullptr;  // a socket over TLS blocks here
+      if (waits && ::poll(&ready, 1, kWaitMs) != 1) return cli::fail("no answer");
+      const ssize_t count = receive(answer.data() + got, answer.size() - got);
+      if (count <= 0) return cli::fail("receiving: {}", std::strerror(errno));
+      got += static_cast<size_t>(count);
+    }
+    return {};
+  }
+  // The socket was connected, and hands shaken, by waiting.
+  cli::Result<> stop_blocking() const {
+    const int flags = ::fcntl(fd_, F_GETFL);
+    if (flags < 0 || ::fcntl(fd_, F_SETFL, flags | O_NONBLOCK) != 0) {
+      return cli::fail("fcntl: {}", std::strerror(errno));
+    }
+    return {};
+  }
+
+ private:
+  ssize_t result(int outcome, size_t moved) {
+    if (outcome == 1) return static_cast<ssize_t>(moved);
+    const int reason = SSL_get_error(tls_.get(), outcome);
+    if (reason == SSL_ERROR_ZERO_RETURN) return 0;
+    const bool waits = reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE;
+    if (waits) errno = EAGAIN;
+    if (!waits && reason != SSL_ERROR_SYSCALL) errno = EPROTO;
+    return -1;
+  }
+
+  int fd_ = -1;
+  TlsPtr tls_;
+};
 
 // One connection of a load: composes requests, checks replies, records latencies. Used by one
 // thread; never waits.
@@ -41,17 +120,14 @@ class Connection {
         source_(std::move(source)),
         result_(result),
         in_(std::max(kReadBytes, 2 * objects.object_bytes() + 1024), '\0') {}
-  ~Connection() {
-    if (fd_ >= 0) ::close(fd_);
-  }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   cli::Result<> connect() {
-    fd_ = TRY(connect_socket(settings_.host, settings_.port));
-    return {};
+    TRY(wire_.connect(settings_));
+    return wire_.stop_blocking();
   }
-  int fd() const { return fd_; }
+  int fd() const { return wire_.fd(); }
 
   // Sends what waits, and new requests until as many as the depth are in flight.
   cli::Result<> ask(TimePoint now) {
@@ -66,8 +142,7 @@ class Connection {
       send({*request, reads, now, now});
     }
     while (sent_ < out_.size()) {
-      const ssize_t count =
-          ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t count = wire_.send(out_.data() + sent_, out_.size() - sent_);
       if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
       if (count < 0) return cli::fail("sending: {}", std::strerror(errno));
       sent_ += static_cast<size_t>(count);
@@ -80,12 +155,12 @@ class Connection {
   // Takes all replies that have come.
   cli::Result<> receive(TimePoint now) {
     for (bool is_full = true; is_full;) {
-      const auto count = ::recv(fd_, in_.data() + received_, in_.size() - received_, MSG_DONTWAIT);
+      const ssize_t count = wire_.receive(in_.data() + received_, in_.size() - received_);
       if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
       if (count < 0) return cli::fail("receiving: {}", std::strerror(errno));
       if (count == 0) return cli::fail("the server closed a connection");
       received_ += static_cast<size_t>(count);
-      is_full = received_ == in_.size();
+      is_full = received_ == in_.size() || wire_.reads_records();
       const std::string_view all(in_.data(), received_);
       size_t taken = 0;
       while (!in_flight_.empty()) {
@@ -114,74 +189,46 @@ class Connection {
   };
 
   void send(const InFlight& asked) {
+    const Dialect dialect = settings_.dialect;
     const std::string key = key_of(settings_.key_prefix, asked.request.record);
     if (asked.reads) {
-      out_ += fmt::format("get {}\r\n", key);
+      append_get(out_, dialect, key);
     } else if (asked.request.operation == Operation::kDelete) {
-      out_ += fmt::format("delete {}\r\n", key);
+      append_delete(out_, dialect, key);
     } else if (const auto field = asked.request.field) {
       out_ += fmt::format("ms {} {} o{}\r\n", key, objects_.field_bytes(),
                           *field * objects_.field_bytes());
       objects_.append_field(out_, asked.request.record, *field, ++revision_);
       out_ += "\r\n";
     } else {
-      out_ += fmt::format("set {} 0 {} {}\r\n", key, settings_.exptime_s, objects_.object_bytes());
+      append_set(out_, dialect, key, objects_.object_bytes(), settings_.exptime_s);
       objects_.append(out_, asked.request.record, ++revision_);
-      out_ += "\r\n";
+      end_value(out_, dialect);
     }
     in_flight_.push_back(asked);
+  }
+
+  static Asked asked_by(const InFlight& asked) {
+    if (asked.reads) return Asked::kGet;
+    return asked.request.operation == Operation::kDelete ? Asked::kDelete : Asked::kSet;
   }
 
   // Takes one whole reply from the front of `text`; 0 if it is not whole yet.
   cli::Result<size_t> take_reply(std::string_view text, TimePoint now) {
     const InFlight answered = in_flight_.front();
-    size_t bytes = 0;
-    if (answered.reads && text.starts_with("VALUE ")) {
-      bytes = TRY(take_value(text, answered.request));
-      if (bytes == 0) return 0;
-    } else {
-      const size_t end = text.find("\r\n");
-      if (end == std::string_view::npos) return 0;
-      bytes = end + 2;
-      const std::string_view line = text.substr(0, bytes);
-      const bool is_gone = answered.reads ? line == kEnd : answered.request.field && line == kNone;
-      if (is_gone) {
-        return cli::fail("{} is gone: has the server enough memory?",
-                         key_of(settings_.key_prefix, answered.request.record));
-      }
-      if (answered.reads || !succeeds(answered.request, line))
-        return cli::fail("{}", text.substr(0, end));
+    const std::string key = key_of(settings_.key_prefix, answered.request.record);
+    const Dialect dialect = answered.request.field ? Dialect::kMeta : settings_.dialect;
+    const Answer answer = TRY(take_answer(dialect, asked_by(answered), key, text));
+    if (answer.bytes == 0) return 0;
+    if (answer.is_gone && answered.request.operation != Operation::kDelete) {
+      return cli::fail("{} is gone: has the server enough memory?", key);
+    }
+    if (answered.reads && !objects_.matches(answer.value, answered.request.record)) {
+      return cli::fail("wrong bytes of {}", key);
     }
     in_flight_.pop_front();
     complete(answered, now);
-    return bytes;
-  }
-
-  // The request changes something.
-  static bool succeeds(const Request& request, std::string_view line) {
-    if (request.operation == Operation::kDelete) {
-      return line == "DELETED\r\n" || line == "NOT_FOUND\r\n";
-    }
-    return line == (request.field ? "HD\r\n" : "STORED\r\n");
-  }
-
-  // "VALUE <key> <flags> <bytes>\r\n<data>\r\nEND\r\n"
-  cli::Result<size_t> take_value(std::string_view text, const Request& request) const {
-    const size_t line_end = text.find("\r\n");
-    if (line_end == std::string_view::npos) return 0;
-    const std::string_view line = text.substr(0, line_end);
-    const size_t number_at = line.rfind(' ') + 1;
-    size_t value_bytes = 0;
-    std::from_chars(line.data() + number_at, line.data() + line.size(), value_bytes);
-    if (value_bytes != objects_.object_bytes()) return cli::fail("wrong size: {}", line);
-    const size_t whole = line_end + 2 + value_bytes + 2 + kEnd.size();
-    if (text.size() < whole) return 0;
-    const std::string key = key_of(settings_.key_prefix, request.record);
-    const bool right = line.substr(6).starts_with(key) && line[6 + key.size()] == ' ' &&
-                       objects_.matches(text.substr(line_end + 2, value_bytes), request.record) &&
-                       text.substr(whole - kEnd.size(), kEnd.size()) == kEnd;
-    if (!right) return cli::fail("wrong bytes of {}", key);
-    return whole;
+    return answer.bytes;
   }
 
   void count(Operation operation, TimePoint since, TimePoint now) {
@@ -207,7 +254,7 @@ class Connection {
   const RequestSource source_;
   LoadResult& result_;
 
-  int fd_ = -1;
+  Wire wire_;
   bool ended_ = false;
   std::deque<InFlight> in_flight_;
   std::string out_;
@@ -328,6 +375,34 @@ cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes
   if (failed) return cli::fail("{}:{}: {}", settings.host, settings.port, error);
   all.seconds = longest;
   return all;
+}
+
+class Connections {
+ public:
+  explicit Connections(size_t count) { wires_.reserve(count); }
+  cli::Result<> add(const LoadSettings& settings) {
+    auto wire = std::make_unique<Wire>();
+    TRY(wire->connect(settings));
+    constexpr std::string_view kAsked = "mn\r\n";
+    std::array<char, 4> answer{};
+    TRY(wire->exchange(kAsked, answer));
+    if (std::string_view(answer.data(), answer.size()) != "MN\r\n") {
+      return cli::fail("no MN was answered to mn");
+    }
+    wires_.push_back(std::move(wire));
+    return {};
+  }
+
+ private:
+  std::vector<std::unique_ptr<Wire>> wires_;
+};
+
+void CloseConnections::operator()(Connections* connections) const { delete connections; }
+
+cli::Result<ConnectionsPtr> open_connections(const LoadSettings& settings, int count) {
+  ConnectionsPtr made(new Connections(static_cast<size_t>(count)));
+  for (int i = 0; i < count; ++i) TRY(made->add(settings));
+  return made;
 }
 
 SourceFactory new_records(uint64_t records) {

@@ -1,16 +1,19 @@
-// Load of many connections: each keeps a number of requests in flight, in memcached's text
-// protocol, and for updates of single fields a meta command of elastripe's. Every reply is checked,
-// every latency recorded.
+// Load of many connections: each keeps a number of requests in flight, in one of memcached's
+// dialects, in clear or over TLS, and for updates of single fields a meta command of elastripe's.
+// Every reply is checked, every latency recorded.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "proxy/base/duration_summary.h"
+#include "proxy/io/tls.h"
+#include "tools/bench/dialect.h"
 #include "tools/bench/object_bytes.h"
 #include "tools/cli/result.h"
 
@@ -46,6 +49,8 @@ struct LoadSettings {
   int depth = 1;      // requests in flight on each connection
   int threads = 1;    // that drive the connections
   int exptime_s = 0;  // of what is stored, from then on; 0: for ever
+  Dialect dialect = Dialect::kText;
+  std::shared_ptr<const TlsContext> tls = nullptr;  // null: in clear
   // No request is sent after it; what is in flight is still answered, and counted.
   std::optional<std::chrono::milliseconds> duration = {};
 };
@@ -72,6 +77,15 @@ struct LoadResult {
 // success, an object that is gone or not what was stored.
 cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes& objects,
                                  const SourceFactory& sources);
+
+// So many connections to the server of the settings, made one after the other, each of which has
+// had one answer and is open until the result is destroyed.
+class Connections;
+struct CloseConnections {
+  void operator()(Connections* connections) const;
+};
+using ConnectionsPtr = std::unique_ptr<Connections, CloseConnections>;
+cli::Result<ConnectionsPtr> open_connections(const LoadSettings& settings, int count);
 
 // Stores records 0 to `records` - 1, once each.
 SourceFactory new_records(uint64_t records);

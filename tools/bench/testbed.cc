@@ -11,6 +11,7 @@
 
 #include "tools/bench/runner.h"
 #include "tools/bench/try.h"
+#include "tools/cli/certificates.h"
 
 namespace elastripe::bench {
 namespace {
@@ -111,16 +112,47 @@ Result<pid_t> Testbed::start_server(const std::string& name, int port,
   return process.pid;
 }
 
-Result<Target> Testbed::start_memcached(int threads, int memory_mb) {
+Result<std::filesystem::path> Testbed::certificates() {
+  auto directory = dir_ / "tls";
+  if (!std::filesystem::exists(directory)) TRY(cli::make_certificates(directory, {}));
+  return directory;
+}
+
+namespace {
+
+Result<std::shared_ptr<const TlsContext>> client_of(const std::filesystem::path& files) {
+  ::signal(SIGPIPE, SIG_IGN);
+  auto context = TlsContext::create(
+      {files / "client.pem", files / "client.key", files / "ca.pem"}, TlsRole::kClient);
+  if (!context) return cli::fail("TLS: {}", context.error().message);
+  return std::move(*context);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const TlsContext>> Testbed::tls() { return client_of(TRY(certificates())); }
+
+Result<std::shared_ptr<const TlsContext>> Testbed::tls_of(const Cluster& cluster) {
+  return client_of(cluster.processes->dir() / "tls");
+}
+
+Result<Target> Testbed::start_memcached(int threads, int memory_mb, bool tls) {
   const auto bin = TRY(cli::own_directory());
   const auto port = TRY(take_ports(1));
-  const auto pid = TRY(
-      start_server("memcached", port,
-                   {bin / "elastripe-node", "--plain", "-p", std::to_string(port), "-U", "0", "-l",
-                    kLoopback, "-m", std::to_string(std::max(memory_mb, 2 * kLargestItemMb)), "-I",
-                    fmt::format("{}m", kLargestItemMb), "-c", "8192", "-t", std::to_string(threads),
-                    "-u", "root"}));
-  return Target{.name = "memcached", .port = static_cast<uint16_t>(port), .front = {pid}};
+  std::vector<std::string> argv{bin / "elastripe-node", "--plain", "-p", std::to_string(port), "-U",
+                                "0", "-l", kLoopback, "-m",
+                                std::to_string(std::max(memory_mb, 2 * kLargestItemMb)), "-I",
+                                fmt::format("{}m", kLargestItemMb), "-c", "16384", "-t",
+                                std::to_string(threads), "-u", "root"};
+  Target target{.name = "memcached", .port = static_cast<uint16_t>(port)};
+  if (tls) {
+    const auto files = TRY(certificates());
+    argv.insert(argv.end(), {"-Z", "-o", "ssl_chain_cert=" + (files / "proxy.pem").string(), "-o",
+                             "ssl_key=" + (files / "proxy.key").string()});
+    target.tls = TRY(this->tls());
+  }
+  target.front = {TRY(start_server("memcached", port, argv))};
+  return target;
 }
 
 Result<Target> Testbed::start_twemproxy(int nodes, int memory_mb) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/io/tls.h"
 #include "tools/bench/object_client.h"
 #include "tools/cli/admin.h"
 #include "tools/cli/local_cluster.h"
@@ -27,6 +28,7 @@ struct Target {
   std::vector<pid_t> front = {};  // what clients are connected to
   std::vector<pid_t> back = {};   // what is behind it
   bool redis = false;             // else it speaks memcached's protocol
+  std::shared_ptr<const TlsContext> tls = nullptr;  // of clients; null: in clear
 
   cli::Result<std::unique_ptr<ObjectClient>> connect() const {
     return ObjectClient::connect(host, port, redis);
@@ -64,13 +66,22 @@ class Testbed {
   Testbed& operator=(const Testbed&) = delete;
 
   // The node server without the engine: memcached 1.6.18, built as the nodes are.
-  cli::Result<Target> start_memcached(int threads, int memory_mb);
+  cli::Result<Target> start_memcached(int threads, int memory_mb, bool tls = false);
+
+  // Where certificates of tls_init are for whoever speaks TLS here, and what clients of these show
+  // and believe; those of a cluster with TLS are its own.
+  cli::Result<std::filesystem::path> certificates();
+  cli::Result<std::shared_ptr<const TlsContext>> tls();
+  static cli::Result<std::shared_ptr<const TlsContext>> tls_of(const Cluster& cluster);
 
   // One twemproxy before `nodes` memcacheds of one thread, by ketama. Needs nutcracker.
   cli::Result<Target> start_twemproxy(int nodes, int memory_mb);
 
   // A primary with one replica that is in sync; persistence is off. Needs redis-server.
   cli::Result<Target> start_redis(int memory_mb);
+
+  // The first of `count` free ports in a row.
+  cli::Result<int> take_ports(int count);
 
   // A cluster of ours; the port of the settings is chosen here. What is overwritten leaves its
   // nodes after a second, so that long runs do not fill them; a request may take 30 s, so that one
@@ -86,8 +97,6 @@ class Testbed {
   Testbed(std::filesystem::path dir, int first_port)
       : dir_(std::move(dir)), next_port_(first_port) {}
 
-  // The first of `count` free ports in a row.
-  cli::Result<int> take_ports(int count);
   // Starts a server that listens on the port, and waits until it accepts.
   cli::Result<pid_t> start_server(const std::string& name, int port,
                                   const std::vector<std::string>& argv);
