@@ -1,6 +1,7 @@
 // Certificates of a cluster: a CA, and what it signs for proxies, nodes and clients.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -9,17 +10,38 @@
 
 namespace elastripe::cli {
 
+inline constexpr int kCaDays = 3650;  // no certificate lives longer than its CA
+
 struct CertificateOptions {
-  // Where proxies and nodes are reached: names and addresses, beside those of this machine.
+  // DNS names and IP addresses where proxies and nodes are reached, beside those by which a machine
+  // reaches itself: localhost, 127.0.0.1 and ::1.
   std::vector<std::string> hosts = {};
-  int days = 825;  // that certificates are valid for; the CA's is for ten years
+  int days = 825;  // from now on, 1..kCaDays
+  std::chrono::system_clock::time_point now = std::chrono::system_clock::now();
 };
 
-// Makes ca.pem and ca.key in the directory, unless they are there; and NAME.pem with NAME.key,
-// anew, for the names proxy, node and client. Keys (P-256) are for their owner only, and a file is
-// replaced whole or not at all. Proxies and nodes are servers and clients in one, with all hosts.
-// Refuses hosts that are neither name nor address, and a CA of which one half is missing.
-Result<> make_certificates(const std::filesystem::path& directory,
-                           const CertificateOptions& options);
+// PEM files, absolute.
+struct CertificatePaths {
+  std::filesystem::path certificate;
+  std::filesystem::path key;
+};
+
+struct TlsPaths {
+  CertificatePaths ca;
+  CertificatePaths proxy;  // a server for all hosts, and a client: of the nodes
+  CertificatePaths node;   // the same
+  CertificatePaths client;
+  bool has_new_ca = false;
+};
+
+// Makes NAME.pem and NAME.key in the directory for proxy, node and client, in place of those that
+// are there; and a CA, if there is none. Keys are for their owner only, as is a directory that was
+// not there. Nothing has changed after an error, unless a file cannot be put into its place; each
+// of the files is then the old one or the new one, and whole.
+//
+// Errors: a host that is neither name nor address, a CA of which one half is missing, that cannot
+// sign or ends too early, a directory in which others could have planted one.
+Result<TlsPaths> make_cluster_certificates(const std::filesystem::path& dir,
+                                           const CertificateOptions& options);
 
 }  // namespace elastripe::cli

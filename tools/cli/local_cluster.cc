@@ -251,7 +251,8 @@ Result<> LocalCluster::write_files() const {
   for (const auto& path : left) std::filesystem::remove(path, error);
   if (settings_.tls) {
     const CertificateOptions options{.hosts = {settings_.address}};
-    if (auto done = make_certificates(dir_ / "tls", options); !done) return done;
+    const auto made = make_cluster_certificates(dir_ / "tls", options);
+    if (!made) return std::unexpected(made.error());
   }
   if (settings_.auth) {
     if (auto done = make_users(dir_ / kUsersName); !done) return done;

@@ -11,52 +11,94 @@
 namespace elastripe::cli {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct Arguments {
-  std::string directory;
+  std::string dir;
   CertificateOptions options;
 };
 
-Result<> init(const Arguments& arguments, bool json) {
-  const std::filesystem::path directory = std::filesystem::absolute(arguments.directory);
-  if (auto made = make_certificates(directory, arguments.options); !made) return made;
-  const auto file = [&](const char* name) { return (directory / name).string(); };
-  if (json) {
-    print_json({{"ca", file("ca.pem")},
-                {"proxy", {{"certificate", file("proxy.pem")}, {"key", file("proxy.key")}}},
-                {"node", {{"certificate", file("node.pem")}, {"key", file("node.key")}}},
-                {"client", {{"certificate", file("client.pem")}, {"key", file("client.key")}}}});
-    return {};
+// The settings of a proxy that use the files.
+Json settings_for(const TlsPaths& paths) {
+  return {{"listen.tls", "on"},
+          {"tls.certificate", paths.proxy.certificate.string()},
+          {"tls.key", paths.proxy.key.string()},
+          {"tls.ca", paths.ca.certificate.string()},
+          {"tls.nodes", true}};
+}
+
+Json node_options_for(const TlsPaths& paths) {
+  return {"--tls-certificate", paths.node.certificate.string(),
+          "--tls-key",         paths.node.key.string(),
+          "--tls-ca",          paths.ca.certificate.string()};
+}
+
+Json json_of(const TlsPaths& paths, const CertificateOptions& options) {
+  const auto pair = [](const CertificatePaths& of) {
+    return Json{{"certificate", of.certificate.string()}, {"key", of.key.string()}};
+  };
+  return {{"ca", pair(paths.ca)},
+          {"new_ca", paths.has_new_ca},
+          {"proxy", pair(paths.proxy)},
+          {"node", pair(paths.node)},
+          {"client", pair(paths.client)},
+          {"days", options.days},
+          {"settings", settings_for(paths)},
+          {"node_options", node_options_for(paths)}};
+}
+
+std::string word(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string text_of(const TlsPaths& paths, const CertificateOptions& options) {
+  std::string text = fmt::format(
+      "{}, {}, has signed proxy.pem, node.pem and client.pem for {} days\n"
+      "settings of a proxy, which reads the files again on SIGHUP:\n",
+      paths.ca.certificate.string(), paths.has_new_ca ? "a new CA" : "the CA that was there",
+      options.days);
+  for (const auto& [key, value] : settings_for(paths).items()) {
+    text += fmt::format("  {}: {}\n", key, word(value));
   }
-  fmt::print(
-      "For the configuration of proxies:\n\n"
-      "  tls: {{certificate: {}, key: {}, ca: {}, nodes: true}}\n"
-      "  listen: {{tls: on}}\n\n"
-      "For nodes:\n\n"
-      "  elastripe-node --tls-certificate {} --tls-key {} --tls-ca {}\n\n"
-      "Clients believe {}. Keep {} where no server is.\n",
-      file("proxy.pem"), file("proxy.key"), file("ca.pem"), file("node.pem"), file("node.key"),
-      file("ca.pem"), file("ca.pem"), file("ca.key"));
+  text += "options of a node, likewise:\n  elastripe-node";
+  for (const Json& option : node_options_for(paths)) text += " " + word(option);
+  text += fmt::format(
+      "\nclients believe {}; where listen.tls is mutual, they show {} with its key {}\n"
+      "keep {} where no server is: whoever has it can make certificates\n",
+      paths.ca.certificate.string(), paths.client.certificate.string(), paths.client.key.string(),
+      paths.ca.key.string());
+  return text;
+}
+
+Result<> init(const Globals& globals, const Arguments& arguments) {
+  const auto paths = make_cluster_certificates(arguments.dir, arguments.options);
+  if (!paths) return std::unexpected(paths.error());
+  if (globals.json) {
+    print_json(json_of(*paths, arguments.options));
+  } else {
+    fmt::print("{}", text_of(*paths, arguments.options));
+  }
   return {};
 }
 
 }  // namespace
 
 void add_tls_command(CLI::App& app, Globals& globals) {
-  constexpr int kMostDays = 36500;
-  CLI::App* command = app.add_subcommand("tls", "Makes certificates");
-  command->require_subcommand(1);
+  CLI::App* group = app.add_subcommand("tls", "Makes certificates");
+  group->require_subcommand(1);
+  group->fallthrough();
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* made = command->add_subcommand(
+  CLI::App* command = group->add_subcommand(
       "init",
-      "Makes a CA, unless there is one, and certificates by it for proxies, nodes and clients; "
-      "once more, it renews these");
-  made->add_option("--dir", arguments->directory, "Where the PEM files are")->required();
-  made->add_option("--host", arguments->options.hosts,
-                   "Name or address where a proxy or a node is reached; repeatable");
-  made->add_option("--days", arguments->options.days, "For which certificates are valid")
-      ->check(CLI::Range(1, kMostDays))
+      "Makes certificates for proxies, nodes and clients, and the CA that signs them; again: new "
+      "ones, by the same CA");
+  command->add_option("--dir", arguments->dir, "Where the files are")->required();
+  command->add_option("--days", arguments->options.days, "How long certificates are valid")
+      ->check(CLI::Range(1, kCaDays))
       ->capture_default_str();
-  made->callback([arguments, &globals] { report(globals, init(*arguments, globals.json)); });
+  command->add_option("--host", arguments->options.hosts,
+                      "DNS name or IP address where a proxy or a node is reached; repeatable");
+  command->callback([arguments, &globals] { report(globals, init(globals, *arguments)); });
 }
 
 }  // namespace elastripe::cli
