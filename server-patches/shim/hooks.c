@@ -297,6 +297,7 @@ void elastripe_start(void) {
     /* Before the first item. */
     hash = node_hash;
     settings.hash_algorithm = "xxh3 with a secret";
+    elastripe_tls_start();
 }
 
 void elastripe_stop(void) {

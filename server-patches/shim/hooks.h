@@ -38,6 +38,9 @@ bool elastripe_refuse_binary(conn* c);
 void elastripe_socket_closes(int sfd);
 void elastripe_socket_opened(int sfd);
 
+/* Once there is a context, before anybody connects: who connects must show a certificate of a server,
+ * as proxies have. Those of clients are by the same CA, and are for the proxy only. */
+void elastripe_tls_start(void);
 /* TLS, with the engine on or off. What an SSL_read or SSL_write came to, as read(2) and write(2) tell
  * it: OpenSSL does not set errno. */
 ssize_t elastripe_tls_result(conn* c, int result);

@@ -2,10 +2,16 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tls.h"
+
+void elastripe_tls_start(void) {
+    if (settings.ssl_enabled)
+        SSL_CTX_set_purpose(settings.ssl_ctx, X509_PURPOSE_SSL_SERVER);
+}
 
 ssize_t elastripe_tls_result(conn *c, int result) {
     if (result > 0)

@@ -233,8 +233,11 @@ def test_a_cluster_of_certificates_and_users(tmp_path):
         cluster.restart("n0")
         cluster.wait_serving()
         assert local.get("large") == large
-        # A node speaks with nobody who has no certificate, and not in clear.
-        for speak in (lambda s: context.wrap_socket(s, server_hostname="localhost"), lambda s: s):
+        # A node speaks with nobody who has no certificate, or one of a client, and not in clear.
+        as_client = ssl.create_default_context(cafile=str(tmp_path / "c" / "tls" / "ca.pem"))
+        as_client.load_cert_chain(tmp_path / "c" / "tls" / "client.pem", tmp_path / "c" / "tls" / "client.key")
+        for speak in (lambda s: context.wrap_socket(s, server_hostname="localhost"), lambda s: s,
+                      lambda s: as_client.wrap_socket(s, server_hostname="localhost")):
             with socket.create_connection(("localhost", cluster.port + 1), timeout=DEADLINE_S) as node:
                 with pytest.raises(OSError):
                     end = speak(node)

@@ -114,7 +114,7 @@ Result<pid_t> Testbed::start_server(const std::string& name, int port,
 
 Result<std::filesystem::path> Testbed::certificates() {
   auto directory = dir_ / "tls";
-  if (!std::filesystem::exists(directory)) TRY(cli::make_certificates(directory, {}));
+  if (!std::filesystem::exists(directory)) TRY(cli::make_cluster_certificates(directory, {}));
   return directory;
 }
 
