@@ -82,7 +82,7 @@ class Stream {
     bool write_awaits_read = false;
     bool read_awaits_write = false;
     bool may_have_more = false;  // the last read took all that it was to take
-    Taken end;  // met behind bytes that were read: for the next read
+    Taken end;                   // met behind bytes that were read: for the next read
   };
   static void readable(int fd, short what, void* self);
   static void writable(int fd, short what, void* self);

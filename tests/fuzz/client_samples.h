@@ -11,6 +11,10 @@ inline std::vector<std::string> client_samples() {
   const std::string binary_set(
       "\x80\1\0\1\x08\0\0\0\0\0\0\x0awxyz\0\0\0\0\0\0\0\0\0\0\0\5\0\0\0\x09k", 33);
   const std::string binary_delete("\x80\x14\0\1\0\0\0\0\0\0\0\1wxyz\0\0\0\0\0\0\0\0k", 25);
+  const std::string sasl_list("\x80\x20\0\0\0\0\0\0\0\0\0\0wxyz\0\0\0\0\0\0\0\0", 24);
+  const std::string sasl_auth("\x80\x21\0\5\0\0\0\0\0\0\0\x0fwxyz\0\0\0\0\0\0\0\0", 24);
+  const std::string sasl_step("\x80\x22\0\5\0\0\0\0\0\0\0\x0fwxyz\0\0\0\0\0\0\0\0", 24);
+  const std::string plain("PLAIN\0user\0word", 15);
   return {
       "set k 1 0 3\r\nabc\r\nset n 0 0 1 noreply\r\n5\r\nadd a 0 9 0\r\n\r\n"
       "replace k 0 0 1\r\nx\r\n"
@@ -26,6 +30,7 @@ inline std::vector<std::string> client_samples() {
       "flush_all 1 noreply\r\nflush_all\r\nquit\r\n",
       binary_set + "v" + binary_get,
       binary_delete + binary_get,
+      sasl_list + sasl_auth + plain + sasl_step + plain,
   };
 }
 

@@ -77,6 +77,11 @@ class Session {
         fmt::format("({} {} {} {} {} {} {} {} {} {}", name(request_.command), request_.noreply,
                     request_.key, request_.flags, request_.exptime, request_.value_bytes,
                     request_.cas_unique, request_.delta, request_.verbosity, request_.argument);
+    if (is_binary) {
+      transcript_ +=
+          fmt::format(" {} {} {} {}", static_cast<int>(request_.binary->opcode),
+                      request_.binary->opaque, request_.initial, request_.creates.value_or(-1));
+    }
     for (const std::string_view key : request_.keys) {
       CHECK(is_binary ? key.size() <= kMaxKeyBytes : is_valid_key(key));
       transcript_ += ' ';
@@ -85,7 +90,7 @@ class Session {
     transcript_ += ')';
     if (is_meta(request_.command)) note_meta();
     swallowing_ = false;
-    if (is_storage(request_.command)) {
+    if (is_storage(request_.command) || is_sasl_login(request_.command)) {
       block_ = DataBlock(request_.value_bytes, is_binary ? 0 : DataBlock::kTerminatorBytes);
     }
   }
@@ -100,7 +105,7 @@ class Session {
     }
     std::string key(request_.key);
     if (flags->is_base64) {
-      const auto decoded = decode_key(request_.key);
+      const auto decoded = decode_key(request_.command, request_.key);
       refused_ |= !decoded;
       CHECK(decoded || request_.command != Command::kMetaSet);
       key = decoded.value_or("refused");
@@ -137,11 +142,14 @@ bool elastripe::fuzz::accepts(std::string_view input) {
 std::vector<std::string> elastripe::fuzz::seeds() {
   std::vector<std::string> samples = client_samples();
   std::string all;
-  for (const std::string& sample : samples) all += '\n' + sample;
+  for (const std::string& sample : samples) {
+    Session session;
+    session.receive(sample);
+    all += session.transcript();
+  }
   for (int i = 0; i < kCommandCount; ++i) {
     const std::string_view word = name(static_cast<Command>(i));
-    CHECK(all.contains(fmt::format("\n{} ", word)) || all.contains(fmt::format("\n{}\r", word)),
-          "no seed has a command {}", word);
+    CHECK(all.contains(fmt::format("({} ", word)), "no seed has a command {}", word);
   }
   return samples;
 }

@@ -1,5 +1,6 @@
-// A client's connection under any bytes. The first byte says how TCP cuts the rest. It must end
-// when the client has, hold no memory then, and have answered the same however the bytes came.
+// A client's connection under any bytes. The first byte says how TCP cuts the rest, and its highest
+// bit whether the client has to log in. It must end when the client has, hold no memory then, and
+// have answered the same however the bytes came.
 #include <sys/socket.h>
 
 #include "proxy/base/check.h"
@@ -35,7 +36,10 @@ struct World {
   ServerStats server{registry, 1};
   Loop loop;
   LoopClock clock{loop};
+  Published<Users> users{std::make_shared<const Users>(Users::parse("user:word").value())};
 };
+
+constexpr unsigned char kMustLogIn = 0x80;
 
 // Values longer than this come in parts.
 constexpr uint64_t kInlineBytes = 40;
@@ -51,14 +55,14 @@ struct Ops : FakeOps {
 };
 
 // All that a client gets for these bytes, which it sends in pieces before it closes.
-std::string answers_to(std::string_view stream, unsigned char cuts) {
+std::string answers_to(std::string_view stream, unsigned char cuts, bool must_log_in) {
   static World world;
   Ops ops;
   Sessions sessions(world.loop, ops, world.clock, world.server, world.server.worker(0), kSettings);
   int fds[2];
   CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
   fuzz::Remote client{Fd(fds[0])};
-  sessions.adopt(Fd(fds[1]));
+  sessions.adopt(Fd(fds[1]), {.users = must_log_in ? &world.users : nullptr});
   const auto serve = [&] {
     fuzz::turn(world.loop);
     client.collect();
@@ -86,9 +90,11 @@ std::string answers_to(std::string_view stream, unsigned char cuts) {
 
 bool fuzz::accepts(std::string_view input) {
   if (input.empty()) return false;
+  const auto first = static_cast<unsigned char>(input[0]);
+  const bool must_log_in = (first & kMustLogIn) != 0;
   const std::string_view stream = input.substr(1);
-  const std::string whole = answers_to(stream, 0);
-  const std::string in_pieces = answers_to(stream, static_cast<unsigned char>(input[0]));
+  const std::string whole = answers_to(stream, 0, must_log_in);
+  const std::string in_pieces = answers_to(stream, first & ~kMustLogIn, must_log_in);
   // What statistics say depends on how much was read so far.
   CHECK(stream.contains("stats") || whole == in_pieces, "{}\nor, in pieces,\n{}", whole, in_pieces);
   return !whole.empty() && !whole.contains("ERROR");
@@ -103,9 +109,11 @@ std::vector<std::string> fuzz::seeds() {
   }
   std::vector<std::string> seeds;
   for (const std::string& stream : streams) {
-    if (stream[0] == '\x80') continue;  // refused, and closed
     seeds.push_back(std::string("\0", 1) + stream);
     seeds.push_back('\5' + stream);
   }
+  seeds.push_back("\x85set k 0 0 9\r\nuser word\r\nget k\r\n");
+  seeds.push_back("\x85set k 0 0 9 noreply\r\nuser word\r\nmn\r\n");
+  seeds.push_back('\x85' + fuzz::client_samples().back());  // by SASL
   return seeds;
 }

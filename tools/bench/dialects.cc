@@ -126,7 +126,8 @@ Result<Rows> measure_requests(const DialectsOptions& o, const Servers& servers,
 Result<Json> measure_connections(const Target& target, const char* tls, int count) {
   const auto resident_kib = [&] {
     double sum = 0;
-    for (const pid_t pid : target.front) sum += kib_of(fmt::format("/proc/{}/status", pid), "VmRSS:");
+    for (const pid_t pid : target.front)
+      sum += kib_of(fmt::format("/proc/{}/status", pid), "VmRSS:");
     return sum;
   };
   const double before = resident_kib();

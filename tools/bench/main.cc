@@ -22,8 +22,8 @@ int main(int argc, char** argv) {
   app.add_flag("--json", globals.json, "Print data as JSON");
   Commands commands{app, globals};
   for (const auto add :
-       {add_overview, add_small, add_large, add_degraded, add_crossover, add_dialects, add_scaling, add_ycsb,
-        add_hostile, add_reclaim, add_repair, add_transition, add_sync, add_update}) {
+       {add_overview, add_small, add_large, add_degraded, add_crossover, add_dialects, add_scaling,
+        add_ycsb, add_hostile, add_reclaim, add_repair, add_transition, add_sync, add_update}) {
     add(commands);
   }
 

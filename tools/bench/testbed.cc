@@ -122,8 +122,8 @@ namespace {
 
 Result<std::shared_ptr<const TlsContext>> client_of(const std::filesystem::path& files) {
   ::signal(SIGPIPE, SIG_IGN);
-  auto context = TlsContext::create(
-      {files / "client.pem", files / "client.key", files / "ca.pem"}, TlsRole::kClient);
+  auto context = TlsContext::create({files / "client.pem", files / "client.key", files / "ca.pem"},
+                                    TlsRole::kClient);
   if (!context) return cli::fail("TLS: {}", context.error().message);
   return std::move(*context);
 }
@@ -139,11 +139,24 @@ Result<std::shared_ptr<const TlsContext>> Testbed::tls_of(const Cluster& cluster
 Result<Target> Testbed::start_memcached(int threads, int memory_mb, bool tls) {
   const auto bin = TRY(cli::own_directory());
   const auto port = TRY(take_ports(1));
-  std::vector<std::string> argv{bin / "elastripe-node", "--plain", "-p", std::to_string(port), "-U",
-                                "0", "-l", kLoopback, "-m",
-                                std::to_string(std::max(memory_mb, 2 * kLargestItemMb)), "-I",
-                                fmt::format("{}m", kLargestItemMb), "-c", "16384", "-t",
-                                std::to_string(threads), "-u", "root"};
+  std::vector<std::string> argv{bin / "elastripe-node",
+                                "--plain",
+                                "-p",
+                                std::to_string(port),
+                                "-U",
+                                "0",
+                                "-l",
+                                kLoopback,
+                                "-m",
+                                std::to_string(std::max(memory_mb, 2 * kLargestItemMb)),
+                                "-I",
+                                fmt::format("{}m", kLargestItemMb),
+                                "-c",
+                                "16384",
+                                "-t",
+                                std::to_string(threads),
+                                "-u",
+                                "root"};
   Target target{.name = "memcached", .port = static_cast<uint16_t>(port)};
   if (tls) {
     const auto files = TRY(certificates());

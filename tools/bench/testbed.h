@@ -25,9 +25,9 @@ struct Target {
   std::string host = "127.0.0.1";
   uint16_t port = 0;
   std::string key_prefix = {};
-  std::vector<pid_t> front = {};  // what clients are connected to
-  std::vector<pid_t> back = {};   // what is behind it
-  bool redis = false;             // else it speaks memcached's protocol
+  std::vector<pid_t> front = {};                    // what clients are connected to
+  std::vector<pid_t> back = {};                     // what is behind it
+  bool redis = false;                               // else it speaks memcached's protocol
   std::shared_ptr<const TlsContext> tls = nullptr;  // of clients; null: in clear
 
   cli::Result<std::unique_ptr<ObjectClient>> connect() const {
