@@ -1,0 +1,52 @@
+"""The same random streams go to the proxy and to memcached: every byte that comes back is the same, or the
+difference is listed in differences.py.
+
+ELASTRIPE_DIFFERENTIAL_STREAMS: how many streams of each dialect. ELASTRIPE_DIFFERENTIAL_SEED: the one to ask again.
+"""
+
+import os
+import random
+
+import pytest
+
+import binary_dialect
+import differences
+import shrinker
+import meta_dialect
+import text_dialect
+from exchange import Exchange
+from plain_memcached import plain_memcached
+
+DIALECTS = {"text": text_dialect, "meta": meta_dialect, "binary": binary_dialect}
+STREAMS = int(os.environ.get("ELASTRIPE_DIFFERENTIAL_STREAMS", "150"))
+SEED = os.environ.get("ELASTRIPE_DIFFERENTIAL_SEED")
+
+
+@pytest.fixture(scope="module")
+def exchange(make_cluster):
+    cluster = make_cluster(nodes=4, scheme="rs:2,1")
+    with plain_memcached() as port:
+        yield Exchange({"elastripe": cluster.port, "memcached": port})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_proxy_answers_as_memcached(exchange, dialect):
+    first = random.randrange(1 << 32)
+    seeds = [int(SEED)] if SEED else range(first, first + STREAMS)
+    for seed in seeds:
+        stream = DIALECTS[dialect].stream(random.Random(f"{dialect}/{seed}"))
+        if differences.is_left(exchange, stream):
+            pytest.fail(report(exchange, shrinker.simplest(stream, lambda one: differences.is_left(exchange, one)), seed))
+
+
+def report(exchange, stream, seed):
+    outcome = exchange.run(stream)
+    lines = [f"seed {seed}", f"{stream}"]
+    for at, sent in enumerate(stream.wire()):
+        lines.append(f"sent: {short(sent)}")
+        lines += [f"{name}: {short(answers.raw[at])}" for name, answers in outcome.answers.items()]
+    return "\n".join(lines)
+
+
+def short(data):
+    return repr(data) if len(data) <= 600 else f"{data[:400]!r} ({len(data)} bytes) {data[-100:]!r}"
