@@ -10,6 +10,7 @@ GET, SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT, QUIT, FLUSH, GETQ, NOOP, V
 GETK, GETKQ, APPEND, PREPEND = range(0x0c, 0x10)
 SETQ, ADDQ, REPLACEQ, DELETEQ, INCREMENTQ, DECREMENTQ, QUITQ, FLUSHQ, APPENDQ, PREPENDQ = range(0x11, 0x1b)
 TOUCH, GAT, GATQ, GATK, GATKQ = 0x1c, 0x1d, 0x1e, 0x23, 0x24
+STAT = 0x10
 SASL = range(0x20, 0x23)
 NEVER_MADE = 0xffffffff  # the expiration that makes no counter
 EXPIRATIONS = [0, 0, 0, 1000, arguments.MONTH_S, 2**31 - 1]
@@ -67,8 +68,8 @@ def delete(generator):
 
 
 def other(generator):
-    return generator.choice((BinaryCommand(NOOP), BinaryCommand(NOOP), BinaryCommand(VERSION), BinaryCommand(0x10, b"detail"),
-                             BinaryCommand(0x10, b"unknown"), unknown(generator)))
+    return generator.choice((BinaryCommand(NOOP), BinaryCommand(NOOP), BinaryCommand(VERSION), BinaryCommand(STAT, b"detail"),
+                             BinaryCommand(STAT, b"unknown"), unknown(generator)))
 
 
 def last(generator):
@@ -90,9 +91,9 @@ def spoiled(generator, good):
     beside[generator.randrange(3)] = generator.choice((-1, 1, 2, 4, 255))
     return generator.choice((
         replace(good, beside=tuple(beside)),
-        replace(good, key=b""),
+        replace(good, key=b"" if good.opcode != STAT else b"unknown"),
         replace(good, extras=good.extras[:-1]),
         replace(good, extras=good.extras + b"\0"),
         replace(good, value=good.value + b"more"),
         replace(good, reserved=generator.choice(((1, 0), (0, 1), (255, 65535)))),
-        replace(good, opcode=generator.choice([each for each in range(0x25) if each not in SASL]))))
+        replace(good, opcode=generator.choice([each for each in range(0x25) if each not in (STAT, *SASL)]))))

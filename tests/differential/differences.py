@@ -1,49 +1,99 @@
-"""The differences from memcached that are deliberate. Each names the commands that it is about, and what both
-servers answer at the first place where their answers differ; docs/client-protocol.md says more."""
+"""The differences from memcached that are deliberate, and those that memcached has with itself. Each tells the
+commands that it is about, and what both servers answer at the first place where their answers differ;
+docs/client-protocol.md says more."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
-
-def pattern(expression):
-    return re.compile(expression, re.DOTALL)
+from streams import BinaryCommand, TextCommand
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Patterns are of whole commands and replies, the value of a reply behind its line."""
-
     reason: str
-    command: re.Pattern
-    ours: re.Pattern
-    memcached: re.Pattern
+    is_about: Callable  # of a command
+    explains: Callable  # of our reply and of memcached's
 
-    def explains(self, ours, memcached):
-        return bool(self.ours.fullmatch(shown(ours)) and self.memcached.fullmatch(shown(memcached)))
 
-    def is_about(self, command):
-        return bool(self.command.match(command))
+def line(expression):
+    """Text commands that begin with it. A command is tried as a whole, its value too."""
+    pattern = re.compile(expression, re.DOTALL)
+    return lambda command: isinstance(command, TextCommand) and pattern.match(command.render()) is not None
+
+
+def answers(ours=rb".*", memcached=rb".*"):
+    """Replies that are these, a value behind its line and uniques numbered."""
+    patterns = [re.compile(expression, re.DOTALL) for expression in (ours, memcached)]
+    return lambda *pair: all(pattern.fullmatch(shown(reply)) for pattern, reply in zip(patterns, pair))
 
 
 def shown(reply):
-    """The bytes of a reply as they came, but that uniques are numbered."""
     return b" ".join(word if isinstance(word, bytes) else b"%d" % word for word in reply)
 
 
-STORAGE = r"(set|add|replace|append|prepend|cas)"
-WELL_FORMED = STORAGE + r" +[^ \0\n]{1,250} +\d{1,10} +-?\d+ +\d+( +\d+)?( +\S+)?"
+def has_wrong_lengths(command):
+    return isinstance(command, BinaryCommand) and command.beside != (0, 0, 0)
+
+
+def is_unknown_with_a_key(command):
+    return isinstance(command, BinaryCommand) and (0x1e < command.opcode < 0x23 or command.opcode in (0x1b, 0x22)
+                                                   or command.opcode > 0x24) and bool(command.key or command.extras)
+
+
+def counts(command):
+    return command.opcode in (0x05, 0x06, 0x15, 0x16) if isinstance(command, BinaryCommand) else COUNTING(command)
+
+
+def differs_in_spaces(ours, memcached):
+    """But for the length that is told."""
+    one, other = (re.sub(rb"(VALUE \S+ \d+|VA) \d+|(?<= )s\d+", rb"\1", shown(reply)).replace(b" ", b"") for reply in (ours, memcached))
+    return one == other
+
+
+def same_item(ours, memcached):
+    return ours[:1] == memcached[:1] == [b"ME"] and ours[3:] == memcached[3:]
+
+
+REFUSED = rb"CLIENT_ERROR bad (command line|token in command line) format"
+MADE_KNOWN = rb"[^ \0\n]{1,250} +"
+NUMBERS = rb"\d{1,10} +-?\d{1,10} +\d{1,9}"
+WELL_FORMED = (rb"((set|add|replace|append|prepend) +" + MADE_KNOWN + NUMBERS + rb"|cas +" + MADE_KNOWN + NUMBERS + rb" +\d{1,19})"
+               rb"( +noreply)? *\r?\n|ms " + MADE_KNOWN + rb"\d{1,9}[ \r\n]")
+COUNTING = line(rb"incr |decr |ma ")
+REFUSED_RETRIEVAL = line(rb"g[ae]ts? [^\n]*[^ \n]{251}")
+LONG_LINE = line(rb".*[^\n]{2048}")
 
 LISTED = [
-    Difference("A number is a whole word; memcached lets a tab, or another white space, end it.",
-               pattern(rb"[^\n]*\d[\t\r][^\n]"), pattern(rb"CLIENT_ERROR (bad command line format|invalid .*)"), pattern(rb".*")),
+    Difference("A number is a whole word; memcached lets white space begin and end it.",
+               line(rb"[^\n]*(\d[\t\r](?!\n)| [A-Z]?[\t\r]+[-+]?\d)"),
+               answers(ours=rb"CLIENT_ERROR (bad|invalid) .*")),
     Difference("Numbers that overflow are refused; memcached wraps them.",
-               pattern(rb"[^\n]* -?\d{10,}"), pattern(rb"CLIENT_ERROR bad command line format"), pattern(rb".*")),
+               line(rb"[^\n]* [A-Z]?[-+]?\d{10,}"), answers(ours=REFUSED + rb"|CLIENT_ERROR invalid or duplicate flag")),
+    Difference("Numbers that overflow are refused; memcached wraps them.",
+               line(rb"cache_memlimit \d{10,}"), answers(ours=rb"ERROR")),
     Difference("A line that is too long is told so before the connection is closed.",
-               pattern(rb".*[^\n]{2048}"), pattern(rb"CLIENT_ERROR line too long"), pattern(rb".*")),
+               LONG_LINE, answers(ours=rb"CLIENT_ERROR line too long")),
+    Difference("memcached drops what it has not sent yet when it closes the connection for a line that is too long.",
+               LONG_LINE, answers(memcached=rb"")),
     Difference("The value behind a storage line that is refused is skipped; memcached reads it as commands.",
-               pattern(rb"(?!" + WELL_FORMED.encode() + rb"\r?\n)" + STORAGE.encode()), pattern(rb".*"), pattern(rb"(ERROR)?")),
-    Difference("memcached drops what it has not sent yet when a retrieval has a key that is too long.",
-               pattern(rb"gat?s? [^\n]*[^ \n]{251}|get"), pattern(rb".*"), pattern(rb"CLIENT_ERROR bad command line format")),
+               line(rb"(?!" + WELL_FORMED + rb")(set|add|replace|append|prepend|cas|ms) "), answers()),
+    Difference("memcached drops what it has not sent yet when it refuses a retrieval, and has touched the keys before.",
+               REFUSED_RETRIEVAL, answers()),
+    Difference("memcached pads a number that becomes shorter, unless a reply that is not sent yet has the value before.",
+               counts, differs_in_spaces),
+    Difference("The key is answered as it was sent; memcached answers it as it was when it was stored.",
+               line(rb"m[gsda] [^\n]* k[ \r]"), answers(ours=rb"(HD|VA|EN|NF|EX|NS).* k.*", memcached=rb"(HD|VA|EN|NF|EX|NS).* k.*")),
+    Difference("What has expired at once is left 0 seconds; memcached's number underflows.",
+               line(rb"m[ga] [^\n]* [TN]-\d"), answers(ours=rb"(HD|VA).* 0.*", memcached=rb"(HD|VA).* 4294\d{6}.*")),
+    Difference("me tells the seconds that are left; memcached tells them as a negative number, and the key as it was when it was stored.",
+               line(rb"me "), same_item),
+    Difference("Flags that are missing are refused.",
+               line(rb"m[gsda] [^\n]* [EhlNRIx]"), answers(ours=rb"CLIENT_ERROR invalid (or duplicate )?flag")),
+    Difference("Either protocol may follow the other; memcached closes the connection.",
+               has_wrong_lengths, answers(memcached=rb"")),
+    Difference("memcached skips the key of an unknown opcode twice.",
+               is_unknown_with_a_key, answers()),
 ]
 
 
@@ -67,7 +117,7 @@ def without_listed(stream, pair, listed):
     for difference in listed:
         if difference.explains(*pair):
             kept = [place for place, command in zip(stream.places(), stream.commands())
-                    if not difference.is_about(command.render())]
+                    if not difference.is_about(command)]
             if len(kept) < len(stream.places()):
                 return stream.only(kept)
     return None

@@ -13,8 +13,9 @@ from streams import BinaryCommand, Names
 
 DEADLINE_S = 20
 PAUSE_S = 0.0002  # the server takes one piece before the next comes
-# memcached answers nothing more if the connection ends within a value: this ends one that is a little too short.
-TEXT_ENDING = b"\r\n" * 5 + b"mn\r\n"
+# memcached answers nothing more if the connection ends within a command: this ends one that is a little too short.
+TEXT_ENDING = b"\r\n" * 4 + b"mn\r\n"
+BINARY_ENDING = BinaryCommand(0x0a).render() * 12
 KEPT_KEYS = 400
 KEPT_BYTES = 16 << 20
 
@@ -100,6 +101,7 @@ class Exchange:
     def run(self, stream):
         self.runs += 1
         prefix = b"%06x" % self.runs
+        self._remove(stream.stray_keys())
         outcome = Outcome({name: self._ask(port, stream, Names(prefix)) for name, port in self.ports.items()})
         self._remove_later(stream, prefix)
         return outcome
@@ -113,7 +115,7 @@ class Exchange:
             pieces = one.pieces(names)
             self.sent_bytes += sum(map(len, pieces))
             is_binary = isinstance(one.commands[0], BinaryCommand)
-            raw.append(self.talk_to(port, pieces if is_binary else [*pieces, TEXT_ENDING]))
+            raw.append(self.talk_to(port, [*pieces, BINARY_ENDING if is_binary else TEXT_ENDING]))
             cut, told = ((replies.binary_replies, replies.binary_uniques) if is_binary
                          else (replies.text_replies, replies.text_uniques))
             answered = list(cut(raw[-1]))
@@ -126,8 +128,11 @@ class Exchange:
         self.keys.update(key.render(Names(prefix)) for key in stream.keys())
         if len(self.keys) < KEPT_KEYS and self.sent_bytes < KEPT_BYTES:
             return
-        request = b"".join(b"md %s b q\r\n" % base64.b64encode(key) for key in self.keys)
-        for port in self.ports.values():
-            self.talk_to(port, [request])
+        self._remove(self.keys)
         self.keys.clear()
         self.sent_bytes = 0
+
+    def _remove(self, keys):
+        request = b"".join(b"md %s b q\r\n" % base64.b64encode(key) for key in keys)
+        for port in self.ports.values() if keys else ():
+            self.talk_to(port, [request])

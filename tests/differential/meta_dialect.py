@@ -46,7 +46,7 @@ def arithmetic(generator):
     key = arguments.key(generator, ODD_KEYS)
     mode = generator.choice(("MI", "M+", "MD", "M-", "Mi", "MD"))
     return meta(generator, "ma", key, ("v", "v", "c", "t", "k", "q", mode, opaque(generator), touched(generator),
-                                       b"N%d" % text_dialect.exptime(generator),
+                                       text_dialect.exptime(generator, b"N"),
                                        b"D%d" % generator.choice(arguments.NUMBERS),
                                        b"J%d" % generator.choice(arguments.NUMBERS),
                                        arguments.unique(generator, key, b"C")))
@@ -64,7 +64,7 @@ KINDS = ((get, 30), (store, 30), (delete, 8), (arithmetic, 20), (debug, 2), (noo
 
 
 def touched(generator):
-    return b"T%d" % text_dialect.exptime(generator)
+    return text_dialect.exptime(generator, b"T")
 
 
 def opaque(generator):

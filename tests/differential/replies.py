@@ -91,7 +91,7 @@ def text_uniques(replies, _commands, _names):
                 break
 
 
-VERSION = 0x0b
+VERSION, STAT = 0x0b, 0x10
 
 
 def binary_replies(data):
@@ -101,12 +101,14 @@ def binary_replies(data):
         _, opcode, key_bytes, extra_bytes, kind, status, body_bytes, opaque, cas = HEADER.unpack_from(data, at)
         body = data[at + HEADER.size:at + HEADER.size + body_bytes]
         value = body[extra_bytes + key_bytes:]
+        at += HEADER.size + body_bytes
+        if opcode == STAT and key_bytes > 0:
+            continue  # docs/client-protocol.md tells what is left out
         if opcode == VERSION and status == 0:
             value = b"VERSION"
         yield [b"%02x" % opcode, b"status %02x" % status, b"opaque %x" % opaque, b"type %d" % kind, Unique(cas),
                body[:extra_bytes], body[extra_bytes:extra_bytes + key_bytes], value,
                b"" if len(body) == body_bytes else b"(cut)"]
-        at += HEADER.size + body_bytes
     if at < len(data):
         yield [data[at:]]
 

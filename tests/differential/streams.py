@@ -57,6 +57,20 @@ class Unique:
 
 
 @dataclass(frozen=True)
+class Exptime:
+    """A time that is simpler only if it is none: with a few seconds the outcome were one of luck."""
+
+    seconds: int
+    flag: bytes = b""
+
+    def render(self, _names, _data=b""):
+        return self.flag + b"%d" % self.seconds
+
+    def simpler(self):
+        return [Exptime(0, self.flag)] if self.seconds != 0 else []
+
+
+@dataclass(frozen=True)
 class Length:
     """How many bytes the value has, or what is told instead."""
 
@@ -89,14 +103,16 @@ def simpler_bytes(data):
     while step > 1:
         step -= step // 2
         steps.append(data[:len(data) - step])
-    return smaller(dict.fromkeys([*steps, data[:-1], b"0" * len(data)]), data)
+    # Behind blanks only, memcached reads on in its memory for a number.
+    candidates = dict.fromkeys([*steps, data[:-1], b"0" * len(data)])
+    return smaller([each for each in candidates if not each.isspace()], data)
 
 
 def simpler_piece(piece):
     if isinstance(piece, bytes):
         return smaller(dict.fromkeys([b"0", b"1", piece[:1], piece[:len(piece) // 2], piece[:-1], piece[1:]]),
                        piece) if len(piece) > 0 else []
-    return piece.simpler() if isinstance(piece, Length) else []
+    return piece.simpler() if isinstance(piece, (Exptime, Length)) else []
 
 
 def replaced(sequence, at, *by):
@@ -121,6 +137,10 @@ class TextCommand:
 
     def keys(self):
         return {key_of(word) for word in self.words} - {None}
+
+    def stray_keys(self):
+        """The words that may be taken for a key and are none of the stream's."""
+        return {word if isinstance(word, bytes) else word.render(Names()) for word in self.words[1:2] if key_of(word) != word}
 
     def with_key(self, old, new):
         return replace(self, words=tuple(with_key(word, old, new) for word in self.words))
@@ -167,6 +187,9 @@ class BinaryCommand:
     def keys(self):
         return {key_of(piece) for piece in (self.key, self.cas)} - {None}
 
+    def stray_keys(self):
+        return {self.key} if isinstance(self.key, bytes) else set()
+
     def with_key(self, old, new):
         return replace(self, key=with_key(self.key, old, new), cas=with_key(self.cas, old, new))
 
@@ -210,6 +233,9 @@ class Stream:
 
     def keys(self):
         return set().union(*(command.keys() for command in self.commands()))
+
+    def stray_keys(self):
+        return set().union(*(command.stray_keys() for command in self.commands())) - {b""}
 
     def only(self, places):
         """With the commands at these places only; rounds that have none left go."""

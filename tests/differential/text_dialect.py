@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import arguments
-from streams import Length, replaced, text
+from streams import Exptime, Length, replaced, text
 
 STORAGE = ("set", "set", "set", "add", "replace", "append", "prepend")
 
@@ -65,8 +65,8 @@ def flags(generator):
     return generator.choice((0, 0, 1, 65536, 2**32 - 1))
 
 
-def exptime(generator):
-    return generator.choice(arguments.EXPTIMES)
+def exptime(generator, flag=b""):
+    return Exptime(generator.choice(arguments.EXPTIMES), flag)
 
 
 def spoiled(generator, good):
@@ -79,7 +79,7 @@ def spoiled(generator, good):
         replace(good, words=replaced(good.words, at, bad)),
         replace(good, words=(*good.words, bad)),
         replace(good, words=(*good.words, b"1", b"2", b"3")),
-        replace(good, end=generator.choice((b"\n", b"\r\r\n", b" \r\n", b"\r", b"\t\r\n"))),
+        replace(good, end=generator.choice((b"\n", b"\r\r\n", b" \r\n", b"\t\r\n"))),
         misfit(generator, good)))
 
 
