@@ -36,6 +36,11 @@ def has_wrong_lengths(command):
     return isinstance(command, BinaryCommand) and command.beside != (0, 0, 0)
 
 
+def has_too_much(command):
+    return (isinstance(command, BinaryCommand) and command.opcode in (0x10, 0x1c, 0x1d, 0x1e, 0x23, 0x24)
+            and (command.value != b"" or command.beside != (0, 0, 0)))
+
+
 def is_unknown_with_a_key(command):
     return isinstance(command, BinaryCommand) and (0x1e < command.opcode < 0x23 or command.opcode in (0x1b, 0x22)
                                                    or command.opcode > 0x24) and bool(command.key or command.extras)
@@ -71,7 +76,9 @@ LISTED = [
     Difference("Numbers that overflow are refused; memcached wraps them.",
                line(rb"[^\n]* [A-Z]?[-+]?\d{10,}"), answers(ours=REFUSED + rb"|CLIENT_ERROR invalid or duplicate flag")),
     Difference("Numbers that overflow are refused; memcached wraps them.",
-               line(rb"cache_memlimit \d{10,}"), answers(ours=rb"ERROR")),
+               line(rb"cache_memlimit (\d{10,}|[\t\r]|\d+[\t\r])"), answers(ours=rb"ERROR")),
+    Difference("Numbers that overflow are refused; memcached wraps them.",
+               line(rb"[^\n]* [-+]?\d{10,}[^\n]* noreply"), answers()),
     Difference("A line that is too long is told so before the connection is closed.",
                LONG_LINE, answers(ours=rb"CLIENT_ERROR line too long")),
     Difference("memcached drops what it has not sent yet when it closes the connection for a line that is too long.",
@@ -83,7 +90,7 @@ LISTED = [
     Difference("memcached pads a number that becomes shorter, unless a reply that is not sent yet has the value before.",
                counts, differs_in_spaces),
     Difference("The key is answered as it was sent; memcached answers it as it was when it was stored.",
-               line(rb"m[gsda] [^\n]* k[ \r]"), answers(ours=rb"(HD|VA|EN|NF|EX|NS).* k.*", memcached=rb"(HD|VA|EN|NF|EX|NS).* k.*")),
+               line(rb"m[gsda] [^\n]* k"), answers(ours=rb"(HD|VA|EN|NF|EX|NS).* k.*", memcached=rb"(HD|VA|EN|NF|EX|NS).* k.*")),
     Difference("What has expired at once is left 0 seconds; memcached's number underflows.",
                line(rb"m[ga] [^\n]* [TN]-\d"), answers(ours=rb"(HD|VA).* 0.*", memcached=rb"(HD|VA).* 4294\d{6}.*")),
     Difference("me tells the seconds that are left; memcached tells them as a negative number, and the key as it was when it was stored.",
@@ -92,6 +99,12 @@ LISTED = [
                line(rb"m[gsda] [^\n]* [EhlNRIx]"), answers(ours=rb"CLIENT_ERROR invalid (or duplicate )?flag")),
     Difference("Either protocol may follow the other; memcached closes the connection.",
                has_wrong_lengths, answers(memcached=rb"")),
+    Difference("ms tells the size; memcached has no use for s there.",
+               line(rb"ms [^\n]* s[ \r]"), answers(ours=rb"HD.* s\d+.*", memcached=rb"HD.*")),
+    Difference("memcached forgets the exptime of an ma that does not write the number in its place: it becomes longer, or "
+               "a reply that is not sent yet has it.", line(rb"ma [^\n]* T"), answers()),
+    Difference("A request that has more than the parts of its opcode is refused; memcached reads on in the middle of it.",
+               has_too_much, answers()),
     Difference("memcached skips the key of an unknown opcode twice.",
                is_unknown_with_a_key, answers()),
 ]

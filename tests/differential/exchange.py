@@ -12,6 +12,7 @@ import replies
 from streams import BinaryCommand, Names
 
 DEADLINE_S = 20
+SURELY_ARRIVED = 32 << 10  # bytes of replies that a reset has never thrown away
 PAUSE_S = 0.0002  # the server takes one piece before the next comes
 # memcached answers nothing more if the connection ends within a command: this ends one that is a little too short.
 TEXT_ENDING = b"\r\n" * 4 + b"mn\r\n"
@@ -20,10 +21,23 @@ KEPT_KEYS = 400
 KEPT_BYTES = 16 << 20
 
 
+@dataclass(frozen=True)
+class Heard:
+    """The bytes that a server has answered. It resets a connection that it closes before it has read all; then
+    what was on its way is lost."""
+
+    data: bytes
+    is_reset: bool = False
+
+    def may_lack_replies(self):
+        return self.is_reset and len(self.data) > SURELY_ARRIVED
+
+
 def talk(port, pieces):
     """What a server answers to pieces that are sent one by one, until it has closed the connection. Our end
     is closed behind them, so that it answers whatever it can and waits for no more."""
     received = []
+    is_reset = True
     with contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(OSError):  # it may have closed the connection
@@ -32,11 +46,14 @@ def talk(port, pieces):
                 if piece is not pieces[-1]:
                     time.sleep(PAUSE_S)  # tidy: allow
             connection.shutdown(socket.SHUT_WR)
-        with contextlib.suppress(ConnectionResetError):
+            is_reset = False
+        try:
             connection.settimeout(DEADLINE_S)
             while data := receive(connection):
                 received.append(data)
-    return b"".join(received)
+        except ConnectionResetError:
+            is_reset = True
+    return Heard(b"".join(received), is_reset)
 
 
 def receive(connection):
@@ -65,9 +82,9 @@ def send(connection, piece, received):
 
 @dataclass(frozen=True)
 class Answers:
-    """What one server has answered: the bytes and the replies of each round."""
+    """What one server has answered in each round: as it was heard, and the replies."""
 
-    raw: list
+    heard: list
     rounds: list
 
 
@@ -81,11 +98,17 @@ class Outcome:
         """The first two replies that are not the same, ours first; nothing if all are."""
         ours, *references = self.answers.values()
         for reference in references:
-            for one, other in zip(ours.rounds, reference.rounds):
-                for pair in itertools.zip_longest(one, other, fillvalue=[]):
-                    if pair[0] != pair[1]:
-                        return pair
+            for at, pairs in enumerate(map(pairs_of_replies, ours.rounds, reference.rounds)):
+                if any(heard[at].may_lack_replies() for heard in (ours.heard, reference.heard)):
+                    pairs = pairs[:min(len(ours.rounds[at]), len(reference.rounds[at])) - 1]
+                for one, other in pairs:
+                    if one != other:
+                        return one, other
         return None
+
+
+def pairs_of_replies(ours, reference):
+    return list(itertools.zip_longest(ours, reference, fillvalue=[]))
 
 
 class Exchange:
@@ -110,18 +133,18 @@ class Exchange:
         return self.run(stream).first_difference() is not None
 
     def _ask(self, port, stream, names):
-        seen, raw, rounds = {}, [], []
+        seen, heard, rounds = {}, [], []
         for one in stream.rounds:
             pieces = one.pieces(names)
             self.sent_bytes += sum(map(len, pieces))
             is_binary = isinstance(one.commands[0], BinaryCommand)
-            raw.append(self.talk_to(port, [*pieces, BINARY_ENDING if is_binary else TEXT_ENDING]))
+            heard.append(self.talk_to(port, [*pieces, BINARY_ENDING if is_binary else TEXT_ENDING]))
             cut, told = ((replies.binary_replies, replies.binary_uniques) if is_binary
                          else (replies.text_replies, replies.text_uniques))
-            answered = list(cut(raw[-1]))
+            answered = list(cut(heard[-1].data))
             names.uniques.update(told(answered, one.commands, names))
             rounds.append([replies.numbered(reply, seen) for reply in answered])
-        return Answers(raw, rounds)
+        return Answers(heard, rounds)
 
     def _remove_later(self, stream, prefix):
         """Nothing is evicted from a cluster: what a run has stored must go."""

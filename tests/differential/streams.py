@@ -140,7 +140,9 @@ class TextCommand:
 
     def stray_keys(self):
         """The words that may be taken for a key and are none of the stream's."""
-        return {word if isinstance(word, bytes) else word.render(Names()) for word in self.words[1:2] if key_of(word) != word}
+        end = None if self.words[:1] in ((b"get",), (b"gets",), (b"gat",), (b"gats",)) else 2
+        return {word if isinstance(word, bytes) else word.render(Names()) for word in self.words[1:end]
+                if not isinstance(word, (Key, Base64))}
 
     def with_key(self, old, new):
         return replace(self, words=tuple(with_key(word, old, new) for word in self.words))

@@ -44,7 +44,7 @@ def report(exchange, stream, seed):
     lines = [f"seed {seed}", f"{stream}"]
     for at, sent in enumerate(stream.wire()):
         lines.append(f"sent: {short(sent)}")
-        lines += [f"{name}: {short(answers.raw[at])}" for name, answers in outcome.answers.items()]
+        lines += [f"{name}: {short(answers.heard[at].data)}" for name, answers in outcome.answers.items()]
     return "\n".join(lines)
 
 
