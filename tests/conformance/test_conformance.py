@@ -6,11 +6,11 @@ import itertools
 import random
 import re
 import struct
-import subprocess
 
 import pytest
 
-from cluster import BIN, Raw, free_ports, wait_for
+from cluster import Raw, wait_for
+from plain_memcached import plain_memcached
 
 LARGE = b"x" * 40_000
 LONG_KEY = b"k" * 250
@@ -21,24 +21,8 @@ TOO_LONG_KEY = b"k" * 251
 def servers(make_cluster):
     """Ports of the proxy and of a plain memcached."""
     cluster = make_cluster(nodes=4, scheme="rs:2,1")
-    port = free_ports(1)
-    # memcached pads a decremented value with spaces only while no background thread holds a
-    # reference to the item: without those threads it always does.
-    plain = subprocess.Popen([BIN / "elastripe-node", "--plain", "-p", str(port), "-U", "0", "-l",
-                              "127.0.0.1", "-u", "root", "-I", "8m", "-m", "128",
-                              "-o", "no_lru_maintainer,no_lru_crawler"])
-
-    def accepts():
-        try:
-            Raw(port).close()
-            return True
-        except OSError:
-            return False
-
-    wait_for(accepts, "plain memcached starts")
-    yield cluster.port, port
-    plain.kill()
-    plain.wait()
+    with plain_memcached() as port:
+        yield cluster.port, port
 
 
 def ask_both(servers, steps):
