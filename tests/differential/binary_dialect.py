@@ -13,7 +13,7 @@ TOUCH, GAT, GATQ, GATK, GATKQ = 0x1c, 0x1d, 0x1e, 0x23, 0x24
 STAT = 0x10
 SASL = range(0x20, 0x23)
 NEVER_MADE = 0xffffffff  # the expiration that makes no counter
-EXPIRATIONS = [0, 0, 0, 1000, arguments.MONTH_S, 2**31 - 1]
+EXPIRATIONS = [0, 0, 0, 1000, arguments.MONTH_S, 2**31 - 1, 2**31, 2**32 - 2]
 DELTAS = [number for number in arguments.NUMBERS if number < 1 << 64]
 ODD_KEYS = [*arguments.ODD_KEYS, *arguments.BINARY_KEYS]
 

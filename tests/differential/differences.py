@@ -57,14 +57,15 @@ def differs_in_spaces(ours, memcached):
 
 
 def same_item(ours, memcached):
-    return ours[:1] == memcached[:1] == [b"ME"] and ours[3:] == memcached[3:]
+    return ours[:1] == memcached[:1] == [b"ME"] and ours[-1] == memcached[-1]
 
 
+NO_ERROR = rb"(?!\w*ERROR).*"
 REFUSED = rb"CLIENT_ERROR bad (command line|token in command line) format"
-MADE_KNOWN = rb"[^ \0\n]{1,250} +"
+A_KEY = rb"[^ \0\n]{1,250} +"
 NUMBERS = rb"\d{1,10} +-?\d{1,10} +\d{1,9}"
-WELL_FORMED = (rb"((set|add|replace|append|prepend) +" + MADE_KNOWN + NUMBERS + rb"|cas +" + MADE_KNOWN + NUMBERS + rb" +\d{1,19})"
-               rb"( +noreply)? *\r?\n|ms " + MADE_KNOWN + rb"\d{1,9}[ \r\n]")
+WELL_FORMED = (rb"((set|add|replace|append|prepend) +" + A_KEY + NUMBERS + rb"|cas +" + A_KEY + NUMBERS + rb" +\d{1,19})"
+               rb"( +noreply)? *\r?\n|ms " + A_KEY + rb"\d{1,9}[ \r\n]")
 COUNTING = line(rb"incr |decr |ma ")
 REFUSED_RETRIEVAL = line(rb"g[ae]ts? [^\n]*[^ \n]{251}")
 LONG_LINE = line(rb".*[^\n]{2048}")
@@ -102,7 +103,9 @@ LISTED = [
     Difference("ms tells the size; memcached has no use for s there.",
                line(rb"ms [^\n]* s[ \r]"), answers(ours=rb"HD.* s\d+.*", memcached=rb"HD.*")),
     Difference("memcached forgets the exptime of an ma that does not write the number in its place: it becomes longer, or "
-               "a reply that is not sent yet has it.", line(rb"ma [^\n]* T"), answers()),
+               "a reply that is not sent yet has it.", line(rb"ma [^\n]* T"), answers(NO_ERROR, NO_ERROR)),
+    Difference("mg compares with C, and ms makes with N what is not there; memcached has no use for them there.",
+               line(rb"mg [^\n]* C\d|ms [^\n]* N-?\d"), answers(NO_ERROR, NO_ERROR)),
     Difference("A request that has more than the parts of its opcode is refused; memcached reads on in the middle of it.",
                has_too_much, answers()),
     Difference("memcached skips the key of an unknown opcode twice.",

@@ -98,17 +98,16 @@ class Outcome:
         """The first two replies that are not the same, ours first; nothing if all are."""
         ours, *references = self.answers.values()
         for reference in references:
-            for at, pairs in enumerate(map(pairs_of_replies, ours.rounds, reference.rounds)):
-                if any(heard[at].may_lack_replies() for heard in (ours.heard, reference.heard)):
-                    pairs = pairs[:min(len(ours.rounds[at]), len(reference.rounds[at])) - 1]
-                for one, other in pairs:
+            for at, replies_of_both in enumerate(zip(ours.rounds, reference.rounds)):
+                # What comes behind lost replies cannot be compared either: a unique may not have been told.
+                is_last = ours.heard[at].may_lack_replies() or reference.heard[at].may_lack_replies()
+                compared = min(map(len, replies_of_both)) - 1 if is_last else None
+                for one, other in list(itertools.zip_longest(*replies_of_both, fillvalue=[]))[:compared]:
                     if one != other:
                         return one, other
+                if is_last:
+                    break
         return None
-
-
-def pairs_of_replies(ours, reference):
-    return list(itertools.zip_longest(ours, reference, fillvalue=[]))
 
 
 class Exchange:

@@ -9,7 +9,7 @@ from streams import Base64, Length, replaced, text
 
 ODD_KEYS = [*arguments.ODD_KEYS, *arguments.BINARY_KEYS]
 BAD_FLAGS = [b"x", b"E1", b"I", b"vv", b"kk", b"T", b"Tx", b"T1x", b"F-1", b"F4294967296", b"Cx", b"C-1", b"C", b"Dx",
-             b"D-1", b"D", b"D18446744073709551616", b"Jx", b"J-1", b"N", b"Nx", b"MX", b"M", b"MEE", b"Me", b"O", b"",
+             b"D-1", b"D", b"D18446744073709551616", b"Jx", b"J-1", b"N", b"Nx", b"MX", b"T2147483648", b"T-2147483649", b"N4294967296", b"M", b"MEE", b"Me", b"O", b"",
              b"O" + b"o" * 31, b"O" + b"o" * 32, b"O" + b"o" * 40, b"\xff", b"S1", b"Px", b"Ly", b"u"]
 
 
@@ -26,14 +26,16 @@ def command(generator):
 
 def get(generator):
     key = arguments.key(generator, ODD_KEYS)
-    return meta(generator, "mg", key, ("v", "v", "c", "f", "s", "t", "k", "q", touched(generator), opaque(generator)))
+    return meta(generator, "mg", key, ("v", "v", "c", "f", "s", "t", "k", "q", touched(generator), opaque(generator),
+                                       *seldom(generator, arguments.unique(generator, key, b"C"))))
 
 
 def store(generator):
     key = arguments.key(generator, ODD_KEYS)
     mode = generator.choice(("MS", "ME", "MR", "MA", "MP", "Ms", "ME"))
     return meta(generator, "ms", key, ("c", "k", "q", mode, touched(generator), opaque(generator),
-                                       b"F%d" % text_dialect.flags(generator), arguments.unique(generator, key, b"C")),
+                                       b"F%d" % text_dialect.flags(generator), arguments.unique(generator, key, b"C"),
+                                       *seldom(generator, "s", text_dialect.exptime(generator, b"N"))),
                 Length(), data=arguments.value(generator))
 
 
@@ -61,6 +63,11 @@ def noop(_generator):
 
 
 KINDS = ((get, 30), (store, 30), (delete, 8), (arithmetic, 20), (debug, 2), (noop, 6))
+
+
+def seldom(generator, *flags):
+    """Flags that memcached does otherwise."""
+    return flags if generator.random() < 0.1 else ()
 
 
 def touched(generator):

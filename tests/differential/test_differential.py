@@ -11,14 +11,14 @@ import pytest
 
 import binary_dialect
 import differences
-import shrinker
 import meta_dialect
+import shrinker
 import text_dialect
 from exchange import Exchange
 from plain_memcached import plain_memcached
 
 DIALECTS = {"text": text_dialect, "meta": meta_dialect, "binary": binary_dialect}
-STREAMS = int(os.environ.get("ELASTRIPE_DIFFERENTIAL_STREAMS", "150"))
+STREAMS = int(os.environ.get("ELASTRIPE_DIFFERENTIAL_STREAMS", "300"))
 SEED = os.environ.get("ELASTRIPE_DIFFERENTIAL_SEED")
 
 
