@@ -41,11 +41,14 @@ void elastripe_socket_opened(int sfd);
 /* Once there is a context, before anybody connects: who connects must show a certificate of a server,
  * as proxies have. Those of clients are by the same CA, and are for the proxy only. */
 void elastripe_tls_start(void);
-/* TLS, with the engine on or off. What an SSL_read or SSL_write came to, as read(2) and write(2) tell
- * it: OpenSSL does not set errno. */
-ssize_t elastripe_tls_result(conn* c, int result);
+/* TLS, with the engine on or off: as read(2) and write(2), which set errno; OpenSSL does not. Its
+ * errors are the thread's: what one connection leaves would be taken for the next one's. */
+ssize_t elastripe_tls_read(conn* c, void* bytes, size_t count);
+ssize_t elastripe_tls_write(conn* c, const void* bytes, size_t count);
 /* Bytes have been decrypted that nobody has read: no event tells of them. */
 bool elastripe_tls_buffered(conn* c);
+/* Tells the other side that this is the end, if it can. */
+void elastripe_tls_end(SSL* ssl);
 /* After SIGHUP, on the main thread: the certificates are read again, for new connections. */
 void elastripe_reload(void);
 

@@ -4,50 +4,21 @@ import os
 import signal
 import socket
 import ssl
-import subprocess
 
 import pylibmc
 import pymemcache
 import pytest
 
+from authority import Authority
 from cluster import DEADLINE_S, Cluster, Raw, payload, run, wait_for
 
 USER = "alice"
 PASSWORD = "secret"
 
 
-def openssl(*words, cwd):
-    subprocess.run(["openssl", *words], cwd=cwd, check=True, capture_output=True)
-
-
-class Authority:
-    """A CA in a directory, and certificates by it."""
-
-    def __init__(self, directory, name="ca"):
-        self.dir = directory
-        self.dir.mkdir()
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-                "ca.key", "-out", "ca.pem", "-days", "2", "-subj", f"/CN={name}", cwd=self.dir)
-
-    def issue(self, name, names="DNS:localhost,IP:127.0.0.1"):
-        (self.dir / "extensions").write_text(f"subjectAltName={names}\n")
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-                f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}", cwd=self.dir)
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                "-days", "2", "-extfile", "extensions", "-out", f"{name}.pem", cwd=self.dir)
-
-    def file(self, name):
-        return str(self.dir / name)
-
-    def context(self, client=None):
-        context = ssl.create_default_context(cafile=self.file("ca.pem"))
-        if client:
-            context.load_cert_chain(self.file(f"{client}.pem"), self.file(f"{client}.key"))
-        return context
-
-    def settings(self):
-        return [f"tls.certificate={self.file('proxy.pem')}", f"tls.key={self.file('proxy.key')}",
-                f"tls.ca={self.file('ca.pem')}"]
+def proxy_settings(authority):
+    return [f"tls.certificate={authority.file('proxy.pem')}", f"tls.key={authority.file('proxy.key')}",
+            f"tls.ca={authority.file('ca.pem')}"]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +43,7 @@ def secured(authority, tmp_path_factory):
     users = directory / "users"
     write_users(users, f"# of the test\n{USER}:{PASSWORD}\n")
     cluster = Cluster(directory / "cluster", nodes=4, scheme="rs:2,1", listeners=3, settings=[
-        f"users_file={users}", "listen.authenticate=true", *authority.settings(),
+        f"users_file={users}", "listen.authenticate=true", *proxy_settings(authority),
         "listeners=[{port: %(0)d, tls: on}, {port: %(1)d, tls: mutual},"
         " {port: %(2)d, tls: on, authenticate: true}, {path: " + str(directory / "socket") + "}]"])
     cluster.users = users
