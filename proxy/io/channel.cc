@@ -204,19 +204,27 @@ void Channel::attempt_failed(int error) {
   close_stream();
   if (error != ECONNREFUSED) all_refused_ = false;
   if (++address_ < addresses_.size()) return try_addresses();
+  leave_alone({all_refused_ ? ErrorCode::kUnavailable : ErrorCode::kNotSent,
+               fmt::format("connect to node {}: {}", node_.name, reason)});
+  connect_failed(last_failure_);
+}
+
+void Channel::leave_alone(Error why) {
   try_again_at_ = loop_.turn_time() + backoff_.next(random_);
-  last_failure_ = {all_refused_ ? ErrorCode::kUnavailable : ErrorCode::kNotSent,
-                   fmt::format("connect to node {}: {}", node_.name, reason)};
+  last_failure_ = std::move(why);
   for (const NodeCall* call : waiting_) {
     if (call != nullptr) failed_incarnation_ = call->stamp.incarnation;
   }
-  connect_failed(last_failure_);
+  for (const Slot& slot : slots_) {
+    if (slot.call != nullptr) failed_incarnation_ = slot.call->stamp.incarnation;
+  }
 }
 
 void Channel::connected() {
   connect_timer_.cancel();
   state_ = State::kConnected;
-  backoff_.reset();
+  is_heard_ = false;
+  if (tls_ == nullptr) backoff_.reset();
   stream_.watch(true);
   log_debug("connected to node {}", node_.name);
   request_turn_end();
@@ -269,6 +277,10 @@ void Channel::break_off(ErrorCode code, const std::string& reason) {
   if (state_ == State::kConnected && code != ErrorCode::kCancelled) {
     const LogLevel level = use_ == ChannelUse::kControl ? LogLevel::kInfo : LogLevel::kDebug;
     log_at(level, "connection to node {} lost: {}", node_.name, reason);
+    // It may have refused us behind the handshake of TLS, and would again.
+    if (tls_ != nullptr && !is_heard_) {
+      leave_alone({ErrorCode::kNotSent, fmt::format("node {}: {}", node_.name, reason)});
+    }
   }
   close_stream();
   for (const Slot& slot : slots_) {

@@ -139,6 +139,7 @@ class Channel : private TurnEnd, private Stream::Owner {
   void try_addresses();
   void shake_hands();
   void attempt_failed(int error);
+  void leave_alone(Error why);
   void connected();
   void connect_failed(const Error& error);
   // Calls that there is no point in connecting for.
@@ -181,6 +182,7 @@ class Channel : private TurnEnd, private Stream::Owner {
   std::vector<SocketAddress> addresses_;             // of the node, as far as known
   size_t address_ = 0;                               // that is being tried
   bool all_refused_ = true;  // those that were tried, and they are all that the node may have
+  bool is_heard_ = false;    // the node has sent something on this connection
   Backoff backoff_;
   TimePoint try_again_at_;
   Error last_failure_;               // until then

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "proxy/base/check.h"
 #include "proxy/io/channel.h"
@@ -41,6 +42,7 @@ void Channel::read_some() {
     if (got.at_end) return break_off(ErrorCode::kDisconnected, "closed by the node");
     if (got.bytes == 0) return;
     metrics_.received_bytes->add(got.bytes);
+    if (!std::exchange(is_heard_, true)) backoff_.reset();
     taken += got.bytes;
     take_into_body(got.bytes);
     if (!parse()) return break_off(ErrorCode::kDisconnected, "it sent a malformed reply");

@@ -42,14 +42,19 @@ void Stream::close() {
 
 void Stream::readable(int, short, void* self) {
   Stream& stream = *static_cast<Stream*>(self);
-  if (stream.tls_ != nullptr && std::exchange(stream.tls_->handshake_awaits_read, false)) {
-    if (!stream.is_watched_) CHECK(event_del(stream.read_event_) == 0);
-    return stream.owner_.on_writable();
+  if (stream.tls_ == nullptr || !std::exchange(stream.tls_->write_awaits_read, false)) {
+    return stream.owner_.on_readable();
   }
-  stream.owner_.on_readable();
-  if (stream.tls_ != nullptr && std::exchange(stream.tls_->write_awaits_read, false)) {
-    stream.owner_.on_writable();
-  }
+  if (!stream.is_watched_) CHECK(event_del(stream.read_event_) == 0);
+  stream.tls_->may_have_more = true;  // the write reads whatever has come
+  stream.owner_.on_writable();
+  if (stream.is_open()) stream.look_for_buffered();
+}
+
+// For what goes out, whether or not the owner wants to read.
+void Stream::await_readable() {
+  tls_->write_awaits_read = true;
+  CHECK(event_add(read_event_, nullptr) == 0);
 }
 
 void Stream::writable(int, short, void* self) {
@@ -63,7 +68,11 @@ void Stream::writable(int, short, void* self) {
 void Stream::watch(bool wanted) {
   if (wanted == is_watched_) return;
   is_watched_ = wanted;
-  CHECK((wanted ? event_add(read_event_, nullptr) : event_del(read_event_)) == 0);
+  if (wanted) {
+    CHECK(event_add(read_event_, nullptr) == 0);
+  } else if (tls_ == nullptr || !tls_->write_awaits_read) {
+    CHECK(event_del(read_event_) == 0);
+  }
   look_for_buffered();
 }
 
@@ -105,8 +114,7 @@ WriteQueue::Flush Stream::shake_hands() {
   if (result == 1) return WriteQueue::Flush::kDone;
   switch (SSL_get_error(tls_->get(), result)) {
     case SSL_ERROR_WANT_READ:
-      tls_->handshake_awaits_read = true;
-      CHECK(event_add(read_event_, nullptr) == 0);
+      await_readable();
       return WriteQueue::Flush::kBlocked;
     case SSL_ERROR_WANT_WRITE:
       await_writable();
@@ -192,7 +200,7 @@ WriteQueue::Flush Stream::flush_tls(WriteQueue& queue) {
         await_writable();
         return WriteQueue::Flush::kBlocked;
       case SSL_ERROR_WANT_READ:
-        tls_->write_awaits_read = true;
+        await_readable();
         return WriteQueue::Flush::kBlocked;
       case SSL_ERROR_SYSCALL:
         return queue.broken(errno != 0 ? errno : EPIPE);

@@ -78,8 +78,7 @@ class Stream {
     Stream& stream;
     const TlsPtr connection;
     std::string error;
-    bool handshake_awaits_read = false;
-    bool write_awaits_read = false;
+    bool write_awaits_read = false;  // the handshake's, or that of what goes out
     bool read_awaits_write = false;
     bool may_have_more = false;  // the last read took all that it was to take
     Taken end;                   // met behind bytes that were read: for the next read
@@ -90,6 +89,7 @@ class Stream {
   size_t fill(const iovec& part, Taken& taken);
   void read_failed(int result, Taken& taken);
   WriteQueue::Flush flush_tls(WriteQueue& queue);
+  void await_readable();
   void look_for_buffered();
 
   Loop& loop_;

@@ -7,8 +7,6 @@
 
 #include <cstring>
 
-#include "proxy/io/socket.h"
-
 namespace elastripe {
 namespace {
 
@@ -44,9 +42,9 @@ Result<void> believe(ssl_ctx_st* context, const std::string& ca, TlsRole role) {
 }
 
 bool expect_host(ssl_st* connection, const std::string& host) {
-  if (is_numeric(host)) {
-    return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(connection), host.c_str()) == 1;
-  }
+  // The addresses that a certificate can have; what else getaddrinfo() takes for one it has not.
+  if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(connection), host.c_str()) == 1) return true;
+  SSL_set_hostflags(connection, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   return SSL_set1_host(connection, host.c_str()) == 1 &&
          SSL_set_tlsext_host_name(connection, host.c_str()) == 1;
 }
@@ -68,7 +66,10 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::create(const TlsFiles& fil
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   // An end without its notice is an end: no part of the protocol is as long as the connection.
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                         SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_ENABLE_KTLS);
+                                         SSL_OP_IGNORE_UNEXPECTED_EOF);
+  // In the kernel a record may have left, whole, whose writing failed. What has left of frames for
+  // nodes has to be known.
+  if (!is_client) SSL_CTX_set_options(context.get(), SSL_OP_ENABLE_KTLS);
   // Idle connections hold no buffers; what is written may move and grow until it has left.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |

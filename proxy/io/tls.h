@@ -1,5 +1,5 @@
-// TLS for streams, by OpenSSL: 1.2 and above, in the kernel where that can do it. OpenSSL writes to
-// sockets that are closed, so the process must ignore SIGPIPE.
+// TLS for streams, by OpenSSL: 1.2 and above; of servers in the kernel, where that can do it.
+// OpenSSL writes to sockets that are closed, so the process must ignore SIGPIPE.
 #pragma once
 
 #include <memory>

@@ -180,6 +180,13 @@ void Proxy::start() {
            shared_.threads, to_string(Endpoint{shared_.config.admin.host, admin_port_}));
 }
 
+Result<void> Proxy::reload(const Config& next) {
+  Config config = shared_.config;  // the listeners stay, with what they ask for
+  config.users_file = next.users_file;
+  config.tls.files = next.tls.files;
+  return shared_.credentials->load(config);
+}
+
 void Proxy::shut_down() {
   shared_.shuts_down = true;
   maintenance_.begin_shutdown();

@@ -21,8 +21,8 @@ class Proxy {
   uint16_t admin_port() const { return admin_port_; }
 
   void start();
-  // Reads the files of credentials again, those of `config`. An error changes nothing.
-  Result<void> reload(const Config& config) { return shared_.credentials->load(config); }
+  // Reads the files of credentials again, those that `next` names. An error changes nothing.
+  Result<void> reload(const Config& next);
   // Stops accepting, lets commands end or cancels them, and returns when all threads have ended.
   void shut_down();
 

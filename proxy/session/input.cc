@@ -233,6 +233,7 @@ void Input::log_in(Pipeline::SlotPtr slot, std::string_view value) {
   if (!login_.is_done()) context_.stats.add(Stat::kAuthErrors);
   parser_ = memcache::RequestParser(limits());
   pipeline_.answer(std::move(slot), outcome);
+  if (login_.is_hopeless()) finished_ = true;
 }
 
 void Input::begin_value(Pipeline::Slot& slot) {

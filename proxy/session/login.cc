@@ -65,6 +65,7 @@ std::optional<CommandOutcome> Login::answer(const memcache::Request& request) co
 
 CommandOutcome Login::log_in(const ClientCommand& command, std::string_view value) {
   is_done_ = false;
+  ++failures_;
   std::optional<Credentials> given;
   if (!command.is_binary) {
     given = credentials_in_text(value);
@@ -74,6 +75,7 @@ CommandOutcome Login::log_in(const ClientCommand& command, std::string_view valu
   }
   is_done_ = given && users_->load()->knows(given->name, given->password);
   if (!is_done_) return replies::kLoginFailed;
+  failures_ = 0;
   return LoggedIn{};
 }
 

@@ -28,15 +28,19 @@ class Login {
   std::optional<CommandOutcome> answer(const memcache::Request& request) const;
   // LoggedIn or why not. A client that had logged in before and fails now has not any more.
   CommandOutcome log_in(const ClientCommand& command, std::string_view value);
+  // It has guessed so often that it may not go on.
+  bool is_hopeless() const { return failures_ >= kMostFailures; }
 
   // Longer values are no login.
   static constexpr size_t kMaxValueBytes = 2048;
+  static constexpr int kMostFailures = 3;
 
  private:
   static constexpr std::string_view kMechanism = "PLAIN";
 
   const Published<Users>* const users_;
   bool is_done_;
+  int failures_ = 0;
 };
 
 }  // namespace elastripe

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "proxy/io/socket.h"
 
@@ -18,29 +18,22 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 16 << 20;
 
-using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
-
-// Digests are of one length, so that comparing them does not tell that of a password.
-Digest digest_of(std::string_view text) {
-  Digest digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return digest;
-}
-
-bool is_same(std::string_view a, std::string_view b) {
-  const Digest left = digest_of(a);
-  const Digest right = digest_of(b);
-  return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
-}
-
 bool is_word(std::string_view text) {
   return std::ranges::all_of(text, [](unsigned char c) { return c > ' ' && c != 0x7f; });
 }
 
 }  // namespace
 
+Users::Digest Users::digest_of(std::string_view text) {
+  static_assert(sizeof(Digest) == SHA256_DIGEST_LENGTH);
+  Digest digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return digest;
+}
+
 Result<Users> Users::parse(std::string_view text) {
   Users users;
+  std::set<std::string_view> names;
   for (size_t number = 1; !text.empty(); ++number) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
@@ -59,26 +52,28 @@ Result<Users> Users::parse(std::string_view text) {
     if (!is_word(name) || !is_word(password)) {
       return refuse("has white space or control bytes, which clients can not send");
     }
-    if (std::ranges::find(users.users_, name, &User::name) != users.users_.end()) {
-      return refuse("the user is there twice");
-    }
-    users.users_.push_back({std::string(name), std::string(password)});
+    if (!names.insert(name).second) return refuse("the user is there twice");
+    users.users_.push_back({digest_of(name), digest_of(password)});
   }
   return users;
 }
 
 bool Users::knows(std::string_view name, std::string_view password) const {
+  const User given{digest_of(name), digest_of(password)};
+  const auto is_same = [](const Digest& a, const Digest& b) {
+    return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+  };
   bool found = false;
   for (const User& user : users_) {
-    const bool is_name = is_same(user.name, name);
-    const bool is_password = is_same(user.password, password);
+    const bool is_name = is_same(user.name, given.name);
+    const bool is_password = is_same(user.password, given.password);
     found |= is_name && is_password;
   }
   return found;
 }
 
 Result<Users> load_users(const std::string& path) {
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status{};
   if (!file.valid() || fstat(file.get(), &status) != 0) {
     return fail(ErrorCode::kNotFound, "{}: {}", path, std::strerror(errno));

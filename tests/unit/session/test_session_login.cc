@@ -86,6 +86,30 @@ TEST_CASE("a wrong login is told so, and another one may follow", "[login]") {
   CHECK(f.count(Stat::kAuthCmds) == 3);
 }
 
+TEST_CASE("who guesses is closed after the third time, answered or not", "[login]") {
+  for (const bool noreply : {false, true}) {
+    LoginFixture f;
+    SessionClient client(f.sessions, f.access);
+    const std::string guess =
+        std::string("set k 0 0 11") + (noreply ? " noreply" : "") + "\r\nalice wrong\r\n";
+    std::string guesses;
+    for (int i = 0; i < 100; ++i) guesses += guess;
+    client.send(guesses + kTextLogin + "get key\r\n");
+    std::string refusals;
+    for (int i = 0; i < 3 && !noreply; ++i) refusals += "CLIENT_ERROR authentication failure\r\n";
+    f.expect(client, refusals);
+    f.until(client, [&] { return client.closed; });
+    CHECK(f.count(Stat::kAuthErrors) == 3);
+  }
+  // Once it is in, what failed before is forgotten.
+  LoginFixture f;
+  SessionClient client(f.sessions, f.access);
+  for (int i = 0; i < 5; ++i) {
+    client.send(plain("alice", "wrong") + plain("alice", "secret"));
+    f.expect(client, refused(Opcode::kSaslAuth) + kLoggedIn);
+  }
+}
+
 TEST_CASE("a binary client logs in by SASL PLAIN", "[login]") {
   LoginFixture f;
   SessionClient client(f.sessions, f.access);
@@ -96,8 +120,9 @@ TEST_CASE("a binary client logs in by SASL PLAIN", "[login]") {
         binary_request(Opcode::kSaslAuth, "", "PLAIN", "alice"),
         binary_request(Opcode::kSaslAuth, "", "PLAIN"),
         binary_request(Opcode::kSaslAuth, "", "CRAM-MD5", std::string("\0alice\0secret", 13))}) {
-    client.send(wrong);
-    f.expect(client, refused(Opcode::kSaslAuth));
+    SessionClient guesser(f.sessions, f.access);
+    guesser.send(wrong);
+    f.expect(guesser, refused(Opcode::kSaslAuth));
   }
   client.send(binary_request(Opcode::kSaslStep, "", "PLAIN", std::string("\0alice\0secret", 13)));
   f.expect(client, refused(Opcode::kSaslStep));
