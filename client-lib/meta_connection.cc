@@ -15,6 +15,9 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <optional>
+
+#include "client-lib/fail.h"
 
 namespace elastripe::client {
 namespace {
@@ -22,9 +25,10 @@ namespace {
 constexpr size_t kMaxLineBytes = 4096;
 constexpr std::string_view kLineEnd = "\r\n";
 
-std::unexpected<Error> fail(ErrorKind kind, std::string message) {
-  return std::unexpected(Error{kind, std::move(message)});
-}
+// Stores that are sent before their answers are read: few enough that answers fit into the buffers
+// of both sides.
+constexpr size_t kMaxStoresOnTheirWay = 128;
+constexpr size_t kMaxBytesOnTheirWay = size_t{1} << 20;
 
 std::unexpected<Error> fail_by_errno(const char* what) {
   const bool is_late = errno == EAGAIN || errno == EWOULDBLOCK || errno == ETIMEDOUT;
@@ -58,17 +62,19 @@ bool connect_in_time(int fd, const addrinfo& address, int timeout_ms) {
   return true;
 }
 
-bool is_refusal(std::string_view line) {
-  return line.starts_with("CLIENT_ERROR") || line.starts_with("SERVER_ERROR") ||
-         line.starts_with("ERROR");
+// The error that the line tells, without the word that says whose it is.
+std::optional<Error> refusal_in(std::string_view line) {
+  const size_t space = line.find(' ');
+  const std::string_view word = line.substr(0, space);
+  if (word != "CLIENT_ERROR" && word != "SERVER_ERROR" && word != "ERROR") return std::nullopt;
+  return refusal(std::string(space == std::string_view::npos ? line : line.substr(space + 1)));
 }
 
-// Without the word that says whose error it is.
-std::unexpected<Error> refusal(std::string_view line) {
-  const size_t space = line.find(' ');
-  std::string reason(space == std::string_view::npos ? line : line.substr(space + 1));
-  const bool is_unknown = reason.find("outcome unknown") != std::string::npos;
-  return fail(is_unknown ? ErrorKind::kUnknownOutcome : ErrorKind::kServer, std::move(reason));
+std::optional<uint64_t> number_in(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
 }
 
 }  // namespace
@@ -82,42 +88,135 @@ std::string_view MetaConnection::Answer::flag(char letter) const {
   return {};
 }
 
+uint64_t MetaConnection::Answer::number(char letter) const {
+  return number_in(flag(letter)).value_or(0);
+}
+
 Result<MetaConnection::Answer> MetaConnection::ask(std::string_view line,
                                                    const std::string_view* data) {
-  std::string request(line);
-  request += kLineEnd;
-  if (data != nullptr) request.append(*data).append(kLineEnd);
-  const auto exchange = [&]() -> Result<Answer> {
-    if (auto connected = connect(); !connected) return std::unexpected(connected.error());
-    if (auto sent = send(request); !sent) return std::unexpected(sent.error());
-    auto first = read_line();
-    if (!first) return std::unexpected(first.error());
-    Answer answer{.line = std::move(*first), .data = {}};
-    if (answer.code() != "VA") return answer;
-    size_t bytes = 0;
-    const std::string_view count = std::string_view(answer.line).substr(3);
-    std::from_chars(count.data(), count.data() + count.size(), bytes);
-    auto block = read_bytes(bytes + kLineEnd.size());
-    if (!block) return std::unexpected(block.error());
-    block->resize(bytes);
-    answer.data = std::move(*block);
-    return answer;
-  };
-  auto answer = exchange();
+  if (auto connected = connect(); !connected) return std::unexpected(connected.error());
+  auto answer = exchange(line, data);
   // Whatever is still to come belongs to no later request.
-  if (!answer) close();
-  if (answer && is_refusal(answer->line)) return refusal(answer->line);
+  if (!answer) {
+    close();
+    return answer;
+  }
+  if (auto refused = refusal_in(answer->line)) return std::unexpected(std::move(*refused));
   return answer;
 }
 
+Result<MetaConnection::Answer> MetaConnection::exchange(std::string_view line,
+                                                        const std::string_view* data) {
+  std::string request(line);
+  request += kLineEnd;
+  if (data != nullptr) request.append(*data).append(kLineEnd);
+  if (auto sent = send(request); !sent) return std::unexpected(sent.error());
+  auto first = read_line();
+  if (!first) return std::unexpected(first.error());
+  Answer answer{.line = std::move(*first), .data = {}};
+  if (answer.code() != "VA") return answer;
+  std::string_view count = std::string_view(answer.line).substr(2);
+  if (!count.empty()) count.remove_prefix(1);
+  const auto bytes = number_in(count.substr(0, count.find(' ')));
+  if (!bytes || *bytes > kMaxObjectBytes) return not_understood(answer.line);
+  auto block = read_bytes(*bytes + kLineEnd.size());
+  if (!block) return std::unexpected(block.error());
+  if (!block->ends_with(kLineEnd)) return not_understood("a value without an end");
+  block->resize(*bytes);
+  answer.data = std::move(*block);
+  return answer;
+}
+
+std::unexpected<Error> MetaConnection::give_up(const Answer& answer) {
+  close();
+  return not_understood(answer.line);
+}
+
+Result<PutErrors> MetaConnection::put_many(std::span<const Object> objects,
+                                           const PutOptions& options) {
+  PutErrors errors;
+  if (objects.empty()) return errors;
+  if (auto connected = connect(); !connected) return std::unexpected(connected.error());
+  size_t sent = 0;
+  std::vector<Result<>> outcomes;
+  if (auto done = store_all(objects, options, sent, outcomes); !done) {
+    close();
+    // What was not answered may be stored; what comes after it was not sent.
+    outcomes.resize(sent, std::unexpected(done.error()));
+    done.error().is_unsent = true;
+    outcomes.resize(objects.size(), std::unexpected(done.error()));
+  }
+  const auto is_refused_as_a_whole = [](const Result<>& outcome) {
+    return !outcome && is_not_serving(outcome.error());
+  };
+  if (std::ranges::all_of(outcomes, is_refused_as_a_whole)) {
+    return std::unexpected(outcomes.front().error());
+  }
+  for (size_t i = 0; i < objects.size(); ++i) {
+    if (!outcomes[i]) errors.insert_or_assign(std::string(objects[i].key), outcomes[i].error());
+  }
+  return errors;
+}
+
+Result<> MetaConnection::store_all(std::span<const Object> objects, const PutOptions& options,
+                                   size_t& sent, std::vector<Result<>>& outcomes) {
+  const std::string middle =
+      " " + std::to_string(options.flags) + " " + std::to_string(options.exptime) + " ";
+  while (outcomes.size() < objects.size()) {
+    std::string request;
+    const size_t first = sent;
+    while (sent < objects.size() && request.size() < kMaxBytesOnTheirWay &&
+           sent - first < kMaxStoresOnTheirWay) {
+      const auto& [key, bytes] = objects[sent++];
+      request.append("set ").append(key).append(middle).append(std::to_string(bytes.size()));
+      request.append(kLineEnd).append(bytes).append(kLineEnd);
+    }
+    if (auto done = send(request); !done) return done;
+    while (outcomes.size() < sent) {
+      auto line = read_line();
+      if (!line) return std::unexpected(line.error());
+      auto refused = refusal_in(*line);
+      if (!refused && *line != "STORED") return not_understood(*line);
+      outcomes.push_back(refused ? Result<>(std::unexpected(std::move(*refused))) : Result<>());
+    }
+  }
+  return {};
+}
+
 Result<> MetaConnection::connect() {
-  if (fd_ >= 0) return {};
+  if (fd_ >= 0 && is_quiet()) return {};
+  close();
+  auto made = open();
+  if (made && !options_.user.empty()) made = log_in();
+  if (made) return {};
+  close();
+  made.error().is_unsent = true;
+  made.error().message = address_of(options_) + ": " + made.error().message;
+  return made;
+}
+
+Result<> MetaConnection::log_in() {
+  const std::string said = options_.user + " " + options_.password;
+  const std::string_view data = said;
+  const auto answer = exchange("set elastripe 0 0 " + std::to_string(said.size()), &data);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->line == "STORED") return {};
+  if (auto refused = refusal_in(answer->line)) return std::unexpected(std::move(*refused));
+  return not_understood(answer->line);
+}
+
+bool MetaConnection::is_quiet() const {
+  pollfd waits{.fd = fd_, .events = POLLIN, .revents = 0};
+  return ::poll(&waits, 1, 0) == 0;
+}
+
+Result<> MetaConnection::open() {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const std::string port = std::to_string(options_.port);
   if (const int error = ::getaddrinfo(options_.host.c_str(), port.c_str(), &hints, &found)) {
-    return fail(ErrorKind::kConnection, options_.host + ": " + ::gai_strerror(error));
+    return fail(ErrorKind::kConnection, ::gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
@@ -171,7 +270,7 @@ Result<> MetaConnection::receive() {
 Result<std::string> MetaConnection::read_line() {
   size_t end = 0;
   while ((end = received_.find(kLineEnd)) == std::string::npos) {
-    if (received_.size() > kMaxLineBytes) return fail(ErrorKind::kServer, "no line came");
+    if (received_.size() > kMaxLineBytes) return not_understood("a line without an end");
     if (auto more = receive(); !more) return std::unexpected(more.error());
   }
   std::string line = received_.substr(0, end);

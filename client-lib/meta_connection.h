@@ -1,10 +1,13 @@
-// A connection that speaks memcached's meta commands, which libmemcached does not know: blocking,
-// one request at a time.
+// A connection for what libmemcached does not do: memcached's meta commands, many stores of which
+// each has its own outcome, and answers of which it keeps no text. Blocking, one request at a time.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "client-lib/client.h"
 
@@ -27,18 +30,36 @@ class MetaConnection {
     std::string_view code() const { return std::string_view(line).substr(0, line.find(' ')); }
     // What follows a flag of the line; empty if it has none.
     std::string_view flag(char letter) const;
+    // The same as a number; 0 if it is none.
+    uint64_t number(char letter) const;
   };
   // Sends `line` with its line end and, if there is one, a data block. Errors: kConnection,
   // kTimeout. What the server refuses is kServer or kUnknownOutcome, as of the other requests.
   Result<Answer> ask(std::string_view line, const std::string_view* data = nullptr);
 
+  // Closes the connection, since this was no answer to what was asked.
+  std::unexpected<Error> give_up(const Answer& answer);
+
+  // What Client::put_many() promises, of objects that are valid.
+  Result<PutErrors> put_many(std::span<const Object> objects, const PutOptions& options);
+
  private:
+  // Makes a connection that is logged in, unless there is one. Errors are unsent.
   Result<> connect();
+  Result<> open();
+  Result<> log_in();
+  // Whether the server has neither closed the connection nor said what nobody asked for.
+  bool is_quiet() const;
   void close();
   Result<> send(std::string_view bytes);
+  Result<Answer> exchange(std::string_view line, const std::string_view* data);
   Result<std::string> read_line();
   Result<std::string> read_bytes(size_t count);
   Result<> receive();
+  // Sends stores, and appends what became of each; fails when the rest has no outcome. `sent`
+  // counts those that were sent, also then.
+  Result<> store_all(std::span<const Object> objects, const PutOptions& options, size_t& sent,
+                     std::vector<Result<>>& outcomes);
 
   const Options options_;
   int fd_ = -1;

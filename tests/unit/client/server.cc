@@ -10,6 +10,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -30,7 +32,7 @@ int listen_on_free_port(uint16_t& port) {
   sockaddr_in address = loopback(0);
   socklen_t length = sizeof address;
   if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      ::listen(fd, 1) != 0 ||
+      ::listen(fd, 64) != 0 ||
       ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     throw std::runtime_error("no free port");
   }
@@ -44,6 +46,29 @@ bool accepts(uint16_t port) {
   const bool ok = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   ::close(fd);
   return ok;
+}
+
+constexpr std::string_view kVersion = "version\r\n";
+constexpr std::string_view kVersionReply = "VERSION 1.6.18\r\n";
+
+void say(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    if (count <= 0) return;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+// How many bytes of data follow the line of a store; nothing if it is no store.
+std::optional<size_t> data_behind(const std::string& line) {
+  std::istringstream stream(line);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  if (words.size() > 2 && words[0] == "ms") return std::stoul(words[2]);
+  const bool is_store = !words.empty() && (words[0] == "set" || words[0] == "cas" ||
+                                           words[0] == "append" || words[0] == "prepend");
+  if (is_store && words.size() > 4) return std::stoul(words[4]);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -91,13 +116,12 @@ void ScriptedServer::serve(const std::string& until, const std::string& reply) c
     const ssize_t count = ::read(fd, chunk, sizeof chunk);
     if (count <= 0) break;
     request.append(chunk, static_cast<size_t>(count));
+    if (request == kVersion) {
+      say(fd, kVersionReply);
+      request.clear();
+    }
   }
-  size_t sent = 0;
-  while (sent < reply.size()) {
-    const ssize_t count = ::send(fd, reply.data() + sent, reply.size() - sent, MSG_NOSIGNAL);
-    if (count <= 0) break;
-    sent += static_cast<size_t>(count);
-  }
+  say(fd, reply);
   ::shutdown(fd, SHUT_WR);
   while (::read(fd, chunk, sizeof chunk) > 0) {
   }
@@ -108,6 +132,101 @@ ScriptedServer::~ScriptedServer() {
   ::shutdown(listener_, SHUT_RDWR);
   thread_.join();
   ::close(listener_);
+}
+
+FakeProxy::FakeProxy(std::vector<Reply> replies)
+    : listener_(listen_on_free_port(port_)),
+      replies_(std::move(replies)),
+      acceptor_([this] { accept_all(); }) {}
+
+FakeProxy::~FakeProxy() {
+  ::shutdown(listener_, SHUT_RDWR);
+  acceptor_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const int fd : open_) ::shutdown(fd, SHUT_RDWR);
+  }
+  for (std::thread& thread : threads_) thread.join();
+  ::close(listener_);
+}
+
+void FakeProxy::accept_all() {
+  for (int fd = 0; (fd = ::accept(listener_, nullptr, nullptr)) >= 0;) {
+    const std::lock_guard lock(mutex_);
+    open_.push_back(fd);
+    threads_.emplace_back([this, fd] { serve(fd); });
+  }
+}
+
+void FakeProxy::serve(int fd) {
+  std::string received;
+  char chunk[4096];
+  // Up to the end of what begins at `from`; nothing when the client has gone.
+  const auto read_to = [&](size_t end) {
+    while (received.size() < end) {
+      const ssize_t count = ::read(fd, chunk, sizeof chunk);
+      if (count <= 0) return false;
+      received.append(chunk, static_cast<size_t>(count));
+    }
+    return true;
+  };
+  for (bool goes_on = true; goes_on;) {
+    size_t end = 0;
+    while ((end = received.find("\r\n")) == std::string::npos) {
+      if (!read_to(received.size() + 1)) break;
+    }
+    if (end == std::string::npos) break;
+    std::string request = received.substr(0, end);
+    received.erase(0, end + 2);
+    if (const auto bytes = data_behind(request)) {
+      if (!read_to(*bytes + 2)) break;
+      request += "|" + received.substr(0, *bytes);
+      received.erase(0, *bytes + 2);
+    }
+    goes_on = answer(fd, request);
+  }
+  const std::lock_guard lock(mutex_);
+  ::close(fd);
+  std::erase(open_, fd);
+  ++closed_;
+  has_changed_.notify_all();
+}
+
+bool FakeProxy::answer(int fd, const std::string& request) {
+  if (request == "quit") return false;
+  if (request == "version") {
+    say(fd, kVersionReply);
+    return true;
+  }
+  Reply reply = kClose;
+  {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+    if (used_ < replies_.size()) reply = replies_[used_++];
+  }
+  say(fd, reply.text);
+  char byte = 0;
+  if (reply.then == Reply::Then::kBeSilent) {
+    while (::read(fd, &byte, 1) > 0) {
+    }
+  }
+  return reply.then == Reply::Then::kGoOn;
+}
+
+std::vector<std::string> FakeProxy::requests() const {
+  const std::lock_guard lock(mutex_);
+  return requests_;
+}
+
+int FakeProxy::connections() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(threads_.size());
+}
+
+bool FakeProxy::has_closed(int connections) {
+  std::unique_lock lock(mutex_);
+  return has_changed_.wait_for(lock, std::chrono::seconds(10),
+                               [&] { return closed_ >= connections; });
 }
 
 }  // namespace elastripe::client

@@ -1,12 +1,16 @@
-// Servers for the client's tests: a real memcached in a child process, and one that plays a script.
+// Servers for the client's tests: a real memcached in a child process, and two that play a script.
 #pragma once
 
 #include <sys/types.h>
 
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace elastripe::client {
 
@@ -26,7 +30,8 @@ class PlainServer {
   uint16_t port_ = 0;
 };
 
-// Accepts one connection, waits for a request that ends in `until`, sends `reply`, and closes.
+// Accepts one connection, waits for a request that ends in `until`, sends `reply`, and closes. It
+// answers `version`, with which the client begins, by itself.
 class ScriptedServer {
  public:
   ScriptedServer(std::string until, std::string reply);
@@ -42,6 +47,57 @@ class ScriptedServer {
   uint16_t port_ = 0;  // set while listener_ is made
   int listener_ = -1;
   std::thread thread_;
+};
+
+// What a fake proxy does when it is asked: it says something, and then goes on, closes the
+// connection, or says no more until the client has gone.
+struct Reply {
+  enum class Then : uint8_t { kGoOn, kClose, kBeSilent };
+
+  // NOLINTNEXTLINE(google-explicit-constructor): tests write texts
+  Reply(const char* said, Then next = Then::kGoOn) : text(said), then(next) {}
+  Reply(std::string said, Then next = Then::kGoOn) : text(std::move(said)), then(next) {}
+
+  std::string text;
+  Then then;
+};
+inline const Reply kClose{"", Reply::Then::kClose};
+inline const Reply kSilence{"", Reply::Then::kBeSilent};
+
+// Gives one reply after the other, whatever connection it is asked on, and remembers what it was
+// asked, but for `version`, which it answers by itself. Afterwards it closes what asks.
+class FakeProxy {
+ public:
+  explicit FakeProxy(std::vector<Reply> replies);
+  ~FakeProxy();
+  FakeProxy(const FakeProxy&) = delete;
+  FakeProxy& operator=(const FakeProxy&) = delete;
+
+  uint16_t port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // Lines without their ends; data follows its line behind a '|'.
+  std::vector<std::string> requests() const;
+  int connections() const;
+  // Waits until so many connections have ended; false if that takes ten seconds.
+  bool has_closed(int connections);
+
+ private:
+  void accept_all();
+  void serve(int fd);
+  // What comes next; false if the connection ends.
+  bool answer(int fd, const std::string& request);
+
+  uint16_t port_ = 0;  // set while listener_ is made
+  int listener_ = -1;
+  mutable std::mutex mutex_;
+  std::condition_variable has_changed_;
+  std::vector<Reply> replies_;
+  size_t used_ = 0;
+  std::vector<std::string> requests_;
+  std::vector<int> open_;
+  int closed_ = 0;
+  std::vector<std::thread> threads_;  // one for each connection
+  std::thread acceptor_;
 };
 
 }  // namespace elastripe::client

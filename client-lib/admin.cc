@@ -1,0 +1,152 @@
+#include "client-lib/admin.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "client-lib/admin_interface.h"
+#include "client-lib/fail.h"
+#include "client-lib/proxies.h"
+
+namespace elastripe::client {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::chrono::milliseconds kFirstPause{10};
+constexpr std::chrono::milliseconds kLongestPause{1000};
+constexpr size_t kIdleClients = 1;
+
+// A field, or what there is without one of this type.
+template <class T>
+T field(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  if (found == json.end() || found->is_null()) return T();
+  const bool is_number = std::is_arithmetic_v<T>;
+  return (is_number ? found->is_number() : found->is_string()) ? found->get<T>() : T();
+}
+
+TransitionReport report_of(const Json& json) {
+  TransitionReport report{.id = field<uint64_t>(json, "id"),
+                          .state = field<std::string>(json, "state"),
+                          .reason = field<std::string>(json, "reason"),
+                          .counts = {},
+                          .json = json.dump()};
+  if (!json.contains("counts")) return report;
+  for (const auto& [name, count] : json["counts"].items()) {
+    if (count.is_number()) report.counts[name] = count;
+    if (!count.is_object()) continue;
+    uint64_t& sum = report.counts[name];
+    for (const auto& part : count) sum += part.is_number() ? part.get<uint64_t>() : 0;
+  }
+  return report;
+}
+
+Result<TransitionReport> report_of(const Result<Json>& json) {
+  if (!json) return std::unexpected(json.error());
+  return report_of(*json);
+}
+
+ObjectInfo info_of(const Json& json) {
+  ObjectInfo info{.kind = field<std::string>(json, "kind"),
+                  .size = field<uint64_t>(json, "size"),
+                  .scheme = field<std::string>(json, "scheme"),
+                  .missing_shards = field<uint64_t>(json, "missing_shards"),
+                  .unreachable_shards = field<uint64_t>(json, "unreachable_shards"),
+                  .homes = {},
+                  .json = json.dump()};
+  if (!json.contains("homes")) return info;
+  for (const auto& home : json["homes"]) {
+    if (home.is_string()) info.homes.push_back(home);
+  }
+  return info;
+}
+
+// The body of a request for a transition; kInvalid unless exactly one of key, prefix, all is named.
+Result<Json> body_of(unsigned to, const TransitionOptions& options) {
+  Json body{{"to", to},
+            {"dry_run", options.dry_run},
+            {"rate", options.rate},
+            {"parallel", options.parallel}};
+  const int named = int{options.key.has_value()} + int{options.prefix.has_value()} +
+                    int{options.all};
+  if (named != 1) return fail(ErrorKind::kInvalid, "name one of key, prefix and all");
+  for (const auto& [name, text] : {std::pair("key", options.key), {"prefix", options.prefix}}) {
+    if (!text) continue;
+    if (auto valid = validate_key(*text); !valid) return std::unexpected(valid.error());
+    body[name] = *text;
+  }
+  if (options.all) body["all"] = true;
+  return body;
+}
+
+}  // namespace
+
+Result<TransitionReport> Transition::report() const {
+  return report_of(admin_->get("/v1/transitions/" + std::to_string(id_)));
+}
+
+Result<TransitionReport> Transition::cancel() const {
+  return report_of(admin_->post("/v1/transitions/" + std::to_string(id_) + "/cancel", "transition",
+                                Json::object()));
+}
+
+Result<TransitionReport> Transition::wait(std::chrono::milliseconds timeout) const {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    auto now = report();
+    if (!now || now->state == "done" || now->state == "cancelled") return now;
+    if (now->state == "failed") {
+      return fail(ErrorKind::kServer, "the transition failed: " + now->reason);
+    }
+    if (Clock::now() - start + pause > timeout) {
+      return fail(ErrorKind::kTimeout, "the transition is " + now->state);
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+Admin::Admin(std::unique_ptr<Proxies> proxies, std::string named)
+    : proxies_(std::move(proxies)), named_(std::move(named)) {}
+Admin::~Admin() = default;
+Admin::Admin(Admin&&) noexcept = default;
+Admin& Admin::operator=(Admin&&) noexcept = default;
+
+Result<Admin> Admin::create(const std::vector<std::string>& addresses, const Options& options,
+                            std::string_view named) {
+  auto proxies = Proxies::create(addresses, options, kIdleClients);
+  if (!proxies) return std::unexpected(proxies.error());
+  if (!named.empty()) {
+    if (auto address = parse_address(named); !address) return std::unexpected(address.error());
+    if (addresses.size() > 1) {
+      return fail(ErrorKind::kInvalid, "one admin interface is not of many proxies");
+    }
+  }
+  return Admin(std::move(*proxies), std::string(named));
+}
+
+Result<ObjectInfo> Admin::object_info(std::string_view key) {
+  if (auto valid = validate_key(key); !valid) return std::unexpected(valid.error());
+  return proxies_->run(Retry::kRead, [&](Client& client) -> Result<ObjectInfo> {
+    const auto admin = AdminInterface::of_proxy(client, named_);
+    if (!admin) return std::unexpected(admin.error());
+    const auto json = admin->get("/v1/objects/" + percent_encoded(key));
+    if (!json) return std::unexpected(json.error());
+    return info_of(*json);
+  });
+}
+
+Result<Transition> Admin::transition(unsigned to, const TransitionOptions& options) {
+  const auto body = body_of(to, options);
+  if (!body) return std::unexpected(body.error());
+  return proxies_->run(Retry::kWrite, [&](Client& client) -> Result<Transition> {
+    auto admin = AdminInterface::of_proxy(client, named_);
+    if (!admin) return std::unexpected(admin.error());
+    const auto json = admin->post("/v1/transitions", "transition", *body);
+    if (!json) return std::unexpected(json.error());
+    return Transition(std::make_shared<const AdminInterface>(std::move(*admin)),
+                      field<uint64_t>(*json, "id"));
+  });
+}
+
+}  // namespace elastripe::client

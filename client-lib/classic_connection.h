@@ -1,0 +1,41 @@
+// A connection that speaks memcached's classic commands, by libmemcached.
+#pragma once
+
+#include <libmemcached/memcached.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "client-lib/options.h"
+
+namespace elastripe::client {
+
+class ClassicConnection {
+ public:
+  // It connects at the first request, and again after a failure or when it was idle for long.
+  explicit ClassicConnection(Options options) : options_(std::move(options)) {}
+
+  using Command = std::function<memcached_return_t(memcached_st*)>;
+  // Runs one command of libmemcached's, on a connection that is logged in. MEMCACHED_NOTFOUND is
+  // kNotFound, and MEMCACHED_NOTSTORED, too: what could not be added to is not there.
+  Result<> run(const Command& command);
+
+ private:
+  struct Free {
+    void operator()(memcached_st* handle) const { memcached_free(handle); }
+  };
+
+  // A first request, which changes nothing: whatever fails before it has ended is unsent.
+  Result<> connect();
+  // What the server or libmemcached said last; `code` is libmemcached's return code.
+  Error error_of(memcached_return_t code) const;
+
+  const Options options_;
+  std::unique_ptr<memcached_st, Free> handle_;  // one connection each
+  std::chrono::steady_clock::time_point last_used_;
+};
+
+}  // namespace elastripe::client

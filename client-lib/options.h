@@ -1,0 +1,46 @@
+// Which server a client asks, and how; and what is never sent to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "error.h"
+
+namespace elastripe::client {
+
+inline constexpr size_t kMaxHostBytes = 255;
+inline constexpr size_t kMaxKeyBytes = 250;
+inline constexpr size_t kMaxObjectBytes = size_t{1} << 30;
+
+struct Options {
+  std::string host = "127.0.0.1";
+  uint16_t port = 11311;
+  int connect_timeout_ms = 2000;
+  int request_timeout_ms = 30000;  // longest wait for progress on the connection
+
+  // libmemcached does not tell that a server has closed an idle connection, and what is written on
+  // it then is lost with an outcome that nobody knows. So a connection is made anew after so long.
+  int idle_ms = 1000;
+
+  // What each connection logs in with, by memcached's ASCII authentication; nobody if `user` is
+  // empty. Give them only to a server that asks for them: any other stores them, as the object
+  // `elastripe`. They travel as they are, since libmemcached speaks no TLS.
+  std::string user = {};
+  std::string password = {};
+};
+
+// Reads `HOST:PORT`, `[IPV6]:PORT`, `HOST` or `:PORT`; what is left out keeps its default.
+Result<Options> parse_address(std::string_view text);
+
+// The address as parse_address() reads it.
+std::string address_of(const Options& options);
+
+// Checks the bounds of memcached's keys: 1 to 250 bytes, none of them white space or control.
+Result<> validate_key(std::string_view key);
+
+// Checks that user and password can be told to a server.
+Result<> validate_credentials(const Options& options);
+
+}  // namespace elastripe::client
