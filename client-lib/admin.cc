@@ -67,8 +67,8 @@ Result<Json> body_of(unsigned to, const TransitionOptions& options) {
             {"dry_run", options.dry_run},
             {"rate", options.rate},
             {"parallel", options.parallel}};
-  const int named = int{options.key.has_value()} + int{options.prefix.has_value()} +
-                    int{options.all};
+  const int named =
+      int{options.key.has_value()} + int{options.prefix.has_value()} + int{options.all};
   if (named != 1) return fail(ErrorKind::kInvalid, "name one of key, prefix and all");
   for (const auto& [name, text] : {std::pair("key", options.key), {"prefix", options.prefix}}) {
     if (!text) continue;
@@ -99,7 +99,9 @@ Result<TransitionReport> Transition::wait(std::chrono::milliseconds timeout) con
     if (now->state == "failed") {
       return fail(ErrorKind::kServer, "the transition failed: " + now->reason);
     }
-    if (Clock::now() - start + pause > timeout) {
+    // in milliseconds: the longest timeout has no form in the clock's unit
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    if (waited + pause > timeout) {
       return fail(ErrorKind::kTimeout, "the transition is " + now->state);
     }
     std::this_thread::sleep_for(pause);

@@ -1,5 +1,5 @@
-// The admin interface of a proxy (docs/admin-api.md): where an object lies, and how much redundancy it
-// has. It is HTTP, by libcurl; a build without that has no such header installed.
+// The admin interface of a proxy (docs/admin-api.md): where an object lies, and how much redundancy
+// it has. It is HTTP, by libcurl; a build without that has no such header installed.
 //
 //   auto admin = Admin::create({"127.0.0.1:11311"});
 //   auto job = admin->transition(5, {.prefix = "vid"});   // to five data shards, online
@@ -50,13 +50,13 @@ struct TransitionOptions {
   std::optional<std::string> key = {};
   std::optional<std::string> prefix = {};
   bool all = false;
-  bool dry_run = false;  // only counts
-  uint64_t rate = 0;     // bytes a second to and from the nodes; 0: no limit
+  bool dry_run = false;   // only counts
+  uint64_t rate = 0;      // bytes a second to and from the nodes; 0: no limit
   unsigned parallel = 4;  // objects at a time
 };
 
-// A job of one proxy, which lives as long as that does. What it has done stays, and another one goes
-// on from there.
+// A job of one proxy, which lives as long as that does. What it has done stays, and another one
+// goes on from there.
 class Transition {
  public:
   uint64_t id() const { return id_; }
@@ -96,8 +96,8 @@ class Admin {
   // kNotFound if there is no such object.
   Result<ObjectInfo> object_info(std::string_view key);
 
-  // Starts taking objects to `to` data shards, the k or the k' of their scheme, and returns at once.
-  // kServer also if another job runs.
+  // Starts taking objects to `to` data shards, the k or the k' of their scheme, and returns at
+  // once. kServer also if another job runs.
   Result<Transition> transition(unsigned to, const TransitionOptions& options);
 
  private:

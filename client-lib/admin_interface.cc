@@ -68,7 +68,8 @@ Result<AdminInterface> AdminInterface::of_proxy(Client& client, const std::strin
     if (key == "proxy_id") proxy_id = value;
   }
   if (told.empty() || proxy_id.empty()) {
-    return fail(ErrorKind::kServer, proxy + " is no elastripe proxy, or its admin interface is off");
+    return fail(ErrorKind::kServer,
+                proxy + " is no elastripe proxy, or its admin interface is off");
   }
   auto address = parse_address(named.empty() ? told : named);
   if (!address) return std::unexpected(address.error());
@@ -80,9 +81,9 @@ Result<AdminInterface> AdminInterface::of_proxy(Client& client, const std::strin
   const auto status = found.get("/v1/status");
   if (!status) return unsent(status.error());
   if (status->value("proxy_id", "") != proxy_id) {
-    return fail(ErrorKind::kServer,
-                "the admin interface " + found.address_ + " is of another proxy than " + proxy +
-                    ": name its address, or ask where the proxy runs");
+    return fail(ErrorKind::kServer, "the admin interface " + found.address_ +
+                                        " is of another proxy than " + proxy +
+                                        ": name its address, or ask where the proxy runs");
   }
   return found;
 }

@@ -12,8 +12,8 @@ namespace elastripe::client {
 
 class AdminInterface {
  public:
-  // That of the proxy that `client` asks, at the address `named`, or at the one that the proxy tells.
-  // kServer if it is not of this proxy. Errors are unsent.
+  // That of the proxy that `client` asks, at the address `named`, or at the one that the proxy
+  // tells. kServer if it is not of this proxy. Errors are unsent.
   static Result<AdminInterface> of_proxy(Client& client, const std::string& named);
 
   // The answer. A `body` makes it a POST, whose action is told in the header X-Elastripe.

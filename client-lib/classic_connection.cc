@@ -84,6 +84,8 @@ std::string_view text_of(memcached_return_t code) {
     case MEMCACHED_TIMEOUT:
     case MEMCACHED_IN_PROGRESS:
       return "no answer in time";
+    case MEMCACHED_CONNECTION_FAILURE:
+      return "the connection is refused or closed";
     default:
       return {};
   }

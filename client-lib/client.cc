@@ -23,14 +23,6 @@ Result<> validate(std::string_view key, std::string_view object) {
   return {};
 }
 
-// Appends one line of `stats`; libmemcached calls it back.
-memcached_return_t collect_stat(const memcached_instance_st*, const char* key, size_t key_length,
-                                const char* value, size_t value_length, void* context) {
-  static_cast<Stats*>(context)->emplace_back(std::string(key, key_length),
-                                             std::string(value, value_length));
-  return MEMCACHED_SUCCESS;
-}
-
 // Reads all answers to a request for `keys`.
 memcached_return_t fetch(memcached_st* handle, std::span<const std::string> keys, Values& found) {
   const std::set<std::string_view> asked(keys.begin(), keys.end());
@@ -209,20 +201,11 @@ Result<uint64_t> Client::update(std::string_view key, uint64_t offset, std::stri
 // -- the server
 
 Result<Stats> Client::stats(std::string_view group) {
-  const std::string argument(group);
   if (!group.empty()) {
     if (auto valid = validate_key(group); !valid) return std::unexpected(valid.error());
   }
-  Stats rows;
-  const auto done = connections_->classic.run([&](memcached_st* handle) {
-    const memcached_return_t code = memcached_stat_execute(
-        handle, argument.empty() ? nullptr : argument.c_str(), collect_stat, &rows);
-    // So libmemcached says that the server knows no such group.
-    if (code == MEMCACHED_INVALID_ARGUMENTS) return MEMCACHED_ERROR;
-    return code == MEMCACHED_END ? MEMCACHED_SUCCESS : code;
-  });
-  if (!done) return std::unexpected(done.error());
-  return rows;
+  // libmemcached tells the first word of a value only, and takes nonsense for an end.
+  return connections_->meta.stats(group);
 }
 
 }  // namespace elastripe::client

@@ -7,7 +7,8 @@
 //
 // A thin layer over libmemcached's ASCII protocol. One Client is for one thread at a time, and asks
 // one server; Pool (pool.h) is for many of both. It connects at the first request and again after a
-// failure. Parts of objects, put_many and touch take a second connection, without libmemcached.
+// failure. What libmemcached does not do, or not well, takes a second connection: parts of objects,
+// put_many, touch and stats.
 //
 // Every call may fail as kInvalid (nothing was sent), kServer (refused; nothing was done),
 // kConnection and kTimeout; a write as kUnknownOutcome, too. What else it fails as stands beside
@@ -130,7 +131,7 @@ class Client {
   // Gives an object another exptime: see PutOptions. kNotFound if there is none.
   Result<> touch(std::string_view key, int64_t exptime);
 
-  // `stats` or `stats GROUP`. Of values with spaces libmemcached tells the first word.
+  // `stats` or `stats GROUP`.
   Result<Stats> stats(std::string_view group = {});
 
  private:

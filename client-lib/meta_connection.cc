@@ -30,10 +30,10 @@ constexpr std::string_view kLineEnd = "\r\n";
 constexpr size_t kMaxStoresOnTheirWay = 128;
 constexpr size_t kMaxBytesOnTheirWay = size_t{1} << 20;
 
-std::unexpected<Error> fail_by_errno(const char* what) {
+std::unexpected<Error> fail_by_errno() {
   const bool is_late = errno == EAGAIN || errno == EWOULDBLOCK || errno == ETIMEDOUT;
   return fail(is_late ? ErrorKind::kTimeout : ErrorKind::kConnection,
-              std::string(what) + ": " + (is_late ? "no answer in time" : std::strerror(errno)));
+              is_late ? "no answer in time" : std::strerror(errno));
 }
 
 timeval time_of(int milliseconds) {
@@ -111,25 +111,51 @@ Result<MetaConnection::Answer> MetaConnection::exchange(std::string_view line,
   request += kLineEnd;
   if (data != nullptr) request.append(*data).append(kLineEnd);
   if (auto sent = send(request); !sent) return std::unexpected(sent.error());
-  auto first = read_line();
-  if (!first) return std::unexpected(first.error());
-  Answer answer{.line = std::move(*first), .data = {}};
-  if (answer.code() != "VA") return answer;
-  std::string_view count = std::string_view(answer.line).substr(2);
+  auto answer = next_line();
+  if (!answer || answer->code() != "VA") return answer;
+  std::string_view count = std::string_view(answer->line).substr(2);
   if (!count.empty()) count.remove_prefix(1);
   const auto bytes = number_in(count.substr(0, count.find(' ')));
-  if (!bytes || *bytes > kMaxObjectBytes) return not_understood(answer.line);
+  if (!bytes || *bytes > kMaxObjectBytes) return not_understood(answer->line);
   auto block = read_bytes(*bytes + kLineEnd.size());
   if (!block) return std::unexpected(block.error());
   if (!block->ends_with(kLineEnd)) return not_understood("a value without an end");
   block->resize(*bytes);
-  answer.data = std::move(*block);
+  answer->data = std::move(*block);
   return answer;
 }
 
 std::unexpected<Error> MetaConnection::give_up(const Answer& answer) {
   close();
   return not_understood(answer.line);
+}
+
+Result<Stats> MetaConnection::stats(std::string_view group) {
+  std::string request = "stats";
+  if (!group.empty()) request.append(" ").append(group);
+  if (auto connected = connect(); !connected) return std::unexpected(connected.error());
+  Stats rows;
+  auto answer = exchange(request, nullptr);
+  for (; answer && answer->code() == "STAT"; answer = next_line()) {
+    std::string_view row = std::string_view(answer->line).substr(answer->code().size());
+    if (!row.empty()) row.remove_prefix(1);
+    const size_t end = std::min(row.find(' '), row.size());
+    rows.emplace_back(row.substr(0, end), row.substr(std::min(end + 1, row.size())));
+  }
+  if (!answer) {
+    close();
+    return std::unexpected(answer.error());
+  }
+  if (auto refused = refusal_in(answer->line)) return std::unexpected(std::move(*refused));
+  const std::string& last = answer->line;
+  if (last != "END" && last != "RESET" && last != "OK") return give_up(*answer);
+  return rows;
+}
+
+Result<MetaConnection::Answer> MetaConnection::next_line() {
+  auto line = read_line();
+  if (!line) return std::unexpected(line.error());
+  return Answer{.line = std::move(*line), .data = {}};
 }
 
 Result<PutErrors> MetaConnection::put_many(std::span<const Object> objects,
@@ -236,7 +262,7 @@ Result<> MetaConnection::open() {
     fd_ = fd;
     return {};
   }
-  return fail_by_errno("connect");
+  return fail_by_errno();
 }
 
 void MetaConnection::close() {
@@ -249,7 +275,7 @@ Result<> MetaConnection::send(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return fail_by_errno("send");
+    if (sent < 0) return fail_by_errno();
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
   return {};
@@ -261,7 +287,7 @@ Result<> MetaConnection::receive() {
   do {
     came = ::recv(fd_, part.data(), part.size(), 0);
   } while (came < 0 && errno == EINTR);
-  if (came < 0) return fail_by_errno("receive");
+  if (came < 0) return fail_by_errno();
   if (came == 0) return fail(ErrorKind::kConnection, "the server closed the connection");
   received_.append(part.data(), static_cast<size_t>(came));
   return {};

@@ -40,6 +40,8 @@ class MetaConnection {
   // Closes the connection, since this was no answer to what was asked.
   std::unexpected<Error> give_up(const Answer& answer);
 
+  Result<Stats> stats(std::string_view group);
+
   // What Client::put_many() promises, of objects that are valid.
   Result<PutErrors> put_many(std::span<const Object> objects, const PutOptions& options);
 
@@ -53,6 +55,7 @@ class MetaConnection {
   void close();
   Result<> send(std::string_view bytes);
   Result<Answer> exchange(std::string_view line, const std::string_view* data);
+  Result<Answer> next_line();
   Result<std::string> read_line();
   Result<std::string> read_bytes(size_t count);
   Result<> receive();

@@ -43,9 +43,8 @@ Result<Range> Pool::get_range(std::string_view key, uint64_t offset, uint64_t le
 
 Result<uint64_t> Pool::update(std::string_view key, uint64_t offset, std::string_view bytes,
                               const UpdateOptions& options) {
-  return proxies_->run(options.cas ? Retry::kConditional : Retry::kWrite, [&](Client& client) {
-    return client.update(key, offset, bytes, options);
-  });
+  return proxies_->run(options.cas ? Retry::kConditional : Retry::kWrite,
+                       [&](Client& client) { return client.update(key, offset, bytes, options); });
 }
 
 Result<> Pool::append(std::string_view key, std::string_view bytes) {

@@ -27,8 +27,8 @@ class Proxies;
 class Pool {
  public:
   // Opens no connection yet. `addresses` are what parse_address() reads, and take the place of host
-  // and port of `options`. So many clients of each proxy are kept while nobody uses them, with up to
-  // two connections each. kInvalid: an address or an option is impossible.
+  // and port of `options`. So many clients of each proxy are kept while nobody uses them, with up
+  // to two connections each. kInvalid: an address or an option is impossible.
   static Result<Pool> create(const std::vector<std::string>& addresses, const Options& options = {},
                              size_t idle_clients = 8);
   ~Pool();

@@ -33,11 +33,11 @@ class Proxies {
 
   // What `request` returns, of the first proxy that can answer.
   //
-  // The next proxy is asked when nothing was done: there is no connection, or the proxy says that it
-  // serves nothing. A read is also asked again when its answer did not come. A write is then sent
-  // again only if it has a cas unique; if the later try is refused, nobody knows whether that is
-  // due to the first, and the outcome is unknown. A connection that broke may have been of a process
-  // that has ended: its proxy is asked once more, after the others.
+  // The next proxy is asked when nothing was done: there is no connection, or the proxy says that
+  // it serves nothing. A read is also asked again when its answer did not come. A write is then
+  // sent again only if it has a cas unique; if the later try is refused, nobody knows whether that
+  // is due to the first, and the outcome is unknown. A connection that broke may have been of a
+  // process that has ended: its proxy is asked once more, after the others.
   template <std::invocable<Client&> Request>
   std::invoke_result_t<Request, Client&> run(Retry retry, const Request& request);
 
@@ -67,6 +67,7 @@ std::invoke_result_t<Request, Client&> Proxies::run(Retry retry, const Request& 
   const size_t count = proxies_.size();
   const size_t first = preferred_.load(std::memory_order_relaxed);
   std::vector<size_t> queue;
+  queue.reserve(2 * count);
   for (size_t i = 0; i < count; ++i) queue.push_back((first + i) % count);
 
   std::optional<Error> unknown;  // how a try ended that may have taken effect

@@ -1,0 +1,90 @@
+"""The installed C++ client builds a program outside the tree, and serves it at a real cluster."""
+
+import os
+import shutil
+import sys
+
+import pytest
+
+from build_tree import BIN, BUILD, CXX, SOURCE, run
+
+sys.path.insert(0, str(SOURCE / "tests/support"))
+
+from cluster import free_ports  # noqa: E402
+
+HEADERS = {"admin.h", "client.h", "error.h", "options.h", "pool.h"}
+SAID = "new bytes of 1000000\nstored, then exists\ners-2:4,1,5\ndone, 1 transitioned\n"
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """One that has moved since: what is installed finds its parts wherever it is."""
+    installed = tmp_path_factory.mktemp("installed") / "there"
+    run("cmake", "--install", BUILD / "client-lib", "--prefix", installed)
+    return shutil.move(installed, tmp_path_factory.mktemp("moved") / "here")
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """The sources of the example, and nothing else of ours."""
+    return shutil.copytree(SOURCE / "client-lib/example", tmp_path_factory.mktemp("theirs") / "example")
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory):
+    cli = os.path.join(os.environ.get("ELASTRIPE_BIN", BIN), "elastripe")
+    directory = tmp_path_factory.mktemp("cluster") / "cluster"
+    port = free_ports(9)
+    try:
+        run(cli, "cluster", "start", "--dir", directory, "--nodes", 7, "--scheme", "ers:4,1,5",
+            "--port", port)
+        yield f"127.0.0.1:{port}"
+    finally:
+        run(cli, "cluster", "stop", "--dir", directory)
+
+
+def library_dir(prefix):
+    return next(prefix.rglob("libelastripe_client.so")).parent
+
+
+def test_headers_and_library_are_in_their_places(prefix):
+    assert {path.name for path in (prefix / "include/elastripe").iterdir()} == HEADERS
+    library = library_dir(prefix)
+    assert (library / "libelastripe_client.so.0").is_file()
+    dynamic = run("readelf", "-d", library / "libelastripe_client.so").stdout
+    assert "[libelastripe_client.so.0]" in dynamic and "RUNPATH" not in dynamic
+
+
+def test_the_library_exports_no_names_of_others(prefix):
+    symbols = run("nm", "-DC", "--defined-only", library_dir(prefix) / "libelastripe_client.so")
+    names = [line.split(" ", 2)[2] for line in symbols.stdout.splitlines()]
+    assert any("Pool::get(" in name for name in names)
+    assert not [name for name in names if "elastripe::client::" not in name]
+
+
+def test_a_program_by_find_package(prefix, example, proxy, tmp_path):
+    run("cmake", "-G", "Ninja", "-S", example, "-B", tmp_path, f"-DCMAKE_CXX_COMPILER={CXX}",
+        f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("ninja", "-C", tmp_path)
+    assert run(tmp_path / "example", proxy).stdout == SAID
+
+
+@pytest.mark.parametrize("compiler", [CXX, "g++"])
+def test_a_program_by_pkg_config(prefix, example, proxy, tmp_path, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    library = library_dir(prefix)
+    flags = run("pkg-config", "--cflags", "--libs", "elastripe-client",
+                env={**os.environ, "PKG_CONFIG_PATH": str(library / "pkgconfig")}).stdout.split()
+    run(compiler, "-std=c++23", "-Wall", "-Wextra", "-Werror", example / "main.cc", *flags,
+        f"-Wl,-rpath,{library}", "-o", tmp_path / "example")
+    assert run(tmp_path / "example", proxy).stdout == SAID
+    # The next proxy is asked where the first one is gone.
+    gone = f"127.0.0.1:{free_ports(1)}"
+    assert run(tmp_path / "example", gone, proxy).stdout == SAID
+
+
+def test_the_client_is_built_alone(tmp_path):
+    run("cmake", "-G", "Ninja", "-S", SOURCE / "client-lib", "-B", tmp_path,
+        f"-DCMAKE_CXX_COMPILER={CXX}", "-DCMAKE_INSTALL_PREFIX=" + str(tmp_path / "prefix"))
+    assert "elastripe_client_shared" in run("ninja", "-C", tmp_path, "-t", "targets").stdout
