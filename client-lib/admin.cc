@@ -76,6 +76,11 @@ Result<Json> body_of(unsigned to, const TransitionOptions& options) {
     body[name] = *text;
   }
   if (options.all) body["all"] = true;
+  // JSON is text: what is none would be left out here, and then be another key.
+  const std::string text = body.dump(-1, ' ', false, Json::error_handler_t::ignore);
+  if (Json::parse(text) != body) {
+    return fail(ErrorKind::kInvalid, "a transition takes keys and prefixes that are UTF-8");
+  }
   return body;
 }
 

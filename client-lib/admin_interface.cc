@@ -80,7 +80,8 @@ Result<AdminInterface> AdminInterface::of_proxy(Client& client, const std::strin
   AdminInterface found(told, address_of(*address), client.options());
   const auto status = found.get("/v1/status");
   if (!status) return unsent(status.error());
-  if (status->value("proxy_id", "") != proxy_id) {
+  const auto found_id = status->find("proxy_id");
+  if (found_id == status->end() || *found_id != proxy_id) {
     return fail(ErrorKind::kServer, "the admin interface " + found.address_ +
                                         " is of another proxy than " + proxy +
                                         ": name its address, or ask where the proxy runs");

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -71,7 +72,31 @@ std::optional<size_t> data_behind(const std::string& line) {
   return std::nullopt;
 }
 
+// Takes headers and body of a request of HTTP from `received`; false if the client has gone.
+bool read_http(std::string& request, std::string& received,
+               const std::function<bool(size_t)>& read_to) {
+  constexpr std::string_view kLength = "Content-Length: ";
+  size_t end = 0;
+  while ((end = received.find("\r\n\r\n")) == std::string::npos) {
+    if (!read_to(received.size() + 1)) return false;
+  }
+  end += 4;
+  const size_t at = received.find(kLength);
+  const size_t bytes = at < end ? std::stoul(received.substr(at + kLength.size())) : 0;
+  if (!read_to(end + bytes)) return false;
+  request.resize(request.size() - std::string_view(" HTTP/1.1").size());
+  if (bytes > 0) request += "|" + received.substr(end, bytes);
+  received.erase(0, end + bytes);
+  return true;
+}
+
 }  // namespace
+
+Reply http(int status, const std::string& body) {
+  return {"HTTP/1.1 " + std::to_string(status) +
+              " Word\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body,
+          Reply::Then::kClose};
+}
 
 PlainServer::PlainServer() {
   const char* binary = std::getenv("ELASTRIPE_NODE");
@@ -178,7 +203,9 @@ void FakeProxy::serve(int fd) {
     if (end == std::string::npos) break;
     std::string request = received.substr(0, end);
     received.erase(0, end + 2);
-    if (const auto bytes = data_behind(request)) {
+    if (request.ends_with(" HTTP/1.1")) {
+      if (!read_http(request, received, read_to)) break;
+    } else if (const auto bytes = data_behind(request)) {
       if (!read_to(*bytes + 2)) break;
       request += "|" + received.substr(0, *bytes);
       received.erase(0, *bytes + 2);
@@ -211,6 +238,12 @@ bool FakeProxy::answer(int fd, const std::string& request) {
     }
   }
   return reply.then == Reply::Then::kGoOn;
+}
+
+void FakeProxy::will_reply(std::vector<Reply> replies) {
+  const std::lock_guard lock(mutex_);
+  replies_ = std::move(replies);
+  used_ = 0;
 }
 
 std::vector<std::string> FakeProxy::requests() const {

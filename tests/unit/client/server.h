@@ -62,10 +62,13 @@ struct Reply {
   Then then;
 };
 inline const Reply kClose{"", Reply::Then::kClose};
+// An answer of HTTP.
+Reply http(int status, const std::string& body);
 inline const Reply kSilence{"", Reply::Then::kBeSilent};
 
 // Gives one reply after the other, whatever connection it is asked on, and remembers what it was
-// asked, but for `version`, which it answers by itself. Afterwards it closes what asks.
+// asked, but for `version`, which it answers by itself. Afterwards it closes what asks. It reads
+// HTTP, too, so that it may be its own admin interface.
 class FakeProxy {
  public:
   explicit FakeProxy(std::vector<Reply> replies);
@@ -75,7 +78,8 @@ class FakeProxy {
 
   uint16_t port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  // Lines without their ends; data follows its line behind a '|'.
+  void will_reply(std::vector<Reply> replies);
+  // Lines without their ends; data follows its line behind a '|'. Headers of HTTP are left out.
   std::vector<std::string> requests() const;
   int connections() const;
   // Waits until so many connections have ended; false if that takes ten seconds.
