@@ -31,6 +31,8 @@ namespace {
   message.log = log.wanted;
   message.log_offset = log.offset;
   message.log_length = log.length;
+  message.is_use = log.is_use;
+  message.tells_use = log.tells_use;
   return question(message);
 }
 
@@ -67,6 +69,7 @@ Result<LogViewPtr> log_of(const node::ClusterMap& map, NodeId from, std::string&
     result.log = std::move(*log);
   }
   result.synced_in = answer.args.synced_in;
+  result.use = answer.args.use;
   return result;
 }
 

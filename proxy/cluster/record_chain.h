@@ -40,10 +40,11 @@ struct LogView {
 };
 using LogViewPtr = std::shared_ptr<const LogView>;
 
-// What a read wants of the log beside the record.
+// What a read wants of the log beside the record, and whether it is one of a client.
 struct LogQuestion {
   node::LogWanted wanted = node::LogWanted::kNone;
   uint64_t offset = 0, length = 0;  // of a view
+  bool is_use = false, tells_use = false;
 };
 
 struct RecordReply {
@@ -54,6 +55,7 @@ struct RecordReply {
   uint64_t damaged_version = 0;  // kBadPage: the damaged copy had at most this one
   LogViewPtr log = {};           // null: there is none, or it was not asked for
   uint32_t synced_in = 0;        // with an image: as in RecordReadReply
+  std::optional<node::RecordReadReply::Use> use = {};  // if it was asked for, and is known
 };
 // Other statuses are errors (refusal).
 Task<Result<RecordReply>> read_record(NodeClient& nodes, const MapPtr& map, NodeId from,

@@ -57,24 +57,6 @@ Refusal take_exptime(std::string_view text, std::optional<int64_t>& exptime) {
   return exptime ? Refusal{} : replies::kBadToken;
 }
 
-// What memcached has and this has not, by the commands that it means something to.
-bool is_missing(Command command, char flag) {
-  switch (flag) {
-    case 'E':
-    case 'x':
-      return true;
-    case 'h':
-    case 'l':
-    case 'R':
-    case 'N':
-      return command == Command::kMetaGet;
-    case 'I':
-      return command == Command::kMetaSet || command == Command::kMetaDelete;
-    default:
-      return false;
-  }
-}
-
 Refusal take_flag(MetaFlags& flags, char name, std::string_view argument) {
   switch (name) {
     case 'v':
@@ -95,6 +77,8 @@ Refusal take_flag(MetaFlags& flags, char name, std::string_view argument) {
     case 'k':
     case 's':
     case 't':
+    case 'h':
+    case 'l':
       flags.answers += name;
       return {};
     case 'C':
@@ -103,6 +87,19 @@ Refusal take_flag(MetaFlags& flags, char name, std::string_view argument) {
       return take_exptime(argument, flags.exptime);
     case 'N':
       return take_exptime(argument, flags.creates);
+    case 'R':
+      return take_exptime(argument, flags.recache);
+    case 'E':
+      return take_number(argument, flags.new_cas.emplace());
+    case 'I':
+      flags.invalidates = true;
+      return {};
+    case 'x':
+      flags.empties = true;
+      return {};
+    case 'u':
+      flags.is_no_use = true;
+      return {};
     case 'F':
       return take_number(argument, flags.client_flags, replies::kBadLine);
     case 'J':
@@ -117,11 +114,6 @@ Refusal take_flag(MetaFlags& flags, char name, std::string_view argument) {
       return take_number(argument, flags.offset.emplace());
     case 'n':
       return take_number(argument, flags.length.emplace());
-    case 'h':  // where they mean nothing
-    case 'l':
-    case 'R':
-    case 'I':
-    case 'u':  // there is no order of use that a read could change
     case 'P':  // for proxies of other kinds
     case 'L':
       return {};
@@ -165,7 +157,6 @@ std::expected<MetaFlags, Refusal> parse_meta_flags(Command command, std::string_
   }
   MetaFlags parsed;
   Refusal refusal = each_flag(flags, [&](char name, std::string_view argument) {
-    if (is_missing(command, name)) return replies::kInvalidFlag;
     const Refusal taken = take_flag(parsed, name, argument);
     // The later of N and T is that of a counter which is made.
     const bool is_later = name == 'T' && command == Command::kMetaArithmetic && parsed.creates;
@@ -178,6 +169,9 @@ std::expected<MetaFlags, Refusal> parse_meta_flags(Command command, std::string_
   const bool is_part = is_set && parsed.offset;
   if (!refusal && is_part && parsed.mode != '\0' && parsed.mode != 'S') {
     refusal = replies::kBadSetMode;
+  }
+  if (!refusal && is_part && (parsed.new_cas || parsed.invalidates)) {
+    refusal = replies::kInvalidFlag;
   }
   if (!refusal && parsed.opaque.size() > kMaxOpaqueBytes) refusal = replies::kOpaqueTooLong;
   if (refusal) return std::unexpected(refusal);

@@ -58,6 +58,10 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
   cas.reset();
   creates.reset();
   touches.reset();
+  wins_before.reset();
+  new_cas.reset();
+  invalidates = empties = tells_use = false;
+  is_use = true;
   verb = verb_of(command);
   is_part = false;
   increments = command != Command::kDecr;
@@ -114,6 +118,8 @@ void ClientCommand::read_meta(const memcache::Request& request, const Clock& clo
   creates = meta->creates;
   delta = meta->delta;
   initial = meta->initial;
+  new_cas = meta->new_cas;
+  invalidates = meta->invalidates;
   increments = meta->mode != 'D' && meta->mode != '-';
   switch (command) {
     case Command::kMetaSet:
@@ -127,12 +133,21 @@ void ClientCommand::read_meta(const memcache::Request& request, const Clock& clo
       break;
     case Command::kMetaGet:
       touches = meta->exptime;
+      wins_before = meta->recache;
+      is_use = !meta->is_no_use;
+      tells_use = meta->tells_use();
       range = {meta->offset.value_or(0), meta->value ? meta->length.value_or(UINT64_MAX) : 0};
       // Any update moves the cas.
       if (meta->value && !touches && !cas && !meta->answers.contains('c')) concerns = range;
       break;
     case Command::kMetaDebug:
       range = {0, 0};
+      is_use = false;
+      tells_use = true;
+      break;
+    case Command::kMetaDelete:
+      empties = meta->empties;
+      if (invalidates || empties) touches = meta->exptime;
       break;
     case Command::kMetaArithmetic:
       forget_cas_of_0();

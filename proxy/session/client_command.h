@@ -24,7 +24,7 @@ struct ClientCommand {
   size_t key_count() const { return keys.empty() ? size_t{!key.empty()} : keys.size(); }
   const std::string& key_at(size_t index) const { return keys.empty() ? key : keys[index]; }
   // May change what its keys hold, their exptime included.
-  bool writes() const { return memcache::is_write(command) || touches.has_value(); }
+  bool writes() const { return memcache::is_write(command) || touches || creates || wins_before; }
 
   memcache::Command command = memcache::Command::kQuit;
   bool noreply = false;
@@ -33,12 +33,18 @@ struct ClientCommand {
   std::vector<std::string> keys;  // of retrievals of more than one
   uint32_t flags = 0;
   int64_t exptime = 0;
-  std::optional<uint64_t> cas;     // of writes: only if the value has this one
-  std::optional<int64_t> creates;  // what is not there is made, with this exptime
-  std::optional<int64_t> touches;  // of meta commands: the new exptime
-  objects::StoreVerb verb{};       // of storage commands
-  bool is_part = false;            // ms: the value is one of a part (`range`)
-  bool increments = true;          // of counters
+  std::optional<uint64_t> cas;         // of writes: only if the value has this one
+  std::optional<int64_t> creates;      // what is not there is made, with this exptime
+  std::optional<int64_t> touches;      // of meta commands: the new exptime
+  std::optional<int64_t> wins_before;  // of mg: the client may win what expires before that
+  std::optional<uint64_t> new_cas;     // of meta commands: what is written gets this one
+  bool invalidates = false;            // of ms and md: makes stale
+  bool empties = false;                // of md
+  bool is_use = true;                  // of retrievals
+  bool tells_use = false;
+  objects::StoreVerb verb{};  // of storage commands
+  bool is_part = false;       // ms: the value is one of a part (`range`)
+  bool increments = true;     // of counters
   uint64_t delta = 0;
   uint64_t initial = 0;         // of a counter that is made
   objects::ByteRange range;     // of the value, of a retrieval; of ms: where its bytes begin

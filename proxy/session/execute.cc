@@ -24,6 +24,8 @@ Task<Result<CommandOutcome>> store(Execution& run, ClientCommand& command) {
   request.exptime = run.expiry(command.exptime);
   request.cas = command.cas;
   if (command.creates) request.creates = run.expiry(*command.creates);
+  request.new_cas = command.new_cas;
+  request.stale_if_older = command.invalidates;
   request.value = command.value;
   request.staging_memory = &run.client.memory()->staged;
   co_return co_await run.context.ops.store(request);
@@ -49,14 +51,21 @@ Task<Result<CommandOutcome>> counter(Execution& run, ClientCommand& command) {
   objects::CounterRequest request{.key = command.key,
                                   .delta = command.delta,
                                   .increment = command.increments,
-                                  .cas = command.cas};
+                                  .cas = command.cas,
+                                  .new_cas = command.new_cas};
   if (command.touches) request.exptime = run.expiry(*command.touches);
   if (command.creates) request.creates = {command.initial, run.expiry(*command.creates)};
   co_return co_await run.context.ops.change_counter(request);
 }
 
 Task<Result<CommandOutcome>> remove(Execution& run, ClientCommand& command) {
-  co_return co_await run.context.ops.remove(command.key, command.cas);
+  objects::RemoveRequest request{.key = command.key,
+                                 .cas = command.cas,
+                                 .marks_stale = command.invalidates,
+                                 .empties = command.empties,
+                                 .new_cas = command.new_cas};
+  if (command.touches) request.exptime = run.expiry(*command.touches);
+  co_return co_await run.context.ops.remove(request);
 }
 
 Task<Result<CommandOutcome>> touch(Execution& run, ClientCommand& command) {

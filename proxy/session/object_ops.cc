@@ -2,9 +2,9 @@
 
 namespace elastripe {
 
-Task<Result<objects::ReadOutcome>> FlowOps::get(std::string_view key, objects::ValueSink& sink,
-                                                objects::ByteRange range) {
-  return objects::get_object(context_, key, sink, range, deadline());
+Task<Result<objects::ReadOutcome>> FlowOps::get(const objects::ReadRequest& request,
+                                                objects::ValueSink& sink) {
+  return objects::read_object(context_, request, sink, deadline());
 }
 Task<Result<objects::StoreOutcome>> FlowOps::store(objects::StoreRequest request) {
   return objects::store_object(context_, request, deadline());
@@ -15,17 +15,11 @@ Task<Result<objects::UpdateOutcome>> FlowOps::update(objects::UpdateRequest requ
 Task<Result<objects::CounterOutcome>> FlowOps::change_counter(objects::CounterRequest request) {
   return objects::change_counter(context_, request, deadline());
 }
-Task<Result<objects::RemoveStatus>> FlowOps::remove(std::string_view key,
-                                                    std::optional<uint64_t> cas) {
-  return objects::remove_object_if(context_, key, cas, deadline());
+Task<Result<objects::RemoveStatus>> FlowOps::remove(objects::RemoveRequest request) {
+  return objects::remove_object(context_, request, deadline());
 }
 Task<Result<bool>> FlowOps::touch(std::string_view key, uint32_t exptime) {
   return objects::touch_object(context_, key, exptime, deadline());
-}
-Task<Result<objects::ReadOutcome>> FlowOps::touch_and_get(std::string_view key, uint32_t exptime,
-                                                          objects::ValueSink& sink,
-                                                          objects::ByteRange range) {
-  return objects::touch_and_get_object(context_, key, exptime, sink, range, deadline());
 }
 Task<Result<void>> FlowOps::flush_all(uint32_t at) { return flush_(at); }
 Storage FlowOps::storage_of(std::string_view key, uint64_t bytes) const {

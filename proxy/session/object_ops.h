@@ -13,18 +13,14 @@ namespace elastripe {
 class ObjectOps {
  public:
   virtual ~ObjectOps() = default;
-  // Here and below: `key` lives until it has ended.
-  virtual Task<Result<objects::ReadOutcome>> get(std::string_view key, objects::ValueSink& sink,
-                                                 objects::ByteRange range) = 0;
+  // Here and below: the key lives until it has ended.
+  virtual Task<Result<objects::ReadOutcome>> get(const objects::ReadRequest& request,
+                                                 objects::ValueSink& sink) = 0;
   virtual Task<Result<objects::StoreOutcome>> store(objects::StoreRequest request) = 0;
   virtual Task<Result<objects::UpdateOutcome>> update(objects::UpdateRequest request) = 0;
   virtual Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) = 0;
-  virtual Task<Result<objects::RemoveStatus>> remove(std::string_view key,
-                                                     std::optional<uint64_t> cas) = 0;
+  virtual Task<Result<objects::RemoveStatus>> remove(objects::RemoveRequest request) = 0;
   virtual Task<Result<bool>> touch(std::string_view key, uint32_t exptime) = 0;
-  virtual Task<Result<objects::ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
-                                                           objects::ValueSink& sink,
-                                                           objects::ByteRange range) = 0;
   // Every value becomes a miss, now or at the unix second `at` (0: now).
   virtual Task<Result<void>> flush_all(uint32_t at) = 0;
   // What large values take.
@@ -47,17 +43,13 @@ class FlowOps : public ObjectOps {
   explicit FlowOps(OpsContext& context, Flush flush = {})
       : context_(context), flush_(std::move(flush)) {}
 
-  Task<Result<objects::ReadOutcome>> get(std::string_view key, objects::ValueSink& sink,
-                                         objects::ByteRange range) override;
+  Task<Result<objects::ReadOutcome>> get(const objects::ReadRequest& request,
+                                         objects::ValueSink& sink) override;
   Task<Result<objects::StoreOutcome>> store(objects::StoreRequest request) override;
   Task<Result<objects::UpdateOutcome>> update(objects::UpdateRequest request) override;
   Task<Result<objects::CounterOutcome>> change_counter(objects::CounterRequest request) override;
-  Task<Result<objects::RemoveStatus>> remove(std::string_view key,
-                                             std::optional<uint64_t> cas) override;
+  Task<Result<objects::RemoveStatus>> remove(objects::RemoveRequest request) override;
   Task<Result<bool>> touch(std::string_view key, uint32_t exptime) override;
-  Task<Result<objects::ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
-                                                   objects::ValueSink& sink,
-                                                   objects::ByteRange range) override;
   Task<Result<void>> flush_all(uint32_t at) override;
   MemoryBudgets& memory() override { return context_.memory; }
   Storage storage_of(std::string_view key, uint64_t bytes) const override;

@@ -39,10 +39,8 @@ void count_read(Execution& run, bool touching, bool hit) {
 struct Retrieval {
   Execution& run;
   ClientCommand& command;
-  bool touching;
-  uint32_t exptime;
-  Turns::Ticket place;  // among the client's commands
-  objects::ByteRange range;
+  objects::ReadRequest request;  // of each key
+  Turns::Ticket place;           // among the client's commands
   Turns keys{};
   size_t answered = 0;  // keys, in their order
   size_t unreadable = 0;
@@ -193,11 +191,9 @@ struct KeyAnswer {
 using KeyResult = OneShot<KeyAnswer>;
 
 Task<Result<objects::ReadOutcome>> read_now(Retrieval& retrieval, KeyReply& reply) {
-  ObjectOps& ops = retrieval.run.context.ops;
-  if (retrieval.touching) {
-    return ops.touch_and_get(reply.key(), retrieval.exptime, reply, retrieval.range);
-  }
-  return ops.get(reply.key(), reply, retrieval.range);
+  objects::ReadRequest request = retrieval.request;
+  request.key = reply.key();
+  return retrieval.run.context.ops.get(request, reply);
 }
 
 // One of many: counted while it asks nodes, not while it waits for the client's memory.
@@ -243,7 +239,7 @@ void take_failure(Retrieval& retrieval, const std::string& key, const KeyAnswer&
   run.context.stats.unreadable_key(as_miss);
   if (as_miss) {
     run.responder.miss(run.output, key);
-    return count_read(run, retrieval.touching, false);
+    return count_read(run, retrieval.request.touch.has_value(), false);
   }
   if (retrieval.unreadable++ == 0) retrieval.first_failure = answer.outcome.error();
 }
@@ -253,7 +249,7 @@ void take_answer(Retrieval& retrieval, KeyAnswer answer) {
   Execution& run = retrieval.run;
   const std::string& key = retrieval.command.key_at(retrieval.answered++);
   if (!answer.outcome) return take_failure(retrieval, key, answer);
-  count_read(run, retrieval.touching, answer.outcome->found);
+  count_read(run, retrieval.request.touch.has_value(), answer.outcome->found);
   if (!answer.outcome->found) return run.responder.miss(run.output, key);
   run.path = std::max(run.path, answer.outcome->path);
   run.status = CommandStatus::kOk;
@@ -276,14 +272,20 @@ void end_retrieval(Retrieval& retrieval) {
 
 Retrieval begin_retrieval(Execution& run, ClientCommand& command) {
   const bool is_gat = command.command == Command::kGat || command.command == Command::kGats;
-  const bool touching = is_gat || command.touches;
+  objects::ReadRequest request;
+  request.range = command.range;
+  request.is_use = command.is_use;
+  request.tells_use = command.tells_use;
+  if (is_gat || command.touches) {
+    request.touch = run.expiry(command.touches.value_or(command.exptime));
+  }
+  if (command.command == Command::kMetaGet) {
+    request.may_win = true;
+    if (command.wins_before) request.wins_before = run.expiry(*command.wins_before);
+    if (command.creates) request.creates = {run.expiry(*command.creates), command.new_cas};
+  }
   run.status = CommandStatus::kMiss;
-  return {.run = run,
-          .command = command,
-          .touching = touching,
-          .exptime = touching ? run.expiry(command.touches.value_or(command.exptime)) : 0,
-          .place = run.client.reads().take(),
-          .range = command.range};
+  return {.run = run, .command = command, .request = request, .place = run.client.reads().take()};
 }
 
 Task<void> answer_one(Execution& run, ClientCommand& command) {

@@ -153,9 +153,10 @@ MetaResponder::MetaResponder(memcache::MetaFlags flags, memcache::Command comman
 bool MetaResponder::begin_value(Output& output, std::string_view,
                                 const objects::Object& object) const {
   if (command_ == memcache::Command::kMetaDebug) {
-    memcache::compose_line(
-        output, fmt::format("ME {} exp={} cas={} size={}", key_, seconds_left(object.exptime),
-                            object.cas, object.size));
+    memcache::compose_line(output,
+                           fmt::format("ME {} exp={} la={} cas={} fetch={} size={}", key_,
+                                       seconds_left(object.exptime), object.idle_s, object.cas,
+                                       object.was_used ? "yes" : "no", object.size));
     return false;
   }
   const bool is_value = flags_.value && flags_.cas != object.cas;
@@ -163,7 +164,8 @@ bool MetaResponder::begin_value(Output& output, std::string_view,
                              answers({.cas = object.cas,
                                       .flags = object.flags,
                                       .size = object.size,
-                                      .exptime = object.exptime}));
+                                      .exptime = object.exptime,
+                                      .object = &object}));
   return is_value;
 }
 
@@ -188,11 +190,16 @@ std::string MetaResponder::answers(const Told& told) const {
     if (flag == 'f' && told.flags) add(flag, std::to_string(*told.flags));
     if (flag == 's' && told.size) add(flag, std::to_string(*told.size));
     if (flag == 't' && told.exptime) add(flag, seconds_left(*told.exptime));
+    if (flag == 'h' && told.object) add(flag, told.object->was_used ? "1" : "0");
+    if (flag == 'l' && told.object) add(flag, std::to_string(told.object->idle_s));
     if (flag == 'O') add(flag, flags_.opaque);
     if (flag != 'k') continue;
     add(flag, key_);
     if (flags_.is_base64) answers += " b";
   }
+  if (told.object && told.object->win_is_taken) add('Z', "");
+  if (told.object && told.object->is_stale) add('X', "");
+  if (told.object && told.object->is_won) add('W', "");
   return answers;
 }
 

@@ -47,6 +47,7 @@ class MetaResponder : public TextResponder {
     std::optional<uint32_t> flags = {};
     std::optional<uint64_t> size = {};
     std::optional<uint32_t> exptime = {};
+    const objects::Object* object = nullptr;  // that was read
   };
   // What was asked for, as far as it is told, each with a space before it.
   std::string answers(const Told& told) const;

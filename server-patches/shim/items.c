@@ -23,6 +23,25 @@ void *items_find(const char *key, size_t key_bytes) {
     return it;
 }
 
+/* As memcached's own commands do: ITEM_FETCHED and `time`, under the item lock. */
+void *items_find_used(const char *key, size_t key_bytes, bool counts, items_use *before) {
+    const uint32_t hv = hash(key, key_bytes);
+    item_lock(hv);
+    item *it = assoc_find(key, key_bytes, hv);
+    if (it != NULL) {
+        const rel_time_t now = current_time;
+        refcount_incr(it);
+        before->was_used = (it->it_flags & ITEM_FETCHED) != 0;
+        before->idle_s = now > it->time ? now - it->time : 0;
+        if (counts && !before->was_used)
+            it->it_flags |= ITEM_FETCHED;
+        if (counts && it->time != now)
+            it->time = now;
+    }
+    item_unlock(hv);
+    return it;
+}
+
 /* How an item is cut (slab_sizes.h). */
 #define CHAIN_SIZES 6
 struct cut {
@@ -130,13 +149,19 @@ bool items_stretch_is_empty(uint64_t bucket) {
     return __atomic_load_n(items_beside(bucket), __ATOMIC_SEQ_CST) == 0;
 }
 
-void items_link(void *item_) {
+void items_link(void *item_, bool stays) {
     item *it = item_;
     const uint32_t hv = hash_of(it);
     item_lock(hv);
     item *old = assoc_find(ITEM_key(it), it->nkey, hv);
     if (old != NULL) {
+        const rel_time_t used = old->time;
+        const int was_used = old->it_flags & ITEM_FETCHED;
         do_item_replace(old, it, hv);
+        if (stays) {
+            it->time = used;
+            it->it_flags |= was_used;
+        }
     } else {
         __atomic_add_fetch(items_beside(hv), 1, __ATOMIC_SEQ_CST);
         do_item_link(it, hv);

@@ -13,6 +13,12 @@ extern "C" {
 
 /* A reference is counted for the caller by items_find, items_allocate and items_of_bucket. */
 void* items_find(const char* key, size_t key_bytes);
+/* The same; tells of the uses before, and notes this one if it counts. */
+typedef struct {
+  bool was_used;
+  uint32_t idle_s;
+} items_use;
+void* items_find_used(const char* key, size_t key_bytes, bool counts, items_use* before);
 typedef enum {
   ITEMS_FROM_PAGES,  /* chunks of the right sizes, from new pages within the limit if need be */
   ITEMS_ANY_CHUNK,   /* whatever free chunk is large enough, of pages that are in use */
@@ -20,8 +26,8 @@ typedef enum {
 } items_source;
 /* With all its chunks; NULL if there is no room. Nothing is evicted. */
 void* items_allocate(const char* key, size_t key_bytes, size_t value_bytes, items_source source);
-/* In place of the linked item of the same key, if there is one. */
-void items_link(void* item);
+/* In place of the linked item of the same key, if there is one, and with its uses if it stays. */
+void items_link(void* item, bool stays);
 bool items_remove(const char* key, size_t key_bytes);
 void items_release(void* item);
 

@@ -16,6 +16,13 @@ ItemRef MemcachedItemStore::find(std::string_view key) {
   return {this, items_find(key.data(), key.size())};
 }
 
+ItemRef MemcachedItemStore::use(std::string_view key, bool counts, Use& before) {
+  items_use seen = {};
+  ItemRef found{this, items_find_used(key.data(), key.size(), counts, &seen)};
+  before = {.was_used = seen.was_used, .idle_s = seen.idle_s};
+  return found;
+}
+
 ItemRef MemcachedItemStore::allocate(std::string_view key, size_t value_bytes, Urgency urgency) {
   // one at a time: what is admitted must not be taken by another before it is allocated
   const std::lock_guard lock(admission_);
@@ -40,7 +47,7 @@ ItemRef MemcachedItemStore::allocate_in_place(std::string_view key, size_t value
   return {};
 }
 
-void MemcachedItemStore::link(const ItemRef& item) { items_link(item.get()); }
+void MemcachedItemStore::link(const ItemRef& item, bool stays) { items_link(item.get(), stays); }
 
 bool MemcachedItemStore::remove(std::string_view key) {
   return items_remove(key.data(), key.size());

@@ -13,10 +13,11 @@ namespace elastripe::node {
 class MemcachedItemStore final : public ItemStore {
  public:
   ItemRef find(std::string_view key) override;
+  ItemRef use(std::string_view key, bool counts, Use& before) override;
   ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) override;
   ItemRef allocate_in_place(std::string_view key, size_t value_bytes) override;
   bool wait_for_room(size_t key_bytes, size_t value_bytes, Urgency urgency) override;
-  void link(const ItemRef& item) override;
+  void link(const ItemRef& item, bool stays) override;
   bool remove(std::string_view key) override;
 
   std::string_view key(const ItemRef& item) const override;

@@ -55,7 +55,8 @@ class ExtendSegments {
                     .log = tail->log,
                     .given = extension_.added,
                     .changes = changes_of_extension(pool_, record->content, extension_.added.size(),
-                                                    extension_.in_front)};
+                                                    extension_.in_front),
+                    .cas = extension_.new_cas};
     if (record->content.segments.size() + rewrite.changes.size() >
         most_segments(record->content.scheme)) {
       co_return ExtensionOutcome{ExtensionEnd::kWhole};

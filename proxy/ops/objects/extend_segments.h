@@ -12,6 +12,7 @@ struct Extension {
   Buffer added;
   bool in_front = false;
   std::optional<uint64_t> cas = {};  // only if the value has this one
+  uint64_t new_cas = 0;              // given to the new one; 0: none is
   // So many bytes are reserved for segments.
   uint64_t memory = 0;
 };

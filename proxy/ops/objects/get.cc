@@ -3,9 +3,11 @@
 
 namespace elastripe::objects {
 
-Task<Result<ReadOutcome>> deliver(ObjectRead& read, ValueSink& sink) {
+Task<Result<ReadOutcome>> deliver(ObjectRead& read, ValueSink& sink, bool is_won) {
   if (!read.is_live()) co_return ReadOutcome{};
-  sink.begin(read.object());
+  Object object = read.object();
+  object.is_won = is_won;
+  sink.begin(object);
   if (auto part = read.take_ready()) sink.part(std::move(*part));
   while (!read.at_end()) {
     auto part = co_await read.next();
@@ -17,7 +19,7 @@ Task<Result<ReadOutcome>> deliver(ObjectRead& read, ValueSink& sink) {
 
 Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string_view key, ValueSink& sink,
                                      ByteRange range, TimePoint deadline) {
-  ObjectRead read(ops, key, sink, range, deadline);
+  ObjectRead read(ops, key, sink, range, deadline, records::Use::kCounts);
   auto opened = co_await read.open();
   if (!opened) co_return fail(opened.error());
   co_return co_await deliver(read, sink);

@@ -21,7 +21,7 @@ namespace {
 
 // Writes another value in the place of the record that it was made from; kConditionFailed if that
 // is no longer the newest.
-Put replacement(std::string_view key, const ObjectRead& read) {
+Put replacement(std::string_view key, const ObjectRead& read, uint64_t new_cas) {
   const node::Record& record = *read.record();
   Put request;
   request.commit.key = key;
@@ -29,6 +29,7 @@ Put replacement(std::string_view key, const ObjectRead& read) {
   request.commit.condition_argument = record.meta.version;
   request.commit.made_of_cas = read.cas();
   request.commit.known_version = record.meta.version;
+  request.commit.content.cas = new_cas;
   request.flags = record.content.flags;
   request.exptime = record.content.exptime;
   return request;
@@ -98,6 +99,7 @@ class ExtendStriped {
         key_(request.key),
         in_front_(request.verb == StoreVerb::kPrepend),
         cas_(request.cas),
+        new_cas_(given_cas(request.key, request.new_cas)),
         added_(std::move(added)) {}
 
   // What it takes of memory beside the bytes that are added, as far as is known.
@@ -131,10 +133,14 @@ class ExtendStriped {
 
  private:
   Task<Result<ExtensionOutcome>> attempt(uint64_t memory, TimePoint deadline) {
-    auto outcome = co_await extend_segments(
-        ops_, pool_,
-        {.key = key_, .added = added_, .in_front = in_front_, .cas = cas_, .memory = memory},
-        deadline);
+    auto outcome = co_await extend_segments(ops_, pool_,
+                                            {.key = key_,
+                                             .added = added_,
+                                             .in_front = in_front_,
+                                             .cas = cas_,
+                                             .new_cas = new_cas_,
+                                             .memory = memory},
+                                            deadline);
     if (!outcome || outcome->end != ExtensionEnd::kWhole) co_return outcome;
     co_return co_await write_whole(memory, deadline);
   }
@@ -155,7 +161,7 @@ class ExtendStriped {
     }
     const uint64_t wanted = joining_bytes(pool_, size);
     if (wanted > memory) co_return ExtensionOutcome{ExtensionEnd::kWhole, wanted};
-    Put put_request = replacement(key_, read);
+    Put put_request = replacement(key_, read, new_cas_);
     put_request.value = &value;
     auto result = co_await put(ops_, pool_, put_request, deadline);
     const bool is_overwritten = !result && result.error().code == ErrorCode::kConflict;
@@ -171,6 +177,7 @@ class ExtendStriped {
   const std::string_view key_;
   const bool in_front_;
   const std::optional<uint64_t> cas_;
+  const uint64_t new_cas_;
   const Buffer added_;
   uint64_t wanted_memory_ = 0;
 };
@@ -235,6 +242,7 @@ Task<Result<std::optional<StoreOutcome>>> extend_inline(OpsContext& ops, const P
   commit.content.value = added.text();
   commit.content.size = added.size();
   commit.content.scheme = pool.scheme;
+  commit.content.cas = given_cas(request.key, request.new_cas);
   auto result = co_await records::commit_record(ops, commit, deadline);
   if (!result) co_return fail(result.error());
   switch (result->status) {
@@ -348,7 +356,8 @@ Task<Result<CounterOutcome>> rewrite_counter(OpsContext& ops, const Pool& pool,
     }
     const auto sum = node::add_delta(text, request.increment, request.delta);
     if (!sum) co_return CounterOutcome{CounterStatus::kNotNumber, 0};
-    Put put_request = replacement(request.key, read);
+    Put put_request = replacement(request.key, read, given_cas(request.key, request.new_cas));
+    put_request.commit.content.marks = read.record()->content.marks;
     put_request.exptime = request.exptime.value_or(put_request.exptime);
     WholeValue value(Buffer::copy_of(sum->text));
     put_request.value = &value;
@@ -370,7 +379,9 @@ Task<Result<CounterOutcome>> change_present_counter(OpsContext& ops, CounterRequ
                                                     TimePoint deadline) {
   const auto guard = co_await ops.locks.lock(request.key);
   const Pool& pool = ops.pools.pool_of(request.key);
-  if (request.exptime) co_return co_await rewrite_counter(ops, pool, request, deadline);
+  if (request.exptime || request.new_cas) {
+    co_return co_await rewrite_counter(ops, pool, request, deadline);
+  }
   records::Commit commit;
   commit.key = request.key;
   commit.condition = Condition::kIfPresent;
@@ -411,6 +422,7 @@ Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest requ
     add.verb = StoreVerb::kAdd;
     add.key = request.key;
     add.exptime = exptime;
+    add.new_cas = request.new_cas;
     add.value = &value;
     auto added = co_await store_object(ops, add, deadline);
     if (!added) co_return fail(added.error());

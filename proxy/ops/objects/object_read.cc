@@ -58,8 +58,8 @@ bool has_same_data(const node::Record& newest, const node::Record& known) {
 }  // namespace
 
 ObjectRead::ObjectRead(OpsContext& ops, std::string_view key, ReadMemory& memory, ByteRange range,
-                       TimePoint deadline)
-    : ops_(ops), key_(key), memory_(memory), wanted_(range), deadline_(deadline) {}
+                       TimePoint deadline, records::Use use)
+    : ops_(ops), key_(key), memory_(memory), wanted_(range), deadline_(deadline), use_(use) {}
 
 Task<Result<void>> ObjectRead::open() {
   auto part = co_await read_part();
@@ -93,7 +93,15 @@ Task<Result<void>> ObjectRead::open(RecordPtr record) {
 
 Object ObjectRead::object() const {
   const auto& content = record_->content;
-  return {content.flags, cas_of(key_, cas()), content.size, range_.length, content.exptime};
+  return {.flags = content.flags,
+          .cas = cas_of(key_, cas()),
+          .size = content.size,
+          .range_bytes = range_.length,
+          .exptime = content.exptime,
+          .is_stale = content.has_mark(node::kStale),
+          .win_is_taken = content.has_mark(node::kWinTaken),
+          .was_used = used_before_.was_used,
+          .idle_s = used_before_.idle_s};
 }
 
 Task<Result<Buffer>> ObjectRead::next() {
@@ -134,7 +142,9 @@ Task<Result<std::optional<Buffer>>> ObjectRead::read_part_under(const MapPtr& ma
   }
   const uint64_t version = known == nullptr ? 0 : known->meta.version;
   auto tail = co_await records::try_read_updated(ops_, map, key_, version, wanted_.offset,
-                                                 wanted_.length, deadline_);
+                                                 wanted_.length, deadline_, use_);
+  if (tail) use_ = records::Use::kNone;  // what comes later is the same use
+  if (tail && tail->use) used_before_ = *tail->use;
   auto taken = tail ? take_newest(std::move(*tail), known) : fail(tail.error());
   if (!taken) {
     ahead_.clear();
@@ -159,7 +169,8 @@ bool ObjectRead::has_value_of(const records::TailRead& tail, const RecordPtr& ne
   if (newest == nullptr || !newest->is_striped()) return false;
   if (mutant(Mutant::kMixVersions)) return newest->content.size == record_->content.size;
   return newest->meta.value_version == record_->meta.value_version &&
-         node::cas_of(*newest, tail.last_lsn()) == cas();
+         node::last_change(*newest, tail.last_lsn()) ==
+             node::last_change(*record_, log_ == nullptr ? 0 : log_->image.last);
 }
 
 Result<void> ObjectRead::take_newest(records::TailRead tail, const RecordPtr& known) {

@@ -32,7 +32,7 @@ class ObjectRead {
   // `key` outlives it. `deadline` moves by the time that the read waits for memory, and every part
   // renews it.
   ObjectRead(OpsContext& ops, std::string_view key, ReadMemory& memory, ByteRange range,
-             TimePoint deadline);
+             TimePoint deadline, records::Use use = records::Use::kNone);
 
   // Finds the newest record and, if it is live, reads the first part. Errors: kLost, kUnavailable,
   // kTimeout..., and those of the memory.
@@ -83,6 +83,8 @@ class ObjectRead {
   ReadMemory& memory_;
   const ByteRange wanted_;
   TimePoint deadline_;
+  records::Use use_;  // of the next look at the tail
+  node::RecordReadReply::Use used_before_;
 
   RecordPtr record_;
   bool is_live_ = false;
@@ -103,7 +105,7 @@ class ObjectRead {
   std::vector<Arriving> ahead_;    // from segment_ on
 };
 
-// Gives what an open read has to `sink`.
-Task<Result<ReadOutcome>> deliver(ObjectRead& read, ValueSink& sink);
+// Gives what an open read has to `sink`; with a win, if the client has got it.
+Task<Result<ReadOutcome>> deliver(ObjectRead& read, ValueSink& sink, bool is_won = false);
 
 }  // namespace elastripe::objects

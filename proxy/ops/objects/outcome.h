@@ -29,6 +29,11 @@ inline uint64_t version_of_cas(std::string_view key, uint64_t cas) {
   return std::max<uint64_t>(cas - cas_offset(key), 1);
 }
 
+// A cas that the client gives, as it is kept in the record; 0: none.
+inline uint64_t given_cas(std::string_view key, std::optional<uint64_t> cas) {
+  return cas ? version_of_cas(key, *cas) : 0;
+}
+
 // kCas: a SET, if the value has a certain cas.
 enum class StoreVerb { kSet, kAdd, kReplace, kAppend, kPrepend, kCas };
 struct StoreRequest {
@@ -40,6 +45,10 @@ struct StoreRequest {
   std::optional<uint64_t> cas = {};
   // kAppend and kPrepend: where there is no value one is made of what is added, with this exptime.
   std::optional<uint32_t> creates = {};
+  std::optional<uint64_t> new_cas = {};  // the cas that the value gets; none: one of its own
+  // kCas: a value with a later cas is replaced, too, and keeps its exptime; what comes in its place
+  // is stale.
+  bool stale_if_older = false;
   // One that is striped is read while it is stored, so that a large one is never held whole. Must
   // outlive the operation.
   ValueSource* value = nullptr;
@@ -88,6 +97,7 @@ struct CounterRequest {
   bool increment = true;
   std::optional<uint64_t> cas = {};      // only if the value has this one
   std::optional<uint32_t> exptime = {};  // a new one
+  std::optional<uint64_t> new_cas = {};  // as of a store
   // Where there is none, one is made, to which no delta is applied.
   struct Creation {
     uint64_t initial = 0;
@@ -104,6 +114,37 @@ struct CounterOutcome {
   uint32_t exptime = 0;
 };
 
+// What is removed: the object, or all that makes it useful.
+struct RemoveRequest {
+  std::string_view key;
+  std::optional<uint64_t> cas = {};  // only if the value has this one
+  bool marks_stale = false;          // the value stays, with another cas, for whoever makes it anew
+  bool empties = false;              // an empty one takes the place of the value
+  std::optional<uint32_t> exptime = {};  // a new one, of what is marked
+  std::optional<uint64_t> new_cas = {};  // of what stays
+
+  bool keeps_object() const { return marks_stale || empties; }
+};
+
+// A read of a client, and what it does beside.
+struct ReadRequest {
+  std::string_view key = {};
+  ByteRange range = {};
+  std::optional<uint32_t> touch = {};  // the new exptime
+  bool is_use = true;                  // it counts for those that ask later whether there were any
+  bool tells_use = false;
+  // Of a client that makes values anew (docs/client-protocol.md, "Stale values"): it wins a stale
+  // one, one that expires before `wins_before`, or one that is not there and of which an empty one
+  // is made then, unless another has won.
+  bool may_win = false;
+  uint32_t wins_before = 0;  // unix seconds
+  struct Creation {
+    uint32_t exptime = 0;
+    std::optional<uint64_t> cas = {};
+  };
+  std::optional<Creation> creates = {};
+};
+
 // Where the time and the path of a read went, for metrics.
 enum class ReadPath { kInline, kStriped, kDegraded };
 struct ReadOutcome {
@@ -118,6 +159,10 @@ struct ReadOutcome {
 // Here and below: `key` lives until it has ended.
 Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string_view key, ValueSink& sink,
                                      ByteRange range, TimePoint deadline);
+// The same of whatever is asked for. A read that touches or wins may have done so when it fails:
+// then it is kUnknownOutcome.
+Task<Result<ReadOutcome>> read_object(OpsContext& ops, const ReadRequest& request, ValueSink& sink,
+                                      TimePoint deadline);
 // Any storage command. kUnknownOutcome: it may or may not have taken effect, now or later.
 Task<Result<StoreOutcome>> store_object(OpsContext& ops, StoreRequest request, TimePoint deadline);
 // All of the bytes, or none. Errors as of a store; kTooLarge: more than update_max_bytes.
@@ -126,9 +171,8 @@ Task<Result<UpdateOutcome>> update_object(OpsContext& ops, UpdateRequest request
 Task<Result<CounterOutcome>> change_counter(OpsContext& ops, CounterRequest request,
                                             TimePoint deadline);
 enum class RemoveStatus { kRemoved, kNotFound, kExists /* its cas is another one */ };
-// With a cas: only if the value has this one.
-Task<Result<RemoveStatus>> remove_object_if(OpsContext& ops, std::string_view key,
-                                            std::optional<uint64_t> cas, TimePoint deadline);
+Task<Result<RemoveStatus>> remove_object(OpsContext& ops, RemoveRequest request,
+                                         TimePoint deadline);
 // True if there was something to delete or touch.
 Task<Result<bool>> remove_object(OpsContext& ops, std::string_view key, TimePoint deadline);
 Task<Result<bool>> touch_object(OpsContext& ops, std::string_view key, uint32_t exptime,

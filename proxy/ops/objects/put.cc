@@ -169,7 +169,7 @@ Task<Result<records::CommitResult>> put_striped(OpsContext& ops, const Pool& poo
 }  // namespace
 
 uint64_t cas_after(std::string_view key, const records::CommitResult& committed) {
-  return committed.is_exact ? cas_of(key, committed.record->meta.value_version) : 0;
+  return committed.is_exact ? cas_of(key, node::cas_of(*committed.record, /*last_lsn=*/0)) : 0;
 }
 
 void after_commit(OpsContext& ops, std::string_view key, const records::CommitResult& result) {

@@ -37,6 +37,8 @@ class Rewriting {
         log_(std::move(rewrite.log)),
         given_(std::move(rewrite.given)),
         changes_(std::move(rewrite.changes)),
+        keeps_marks_(rewrite.keeps_marks),
+        cas_(rewrite.cas),
         staged_(std::make_shared<StagedObject>()),
         made_(changes_.size()) {
     uint64_t begin = 0;
@@ -263,6 +265,9 @@ class Rewriting {
     commit.base_version = record_->meta.version;
     commit.made_of_cas = cas_with(*record_, log_);
     commit.content = current.content;
+    if (!keeps_marks_) commit.content.marks = 0;
+    commit.content.cas = cas_;
+    commit.content.cas_since = 0;
     commit.content.segments = table_with(current.content.segments);
     commit.content.size = 0;
     for (const Segment& segment : commit.content.segments) commit.content.size += segment.length;
@@ -338,6 +343,8 @@ class Rewriting {
   const LogViewPtr log_;
   const Buffer given_;
   const std::vector<SegmentChange> changes_;
+  const bool keeps_marks_;
+  const uint64_t cas_;
   const StagedPtr staged_;
   std::vector<Made> made_;        // by change
   std::vector<uint64_t> begins_;  // of the record's segments, in the object

@@ -30,6 +30,8 @@ struct Rewrite {
   LogViewPtr log;        // all of it; null: there is none
   Buffer given;
   std::vector<SegmentChange> changes;  // in the order of the value
+  bool keeps_marks = false;
+  uint64_t cas = 0;  // given by the client; 0: none is
 };
 
 // Has the rewrite take along what it has to: the value gets another version, so its log goes away.

@@ -1,12 +1,12 @@
 // TOUCH: a new expiry, in the record only (rule 17); the cas stays.
+#include "proxy/ops/objects/touch.h"
+
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/objects/object_read.h"
 #include "proxy/ops/objects/outcome.h"
 #include "proxy/ops/objects/put.h"
 
 namespace elastripe::objects {
-
-namespace {
 
 Task<Result<records::CommitResult>> commit_touch(OpsContext& ops, std::string_view key,
                                                  uint32_t exptime, TimePoint deadline) {
@@ -20,8 +20,6 @@ Task<Result<records::CommitResult>> commit_touch(OpsContext& ops, std::string_vi
   if (result) after_commit(ops, key, *result);
   co_return result;
 }
-
-}  // namespace
 
 Task<Result<bool>> touch_object(OpsContext& ops, std::string_view key, uint32_t exptime,
                                 TimePoint deadline) {
@@ -39,7 +37,7 @@ Task<Result<ReadOutcome>> touch_and_get_object(OpsContext& ops, std::string_view
   auto result = co_await commit_touch(ops, key, exptime, deadline);
   if (!result) co_return fail(result.error());
   if (result->status != records::CommitStatus::kCommitted) co_return ReadOutcome{};
-  ObjectRead read(ops, key, sink, range, deadline);
+  ObjectRead read(ops, key, sink, range, deadline, records::Use::kCounts);
   auto opened = result->is_exact ? co_await read.open(result->record) : co_await read.open();
   auto outcome = opened ? co_await deliver(read, sink) : fail(opened.error());
   if (outcome) co_return outcome;

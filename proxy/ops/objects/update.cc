@@ -87,7 +87,8 @@ class Update {
                     .record = record,
                     .log = tail->log,
                     .given = bytes_,
-                    .changes = changes_of(record->content, range_)};
+                    .changes = changes_of(record->content, range_),
+                    .keeps_marks = true};
     add_logged(rewrite);
     const uint64_t memory = memory_of(record->content, rewrite.changes);
     if (memory > memory_) {
@@ -109,6 +110,7 @@ class Update {
     commit.made_of_cas = cas_with(*record, /*log=*/nullptr);
     commit.content = record->content;
     commit.content.value.clear();
+    commit.content.cas = commit.content.cas_since = 0;
     commit.inline_value = Buffer::copy_of(record->content.value);
     std::ranges::copy(bytes_.bytes(), commit.inline_value.mutable_data() + range_.offset);
     auto result = co_await records::commit(ops_, map, commit, deadline);

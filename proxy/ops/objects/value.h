@@ -67,6 +67,14 @@ struct Object {
   uint64_t size = 0;
   uint64_t range_bytes = 0;  // what follows: of the range that was asked for
   uint32_t exptime = 0;      // unix seconds, 0 = never
+  // It is to be made anew; by this client, which is told so by this read alone; another was told.
+  bool is_stale = false;
+  bool is_won = false;
+  bool win_is_taken = false;
+  // Of the reads before, as far as is known: whether there were any, and the seconds since the
+  // last, or since the value came.
+  bool was_used = false;
+  uint32_t idle_s = 0;
 };
 
 // Where an object that is read goes, and the memory that it takes.

@@ -31,6 +31,9 @@ constexpr bool kRevive = true;
 bool moves_shards(Mutation mutation) {
   return mutation == Mutation::kReshape || mutation == Mutation::kFold;
 }
+bool keeps_value(Mutation mutation) {
+  return mutation == Mutation::kTouch || mutation == Mutation::kMark || moves_shards(mutation);
+}
 
 // Strings up to this size are kept for the next text, and copied out of a reply.
 constexpr size_t kSmallTextBytes = 1024;
@@ -52,7 +55,8 @@ Buffer bytes_of(Encode encode) {
   const bool has_content =
       commit.mutation == Mutation::kSet || commit.mutation == Mutation::kAppend ||
       commit.mutation == Mutation::kPrepend || commit.mutation == Mutation::kTouch ||
-      commit.mutation == Mutation::kReshape || commit.mutation == Mutation::kFold;
+      commit.mutation == Mutation::kReshape || commit.mutation == Mutation::kFold ||
+      commit.mutation == Mutation::kMark;
   if (!has_content) return {};
   return bytes_of([&](std::string& head) {
     if (commit.inline_value.empty()) {
@@ -105,7 +109,7 @@ class RoomClaim {
     bytes_ = record_bytes(ops, commit);
     for (const NodeId home : chain.nodes) {
       // What is hardly longer than what it replaces is not refused; what follows sees it.
-      if (commit.mutation == Mutation::kTouch || moves_shards(commit.mutation)) {
+      if (keeps_value(commit.mutation)) {
         rooms_.enter_anyway(home, bytes_);
       } else if (!rooms_.enter(home, bytes_)) {
         return fail(ErrorCode::kNoSpace, "node {} is full", node_name(map, home));
@@ -134,7 +138,8 @@ class RoomClaim {
       case Mutation::kAppend:
       case Mutation::kPrepend:
         return kRecordBytes + commit.inline_max_bytes;
-      case Mutation::kTouch: {
+      case Mutation::kTouch:
+      case Mutation::kMark: {
         const RecordPtr known = ops.cache.find(commit.key);
         if (known != nullptr) return kRecordBytes + bytes_of_table(known->content);
         return kRecordBytes + ops.pools.pool_of(commit.key).inline_max_bytes;
@@ -349,7 +354,7 @@ bool depends_on_log(const node::ClusterMap& map, const Commit& commit, const Com
   return may_have_log(map) && commit.condition == Condition::kIfValueVersion &&
          result.status == CommitStatus::kConditionFailed && result.record != nullptr &&
          result.record->is_striped() &&
-         node::cas_of(*result.record, 0) <= commit.condition_argument;
+         node::last_change(*result.record, 0) <= commit.condition_argument;
 }
 
 // What became of the calls around a commit that was refused says nothing about the commit.
@@ -461,6 +466,9 @@ Task<Result<CommitResult>> commit(OpsContext& ops, const MapPtr& map, Commit& co
     commit.attempt_id = commit.content.segments.front().data_txid;
   }
 
+  if (commit.content.is_marked() && !commit.inline_value.empty()) {  // marks follow the value
+    commit.content.value = std::exchange(commit.inline_value, {}).text();
+  }
   const Buffer content = content_head(commit);
   if (content.size() + commit.inline_value.size() > node::kMaxContentBytes) {
     co_return fail(ErrorCode::kTooLarge, "object too large for cache");

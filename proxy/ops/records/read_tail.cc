@@ -46,6 +46,7 @@ Task<Result<TailRead>> try_read(OpsContext& ops, const MapPtr& map, Role role, s
     }
     TailRead read{reply->status == Status::kSame, std::move(reply->record), reply->floor};
     read.log = std::move(reply->log);
+    read.use = reply->use;
     if (!is_to_be_settled(question, read)) co_return read;
     auto helped = co_await settle_view(ops, map, std::string(key), read.log, deadline);
     if (!helped) co_return fail(helped.error());
@@ -98,9 +99,18 @@ Task<Result<TailRead>> read_acknowledged(OpsContext& ops, const MapPtr& map, std
 
 Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std::string_view key,
                                         uint64_t if_version, uint64_t offset, uint64_t length,
-                                        TimePoint deadline) {
-  if (!may_have_log(*map)) return try_read_tail(ops, map, key, if_version, deadline);
-  const LogQuestion question{node::LogWanted::kView, offset, length};
+                                        TimePoint deadline, Use use) {
+  LogQuestion question;
+  if (map->capabilities.has(node::Capability::kMarks)) {
+    question.is_use = use == Use::kCounts || use == Use::kCountsAndTells;
+    question.tells_use = use == Use::kTells || use == Use::kCountsAndTells;
+  }
+  if (!may_have_log(*map)) {
+    return try_read(ops, map, reading_role(), key, if_version, deadline, question);
+  }
+  question.wanted = node::LogWanted::kView;
+  question.offset = offset;
+  question.length = length;
   const uint64_t acknowledged = ops.cache.acknowledged_lsn(key);
   if (acknowledged == 0) {
     return try_read(ops, map, reading_role(), key, if_version, deadline, question);

@@ -12,6 +12,7 @@ struct TailRead {
   uint64_t floor = 0;   // of the partition: what a missing record counts as
   MapPtr map = {};      // of read_tail(): the one that it was read under
   LogViewPtr log = {};  // of try_read_updated(): null if the record has no log
+  std::optional<node::RecordReadReply::Use> use = {};  // if it was asked for, and is known
 
   // The highest LSN of what lies in the log; 0 if there is none.
   uint64_t last_lsn() const { return log == nullptr ? 0 : log->image.last; }
@@ -22,11 +23,14 @@ struct TailRead {
 Task<Result<TailRead>> try_read_tail(OpsContext& ops, const MapPtr& map, std::string_view key,
                                      uint64_t if_version, TimePoint deadline);
 
+// Whether a read is one of a client, which the tail notes, and may tell of those before.
+enum class Use : uint8_t { kNone, kCounts, kTells, kCountsAndTells };
+
 // try_read_tail(), with what the update log has for the range: it goes over the bytes of the
 // shards, settled, so that whoever reads later reads no older bytes (rule 10).
 Task<Result<TailRead>> try_read_updated(OpsContext& ops, const MapPtr& map, std::string_view key,
                                         uint64_t if_version, uint64_t offset, uint64_t length,
-                                        TimePoint deadline);
+                                        TimePoint deadline, Use use = Use::kNone);
 // The same with the whole log, for a fold. `takes`: for some seconds other such reads find no log,
 // nor does this one if another has taken it.
 Task<Result<TailRead>> try_read_to_fold(OpsContext& ops, const MapPtr& map, std::string_view key,

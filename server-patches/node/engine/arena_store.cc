@@ -15,6 +15,7 @@ namespace elastripe::node {
 struct ArenaStore::Item {
   std::atomic<uint32_t> references = 1;  // one of them is the bucket's, while linked
   Item* next = nullptr;
+  bool was_used = false;  // guarded by the store's mutex
   size_t key_bytes = 0;
   size_t value_bytes = 0;
 
@@ -49,6 +50,16 @@ ItemRef ArenaStore::find(std::string_view key) {
   return {this, item};
 }
 
+ItemRef ArenaStore::use(std::string_view key, bool counts, Use& before) {
+  std::lock_guard lock(mutex_);
+  Item* item = *place_of(key);
+  if (item == nullptr) return {};
+  before = {.was_used = item->was_used};
+  item->was_used |= counts;
+  item->references.fetch_add(1, std::memory_order_relaxed);
+  return {this, item};
+}
+
 ItemRef ArenaStore::allocate(std::string_view key, size_t value_bytes, Urgency urgency) {
   const size_t bytes = cost(key.size(), value_bytes);
   const size_t limit = options_.limit_bytes - kept_of_reserve(urgency, options_.reserve_bytes);
@@ -78,7 +89,7 @@ ItemRef ArenaStore::make(std::string_view key, size_t value_bytes) {
   return {this, item};
 }
 
-void ArenaStore::link(const ItemRef& ref) {
+void ArenaStore::link(const ItemRef& ref, bool stays) {
   Item* item = static_cast<Item*>(ref.get());
   Item* replaced = nullptr;
   {
@@ -87,6 +98,7 @@ void ArenaStore::link(const ItemRef& ref) {
     replaced = *place;
     item->references.fetch_add(1, std::memory_order_relaxed);
     item->next = replaced == nullptr ? nullptr : replaced->next;
+    item->was_used = stays && replaced != nullptr && replaced->was_used;
     *place = item;
   }
   if (replaced != nullptr) release(replaced);

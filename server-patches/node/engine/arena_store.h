@@ -28,10 +28,12 @@ class ArenaStore final : public ItemStore {
   ArenaStore& operator=(const ArenaStore&) = delete;
 
   ItemRef find(std::string_view key) override;
+  // Has no clock: idle_s is 0.
+  ItemRef use(std::string_view key, bool counts, Use& before) override;
   ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) override;
   ItemRef allocate_in_place(std::string_view key, size_t value_bytes) override;
   bool wait_for_room(size_t, size_t, Urgency) override { return false; }
-  void link(const ItemRef& item) override;
+  void link(const ItemRef& item, bool stays = false) override;
   bool remove(std::string_view key) override;
 
   std::string_view key(const ItemRef& item) const override;

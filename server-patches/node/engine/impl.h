@@ -110,6 +110,7 @@ class Engine::Impl {
   enum class Trust : uint8_t { kNothing, kPrefix };
   // Checks the record, and notes damage.
   Found find_record(size_t partition, std::string_view item_key, Trust trust = Trust::kNothing);
+  Found take_record(ItemRef item, size_t partition, std::string_view item_key, Trust trust);
   // All of it: sets found.damaged, and notes damage.
   void check(size_t partition, std::string_view item_key, Found& found);
   bool is_intact(Found& found) const;

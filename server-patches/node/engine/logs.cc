@@ -96,7 +96,7 @@ void Engine::Impl::fit_log(size_t partition, std::string_view key, const Record&
   log.forget_forbidden(record.meta.version);
   // Nothing tells of updates that baselines make in the shards but the last number, which is the
   // object's cas unique.
-  const bool is_told = log.last() <= cas_of(record, /*last_lsn=*/0);
+  const bool is_told = log.last() <= last_change(record, /*last_lsn=*/0);
   if (is_told && log.says_nothing(record.meta.version, map_->epoch)) logs_.retire(key);
 }
 

@@ -30,6 +30,7 @@ RecordContent with_value(const RecordContent& old, std::string value) {
   RecordContent content = old;
   content.value = std::move(value);
   content.size = content.value.size();
+  content.cas = content.cas_since = 0;
   return content;
 }
 
@@ -38,8 +39,23 @@ std::expected<RecordContent, Status> concatenate(const RecordApplyRequest& reque
                                                  const RecordContent& given) {
   const size_t limit = std::min<size_t>(request.inline_max_bytes, kMaxInlineBytes);
   if (old.value.size() + given.value.size() > limit) return std::unexpected(Status::kTooLarge);
-  return with_value(old, request.mutation == Mutation::kAppend ? old.value + given.value
-                                                               : given.value + old.value);
+  RecordContent content =
+      with_value(old, request.mutation == Mutation::kAppend ? old.value + given.value
+                                                            : given.value + old.value);
+  content.marks = given.marks;
+  content.cas = given.cas;
+  return content;
+}
+
+RecordContent marked(const RecordContent& old, const RecordContent& given) {
+  RecordContent content = old;
+  content.exptime = given.exptime;
+  content.marks = given.marks;
+  if (given.cas != 0) {
+    content.cas = given.cas;
+    content.cas_since = kNewCas;
+  }
+  return content;
 }
 
 // The same value in other shards: whatever the data says of itself stays.
@@ -115,6 +131,7 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
     content.exptime = given.exptime;
     return content;
   }
+  if (request.mutation == Mutation::kMark) return marked(old, given);
   if (request.mutation == Mutation::kReshape || request.mutation == Mutation::kFold) {
     const bool fits =
         request.mutation == Mutation::kFold ? is_folded(old, given) : is_reshaped(old, given);
@@ -132,9 +149,16 @@ std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
   return with_value(old, std::move(sum->text));
 }
 
+void name_given_cas(RecordContent& content, uint64_t version) {
+  if (content.cas_since != kNewCas) return;
+  content.cas_since = version;
+  if (content.cas == kNewCas) content.cas = version;
+}
+
 bool changes_value(Mutation mutation) {
   return mutation != Mutation::kTouch && mutation != Mutation::kFence &&
-         mutation != Mutation::kReshape && mutation != Mutation::kFold;
+         mutation != Mutation::kReshape && mutation != Mutation::kFold &&
+         mutation != Mutation::kMark;
 }
 
 }  // namespace elastripe::node

@@ -28,6 +28,9 @@ std::optional<Status> check_condition(const RecordApplyRequest& request, const R
 std::expected<RecordContent, Status> mutate(const RecordApplyRequest& request,
                                             const Record* current, Moment now, RecordContent given);
 
+// Says of a cas that a mark gives, which mutate() leaves open, by which version it is given.
+void name_given_cas(RecordContent& content, uint64_t version);
+
 // Whether this mutation moves value_version, that is memcached's cas.
 bool changes_value(Mutation mutation);
 

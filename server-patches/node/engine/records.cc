@@ -13,7 +13,8 @@ constexpr const char* kDamagedHere = "the key's copy here was damaged";
 bool carries_content(Mutation mutation) {
   return mutation == Mutation::kSet || mutation == Mutation::kAppend ||
          mutation == Mutation::kPrepend || mutation == Mutation::kTouch ||
-         mutation == Mutation::kReshape || mutation == Mutation::kFold;
+         mutation == Mutation::kReshape || mutation == Mutation::kFold ||
+         mutation == Mutation::kMark;
 }
 
 // Shards of the same value: whoever changes them knows which they are.
@@ -29,7 +30,7 @@ bool adds_bytes(Mutation mutation) {
 bool takes_old_value(Mutation mutation) {
   return adds_bytes(mutation) || mutation == Mutation::kIncrement ||
          mutation == Mutation::kDecrement || mutation == Mutation::kTouch ||
-         mutation == Mutation::kFence;
+         mutation == Mutation::kFence || mutation == Mutation::kMark;
 }
 
 // The content that an APPLY carries; an error if it does not suit the mutation. Only bytes to be
@@ -58,6 +59,9 @@ Decoded<RecordContent> decode_given(const RecordApplyRequest& request, ByteView 
       (content->kind != RecordKind::kStriped || request.condition != Condition::kIfVersion)) {
     return std::unexpected("only a striped record of a known version gets other shards");
   }
+  if (request.mutation == Mutation::kMark && request.condition != Condition::kIfVersion) {
+    return std::unexpected("only a record of a known version is marked");
+  }
   return content;
 }
 
@@ -80,7 +84,8 @@ uint64_t next_version(uint64_t highest, const Record* before, const Record& next
 bool is_above(const RecordApplyRequest& request, const Record& record, uint64_t last_lsn) {
   const bool by_value = request.condition == Condition::kIfValueVersion;
   if (!by_value && record.meta.version != request.condition_argument) return false;
-  return (by_value ? request.condition_argument : request.made_of_cas) > cas_of(record, last_lsn);
+  return (by_value ? request.condition_argument : request.made_of_cas) >
+         last_change(record, last_lsn);
 }
 
 Urgency urgency_of(Mutation mutation) {
@@ -89,6 +94,7 @@ Urgency urgency_of(Mutation mutation) {
     case Mutation::kFence:
       return Urgency::kMayUseReserve;
     case Mutation::kTouch:
+    case Mutation::kMark:
       return Urgency::kCommitted;
     default:
       return Urgency::kNewData;
@@ -135,8 +141,13 @@ std::optional<Answer> check_knowledge(Knowledge knowledge) {
 
 Engine::Impl::Found Engine::Impl::find_record(size_t partition, std::string_view item_key,
                                               Trust trust) {
+  return take_record(store_.find(item_key), partition, item_key, trust);
+}
+
+Engine::Impl::Found Engine::Impl::take_record(ItemRef item, size_t partition,
+                                              std::string_view item_key, Trust trust) {
   Found found;
-  found.item = store_.find(item_key);
+  found.item = std::move(item);
   if (!found.item) return found;
   found.prefix = read_record_prefix(store_, found.item);
   found.forgotten = found.prefix.is_intact && found.prefix.tenure < partitions_[partition].tenure;
@@ -206,7 +217,7 @@ bool Engine::Impl::link_record(const Context& c, size_t partition, std::string_v
   store_.write(item, 0, as_view(prefix));
   store_.write(item, kRecordPrefixBytes, meta);
   store_.write(item, kRecordPrefixBytes + meta.size(), content);
-  store_.link(item);
+  store_.link(item, /*stays=*/record.meta.value_version != record.meta.version);
   if (replaced.item) {
     counters_.record_bytes -= store_.value_bytes(replaced.item);
   } else {
@@ -245,7 +256,7 @@ bool Engine::Impl::relink_record(const Context& c, size_t partition, std::string
   store_.read(found.item, kRecordPrefixBytes, rest.bytes());
   store_.write(item, 0, as_view(prefix));
   store_.write(item, kRecordPrefixBytes, rest.bytes());
-  store_.link(item);
+  store_.link(item, /*stays=*/true);
   return true;
 }
 
@@ -266,9 +277,13 @@ Answer Engine::Impl::record_read(const Context& c, const RecordReadRequest& requ
   Knowledge known{};
   bool damaged = false;
   ToldLog log;
+  ItemStore::Use use;
   {
+    const RecordItemKey item_key = record_item_key(request.key);
     const Latch held = latch(hash);
-    found = find_record(partition, record_item_key(request.key));
+    const bool asks = request.is_use || request.tells_use;
+    found = take_record(asks ? store_.use(item_key, request.is_use, use) : store_.find(item_key),
+                        partition, item_key, Trust::kNothing);
     known = knowledge(partition, request.key, found);
     damaged = is_damaged(partition, request.key);
     if (request.log != LogWanted::kNone &&
@@ -292,6 +307,7 @@ Answer Engine::Impl::record_read(const Context& c, const RecordReadRequest& requ
     return answer(Status::kBadPage, reply, found.visible() ? record_bytes(found) : OwnedBytes());
   }
   if (!found.visible()) return answer(Status::kNotFound, reply);
+  if (request.tells_use) reply.use = {.was_used = use.was_used, .idle_s = use.idle_s};
   if (request.if_version != 0 && found.prefix.version == request.if_version) {
     return answer(Status::kSame, reply);
   }
@@ -415,6 +431,7 @@ Answer Engine::Impl::commit(const Context& c, const RecordApplyRequest& request,
   if (forgets) meta.recent.assign(kRecentAttempts, {meta.version - 1, {}});
   if (changes_value(request.mutation) || current == nullptr) meta.value_version = meta.version;
   if (request.mutation == Mutation::kFence) meta.fence = meta.version;
+  name_given_cas(next.content, meta.version);
   meta.recent.push_back({meta.version, request.attempt_id});
   if (meta.recent.size() > kRecentAttempts) meta.recent.erase(meta.recent.begin());
 

@@ -17,6 +17,7 @@ constexpr std::array kCapabilities = {
     CapabilityName{Capability::kUpdateLogs, "update_logs"},
     CapabilityName{Capability::kShardUpdates, "shard_updates"},
     CapabilityName{Capability::kUnnumberedUpdates, "unnumbered_updates"},
+    CapabilityName{Capability::kMarks, "marks"},
 };
 
 constexpr CapabilitySet kAll = [] {

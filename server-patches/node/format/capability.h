@@ -24,6 +24,7 @@ enum class Capability : uint8_t {
   kUpdateLogs = 4,         // LOG_*, and what other frames carry of update logs
   kShardUpdates = 5,       // SHARD_UPDATE, LOG_APPEND without bytes
   kUnnumberedUpdates = 6,  // LOG_CANCEL, updates that copies have without a number
+  kMarks = 7,              // marks and given cas in contents; uses that reads note and tell
 };
 
 class CapabilitySet {

@@ -106,16 +106,23 @@ Decoded<HeartbeatRequest> decode<HeartbeatRequest>(ByteView bytes) {
   return finish(in, m, "HEARTBEAT");
 }
 
+namespace {
+constexpr uint8_t kIsUse = 1;
+constexpr uint8_t kTellsUse = 2;
+}  // namespace
+
 void encode(const RecordReadRequest& m, std::string& out) {
   Writer w(out);
   w.u8(static_cast<uint8_t>(m.role));
   w.u8(m.m);
   w.u64(m.if_version);
   w.short_string(m.key);
-  if (m.log == LogWanted::kNone) return;
+  const auto use = static_cast<uint8_t>((m.is_use ? kIsUse : 0) | (m.tells_use ? kTellsUse : 0));
+  if (m.log == LogWanted::kNone && use == 0) return;
   w.u8(static_cast<uint8_t>(m.log));
   w.u64(m.log_offset);
   w.u64(m.log_length);
+  if (use != 0) w.u8(use);
 }
 
 template <>
@@ -131,6 +138,11 @@ Decoded<RecordReadRequest> decode<RecordReadRequest>(ByteView bytes) {
     m.log_offset = in.u64();
     m.log_length = in.u64();
   }
+  if (!in.at_end()) {
+    const uint8_t use = in.u8();
+    m.is_use = (use & kIsUse) != 0;
+    m.tells_use = (use & kTellsUse) != 0;
+  }
   return finish(in, m, "RECORD_READ");
 }
 
@@ -138,11 +150,14 @@ void encode(const RecordReadReply& m, std::string& out) {
   Writer w(out);
   w.u64(m.floor);
   w.u64(m.damaged_version);
-  if (m.log.empty() && m.synced_in == 0) return;
+  if (m.log.empty() && m.synced_in == 0 && !m.use) return;
   out.reserve(out.size() + m.log.size() + 3 * sizeof(uint64_t));
   w.long_string(m.log);
   w.u64(m.log_age_ms);
-  if (m.synced_in != 0) w.u32(m.synced_in);
+  if (m.synced_in != 0 || m.use) w.u32(m.synced_in);
+  if (!m.use) return;
+  w.u8(m.use->was_used);
+  w.u32(m.use->idle_s);
 }
 
 template <>
@@ -154,6 +169,7 @@ Decoded<RecordReadReply> decode<RecordReadReply>(ByteView bytes) {
   if (!in.at_end()) m.log = in.long_string();
   if (!in.at_end()) m.log_age_ms = in.u64();
   if (!in.at_end()) m.synced_in = in.u32();
+  if (!in.at_end()) m.use = {.was_used = in.u8() != 0, .idle_s = in.u32()};
   return finish(in, std::move(m), "RECORD_READ reply");
 }
 
@@ -181,7 +197,7 @@ Decoded<RecordApplyRequest> decode<RecordApplyRequest>(ByteView bytes) {
   m.base_version = in.u64();
   m.condition = read_enum(in, Condition::kIfValueVersion);
   m.condition_argument = in.u64();
-  m.mutation = read_enum(in, Mutation::kFold);
+  m.mutation = read_enum(in, Mutation::kMark);
   m.delta = in.u64();
   m.inline_max_bytes = in.u32();
   m.blind = read_flag(in);

@@ -2,6 +2,7 @@
 // docs/node-protocol.md, one section an opcode. "Payload" says what follows the args in the frame.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,12 @@ struct RecordReadReply {
   std::string log = {};          // what was asked for, encoded; empty: there is no log
   uint64_t log_age_ms = 0;       // of its oldest update, with a log
   uint32_t synced_in = 0;  // with kImage: PartitionState's; who has a higher one may know of more
+  // As this copy knows; with tells_use.
+  struct Use {
+    bool was_used = false;  // since its value came
+    uint32_t idle_s = 0;    // since the last use, or since it came
+  };
+  std::optional<Use> use = {};
 };
 // What a read is to tell of the record's update log, as it is in the moment of the record.
 enum class LogWanted : uint8_t {
@@ -90,6 +97,8 @@ struct RecordReadRequest {
   std::string_view key;
   LogWanted log = LogWanted::kNone;
   uint64_t log_offset = 0, log_length = 0;  // the range of a view
+  bool is_use = false;                      // by a client: the record counts as used
+  bool tells_use = false;                   // the reply tells of the uses before
 };
 
 // Values are on the wire: never renumber.
@@ -115,7 +124,11 @@ enum class Mutation : uint8_t {
   // The same value, with the updates of its log in the shards of some segments: content.segments;
   // their shards, checksums and folded_lsn change, and nothing else. Only with kIfVersion.
   kFold = 9,
+  // The same value with content.exptime, content.marks and, if that is not 0, content.cas; kNewCas:
+  // the commit's own version. Only with kIfVersion: whoever marks has seen what is marked.
+  kMark = 10,
 };
+inline constexpr uint64_t kNewCas = UINT64_MAX;
 
 // RECORD_APPLY: the head checks and commits one change of a record (rules 5-7).
 struct RecordApplyReply {
@@ -147,8 +160,8 @@ struct RecordApplyRequest {
   // Not 0, with kIfVersion: made of the value with this cas. One more update: kConditionFailed.
   uint64_t made_of_cas = 0;
 };
-// Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch, kReshape, kFold; else
-// empty).
+// Request payload: encoded RecordContent (kSet, kAppend, kPrepend, kTouch, kReshape, kFold,
+// kMark; else empty).
 // Payload of the reply: of kOk the new RecordMeta for kSet and kDelete (the proxy has the content),
 // the whole new record for the other mutations and for an attempt that had committed before; of the
 // others the current record, or nothing if there is none.

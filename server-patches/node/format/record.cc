@@ -113,8 +113,8 @@ void decode_folded(Reader& in, std::vector<Segment>& segments) {
 
 // Behind the segments: a list for each thing that few of them have. A content ends before the first
 // of which it has none, if it has none of those behind it.
-void encode_lists(const std::vector<Segment>& segments, Writer& w) {
-  const bool any_folded = std::ranges::any_of(segments, is_folded);
+void encode_lists(const std::vector<Segment>& segments, bool is_marked, Writer& w) {
+  const bool any_folded = is_marked || std::ranges::any_of(segments, is_folded);
   const bool any_moved =
       std::ranges::any_of(segments, [](const Segment& segment) { return !segment.moved.empty(); });
   if (any_moved || any_folded) encode_moved(segments, w);
@@ -182,8 +182,14 @@ uint64_t folded_lsn(const RecordContent& content) {
   return folded;
 }
 
-uint64_t cas_of(const Record& record, uint64_t last_lsn) {
+uint64_t last_change(const Record& record, uint64_t last_lsn) {
   return std::max({record.meta.value_version, last_lsn, folded_lsn(record.content)});
+}
+
+uint64_t cas_of(const Record& record, uint64_t last_lsn) {
+  const uint64_t changed = last_change(record, last_lsn);
+  const uint64_t given_in = std::max(record.content.cas_since, record.meta.value_version);
+  return record.content.cas != 0 && changed <= given_in ? record.content.cas : changed;
 }
 
 const RecentAttempt* Record::find_attempt(const Id128& attempt_id) const {
@@ -219,6 +225,21 @@ void encode_start(const RecordContent& content, Writer& w) {
   encode(content.scheme, w);
 }
 
+// Behind all else; a content without any of it ends before it.
+void encode_marks(const RecordContent& content, Writer& w) {
+  if (!content.is_marked()) return;
+  w.u8(content.marks);
+  w.u64(content.cas);
+  w.u64(content.cas_since);
+}
+
+void decode_marks(Reader& in, RecordContent& content) {
+  if (in.at_end()) return;
+  content.marks = in.u8();
+  content.cas = in.u64();
+  content.cas_since = in.u64();
+}
+
 // `begin`: where the content does in `out`; `value` follows it.
 void finish(size_t begin, ByteView value, std::string& out) {
   const ByteView covered = as_view(out).subspan(begin + sizeof(uint32_t));
@@ -245,11 +266,12 @@ void encode(const RecordContent& content, std::string& out) {
     case RecordKind::kStriped:
       w.u32(static_cast<uint32_t>(content.segments.size()));
       for (const Segment& segment : content.segments) encode(segment, w);
-      encode_lists(content.segments, w);
+      encode_lists(content.segments, content.is_marked(), w);
       break;
     case RecordKind::kTombstone:
       break;
   }
+  encode_marks(content, w);
   finish(begin, {}, out);
 }
 
@@ -315,6 +337,8 @@ Decoded<void> decode_content(Reader& in, RecordContent& content, std::string_vie
   value = {};
   content.value.clear();
   content.segments.clear();
+  content.marks = 0;
+  content.cas = content.cas_since = 0;
   const uint32_t crc = in.u32();
   if (!in.ok()) return std::unexpected("record is cut off");
   if (!matches(crc32c(in.left()), crc)) {
@@ -345,6 +369,7 @@ Decoded<void> decode_content(Reader& in, RecordContent& content, std::string_vie
     if (in.ok() && !in.at_end()) decode_moved(in, content.scheme, content.segments);
     if (in.ok() && !in.at_end()) decode_folded(in, content.segments);
   }
+  if (in.ok()) decode_marks(in, content);
   if (!in.ok()) return std::unexpected("record is cut off or has a malformed segment");
   if (size != content.size) return std::unexpected("record size does not match its contents");
   in.rest();  // fields of a later program

@@ -101,10 +101,17 @@ inline constexpr size_t kFoldedBytes = 12;
 // More than any configuration has (segment_bytes): what would make a reader take more memory is no
 // record.
 inline constexpr uint32_t kMaxSegmentBytes = 64u << 20;
+// The size of what is marked and given, behind all else, of a content that has some of it.
+inline constexpr size_t kMarksBytes = 17;
 // The sizes of an encoded meta without attempts, of each attempt, and of a tombstone's content.
 inline constexpr size_t kMetaBytes = 30;
 inline constexpr size_t kAttemptBytes = 24;
 inline constexpr size_t kTombstoneContentBytes = 25;
+
+// Marks that memcached's meta commands leave on a value for who reads it next. Values are bits on
+// the wire: never renumber.
+inline constexpr uint8_t kStale = 1;     // it is to be made anew, and may be used until then
+inline constexpr uint8_t kWinTaken = 2;  // somebody was told to make it anew
 
 struct RecordContent {
   RecordKind kind = RecordKind::kTombstone;
@@ -114,6 +121,14 @@ struct RecordContent {
   coding::Scheme scheme;
   std::string value;              // kInline
   std::vector<Segment> segments;  // kStriped, in object order
+  uint8_t marks = 0;
+  // The cas that a client or a mark has given, as a version (cas_of()); 0: none. It was given by
+  // the record's version `cas_since`; 0: by the one that made the value.
+  uint64_t cas = 0;
+  uint64_t cas_since = 0;
+
+  bool is_marked() const { return marks != 0 || cas != 0; }
+  bool has_mark(uint8_t mark) const { return (marks & mark) != 0; }
   friend bool operator==(const RecordContent&, const RecordContent&) = default;
 };
 
@@ -143,13 +158,16 @@ struct Record {
 
 // Some segment has the updates up to this LSN, and none has more.
 uint64_t folded_lsn(const RecordContent& content);
-// memcached's cas of the value: what made it, be it a commit or the last of its updates. Those that
-// are not in the shards are known to the log only: `last_lsn`, 0 without one.
+// What made the value, be it a commit or the last of its updates. Those that are not in the shards
+// are known to the log only: `last_lsn`, 0 without one.
+uint64_t last_change(const Record& record, uint64_t last_lsn);
+// memcached's cas of the value: one that was given after the last change, else that.
 uint64_t cas_of(const Record& record, uint64_t last_lsn);
 
 void encode(const RecordMeta& meta, std::string& out);
 void encode(const RecordContent& content, std::string& out);
-// The same of an inline content whose value (not in `content`) follows: all that is before it.
+// The same of an inline content whose value (not in `content`) follows, and is its end, as long as
+// nothing is marked and no cas given: all that is before it.
 void encode_head(const RecordContent& content, ByteView value, std::string& out);
 void encode(const Record& record, std::string& out);
 // Whether the checksums of an encoded record match: decode_record() refuses any other.

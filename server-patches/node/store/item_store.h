@@ -61,6 +61,13 @@ class ItemStore {
 
   // Null if there is no such item.
   virtual ItemRef find(std::string_view key) = 0;
+  // What is known of an item's uses, since it was linked or took those of the item before it.
+  struct Use {
+    bool was_used = false;
+    uint32_t idle_s = 0;  // since the last one
+  };
+  // The same; tells of the uses before, and notes this one if it `counts`.
+  virtual ItemRef use(std::string_view key, bool counts, Use& before) = 0;
   // Null if there is no room; nothing that is stored changes. Does not wait.
   virtual ItemRef allocate(std::string_view key, size_t value_bytes, Urgency urgency) = 0;
   // The last resort, beyond every limit: null unless the linked item of the key has a value at
@@ -70,8 +77,9 @@ class ItemStore {
   // items of that size yet. False if none is to be had so. Nothing is locked meanwhile: no latch is
   // held.
   virtual bool wait_for_room(size_t key_bytes, size_t value_bytes, Urgency urgency) = 0;
-  // Makes `item` the item of its key, in place of an older one.
-  virtual void link(const ItemRef& item) = 0;
+  // Makes `item` the item of its key, in place of an older one, whose uses are its own if it
+  // `stays`: it has the same value.
+  virtual void link(const ItemRef& item, bool stays = false) = 0;
   // True if there was one.
   virtual bool remove(std::string_view key) = 0;
 

@@ -91,10 +91,30 @@ TEST_CASE("a mode is one of those of its command") {
   CHECK(flags_of(Command::kMetaGet, "MX").mode == 'X');
 }
 
+TEST_CASE("flags of those who make values anew") {
+  const MetaFlags get = flags_of(Command::kMetaGet, "h N30 l R-1 E5 u t");
+  CHECK(get.answers == "hlt");
+  CHECK(get.creates == 30);
+  CHECK(get.recache == -1);
+  CHECK(get.new_cas == 5);
+  CHECK(get.is_no_use);
+  CHECK(get.tells_use());
+  const MetaFlags removal = flags_of(Command::kMetaDelete, "I x T9 E18446744073709551615");
+  CHECK(removal.invalidates);
+  CHECK(removal.empties);
+  CHECK(removal.exptime == 9);
+  CHECK(removal.new_cas == UINT64_MAX);
+  CHECK_FALSE(removal.tells_use());
+}
+
 TEST_CASE("flags that are not known, come twice or are no numbers are refused") {
   const auto get = [](std::string_view flags) { return error_of(Command::kMetaGet, flags); };
-  for (const char* flags : {"a", "l", "h", "N30", "R30", "E1"}) {
-    CHECK(get(flags) == replies::kInvalidFlag);
+  CHECK(get("a") == replies::kInvalidFlag);
+  CHECK(get("Rx") == replies::kBadToken);
+  CHECK(get("E-1") == replies::kBadToken);
+  // An update of a part keeps what the flags are about.
+  for (const char* flags : {"o0 E5", "o0 I"}) {
+    CHECK(error_of(Command::kMetaSet, flags) == replies::kInvalidFlag);
   }
   CHECK(get("v v") == replies::kDuplicateFlag);
   CHECK(get("\x7f") == replies::kDuplicateFlag);  // as memcached
@@ -118,9 +138,8 @@ TEST_CASE("flags that are not known, come twice or are no numbers are refused") 
   CHECK(flags_of(Command::kMetaGet, "T4294967295").exptime == -1);
   CHECK(flags_of(Command::kMetaDebug, "b z z").is_base64);
   CHECK_FALSE(flags_of(Command::kMetaDebug, "z b").is_base64);
-  CHECK(error_of(Command::kMetaSet, "I") == replies::kInvalidFlag);
   // As memcached, whatever it is.
-  for (const char* flags : {"a", "x", "v v", "Dx", "Jx"}) {
+  for (const char* flags : {"a", "v v", "Dx", "Jx", "Ex"}) {
     CHECK(error_of(Command::kMetaArithmetic, flags) == replies::kBadFlag);
     CHECK(error_of(Command::kMetaDelete, flags) == replies::kBadFlag);
   }

@@ -45,7 +45,10 @@ class HookedStore final : public ItemStore {
   ItemRef allocate_in_place(std::string_view key, size_t value_bytes) override {
     return arena_.allocate_in_place(key, value_bytes);
   }
-  void link(const ItemRef& item) override { arena_.link(item); }
+  ItemRef use(std::string_view key, bool counts, Use& before) override {
+    return arena_.use(key, counts, before);
+  }
+  void link(const ItemRef& item, bool stays) override { arena_.link(item, stays); }
   bool remove(std::string_view key) override { return arena_.remove(key); }
   std::string_view key(const ItemRef& item) const override { return arena_.key(item); }
   size_t value_bytes(const ItemRef& item) const override { return arena_.value_bytes(item); }

@@ -283,7 +283,7 @@ TEST_CASE("a map tells who is leaving and who has been removed, once all know of
 
 TEST_CASE("capabilities are sets with names") {
   const CapabilitySet moved(1);
-  const CapabilitySet newer(1 | 1 << 7);
+  const CapabilitySet newer(1 | 1 << 8);
   CHECK(moved.has(Capability::kMovedShards));
   CHECK(newer.has_all(moved));
   CHECK_FALSE(moved.has_all(newer));
@@ -294,8 +294,9 @@ TEST_CASE("capabilities are sets with names") {
   CHECK(own_capabilities().has(Capability::kShardPatches));
   CHECK(own_capabilities().has(Capability::kShardUpdates));
   CHECK(own_capabilities().has(Capability::kUnnumberedUpdates));
+  CHECK(own_capabilities().has(Capability::kMarks));
   CHECK(to_string(CapabilitySet()) == "none");
-  CHECK(to_string(newer) == "moved_shards, bit 7");
+  CHECK(to_string(newer) == "moved_shards, bit 8");
 }
 
 TEST_CASE("maps with ids or homes that do not exist are refused even with a right hash") {

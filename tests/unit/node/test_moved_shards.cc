@@ -212,6 +212,10 @@ TEST_CASE("lists of folded segments that are out of order or name none are refus
 }
 
 TEST_CASE("the cas of a value is what made it, or the last of its updates wherever that is") {
+  const auto cas_of = [](const Record& of, uint64_t last_lsn) {
+    CHECK(last_change(of, last_lsn) == node::cas_of(of, last_lsn));
+    return node::cas_of(of, last_lsn);
+  };
   Record record = make_record(70, "");
   record.meta.value_version = 50;
   record.content = two_segments();
@@ -242,6 +246,8 @@ TEST_CASE("what follows the fields of a content that are known is ignored") {
     content = striped_content();
     content.segments[0].folded_lsn = 5;
   }
+  CHECK(decoded(grown(content, list)) == content);
+  list += std::string(kMarksBytes, '\0');  // none
   CHECK(decoded(grown(content, list)) == content);
   CHECK(decoded(grown(content, list + kTail)) == content);
   Record record = make_record(10, "");
@@ -282,7 +288,7 @@ TEST_CASE("a node keeps fields that it does not know until it changes the record
     content = striped_content();
     tail = moved_list({}) + folded_list({});
   }
-  const std::string given = grown(content, tail + kTail);
+  const std::string given = grown(content, tail + std::string(kMarksBytes, '\0') + kTail);
   const auto set = [&] {
     return node.send(Opcode::kRecordApply, encoded(node.request("key", Mutation::kSet)), given);
   };

@@ -23,17 +23,41 @@ class FakeOps : public ObjectOps {
     uint32_t flags = 0;
     uint32_t exptime = 0;
     uint64_t cas = 0;
+    bool is_stale = false;
+    bool win_is_taken = false;
+    bool was_used = false;
   };
 
-  Task<Result<objects::ReadOutcome>> get(std::string_view name, objects::ValueSink& sink,
-                                         objects::ByteRange wanted) override {
-    const std::string key(name);
+  Task<Result<objects::ReadOutcome>> get(const objects::ReadRequest& request,
+                                         objects::ValueSink& sink) override {
+    return read_entry(request, sink);
+  }
+  // The flow lives longer than what it was called with.
+  Task<Result<objects::ReadOutcome>> read_entry(objects::ReadRequest request,
+                                                objects::ValueSink& sink) {
+    const std::string key(request.key);
+    if (request.touch) {
+      const auto touched = co_await touch(key, *request.touch);
+      if (!*touched && !request.creates) co_return objects::ReadOutcome{};
+    }
     co_await begin("get " + key, key);
     if (failures.contains(key)) co_return fail(failures.at(key));
     objects::ReadOutcome outcome;
+    bool wins = false;
+    if (!entries.contains(key) && request.creates) {
+      wins = true;
+      entries[key] = {.value = {},
+                      .exptime = request.creates->exptime,
+                      .cas = request.creates->cas.value_or(++last_cas)};
+    }
     if (auto it = entries.find(key); it != entries.end()) {
+      const bool may_win = request.may_win && !it->second.win_is_taken;
+      const uint32_t expires = it->second.exptime;
+      wins |= may_win && (it->second.is_stale || (expires != 0 && expires < request.wins_before));
       const Entry entry = it->second;
-      const objects::ByteRange range = wanted.within(entry.value.size());
+      it->second.win_is_taken |= wins;
+      it->second.was_used |= request.is_use;
+      const objects::ByteRange range = request.range.within(entry.value.size());
       const uint64_t size = range.length;
       for (uint64_t offset = 0; offset == 0 || offset < size; offset += part_bytes) {
         const auto part = as_bytes(entry.value)
@@ -48,7 +72,15 @@ class FakeOps : public ObjectOps {
         if (offset == 0) {
           read.push_back(key);
           outcome.found = true;
-          sink.begin({entry.flags, entry.cas, entry.value.size(), size, entry.exptime});
+          sink.begin({.flags = entry.flags,
+                      .cas = entry.cas,
+                      .size = entry.value.size(),
+                      .range_bytes = size,
+                      .exptime = entry.exptime,
+                      .is_stale = entry.is_stale,
+                      .is_won = wins,
+                      .win_is_taken = entry.win_is_taken,
+                      .was_used = entry.was_used});
         } else if (failures.contains("the rest of " + key)) {
           co_return fail(failures.at("the rest of " + key));
         }
@@ -76,7 +108,8 @@ class FakeOps : public ObjectOps {
     }
     if (request.verb == objects::StoreVerb::kCas) {
       if (it == entries.end()) co_return objects::StoreStatus::kNotFound;
-      if (it->second.cas != request.cas) co_return objects::StoreStatus::kExists;
+      const bool is_older = request.stale_if_older && it->second.cas > request.cas;
+      if (it->second.cas != request.cas && !is_older) co_return objects::StoreStatus::kExists;
     }
     const uint64_t size = request.value->size();
     std::string value;
@@ -111,8 +144,14 @@ class FakeOps : public ObjectOps {
       co_return objects::StoreOutcome{objects::StoreStatus::kStored, entry.cas, entry.value.size()};
     }
     const uint32_t exptime = extends ? *request.creates : request.exptime;
-    entries[key] = {value, request.flags, exptime, ++last_cas};
-    co_return objects::StoreOutcome{objects::StoreStatus::kStored, last_cas, value.size()};
+    Entry entry{value, request.flags, exptime, request.new_cas.value_or(++last_cas)};
+    if (request.stale_if_older && it != entries.end() && it->second.cas > request.cas) {
+      entry.is_stale = true;
+      entry.win_is_taken = it->second.win_is_taken;
+      entry.exptime = it->second.exptime;
+    }
+    entries[key] = std::move(entry);
+    co_return objects::StoreOutcome{objects::StoreStatus::kStored, entries[key].cas, value.size()};
   }
   Task<Result<objects::UpdateOutcome>> update(objects::UpdateRequest request) override {
     const std::string key(request.key);
@@ -144,8 +183,9 @@ class FakeOps : public ObjectOps {
     }
     if (it == entries.end()) {
       const auto [initial, exptime] = *request.creates;
-      entries[key] = {std::to_string(initial), 0, exptime, ++last_cas};
-      co_return objects::CounterOutcome{objects::CounterStatus::kOk, initial, last_cas, exptime};
+      const uint64_t cas = request.new_cas.value_or(++last_cas);
+      entries[key] = {std::to_string(initial), 0, exptime, cas};
+      co_return objects::CounterOutcome{objects::CounterStatus::kOk, initial, cas, exptime};
     }
     if (request.cas && *request.cas != it->second.cas) {
       co_return objects::CounterOutcome{objects::CounterStatus::kExists};
@@ -160,18 +200,26 @@ class FakeOps : public ObjectOps {
     now = request.increment ? now + request.delta : now - std::min(now, request.delta);
     Entry& entry = it->second;
     entry.value = std::to_string(now);
-    entry.cas = ++last_cas;
+    entry.cas = request.new_cas.value_or(++last_cas);
     entry.exptime = request.exptime.value_or(entry.exptime);
     co_return objects::CounterOutcome{objects::CounterStatus::kOk, now, entry.cas, entry.exptime};
   }
-  Task<Result<objects::RemoveStatus>> remove(std::string_view name,
-                                             std::optional<uint64_t> cas) override {
-    const std::string key(name);
+  Task<Result<objects::RemoveStatus>> remove(objects::RemoveRequest request) override {
+    const std::string key(request.key);
     co_await begin("remove " + key, key);
     const auto it = entries.find(key);
     if (it == entries.end()) co_return objects::RemoveStatus::kNotFound;
-    if (cas && *cas != it->second.cas) co_return objects::RemoveStatus::kExists;
-    entries.erase(it);
+    Entry& entry = it->second;
+    if (request.cas && *request.cas != entry.cas) co_return objects::RemoveStatus::kExists;
+    if (!request.keeps_object()) {
+      entries.erase(it);
+      co_return objects::RemoveStatus::kRemoved;
+    }
+    if (request.empties) entry = {};
+    entry.is_stale = request.marks_stale;
+    entry.win_is_taken = false;
+    entry.cas = request.new_cas.value_or(++last_cas);
+    entry.exptime = request.exptime.value_or(entry.exptime);
     co_return objects::RemoveStatus::kRemoved;
   }
   Task<Result<bool>> touch(std::string_view name, uint32_t exptime) override {
@@ -181,13 +229,6 @@ class FakeOps : public ObjectOps {
     if (it == entries.end()) co_return false;
     it->second.exptime = exptime;
     co_return true;
-  }
-  Task<Result<objects::ReadOutcome>> touch_and_get(std::string_view key, uint32_t exptime,
-                                                   objects::ValueSink& sink,
-                                                   objects::ByteRange range) override {
-    const auto touched = co_await touch(key, exptime);
-    if (!*touched) co_return objects::ReadOutcome{};
-    co_return co_await get(key, sink, range);
   }
   Task<Result<void>> flush_all(uint32_t at) override {
     co_await begin("flush_all " + std::to_string(at), "flush_all");

@@ -237,6 +237,45 @@ TEST_CASE("ms changes a part of a value, and tells what was asked for") {
           "CLIENT_ERROR outcome unknown: node n1 did not answer\r\n");
 }
 
+TEST_CASE("mg tells who makes a value anew") {
+  Fixture f;
+  CHECK(f.ask("mg k v R30 T30\r\n") == "EN\r\n");
+  CHECK(f.ask("mg k v s N60 E77 c t Oa k\r\n") == "VA 0 s0 c77 t60 Oa kk W\r\n\r\n");
+  CHECK(f.ask("mg k s N60 c\r\n") == "HD s0 c77 Z\r\n");
+  CHECK(f.ask("ms k 3 C77 T20\r\n", "abc") == "HD\r\n");
+  CHECK(f.ask("mg k R10 v\r\n") == "VA 3\r\nabc\r\n");
+  CHECK(f.ask("mg k R21 q\r\n") == "HD W\r\n");
+  CHECK(f.ask("mg k R21\r\n") == "HD Z\r\n");
+  CHECK(f.ask("md none I\r\n") == "NF\r\n");
+  CHECK(f.ask("md k I T90 C1\r\n") == "EX\r\n");
+  CHECK(f.ask("md k I T90 q\r\n").empty());
+  CHECK(f.ask("get k\r\n") == "VALUE k 0 3\r\nabc\r\nEND\r\n");
+  CHECK(f.ask("mg k t v\r\n") == "VA 3 t90 X W\r\nabc\r\n");
+  CHECK(f.ask("mg k t\r\n") == "HD t90 Z X\r\n");
+  CHECK(f.ask("ms k 3 C1 I\r\n", "old") == "HD\r\n");
+  CHECK(f.ask("mg k v t\r\n") == "VA 3 t90 Z X\r\nold\r\n");
+  CHECK(f.ask("md k x\r\n") == "HD\r\n");
+  CHECK(f.ask("mg k v\r\n") == "VA 0\r\n\r\n");
+}
+
+TEST_CASE("mg tells of the uses before it, and may be none itself") {
+  Fixture f;
+  f.ask("set k 0 0 1\r\n", "x");
+  CHECK(f.ask("mg k h l u\r\n") == "HD h0 l0\r\n");
+  CHECK(f.ask("mg k l h\r\n") == "HD l0 h0\r\n");
+  CHECK(f.ask("mg k h v\r\n") == "VA 1 h1\r\nx\r\n");
+}
+
+TEST_CASE("ms, ma and md give a cas") {
+  Fixture f;
+  CHECK(f.ask("ms k 1 c E12\r\n", "5") == "HD c12\r\n");
+  CHECK(f.ask("mg k c\r\n") == "HD c12\r\n");
+  CHECK(f.ask("ma k c E13\r\n") == "HD c13\r\n");
+  CHECK(f.ask("ma n N0 c E14\r\n") == "HD c14\r\n");
+  CHECK(f.ask("md k I E15\r\n") == "HD\r\n");
+  CHECK(f.ask("mg k c\r\n") == "HD c15 X W\r\n");
+}
+
 TEST_CASE("the time of a store is counted under the path that its value takes") {
   Fixture f;
   f.ops.inline_bytes = 3;

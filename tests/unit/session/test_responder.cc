@@ -118,7 +118,7 @@ TEST_CASE("meta commands are answered by their codes, with what was asked for", 
   CHECK(Taken("ma k c\r\n").answer(CounterOutcome{CounterStatus::kExists}) == "EX\r\n");
   CHECK(Taken("ma k q\r\n").answer(CounterOutcome{CounterStatus::kNotNumber}) ==
         "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
-  CHECK(Taken("me k\r\n").value(kObject) == "ME k exp=-1 cas=7 size=3\r\n");
+  CHECK(Taken("me k\r\n").value(kObject) == "ME k exp=-1 la=0 cas=7 fetch=no size=3\r\n");
   CHECK(Taken("me k\r\n").miss() == "EN\r\n");
   CHECK(Taken("mg k v c C7\r\n").value(kObject) == "HD c7\r\n");
   CHECK(Taken("mg k v c C8\r\n").value(kObject) == "VA 3 c7\r\nabc\r\n");

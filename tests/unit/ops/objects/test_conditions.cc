@@ -39,7 +39,8 @@ struct Conditions : ClusterFixture {
     return *counted;
   }
   RemoveStatus remove(const std::string& key, std::optional<uint64_t> if_cas) {
-    const auto removed = run(remove_object_if(proxy.ops(), key, if_cas, deadline()));
+    const auto removed =
+        run(remove_object(proxy.ops(), RemoveRequest{.key = key, .cas = if_cas}, deadline()));
     REQUIRE(removed.has_value());
     return *removed;
   }
