@@ -4,8 +4,9 @@ include(CMakePackageConfigHelpers)
 
 elastripe_client_library(elastripe_client_shared SHARED)
 set_target_properties(elastripe_client_shared PROPERTIES
-  OUTPUT_NAME elastripe_client VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-  EXPORT_NAME client)
+  OUTPUT_NAME elastripe_client VERSION ${PROJECT_VERSION} EXPORT_NAME client
+  # Before version 1.0 each 0.N may have another interface.
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_include_directories(elastripe_client_shared
   INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # Behind the options of programs, which have none of it.
@@ -22,11 +23,18 @@ set_target_properties(elastripe_client_shared PROPERTIES LINK_DEPENDS ${exports}
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/elastripe_client)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/elastripe_client-config-version.cmake
-  COMPATIBILITY SameMajorVersion)
+  COMPATIBILITY SameMinorVersion)
 # Installed files find each other, so that the prefix may be any, and move.
 file(RELATIVE_PATH prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(elastripe-client.pc.in elastripe-client.pc @ONLY)
 
+# Whoever has built other targets only installs those.
+install(CODE [[
+  if(NOT EXISTS "$<TARGET_FILE:elastripe_client_shared>")
+    message(STATUS "The C++ client is not built, and not installed")
+    return()
+  endif()
+]])
 install(TARGETS elastripe_client_shared EXPORT elastripe_client)
 install(EXPORT elastripe_client NAMESPACE elastripe:: DESTINATION ${package}
   FILE elastripe_client-config.cmake)

@@ -50,9 +50,9 @@ def library_dir(prefix):
 def test_headers_and_library_are_in_their_places(prefix):
     assert {path.name for path in (prefix / "include/elastripe").iterdir()} == HEADERS
     library = library_dir(prefix)
-    assert (library / "libelastripe_client.so.0").is_file()
+    assert (library / "libelastripe_client.so.0.1").is_file()
     dynamic = run("readelf", "-d", library / "libelastripe_client.so").stdout
-    assert "[libelastripe_client.so.0]" in dynamic and "RUNPATH" not in dynamic
+    assert "[libelastripe_client.so.0.1]" in dynamic and "RUNPATH" not in dynamic
 
 
 def test_the_library_exports_no_names_of_others(prefix):
@@ -60,6 +60,12 @@ def test_the_library_exports_no_names_of_others(prefix):
     names = [line.split(" ", 2)[2] for line in symbols.stdout.splitlines()]
     assert any("Pool::get(" in name for name in names)
     assert not [name for name in names if "elastripe::client::" not in name]
+
+
+@pytest.mark.parametrize("header", sorted(HEADERS))
+def test_each_header_is_complete(prefix, header):
+    run(CXX, "-std=c++23", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++",
+        f"-I{prefix}/include", "-include", f"elastripe/{header}", "/dev/null")
 
 
 def test_a_program_by_find_package(prefix, example, proxy, tmp_path):
@@ -84,7 +90,19 @@ def test_a_program_by_pkg_config(prefix, example, proxy, tmp_path, compiler):
     assert run(tmp_path / "example", gone, proxy).stdout == SAID
 
 
-def test_the_client_is_built_alone(tmp_path):
-    run("cmake", "-G", "Ninja", "-S", SOURCE / "client-lib", "-B", tmp_path,
-        f"-DCMAKE_CXX_COMPILER={CXX}", "-DCMAKE_INSTALL_PREFIX=" + str(tmp_path / "prefix"))
-    assert "elastripe_client_shared" in run("ninja", "-C", tmp_path, "-t", "targets").stdout
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The client's sources configured by themselves; nothing is built."""
+    build = tmp_path_factory.mktemp("alone")
+    run("cmake", "-G", "Ninja", "-S", SOURCE / "client-lib", "-B", build,
+        f"-DCMAKE_CXX_COMPILER={CXX}", f"-DCMAKE_INSTALL_PREFIX={build}/prefix")
+    return build
+
+
+def test_the_client_is_built_alone(alone):
+    assert "elastripe_client_shared" in run("ninja", "-C", alone, "-t", "targets").stdout
+
+
+def test_what_is_not_built_is_not_installed(alone):
+    assert "The C++ client is not built" in run("cmake", "--install", alone).stdout
+    assert not (alone / "prefix").exists()
