@@ -3,8 +3,9 @@
 //   auto pool = Pool::create({"proxy1:11311", "proxy2:11311"});
 //   auto put = pool->put("greeting", "hello");
 //
-// The proxy that answered last is asked first. The next one is asked if there is no connection, or
-// the proxy serves nothing; a read also if no answer came. A write that may have taken effect is
+// The proxy that answered last is asked first, and the one behind a proxy that did not answer. The
+// next one is asked if there is no connection, or the proxy serves nothing; a read also if no
+// answer came. A write that may have taken effect is
 // sent again only if it has a cas unique, and so takes effect once at most; when the second try is
 // refused, that is kUnknownOutcome. Options::request_timeout_ms holds for each proxy, not for the
 // whole call.

@@ -39,12 +39,25 @@ void Proxies::give_back(Proxy& proxy, Client client) {
   if (proxy.idle.size() < most_idle_) proxy.idle.push_back(std::move(client));
 }
 
-void Proxies::close() {
-  for (Proxy& proxy : proxies_) {
-    std::vector<Client> idle;
-    const std::lock_guard lock(proxy.mutex);
-    idle.swap(proxy.idle);
+void Proxies::note(size_t proxy, bool has_answered) {
+  if (has_answered) {
+    preferred_.store(proxy, std::memory_order_relaxed);
+    return;
   }
+  // Not where another thread has found one that answers.
+  size_t silent = proxy;
+  preferred_.compare_exchange_strong(silent, (proxy + 1) % proxies_.size(),
+                                     std::memory_order_relaxed);
+}
+
+void Proxies::close(Proxy& proxy) {
+  std::vector<Client> idle;  // which ends without the lock
+  const std::lock_guard lock(proxy.mutex);
+  idle.swap(proxy.idle);
+}
+
+void Proxies::close() {
+  for (Proxy& proxy : proxies_) close(proxy);
 }
 
 }  // namespace elastripe::client

@@ -5,9 +5,11 @@
 #include <concepts>
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,8 +25,32 @@ enum class Retry : uint8_t {
   kConditional,  // it names a cas unique, and so takes effect once at most: it may be sent again
 };
 
-// Several proxies of one cluster, of which the one that answered last is asked first. For many
-// threads: each request has a connection of its own meanwhile.
+// Whether the error is no answer of a proxy that serves.
+inline bool is_no_answer(const Error& error) {
+  return error.kind == ErrorKind::kConnection || error.kind == ErrorKind::kTimeout ||
+         is_not_serving(error);
+}
+
+// Whether the server closed the connection, or it broke, when the request had been sent.
+inline bool has_broken(const Error& error) {
+  return error.kind == ErrorKind::kConnection && !error.is_unsent;
+}
+
+// The first error of a request for which `matches` holds, or null; it has several if it is many.
+template <class T, std::predicate<const Error&> Matches>
+const Error* first_error(const Result<T>& result, const Matches& matches) {
+  if (!result) return matches(result.error()) ? &result.error() : nullptr;
+  if constexpr (std::same_as<T, PutErrors>) {
+    for (const auto& [key, error] : *result) {
+      if (matches(error)) return &error;
+    }
+  }
+  return nullptr;
+}
+
+// Several proxies of one cluster, of which the one that answered last is asked first; after one
+// that did not answer, the one behind it. For many threads: each request has a connection of its
+// own meanwhile.
 class Proxies {
  public:
   static Result<std::unique_ptr<Proxies>> create(const std::vector<std::string>& addresses,
@@ -56,6 +82,9 @@ class Proxies {
   auto ask(Proxy& proxy, const Request& request) -> std::invoke_result_t<Request, Client&>;
   Client take(Proxy& proxy);
   void give_back(Proxy& proxy, Client client);
+  static void close(Proxy& proxy);
+  // Remembers whom to ask first, by whether this one has answered.
+  void note(size_t proxy, bool has_answered);
 
   const size_t most_idle_;
   std::deque<Proxy> proxies_;  // which stay where they are
@@ -73,17 +102,12 @@ std::invoke_result_t<Request, Client&> Proxies::run(Retry retry, const Request& 
   std::optional<Error> unknown;  // how a try ended that may have taken effect
   for (size_t place = 0;; ++place) {
     auto result = ask(proxies_[queue[place]], request);
-    if (result) {
-      preferred_.store(queue[place], std::memory_order_relaxed);
-      return result;
-    }
+    note(queue[place], first_error(result, is_no_answer) == nullptr);
+    if (result) return result;
     Error& error = result.error();
     const bool may_be_done = retry != Retry::kRead && error.may_have_taken_effect();
-    const bool has_no_answer = error.kind == ErrorKind::kConnection ||
-                               error.kind == ErrorKind::kTimeout || is_not_serving(error);
-    const bool has_broken = error.kind == ErrorKind::kConnection && !error.is_unsent;
-    if (has_broken && place < count) queue.push_back(queue[place]);
-    const bool goes_on = may_be_done ? retry == Retry::kConditional : has_no_answer;
+    if (has_broken(error) && place < count) queue.push_back(queue[place]);
+    const bool goes_on = may_be_done ? retry == Retry::kConditional : is_no_answer(error);
     if (goes_on && place + 1 < queue.size()) {
       if (may_be_done) unknown = std::move(error);
       continue;
@@ -100,6 +124,8 @@ template <class Request>
 auto Proxies::ask(Proxy& proxy, const Request& request) -> std::invoke_result_t<Request, Client&> {
   Client client = take(proxy);
   auto result = request(client);
+  // Its process may have ended: then its other connections would lose a request each.
+  if (first_error(result, has_broken) != nullptr) close(proxy);
   give_back(proxy, std::move(client));
   return result;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client-lib/pool.h"
+#include "client-lib/proxies.h"
 #include "tests/unit/client/server.h"
 
 namespace elastripe::client {
@@ -101,6 +102,54 @@ TEST_CASE("a write that may have taken effect is never sent again") {
       CHECK(second.requests().empty());
     }
   }
+}
+
+TEST_CASE("a proxy that is silent to a write is not the first that the next one is sent to") {
+  for (const Write& write : kWrites) {
+    FakeProxy silent({kSilence});
+    FakeProxy other({write.done});
+    Pool pool = pool_of({silent.address(), other.address()});
+    CHECK(write.call(pool).error().kind == ErrorKind::kTimeout);
+    CHECK(write.call(pool));
+    CHECK(silent.requests().size() == 1);
+  }
+}
+
+TEST_CASE("a proxy that is silent to many puts is not the first that the next ones are sent to") {
+  const std::vector<Object> objects = {{"a", "1"}};
+  FakeProxy silent({kSilence});
+  FakeProxy other({"STORED\r\n"});
+  Pool pool = pool_of({silent.address(), other.address()});
+  CHECK(pool.put_many(objects)->at("a").kind == ErrorKind::kTimeout);
+  CHECK(pool.put_many(objects)->empty());
+}
+
+TEST_CASE("a proxy whose answer is a refusal is asked first from then on") {
+  FakeProxy waiting({kNotServing});
+  FakeProxy other({"END\r\n", "END\r\n"});
+  Pool pool = pool_of({waiting.address(), other.address()});
+  CHECK(pool.get("key").error().kind == ErrorKind::kNotFound);
+  CHECK(pool.get("key").error().kind == ErrorKind::kNotFound);
+  CHECK(waiting.requests().size() == 1);
+}
+
+TEST_CASE("one connection that broke is the last that is lost with its process") {
+  const Reply last{"STORED\r\n", Reply::Then::kClose};
+  FakeProxy server({last, last, "STORED\r\n", "STORED\r\n"});
+  auto proxies = Proxies::create({server.address()}, Options(), 8).value();
+  const auto put = [](Client& client) { return client.put("key", "x"); };
+  const auto put_on_two_connections = [&] {
+    Result<> other;
+    const auto result = proxies->run(Retry::kWrite, [&](Client& client) {
+      other = proxies->run(Retry::kWrite, put);
+      return put(client);
+    });
+    return result && other;
+  };
+  REQUIRE(put_on_two_connections());
+  REQUIRE(server.has_closed(2));
+  CHECK(proxies->run(Retry::kWrite, put).error().kind == ErrorKind::kConnection);
+  CHECK(put_on_two_connections());
 }
 
 TEST_CASE("a write that was not done goes to the next proxy") {
