@@ -95,7 +95,8 @@ std::string_view text_of(memcached_return_t code) {
 
 Result<> ClassicConnection::run(const Command& command) {
   const auto is_idle_for = std::chrono::steady_clock::now() - last_used_;
-  if (is_idle_for >= std::chrono::milliseconds(options_.idle_ms)) handle_.reset();
+  const bool is_idle = is_idle_for >= std::chrono::milliseconds(options_.idle_ms);
+  if (is_idle || handle_.get_deleter().is_of_parent()) handle_.reset();
   if (!handle_) {
     if (auto connected = connect(); !connected) {
       handle_.reset();
@@ -114,7 +115,7 @@ Result<> ClassicConnection::run(const Command& command) {
 }
 
 Result<> ClassicConnection::connect() {
-  handle_.reset(memcached_create(nullptr));
+  handle_ = Handle(memcached_create(nullptr), Free{::getpid()});
   if (!handle_) return fail(ErrorKind::kConnection, "out of memory");
   memcached_st* handle = handle_.get();
   const auto milliseconds = [](int value) { return static_cast<uint64_t>(std::max(value, 1)); };

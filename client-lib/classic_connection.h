@@ -2,6 +2,8 @@
 #pragma once
 
 #include <libmemcached/memcached.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <functional>
@@ -25,8 +27,16 @@ class ClassicConnection {
 
  private:
   struct Free {
-    void operator()(memcached_st* handle) const { memcached_free(handle); }
+    pid_t process;  // which made it
+
+    bool is_of_parent() const { return process != ::getpid(); }
+    void operator()(memcached_st* handle) const {
+      // In a forked child it would say "quit" on the connection that its parent goes on with.
+      if (!is_of_parent()) memcached_free(handle);
+    }
   };
+
+  using Handle = std::unique_ptr<memcached_st, Free>;
 
   // A first request, which changes nothing: whatever fails before it has ended is unsent.
   Result<> connect();
@@ -34,7 +44,7 @@ class ClassicConnection {
   Error error_of(memcached_return_t code) const;
 
   const Options options_;
-  std::unique_ptr<memcached_st, Free> handle_;  // one connection each
+  Handle handle_;  // one connection each
   std::chrono::steady_clock::time_point last_used_;
 };
 

@@ -210,7 +210,7 @@ Result<> MetaConnection::store_all(std::span<const Object> objects, const PutOpt
 }
 
 Result<> MetaConnection::connect() {
-  if (fd_ >= 0 && is_quiet()) return {};
+  if (fd_ >= 0 && process_ == ::getpid() && is_quiet()) return {};
   close();
   auto made = open();
   if (made && !options_.user.empty()) made = log_in();
@@ -260,6 +260,7 @@ Result<> MetaConnection::open() {
     ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     fd_ = fd;
+    process_ = ::getpid();
     return {};
   }
   return fail_by_errno();

@@ -2,6 +2,8 @@
 // each has its own outcome, and answers of which it keeps no text. Blocking, one request at a time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -66,6 +68,7 @@ class MetaConnection {
 
   const Options options_;
   int fd_ = -1;
+  pid_t process_ = 0;  // whose connection it is: a forked child makes one of its own
   std::string received_;
 };
 

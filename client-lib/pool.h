@@ -51,7 +51,8 @@ class Pool {
   Result<Stats> stats(std::string_view group = {});
 
   // Closes the connections that nobody uses. A later call connects again. A child process that was
-  // forked has to make a Pool of its own.
+  // forked may end its parent's Pool, but has to make one of its own: a thread that it has not may
+  // hold a lock.
   void close();
 
  private:

@@ -1,6 +1,10 @@
 // What the client makes of refusals, of silence and of answers that break off.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -220,6 +224,30 @@ TEST_CASE("a connection that was closed while it was idle is replaced") {
   REQUIRE(second.touch("key", 1));
   REQUIRE(other.has_closed(1));
   CHECK(second.touch("key", 2));
+}
+
+TEST_CASE("a forked child leaves the connections of its parent alone") {
+  FakeProxy proxy({kValue, "TOUCHED\r\n", kValue, "TOUCHED\r\n", kValue, "TOUCHED\r\n"});
+  auto client = std::make_unique<Client>(connected_to(proxy));
+  REQUIRE(client->get("key"));
+  REQUIRE(client->touch("key", 1));
+  const auto succeeds_in_child = [](const auto& work) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(work() ? 0 : 1);
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    return status == 0;
+  };
+  // It may use the client, by connections of its own, and end it.
+  CHECK(succeeds_in_child([&] {
+    const bool works = client->get("key") && client->touch("key", 2);
+    client.reset();
+    return works;
+  }));
+  CHECK(proxy.connections() == 4);
+  CHECK(client->get("key"));
+  CHECK(client->touch("key", 3));
+  CHECK(proxy.connections() == 4);
 }
 
 // -- logging in
