@@ -124,7 +124,11 @@ Result<Admin> Admin::create(const std::vector<std::string>& addresses, const Opt
   auto proxies = Proxies::create(addresses, options, kIdleClients);
   if (!proxies) return std::unexpected(proxies.error());
   if (!named.empty()) {
-    if (auto address = parse_address(named); !address) return std::unexpected(address.error());
+    const auto address = parse_address(named);
+    if (!address) return std::unexpected(address.error());
+    if (is_unix_socket(*address)) {
+      return fail(ErrorKind::kInvalid, "an admin interface has no Unix socket");
+    }
     if (addresses.size() > 1) {
       return fail(ErrorKind::kInvalid, "one admin interface is not of many proxies");
     }

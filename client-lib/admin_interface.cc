@@ -75,7 +75,8 @@ Result<AdminInterface> AdminInterface::of_proxy(Client& client, const std::strin
   if (!address) return std::unexpected(address.error());
   // A proxy that listens everywhere tells no address to connect to.
   if (named.empty() && (address->host == "0.0.0.0" || address->host == "::")) {
-    address->host = client.options().host;
+    const bool is_here = is_unix_socket(client.options());
+    address->host = is_here ? Options().host : client.options().host;
   }
   AdminInterface found(told, address_of(*address), client.options());
   const auto status = found.get("/v1/status");

@@ -1,6 +1,5 @@
 #include "client-lib/classic_connection.h"
 
-#include <algorithm>
 #include <string>
 
 #include "client-lib/fail.h"
@@ -118,17 +117,17 @@ Result<> ClassicConnection::connect() {
   handle_ = Handle(memcached_create(nullptr), Free{::getpid()});
   if (!handle_) return fail(ErrorKind::kConnection, "out of memory");
   memcached_st* handle = handle_.get();
-  const auto milliseconds = [](int value) { return static_cast<uint64_t>(std::max(value, 1)); };
   memcached_behavior_set(handle, MEMCACHED_BEHAVIOR_SUPPORT_CAS, 1);
   memcached_behavior_set(handle, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
   memcached_behavior_set(handle, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT,
-                         milliseconds(options_.connect_timeout_ms));
+                         static_cast<uint64_t>(options_.connect_timeout_ms));
   memcached_behavior_set(handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT,
-                         milliseconds(options_.request_timeout_ms));
-  if (memcached_server_add(handle, options_.host.c_str(), options_.port) != MEMCACHED_SUCCESS) {
-    return fail(ErrorKind::kInvalid, "not a server address");
-  }
-  memcached_return_t code = MEMCACHED_SUCCESS;
+                         static_cast<uint64_t>(options_.request_timeout_ms));
+  const char* host = options_.host.c_str();
+  memcached_return_t code = is_unix_socket(options_)
+                                ? memcached_server_add_unix_socket(handle, host)
+                                : memcached_server_add(handle, host, options_.port);
+  if (code != MEMCACHED_SUCCESS) return fail(ErrorKind::kInvalid, "not a server address");
   if (options_.user.empty()) {
     code = memcached_version(handle);
   } else {

@@ -63,10 +63,7 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 Result<Client> Client::create(const Options& options) {
-  if (auto valid = validate_credentials(options); !valid) return std::unexpected(valid.error());
-  if (options.host.empty() || options.host.size() > kMaxHostBytes) {
-    return fail(ErrorKind::kInvalid, "not a server address: " + options.host);
-  }
+  if (auto valid = validate_options(options); !valid) return std::unexpected(valid.error());
   return Client(options);
 }
 

@@ -8,8 +8,8 @@
 // A thin layer over libmemcached's ASCII protocol. One Client is for one thread at a time, and asks
 // one server; Pool (pool.h) is for many of both. It connects at the first request and again after a
 // failure. What libmemcached does not do, or not well, takes a second connection: parts of objects,
-// put_many, touch and stats. A forked child may use the Client that it has of its parent: it connects
-// by itself.
+// put_many, touch and stats. A forked child may use the Client that it has of its parent: it
+// connects by itself.
 //
 // Every call may fail as kInvalid (nothing was sent), kServer (refused; nothing was done),
 // kConnection and kTimeout; a write as kUnknownOutcome, too. What else it fails as stands beside

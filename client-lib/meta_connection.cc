@@ -7,12 +7,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -37,29 +39,39 @@ std::unexpected<Error> fail_by_errno() {
 }
 
 timeval time_of(int milliseconds) {
-  const int at_least = std::max(milliseconds, 1);
-  return {.tv_sec = at_least / 1000, .tv_usec = at_least % 1000 * 1000L};
+  return {.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000L};
 }
 
-// Whether the address takes the connection in time.
-bool connect_in_time(int fd, const addrinfo& address, int timeout_ms) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-  if (::connect(fd, address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return false;
-    pollfd waits{.fd = fd, .events = POLLOUT, .revents = 0};
-    if (::poll(&waits, 1, std::max(timeout_ms, 1)) != 1) {
-      errno = ETIMEDOUT;
-      return false;
-    }
-    socklen_t length = sizeof errno;
-    int error = 0;
-    ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
-    errno = error;
-    if (error != 0) return false;
-  }
-  ::fcntl(fd, F_SETFL, flags);
-  return true;
+// Waits until the socket is connected, or else has an error; false, and errno, if it is not.
+bool is_connected_in_time(int fd, int timeout_ms) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  pollfd waits{.fd = fd, .events = POLLOUT, .revents = 0};
+  int ready = 0;
+  do {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    ready = ::poll(&waits, 1, static_cast<int>(std::max<int64_t>(left, 0)));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) errno = ETIMEDOUT;
+  if (ready <= 0) return false;
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  errno = error;
+  return error == 0;
+}
+
+// A socket that the address has taken the connection of in time; -1, and errno, if there is none.
+int connected_socket(const sockaddr* address, socklen_t length, int timeout_ms) {
+  const int fd = ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  const bool is_connected = ::connect(fd, address, length) == 0 ||
+                            (errno == EINPROGRESS && is_connected_in_time(fd, timeout_ms));
+  if (is_connected && ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0) return fd;
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  return -1;
 }
 
 // The error that the line tells, without the word that says whose it is.
@@ -237,6 +249,12 @@ bool MetaConnection::is_quiet() const {
 }
 
 Result<> MetaConnection::open() {
+  if (is_unix_socket(options_)) {
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    options_.host.copy(address.sun_path, kMaxPathBytes);
+    return take(connected_socket(reinterpret_cast<const sockaddr*>(&address), sizeof address,
+                                 options_.connect_timeout_ms));
+  }
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -245,25 +263,23 @@ Result<> MetaConnection::open() {
     return fail(ErrorKind::kConnection, ::gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    const int fd = ::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) continue;
-    if (!connect_in_time(fd, *address, options_.connect_timeout_ms)) {
-      const int error = errno;
-      ::close(fd);
-      errno = error;
-      continue;
-    }
-    const int on = 1;
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    const timeval limit = time_of(options_.request_timeout_ms);
-    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    fd_ = fd;
-    process_ = ::getpid();
-    return {};
+  int fd = -1;
+  for (const addrinfo* next = found; fd < 0 && next != nullptr; next = next->ai_next) {
+    fd = connected_socket(next->ai_addr, next->ai_addrlen, options_.connect_timeout_ms);
   }
-  return fail_by_errno();
+  return take(fd);
+}
+
+Result<> MetaConnection::take(int fd) {
+  if (fd < 0) return fail_by_errno();
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // a Unix socket has no such thing
+  const timeval limit = time_of(options_.request_timeout_ms);
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  fd_ = fd;
+  process_ = ::getpid();
+  return {};
 }
 
 void MetaConnection::close() {

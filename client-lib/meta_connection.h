@@ -51,6 +51,8 @@ class MetaConnection {
   // Makes a connection that is logged in, unless there is one. Errors are unsent.
   Result<> connect();
   Result<> open();
+  // Takes the connected socket; without one fails by errno.
+  Result<> take(int fd);
   Result<> log_in();
   // Whether the server has neither closed the connection nor said what nobody asked for.
   bool is_quiet() const;

@@ -9,6 +9,10 @@ namespace elastripe::client {
 
 Result<Options> parse_address(std::string_view text) {
   Options options;
+  if (text.starts_with('/')) {
+    options.host = text;
+    return options;
+  }
   std::string_view host = text;
   std::string_view port;
   if (text.starts_with('[')) {
@@ -41,9 +45,12 @@ Result<Options> parse_address(std::string_view text) {
 }
 
 std::string address_of(const Options& options) {
+  if (is_unix_socket(options)) return options.host;
   const bool is_ipv6 = options.host.contains(':');
   return (is_ipv6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
 }
+
+bool is_unix_socket(const Options& options) { return options.host.starts_with('/'); }
 
 Result<> validate_key(std::string_view key) {
   if (key.empty()) return fail(ErrorKind::kInvalid, "the key is empty");
@@ -58,7 +65,14 @@ Result<> validate_key(std::string_view key) {
   return {};
 }
 
-Result<> validate_credentials(const Options& options) {
+Result<> validate_options(const Options& options) {
+  const size_t most = is_unix_socket(options) ? kMaxPathBytes : kMaxHostBytes;
+  if (options.host.empty() || options.host.size() > most || options.host.contains('\0')) {
+    return fail(ErrorKind::kInvalid, "not a server address: " + options.host);
+  }
+  if (options.connect_timeout_ms < 1 || options.request_timeout_ms < 1) {
+    return fail(ErrorKind::kInvalid, "a timeout is a millisecond at least");
+  }
   const std::string said = options.user + options.password;
   const bool has_line_end = said.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos;
   if (options.user.contains(' ') || has_line_end) {

@@ -151,6 +151,8 @@ def test_a_unix_socket_is_for_its_owner(secured):
     client.set("unix", b"value")
     assert client.get("unix") == b"value"
     client.close()
+    told = run("elastripe", "--server", secured.socket_path, "get", "unix").stdout
+    assert told == "value"
 
 
 def test_sighup_takes_new_users_and_certificates(secured, authority):

@@ -37,6 +37,7 @@ std::string reachable(const std::string& told, const std::string& host) {
   for (const std::string_view everywhere : {"0.0.0.0:", "[::]:"}) {
     if (!told.starts_with(everywhere)) continue;
     const std::string_view port = std::string_view(told).substr(everywhere.size());
+    if (host.starts_with('/')) return fmt::format("127.0.0.1:{}", port);  // it is on this machine
     return host.contains(':') ? fmt::format("[{}]:{}", host, port)
                               : fmt::format("{}:{}", host, port);
   }

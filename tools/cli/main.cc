@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "elastripe " ELASTRIPE_VERSION);
   app.require_subcommand(1);
   app.fallthrough();  // --server and --json may follow the command
-  app.add_option("--server", globals.server, "HOST:PORT of a proxy")->capture_default_str();
+  app.add_option("--server", globals.server, "HOST:PORT of a proxy, or the path of its Unix socket")
+      ->capture_default_str();
   app.add_option("--admin", globals.admin,
                  "HOST:PORT of its admin interface, if that is not where the proxy says");
   app.add_flag("--json", globals.json, "Print data as JSON");

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,18 @@ int listen_on_free_port(uint16_t& port) {
     throw std::runtime_error("no free port");
   }
   port = ntohs(address.sin_port);
+  return fd;
+}
+
+int listen_on_path(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ::unlink(path.c_str());
+  if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(fd, 64) != 0) {
+    throw std::runtime_error("no socket at " + path);
+  }
   return fd;
 }
 
@@ -159,8 +172,9 @@ ScriptedServer::~ScriptedServer() {
   ::close(listener_);
 }
 
-FakeProxy::FakeProxy(std::vector<Reply> replies)
-    : listener_(listen_on_free_port(port_)),
+FakeProxy::FakeProxy(std::vector<Reply> replies, std::string path)
+    : path_(std::move(path)),
+      listener_(path_.empty() ? listen_on_free_port(port_) : listen_on_path(path_)),
       replies_(std::move(replies)),
       acceptor_([this] { accept_all(); }) {}
 
@@ -173,6 +187,7 @@ FakeProxy::~FakeProxy() {
   }
   for (std::thread& thread : threads_) thread.join();
   ::close(listener_);
+  if (!path_.empty()) ::unlink(path_.c_str());
 }
 
 void FakeProxy::accept_all() {

@@ -71,13 +71,16 @@ inline const Reply kSilence{"", Reply::Then::kBeSilent};
 // HTTP, too, so that it may be its own admin interface.
 class FakeProxy {
  public:
-  explicit FakeProxy(std::vector<Reply> replies);
+  // Listens at a free port, or at the path of a Unix socket if one is given.
+  explicit FakeProxy(std::vector<Reply> replies, std::string path = {});
   ~FakeProxy();
   FakeProxy(const FakeProxy&) = delete;
   FakeProxy& operator=(const FakeProxy&) = delete;
 
   uint16_t port() const { return port_; }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::string address() const {
+    return path_.empty() ? "127.0.0.1:" + std::to_string(port_) : path_;
+  }
   void will_reply(std::vector<Reply> replies);
   // Lines without their ends; data follows its line behind a '|'. Headers of HTTP are left out.
   std::vector<std::string> requests() const;
@@ -91,6 +94,7 @@ class FakeProxy {
   // What comes next; false if the connection ends.
   bool answer(int fd, const std::string& request);
 
+  const std::string path_;
   uint16_t port_ = 0;  // set while listener_ is made
   int listener_ = -1;
   mutable std::mutex mutex_;

@@ -128,6 +128,7 @@ TEST_CASE("what names not one choice, or no text, is not sent") {
   CHECK(admin->object_info("a b").error().kind == ErrorKind::kInvalid);
   CHECK(proxy.connections() == 0);
   CHECK(Admin::create({"a", "b"}, {}, "c").error().kind == ErrorKind::kInvalid);
+  CHECK(Admin::create({"a"}, {}, "/path").error().kind == ErrorKind::kInvalid);
 }
 
 }  // namespace

@@ -42,6 +42,27 @@ TEST_CASE("an address that cannot be is refused") {
   }
 }
 
+TEST_CASE("an address that begins with a slash is the path of a Unix socket") {
+  const auto options = parse_address("/run/elastripe/a:b.sock");
+  REQUIRE(options);
+  CHECK(is_unix_socket(*options));
+  CHECK(options->host == "/run/elastripe/a:b.sock");
+  CHECK(address_of(*options) == "/run/elastripe/a:b.sock");
+  CHECK(!is_unix_socket(*parse_address("run/elastripe")));
+}
+
+TEST_CASE("options that cannot be are refused") {
+  for (const Options& options : {Options{.host = ""},
+                                 {.host = std::string(256, 'h')},
+                                 {.host = "/" + std::string(107, 'p')},
+                                 {.host = std::string(1, '\0')},
+                                 {.connect_timeout_ms = 0},
+                                 {.request_timeout_ms = -1}}) {
+    INFO(options.host);
+    CHECK(Client::create(options).error().kind == ErrorKind::kInvalid);
+  }
+}
+
 TEST_CASE("keys have memcached's bounds") {
   CHECK(validate_key("a"));
   CHECK(validate_key(std::string(250, 'k')));

@@ -226,6 +226,25 @@ TEST_CASE("a connection that was closed while it was idle is replaced") {
   CHECK(second.touch("key", 2));
 }
 
+TEST_CASE("a server is asked by a Unix socket") {
+  const std::string path = "/tmp/elastripe-client-" + std::to_string(::getpid()) + ".sock";
+  {
+    FakeProxy proxy({kValue, "TOUCHED\r\n"}, path);
+    Client client = Client::create(*parse_address(path)).value();
+    CHECK(client.get("key")->bytes() == "hello");
+    CHECK(client.touch("key", 1));
+    CHECK(proxy.requests() == std::vector<std::string>{"gets key", "touch key 1"});
+  }
+  Client client = Client::create(*parse_address(path)).value();
+  for (const Call& call : {kPut, kUpdate}) {
+    const auto result = call(client);
+    REQUIRE(!result);
+    CHECK(result.error().kind == ErrorKind::kConnection);
+    CHECK(result.error().message.starts_with(path + ": "));
+    CHECK(!result.error().may_have_taken_effect());
+  }
+}
+
 TEST_CASE("a forked child leaves the connections of its parent alone") {
   FakeProxy proxy({kValue, "TOUCHED\r\n", kValue, "TOUCHED\r\n", kValue, "TOUCHED\r\n"});
   auto client = std::make_unique<Client>(connected_to(proxy));
