@@ -80,7 +80,12 @@ Result<AdminInterface> AdminInterface::of_proxy(Client& client, const std::strin
   }
   AdminInterface found(told, address_of(*address), client.options());
   const auto status = found.get("/v1/status");
-  if (!status) return unsent(status.error());
+  if (!status) {
+    Error error = status.error();
+    // It is not the object that is not there.
+    if (error.kind == ErrorKind::kNotFound) error.kind = ErrorKind::kServer;
+    return unsent(std::move(error));
+  }
   const auto found_id = status->find("proxy_id");
   if (found_id == status->end() || *found_id != proxy_id) {
     return fail(ErrorKind::kServer, "the admin interface " + found.address_ +

@@ -123,6 +123,20 @@ Result<> Client::put(std::string_view key, std::string_view object, const PutOpt
   return stored;
 }
 
+Result<> Client::add(std::string_view key, std::string_view object, const PutOptions& options) {
+  if (options.cas)
+    return fail(ErrorKind::kInvalid, "an object that is not there has no cas unique");
+  if (auto valid = validate(key, object); !valid) return valid;
+  auto added = connections_->classic.run([&](memcached_st* handle) {
+    return memcached_add(handle, key.data(), key.size(), object.data(), object.size(),
+                         options.exptime, options.flags);
+  });
+  if (!added && added.error().kind == ErrorKind::kNotFound) {
+    return fail(ErrorKind::kExists, "there is such an object");
+  }
+  return added;
+}
+
 Result<PutErrors> Client::put_many(std::span<const Object> objects, const PutOptions& options) {
   if (options.cas) return fail(ErrorKind::kInvalid, "one cas unique is not of many objects");
   for (const auto& [key, bytes] : objects) {
@@ -143,6 +157,25 @@ Result<> Client::prepend(std::string_view key, std::string_view bytes) {
   return connections_->classic.run([&](memcached_st* handle) {
     return memcached_prepend(handle, key.data(), key.size(), bytes.data(), bytes.size(), 0, 0);
   });
+}
+
+Result<uint64_t> Client::increment(std::string_view key, uint64_t delta) {
+  return count("incr", key, delta);
+}
+
+Result<uint64_t> Client::decrement(std::string_view key, uint64_t delta) {
+  return count("decr", key, delta);
+}
+
+Result<uint64_t> Client::count(std::string_view command, std::string_view key, uint64_t delta) {
+  if (auto valid = validate_key(key); !valid) return std::unexpected(valid.error());
+  // libmemcached hides why a server does not count, and takes 32 bits in some of its calls.
+  const auto answer = connections_->meta.ask(std::string(command) + " " + std::string(key) + " " +
+                                             std::to_string(delta));
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->line == "NOT_FOUND") return fail(ErrorKind::kNotFound, "no such object");
+  if (const auto number = answer->as_number()) return *number;
+  return connections_->meta.give_up(*answer);
 }
 
 Result<> Client::remove(std::string_view key) {
@@ -170,7 +203,9 @@ Result<Range> Client::get_range(std::string_view key, uint64_t offset, uint64_t 
                                        std::to_string(offset) + " n" + std::to_string(length));
   if (!answer) return std::unexpected(answer.error());
   if (answer->code() == "EN") return fail(ErrorKind::kNotFound, "no such object");
-  if (answer->code() != "VA") return connections_->meta.give_up(*answer);
+  if (answer->code() != "VA" || answer->data.size() > length) {
+    return connections_->meta.give_up(*answer);
+  }
   return Range{.bytes = std::move(answer->data),
                .cas = answer->number('c'),
                .object_bytes = answer->number('s')};

@@ -8,8 +8,8 @@
 // A thin layer over libmemcached's ASCII protocol. One Client is for one thread at a time, and asks
 // one server; Pool (pool.h) is for many of both. It connects at the first request and again after a
 // failure. What libmemcached does not do, or not well, takes a second connection: parts of objects,
-// put_many, touch and stats. A forked child may use the Client that it has of its parent: it
-// connects by itself.
+// put_many, counters, touch and stats. A forked child may use the Client that it has of its parent:
+// it connects by itself.
 //
 // Every call may fail as kInvalid (nothing was sent), kServer (refused; nothing was done),
 // kConnection and kTimeout; a write as kUnknownOutcome, too. What else it fails as stands beside
@@ -109,6 +109,9 @@ class Client {
   // request of an exact multiple of that waits for TCP, 40 to 200 ms.
   Result<> put(std::string_view key, std::string_view object, const PutOptions& options = {});
 
+  // Stores an object that is not there yet. kExists if there is one. Takes no cas.
+  Result<> add(std::string_view key, std::string_view object, const PutOptions& options = {});
+
   // Stores each object for itself, many at a time: all are stored but those that are named. Fails
   // as a whole only if nothing was stored, kServer if the server serves nothing. Takes no cas.
   Result<PutErrors> put_many(std::span<const Object> objects, const PutOptions& options = {});
@@ -126,6 +129,11 @@ class Client {
   Result<> append(std::string_view key, std::string_view bytes);
   Result<> prepend(std::string_view key, std::string_view bytes);
 
+  // Change an object that is a decimal number, and tell the new one: beyond 2^64 - 1 it begins
+  // again at 0, and it ends at 0. kNotFound if there is none; kServer if it is no number.
+  Result<uint64_t> increment(std::string_view key, uint64_t delta = 1);
+  Result<uint64_t> decrement(std::string_view key, uint64_t delta = 1);
+
   // kNotFound if there was none.
   Result<> remove(std::string_view key);
 
@@ -140,6 +148,7 @@ class Client {
   explicit Client(const Options& options);
 
   Result<> get_some(std::span<const std::string> keys, Values& found);
+  Result<uint64_t> count(std::string_view command, std::string_view key, uint64_t delta);
 
   std::unique_ptr<Connections> connections_;
 };

@@ -100,6 +100,8 @@ std::string_view MetaConnection::Answer::flag(char letter) const {
   return {};
 }
 
+std::optional<uint64_t> MetaConnection::Answer::as_number() const { return number_in(line); }
+
 uint64_t MetaConnection::Answer::number(char letter) const {
   return number_in(flag(letter)).value_or(0);
 }
@@ -113,7 +115,11 @@ Result<MetaConnection::Answer> MetaConnection::ask(std::string_view line,
     close();
     return answer;
   }
-  if (auto refused = refusal_in(answer->line)) return std::unexpected(std::move(*refused));
+  if (auto refused = refusal_in(answer->line)) {
+    // Who does not know the command takes its data for another one, and will answer that, too.
+    if (data != nullptr && answer->code() == "ERROR") close();
+    return std::unexpected(std::move(*refused));
+  }
   return answer;
 }
 
@@ -298,23 +304,24 @@ Result<> MetaConnection::send(std::string_view bytes) {
   return {};
 }
 
-Result<> MetaConnection::receive() {
-  std::array<char, 64 << 10> part;
+Result<size_t> MetaConnection::receive(std::span<char> room) {
   ssize_t came = 0;
   do {
-    came = ::recv(fd_, part.data(), part.size(), 0);
+    came = ::recv(fd_, room.data(), room.size(), 0);
   } while (came < 0 && errno == EINTR);
   if (came < 0) return fail_by_errno();
   if (came == 0) return fail(ErrorKind::kConnection, "the server closed the connection");
-  received_.append(part.data(), static_cast<size_t>(came));
-  return {};
+  return static_cast<size_t>(came);
 }
 
 Result<std::string> MetaConnection::read_line() {
   size_t end = 0;
   while ((end = received_.find(kLineEnd)) == std::string::npos) {
     if (received_.size() > kMaxLineBytes) return not_understood("a line without an end");
-    if (auto more = receive(); !more) return std::unexpected(more.error());
+    std::array<char, 64 << 10> part;
+    const auto came = receive(part);
+    if (!came) return std::unexpected(came.error());
+    received_.append(part.data(), *came);
   }
   std::string line = received_.substr(0, end);
   received_.erase(0, end + kLineEnd.size());
@@ -322,11 +329,16 @@ Result<std::string> MetaConnection::read_line() {
 }
 
 Result<std::string> MetaConnection::read_bytes(size_t count) {
-  while (received_.size() < count) {
-    if (auto more = receive(); !more) return std::unexpected(more.error());
-  }
+  // What comes is written where it is returned: received_ keeps its room, which stays small.
   std::string bytes = received_.substr(0, count);
   received_.erase(0, count);
+  size_t have = bytes.size();
+  bytes.resize(count);
+  while (have < count) {
+    const auto came = receive(std::span(bytes).subspan(have));
+    if (!came) return std::unexpected(came.error());
+    have += *came;
+  }
   return bytes;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,8 @@ class MetaConnection {
     std::string_view flag(char letter) const;
     // The same as a number; 0 if it is none.
     uint64_t number(char letter) const;
+    // The whole line as a number, if it is one.
+    std::optional<uint64_t> as_number() const;
   };
   // Sends `line` with its line end and, if there is one, a data block. Errors: kConnection,
   // kTimeout. What the server refuses is kServer or kUnknownOutcome, as of the other requests.
@@ -62,7 +65,8 @@ class MetaConnection {
   Result<Answer> next_line();
   Result<std::string> read_line();
   Result<std::string> read_bytes(size_t count);
-  Result<> receive();
+  // Waits for some bytes, and writes them to the beginning of `room`; how many.
+  Result<size_t> receive(std::span<char> room);
   // Sends stores, and appends what became of each; fails when the rest has no outcome. `sent`
   // counts those that were sent, also then.
   Result<> store_all(std::span<const Object> objects, const PutOptions& options, size_t& sent,

@@ -31,6 +31,11 @@ Result<> Pool::put(std::string_view key, std::string_view object, const PutOptio
                        [&](Client& client) { return client.put(key, object, options); });
 }
 
+Result<> Pool::add(std::string_view key, std::string_view object, const PutOptions& options) {
+  return proxies_->run(Retry::kWrite,
+                       [&](Client& client) { return client.add(key, object, options); });
+}
+
 Result<PutErrors> Pool::put_many(std::span<const Object> objects, const PutOptions& options) {
   return proxies_->run(Retry::kWrite,
                        [&](Client& client) { return client.put_many(objects, options); });
@@ -53,6 +58,14 @@ Result<> Pool::append(std::string_view key, std::string_view bytes) {
 
 Result<> Pool::prepend(std::string_view key, std::string_view bytes) {
   return proxies_->run(Retry::kWrite, [&](Client& client) { return client.prepend(key, bytes); });
+}
+
+Result<uint64_t> Pool::increment(std::string_view key, uint64_t delta) {
+  return proxies_->run(Retry::kWrite, [&](Client& client) { return client.increment(key, delta); });
+}
+
+Result<uint64_t> Pool::decrement(std::string_view key, uint64_t delta) {
+  return proxies_->run(Retry::kWrite, [&](Client& client) { return client.decrement(key, delta); });
 }
 
 Result<> Pool::remove(std::string_view key) {

@@ -40,12 +40,15 @@ class Pool {
   Result<Value> get(std::string_view key);
   Result<Values> get_many(std::span<const std::string> keys);
   Result<> put(std::string_view key, std::string_view object, const PutOptions& options = {});
+  Result<> add(std::string_view key, std::string_view object, const PutOptions& options = {});
   Result<PutErrors> put_many(std::span<const Object> objects, const PutOptions& options = {});
   Result<Range> get_range(std::string_view key, uint64_t offset, uint64_t length);
   Result<uint64_t> update(std::string_view key, uint64_t offset, std::string_view bytes,
                           const UpdateOptions& options = {});
   Result<> append(std::string_view key, std::string_view bytes);
   Result<> prepend(std::string_view key, std::string_view bytes);
+  Result<uint64_t> increment(std::string_view key, uint64_t delta = 1);
+  Result<uint64_t> decrement(std::string_view key, uint64_t delta = 1);
   Result<> remove(std::string_view key);
   Result<> touch(std::string_view key, int64_t exptime);
   Result<Stats> stats(std::string_view group = {});

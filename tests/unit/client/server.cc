@@ -79,8 +79,9 @@ std::optional<size_t> data_behind(const std::string& line) {
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
   if (words.size() > 2 && words[0] == "ms") return std::stoul(words[2]);
-  const bool is_store = !words.empty() && (words[0] == "set" || words[0] == "cas" ||
-                                           words[0] == "append" || words[0] == "prepend");
+  const bool is_store =
+      !words.empty() && (words[0] == "set" || words[0] == "add" || words[0] == "cas" ||
+                         words[0] == "append" || words[0] == "prepend");
   if (is_store && words.size() > 4) return std::stoul(words[4]);
   return std::nullopt;
 }

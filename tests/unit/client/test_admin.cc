@@ -79,6 +79,9 @@ TEST_CASE("an interface of another proxy is not taken") {
   FakeProxy proxy({});
   proxy.will_reply({settings_of(proxy), http(200, R"({"proxy_id": "other"})")});
   CHECK(admin_of({proxy.address()})->object_info("key").error().kind == ErrorKind::kServer);
+  // It knows no such page: that is not to say that there is no such object.
+  proxy.will_reply({settings_of(proxy), http(404, "no such page")});
+  CHECK(admin_of({proxy.address()})->object_info("key").error().kind == ErrorKind::kServer);
   proxy.will_reply({"STAT pid 7\r\nEND\r\n"});
   const auto info = admin_of({proxy.address()})->object_info("key");
   REQUIRE(!info);

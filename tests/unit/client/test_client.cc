@@ -111,6 +111,28 @@ TEST_CASE("a removed object is not found") {
   CHECK(client.remove("key").error().kind == ErrorKind::kNotFound);
 }
 
+TEST_CASE("an object is added once") {
+  PlainServer server;
+  Client client = connected_to(server.port());
+  REQUIRE(client.add("key", "object", {.flags = 77}));
+  CHECK(client.add("key", "another").error().kind == ErrorKind::kExists);
+  CHECK(client.get("key")->bytes() == "object");
+  CHECK(client.get("key")->flags() == 77);
+}
+
+TEST_CASE("a number is counted up and down, to 0 at least") {
+  PlainServer server;
+  Client client = connected_to(server.port());
+  CHECK(client.increment("key").error().kind == ErrorKind::kNotFound);
+  REQUIRE(client.put("key", "41"));
+  CHECK(client.increment("key") == 42);
+  CHECK(client.increment("key", uint64_t{1} << 40) == (uint64_t{1} << 40) + 42);
+  CHECK(client.decrement("key", uint64_t{1} << 40) == 42);
+  CHECK(client.decrement("key", 43) == 0);
+  REQUIRE(client.put("key", "no number"));
+  CHECK(client.decrement("key").error().message.contains("non-numeric"));
+}
+
 TEST_CASE("get_many answers those that exist") {
   PlainServer server;
   Client client = connected_to(server.port());

@@ -44,10 +44,13 @@ const Call kGetMany =
     outcome_of([](Client& c) { return c.get_many(std::vector<std::string>{"a", "key"}); });
 const Call kPut = [](Client& c) { return c.put("key", "x"); };
 const Call kCas = [](Client& c) { return c.put("key", "x", {.cas = 7}); };
+const Call kAdd = [](Client& c) { return c.add("key", "x"); };
 const Call kAppend = [](Client& c) { return c.append("key", "x"); };
 const Call kPrepend = [](Client& c) { return c.prepend("key", "x"); };
 const Call kRemove = [](Client& c) { return c.remove("key"); };
 const Call kTouch = [](Client& c) { return c.touch("key", 1); };
+const Call kIncrement = outcome_of([](Client& c) { return c.increment("key"); });
+const Call kDecrement = outcome_of([](Client& c) { return c.decrement("key", 2); });
 const Call kRange = outcome_of([](Client& c) { return c.get_range("key", 2, 5); });
 const Call kUpdate = outcome_of([](Client& c) { return c.update("key", 1, "x"); });
 const Call kStats = outcome_of([](Client& c) { return c.stats("nothing"); });
@@ -77,6 +80,9 @@ TEST_CASE("a refusal has its kind, and the client goes on") {
       {kCas, "EXISTS\r\n", ErrorKind::kExists},
       {kCas, "NOT_FOUND\r\n", ErrorKind::kNotFound},
       {kCas, kUnknown, ErrorKind::kUnknownOutcome},
+      {kAdd, "NOT_STORED\r\n", ErrorKind::kExists},
+      {kAdd, "SERVER_ERROR out of memory storing object\r\n", ErrorKind::kServer},
+      {kAdd, kUnknown, ErrorKind::kUnknownOutcome},
       {kAppend, "NOT_STORED\r\n", ErrorKind::kNotFound},
       {kPrepend, "NOT_STORED\r\n", ErrorKind::kNotFound},
       {kPrepend, kUnknown, ErrorKind::kUnknownOutcome},
@@ -85,7 +91,14 @@ TEST_CASE("a refusal has its kind, and the client goes on") {
       {kTouch, "NOT_FOUND\r\n", ErrorKind::kNotFound},
       {kTouch, kUnknown, ErrorKind::kUnknownOutcome},
       {kTouch, "NONSENSE\r\n", ErrorKind::kConnection},
+      {kIncrement, "NOT_FOUND\r\n", ErrorKind::kNotFound},
+      {kIncrement, "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n",
+       ErrorKind::kServer},
+      {kIncrement, kUnknown, ErrorKind::kUnknownOutcome},
+      {kDecrement, "NOT_FOUND\r\n", ErrorKind::kNotFound},
+      {kDecrement, "7x\r\n", ErrorKind::kConnection},
       {kRange, "EN\r\n", ErrorKind::kNotFound},
+      {kRange, "VA 6 c5 s9\r\nsix by\r\n", ErrorKind::kConnection},
       {kRange, "HD\r\n", ErrorKind::kConnection},
       {kRange, "VA 1 c5\r\nxyz", ErrorKind::kConnection},
       {kRange, "VA 1x c5\r\n", ErrorKind::kConnection},
@@ -120,18 +133,31 @@ TEST_CASE("a refusal has its kind, and the client goes on") {
 }
 
 TEST_CASE("requests are those of the protocol") {
-  FakeProxy proxy({"STORED\r\n", "STORED\r\n", "STORED\r\n", "TOUCHED\r\n", "STORED\r\n"});
+  FakeProxy proxy({"STORED\r\n", "STORED\r\n", "STORED\r\n", "TOUCHED\r\n", "STORED\r\n",
+                   "STORED\r\n", "18446744073709551615\r\n", "0\r\n"});
   Client client = connected_to(proxy);
   CHECK(client.put("key", "x", {.flags = 9, .exptime = -1, .cas = 7}));
   CHECK(client.append("key", "end"));
   CHECK(client.prepend("key", "begin"));
   CHECK(client.touch("key", -1));
   CHECK(client.put("key", "x", {.flags = 9, .exptime = 60}));
-  CHECK(proxy.requests() == std::vector<std::string>{"cas key 9 -1 1 7|x", "append key 0 0 3|end",
-                                                     "prepend key 0 0 5|begin", "touch key -1",
-                                                     "set key 9 60 1|x"});
+  CHECK(client.add("key", "x", {.flags = 9, .exptime = 60}));
+  CHECK(client.increment("key", UINT64_MAX) == UINT64_MAX);
+  CHECK(client.decrement("key") == 0);
+  CHECK(proxy.requests() == std::vector<std::string>{
+                                "cas key 9 -1 1 7|x", "append key 0 0 3|end",
+                                "prepend key 0 0 5|begin", "touch key -1", "set key 9 60 1|x",
+                                "add key 9 60 1|x", "incr key 18446744073709551615", "decr key 1"});
   CHECK(client.put("key", "x", {.cas = 0}).error().kind == ErrorKind::kExists);
-  CHECK(proxy.requests().size() == 5);
+  CHECK(proxy.requests().size() == 8);
+}
+
+TEST_CASE("a server that does not know updates is not believed what it says of their bytes") {
+  FakeProxy proxy({"ERROR\r\n", "HD c9 s5\r\n"});
+  Client client = connected_to(proxy);
+  CHECK(client.update("key", 0, "bytes").error().kind == ErrorKind::kServer);
+  CHECK(client.update("key", 0, "bytes") == 9);
+  CHECK(proxy.connections() == 2);
 }
 
 TEST_CASE("what is out of bounds is not sent") {
@@ -145,6 +171,10 @@ TEST_CASE("what is out of bounds is not sent") {
       outcome_of([&](Client& c) { return c.put_many(objects); }),
       outcome_of([&](Client& c) { return c.put_many({objects.data(), 1}, {.cas = 7}); }),
       [](Client& c) { return c.remove("b d"); },
+      [](Client& c) { return c.add("b d", ""); },
+      [](Client& c) { return c.add("key", "", {.cas = 7}); },
+      outcome_of([](Client& c) { return c.increment("b d"); }),
+      outcome_of([](Client& c) { return c.decrement("b d"); }),
       [](Client& c) { return c.append("b d", ""); },
       [](Client& c) { return c.prepend("b d", ""); },
       [](Client& c) { return c.touch("b d", 0); },
@@ -161,7 +191,8 @@ TEST_CASE("what is out of bounds is not sent") {
 }
 
 TEST_CASE("a server that says nothing is given up, and its answer is no later request's") {
-  for (const Call& call : {kGet, kPut, kCas, kAppend, kRemove, kTouch, kRange, kUpdate}) {
+  for (const Call& call :
+       {kGet, kPut, kCas, kAdd, kAppend, kRemove, kIncrement, kTouch, kRange, kUpdate}) {
     FakeProxy proxy({kSilence, kValue});
     Client client = connected_to(proxy);
     const auto result = call(client);

@@ -34,18 +34,21 @@ struct Write {
   std::string done;
 };
 
-Result<> without_cas(const Result<uint64_t>& result) {
+Result<> without_number(const Result<uint64_t>& result) {
   if (!result) return std::unexpected(result.error());
   return {};
 }
 
 const std::vector<Write> kWrites = {
     {[](Pool& p) { return p.put("key", "x"); }, "STORED\r\n"},
+    {[](Pool& p) { return p.add("key", "x"); }, "STORED\r\n"},
     {[](Pool& p) { return p.append("key", "x"); }, "STORED\r\n"},
     {[](Pool& p) { return p.prepend("key", "x"); }, "STORED\r\n"},
     {[](Pool& p) { return p.remove("key"); }, "DELETED\r\n"},
     {[](Pool& p) { return p.touch("key", 1); }, "TOUCHED\r\n"},
-    {[](Pool& p) { return without_cas(p.update("key", 0, "x")); }, "HD c5 s5\r\n"},
+    {[](Pool& p) { return without_number(p.increment("key")); }, "8\r\n"},
+    {[](Pool& p) { return without_number(p.decrement("key")); }, "7\r\n"},
+    {[](Pool& p) { return without_number(p.update("key", 0, "x")); }, "HD c5 s5\r\n"},
 };
 
 TEST_CASE("a read whose answer breaks off is asked elsewhere, and then there first") {
@@ -187,7 +190,7 @@ TEST_CASE("a write with a cas is sent again, and takes effect once at most") {
       {[](Pool& p) { return p.put("key", "x", {.cas = 7}); },
        "STORED\r\n",
        {"EXISTS\r\n", "NOT_FOUND\r\n", "SERVER_ERROR full\r\n"}},
-      {[](Pool& p) { return without_cas(p.update("key", 1, "x", {.cas = 7})); },
+      {[](Pool& p) { return without_number(p.update("key", 1, "x", {.cas = 7})); },
        "HD c8 s5\r\n",
        {"EX\r\n", "NF\r\n", "SERVER_ERROR full\r\n"}}};
   for (const auto& [call, done, refusals] : writes) {
