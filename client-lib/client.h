@@ -129,8 +129,8 @@ class Client {
   Result<> append(std::string_view key, std::string_view bytes);
   Result<> prepend(std::string_view key, std::string_view bytes);
 
-  // Change an object that is a decimal number, and tell the new one: beyond 2^64 - 1 it begins
-  // again at 0, and it ends at 0. kNotFound if there is none; kServer if it is no number.
+  // Change an object that is a decimal number, and tell the new one. After 2^64 - 1 comes 0;
+  // decrement() stops at 0. kNotFound if there is none; kServer if it is no number.
   Result<uint64_t> increment(std::string_view key, uint64_t delta = 1);
   Result<uint64_t> decrement(std::string_view key, uint64_t delta = 1);
 

@@ -1,6 +1,7 @@
 """The installed C++ client builds a program outside the tree, and serves it at a real cluster."""
 
 import os
+import re
 import shutil
 import sys
 
@@ -13,6 +14,7 @@ sys.path.insert(0, str(SOURCE / "tests/support"))
 from cluster import free_ports  # noqa: E402
 
 HEADERS = {"admin.h", "client.h", "error.h", "options.h", "pool.h"}
+README = SOURCE / "client-lib/README.md"
 SAID = "new bytes of 1000000\nstored, then exists\ners-2:4,1,5\ndone, 1 transitioned\n"
 
 
@@ -75,19 +77,32 @@ def test_a_program_by_find_package(prefix, example, proxy, tmp_path):
     assert run(tmp_path / "example", proxy).stdout == SAID
 
 
+def compile_by_pkg_config(prefix, compiler, source, program):
+    library = library_dir(prefix)
+    flags = run("pkg-config", "--cflags", "--libs", "elastripe-client",
+                env={**os.environ, "PKG_CONFIG_PATH": str(library / "pkgconfig")}).stdout.split()
+    run(compiler, "-std=c++23", "-Wall", "-Wextra", "-Werror", source, *flags,
+        f"-Wl,-rpath,{library}", "-o", program)
+
+
 @pytest.mark.parametrize("compiler", [CXX, "g++"])
 def test_a_program_by_pkg_config(prefix, example, proxy, tmp_path, compiler):
     if shutil.which(compiler) is None:
         pytest.skip(f"there is no {compiler}")
-    library = library_dir(prefix)
-    flags = run("pkg-config", "--cflags", "--libs", "elastripe-client",
-                env={**os.environ, "PKG_CONFIG_PATH": str(library / "pkgconfig")}).stdout.split()
-    run(compiler, "-std=c++23", "-Wall", "-Wextra", "-Werror", example / "main.cc", *flags,
-        f"-Wl,-rpath,{library}", "-o", tmp_path / "example")
+    compile_by_pkg_config(prefix, compiler, example / "main.cc", tmp_path / "example")
     assert run(tmp_path / "example", proxy).stdout == SAID
     # The next proxy is asked where the first one is gone.
     gone = f"127.0.0.1:{free_ports(1)}"
     assert run(tmp_path / "example", gone, proxy).stdout == SAID
+
+
+def test_the_program_of_the_reference(prefix, proxy, tmp_path):
+    source = tmp_path / "main.cc"
+    source.write_text(re.search("```cpp\n(.*?)```", README.read_text(), re.S)[1])
+    compile_by_pkg_config(prefix, CXX, source, tmp_path / "program")
+    cli = os.path.join(os.environ.get("ELASTRIPE_BIN", BIN), "elastripe")
+    assert run(tmp_path / "program", proxy).stdout == "new bytes of 1000000\n1 transitioned\n"
+    assert run(cli, "--server", proxy, "get", "list").stdout == "one\ntwo\n"
 
 
 @pytest.fixture(scope="module")
