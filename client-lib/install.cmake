@@ -16,7 +16,7 @@ if(options)
   list(REMOVE_ITEM options -pie)
   set_target_properties(elastripe_client_shared PROPERTIES LINK_OPTIONS "${options}")
 endif()
-# Nothing but the names of our own is a part of the interface.
+# Nothing but what the installed headers declare is a part of the interface.
 set(exports ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
 target_link_options(elastripe_client_shared PRIVATE LINKER:--version-script=${exports})
 set_target_properties(elastripe_client_shared PROPERTIES LINK_DEPENDS ${exports})
