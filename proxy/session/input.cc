@@ -12,6 +12,8 @@ namespace {
 
 using memcache::Command;
 
+constexpr const char* kShuttingDown = "the proxy is shutting down";
+
 // Then other sockets of the loop get their turn.
 constexpr size_t kReadPerTurn = 1 << 20;
 constexpr size_t kKeptInput = 4096;
@@ -108,7 +110,8 @@ bool Input::fit_line_memory() {
 void Input::resume() {
   // What was taken before the end was known is still answered.
   pipeline_.retry_held();
-  if (finished_) return break_off_upload("the proxy is shutting down");
+  if (draining_ && !is_in_command()) finish(kShuttingDown);
+  if (finished_) return break_off_upload(kShuttingDown);
   if (!pipeline_.holds() && left_over_waits_) process_left_over();
   give_memory_to_held();
   line_waits_ = !fit_line_memory();
@@ -125,6 +128,16 @@ void Input::finish(const char* why) {
   left_over_waits_ = line_waits_ = false;
   line_memory_.release();
   break_off_upload(why);
+}
+
+void Input::drain() {
+  draining_ = true;
+  if (!is_in_command()) finish(kShuttingDown);
+}
+
+// Has taken a command that waits for its value, or for a command before it.
+bool Input::is_in_command() const {
+  return storing_ != nullptr || uploading_ != nullptr || pipeline_.holds();
 }
 
 // A value that has come whole is stored.
@@ -148,7 +161,7 @@ bool Input::step(std::string_view& input) {
   if (swallow_left_ > 0) return swallow(input);
   // Also when all of it has come past the input, and nothing is to come behind it.
   if (storing_ != nullptr || uploading_ != nullptr) return receive_value(input);
-  if (input.empty()) return false;
+  if (input.empty() || draining_) return false;
   if (!pipeline_.has_room()) {
     left_over_waits_ = true;
     return false;

@@ -47,6 +47,8 @@ class Input {
 
   // Takes no further command; what runs goes on, but for a value that has not come whole.
   void finish(const char* why);
+  // The same once the command that was taken last has all of its value.
+  void drain();
   // No further command will come: the client's, or ours.
   bool is_finished() const { return finished_; }
 
@@ -89,6 +91,7 @@ class Input {
   void log_in(Pipeline::SlotPtr slot, std::string_view value);
   bool swallow(std::string_view& input);
   bool can_take();
+  bool is_in_command() const;
   memcache::ParseLimits limits() const;
   bool is_in_line();
   MutableByteView value_room();
@@ -102,6 +105,7 @@ class Input {
   Pipeline& pipeline_;
   Login login_;
   bool finished_ = false;
+  bool draining_ = false;
   bool at_end_ = false;  // the client sends nothing more
   memcache::RequestParser parser_;
   memcache::Request request_;

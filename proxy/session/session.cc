@@ -35,7 +35,7 @@ void Session::close() {
 }
 
 void Session::drain() {
-  input_.finish("the proxy is shutting down");
+  input_.drain();
   request_turn_end();
 }
 

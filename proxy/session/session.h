@@ -33,7 +33,7 @@ class Session : private TurnEnd, private Timer, private Stream::Owner, private P
   Session(Loop& loop, Client client, SessionContext& context, ReadScratch& scratch, Owner& owner);
   ~Session() override;
 
-  // Reads nothing more, answers what is running, then ends.
+  // Takes no further command, answers those that it has, then ends.
   void drain();
   // Closes at once; ends when the running commands have.
   void abort();
