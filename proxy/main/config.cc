@@ -144,6 +144,17 @@ void keepalive_settings(Config& c, Rows& row) {
       "seconds) whether it is there, and has half as long to answer; 0: it is not asked.");
 }
 
+void shutdown_settings(Config& c, Rows& row) {
+  row("timing.shutdown_delay_ms", c.shutdown_delay, Range{0, kDayMs},
+      "From SIGTERM or SIGINT on the proxy is not ready (/readyz), and serves for so long before "
+      "it "
+      "takes no more connections: as long as load balancers need to notice.");
+  row("timing.shutdown_wait_ms", c.shutdown_wait, Range{0, kDayMs},
+      "Then what clients have asked for, and are sending or taking, may go on for so long before "
+      "it "
+      "is cancelled.");
+}
+
 Settings settings_of(NodeConfig& node) {
   Rows row;
   row("name", node.name, AnyText{}, "What the node is called, here and on the ring.");
@@ -238,6 +249,7 @@ Settings settings_of(Config& config) {
   each_setting(config.sessions, row);
   memory_settings(config, row);
   keepalive_settings(config, row);
+  shutdown_settings(config, row);
   return row.take();
 }
 

@@ -110,9 +110,11 @@ struct Config {
   uint64_t read_bytes = 256 << 20;
   TimingProfile profile = TimingProfile::kStandard;
   Duration client_keepalive = std::chrono::seconds(60);  // zero: nobody is asked
-  std::vector<NodeConfig> nodes;                         // as listed: the position is the node's id
-  std::vector<PoolConfig> pools{PoolConfig{}};           // as listed; one has the empty prefix
-  decider::DeciderSettings decider;                      // its nodes are filled in by its thread
+  Duration shutdown_delay = Duration::zero();
+  Duration shutdown_wait = std::chrono::seconds(5);
+  std::vector<NodeConfig> nodes;                // as listed: the position is the node's id
+  std::vector<PoolConfig> pools{PoolConfig{}};  // as listed; one has the empty prefix
+  decider::DeciderSettings decider;             // its nodes are filled in by its thread
   OpsSettings ops;
   jobs::RecyclerSettings recycler;
   jobs::RepairSettings repair;

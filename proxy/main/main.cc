@@ -3,8 +3,13 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <initializer_list>
+#include <thread>
 
 #include "proxy/base/log.h"
 #include "proxy/main/options.h"
@@ -14,13 +19,18 @@
 namespace elastripe {
 namespace {
 
+sigset_t signals(std::initializer_list<int> numbers) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : numbers) sigaddset(&set, number);
+  return set;
+}
+
 // SIGPIPE is an error of a write, not of the process; the others are waited for, so every thread
 // that is made later has them blocked.
 sigset_t prepare_signals() {
   signal(SIGPIPE, SIG_IGN);
-  sigset_t awaited;
-  sigemptyset(&awaited);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&awaited, number);
+  const sigset_t awaited = signals({SIGTERM, SIGINT, SIGHUP});
   pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
   return awaited;
 }
@@ -59,6 +69,44 @@ void reload(const Options& options, Proxy& proxy) {
       "the start");
 }
 
+bool comes_within(const sigset_t& awaited, Duration time) {
+  const TimePoint end = std::chrono::steady_clock::now() + time;
+  for (;;) {
+    const auto left = std::max(end - std::chrono::steady_clock::now(), Duration::zero());
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+    const timespec timeout{.tv_sec = seconds.count(), .tv_nsec = (left - seconds).count()};
+    if (sigtimedwait(&awaited, nullptr, &timeout) >= 0) return true;
+    if (errno != EINTR) return false;
+  }
+}
+
+// SIGTERM or SIGINT came; another one ends what is waited for.
+void shut_down(Proxy& proxy) {
+  const Config& config = proxy.config();
+  const sigset_t impatience = signals({SIGTERM, SIGINT});
+  const auto ms = [](Duration time) { return time / std::chrono::milliseconds(1); };
+  log_info("shutting down: not ready any more, closing in {} ms", ms(config.shutdown_delay));
+  proxy.announce_shutdown();
+  if (comes_within(impatience, config.shutdown_delay)) {
+    log_info("a second signal: ending at once");
+    return proxy.shut_down(Duration::zero());
+  }
+  log_info("taking no more connections; what clients have asked for may take {} ms",
+           ms(config.shutdown_wait));
+  std::atomic<bool> is_over = false;
+  std::thread second_signal([&] {
+    int number = 0;
+    sigwait(&impatience, &number);
+    if (is_over) return;
+    log_info("a second signal: ending at once");
+    proxy.hurry_shutdown();
+  });
+  proxy.shut_down(config.shutdown_wait);
+  is_over = true;
+  pthread_kill(second_signal.native_handle(), SIGTERM);
+  second_signal.join();
+}
+
 int complain(const std::string& line) {
   fmt::print(stderr, "elastripe-proxy: {}\n", line);
   return 1;
@@ -88,8 +136,7 @@ int run(const Options& options) {
   while (sigwait(&awaited, &signal_number) == 0 && signal_number == SIGHUP) {
     reload(options, **proxy);
   }
-  log_info("shutting down");
-  (*proxy)->shut_down();
+  shut_down(**proxy);
   return 0;
 }
 

@@ -187,17 +187,24 @@ Result<void> Proxy::reload(const Config& next) {
   return shared_.credentials->load(config);
 }
 
-void Proxy::shut_down() {
-  shared_.shuts_down = true;
+void Proxy::announce_shutdown() { shared_.shuts_down = true; }
+
+void Proxy::shut_down(Duration wait) {
+  announce_shutdown();
   maintenance_.begin_shutdown();
   // The accepting worker first: it deals to the others.
-  for (auto& worker : workers_) worker->begin_shutdown();
+  for (auto& worker : workers_) worker->begin_shutdown(wait);
   for (auto& worker : workers_) worker->join();
   maintenance_.join();
+  // Until here it tells that the proxy is shutting down; the decider keeps the nodes serving.
   admin_.begin_shutdown();
   admin_.join();
   control_.begin_shutdown();
   control_.join();
+}
+
+void Proxy::hurry_shutdown() {
+  for (auto& worker : workers_) worker->hurry_shutdown();
 }
 
 }  // namespace elastripe

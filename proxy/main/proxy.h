@@ -17,14 +17,20 @@ class Proxy {
   static Result<std::unique_ptr<Proxy>> create(Config config);
   ~Proxy();
 
+  const Config& config() const { return shared_.config; }
   uint16_t client_port() const { return client_port_; }
   uint16_t admin_port() const { return admin_port_; }
 
   void start();
   // Reads the files of credentials again, those that `next` names. An error changes nothing.
   Result<void> reload(const Config& next);
-  // Stops accepting, lets commands end or cancels them, and returns when all threads have ended.
-  void shut_down();
+  // From now on it says that it is not ready; it serves all the same.
+  void announce_shutdown();
+  // Takes no more connections, lets commands end for so long, cancels the rest, and returns when
+  // all threads have ended.
+  void shut_down(Duration wait);
+  // Any thread: shut_down() waits no longer.
+  void hurry_shutdown();
 
  private:
   // What listens for clients: the first, and the further ones in their order.

@@ -6,7 +6,6 @@
 namespace elastripe {
 namespace {
 
-constexpr Duration kDrain = std::chrono::seconds(5);
 constexpr Duration kPublishEvery = std::chrono::seconds(1);
 
 constexpr GaugeRow kStagedBytes{"elastripe_staged_bytes",
@@ -87,17 +86,21 @@ void Worker::adopt(Fd socket, const ClientAccess& access) {
       [this, fd = socket.release(), access] { sessions_.adopt(Fd(fd), access); });
 }
 
-void Worker::begin_shutdown() {
-  environment_.loop().post([this] { drain(); });
+void Worker::begin_shutdown(Duration wait) {
+  environment_.loop().post([this, wait] { drain(wait); });
 }
 
-void Worker::drain() {
+void Worker::hurry_shutdown() {
+  environment_.loop().post([this] { cancel_commands(); });
+}
+
+void Worker::drain(Duration wait) {
   listeners_.clear();
-  environment_.loop().arm(*this, environment_.loop().now() + kDrain);
+  environment_.loop().arm(*this, environment_.loop().now() + wait);
   sessions_.drain([this] { sessions_ended(); });
 }
 
-void Worker::on_timer() {
+void Worker::cancel_commands() {
   environment_.cancel_all();
   sessions_.abort();
 }

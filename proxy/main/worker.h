@@ -24,15 +24,18 @@ class Worker : private Timer {
   // Before start(): this worker accepts for all.
   void listen(Fd socket, std::function<void(Fd)> accepted);
 
-  // Any thread: no new clients; running commands get a moment to end, then they are cancelled.
-  void begin_shutdown();
+  // Any thread: no new clients; running commands may take so long to end, then they are cancelled.
+  void begin_shutdown(Duration wait);
+  // Any thread: the wait is over now.
+  void hurry_shutdown();
   void join();
 
  private:
   class Publisher;
 
-  void on_timer() override;  // the moment is over
-  void drain();
+  void on_timer() override { cancel_commands(); }
+  void cancel_commands();
+  void drain(Duration wait);
   void sessions_ended();
   Task<void> finish();
   Task<Result<void>> flush_all(uint32_t at);

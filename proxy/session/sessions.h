@@ -19,8 +19,8 @@ class Sessions : private Session::Owner, private Timer {
   // only) and closed.
   void adopt(Fd socket, const ClientAccess& access);
 
-  // No new sessions; the open ones answer the commands that they have, and end. `empty` is called once, when none
-  // is left.
+  // No new sessions; the open ones answer the commands that they have, and end. `empty` is called
+  // once, when none is left.
   void drain(std::function<void()> empty);
   // Closes all connections now.
   void abort();
