@@ -16,7 +16,7 @@ namespace elastripe {
 // whole budget is taken as the whole budget.
 class Semaphore {
  public:
-  explicit Semaphore(uint64_t budget) : budget_(budget), free_(budget) {}
+  explicit Semaphore(uint64_t budget) : budget_(budget) {}
   ~Semaphore() { ELASTRIPE_CHECK(waiters_.empty(), "a semaphore was destroyed with waiters"); }
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
@@ -79,8 +79,14 @@ class Semaphore {
     return Permit(this, weight);
   }
 
-  uint64_t free() const { return free_; }
-  uint64_t taken() const { return budget_ - free_; }
+  // What is held stays so, even if it is more than the new budget.
+  void resize(uint64_t budget) {
+    budget_ = budget;
+    serve();
+  }
+
+  uint64_t free() const { return budget_ > taken_ ? budget_ - taken_ : 0; }
+  uint64_t taken() const { return taken_; }
   size_t waiting() const { return waiting_; }
 
  private:
@@ -90,29 +96,33 @@ class Semaphore {
 
   uint64_t bounded(uint64_t weight) const { return weight < budget_ ? weight : budget_; }
   bool take_now(uint64_t weight) {
-    if (!waiters_.empty() || free_ < weight) return false;
-    free_ -= weight;
+    if (!waiters_.empty() || free() < weight) return false;
+    taken_ += weight;
     return true;
+  }
+  void put_back(uint64_t weight) {
+    taken_ -= weight;
+    serve();
   }
 
   // A waiter that is resumed here may put back at once: the outermost call serves all of them, so
   // that a queue of any length uses no stack.
-  void put_back(uint64_t weight) {
-    free_ += weight;
+  void serve() {
     if (serving_) return;
     serving_ = true;
     while (!waiters_.empty()) {
-      const uint64_t needed = static_cast<WeightedWaiter&>(waiters_.front()).weight;
-      if (needed > free_) break;
-      free_ -= needed;
+      auto& first = static_cast<WeightedWaiter&>(waiters_.front());
+      first.weight = bounded(first.weight);  // the budget may have become less
+      if (first.weight > free()) break;
+      taken_ += first.weight;
       --waiting_;
       waiters_.pop_front().handle.resume();
     }
     serving_ = false;
   }
 
-  const uint64_t budget_;
-  uint64_t free_;
+  uint64_t budget_;
+  uint64_t taken_ = 0;
   bool serving_ = false;
   WaitList waiters_;
   size_t waiting_ = 0;

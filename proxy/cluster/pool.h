@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +51,8 @@ struct Pool {
   UpdateMethod updates = UpdateMethod::kHome;
   LogCopies log_copies = LogCopies::kAll;
   LogRounds log_rounds = LogRounds::kOne;
+
+  friend bool operator==(const Pool&, const Pool&) = default;
 };
 
 // Where an object of that size lives: in its record, or in shards.
@@ -58,18 +61,22 @@ inline Storage storage_of(const Pool& pool, uint64_t size) {
   return size <= pool.inline_max_bytes ? Storage::kInline : Storage::kStriped;
 }
 
-// Immutable after construction; one pool has the empty prefix.
+// One pool has the empty prefix. Not thread-safe.
 class PoolTable {
  public:
   explicit PoolTable(std::vector<Pool> pools);
 
-  // The pool with the longest prefix of the key.
+  // From now on. Flows refer to the pools of before, so these are kept: it is for operators, not
+  // for programs.
+  void replace(std::vector<Pool> pools);
+
+  // The pool with the longest prefix of the key. Lives as long as the table.
   const Pool& pool_of(std::string_view key) const;
-  const std::vector<Pool>& pools() const { return pools_; }
+  const std::vector<Pool>& pools() const { return versions_.back(); }
   int max_parities() const;  // M: the largest m of any pool
 
  private:
-  std::vector<Pool> pools_;  // longest prefix first
+  std::deque<std::vector<Pool>> versions_;  // each with the longest prefix first
 };
 
 }  // namespace elastripe

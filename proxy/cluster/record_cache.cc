@@ -39,6 +39,15 @@ void RecordCache::put(std::string_view key, RecordPtr record) {
   entries_.push_front({std::string(key), std::move(record), bytes, last_lsn, acknowledged_lsn});
   index_.emplace(entries_.front().key, entries_.begin());
   bytes_ += bytes;
+  fit();
+}
+
+void RecordCache::resize(size_t max_bytes) {
+  max_bytes_ = max_bytes;
+  fit();
+}
+
+void RecordCache::fit() {
   while (bytes_ > max_bytes_) drop(std::prev(entries_.end()));
 }
 

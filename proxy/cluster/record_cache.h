@@ -17,6 +17,7 @@ namespace elastripe {
 class RecordCache {
  public:
   explicit RecordCache(size_t max_bytes) : max_bytes_(max_bytes) {}
+  void resize(size_t max_bytes);
 
   RecordPtr find(std::string_view key);
   // Keeps the newer of the two.
@@ -39,8 +40,9 @@ class RecordCache {
     uint64_t acknowledged_lsn = 0;
   };
   void drop(std::list<Entry>::iterator entry);
+  void fit();
 
-  const size_t max_bytes_;
+  size_t max_bytes_;
   size_t bytes_ = 0;
   std::list<Entry> entries_;  // most recently used first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;  // keys lie in entries_

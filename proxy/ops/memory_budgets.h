@@ -16,10 +16,20 @@ namespace elastripe {
 struct ReadBudget {
   // `in_turn` has room for the largest part of a value, whatever `bytes` says.
   ReadBudget(uint64_t bytes, uint64_t max_part_bytes)
-      : early(bytes / 4), in_turn(std::max(bytes - bytes / 4, max_part_bytes)) {}
+      : early(early_of(bytes)), in_turn(in_turn_of(bytes, max_part_bytes)) {}
+  void resize(uint64_t bytes, uint64_t max_part_bytes) {
+    early.resize(early_of(bytes));
+    in_turn.resize(in_turn_of(bytes, max_part_bytes));
+  }
 
   Semaphore early;
   Semaphore in_turn;
+
+ private:
+  static uint64_t early_of(uint64_t bytes) { return bytes / 4; }
+  static uint64_t in_turn_of(uint64_t bytes, uint64_t max_part_bytes) {
+    return std::max(bytes - bytes / 4, max_part_bytes);
+  }
 };
 
 // A small value: a client has memory of its own for these, so that they never wait for the large
@@ -44,6 +54,12 @@ struct MemoryBudgets {
         rebuilt(sizes.rebuilt),
         decoded(sizes.decoded),
         read(sizes.read, sizes.max_part) {}
+  void resize(const MemorySizes& sizes) {
+    staged.resize(sizes.staged);
+    rebuilt.resize(sizes.rebuilt);
+    decoded.resize(sizes.decoded);
+    read.resize(sizes.read, sizes.max_part);
+  }
 
   // Segments on their way into shards. Nobody holds the lock of a key while waiting for it.
   Semaphore staged;

@@ -51,6 +51,11 @@ Job::Job(OpsContext& ops, JobSpec spec)
       room_(ops),
       slots_(std::max<uint32_t>(spec_.parallel, 1)) {}
 
+void Job::set_pace(uint64_t rate, uint32_t parallel) {
+  pace_.set_rate(ops_.clock.now(), rate);
+  slots_.resize(std::max<uint32_t>(parallel, 1));
+}
+
 JobProgress Job::progress() const {
   JobProgress progress = progress_;
   for (const auto& [partition, met] : met_) progress.counts += met.passed;
@@ -199,10 +204,10 @@ Task<Result<void>> Job::take_in(MapPtr map, std::optional<size_t> partition, std
 
 // While the proxy does not serve, nobody has a turn.
 Task<Result<void>> Job::wait_for_turn(uint64_t bytes) {
-  const TimePoint turn = pace_.take_turn(ops_.clock.now(), bytes);
-  TimePoint served = turn;
+  TimePoint served = std::max(ops_.clock.now(), pace_.next_turn());
   while (!ends()) {
     const TimePoint now = ops_.clock.now();
+    const TimePoint turn = pace_.next_turn();  // it may be told another rate
     const auto map = current_map(ops_);
     if (map) served = std::max(now, turn);
     if (map && now >= turn && !room_.somebody_waits()) break;
@@ -213,6 +218,7 @@ Task<Result<void>> Job::wait_for_turn(uint64_t bytes) {
       co_return fail(ErrorCode::kCancelled, kShuttingDown);
     }
   }
+  pace_.take_turn(ops_.clock.now(), bytes);
   progress_.reason.clear();
   co_return Result<void>{};
 }

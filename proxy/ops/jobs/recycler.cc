@@ -32,9 +32,11 @@ void retain(std::vector<node::ScannedLog>& logs, uint64_t retained_bytes) {
 }  // namespace
 
 Task<void> Recycler::run() {
-  for (;;) {
-    if (!co_await ops_.clock.sleep_for(settings_.fold_after)) co_return;
+  TimePoint rests_since = ops_.clock.now();
+  while (co_await ops_.clock.sleep_for(std::min(settings_.fold_after, kLookPeriod))) {
+    if (ops_.clock.now() < rests_since + settings_.fold_after) continue;
     (void)co_await round(settings_.fold_after, settings_.retained_bytes);
+    rests_since = ops_.clock.now();
   }
 }
 

@@ -12,10 +12,13 @@ namespace elastripe::jobs {
 
 class Recycler {
  public:
+  static constexpr Duration kLookPeriod = std::chrono::seconds(1);  // at least
+
   Recycler(OpsContext& ops, RecyclerSettings settings) : ops_(ops), settings_(settings) {}
 
   // Until shutdown.
   Task<void> run();
+  void change_settings(const RecyclerSettings& settings) { settings_ = settings; }
   // Folds all that is at least `min_age` old, once, but for what another recycler is folding, and
   // for what was written last at each node, up to `retained_bytes`. How many it has folded.
   Task<size_t> round(Duration min_age, uint64_t retained_bytes);
@@ -33,7 +36,7 @@ class Recycler {
   Task<size_t> fold_next(const std::vector<node::ScannedLog>& logs, size_t& next);
 
   OpsContext& ops_;
-  const RecyclerSettings settings_;
+  RecyclerSettings settings_;
   size_t numbered_ = 0;  // so many keys that others may have left, one round after the other
 };
 

@@ -28,7 +28,6 @@ bool is_any_draining(const node::ClusterMap& map) {
 }  // namespace
 
 Task<void> Repairer::run() {
-  if (!settings_.is_automatic) co_return;
   Scope jobs;
   while (co_await ops_.clock.sleep_for(kLookPeriod)) {
     const MapPtr map = ops_.map.current();
@@ -41,10 +40,19 @@ Task<void> Repairer::run() {
       }
       continue;
     }
+    if (!settings_.is_automatic) continue;
     waits_for_ = waits_for(*map);
     if (waits_for_.empty()) jobs.spawn(repair(map));
   }
   co_await jobs.join();
+}
+
+void Repairer::change_settings(const RepairSettings& settings) {
+  settings_ = settings;
+  if (!settings_.is_automatic) waits_for_.clear();
+  if (job_ == nullptr) return;
+  job_->set_pace(settings_.rate, settings_.parallel);
+  if (!settings_.is_automatic) job_->cancel();
 }
 
 void Repairer::note_nodes(const node::ClusterMap& map) {

@@ -51,8 +51,10 @@ class Repairer {
       OpsContext& ops, RepairSettings settings, std::function<void()> on_repaired = [] {})
       : ops_(ops), settings_(settings), on_repaired_(std::move(on_repaired)) {}
 
-  // Until shutdown; ends at once if repair is not automatic.
+  // Until shutdown.
   Task<void> run();
+  // Also of the job that runs; it is cancelled if repair is not automatic any more.
+  void change_settings(const RepairSettings& settings);
   RepairStatus status() const;
 
  private:
@@ -80,7 +82,7 @@ class Repairer {
   void plan_next(const node::ClusterMap& map, bool waits);
 
   OpsContext& ops_;
-  const RepairSettings settings_;
+  RepairSettings settings_;
   const std::function<void()> on_repaired_;
   std::map<NodeId, TimePoint> gone_since_;  // nodes that are lost or away
   node::Epoch settled_in_;                  // nothing was left to do under this map

@@ -7,20 +7,23 @@
 
 namespace elastripe::jobs {
 
+namespace {
+constexpr uint32_t kObjectsAtOnce = 1;  // nobody waits for it
+}
+
 Task<void> Scrubber::run() {
-  if (settings_.every == Duration::zero()) co_return;
   const LoggedJob logged{.kind = "scrub"};
-  for (;;) {
-    next_at_ = ops_.clock.now() + settings_.every;
-    if (!co_await ops_.clock.sleep_until(next_at_)) co_return;
-    // One object at a time: nobody waits for it.
+  rests_since_ = ops_.clock.now();
+  while (co_await ops_.clock.sleep_for(kLookPeriod)) {
+    if (ops_.clock.now() < next_at()) continue;
     job_ = std::make_unique<ScrubJob>(
-        ops_,
-        ScrubJobSpec{.job = {.rate = settings_.rate, .parallel = 1}, .repairs = settings_.repairs});
+        ops_, ScrubJobSpec{.job = {.rate = settings_.rate, .parallel = kObjectsAtOnce},
+                           .repairs = settings_.repairs});
     log_info("{}", started_line(logged, ops_.map.current()));
     co_await job_->run();
     last_ = job_->progress();
     job_.reset();
+    rests_since_ = ops_.clock.now();
     ++scrubs_;
     log_info("{}", ended_line(logged, ops_.map.current(), last_));
     for (const JobProblem& problem : last_.problems) {
@@ -29,10 +32,16 @@ Task<void> Scrubber::run() {
   }
 }
 
+void Scrubber::change_settings(const ScrubSettings& settings) {
+  settings_ = settings;
+  if (job_ != nullptr) job_->set_pace(settings_.rate, kObjectsAtOnce);
+}
+
 ScrubStatus Scrubber::status() const {
-  return {.is_on = settings_.every != Duration::zero(),
+  const Duration left = is_on() ? next_at() - ops_.clock.now() : Duration::zero();
+  return {.is_on = is_on(),
           .is_running = job_ != nullptr,
-          .next_in = std::max(next_at_ - ops_.clock.now(), Duration::zero()),
+          .next_in = std::max(left, Duration::zero()),
           .scrubs = scrubs_,
           .progress = job_ != nullptr ? job_->progress() : last_};
 }

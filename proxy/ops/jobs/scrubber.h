@@ -19,16 +19,24 @@ struct ScrubStatus {
 // On one thread, that of `ops`. Outlives its run().
 class Scrubber {
  public:
+  static constexpr Duration kLookPeriod = std::chrono::seconds(1);  // whether it is time
+
   Scrubber(OpsContext& ops, ScrubSettings settings) : ops_(ops), settings_(settings) {}
 
-  // Until shutdown; ends at once if it is never to be.
+  // Until shutdown.
   Task<void> run();
+  // Also of the scrub that runs; but whether it repairs, and whether there are any, is for the
+  // next.
+  void change_settings(const ScrubSettings& settings);
   ScrubStatus status() const;
 
  private:
+  bool is_on() const { return settings_.every != Duration::zero(); }
+  TimePoint next_at() const { return is_on() ? rests_since_ + settings_.every : TimePoint::max(); }
+
   OpsContext& ops_;
-  const ScrubSettings settings_;
-  TimePoint next_at_;
+  ScrubSettings settings_;
+  TimePoint rests_since_;
   std::unique_ptr<ScrubJob> job_;
   uint64_t scrubs_ = 0;
   JobProgress last_;

@@ -35,6 +35,41 @@ TEST_CASE("a large waiter is not starved by small ones behind it") {
   REQUIRE(semaphore.free() == 10);
 }
 
+TEST_CASE("a semaphore that grows serves who waits") {
+  Semaphore semaphore(10);
+  Turnstile turnstile;
+  std::vector<int> order;
+  Scope scope;
+  scope.spawn(hold(&semaphore, 8, &turnstile, 1, &order));
+  scope.spawn(hold(&semaphore, 8, &turnstile, 2, &order));
+  scope.spawn(hold(&semaphore, 8, &turnstile, 3, &order));
+  semaphore.resize(16);
+  CHECK(order == std::vector<int>{1, 2});
+  CHECK(semaphore.free() == 0);
+  turnstile.let_through(2);
+  CHECK(order == std::vector<int>{1, 2, 3});
+  turnstile.let_through();
+  CHECK(semaphore.free() == 16);
+}
+
+TEST_CASE("a semaphore that shrinks below what is held, or wanted, still serves all") {
+  Semaphore semaphore(10);
+  Turnstile turnstile;
+  std::vector<int> order;
+  Scope scope;
+  scope.spawn(hold(&semaphore, 8, &turnstile, 1, &order));
+  scope.spawn(hold(&semaphore, 9, &turnstile, 2, &order));
+  semaphore.resize(4);
+  CHECK(semaphore.taken() == 8);
+  CHECK(semaphore.free() == 0);
+  CHECK_FALSE(semaphore.try_acquire(1));
+  turnstile.let_through();
+  CHECK(order == std::vector<int>{1, 2});
+  CHECK(semaphore.taken() == 4);
+  turnstile.let_through();
+  CHECK(semaphore.free() == 4);
+}
+
 TEST_CASE("a weight above the budget takes the whole budget") {
   Semaphore semaphore(4);
   Turnstile turnstile;

@@ -77,6 +77,26 @@ TEST_CASE("the shards of a node that stays lost are made again on others, in tim
   CHECK(s.repairer.status().progress.counts.done > 0);
 }
 
+TEST_CASE("repair may be turned on, off and hurried while the repairer runs", "[repairer]") {
+  Healing s({.is_automatic = false, .after = 5s});
+  s.lose(0);
+  s.cluster.run_for(200s);
+  CHECK(s.restored() == 0);
+  CHECK(s.repairer.status().waits_for.empty());
+  s.repairer.change_settings({.after = 5s, .rate = 1});
+  const auto is_running = [&] { return s.repairer.status().is_running; };
+  REQUIRE(s.cluster.run_until(is_running, 20s));
+  s.repairer.change_settings({.is_automatic = false});
+  REQUIRE(s.cluster.run_until([&] { return !is_running(); }, 20s));
+  CHECK(s.repairer.status().progress.state == JobState::kCancelled);
+  s.repairer.change_settings({.after = 5s, .rate = 1});
+  REQUIRE(s.cluster.run_until(is_running, 2h));
+  s.cluster.run_for(20s);
+  CHECK(s.is_whole() == false);
+  s.repairer.change_settings({.after = 5s});
+  CHECK(s.becomes_whole(20s));
+}
+
 TEST_CASE("nodes that are restarted one after the other lose nothing", "[repairer]") {
   Healing s;
   for (NodeId id = 0; id < 9; ++id) {

@@ -233,10 +233,30 @@ TEST_CASE("all objects are scrubbed and mended again and again", "[job]") {
   CHECK(scrubber.status().progress.counts.done == ScrubbedMany::kObjects + 2);
   s.proxy->kill();
   REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
+}
 
-  Scrubber never(s.decider->ops(), {.every = Duration::zero()});
-  scope.spawn(never.run());
-  CHECK(scope.live() == 0);
+TEST_CASE("scrubs may begin, end and go at another rate while the scrubber runs", "[job]") {
+  ScrubbedMany s;
+  const ScrubSettings never{.every = Duration::zero()};
+  Scrubber scrubber(s.proxy->ops(), never);
+  Scope scope;
+  scope.spawn(scrubber.run());
+  s.cluster.run_for(2h);
+  CHECK(scrubber.status().scrubs == 0);
+  CHECK_FALSE(scrubber.status().is_on);
+  // As long after its start as is said now.
+  scrubber.change_settings({.every = 3h, .rate = 1});
+  s.cluster.run_for(30min);
+  CHECK(scrubber.status().scrubs == 0);
+  CHECK(scrubber.status().next_in <= 30min);
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().is_running; }, 1h));
+  scrubber.change_settings({.every = 3h, .rate = 0});
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 1; }, 2h));
+  scrubber.change_settings(never);
+  s.cluster.run_for(24h);
+  CHECK(scrubber.status().scrubs == 1);
+  s.proxy->kill();
+  REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
 }
 
 // The tail mends its own copy when the record is read there.
