@@ -30,6 +30,7 @@ struct Setting {
   std::function<std::string()> yaml;  // the same as a file has it, "4MiB"
   // Takes the scalar of a file, or tells what is wrong with it.
   std::function<std::expected<void, std::string>(std::string_view)> read;
+  bool reloads = false;  // whether a process that runs takes it at SIGHUP
 
   // Before and after the dot: "timing", or "" at the top of the file, and "lease_ms".
   std::string_view section() const;
@@ -69,6 +70,12 @@ class Rows {
           return i;
         },
         [&value, words](size_t i) { value = words[i].first; }, about);
+  }
+  // What `add` adds can be changed while the process runs.
+  void reloaded(const std::function<void()>& add) {
+    const size_t first = settings_.size();
+    add();
+    for (size_t i = first; i < settings_.size(); ++i) settings_[i].reloads = true;
   }
   // Calls `effect` whenever the setting before has been read.
   void after_reading(std::function<void()> effect);

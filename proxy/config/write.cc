@@ -40,18 +40,19 @@ std::string brackets(const Setting& setting) {
   return setting.bounds.empty() ? "" : fmt::format(" [{}]", setting.bounds);
 }
 
+std::string mark(const Setting& setting) { return setting.reloads ? " (SIGHUP)" : ""; }
+
 std::string first_sentence(std::string_view about) {
   const size_t end = std::min(about.find(". "), about.find(".\n"));
   return std::string(about.substr(0, end == std::string_view::npos ? end : end + 1));
 }
 
-// The line of a setting, below what is said about it. `mark`: what begins an item of a list.
+// The line of a setting, below what is said about it. `begin`: what begins an item of a list.
 std::string lines_of(const Setting& setting, std::string_view name, const std::string& indent,
-                     std::string_view mark, bool is_explained) {
-  return fmt::format(
-      "{}{}{}{}: {}\n",
-      is_explained ? wrapped(std::string(setting.about) + brackets(setting), indent + "# ") : "",
-      indent, mark, name, setting.yaml());
+                     std::string_view begin, bool is_explained) {
+  const std::string about = std::string(setting.about) + brackets(setting) + mark(setting);
+  return fmt::format("{}{}{}{}: {}\n", is_explained ? wrapped(about, indent + "# ") : "", indent,
+                     begin, name, setting.yaml());
 }
 
 std::string flow_of(const Settings& item) {
@@ -104,7 +105,7 @@ std::string write_list(const Settings& settings, std::span<const Section> sectio
   std::string out;
   const auto add = [&](const std::string& path, const Setting& setting) {
     out += fmt::format("  {}={}{}\n", path, setting.yaml(), brackets(setting));
-    out += wrapped(first_sentence(setting.about), "    ");
+    out += wrapped(first_sentence(setting.about) + mark(setting), "    ");
   };
   const auto add_section = [&](std::string_view section) {
     for (const Setting& setting : settings) {

@@ -4,8 +4,7 @@
 
 namespace elastripe {
 namespace {
-constexpr uint64_t kStagedBytes = 16 << 20;
-constexpr uint64_t kCacheBytes = 1 << 20;
+constexpr FlowMemory kMemory{.staged = 16 << 20, .cache = 1 << 20};
 }  // namespace
 
 AdminThread::AdminThread(ProxyShared& shared, ControlThread& control,
@@ -13,7 +12,7 @@ AdminThread::AdminThread(ProxyShared& shared, ControlThread& control,
     : shared_(shared),
       control_(control),
       maintenance_(maintenance),
-      environment_(shared, kStagedBytes, kCacheBytes),
+      environment_(shared, kMemory),
       server_(environment_.loop(), std::move(socket), shared.registry, sources()) {}
 
 AdminSources AdminThread::sources() {
@@ -80,6 +79,13 @@ Task<Result<void>> AdminThread::change_members(MemberChange change) {
 
 void AdminThread::start() {
   thread_ = std::thread([this] { environment_.loop().run(); });
+}
+
+void AdminThread::change_settings(ConfigPtr config, std::function<void()> done) {
+  environment_.loop().post([this, config = std::move(config), done = std::move(done)] {
+    environment_.change_settings(*config, kMemory);
+    done();
+  });
 }
 
 void AdminThread::begin_shutdown() {

@@ -2,6 +2,7 @@
 // asked for delays a heartbeat.
 #pragma once
 
+#include <functional>
 #include <thread>
 
 #include "proxy/admin/admin_server.h"
@@ -18,6 +19,8 @@ class AdminThread {
               Fd socket);
 
   void start();
+  // Any thread, while it runs: it follows the configuration from then on. `done` is called on it.
+  void change_settings(ConfigPtr config, std::function<void()> done);
   void begin_shutdown();  // any thread
   void join();
 

@@ -171,6 +171,16 @@ void check_pools(const Config& config, Problems& problems) {
   }
 }
 
+// The pool of the key.
+const PoolConfig& pool_of(const Config& config, std::string_view key) {
+  const PoolConfig* longest = nullptr;
+  for (const PoolConfig& pool : config.pools) {
+    if (!key.starts_with(pool.prefix)) continue;
+    if (longest == nullptr || pool.prefix.size() > longest->prefix.size()) longest = &pool;
+  }
+  return *longest;  // one has the empty prefix
+}
+
 int64_t ms(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
@@ -226,10 +236,7 @@ void check_timing(const Config& config, Problems& problems) {
 // the changes since. After M + 1 changes in a row, all before the first is synced:
 void check_map(const Config& config, Problems& problems) {
   constexpr uint64_t kNodeBytes = 256;
-  uint64_t m = 0;
-  for (const PoolConfig& pool : config.pools) {
-    m = std::max(m, static_cast<uint64_t>(pool.scheme.m));
-  }
+  const uint64_t m = config.max_parities;
   const uint64_t homes_bytes = 1 + 2 * (m + 1);
   const uint64_t partition_bytes = 3 + (m + 3) * homes_bytes;
   const uint64_t map_bytes =
@@ -243,6 +250,29 @@ void check_map(const Config& config, Problems& problems) {
 }
 
 }  // namespace
+
+std::optional<std::string> obstacle_to_pools(const Config& running, const Config& wanted) {
+  for (const PoolConfig& pool : wanted.pools) {
+    if (pool.scheme.m <= running.max_parities) continue;
+    return fmt::format("{} wants {} copies of each record, and nodes keep {}",
+                       coding::to_string(pool.scheme), pool.scheme.m + 1, running.max_parities + 1);
+  }
+  // By all these prefixes, keys that are in one pool now are in one pool then.
+  for (const auto* pools : {&running.pools, &wanted.pools}) {
+    for (const PoolConfig& at : *pools) {
+      const PoolConfig& before = pool_of(running, at.prefix);
+      const PoolConfig& after = pool_of(wanted, at.prefix);
+      // What was updated and is not folded yet is found by these.
+      const bool has_other_logs = before.log_copies != after.log_copies ||
+                                  (before.updates != after.updates &&
+                                   (is_in_place(before.updates) || is_in_place(after.updates)));
+      if (!has_other_logs) continue;
+      return fmt::format(
+          "updates of keys with the prefix '{}' may lie where they were logged before", at.prefix);
+    }
+  }
+  return std::nullopt;
+}
 
 void check_config(const Config& config, Problems& problems) {
   if (!is_name(config.cluster)) {

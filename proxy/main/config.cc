@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "proxy/base/bytes.h"
+#include "proxy/base/check.h"
 #include "proxy/config/reader.h"
 #include "proxy/config/tree.h"
 #include "proxy/config/write.h"
@@ -44,7 +45,8 @@ constexpr std::string_view kExampleHeader =
 # `elastripe-proxy --check-config`, override single settings with `--set PATH=VALUE`
 # (`--set timing.lease_ms=5000`, `--set nodes.0.port=11401`).
 # Sizes are whole bytes, or whole numbers with KiB, MiB or GiB. Times are in milliseconds. In brackets
-# stands what a setting may be.
+# stands what a setting may be. Those with (SIGHUP) can be changed while the proxy runs: at SIGHUP it
+# reads its file again. The others need a restart.
 )";
 
 constexpr Words<ListenTls, 3> kListenTls{
@@ -98,24 +100,30 @@ void cluster_settings(Config& c, Rows& row) {
       "Whether settings are accepted that are there to be measured, and keep fewer promises than "
       "all else: the baselines among the methods of updates.");
   row("threads", c.threads, Range{0, 256}, "Worker threads; 0 means one per CPU.");
-  row("log_level", c.log_level, kLogLevels, "The least important lines that are logged.");
+  row.reloaded([&] {
+    row("log_level", c.log_level, kLogLevels, "The least important lines that are logged.");
+  });
   row("segment_bytes", c.segment_bytes, Sizes{4 * kKiB, 64 * kMiB},
       "Larger objects are stored in segments of this size; a shard (segment_bytes / k) may have at "
       "most 7 MiB.");
-  row("record_cache_bytes", c.record_cache_bytes, Sizes{0, 1024 * kGiB},
-      "Memory for cached records, over all threads; 0 turns the cache off.");
-  row("users_file", c.users_file, AnyText{},
-      "File of the users who may be clients where `authenticate` is true: a line user:password "
-      "each, as of memcached. Nobody but its owner may read it (mode 0600). SIGHUP reads it "
-      "again.");
+  row.reloaded([&] {
+    row("record_cache_bytes", c.record_cache_bytes, Sizes{0, 1024 * kGiB},
+        "Memory for cached records, over all threads; 0 turns the cache off.");
+    row("users_file", c.users_file, AnyText{},
+        "File of the users who may be clients where `authenticate` is true: a line user:password "
+        "each, as of memcached. Nobody but its owner may read it (mode 0600). SIGHUP has it read "
+        "again.");
+  });
   listen_settings(kOfFirstListener, c.listen, row);
-  row("tls.certificate", c.tls.files.certificate, AnyText{},
-      "PEM file of the proxy's certificate, with those between it and the CA behind it. SIGHUP "
-      "reads these files again.");
-  row("tls.key", c.tls.files.key, AnyText{}, "PEM file of its private key.");
-  row("tls.ca", c.tls.files.ca, AnyText{},
-      "PEM file of the CA whose certificates are believed: those of nodes, and of clients where "
-      "`tls` is mutual.");
+  row.reloaded([&] {
+    row("tls.certificate", c.tls.files.certificate, AnyText{},
+        "PEM file of the proxy's certificate, with those between it and the CA behind it. SIGHUP "
+        "has these files read again.");
+    row("tls.key", c.tls.files.key, AnyText{}, "PEM file of its private key.");
+    row("tls.ca", c.tls.files.ca, AnyText{},
+        "PEM file of the CA whose certificates are believed: those of nodes, and of clients where "
+        "`tls` is mutual.");
+  });
   row("tls.nodes", c.tls.nodes, TrueOrFalse{},
       "Whether the proxy speaks TLS with the nodes. Both show certificates of the CA, and that of "
       "a "
@@ -172,8 +180,7 @@ Settings settings_of(ListenConfig& listen) {
   return row.take();
 }
 
-Settings settings_of(PoolConfig& pool) {
-  Rows row;
+void pool_settings(PoolConfig& pool, Rows& row) {
   row("prefix", pool.prefix, AnyText{}, "Keys that begin with it are in the pool.");
   row(
       "scheme", [&pool] { return coding::to_string(pool.scheme); },
@@ -209,15 +216,24 @@ Settings settings_of(PoolConfig& pool) {
       "How a part of a striped value is updated (ms with an offset). home: by a log at the homes "
       "of its record, which is folded into the shards later. off: it is written into the shards at "
       "once. fo, pl, plr, cord, dpu, tsue, tsue2, parix: baselines that change shards in place, to "
-      "be measured; they survive no crash, and need `experimental`.");
+      "be measured; they survive no crash, and need `experimental`, and a restart.");
+}
+
+Settings settings_of(PoolConfig& pool) {
+  Rows row;
+  row.reloaded([&] { pool_settings(pool, row); });
   row("log_copies", pool.log_copies,
       Words<LogCopies, 2>{{{LogCopies::kAll, "all"}, {LogCopies::kTwo, "two"}}},
       "How many nodes have an update before it is acknowledged. all: M + 1, so that it survives M "
       "crashes, as all else does. two: it survives one until it is folded, and costs less.");
-  row("log_rounds", pool.log_rounds,
-      Words<LogRounds, 2>{{{LogRounds::kOne, "one"}, {LogRounds::kTwo, "two"}}},
-      "How many rounds an update takes. one: to all copies at once, which is quicker where updates "
-      "of an object come one by one. two: first to the node that numbers it, then to the others.");
+  row.reloaded([&] {
+    row("log_rounds", pool.log_rounds,
+        Words<LogRounds, 2>{{{LogRounds::kOne, "one"}, {LogRounds::kTwo, "two"}}},
+        "How many rounds an update takes. one: to all copies at once, which is quicker where "
+        "updates "
+        "of an object come one by one. two: first to the node that numbers it, then to the "
+        "others.");
+  });
   return row.take();
 }
 
@@ -242,14 +258,16 @@ Settings settings_of(Config& config) {
   cluster_settings(config, row);
   profile_settings(config, row);
   each_setting(config.decider, row);
-  each_setting(config.ops, row);
-  each_setting(config.recycler, row);
-  each_setting(config.repair, row);
-  each_setting(config.scrub, row);
-  each_setting(config.sessions, row);
-  memory_settings(config, row);
-  keepalive_settings(config, row);
-  shutdown_settings(config, row);
+  row.reloaded([&] {
+    each_setting(config.ops, row);
+    each_setting(config.recycler, row);
+    each_setting(config.repair, row);
+    each_setting(config.scrub, row);
+    each_setting(config.sessions, row);
+    memory_settings(config, row);
+    keepalive_settings(config, row);
+    shutdown_settings(config, row);
+  });
   return row.take();
 }
 
@@ -304,6 +322,15 @@ ListenConfig read_listener(MapReader& map, Problems& problems) {
   return listen;
 }
 
+// What follows from others: a request can go on after a node's death, sessions wait for a value as
+// long as the flow that takes it in.
+void derive_settings(Config& config) {
+  config.ops.node_timeout =
+      std::min<Duration>(std::chrono::seconds(2), config.ops.request_timeout / 4);
+  config.sessions.max_object_bytes = config.ops.max_object_bytes;
+  config.sessions.stall_timeout = config.ops.upload_idle;
+}
+
 Config read_config(const YAML::Node& tree, Problems& problems) {
   Config config;
   MapReader map(problems, "", tree);
@@ -314,12 +341,10 @@ Config read_config(const YAML::Node& tree, Problems& problems) {
   if (map.has("pools")) config.pools.clear();
   map.list("pools", [&](MapReader& under) { config.pools.push_back(read_pool(under)); });
   map.finish();
-  // What follows from others: a request can go on after a node's death, sessions wait for a value
-  // as long as the flow that takes it in.
-  config.ops.node_timeout =
-      std::min<Duration>(std::chrono::seconds(2), config.ops.request_timeout / 4);
-  config.sessions.max_object_bytes = config.ops.max_object_bytes;
-  config.sessions.stall_timeout = config.ops.upload_idle;
+  derive_settings(config);
+  for (const PoolConfig& pool : config.pools) {
+    config.max_parities = std::max(config.max_parities, static_cast<uint8_t>(pool.scheme.m));
+  }
   return config;
 }
 
@@ -364,6 +389,42 @@ Result<Config> load_config(const std::string& path, std::span<const std::string>
     return fail(ErrorCode::kInvalid, "{}: cannot be read", path);
   }
   return parse_config(text, path, overrides);
+}
+
+Result<ConfigChange> change_config(const Config& running, const Config& wanted) {
+  ConfigChange change{.config = running, .taken = {}, .need_restart = {}};
+  Config& config = change.config;
+  Config source = wanted;
+  const Settings to = settings_of(config);
+  const Settings from = settings_of(source);
+  for (size_t i = 0; i < to.size(); ++i) {
+    const std::string text = from[i].text();
+    if (text == to[i].text()) continue;
+    if (!to[i].reloads) {
+      change.need_restart.emplace_back(to[i].path);
+      continue;
+    }
+    CHECK(to[i].read(text).has_value(), "{} is not read as it is written", to[i].path);
+    change.taken.push_back(fmt::format("{}={}", to[i].path, from[i].yaml()));
+  }
+  derive_settings(config);
+  if (wanted.listeners != running.listeners) change.need_restart.emplace_back("listeners");
+  if (wanted.nodes != running.nodes) {
+    change.need_restart.emplace_back("nodes (members change by `elastripe node`)");
+  }
+  if (const auto obstacle = config::obstacle_to_pools(running, wanted)) {
+    change.need_restart.push_back(fmt::format("pools ({})", *obstacle));
+  } else if (wanted.pools != running.pools) {
+    config.pools = wanted.pools;
+    change.taken.emplace_back("pools");
+  }
+  Config checked = config;
+  checked.nodes = wanted.nodes;  // whoever adds a node adds it there, too
+  Places places("together with what needs a restart");
+  Problems problems(places);
+  config::check_config(checked, problems);
+  if (problems.any()) return fail(problems.first());
+  return change;
 }
 
 std::string print_config(const Config& config) {

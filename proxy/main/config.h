@@ -114,7 +114,8 @@ struct Config {
   Duration shutdown_wait = std::chrono::seconds(5);
   std::vector<NodeConfig> nodes;                // as listed: the position is the node's id
   std::vector<PoolConfig> pools{PoolConfig{}};  // as listed; one has the empty prefix
-  decider::DeciderSettings decider;             // its nodes are filled in by its thread
+  uint8_t max_parities = 1;          // M: the largest m of any pool, when the proxy started
+  decider::DeciderSettings decider;  // its nodes are filled in by its thread
   OpsSettings ops;
   jobs::RecyclerSettings recycler;
   jobs::RepairSettings repair;
@@ -133,6 +134,18 @@ Result<Config> parse_config(std::string_view yaml, std::string_view file_name,
 
 // The same for a file.
 Result<Config> load_config(const std::string& path, std::span<const std::string> overrides = {});
+
+// What a proxy that runs with one configuration takes of another one, at once.
+struct ConfigChange {
+  Config config;                          // what is in force then
+  std::vector<std::string> taken;         // what is new of it: "limits.connections=10", "pools"
+  std::vector<std::string> need_restart;  // what differs and stays: "threads", "pools (...)"
+};
+
+// Takes the settings that can change while a proxy runs. Those of a pool are for what is written
+// from then on; pools are taken together or not at all. kInvalid: what would be taken does not fit
+// what stays.
+Result<ConfigChange> change_config(const Config& running, const Config& wanted);
 
 // The effective settings as YAML, defaults included; parse_config reads it back to an equal Config
 // (but for force_epoch, which no file has).

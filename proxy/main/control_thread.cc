@@ -6,8 +6,7 @@
 namespace elastripe {
 namespace {
 
-constexpr uint64_t kStagedBytes = 16 << 20;
-constexpr uint64_t kCacheBytes = 1 << 20;
+constexpr FlowMemory kMemory{.staged = 16 << 20, .cache = 1 << 20};
 constexpr Duration kStoredPeriod = std::chrono::seconds(1);  // as clients see it
 
 decider::DeciderSettings decider_settings(const Config& config) {
@@ -38,7 +37,7 @@ StoredItems stored_items(const decider::ClusterStatus& status, const node::Clust
 
 ControlThread::ControlThread(ProxyShared& shared)
     : shared_(shared),
-      environment_(shared, kStagedBytes, kCacheBytes),
+      environment_(shared, kMemory),
       decider_(environment_.ops(), decider_settings(shared.config)),
       cluster_metrics_(shared.registry),
       ops_metrics_(shared.registry) {}
@@ -47,6 +46,13 @@ void ControlThread::start() {
   flows_.spawn(run_decider());
   flows_.spawn(publish_stored());
   thread_ = std::thread([this] { environment_.loop().run(); });
+}
+
+void ControlThread::change_settings(ConfigPtr config, std::function<void()> done) {
+  environment_.loop().post([this, config = std::move(config), done = std::move(done)] {
+    environment_.change_settings(*config, kMemory);
+    done();
+  });
 }
 
 void ControlThread::flush_all(uint32_t at, std::function<void(Result<void>)> done) {

@@ -18,6 +18,8 @@ class ControlThread {
   explicit ControlThread(ProxyShared& shared);
 
   void start();
+  // Any thread, while it runs: it follows the configuration from then on. `done` is called on it.
+  void change_settings(ConfigPtr config, std::function<void()> done);
   // Any thread, while those run that have a client: what the decider (proxy/ops/decider/decider.h)
   // does. `done` is called on this one, once.
   void flush_all(uint32_t at, std::function<void(Result<void>)> done);

@@ -5,7 +5,7 @@
 namespace elastripe {
 namespace {
 
-PoolTable pools_of(const Config& config) {
+std::vector<Pool> pools_of(const Config& config) {
   std::vector<Pool> pools;
   pools.reserve(config.pools.size());
   for (const PoolConfig& pool : config.pools) {
@@ -20,7 +20,7 @@ PoolTable pools_of(const Config& config) {
                      .log_copies = pool.log_copies,
                      .log_rounds = pool.log_rounds});
   }
-  return PoolTable(std::move(pools));
+  return pools;
 }
 
 // What each thread has at least: a segment with parities.
@@ -29,6 +29,14 @@ uint64_t segments_at_least(const Config& config) { return uint64_t{2} * config.s
 // What degraded reads of a thread may decode at the same time, in segments: enough to keep it busy
 // while their shards come.
 constexpr uint64_t kDecodedSegments = 8;
+
+MemorySizes sizes_of(const Config& config, const FlowMemory& memory) {
+  return {.staged = std::max(memory.staged, segments_at_least(config)),
+          .rebuilt = segments_at_least(config),
+          .decoded = kDecodedSegments * config.segment_bytes,
+          .read = std::max(memory.read, segments_at_least(config)),
+          .max_part = config.segment_bytes};
+}
 
 }  // namespace
 
@@ -41,27 +49,22 @@ ProxyShared::ProxyShared(Config config_in, std::unique_ptr<Credentials> credenti
       resolver(std::move(resolver_in)),
       threads(threads_in),
       proxy_id(fmt::format("{:016x}", SystemRandom().next())),
-      pools(pools_of(config)),
       stats(registry, threads) {}
 
-FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes,
-                                 uint64_t read_bytes)
+FlowEnvironment::FlowEnvironment(ProxyShared& shared, const FlowMemory& memory)
     : clock_(loop_),
-      memory_({.staged = std::max(staged_bytes, segments_at_least(shared.config)),
-               .rebuilt = segments_at_least(shared.config),
-               .decoded = kDecodedSegments * shared.config.segment_bytes,
-               .read = std::max(read_bytes, segments_at_least(shared.config)),
-               .max_part = shared.config.segment_bytes}),
+      memory_(sizes_of(shared.config, memory)),
       ids_(random_),
       nodes_(loop_, clock_, random_, shared.addresses, shared.registry, {},
              shared.credentials->nodes(shared.config)),
-      cache_(cache_bytes),
+      pools_(pools_of(shared.config)),
+      cache_(memory.cache),
       ops_{.nodes = nodes_,
            .clock = clock_,
            .random = random_,
            .ids = ids_,
            .map = shared.map,
-           .pools = shared.pools,
+           .pools = pools_,
            .cache = cache_,
            .locks = locks_,
            .memory = memory_,
@@ -70,6 +73,15 @@ FlowEnvironment::FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uin
            .counters = {},
            .head_floors = {}} {
   nodes_.follow(shared.map, shared.resolver);
+}
+
+void FlowEnvironment::change_settings(const Config& config, const FlowMemory& memory) {
+  const bool hedge_early = ops_.settings.hedge_early;  // the thread's own
+  ops_.settings = config.ops;
+  ops_.settings.hedge_early = hedge_early;
+  pools_.replace(pools_of(config));
+  memory_.resize(sizes_of(config, memory));
+  cache_.resize(memory.cache);
 }
 
 void FlowEnvironment::cancel_all() {

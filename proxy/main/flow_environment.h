@@ -15,36 +15,45 @@
 
 namespace elastripe {
 
+using ConfigPtr = std::shared_ptr<const Config>;
+
 // Made before the threads start, outlives them, and is safe to share.
 struct ProxyShared {
   ProxyShared(Config config_in, std::unique_ptr<Credentials> credentials_in,
               std::vector<NodeAddress> addresses_in, std::shared_ptr<Resolver> resolver_in,
               uint32_t threads_in);
 
-  const Config config;
+  const Config config;  // that the proxy started with; what has changed since, threads are told
   const std::unique_ptr<Credentials> credentials;
   const std::vector<NodeAddress> addresses;  // of the configured nodes
   const std::shared_ptr<Resolver> resolver;
   const uint32_t threads;
   const std::string proxy_id;  // of this process: hexadecimal, random
-  const PoolTable pools;
   MetricRegistry registry;
   MapView map;
   ServerStats stats;
   std::atomic<bool> shuts_down = false;
 };
 
+// What the flows of one thread may hold, in bytes. Whatever it says, there is room for the largest
+// part of a value.
+struct FlowMemory {
+  uint64_t staged = 0;
+  uint64_t cache = 0;
+  uint64_t read = 0;
+};
+
 // Belongs to one thread; made and destroyed while its loop does not run.
 class FlowEnvironment {
  public:
-  // Whatever `read_bytes` is, the largest object can be read.
-  FlowEnvironment(ProxyShared& shared, uint64_t staged_bytes, uint64_t cache_bytes,
-                  uint64_t read_bytes = 0);
+  FlowEnvironment(ProxyShared& shared, const FlowMemory& memory);
 
   Loop& loop() { return loop_; }
   Clock& clock() { return clock_; }
   OpsContext& ops() { return ops_; }
 
+  // What flows do from now on follows `config`, and what they hold `memory`. Loop thread.
+  void change_settings(const Config& config, const FlowMemory& memory);
   // Ends every wait of every flow as cancelled, now and from now on. Loop thread.
   void cancel_all();
   // Ends when the background flows have.
@@ -57,6 +66,7 @@ class FlowEnvironment {
   MemoryBudgets memory_;  // outlives the buffers of the channels
   IdSource ids_;
   TcpNodeClient nodes_;
+  PoolTable pools_;
   RecordCache cache_;
   KeyLocks locks_;
   Scope background_;

@@ -58,15 +58,18 @@ bool write_port_file(const std::string& path, const Proxy& proxy) {
   return std::rename(draft.c_str(), path.c_str()) == 0;
 }
 
-// SIGHUP: takes what may change while the proxy runs from its files, or says why not.
+// SIGHUP: takes what can change while the proxy runs from its files, or says why not.
 void reload(const Options& options, Proxy& proxy) {
   const auto config = load_config(options.config_file, options.overrides);
-  const Result<void> taken = config ? proxy.reload(*config) : Result<void>(fail(config.error()));
-  if (!taken) return log_error("reload: {}; nothing has changed", taken.error().message);
-  set_log_level(config->log_level);
-  log_info(
-      "reload: users, certificates and log_level are those of the files; all else is as at "
-      "the start");
+  const auto change = config ? proxy.reload(*config) : Result<ConfigChange>(fail(config.error()));
+  if (!change) return log_error("reload: {}; nothing has changed", change.error().message);
+  raise_descriptor_limit(change->config);
+  if (!change->need_restart.empty()) {
+    log_warning("reload: what differs and needs a restart: {}",
+                fmt::join(change->need_restart, ", "));
+  }
+  log_info("reload: users and certificates are those of the files; changed settings: {}",
+           change->taken.empty() ? "none" : fmt::format("{}", fmt::join(change->taken, ", ")));
 }
 
 bool comes_within(const sigset_t& awaited, Duration time) {
@@ -82,17 +85,17 @@ bool comes_within(const sigset_t& awaited, Duration time) {
 
 // SIGTERM or SIGINT came; another one ends what is waited for.
 void shut_down(Proxy& proxy) {
-  const Config& config = proxy.config();
+  const ConfigPtr config = proxy.config();
   const sigset_t impatience = signals({SIGTERM, SIGINT});
   const auto ms = [](Duration time) { return time / std::chrono::milliseconds(1); };
-  log_info("shutting down: not ready any more, closing in {} ms", ms(config.shutdown_delay));
+  log_info("shutting down: not ready any more, closing in {} ms", ms(config->shutdown_delay));
   proxy.announce_shutdown();
-  if (comes_within(impatience, config.shutdown_delay)) {
+  if (comes_within(impatience, config->shutdown_delay)) {
     log_info("a second signal: ending at once");
     return proxy.shut_down(Duration::zero());
   }
   log_info("taking no more connections; what clients have asked for may take {} ms",
-           ms(config.shutdown_wait));
+           ms(config->shutdown_wait));
   std::atomic<bool> is_over = false;
   std::thread second_signal([&] {
     int number = 0;
@@ -101,7 +104,7 @@ void shut_down(Proxy& proxy) {
     log_info("a second signal: ending at once");
     proxy.hurry_shutdown();
   });
-  proxy.shut_down(config.shutdown_wait);
+  proxy.shut_down(config->shutdown_wait);
   is_over = true;
   pthread_kill(second_signal.native_handle(), SIGTERM);
   second_signal.join();

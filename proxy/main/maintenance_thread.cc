@@ -11,8 +11,7 @@
 namespace elastripe {
 namespace {
 
-constexpr uint64_t kStagedBytes = 64 << 20;
-constexpr uint64_t kCacheBytes = 1 << 20;
+constexpr FlowMemory kMemory{.staged = 64 << 20, .cache = 1 << 20};
 constexpr int kNiceness = 10;
 constexpr Duration kPublishEvery = std::chrono::milliseconds(200);
 
@@ -37,7 +36,7 @@ JobReport* find(std::vector<JobReport>& reports, uint64_t id) {
 }  // namespace
 
 MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> on_repaired)
-    : environment_(shared, kStagedBytes, kCacheBytes),
+    : environment_(shared, kMemory),
       ops_metrics_(shared.registry),
       on_repaired_(std::move(on_repaired)),
       transition_bytes_(shared.registry.cell(kTransitionBytes)),
@@ -67,6 +66,16 @@ void MaintenanceThread::start() {
     // Clients go first where processors are scarce. Linux: of this thread alone.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness);
     environment_.loop().run();
+  });
+}
+
+void MaintenanceThread::change_settings(ConfigPtr config, std::function<void()> done) {
+  environment_.loop().post([this, config = std::move(config), done = std::move(done)] {
+    environment_.change_settings(*config, kMemory);
+    repairer_.change_settings(config->repair);
+    scrubber_.change_settings(config->scrub);
+    recycler_.change_settings(config->recycler);
+    done();
   });
 }
 

@@ -32,6 +32,8 @@ class MaintenanceThread : private Timer {
   ~MaintenanceThread() override;
 
   void start();
+  // Any thread, while it runs: it follows the configuration from then on. `done` is called on it.
+  void change_settings(ConfigPtr config, std::function<void()> done);
   void begin_shutdown();  // any thread; ends the waits of what is running as cancelled
   void join();
 

@@ -31,7 +31,12 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
                "start without a majority of the nodes: you vouch that the others are gone");
   app.add_option("--port-file", options.port_file,
                  "write the client and admin ports to this file once they listen");
-  app.footer([] { return "Settings and their defaults (--config, --set):\n" + list_settings(); });
+  app.footer([] {
+    return "Settings and their defaults (--config, --set). Those with (SIGHUP) can be changed "
+           "while it "
+           "runs.\n" +
+           list_settings();
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

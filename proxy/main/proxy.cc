@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <latch>
 
 #include "proxy/base/log.h"
 
@@ -88,6 +89,7 @@ Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
       admin_port_(port_of(admin_socket)),
       shared_(config, std::move(credentials), std::move(addresses), std::move(resolver),
               thread_count(config)),
+      config_(std::make_shared<const Config>(config)),
       maintenance_(shared_, [this] { control_.survey_again(); }),
       control_(shared_),
       admin_(shared_, control_, maintenance_, std::move(admin_socket)) {
@@ -110,10 +112,12 @@ void Proxy::accept_from(Fd socket, const ListenConfig& listen) {
 
 Proxy::~Proxy() = default;
 
-// What `stats settings` and `stats elastripe` tell.
-void Proxy::describe() {
-  const Config& config = shared_.config;
+// What `stats settings` tells. Any thread.
+StatPairs Proxy::settings() const {
+  const ConfigPtr now = config();
+  const Config& config = *now;
   StatPairs settings = {
+      {"maxbytes", std::to_string(control_.stored().limit_bytes)},
       {"maxconns", std::to_string(config.sessions.max_connections)},
       {"tcpport", std::to_string(client_port_)},
       {"udpport", "0"},
@@ -146,12 +150,13 @@ void Proxy::describe() {
     settings.emplace_back("pool_" + (pool.prefix.empty() ? "default" : pool.prefix),
                           coding::to_string(pool.scheme));
   }
+  return settings;
+}
+
+// What `stats settings` and `stats elastripe` tell.
+void Proxy::describe() {
   shared_.stats.stored = [this] { return control_.stored(); };
-  shared_.stats.settings = [this, settings] {
-    StatPairs pairs = {{"maxbytes", std::to_string(control_.stored().limit_bytes)}};
-    pairs.insert(pairs.end(), settings.begin(), settings.end());
-    return pairs;
-  };
+  shared_.stats.settings = [this] { return settings(); };
   shared_.stats.cluster = [this] {
     const MapPtr map = shared_.map.current();
     if (map == nullptr) {
@@ -180,11 +185,22 @@ void Proxy::start() {
            shared_.threads, to_string(Endpoint{shared_.config.admin.host, admin_port_}));
 }
 
-Result<void> Proxy::reload(const Config& next) {
-  Config config = shared_.config;  // the listeners stay, with what they ask for
-  config.users_file = next.users_file;
-  config.tls.files = next.tls.files;
-  return shared_.credentials->load(config);
+Result<ConfigChange> Proxy::reload(const Config& wanted) {
+  auto change = change_config(*config(), wanted);
+  if (!change) return change;
+  if (auto loaded = shared_.credentials->load(change->config); !loaded) return fail(loaded.error());
+  // Nothing fails from here on.
+  const auto next = std::make_shared<const Config>(change->config);
+  config_.store(next);
+  set_log_level(next->log_level);
+  const auto following = std::make_shared<std::latch>(static_cast<ptrdiff_t>(workers_.size()) + 3);
+  const auto follows = [following] { following->count_down(); };
+  for (auto& worker : workers_) worker->change_settings(next, follows);
+  maintenance_.change_settings(next, follows);
+  control_.change_settings(next, follows);
+  admin_.change_settings(next, follows);
+  following->wait();
+  return change;
 }
 
 void Proxy::announce_shutdown() { shared_.shuts_down = true; }

@@ -17,13 +17,15 @@ class Proxy {
   static Result<std::unique_ptr<Proxy>> create(Config config);
   ~Proxy();
 
-  const Config& config() const { return shared_.config; }
+  // What is in force. Any thread.
+  ConfigPtr config() const { return config_.load(); }
   uint16_t client_port() const { return client_port_; }
   uint16_t admin_port() const { return admin_port_; }
 
   void start();
-  // Reads the files of credentials again, those that `next` names. An error changes nothing.
-  Result<void> reload(const Config& next);
+  // Takes what can change of the configuration, and the files of credentials that it names. Returns
+  // when all threads follow it. An error changes nothing.
+  Result<ConfigChange> reload(const Config& wanted);
   // From now on it says that it is not ready; it serves all the same.
   void announce_shutdown();
   // Takes no more connections, lets commands end for so long, cancels the rest, and returns when
@@ -42,10 +44,12 @@ class Proxy {
         std::shared_ptr<Resolver> resolver, ClientSockets client_sockets, Fd admin_socket);
   void accept_from(Fd socket, const ListenConfig& listen);
   void describe();
+  StatPairs settings() const;
 
   uint16_t client_port_;
   uint16_t admin_port_;
   ProxyShared shared_;
+  Published<Config> config_;
   std::vector<std::unique_ptr<Worker>> workers_;
   MaintenanceThread maintenance_;
   ControlThread control_;

@@ -16,6 +16,16 @@ constexpr GaugeRow kReadBytes{"elastripe_read_bytes",
 constexpr GaugeRow kMemoryWaiters{
     "elastripe_memory_waiters", "Operations that wait for memory for a value.", {"for"}};
 
+FlowMemory memory_of(const Config& config, uint32_t threads) {
+  return {.staged = config.staged_bytes / threads,
+          .cache = config.record_cache_bytes / threads,
+          .read = config.read_bytes / threads};
+}
+
+std::chrono::seconds keepalive_of(const Config& config) {
+  return std::chrono::ceil<std::chrono::seconds>(config.client_keepalive);
+}
+
 }  // namespace
 
 // Copies what the flows of the thread have counted to the metrics.
@@ -55,14 +65,12 @@ class Worker::Publisher : private Timer {
 };
 
 Worker::Worker(ProxyShared& shared, ControlThread& control, size_t index)
-    : control_(control),
-      environment_(shared, shared.config.staged_bytes / shared.threads,
-                   shared.config.record_cache_bytes / shared.threads,
-                   shared.config.read_bytes / shared.threads),
+    : shared_(shared),
+      control_(control),
+      environment_(shared, memory_of(shared.config, shared.threads)),
       ops_(environment_.ops(), [this](uint32_t at) { return flush_all(at); }),
       sessions_(environment_.loop(), ops_, environment_.clock(), shared.stats,
                 shared.stats.worker(index), shared.config.sessions),
-      keepalive_(std::chrono::ceil<std::chrono::seconds>(shared.config.client_keepalive)),
       publisher_(std::make_unique<Publisher>(environment_, shared)) {}
 
 Worker::~Worker() { cancel(); }
@@ -76,8 +84,17 @@ void Worker::join() {
 }
 
 void Worker::listen(Fd socket, std::function<void(Fd)> accepted) {
-  listeners_.push_back(std::make_unique<Listener>(environment_.loop(), std::move(socket),
-                                                  keepalive_, std::move(accepted)));
+  listeners_.push_back(std::make_unique<Listener>(
+      environment_.loop(), std::move(socket), keepalive_of(shared_.config), std::move(accepted)));
+}
+
+void Worker::change_settings(ConfigPtr config, std::function<void()> done) {
+  environment_.loop().post([this, config = std::move(config), done = std::move(done)] {
+    environment_.change_settings(*config, memory_of(*config, shared_.threads));
+    sessions_.change_settings(config->sessions);
+    for (auto& listener : listeners_) listener->set_keepalive(keepalive_of(*config));
+    done();
+  });
 }
 
 void Worker::adopt(Fd socket, const ClientAccess& access) {

@@ -2,6 +2,7 @@
 // shares nothing that changes with other workers but the map and the counters.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -19,6 +20,8 @@ class Worker : private Timer {
   ~Worker() override;
 
   void start();
+  // Any thread, while it runs: it follows the configuration from then on. `done` is called on it.
+  void change_settings(ConfigPtr config, std::function<void()> done);
   // Any thread: takes a connected client socket, of a listener with that access.
   void adopt(Fd socket, const ClientAccess& access);
   // Before start(): this worker accepts for all.
@@ -40,11 +43,11 @@ class Worker : private Timer {
   Task<void> finish();
   Task<Result<void>> flush_all(uint32_t at);
 
+  ProxyShared& shared_;
   ControlThread& control_;
   FlowEnvironment environment_;
   FlowOps ops_;
   Sessions sessions_;
-  const std::chrono::seconds keepalive_;  // of clients
   std::unique_ptr<Publisher> publisher_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   Scope ending_;

@@ -40,7 +40,7 @@ void Listener::accept_some() {
     Fd client(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (client.valid()) {
       set_no_delay(client);
-      set_keepalive(client, keepalive_);
+      elastripe::set_keepalive(client, keepalive_);
       accepted_(std::move(client));
       continue;
     }

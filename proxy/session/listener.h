@@ -16,6 +16,8 @@ class Listener : private Timer {
   Listener(Loop& loop, Fd socket, std::chrono::seconds keepalive, std::function<void(Fd)> accepted);
   ~Listener() override;
 
+  // Of the connections after this.
+  void set_keepalive(std::chrono::seconds keepalive) { keepalive_ = keepalive; }
   void close();
 
  private:
@@ -25,7 +27,7 @@ class Listener : private Timer {
 
   Loop& loop_;
   Fd socket_;
-  const std::chrono::seconds keepalive_;
+  std::chrono::seconds keepalive_;
   std::function<void(Fd)> accepted_;
   event* event_;
 };

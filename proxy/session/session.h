@@ -37,6 +37,8 @@ class Session : private TurnEnd, private Timer, private Stream::Owner, private P
   void drain();
   // Closes at once; ends when the running commands have.
   void abort();
+  // Its context has other settings.
+  void settings_changed() { on_timer(); }
   // Is told now and then whether others wait for memory; is cut if it keeps them waiting.
   struct Waiting {
     size_t for_reads = 0;

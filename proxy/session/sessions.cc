@@ -43,6 +43,12 @@ void Sessions::adopt(Fd socket, const ClientAccess& access) {
   sessions_.emplace(key, std::move(session));
 }
 
+void Sessions::change_settings(const SessionSettings& settings) {
+  context_.settings = settings;
+  for (auto& [session, owned] : sessions_) session->settings_changed();
+  on_timer();
+}
+
 void Sessions::drain(std::function<void()> empty) {
   draining_ = true;
   if (sessions_.empty()) return empty();

@@ -19,6 +19,9 @@ class Sessions : private Session::Owner, private Timer {
   // only) and closed.
   void adopt(Fd socket, const ClientAccess& access);
 
+  // Also of the connections that are open; those that are too many stay.
+  void change_settings(const SessionSettings& settings);
+
   // No new sessions; the open ones answer the commands that they have, and end. `empty` is called
   // once, when none is left.
   void drain(std::function<void()> empty);

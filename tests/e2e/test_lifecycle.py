@@ -1,11 +1,13 @@
 """A proxy that is told to end, or to read its settings again."""
 
+import concurrent.futures
 import http.client
 import json
 import os
 import signal
 import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -25,18 +27,43 @@ def nodes(tmp_path_factory):
 
 
 class Proxy:
-    """A proxy of those nodes. `settings` override its file."""
+    """A proxy of those nodes, with a file of these settings."""
 
-    def __init__(self, nodes, directory, *settings):
+    def __init__(self, nodes, directory, **settings):
         self.port = free_ports(2)
         self.log_file = directory / "proxy.log"
-        words = [f"listen.port={self.port}", f"admin.port={self.port + 1}", *settings]
+        self.file = directory / "proxy.yaml"
+        self.base = {
+            "listen": {"port": self.port}, "admin": {"port": self.port + 1},
+            "nodes": [{"name": f"n{i}", "host": "127.0.0.1", "port": nodes.port + 1 + i}
+                      for i in range(nodes.nodes)],
+            "pools": [{"prefix": "", "scheme": "ers:4,2,5"}]}
+        self.write(**settings)
         with open(self.log_file, "w") as log:
-            self.process = subprocess.Popen(
-                [BIN / "elastripe-proxy", "--config", nodes.dir / "elastripe.yaml"]
-                + [word for setting in words for word in ("--set", setting)],
-                stdout=log, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen([BIN / "elastripe-proxy", "--config", self.file],
+                                            stdout=log, stderr=subprocess.STDOUT)
         wait_for(lambda: self.asks("/readyz") == (200, "ok\n"), lambda: f"ready: {self.log()}")
+
+    def write(self, **settings):
+        self.file.write_text(json.dumps(self.base | settings, indent=1))  # which is YAML
+
+    def reload(self, **settings):
+        """What it logs when its file has these settings."""
+        self.write(**settings)
+        seen = len(self.log())
+        self.send(signal.SIGHUP)
+
+        def is_told():
+            return any(word in self.log()[seen:] for word in ("changed settings: ", "nothing has changed"))
+        wait_for(is_told, "the proxy reloads")
+        return self.log()[seen:]
+
+    def settings(self):
+        """What `stats settings` tells."""
+        raw = Raw(self.port)
+        lines = raw.ask(b"stats settings\r\n").decode().splitlines()
+        raw.close()
+        return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("STAT "))
 
     def log(self):
         return self.log_file.read_text()
@@ -74,8 +101,8 @@ class Proxy:
 def start(nodes, tmp_path):
     started = []
 
-    def start_one(*settings):
-        started.append(Proxy(nodes, tmp_path, *settings))
+    def start_one(**settings):
+        started.append(Proxy(nodes, tmp_path, **settings))
         return started[-1]
     yield start_one
     for proxy in started:
@@ -109,7 +136,7 @@ def is_cut(raw):
 
 
 def test_a_proxy_is_not_ready_while_it_still_serves(start):
-    proxy = start(f"timing.shutdown_delay_ms={LONG_MS}")
+    proxy = start(timing={"shutdown_delay_ms": LONG_MS})
     before = Raw(proxy.port)
     assert before.ask(b"set key 0 0 1\r\na\r\n") == b"STORED\r\n"
     proxy.send(signal.SIGTERM)
@@ -125,7 +152,7 @@ def test_a_proxy_is_not_ready_while_it_still_serves(start):
 
 
 def test_what_clients_have_asked_for_ends_before_the_proxy_does(start):
-    proxy = start(f"timing.shutdown_wait_ms={LONG_MS}")
+    proxy = start(timing={"shutdown_wait_ms": LONG_MS})
     large, small = payload(48 * MIB, 1), b"v" * 1000
     idle = Raw(proxy.port)
     assert idle.ask(b"set large 0 0 %d\r\n%s\r\n" % (len(large), large)) == b"STORED\r\n"
@@ -152,7 +179,7 @@ def test_what_clients_have_asked_for_ends_before_the_proxy_does(start):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_the_wait(start, number):
-    proxy = start(f"timing.shutdown_wait_ms={LONG_MS}")
+    proxy = start(timing={"shutdown_wait_ms": LONG_MS})
     idle = Raw(proxy.port)
     upload = begin_upload(proxy, "never", payload(8 * MIB, 2), MIB)
     proxy.send(signal.SIGTERM)
@@ -164,8 +191,133 @@ def test_a_second_signal_ends_the_wait(start, number):
 
 
 def test_the_wait_is_bounded(start):
-    proxy = start("timing.shutdown_wait_ms=10")
+    proxy = start(timing={"shutdown_wait_ms": 10})
     upload = begin_upload(proxy, "never", payload(8 * MIB, 3), MIB)
     proxy.send(signal.SIGINT)
     proxy.wait_ended()
     assert is_cut(upload)
+
+
+def test_limits_and_times_change_for_connections_that_are_open(start):
+    proxy = start()
+    old = [Raw(proxy.port) for _ in range(2)]
+    assert old[0].ask(b"set key 0 0 4\r\nabcd\r\n") == b"STORED\r\n"
+    log = proxy.reload(max_object_bytes=3, flush_all="refuse", limits={"connections": 2},
+                       pools=[{"prefix": "", "scheme": "ers:4,2,5", "inline_max_bytes": 2}])
+    assert "max_object_bytes=3" in log and "limits.connections=2, pools" in log
+    assert old[0].ask(b"set key 0 0 4\r\nabcd\r\n") == b"SERVER_ERROR object too large for cache\r\n"
+    assert old[1].ask(b"get key\r\n") == b"VALUE key 0 4\r\nabcd\r\nEND\r\n"
+    assert old[1].ask(b"flush_all\r\n") == b"CLIENT_ERROR flush_all not allowed\r\n"
+    assert Raw(proxy.port).line() == b"ERROR Too many open connections\r\n"
+    proxy.reload(limits={"connections": 100}, flush_all="refuse")
+    told = proxy.settings()
+    assert told["maxconns"] == told["connections"] == "100"
+    assert told["item_size_max"] == told["max_object_bytes"] == str(1 << 30)
+    assert told["flush_enabled"] == "no"
+    assert old[0].ask(b"set key 0 0 4\r\nabcd\r\n") == b"STORED\r\n"
+    # Idle connections that are open are closed, too.
+    proxy.reload(timing={"client_idle_ms": 10})
+    assert [is_cut(raw) for raw in old] == [True, True]
+
+
+def scheme_of(proxy, key):
+    return json.loads(proxy.asks(f"/v1/objects/{key.replace('/', '%2F')}")[1])["scheme"]
+
+
+def test_pools_change_for_what_is_written_from_then_on(start):
+    proxy = start()
+    raw = Raw(proxy.port)
+    value = payload(2 * MIB, 4)
+    default = proxy.base["pools"][0]
+
+    def put(key):
+        assert raw.ask(b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value)) == b"STORED\r\n"
+        return scheme_of(proxy, key)
+
+    assert put("a/before") == put("b") == "ers-2:4,2,5"
+    proxy.reload(pools=[default, {"prefix": "a/", "scheme": "rs:3,2"}])
+    assert put("a/after") == "rs:3,2"
+    assert put("b") == scheme_of(proxy, "a/before") == "ers-2:4,2,5"
+    assert proxy.settings()["pool_a/"] == "rs:3,2"
+    proxy.reload(pools=[default | {"scheme": "ers:3,1,4"}])
+    assert put("a/after") == put("b") == "ers-2:3,1,4"
+    assert scheme_of(proxy, "a/before") == "ers-2:4,2,5"
+    # Records have as many copies as when the proxy started, and no more.
+    log = proxy.reload(pools=[default, {"prefix": "a/", "scheme": "rep:4"}])
+    assert "needs a restart: pools (rep:4 wants 4 copies of each record, and nodes keep 3)" in log
+    assert put("a/before") == "ers-2:3,1,4"
+    proxy.reload()
+    assert put("a/before") == "ers-2:4,2,5"
+    for key in (b"a/before", b"a/after", b"b"):
+        assert raw.ask(b"get %s\r\n" % key) == b"VALUE %s 0 %d\r\n%s\r\nEND\r\n" % (
+            key, len(value), value)
+
+
+def test_a_bad_file_changes_nothing_and_its_line_is_told(start):
+    proxy = start()
+    before = proxy.settings()
+    proxy.write(flush_all="refuse", limits={"connections": "many"}, log_level="error")
+    line = next(number for number, text in enumerate(proxy.file.read_text().splitlines(), 1)
+                if "many" in text)
+    log = proxy.reload(flush_all="refuse", limits={"connections": "many"}, log_level="error")
+    assert f"{proxy.file}:{line}: limits.connections: is 'many'" in log
+    assert "nothing has changed" in log
+    log = proxy.reload(segment_bytes="1MiB", limits={"staged_bytes": "1MiB", "connections": 7})
+    assert "together with what needs a restart: limits.staged_bytes" in log
+    log = proxy.reload(no_such_setting=1, limits={"connections": 7})
+    assert "no_such_setting" in log and "nothing has changed" in log
+    assert proxy.settings() == before
+    assert Raw(proxy.port).ask(b"flush_all\r\n") == b"OK\r\n"
+
+
+def test_what_needs_a_restart_is_named_and_the_rest_is_taken(start):
+    proxy = start()
+    log = proxy.reload(threads=7, admin={"port": 1}, listeners=[{"port": 0}],
+                       timing={"lease_ms": 5000, "request_timeout_ms": 6000},
+                       repair={"automatic": False}, scrub={"every_ms": 0})
+    assert ("what differs and needs a restart: threads, admin.port, timing.lease_ms, listeners\n"
+            in log)
+    assert "changed settings: timing.request_timeout_ms=6000, repair.automatic=false, scrub.every_ms=0\n" in log
+    told = proxy.settings()
+    assert (told["request_timeout_ms"], told["lease_ms"]) == ("6000", "3000")
+
+    def is_off():
+        status = json.loads(proxy.asks("/v1/status")[1])
+        return status["repair"]["state"] == status["scrub"]["state"] == "off"
+    wait_for(is_off, "repair and scrubs are off")
+    assert "changed settings: none" in proxy.reload(
+        timing={"request_timeout_ms": 6000}, repair={"automatic": False}, scrub={"every_ms": 0})
+
+
+def test_settings_change_under_load(start):
+    proxy = start()
+    ended = threading.Event()
+
+    def work(name):
+        raw = Raw(proxy.port)
+        rounds = 0
+        while not ended.is_set() or rounds < 3:
+            key = b"load/%d/%d" % (name, rounds % 3)
+            value = payload((rounds % 7) * MIB + 10_000, rounds)
+            assert raw.ask(b"set %s 0 0 %d\r\n%s\r\n" % (key, len(value), value)) == b"STORED\r\n"
+            assert raw.ask(b"get %s\r\n" % key) == b"VALUE %s 0 %d\r\n%s\r\nEND\r\n" % (
+                key, len(value), value)
+            rounds += 1
+        raw.close()
+
+    configurations = [
+        {"limits": {"staged_bytes": "4MiB", "read_bytes": "4MiB"}, "record_cache_bytes": 0},
+        {"pools": [{"prefix": "", "scheme": "rs:4,1", "inline_max_bytes": 0}]},
+        {"pools": [proxy.base["pools"][0], {"prefix": "load/1", "scheme": "rep:3",
+                                            "inline_max_bytes": "1MiB"}]},
+        {},
+    ]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        workers = [pool.submit(work, name) for name in range(4)]
+        try:
+            for configuration in configurations * 5:
+                assert "changed settings: none" not in proxy.reload(**configuration)
+        finally:
+            ended.set()
+        for worker in workers:
+            worker.result()

@@ -167,7 +167,7 @@ def test_sighup_takes_new_users_and_certificates(secured, authority):
     write_users(secured.users, "bob:other\n")
     old = ssl.get_server_certificate(("localhost", secured.listener_port(0)))
     authority.issue("proxy")
-    reload("users, certificates and log_level")
+    reload("users and certificates are those of the files")
     assert ssl.get_server_certificate(("localhost", secured.listener_port(0))) != old
     after = Raw(secured.port)
     assert answer(after, b"set key 0 0 12\r\nalice secret\r\n") == b"CLIENT_ERROR authentication failure\r\n"
@@ -179,7 +179,7 @@ def test_sighup_takes_new_users_and_certificates(secured, authority):
     again = Raw(secured.port)
     assert answer(again, b"set key 0 0 9\r\nbob other\r\n") == b"STORED\r\n"
     write_users(secured.users, f"{USER}:{PASSWORD}\n")
-    reload("users, certificates and log_level")
+    reload("users and certificates are those of the files")
     for raw in (before, after, again):
         raw.close()
 

@@ -90,7 +90,9 @@ TEST_CASE("every setting is read", "[config]") {
       "  tombstone_keep_ms: 2177\n"
       "  client_idle_ms: 188\n"
       "  client_yield_ms: 201\n"
-      "  client_keepalive_ms: 199\n");
+      "  client_keepalive_ms: 199\n"
+      "  shutdown_delay_ms: 212\n"
+      "  shutdown_wait_ms: 213\n");
   Config expected;
   expected.cluster = "c-1";
   expected.listen.address = {"::1", 0};
@@ -112,6 +114,7 @@ TEST_CASE("every setting is read", "[config]") {
                     {"w:", elastic, 16 << 10, false, false, WriteState::kWide},
                     {"b:", elastic, 16 << 10, false, false, WriteState::kAsBefore},
                     {"", {coding::LayoutKind::kRs, 1, 2, 1}, 16 << 10, false}};
+  expected.max_parities = 2;
   expected.sessions.max_connections = 5;
   expected.staged_bytes = uint64_t{2} << 30;
   expected.read_bytes = uint64_t{3} << 30;
@@ -128,6 +131,8 @@ TEST_CASE("every setting is read", "[config]") {
   expected.sessions.idle_timeout = 188ms;
   expected.sessions.yield_timeout = 201ms;
   expected.client_keepalive = 199ms;
+  expected.shutdown_delay = 212ms;
+  expected.shutdown_wait = 213ms;
   CHECK(config == expected);
   CHECK(parse(print_config(config)) == config);
   CHECK(to_string(config.listen) == "[::1]:0");
@@ -156,6 +161,7 @@ TEST_CASE("overrides replace settings and add what is not there", "[config]") {
   expected.nodes.push_back({"y", {"localhost", 10}, "y"});
   expected.pools = {{"", {coding::LayoutKind::kRs, 1, 2, 1}, 16 << 10, false},
                     {"p", {coding::LayoutKind::kRs, 1, 1, 1}, 16 << 10, false}};
+  expected.max_parities = 2;
   expected.sessions.max_connections = 7;
   CHECK(config == expected);
 }
