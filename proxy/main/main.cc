@@ -1,10 +1,10 @@
 // elastripe-proxy: configuration -> control thread -> workers -> signals -> orderly shutdown.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
@@ -18,6 +18,8 @@
 
 namespace elastripe {
 namespace {
+
+constexpr Duration kLookPeriod = std::chrono::milliseconds(10);  // whether all has ended
 
 sigset_t signals(std::initializer_list<int> numbers) {
   sigset_t set;
@@ -96,18 +98,14 @@ void shut_down(Proxy& proxy) {
   }
   log_info("taking no more connections; what clients have asked for may take {} ms",
            ms(config->shutdown_wait));
-  std::atomic<bool> is_over = false;
-  std::thread second_signal([&] {
-    int number = 0;
-    sigwait(&impatience, &number);
-    if (is_over) return;
-    log_info("a second signal: ending at once");
-    proxy.hurry_shutdown();
+  const std::jthread second_signal([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
+      if (!comes_within(impatience, kLookPeriod)) continue;
+      log_info("a second signal: ending at once");
+      return proxy.hurry_shutdown();
+    }
   });
   proxy.shut_down(config->shutdown_wait);
-  is_over = true;
-  pthread_kill(second_signal.native_handle(), SIGTERM);
-  second_signal.join();
 }
 
 int complain(const std::string& line) {

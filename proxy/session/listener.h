@@ -16,7 +16,7 @@ class Listener : private Timer {
   Listener(Loop& loop, Fd socket, std::chrono::seconds keepalive, std::function<void(Fd)> accepted);
   ~Listener() override;
 
-  // Of the connections after this.
+  // For the connections after this.
   void set_keepalive(std::chrono::seconds keepalive) { keepalive_ = keepalive; }
   void close();
 

@@ -75,7 +75,7 @@ class Job : private RecordWalk::Visitor {
   Task<void> run();
   // No object begins any more; those that are running end.
   void cancel() { cancelled_ = true; }
-  // Of the objects that begin from now on; as in JobSpec.
+  // For the objects that begin from now on; as in JobSpec.
   void set_pace(uint64_t rate, uint32_t parallel);
   JobProgress progress() const;
 

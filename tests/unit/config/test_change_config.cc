@@ -37,7 +37,7 @@ Config with_pools(const std::string& pools) { return parse({"pools=[" + pools + 
 
 const std::string kDefaultPool = "{prefix: '', scheme: 'ers:3,2,4'}";
 
-// Of a change that takes none of the pools.
+// The one thing that needs a restart, where nothing is taken.
 std::string obstacle(const Config& running, const Config& wanted) {
   const ConfigChange done = change(running, wanted);
   CHECK(done.config == running);
