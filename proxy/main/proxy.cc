@@ -138,7 +138,7 @@ StatPairs Proxy::settings() const {
       {"maxconns_fast", "yes"},
       {"lru_crawler", "no"},
       {"flush_enabled", config.sessions.allows_flush ? "yes" : "no"},
-      {"dump_enabled", "no"},
+      {"dump_enabled", config.sessions.allows_dump ? "yes" : "no"},
       {"idle_timeout", std::to_string(config.sessions.idle_timeout / std::chrono::seconds(1))},
       {"track_sizes", "no"},
       {"inline_ascii_response", "no"},

@@ -28,6 +28,21 @@ void append_number(fmt::memory_buffer& line, uint64_t number) {
   line.append(std::string_view(text.data(), text.size()));
 }
 
+// As memcached: all but what RFC 3986 reserves for nothing.
+std::string uri_encoded(std::string_view key) {
+  std::string encoded;
+  for (const char c : key) {
+    const bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                          (c >= 'A' && c <= 'Z') || std::string_view("-._~").contains(c);
+    if (is_plain) {
+      encoded += c;
+    } else {
+      fmt::format_to(std::back_inserter(encoded), "%{:02X}", static_cast<uint8_t>(c));
+    }
+  }
+  return encoded;
+}
+
 std::string reason_line(std::string_view reason) {
   return one_line(reason.substr(0, kMaxReasonBytes));
 }
@@ -82,6 +97,17 @@ void compose_server_error(Output& output, std::string_view reason) {
 
 void compose_stat(Output& output, std::string_view name, std::string_view value) {
   print(output, "STAT {} {}\r\n", name, reason_line(value));
+}
+
+void compose_metadump(Output& output, std::string_view key, uint32_t exptime, uint64_t cas,
+                      uint64_t size) {
+  const int64_t until = exptime == 0 ? -1 : int64_t{exptime};
+  print(output, "key={} exp={} la=0 cas={} fetch=no cls=1 size={}\n", uri_encoded(key), until, cas,
+        size);
+}
+
+void compose_cachedump(Output& output, std::string_view key, uint32_t exptime, uint64_t size) {
+  print(output, "ITEM {} [{} b; {} s]\r\n", key, size, exptime);
 }
 
 void compose_version(Output& output, std::string_view version) {

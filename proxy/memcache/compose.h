@@ -41,6 +41,12 @@ void compose_meta_hit(Output& output, std::optional<uint64_t> value_bytes, std::
 // "EN flags".
 void compose_meta_miss(Output& output, std::string_view flags);
 
+// An object's line in the answer to `lru_crawler metadump`, and to `stats cachedump`. The first has
+// the key as in a URI. Nobody knows when it was read last: "la=0 fetch=no".
+void compose_metadump(Output& output, std::string_view key, uint32_t exptime, uint64_t cas,
+                      uint64_t size);
+void compose_cachedump(Output& output, std::string_view key, uint32_t exptime, uint64_t size);
+
 // "VERSION text".
 void compose_version(Output& output, std::string_view version);
 

@@ -174,12 +174,84 @@ ParseResult parse_cache_memlimit(const Tokens& tokens, Request& request) {
   return accept();
 }
 
+// memcached's LRU, its crawler and its slabs are not here. What it would take to tune them is
+// taken, and changes nothing.
+ParseResult parse_lru(const Tokens& tokens, Request& request) {
+  const std::string_view what = tokens.at[1];
+  if (what == "tune" && tokens.count >= 6) {
+    const auto hot = parse_number<uint32_t>(tokens.at[2]);
+    const auto warm = parse_number<uint32_t>(tokens.at[3]);
+    const auto hot_age = parse_number<double>(tokens.at[4]);
+    const auto warm_age = parse_number<double>(tokens.at[5]);
+    if (!hot || !warm || !hot_age || !warm_age) return refuse(replies::kError, request);
+    if (uint64_t{*hot} + *warm > 80) return refuse(replies::kHotAndWarmTooLarge, request);
+    if (*hot_age <= 0 || *warm_age <= 0) return refuse(replies::kBadAgeFactor, request);
+    return accept();
+  }
+  const std::string_view argument = tokens.at[2];
+  const bool sets_mode = what == "mode" && (argument == "flat" || argument == "segmented");
+  const bool sets_ttl = what == "temp_ttl" && parse_number<int32_t>(argument);
+  return sets_mode || sets_ttl ? accept() : refuse(replies::kError, request);
+}
+
+// All objects are of one class.
+constexpr std::string_view kOnlyClass = "1";
+constexpr uint32_t kMaxClasses = 64;
+
+ParseResult parse_lru_crawler(const Tokens& tokens, Request& request) {
+  request.noreply = false;
+  const std::string_view what = tokens.at[1];
+  const std::string_view argument = tokens.at[2];
+  if (tokens.count == 2 && (what == "enable" || what == "disable")) return accept();
+  if (tokens.count != 3) return refuse(replies::kError);
+  if (what == "crawl" || what == "metadump") {
+    const bool lists = what == "metadump";
+    const bool is_hash = lists && argument == "hash";
+    if (argument != "all" && argument != kOnlyClass && !is_hash) return refuse(replies::kBadClass);
+    if (lists) request.command = Command::kMetadump;
+    return accept();
+  }
+  if (what != "tocrawl" && what != "sleep") return refuse(replies::kError);
+  const auto number = parse_number<uint32_t>(argument);
+  if (!number) return refuse(replies::kBadLine);
+  constexpr uint32_t kMostMicroseconds = 1'000'000;
+  if (what == "sleep" && *number > kMostMicroseconds) return refuse(replies::kSleepTooLong);
+  return accept();
+}
+
+ParseResult parse_slabs(const Tokens& tokens, Request& request) {
+  const std::string_view what = tokens.at[1];
+  if (what == "reassign" && tokens.count == 4) return refuse(replies::kReassignDisabled);
+  if (what != "automove" || tokens.count < 3) return refuse(replies::kError);
+  const std::string_view argument = tokens.at[2];
+  if (argument == "ratio") {
+    const bool is_number = tokens.count >= 4 && parse_number<double>(tokens.at[3]);
+    return is_number ? accept() : refuse(replies::kError, request);
+  }
+  const auto level = parse_number<uint32_t>(argument);
+  if (!level) return refuse(replies::kBadLine, request);
+  return *level <= 2 ? accept() : refuse(replies::kError, request);
+}
+
+// Keys that may be in a line of text only; the limit is of objects, 0: all.
+ParseResult parse_cachedump(const Tokens& tokens, Request& request) {
+  if (tokens.count < 4) return refuse(replies::kBadCachedump);
+  const auto slab = parse_number<uint32_t>(tokens.at[2]);
+  const auto limit = parse_number<uint32_t>(tokens.at[3]);
+  if (!slab || !limit) return refuse(replies::kBadLine);
+  if (*slab >= kMaxClasses) return refuse(replies::kIllegalSlab);
+  if (tokens.at[2] == kOnlyClass) request.command = Command::kCachedump;
+  request.limit = *limit;
+  return accept();
+}
+
 ParseResult parse_stats(std::string_view line, const Tokens& tokens, Request& request) {
   request.noreply = false;
   if (tokens.count > 1) {
     const size_t begin = static_cast<size_t>(tokens.at[1].data() - line.data());
     request.argument = line.substr(begin, end_of(line, tokens.last) - begin);
   }
+  if (tokens.at[1] == "cachedump") return parse_cachedump(tokens, request);
   return accept();
 }
 
@@ -266,6 +338,14 @@ ParseResult parse_line(std::string_view line, size_t max_keys, Request& request)
       return parse_cache_memlimit(tokens, request);
     case Command::kStats:
       return parse_stats(line, tokens, request);
+    case Command::kLru:
+      return parse_lru(tokens, request);
+    case Command::kLruCrawler:
+      return parse_lru_crawler(tokens, request);
+    case Command::kSlabs:
+      return parse_slabs(tokens, request);
+    case Command::kWatch:
+      return refuse(replies::kWatchNotAllowed, request);
     case Command::kMetaGet:
     case Command::kMetaDelete:
     case Command::kMetaArithmetic:

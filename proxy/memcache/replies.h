@@ -67,6 +67,25 @@ inline constexpr Refusal kMemlimitTooSmall{
     RefusalCode::kInvalid, "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m"};
 inline constexpr Refusal kMemlimitTooLarge{
     RefusalCode::kInvalid, "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes"};
+inline constexpr Refusal kHotAndWarmTooLarge{RefusalCode::kInvalid,
+                                             "ERROR hot and warm pcts must not exceed 80"};
+inline constexpr Refusal kBadAgeFactor{RefusalCode::kInvalid,
+                                       "ERROR hot/warm age factors must be greater than 0"};
+inline constexpr Refusal kSleepTooLong{RefusalCode::kInvalid,
+                                       "CLIENT_ERROR sleep must be one second or less"};
+inline constexpr Refusal kBadClass{RefusalCode::kInvalid, "BADCLASS invalid class id"};
+inline constexpr Refusal kIllegalSlab{RefusalCode::kInvalid, "CLIENT_ERROR Illegal slab id"};
+inline constexpr Refusal kReassignDisabled{RefusalCode::kNotAllowed,
+                                           "CLIENT_ERROR slab reassignment disabled"};
+inline constexpr Refusal kWatchNotAllowed{RefusalCode::kNotAllowed,
+                                          "CLIENT_ERROR watch commands not allowed"};
+inline constexpr Refusal kMetadumpNotAllowed{RefusalCode::kNotAllowed,
+                                             "ERROR metadump not allowed"};
+inline constexpr Refusal kCachedumpNotAllowed{RefusalCode::kNotAllowed,
+                                              "CLIENT_ERROR stats cachedump not allowed"};
+inline constexpr Refusal kAlreadyListing{RefusalCode::kNotAllowed,
+                                         "BUSY currently processing crawler request"};
+inline constexpr Refusal kBadCachedump{RefusalCode::kInvalid, "CLIENT_ERROR bad command line"};
 inline constexpr Refusal kTooLarge{RefusalCode::kTooLarge,
                                    "SERVER_ERROR object too large for cache"};
 

@@ -48,6 +48,14 @@ std::string_view name(Command command) {
       return "cache_memlimit";
     case Command::kStats:
       return "stats";
+    case Command::kLru:
+      return "lru";
+    case Command::kLruCrawler:
+      return "lru_crawler";
+    case Command::kSlabs:
+      return "slabs";
+    case Command::kWatch:
+      return "watch";
     case Command::kMetaGet:
       return "mg";
     case Command::kMetaDelete:
@@ -60,6 +68,10 @@ std::string_view name(Command command) {
       return "mn";
     case Command::kQuit:
       return "quit";
+    case Command::kMetadump:
+      return "metadump";
+    case Command::kCachedump:
+      return "cachedump";
     case Command::kSaslMechanisms:
       return "sasl_list_mechs";
     case Command::kSaslAuth:
@@ -97,6 +109,10 @@ bool is_write(Command command) {
 bool is_meta(Command command) {
   return command == Command::kMetaSet ||
          (command >= Command::kMetaGet && command <= Command::kMetaDebug);
+}
+
+bool is_listing(Command command) {
+  return command == Command::kMetadump || command == Command::kCachedump;
 }
 
 bool is_retrieval(Command command) { return command <= Command::kGats; }

@@ -32,12 +32,19 @@ enum class Command : uint8_t {
   kVerbosity,
   kCacheMemlimit,
   kStats,
+  kLru,
+  kLruCrawler,
+  kSlabs,
+  kWatch,
   kMetaGet,
   kMetaDelete,
   kMetaArithmetic,
   kMetaDebug,
   kMetaNoop,
   kQuit,
+  // Told by more than their first word:
+  kMetadump,
+  kCachedump,
   // The binary protocol's only:
   kSaslMechanisms,
   kSaslAuth,
@@ -57,6 +64,8 @@ bool is_sasl_login(Command command);
 bool is_write(Command command);
 // Has flags (meta.h); but for mn.
 bool is_meta(Command command);
+// Answered by a line for each object that there is, and END.
+bool is_listing(Command command);
 // Answered by VALUE lines and END.
 bool is_retrieval(Command command);
 // The VALUE lines carry the cas unique.
@@ -82,6 +91,7 @@ struct Request {
   uint32_t value_bytes = 0;  // of the data block, without its terminator
   uint64_t cas_unique = 0;   // of a binary request: of any command, 0 is none
   uint64_t delta = 0;        // of incr and decr
+  uint32_t limit = 0;        // of a listing: objects at most; 0: all
   // Binary, too: what is made where there is none, and with which exptime.
   uint64_t initial = 0;
   std::optional<int64_t> creates;

@@ -19,6 +19,7 @@ class BinaryResponder final : public Responder {
   void end_value(memcache::Output&) const override {}
   void miss(memcache::Output& output, std::string_view key) const override;
   void end(memcache::Output&) const override {}
+  void listed(memcache::Output&, const jobs::ListedObject&) const override {}  // nobody asks for it
   void error(memcache::Output& output, const Error& error,
              std::string_view not_serving) const override;
 

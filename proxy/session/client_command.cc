@@ -70,12 +70,15 @@ void ClientCommand::assign(const memcache::Request& request, const Clock& clock)
   range = {};
   concerns = {};
   argument.clear();
+  limit = request.limit;
   refusal = {};
   value = nullptr;
   if (is_binary) {
     read_binary(request);
   } else if (memcache::is_meta(command)) {
     read_meta(request, clock);
+  } else if (memcache::is_listing(command)) {
+    responder_.emplace<DumpResponder>(command);
   } else {
     argument = request.argument;
     if (command == Command::kCas) cas = request.cas_unique;

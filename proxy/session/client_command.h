@@ -50,6 +50,7 @@ struct ClientCommand {
   objects::ByteRange range;     // of the value, of a retrieval; of ms: where its bytes begin
   objects::ByteRange concerns;  // the part of the value on which its effect and answer depend
   std::string argument;         // of `stats`
+  uint32_t limit = 0;           // of a listing: objects at most; 0: all
   memcache::Refusal refusal{};  // it does nothing: this is its answer, when its turn comes
   objects::ValueSource* value = nullptr;  // of storage commands; outlives the command
 
@@ -59,7 +60,7 @@ struct ClientCommand {
   void forget_cas_of_0();
 
   // In place: a command takes no memory for it.
-  std::variant<TextResponder, MetaResponder, BinaryResponder> responder_;
+  std::variant<TextResponder, DumpResponder, MetaResponder, BinaryResponder> responder_;
 };
 
 }  // namespace elastripe

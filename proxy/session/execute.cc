@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proxy/memcache/replies.h"
+#include "proxy/session/listing.h"
 #include "proxy/session/retrieval.h"
 
 namespace elastripe {
@@ -210,6 +211,8 @@ Task<Output> execute(SessionContext& context, CommandClient& client, ClientComma
     run.refuse(command.refusal);
   } else if (reads(which)) {
     co_await run_retrieval(run, command);
+  } else if (memcache::is_listing(which)) {
+    co_await run_listing(run, command);
   } else {
     answer(run, command, co_await perform(run, command));
   }

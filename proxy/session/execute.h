@@ -20,6 +20,7 @@ struct SessionContext {
   SessionSettings settings;
   Semaphore line_bytes{settings.line_bytes};
   size_t keys_read = 0;  // of multi-gets
+  bool lists = false;    // one at a time: a listing is work for all nodes
 };
 
 // The client as a command sees it. Outlives the command.

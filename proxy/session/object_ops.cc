@@ -22,6 +22,9 @@ Task<Result<bool>> FlowOps::touch(std::string_view key, uint32_t exptime) {
   return objects::touch_object(context_, key, exptime, deadline());
 }
 Task<Result<void>> FlowOps::flush_all(uint32_t at) { return flush_(at); }
+Task<Result<void>> FlowOps::list(jobs::ObjectVisitor& visitor) {
+  return jobs::list_objects(context_, visitor);
+}
 Storage FlowOps::storage_of(std::string_view key, uint64_t bytes) const {
   return elastripe::storage_of(context_.pools.pool_of(key), bytes);
 }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "proxy/cluster/pool.h"
+#include "proxy/ops/jobs/list_objects.h"
 #include "proxy/ops/objects/outcome.h"
 
 namespace elastripe {
@@ -23,6 +24,8 @@ class ObjectOps {
   virtual Task<Result<bool>> touch(std::string_view key, uint32_t exptime) = 0;
   // Every value becomes a miss, now or at the unix second `at` (0: now).
   virtual Task<Result<void>> flush_all(uint32_t at) = 0;
+  // Shows every object that there is (proxy/ops/jobs/list_objects.h).
+  virtual Task<Result<void>> list(jobs::ObjectVisitor& visitor) = 0;
   // What large values take.
   virtual MemoryBudgets& memory() = 0;
   // How a value of so many bytes is stored under that key.
@@ -51,6 +54,7 @@ class FlowOps : public ObjectOps {
   Task<Result<objects::RemoveStatus>> remove(objects::RemoveRequest request) override;
   Task<Result<bool>> touch(std::string_view key, uint32_t exptime) override;
   Task<Result<void>> flush_all(uint32_t at) override;
+  Task<Result<void>> list(jobs::ObjectVisitor& visitor) override;
   MemoryBudgets& memory() override { return context_.memory; }
   Storage storage_of(std::string_view key, uint64_t bytes) const override;
   uint64_t inline_max_bytes(std::string_view key) const override;

@@ -74,7 +74,8 @@ Pipeline::SlotPtr Pipeline::slot_for(const memcache::Request& request) {
   }
   slot->command.assign(request, context_.clock);
   slot->writes = slot->command.writes();
-  slot->writes_all = request.command == memcache::Command::kFlushAll;
+  slot->has_all_keys =
+      request.command == memcache::Command::kFlushAll || memcache::is_listing(request.command);
   find_hashes(slot->command, slot->key_hashes);
   slot->key_bytes = bytes_of_keys(slot->command);
   return slot;
@@ -98,7 +99,7 @@ bool Pipeline::try_start(SlotPtr& slot) {
 }
 
 bool Pipeline::may_start(const Slot& next) const {
-  if (next.writes_all) return !keys_.any();
+  if (next.has_all_keys) return !keys_.any();
   return next.key_hashes.empty() ||
          !(keys_.all() || keys_.conflicts(next.key_hashes, next.writes, next.command.concerns));
 }
@@ -133,7 +134,7 @@ void Pipeline::start(SlotPtr next) {
   }
   bytes_in_flight_ += slot.value_bytes;
   keys_.add(slot.key_hashes, slot.writes, slot.command.concerns);
-  if (slot.writes_all) keys_.add_all();
+  if (slot.has_all_keys) keys_.add_all();
   scope_.spawn(run(&slot));
 }
 
@@ -146,7 +147,7 @@ Task<void> Pipeline::run(Slot* slot) {
   add_reply(*slot, std::move(reply));
   slot->done = true;
   keys_.remove(slot->key_hashes, slot->writes, slot->command.concerns);
-  if (slot->writes_all) keys_.remove_all();
+  if (slot->has_all_keys) keys_.remove_all();
   if (!slot->is_small()) {  // it may wait long behind others
     std::vector<std::string>().swap(slot->command.keys);
     KeyHashes().swap(slot->key_hashes);

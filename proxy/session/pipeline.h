@@ -66,7 +66,7 @@ class Pipeline {
     std::unique_ptr<IncomingValue> incoming;  // once the command has begun
     bool is_malformed = false;                // the incoming value was
     bool writes = false;
-    bool writes_all = false;
+    bool has_all_keys = false;
     uint64_t key_bytes = 0;  // of a command with many
     bool done = false;
     bool is_cut = false;  // the connection ends behind its output

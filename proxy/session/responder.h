@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "proxy/memcache/output.h"
+#include "proxy/ops/jobs/list_objects.h"
 #include "proxy/session/command_outcome.h"
 
 namespace elastripe {
@@ -25,6 +26,9 @@ class Responder {
   virtual void end_value(memcache::Output& output) const = 0;
   virtual void miss(memcache::Output& output, std::string_view key) const = 0;
   virtual void end(memcache::Output& output) const = 0;
+
+  // A listing has each object, then end() or error().
+  virtual void listed(memcache::Output& output, const jobs::ListedObject& object) const = 0;
 
   // `not_serving` is why the proxy serves nothing; empty while it serves.
   virtual void error(memcache::Output& output, const Error& error,

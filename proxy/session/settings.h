@@ -43,6 +43,7 @@ struct SessionSettings {
   // The whole proxy:
   uint32_t max_connections = 4096;
   bool allows_flush = true;
+  bool allows_dump = true;
 
   friend bool operator==(const SessionSettings&, const SessionSettings&) = default;
 };
@@ -53,6 +54,8 @@ void each_setting(SessionSettings& s, auto& row) {
   row("flush_all", s.allows_flush, Words<bool, 2>{{{true, "allow"}, {false, "refuse"}}},
       "Whether clients may flush: refused, their flush_all is answered with CLIENT_ERROR flush_all "
       "not allowed. One client's flush makes the values of all clients misses.");
+  row("dump", s.allows_dump, Words<bool, 2>{{{true, "allow"}, {false, "refuse"}}},
+      "Whether clients may list all keys (lru_crawler metadump, stats cachedump).");
   row("limits.connections", s.max_connections, Range{1, 1'000'000},
       "Client connections; more are told so and closed at once.");
   row("timing.client_idle_ms", s.idle_timeout, Range{0, kDayMs},

@@ -141,6 +141,15 @@ void TextResponder::error(Output& output, const Error& error, std::string_view n
   memcache::compose_server_error(output, fmt::format("not serving: {}", not_serving));
 }
 
+// A key of the binary protocol may have bytes that would end the line of a cachedump.
+void DumpResponder::listed(Output& output, const jobs::ListedObject& object) const {
+  if (command_ == memcache::Command::kMetadump) {
+    memcache::compose_metadump(output, object.key, object.exptime, object.cas, object.size);
+  } else if (memcache::is_valid_key(object.key)) {
+    memcache::compose_cachedump(output, object.key, object.exptime, object.size);
+  }
+}
+
 MetaResponder::MetaResponder(memcache::MetaFlags flags, memcache::Command command,
                              std::string_view key, const Clock& clock)
     : flags_(std::move(flags)),

@@ -20,11 +20,23 @@ class TextResponder : public Responder {
   void end_value(memcache::Output& output) const override;
   void miss(memcache::Output&, std::string_view) const override {}
   void end(memcache::Output& output) const override;
+  void listed(memcache::Output&, const jobs::ListedObject&) const override {}  // DumpResponder's
   void error(memcache::Output& output, const Error& error,
              std::string_view not_serving) const override;
 
  private:
   const bool with_cas_;  // in VALUE lines
+};
+
+// Answers a listing.
+class DumpResponder : public TextResponder {
+ public:
+  explicit DumpResponder(memcache::Command command) : command_(command) {}
+
+  void listed(memcache::Output& output, const jobs::ListedObject& object) const override;
+
+ private:
+  const memcache::Command command_;
 };
 
 // Answers one meta command. Its errors are those of the classic commands.

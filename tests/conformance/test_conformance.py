@@ -409,6 +409,51 @@ def test_other_stats_are_answered_as_memcached_answers(servers):
             assert ours.endswith(b"END\r\n") and reference.endswith(b"END\r\n"), command
 
 
+@pytest.fixture(scope="module")
+def as_started_by_default(servers):
+    """The same with a memcached that has its LRU crawler, but reassigns no slabs and has no watchers."""
+    with plain_memcached("-W", "-o", "no_slab_reassign") as port:
+        yield servers[0], port
+
+
+def test_what_tunes_memory_is_taken_as_memcached_takes_it(as_started_by_default):
+    check(as_started_by_default, "lru_crawler disable\r\n", "lru_crawler enable\r\n", "lru_crawler\r\n",
+          "lru_crawler x\r\n", "lru_crawler sleep\r\n", "lru_crawler sleep 100\r\n", "lru_crawler sleep x\r\n",
+          "lru_crawler sleep 1000001\r\n", "lru_crawler tocrawl 10\r\n", "lru_crawler tocrawl x\r\n",
+          "lru_crawler crawl\r\n", "lru_crawler crawl 64\r\n", "lru_crawler crawl x\r\n",
+          "lru_crawler crawl 1 noreply\r\n", "lru_crawler crawl all\r\n", "lru_crawler metadump\r\n",
+          "lru_crawler metadump x\r\n", "lru_crawler metadump all x\r\n", "lru_crawler mgdump all\r\n")
+    check(as_started_by_default, "lru\r\n", "lru tune\r\n", "lru tune 10 25 0.1 2.0\r\n", "lru tune 10 x 0.1 2.0\r\n",
+          "lru tune 60 60 0.1 2.0\r\n", "lru tune 10 10 0 1\r\n", "lru mode flat\r\n", "lru mode segmented\r\n",
+          "lru mode x\r\n", "lru mode\r\n", "lru temp_ttl 61\r\n", "lru temp_ttl -1\r\n", "lru temp_ttl x\r\n",
+          "lru temp_ttl\r\n", "lru x 1\r\n", "lru mode flat noreply\r\nmn\r\n")
+    check(as_started_by_default, "slabs\r\n", "slabs reassign\r\n", "slabs reassign 1\r\n", "slabs reassign 1 2\r\n",
+          "slabs automove\r\n", "slabs automove 0\r\n", "slabs automove 2\r\n", "slabs automove 3\r\n",
+          "slabs automove x\r\n", "slabs automove ratio 0.8\r\n", "slabs automove ratio\r\n",
+          "slabs automove 0 noreply\r\nmn\r\n", "slabs x y\r\n")
+    check(as_started_by_default, "watch\r\n", "watch fetchers\r\n", "watch x\r\n", "misbehave\r\n", "debugtime p\r\n",
+          "shutdown\r\n", "shutdown graceful\r\n", "shutdown x\r\n")
+
+
+def test_dumps_have_the_lines_of_memcached(as_started_by_default):
+    check(as_started_by_default, "flush_all\r\n", put("set", b"dump%\xff-._~", b"abc"), put("set", "dumped", LARGE, exptime=2000000000),
+          put("set", "dead", b"x", exptime=-1))
+    dumps = []
+    for port in as_started_by_default:
+        raw = Raw(port, timeout=20)
+        raw.send(b"lru_crawler metadump all\r\n")
+        lines = []
+        while (line := raw.line()) != b"END\r\n":
+            lines.append(re.sub(rb" (la|cas|cls|size)=\d+", rb" \1=N", line))
+        dumps.append(sorted(lines))
+        raw.close()
+    assert dumps[0] == dumps[1]
+    assert len(dumps[0]) == 2
+    check(as_started_by_default, "stats cachedump\r\n", "stats cachedump 1\r\n", "stats cachedump 1 x\r\n",
+          "stats cachedump 64 1\r\n", "stats cachedump 63 1\r\n", "delete dumped\r\n", "get dead\r\n",
+          "set dump%-._~ 0 2000000000 3\r\nabc\r\n", b"delete dump%\xff-._~\r\n", "stats cachedump 1 10\r\n")
+
+
 def test_version_and_quit(servers):
     for port in servers:
         raw = Raw(port, timeout=20)

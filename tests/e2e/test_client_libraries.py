@@ -27,11 +27,11 @@ def test_keys_with_control_bytes_are_escaped_where_they_are_shown(cluster, size)
     assert escaped in cluster.cli("object", os.fsdecode(key)).stdout
 
 
-def memcached_tool(cluster, mode):
+def memcached_tool(cluster, mode, *words):
     """The tool of memcached's own source, which the build has fetched."""
     directory = next(d for d in BIN.parents if (d / ".memcached-src").exists())
     path = next(directory.glob(".memcached-src/memcached-*/scripts/memcached-tool"))
-    return subprocess.run(["perl", path, cluster.server, mode], capture_output=True, text=True,
+    return subprocess.run(["perl", path, cluster.server, mode, *words], capture_output=True, text=True,
                           timeout=DEADLINE_S, check=True).stdout
 
 
@@ -39,6 +39,35 @@ def test_memcached_tool_is_answered(cluster):
     for mode, field in (("stats", "curr_items"), ("settings", "maxbytes"), ("sizes", "sizes_status")):
         assert re.search(rf"^ *{field} +\S+$", memcached_tool(cluster, mode), re.MULTILINE), mode
     assert memcached_tool(cluster, "display").startswith("  #  Item_Size")
+
+
+def test_memcached_tool_dumps_what_there_is(make_cluster):
+    cluster = make_cluster(nodes=4, scheme="rs:2,1")
+    client = cluster.client()
+    stored = {f"key{i}": b"x" * (i * 100) for i in range(500)}
+    for key, value in stored.items():
+        client.set(key, value, noreply=False)
+    shown = re.findall(r"^key=(\S+) exp=-1 .* size=(\d+)$", memcached_tool(cluster, "keys"), re.MULTILINE)
+    assert dict(shown) == {key: str(len(value)) for key, value in stored.items()}
+    assert len(shown) == len(stored)
+    assert memcached_tool(cluster, "dump").count("\nadd key") + 1 == len(stored)
+    assert len(memcached_tool(cluster, "keys", "7").splitlines()) == 7
+
+
+def test_a_listing_ends_with_its_client(make_cluster):
+    """One that takes nothing is no hindrance, and the next one begins when it is gone."""
+    cluster = make_cluster(nodes=4, scheme="rs:2,1", settings=["threads=1"])
+    client = cluster.client()
+    for i in range(30_000):
+        client.set(f"{i:0240}", b"", noreply=i % 100 > 0)
+    idle = Raw(cluster.port)
+    idle.send(b"lru_crawler metadump all\r\n")
+    assert idle.line().startswith(b"key=")
+    assert client.get("0" * 240) == b""
+    idle.close()
+    other = Raw(cluster.port)
+    wait_for(lambda: other.ask(b"stats cachedump 1 1\r\n").endswith(b"END\r\n"), "the first has ended")
+    other.close()
 
 
 def statistics(cluster, argument=""):

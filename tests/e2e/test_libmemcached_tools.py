@@ -39,6 +39,16 @@ def test_memcexist_and_memcrm_agree(cluster):
     assert tool(cluster, "memcexist", "present", check=False).returncode != 0
 
 
+def test_memcdump_names_every_key(cluster):
+    client = cluster.client()
+    client.flush_all(noreply=False)
+    stored = {f"dumped{i}" for i in range(200)}
+    for key in stored:
+        client.set(key, b"x" * 30_000, noreply=False)
+    dumped = tool(cluster, "memcdump").stdout.decode().split()
+    assert set(dumped) == stored and len(dumped) == len(stored)
+
+
 def test_memcping_and_memcstat_are_answered(cluster):
     tool(cluster, "memcping")
     assert b"pid" in tool(cluster, "memcstat").stdout

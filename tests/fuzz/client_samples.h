@@ -27,6 +27,8 @@ inline std::vector<std::string> client_samples() {
       "k\r\n"
       "ms AAEg 1 b k\r\nx\r\nmg AAEg b k v T9\r\n",
       "version\r\nverbosity 1\r\ncache_memlimit 64\r\nstats\r\nstats items\r\n"
+      "lru_crawler metadump all\r\nlru_crawler sleep 9\r\nlru tune 1 2 0.5 2\r\n"
+      "slabs automove ratio 0.8\r\nstats cachedump 1 5\r\n"
       "flush_all 1 noreply\r\nflush_all\r\nquit\r\n",
       binary_set + "v" + binary_get,
       binary_delete + binary_get,

@@ -46,6 +46,14 @@ TEST_CASE("lines, numbers, stats, version and errors end their line", "[compose]
   CHECK(text([](Output& out) { compose_server_error(out, "why"); }) == "SERVER_ERROR why\r\n");
 }
 
+TEST_CASE("dumps are composed as memcached's", "[compose]") {
+  CHECK(text([](Output& out) { compose_metadump(out, "a-._~Z9 %\xff", 0, 7, 3); }) ==
+        "key=a-._~Z9%20%25%FF exp=-1 la=0 cas=7 fetch=no cls=1 size=3\n");
+  CHECK(text([](Output& out) { compose_metadump(out, "k", 4000000000, 7, 3); }) ==
+        "key=k exp=4000000000 la=0 cas=7 fetch=no cls=1 size=3\n");
+  CHECK(text([](Output& out) { compose_cachedump(out, "k", 9, 3); }) == "ITEM k [3 b; 9 s]\r\n");
+}
+
 TEST_CASE("an error's reason stays one line of bounded length", "[compose]") {
   CHECK(text([](Output& out) { compose_server_error(out, "a\r\nSTORED\x7f"); }) ==
         "SERVER_ERROR a  STORED \r\n");

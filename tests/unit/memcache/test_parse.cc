@@ -289,3 +289,24 @@ TEST_CASE("of an exptime of up to 64 bits the lower 32 count, as in memcached", 
   CHECK(request_of("touch k -4294967295\r\n").request.exptime == 1);
   CHECK(request_of("touch k 9223372036854775807\r\n").request.exptime == -1);
 }
+
+TEST_CASE("what tunes memcached's memory is taken, and its dumps are commands of their own",
+          "[parse]") {
+  for (const char* line :
+       {"lru tune 10 25 0.1 2.0", "lru mode flat", "lru temp_ttl -1", "lru_crawler enable",
+        "lru_crawler disable", "lru_crawler sleep 100", "lru_crawler tocrawl 0",
+        "lru_crawler crawl all", "slabs automove 2", "slabs automove ratio 0.8"}) {
+    const Line taken = request_of(line + std::string("\r\n"));
+    CHECK(std::string(line).starts_with(name(taken.request.command)));
+  }
+  CHECK(request_of("slabs automove 0 noreply\r\n").request.noreply);
+  for (const char* which : {"all", "hash", "1"}) {
+    const Line dump = request_of("lru_crawler metadump " + std::string(which) + "\r\n");
+    CHECK(dump.request.command == Command::kMetadump);
+    CHECK(dump.request.limit == 0);
+  }
+  const Line dump = request_of("stats cachedump 1 7\r\n");
+  CHECK(dump.request.command == Command::kCachedump);
+  CHECK(dump.request.limit == 7);
+  CHECK(request_of("stats cachedump 2 7\r\n").request.command == Command::kStats);
+}

@@ -34,10 +34,35 @@ const std::string kLongKey(251, 'k');
 
 TEST_CASE("unknown, empty and misspelt commands are ERROR", "[parse]") {
   for (const char* line : {"", "a", "nonsense", "SET k 0 0 1", "\tversion", "version\t", "mx",
-                           "mx k", "delete\tk", "slabs automove", "lru_crawler", "watch"}) {
+                           "mx k", "delete\tk", "slabs automove", "lru_crawler", "lru x 1"}) {
     CHECK(refusal(line) == replies::kError);
   }
   CHECK(refusal("shutdown") == replies::kShutdownDisabled);
+}
+
+TEST_CASE("what memcached does not take to tune its memory is refused as there", "[parse]") {
+  for (const char* line :
+       {"lru tune 10 x 0.1 2.0", "lru tune 10 25 0.1", "lru mode x", "lru temp_ttl x",
+        "lru_crawler enable x", "lru_crawler sleep", "lru_crawler crawl 1 noreply",
+        "lru_crawler metadump", "lru_crawler x y", "slabs reassign 1", "slabs automove 3",
+        "slabs automove ratio", "slabs automove ratio x"}) {
+    CAPTURE(line);
+    CHECK(refusal(line) == replies::kError);
+  }
+  CHECK(refusal("lru tune 60 60 0.1 2.0") == replies::kHotAndWarmTooLarge);
+  CHECK(refusal("lru tune 4294967295 4294967295 0.1 2.0") == replies::kHotAndWarmTooLarge);
+  CHECK(refusal("lru tune 10 10 0.1 0") == replies::kBadAgeFactor);
+  CHECK(refusal("lru_crawler sleep 1000001") == replies::kSleepTooLong);
+  CHECK(refusal("lru_crawler tocrawl x") == replies::kBadLine);
+  CHECK(refusal("lru_crawler metadump 2") == replies::kBadClass);
+  CHECK(refusal("lru_crawler crawl hash") == replies::kBadClass);
+  CHECK(refusal("slabs automove x") == replies::kBadLine);
+  CHECK(refusal("slabs automove x noreply") == Refusal{});
+  CHECK(refusal("slabs reassign 1 2") == replies::kReassignDisabled);
+  CHECK(refusal("watch fetchers") == replies::kWatchNotAllowed);
+  CHECK(refusal("stats cachedump 1") == replies::kBadCachedump);
+  CHECK(refusal("stats cachedump 1 x") == replies::kBadLine);
+  CHECK(refusal("stats cachedump 64 1") == replies::kIllegalSlab);
 }
 
 TEST_CASE("a wrong number of arguments is ERROR", "[parse]") {

@@ -236,6 +236,14 @@ class FakeOps : public ObjectOps {
     if (at == 0) entries.clear();
     co_return Result<void>{};
   }
+  Task<Result<void>> list(jobs::ObjectVisitor& visitor) override {
+    co_await begin("list", "list");
+    for (const auto& [key, entry] : entries) {
+      if (!co_await visitor.visit({key, entry.exptime, entry.cas, entry.value.size()})) break;
+    }
+    if (failures.contains("list")) co_return fail(failures.at("list"));
+    co_return Result<void>{};
+  }
   MemoryBudgets& memory() override { return *memory_; }
   void limit_reads(uint64_t bytes, uint64_t max_part) {
     memory_.emplace(MemorySizes{.staged = 3 << 20, .read = bytes, .max_part = max_part});

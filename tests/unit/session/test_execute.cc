@@ -304,9 +304,57 @@ TEST_CASE("administrative commands answer as memcached does") {
   REQUIRE(f.ask("stats settings\r\n") == "STAT admin_addr 127.0.0.1:9211\r\nEND\r\n");
 }
 
+TEST_CASE("all keys are listed, with what memcached tells of them") {
+  Fixture f;
+  REQUIRE(f.ask("lru_crawler metadump all\r\n") == "END\r\n");
+  f.ops.entries = {{"a", {"abc", 5, 0, 1}}, {"b c", {"", 0, 99, 2}}};
+  REQUIRE(f.ask("lru_crawler metadump all\r\n") ==
+          "key=a exp=-1 la=0 cas=1 fetch=no cls=1 size=3\n"
+          "key=b%20c exp=99 la=0 cas=2 fetch=no cls=1 size=0\nEND\r\n");
+  REQUIRE(f.ask("stats cachedump 1 0\r\n") == "ITEM a [3 b; 0 s]\r\nEND\r\n");
+  f.ops.entries["d"] = {"x", 0, 0, 3};
+  REQUIRE(f.ask("stats cachedump 1 1\r\n") == "ITEM a [3 b; 0 s]\r\nEND\r\n");
+  REQUIRE(f.ask("stats cachedump 2 0\r\n") == "END\r\n");
+  f.context.settings.allows_dump = false;
+  REQUIRE(f.ask("lru_crawler metadump all\r\n") == "ERROR metadump not allowed\r\n");
+  REQUIRE(f.ask("stats cachedump 1 0\r\n") == "CLIENT_ERROR stats cachedump not allowed\r\n");
+}
+
+TEST_CASE("a long listing leaves in parts, and ends when nobody takes it") {
+  Fixture f;
+  for (int i = 0; i < 1000; ++i) f.ops.entries["key" + std::to_string(i)] = {"x", 0, 0, 1};
+  const std::string rest = f.ask("lru_crawler metadump all\r\n");
+  REQUIRE(f.client.parts.size() >= 3);
+  const std::string all = f.client.received() + rest;
+  REQUIRE(std::ranges::count(all, '\n') == 1001);
+  f.client.parts.clear();
+  f.client.gone = true;
+  f.ask("lru_crawler metadump all\r\n");
+  REQUIRE(f.client.parts.empty());
+}
+
+TEST_CASE("a listing that fails ends with the reason and the connection") {
+  Fixture f;
+  f.ops.entries["a"] = {"x", 0, 0, 1};
+  f.ops.failures.emplace("list", Error{ErrorCode::kLost, "gone"});
+  REQUIRE(f.ask("stats cachedump 1 0\r\n").empty());
+  REQUIRE(f.client.received() == "ITEM a [1 b; 0 s]\r\nCLIENT_ERROR lost: gone\r\n");
+  REQUIRE(f.client.is_cut);
+}
+
+TEST_CASE("one listing runs at a time") {
+  Fixture f;
+  f.ops.slow = {"list"};
+  REQUIRE(f.ask("lru_crawler metadump all\r\n").empty());
+  REQUIRE(f.ask("lru_crawler metadump all\r\n") == "BUSY currently processing crawler request\r\n");
+  f.ops.slow.clear();
+  f.ops.turnstile.let_through();
+  REQUIRE(f.ask("lru_crawler metadump all\r\n") == "END\r\n");
+}
+
 TEST_CASE("stats answer wherever memcached's do, with what is known") {
   Fixture f;
-  for (const char* list : {"items", "items x", "conns", "cachedump 1 100", "detail dump"}) {
+  for (const char* list : {"items", "items x", "conns", "cachedump 2 100", "detail dump"}) {
     CAPTURE(list);
     REQUIRE(f.ask("stats " + std::string(list) + "\r\n") == "END\r\n");
   }

@@ -130,6 +130,23 @@ TEST_CASE("flush_all takes effect behind the commands before it and ahead of tho
   CHECK(f.ops.entries.size() == 1);
 }
 
+TEST_CASE("a listing has what the commands before it have stored, and nothing of those behind") {
+  Fixture f;
+  f.ops.slow = {"before", "list"};
+  Client client(f.sessions);
+  client.send("set before 0 0 1\r\nx\r\nlru_crawler metadump all\r\nset after 0 0 1\r\ny\r\n");
+  f.turns(5);
+  CHECK(f.ops.started == std::vector<std::string>{"store before"});
+  f.ops.turnstile.let_through();
+  f.turns(5);
+  CHECK(f.ops.started == std::vector<std::string>{"store before", "list"});
+  f.ops.slow.clear();
+  f.ops.turnstile.let_through();
+  f.until(client, [&] { return client.received.ends_with("END\r\nSTORED\r\n"); });
+  CHECK(client.received.starts_with("STORED\r\nkey=before "));
+  CHECK(client.received.find("key=after") == std::string::npos);
+}
+
 TEST_CASE("flushes of one connection follow each other, with or without a reply") {
   Fixture f;
   f.ops.slow = {"flush_all"};
