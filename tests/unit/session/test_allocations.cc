@@ -81,7 +81,8 @@ class Served {
     shared_.emplace(config, std::make_unique<Credentials>(), addresses, /*resolver_in=*/nullptr, 1);
     shared_->map.expect_nodes(copies);
     shared_->map.serve(std::make_shared<const node::ClusterMap>(map_));
-    environment_.emplace(*shared_, uint64_t{64} << 20, uint64_t{1} << 20, uint64_t{64} << 20);
+    environment_.emplace(*shared_,
+                         FlowMemory{.staged = 64 << 20, .cache = 1 << 20, .read = 64 << 20});
     ops_.emplace(environment_->ops());
     sessions_.emplace(environment_->loop(), *ops_, environment_->clock(), shared_->stats,
                       shared_->stats.worker(0), SessionSettings{});
