@@ -50,6 +50,10 @@ def counts(command):
     return command.opcode in (0x05, 0x06, 0x15, 0x16) if isinstance(command, BinaryCommand) else COUNTING(command)
 
 
+def counts_if_unchanged(command):
+    return command.cas != 0 if isinstance(command, BinaryCommand) and counts(command) else MA_IF_UNCHANGED(command)
+
+
 def differs_in_spaces(ours, memcached):
     """But for the length that is told."""
     one, other = (re.sub(rb"(VALUE \S+ \d+|VA) \d+|(?<= )s\d+", rb"\1", shown(reply)).replace(b" ", b"") for reply in (ours, memcached))
@@ -66,6 +70,8 @@ A_KEY = rb"[^ \0\n]{1,250} +"
 NUMBERS = rb"\d{1,10} +-?\d{1,10} +\d{1,9}"
 WELL_FORMED = (rb"((set|add|replace|append|prepend) +" + A_KEY + NUMBERS + rb"|cas +" + A_KEY + NUMBERS + rb" +\d{1,19})"
                rb"( +noreply)? *\r?\n|ms " + A_KEY + rb"\d{1,9}[ \r\n]")
+MA_IF_UNCHANGED = line(rb"ma [^\n]* C")
+DATA_EXISTS = rb".*Data exists.*"
 COUNTING = line(rb"incr |decr |ma ")
 REFUSED_RETRIEVAL = line(rb"g[ae]ts? [^\n]*[^ \n]{251}")
 LONG_LINE = line(rb".*[^\n]{2048}")
@@ -96,8 +102,14 @@ LISTED = [
                line(rb"m[ga] [^\n]* [TN]-\d"), answers(ours=rb"(HD|VA).* 0.*", memcached=rb"(HD|VA).* 4294\d{6}.*")),
     Difference("me tells the seconds that are left; memcached tells them as a negative number, and the key as it was when it was stored.",
                line(rb"me "), same_item),
-    Difference("Flags that are missing are refused.",
-               line(rb"m[gsda] [^\n]* [EhlNRIx]"), answers(ours=rb"CLIENT_ERROR invalid (or duplicate )?flag")),
+    Difference("E and x are younger than this memcached.",
+               line(rb"m[gsda] [^\n]* [Ex]"), answers(memcached=rb"CLIENT_ERROR invalid (or duplicate )?flag")),
+    Difference("The time that is left is told as it is after the command; memcached obeys its flags from left to right.",
+               line(rb"mg [^\n]* ([tR].* [TN]|T.* R)"), answers(NO_ERROR, NO_ERROR)),
+    Difference("A counter that is made with q is not told; memcached tells it.",
+               line(rb"ma (?=[^\n]* q)(?=[^\n]* N)"), answers(memcached=rb"(HD|VA).*")),
+    Difference("memcached tells that an empty value is no number before it compares the unique.",
+               counts_if_unchanged, answers(ours=rb"EX.*|" + DATA_EXISTS, memcached=rb".*[Nn]on-numeric.*")),
     Difference("Either protocol may follow the other; memcached closes the connection.",
                has_wrong_lengths, answers(memcached=rb"")),
     Difference("ms tells the size; memcached has no use for s there.",

@@ -8,7 +8,7 @@ import text_dialect
 from streams import Base64, Length, replaced, text
 
 ODD_KEYS = [*arguments.ODD_KEYS, *arguments.BINARY_KEYS]
-BAD_FLAGS = [b"x", b"E1", b"I", b"vv", b"kk", b"T", b"Tx", b"T1x", b"F-1", b"F4294967296", b"Cx", b"C-1", b"C", b"Dx",
+BAD_FLAGS = [b"y", b"z", b"I", b"R", b"Rx", b"vv", b"kk", b"T", b"Tx", b"T1x", b"F-1", b"F4294967296", b"Cx", b"C-1", b"C", b"Dx",
              b"D-1", b"D", b"D18446744073709551616", b"Jx", b"J-1", b"N", b"Nx", b"MX", b"T2147483648", b"T-2147483649", b"N4294967296", b"M", b"MEE", b"Me", b"O", b"",
              b"O" + b"o" * 31, b"O" + b"o" * 32, b"O" + b"o" * 40, b"\xff", b"S1", b"Px", b"Ly", b"u"]
 
@@ -27,6 +27,8 @@ def command(generator):
 def get(generator):
     key = arguments.key(generator, ODD_KEYS)
     return meta(generator, "mg", key, ("v", "v", "c", "f", "s", "t", "k", "q", touched(generator), opaque(generator),
+                                       "h", "l", "u", text_dialect.exptime(generator, b"N"),
+                                       text_dialect.exptime(generator, b"R"),
                                        *seldom(generator, arguments.unique(generator, key, b"C"))))
 
 
@@ -34,14 +36,15 @@ def store(generator):
     key = arguments.key(generator, ODD_KEYS)
     mode = generator.choice(("MS", "ME", "MR", "MA", "MP", "Ms", "ME"))
     return meta(generator, "ms", key, ("c", "k", "q", mode, touched(generator), opaque(generator),
-                                       b"F%d" % text_dialect.flags(generator), arguments.unique(generator, key, b"C"),
-                                       *seldom(generator, "s", text_dialect.exptime(generator, b"N"))),
+                                       b"F%d" % text_dialect.flags(generator), arguments.unique(generator, key, b"C"), "I",
+                                       *seldom(generator, "s", "E7", text_dialect.exptime(generator, b"N"))),
                 Length(), data=arguments.value(generator))
 
 
 def delete(generator):
     key = arguments.key(generator, ODD_KEYS)
-    return meta(generator, "md", key, ("k", "q", opaque(generator), arguments.unique(generator, key, b"C")))
+    return meta(generator, "md", key, ("k", "q", opaque(generator), arguments.unique(generator, key, b"C"), "I",
+                                       touched(generator), *seldom(generator, "E7", "x")))
 
 
 def arithmetic(generator):
@@ -51,7 +54,7 @@ def arithmetic(generator):
                                        text_dialect.exptime(generator, b"N"),
                                        b"D%d" % generator.choice(arguments.NUMBERS),
                                        b"J%d" % generator.choice(arguments.NUMBERS),
-                                       arguments.unique(generator, key, b"C")))
+                                       arguments.unique(generator, key, b"C"), *seldom(generator, "E7")))
 
 
 def debug(generator):

@@ -60,7 +60,8 @@ inline std::string bare_record(const Record& record) {
   return meta.substr(0, meta.size() - sizeof(uint32_t)) + bare_content(record.content);
 }
 // As a later program would write it, with fields that are not known here.
-inline std::string grown_record(const Record& record) {
+inline std::string grown_record(Record record) {
+  record.content.cas = 1;  // so that all fields that are known here stand before them
   std::string bare = encoded(record.meta);
   bare.resize(bare.size() - sizeof(uint32_t) - 1);
   Writer(bare).u8(5);

@@ -43,8 +43,8 @@ class Claiming {
   // Nothing: others have changed the object meanwhile.
   Task<Result<std::optional<ReadOutcome>>> attempt(RecordPtr touched) {
     ObjectRead read(ops_, request_.key, sink_, request_.range, deadline_, use_of(request_));
-    auto opened = touched != nullptr ? co_await read.open(std::move(touched))
-                                     : co_await read.open();
+    auto opened =
+        touched != nullptr ? co_await read.open(std::move(touched)) : co_await read.open();
     if (!opened) co_return fail(opened.error());
     if (!read.is_live()) co_return co_await create();
     if (!wins(read.record()->content)) co_return co_await deliver(read, sink_);
@@ -90,8 +90,8 @@ class Claiming {
   // What was done before is done.
   std::unexpected<Error> failed(const Error& error) {
     if (!has_touched_ && !has_won_) return fail(error);
-    return unknown_outcome(ops_, (has_won_ ? "won, but not read: " : "touched, but not read: ") +
-                                     error.message);
+    return unknown_outcome(
+        ops_, (has_won_ ? "won, but not read: " : "touched, but not read: ") + error.message);
   }
 
   OpsContext& ops_;

@@ -51,7 +51,8 @@ TEST_CASE("what is marked and given survives its encoding, behind a value or seg
   }
 }
 
-TEST_CASE("a mark changes neither value nor its version, and moves the cas if it is to", "[marks]") {
+TEST_CASE("a mark changes neither value nor its version, and moves the cas if it is to",
+          "[marks]") {
   for (const bool striped : {false, true}) {
     MarkedNode node;
     REQUIRE(status(node.apply(node.request("key", Mutation::kSet), content_of_kind(striped))) ==

@@ -182,8 +182,8 @@ TEST_CASE("a cas that a client gives stays until the value changes", "[marks]") 
     CHECK(updated->is_stale);
     CHECK(s.value == "X" + bytes.substr(1) + "x");
     REQUIRE(s.put(s.proxy, key, "7"));
-    const auto counted = s.run(change_counter(
-        s.proxy.ops(), {.key = key, .delta = 1, .new_cas = 7000}, s.deadline()));
+    const auto counted = s.run(
+        change_counter(s.proxy.ops(), {.key = key, .delta = 1, .new_cas = 7000}, s.deadline()));
     CHECK(counted->cas == 7000);
     CHECK(s.read({.key = key})->cas == 7000);
   }
@@ -197,8 +197,8 @@ TEST_CASE("an update after a mark moves the cas, and folds leave it", "[marks]")
   REQUIRE(s.remove({.key = "k", .cas = before, .marks_stale = true}) == RemoveStatus::kRemoved);
   const uint64_t marked = s.read({.key = "k"})->cas;
   CHECK(marked > before);
-  const auto updated =
-      s.run(update_with(s.proxy.ops(), {.key = "k", .offset = 5, .cas = marked}, "def", s.deadline()));
+  const auto updated = s.run(
+      update_with(s.proxy.ops(), {.key = "k", .offset = 5, .cas = marked}, "def", s.deadline()));
   REQUIRE(updated);
   CHECK(updated->cas > marked);
   CHECK(s.read({.key = "k"})->cas == updated->cas);
