@@ -168,6 +168,8 @@ def test_a_lone_proxy_is_asked_once_more_for_what_broke_off(proxy, part):
 WRITES = [lambda c: c.put("key", b"x"), lambda c: c.append("key", b"x"),
           lambda c: c.prepend("key", b"x"), lambda c: c.remove("key"), lambda c: c.touch("key", 1),
           lambda c: c.update("key", 0, b"x")]
+ANSWERS = [b"STORED\r\n", b"STORED\r\n", b"STORED\r\n", b"DELETED\r\n", b"TOUCHED\r\n",
+           b"HD c5 s5\r\n"]
 
 
 @pytest.mark.parametrize("call", WRITES)
@@ -190,6 +192,38 @@ def test_a_read_that_is_not_answered_in_time_is_asked_elsewhere(proxy):
     assert len(silent.requests) == 1
 
 
+@pytest.mark.parametrize("call, answer", [
+    *zip(WRITES, ANSWERS), (lambda c: c.put_many({"a": b"1"}), b"STORED\r\n")])
+@pytest.mark.parametrize("silence", [SILENCE, CLOSE])
+def test_a_proxy_that_did_not_answer_a_write_is_not_asked_first_again(proxy, call, answer, silence):
+    silent, other = proxy(silence), proxy(answer, VALUE, answer)
+    client = client_of(silent, other, request_timeout=SILENT_S)
+    with pytest.raises((TimedOut, ConnectionFailed, PutManyFailed)):
+        call(client)
+    call(client)
+    assert client.get("key") == b"hello"
+    call(client)
+    assert (len(silent.requests), len(other.requests)) == (1, 3)
+
+
+def test_a_proxy_that_refuses_has_answered_and_one_that_does_not_serve_has_not(proxy):
+    nobody = f"127.0.0.1:{free_ports(1)}"
+    waiting, other = proxy(NOT_SERVING), proxy(b"END\r\n", b"EXISTS\r\n", UNKNOWN, VALUE)
+    client = client_of(nobody, waiting, other)
+    raised(NotFound, client.get, "key")
+    raised(Exists, client.put, "key", b"", cas=1)
+    raised(UnknownOutcome, client.remove, "key")
+    assert client.get("key") == b"hello"
+    assert (len(waiting.requests), len(other.requests)) == (1, 4)
+
+
+def test_a_proxy_that_is_the_only_one_is_asked_again_after_silence(proxy):
+    server = proxy(SILENCE, VALUE)
+    client = client_of(server, request_timeout=SILENT_S)
+    raised(TimedOut, client.put, "key", b"x")
+    assert client.get("key") == b"hello"
+
+
 def test_a_late_answer_is_no_later_requests(proxy):
     server = proxy(SILENCE, VALUE)
     client = client_of(server, request_timeout=SILENT_S)
@@ -205,10 +239,6 @@ def test_connections_and_requests_have_limits_of_their_own(proxy):
     assert connection._socket.gettimeout() == 50
     connection.close()
     assert server.closed.acquire(timeout=10)
-
-
-ANSWERS = [b"STORED\r\n", b"STORED\r\n", b"STORED\r\n", b"DELETED\r\n", b"TOUCHED\r\n",
-           b"HD c5 s5\r\n"]
 
 
 @pytest.mark.parametrize("call, answer", zip(WRITES, ANSWERS))

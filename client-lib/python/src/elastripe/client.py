@@ -42,9 +42,10 @@ class Client:
     it. A write that ended with ConnectionFailed, TimedOut or UnknownOutcome may have taken effect:
     `may_have_taken_effect` of the error.
 
-    Of several proxies the one that answered last is asked first. The next one is asked if there is
-    no connection, or the proxy serves nothing; a read also if no answer came. A write is never sent
-    again when it may have taken effect, unless it has a cas unique.
+    Of several proxies the one that answered last is asked first, and the one behind a proxy that
+    did not answer. The next one is asked if there is no connection, or the proxy serves nothing; a
+    read also if no answer came. A write is never sent again when it may have taken effect, unless
+    it has a cas unique.
     """
 
     def __init__(self, proxies: str | Sequence[str] = "127.0.0.1:11311", *,
@@ -146,11 +147,14 @@ class Client:
         _exptime(exptime)
         if not checked:
             return
-        outcomes = self._proxies.run(lambda c: c.put_many(checked, flags, exptime))
-        errors: dict[Key, Error] = {
-            key: error for key, error in zip(objects, outcomes) if error is not None}
-        if errors:
-            raise PutManyFailed(errors)
+
+        def request(connection: Connection) -> None:
+            outcomes = connection.put_many(checked, flags, exptime)
+            errors: dict[Key, Error] = {
+                key: error for key, error in zip(objects, outcomes) if error is not None}
+            if errors:
+                raise PutManyFailed(errors)
+        self._proxies.run(request)
 
     def append(self, key: Key, data: Data) -> None:
         """Adds bytes to the end of an object. Raises NotFound."""

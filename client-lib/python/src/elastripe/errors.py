@@ -92,6 +92,11 @@ class PutManyFailed(Error):
         self.may_have_taken_effect = any(e.may_have_taken_effect for e in errors.values())
 
 
+def is_no_answer(error: Error) -> bool:
+    """Whether the error is no answer of a server that serves."""
+    return isinstance(error, (ConnectionFailed, TimedOut, NotServing))
+
+
 @contextlib.contextmanager
 def nothing_is_sent() -> Iterator[None]:
     """Marks errors of a block that comes before any request."""

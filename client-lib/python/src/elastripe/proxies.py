@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from .bounds import Address
 from .connection import Connection, Options
-from .errors import ConnectionFailed, Error, NotServing, TimedOut, UnknownOutcome
+from .errors import ConnectionFailed, Error, PutManyFailed, UnknownOutcome, is_no_answer
 
 Result = TypeVar("Result")
 
@@ -62,14 +62,15 @@ class _Proxy:
 
 
 class Proxies:
-    """Several proxies of one cluster, of which the one that answered last is asked first.
+    """Several proxies of one cluster, of which the one that answered last is asked first; after
+    one that did not answer, the one behind it.
 
     May be used by many threads: each request has a connection of its own meanwhile.
     """
 
     def __init__(self, addresses: Sequence[Address], options: Options, most_idle: int) -> None:
         self._proxies = [_Proxy(address, options, most_idle) for address in addresses]
-        self._preferred = 0
+        self._preferred = 0  # an int needs no lock, either: what is lost is one hint
 
     def run(self, request: Callable[[Connection], Result], *, is_read: bool = False,
             has_cas: bool = False) -> Result:
@@ -82,30 +83,40 @@ class Proxies:
         UnknownOutcome is raised. A connection that broke may have been of a process that has
         ended: its proxy is asked once more, after the others.
         """
+        count = len(self._proxies)
         first = self._preferred
-        queue = self._proxies[first:] + self._proxies[:first]
+        queue = [(first + place) % count for place in range(count)]
         unknown: Error | None = None  # of a try that may have taken effect
-        for place, proxy in enumerate(queue):  # which may grow meanwhile
+        for place, number in enumerate(queue):  # which may grow meanwhile
             try:
-                with proxy.connection() as connection:
+                with self._proxies[number].connection() as connection:
                     result = request(connection)
-                self._preferred = self._proxies.index(proxy)
+                self._preferred = number
                 return result
             except Error as error:
                 failure = error
+            self._note_failure(number, failure)
             if failure.may_have_taken_effect and not is_read:
                 if not has_cas:
                     break
                 unknown = failure
-            elif not isinstance(failure, (ConnectionFailed, TimedOut, NotServing)):
+            elif not is_no_answer(failure):
                 break
             broke = isinstance(failure, ConnectionFailed) and failure.may_have_taken_effect
-            if broke and place < len(self._proxies):
-                queue.append(proxy)
+            if broke and place < count:
+                queue.append(number)
         if unknown is not None and failure is not unknown:
             raise UnknownOutcome(f"{unknown.message}; when it was sent again: {failure.message}"
                                  ) from failure
         raise failure
+
+    def _note_failure(self, number: int, failure: Error) -> None:
+        """Remembers whom to ask first, by whether this proxy has answered at all."""
+        errors = failure.errors.values() if isinstance(failure, PutManyFailed) else [failure]
+        if not any(is_no_answer(error) for error in errors):
+            self._preferred = number
+        elif self._preferred == number:  # not where another thread has found one that answers
+            self._preferred = (number + 1) % len(self._proxies)
 
     def close(self) -> None:
         for proxy in self._proxies:
