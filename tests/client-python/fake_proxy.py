@@ -6,7 +6,7 @@ import threading
 
 CLOSE = object()   # the connection is closed instead of an answer
 SILENCE = object()  # nothing is said until the client goes
-STORES = (b"set", b"cas", b"append", b"prepend", b"ms")
+STORES = (b"set", b"add", b"cas", b"append", b"prepend", b"ms")
 
 
 def size_of_data(words):

@@ -92,6 +92,35 @@ def test_a_put_with_a_cas_changes_only_what_was_read(client):
     assert client.get("cas") == b"2"
 
 
+def test_an_add_changes_no_object_that_is_there(client):
+    client.add("added", b"1", flags=9, exptime=1000)
+    assert client.gets("added")[:2] == (b"1", 9)
+    assert client.object_info("added")["exptime"] > time.time()
+    for size in (1, 100_000):
+        with pytest.raises(Exists):
+            client.add("added", bytes(size))
+    assert client.get("added") == b"1"
+    client.remove("added")
+    client.add("added", payload(100_000, 1))
+    assert client.get("added") == payload(100_000, 1)
+
+
+def test_numbers_are_counted(client):
+    for call in (client.increment, client.decrement):
+        with pytest.raises(NotFound):
+            call("number")
+    client.put("number", b"9", flags=3)
+    assert client.increment("number") == 10 and client.increment("number", 5) == 15
+    assert client.decrement(b"number", 3) == 12 and client.decrement("number") == 11
+    assert int(client.get("number")) == 11 and client.gets("number").flags == 3
+    assert client.decrement("number", (1 << 64) - 1) == 0
+    assert client.increment("number", (1 << 64) - 1) == (1 << 64) - 1
+    assert client.increment("number") == 0
+    client.put("number", b"x")
+    with pytest.raises(ServerError, match="non-numeric"):
+        client.increment("number")
+
+
 def test_many_objects_at_once(client):
     objects = {f"many{i}".encode(): payload(50_000 if i % 50 == 0 else i, i) for i in range(1500)}
     client.put_many(objects, flags=5)

@@ -39,7 +39,9 @@ def test_a_key_out_of_bounds_is_not_sent(proxy, key):
     client = client_of(server)
     calls = [lambda: client.get(key), lambda: client.get_many(["good", key]),
              lambda: client.put(key, b""), lambda: client.put_many({"good": b"", key: b""}),
-             lambda: client.remove(key), lambda: client.append(key, b""),
+             lambda: client.add(key, b""), lambda: client.increment(key),
+             lambda: client.decrement(key), lambda: client.remove(key),
+             lambda: client.append(key, b""),
              lambda: client.touch(key, 0), lambda: client.get_range(key, 0, 1),
              lambda: client.update(key, 0, b""), lambda: client.object_info(key),
              lambda: client.transition(5, key=key)]
@@ -54,6 +56,8 @@ def test_numbers_and_objects_out_of_bounds_are_not_sent(proxy):
     for call in (lambda: client.put("key", b"", flags=1 << 32),
                  lambda: client.put("key", b"", cas=-1),
                  lambda: client.put("key", b"", exptime=1 << 63),
+                 lambda: client.add("key", b"", flags=-1),
+                 lambda: client.increment("key", -1), lambda: client.decrement("key", 1 << 64),
                  lambda: client.get_range("key", -1, 1),
                  lambda: client.get_range("key", 0, 1 << 64),
                  lambda: client.update("key", -1, b"x"), lambda: client.transition(5),
@@ -100,6 +104,14 @@ def test_addresses_are_read_as_the_other_clients_read_them():
     (lambda c: c.put("key", b"", cas=1), b"EXISTS\r\n", Exists),
     (lambda c: c.put("key", b"", cas=1), b"NOT_FOUND\r\n", NotFound),
     (lambda c: c.put("key", b"", cas=1), UNKNOWN, UnknownOutcome),
+    (lambda c: c.add("key", b""), b"NOT_STORED\r\n", Exists),
+    (lambda c: c.add("key", b""), UNKNOWN, UnknownOutcome),
+    (lambda c: c.increment("key"), b"NOT_FOUND\r\n", NotFound),
+    (lambda c: c.increment("key"), b"CLIENT_ERROR cannot increment or decrement non-numeric value"
+                                   b"\r\n", ServerError),
+    (lambda c: c.increment("key"), UNKNOWN, UnknownOutcome),
+    (lambda c: c.increment("key"), b"18446744073709551616\r\n", ConnectionFailed),
+    (lambda c: c.decrement("key"), b"STORED\r\n", ConnectionFailed),
     (lambda c: c.append("key", b""), b"NOT_STORED\r\n", NotFound),
     (lambda c: c.prepend("key", b""), UNKNOWN, UnknownOutcome),
     (lambda c: c.remove("key"), b"NOT_FOUND\r\n", NotFound),
@@ -108,6 +120,7 @@ def test_addresses_are_read_as_the_other_clients_read_them():
     (lambda c: c.get_range("key", 0, 1), b"EN\r\n", NotFound),
     (lambda c: c.get_range("key", 0, 1), b"HD\r\n", ConnectionFailed),
     (lambda c: c.get_range("key", 0, 1), b"VA 1 c5\r\nxyz", ConnectionFailed),
+    (lambda c: c.get_range("key", 0, 1), b"VA 2 c5\r\nxy\r\n", ConnectionFailed),
     (lambda c: c.get_range("key", 0, 1), b"VA 1x c5\r\n", ConnectionFailed),
     (lambda c: c.get_range("key", 0, 1), b"x" * 5000, ConnectionFailed),
     (lambda c: c.update("key", 0, b"x"), b"NF\r\n", NotFound),
@@ -165,11 +178,12 @@ def test_a_lone_proxy_is_asked_once_more_for_what_broke_off(proxy, part):
     assert server.requests == 4 * [(b"mg key v c s o2 n5",)]
 
 
-WRITES = [lambda c: c.put("key", b"x"), lambda c: c.append("key", b"x"),
-          lambda c: c.prepend("key", b"x"), lambda c: c.remove("key"), lambda c: c.touch("key", 1),
-          lambda c: c.update("key", 0, b"x")]
-ANSWERS = [b"STORED\r\n", b"STORED\r\n", b"STORED\r\n", b"DELETED\r\n", b"TOUCHED\r\n",
-           b"HD c5 s5\r\n"]
+WRITES = [lambda c: c.put("key", b"x"), lambda c: c.add("key", b"x"),
+          lambda c: c.append("key", b"x"), lambda c: c.prepend("key", b"x"),
+          lambda c: c.remove("key"), lambda c: c.touch("key", 1), lambda c: c.update("key", 0, b"x"),
+          lambda c: c.increment("key", 5), lambda c: c.decrement("key", 5)]
+ANSWERS = [*4 * [b"STORED\r\n"], b"DELETED\r\n", b"TOUCHED\r\n", b"HD c5 s5\r\n", b"12\r\n",
+           b"2\r\n"]
 
 
 @pytest.mark.parametrize("call", WRITES)
@@ -208,11 +222,11 @@ def test_a_proxy_that_did_not_answer_a_write_is_not_asked_first_again(proxy, cal
 
 def test_a_proxy_that_refuses_has_answered_and_one_that_does_not_serve_has_not(proxy):
     nobody = f"127.0.0.1:{free_ports(1)}"
-    waiting, other = proxy(NOT_SERVING), proxy(b"END\r\n", b"EXISTS\r\n", UNKNOWN, VALUE)
+    waiting, other = proxy(NOT_SERVING), proxy(b"END\r\n", b"NOT_STORED\r\n", UNKNOWN, VALUE)
     client = client_of(nobody, waiting, other)
     raised(NotFound, client.get, "key")
-    raised(Exists, client.put, "key", b"", cas=1)
-    raised(UnknownOutcome, client.remove, "key")
+    raised(Exists, client.add, "key", b"")
+    raised(UnknownOutcome, client.increment, "key")
     assert client.get("key") == b"hello"
     assert (len(waiting.requests), len(other.requests)) == (1, 4)
 
@@ -228,6 +242,15 @@ def test_a_late_answer_is_no_later_requests(proxy):
     server = proxy(SILENCE, VALUE)
     client = client_of(server, request_timeout=SILENT_S)
     raised(TimedOut, client.update, "key", 0, b"x")
+    assert client.get("key") == b"hello"
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("call", [lambda c: c.increment("key"), lambda c: c.update("key", 0, b"x")])
+def test_a_connection_whose_answer_is_not_understood_is_not_used_again(proxy, call):
+    server = proxy(b"NONSENSE\r\n", VALUE)
+    client = client_of(server)
+    raised(ConnectionFailed, call, client)
     assert client.get("key") == b"hello"
     assert server.connections == 2
 

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 from .admin import Admin, Report, Transition
 from .bounds import Data, Key, checked_data, checked_key, checked_number, parse_address
 from .connection import Answer, Connection, Options, Value
-from .errors import (ConnectionFailed, Error, Exists, Invalid, NotFound, OutOfRange, PutManyFailed,
-                     ServerError, nothing_is_sent)
+from .errors import (Error, Exists, Invalid, NotFound, OutOfRange, PutManyFailed, ServerError,
+                     nothing_is_sent)
 from .proxies import Proxies
 
 KeyT = TypeVar("KeyT", bound=Key)
@@ -138,6 +138,14 @@ class Client:
         if not stored:
             raise ServerError("the object is not stored")
 
+    def add(self, key: Key, data: Data, *, flags: int = 0, exptime: int = 0) -> None:
+        """Stores an object that is not there yet. Raises Exists if there is one."""
+        name = checked_key(key)
+        value = checked_data(data)
+        options = {"expire": _exptime(exptime), "flags": _flags(flags), "noreply": False}
+        if not self._proxies.run(lambda c: c.classic("add", name, value, **options)):
+            raise Exists("there is such an object")
+
     def put_many(self, objects: Mapping[KeyT, Data], *, flags: int = 0, exptime: int = 0) -> None:
         """Stores each object for itself, many at a time. Raises PutManyFailed, which tells what
         became of those that are not stored; ConnectionFailed, TimedOut and ServerError if nothing
@@ -170,6 +178,29 @@ class Client:
         if not self._proxies.run(lambda c: c.classic(command, name, value, noreply=False)):
             raise _not_found()
 
+    def increment(self, key: Key, delta: int = 1) -> int:
+        """Adds to an object that is a decimal number, and returns the new one; after 2**64 - 1
+        comes 0. Raises NotFound, and ServerError if it is no number."""
+        return self._count(b"incr", key, delta)
+
+    def decrement(self, key: Key, delta: int = 1) -> int:
+        """Subtracts from an object that is a decimal number, but stops at 0; see `increment`."""
+        return self._count(b"decr", key, delta)
+
+    def _count(self, command: bytes, key: Key, delta: int) -> int:
+        # pymemcache takes any answer but NOT_FOUND for a number.
+        line = b"%s %s %d" % (command, checked_key(key), checked_number("delta", delta))
+
+        def request(connection: Connection) -> int:
+            answer = connection.ask(line)
+            if answer.line == "NOT_FOUND":
+                raise _not_found()
+            number = answer.as_number()
+            if number is None:
+                raise connection.give_up(answer)
+            return number
+        return self._proxies.run(request)
+
     def remove(self, key: Key) -> None:
         """Raises NotFound if there was no object."""
         name = checked_key(key)
@@ -189,12 +220,15 @@ class Client:
         """So many bytes from `offset` on, fewer where the object ends. Raises NotFound."""
         line = b"mg %s v c s o%d n%d" % (checked_key(key), checked_number("offset", offset),
                                          checked_number("length", length))
-        answer = self._proxies.run(lambda connection: connection.ask(line), is_read=True)
-        if answer.code == "EN":
-            raise _not_found()
-        if answer.code != "VA":
-            raise _unexpected(answer)
-        return Range(answer.data, answer.number("c"), answer.number("s"))
+
+        def request(connection: Connection) -> Range:
+            answer = connection.ask(line)
+            if answer.code == "EN":
+                raise _not_found()
+            if answer.code != "VA" or len(answer.data) > length:
+                raise connection.give_up(answer)
+            return Range(answer.data, answer.number("c"), answer.number("s"))
+        return self._proxies.run(request, is_read=True)
 
     def update(self, key: Key, offset: int, data: Data, *, cas: int | None = None) -> int:
         """Puts bytes in the place of those that the object has from `offset` on: all of them at
@@ -213,7 +247,7 @@ class Client:
             answer = connection.ask(line, value)
             if answer.code == "HD":
                 return answer.number("c")
-            raise _refused_update(answer)
+            raise _refused_update(answer) or connection.give_up(answer)
         return self._proxies.run(request, has_cas=cas is not None)
 
     # -- the cluster
@@ -281,14 +315,14 @@ def _stored_by_cas(connection: Connection, name: bytes, value: bytes, unique: by
     return True
 
 
-def _refused_update(answer: Answer) -> Error:
+def _refused_update(answer: Answer) -> Error | None:
     if answer.code == "NF":
         return _not_found()
     if answer.code == "EX":
         return _exists()
     if answer.code == "NS":
         return OutOfRange(f"the object has {answer.number('s')} bytes")
-    return _unexpected(answer)
+    return None
 
 
 def _not_found() -> Error:
@@ -297,10 +331,6 @@ def _not_found() -> Error:
 
 def _exists() -> Error:
     return Exists("the object has another cas unique")
-
-
-def _unexpected(answer: Answer) -> Error:
-    return ConnectionFailed(f"the server's answer is not understood: {answer.line}")
 
 
 def _flags(flags: int) -> int:

@@ -57,6 +57,11 @@ class Answer(NamedTuple):
     def code(self) -> str:
         return self.line.partition(" ")[0]
 
+    def as_number(self) -> int | None:
+        """The number of 64 bits that the line is; None if it is none."""
+        number = int(self.line) if re.fullmatch("[0-9]{1,20}", self.line) else 1 << 64
+        return number if number < 1 << 64 else None
+
     def number(self, flag: str) -> int:
         """What the flag tells; 0 without it."""
         told = re.search(f" {flag}([0-9]+)(?: |$)", self.line)
@@ -203,6 +208,11 @@ class Connection:
         if refused is not None:
             raise refused
         return answer
+
+    def give_up(self, answer: Answer) -> Error:
+        """The error of an answer that is not understood: what follows it may not be, either."""
+        self.is_usable = False
+        return _unlike_memcached(answer.line)
 
     def stats(self, group: bytes = b"") -> dict[str, str]:
         found = {}
