@@ -111,11 +111,13 @@ class Session {
       key = decoded.value_or("refused");
     }
     CHECK(!key.empty() && key.size() <= kMaxKeyBytes);
-    transcript_ +=
-        fmt::format("({} {} {} {} {} {} {} {} {} {} {} {} {})", key, flags->value, flags->answers,
-                    flags->opaque, flags->quiet, flags->cas.value_or(0), flags->exptime.value_or(0),
-                    flags->creates.value_or(0), flags->client_flags, flags->delta, flags->initial,
-                    flags->offset.value_or(0), flags->length.value_or(0));
+    transcript_ += fmt::format("({} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {})", key,
+                               flags->value, flags->answers, flags->opaque, flags->quiet,
+                               flags->cas.value_or(0), flags->exptime.value_or(0),
+                               flags->creates.value_or(0), flags->client_flags, flags->delta,
+                               flags->initial, flags->offset.value_or(0), flags->length.value_or(0),
+                               flags->recache.value_or(0), flags->new_cas.value_or(0),
+                               flags->invalidates, flags->empties, flags->is_no_use);
   }
 
   RequestParser parser_{kLimits};

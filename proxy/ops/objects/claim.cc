@@ -116,7 +116,7 @@ Task<Result<ReadOutcome>> read_object(OpsContext& ops, const ReadRequest& reques
   if (request.touch) {
     return touch_and_get_object(ops, request.key, *request.touch, sink, request.range, deadline);
   }
-  return get_object(ops, request.key, sink, request.range, deadline);
+  return get_object(ops, request.key, sink, request.range, deadline, use_of(request));
 }
 
 }  // namespace elastripe::objects

@@ -18,8 +18,8 @@ Task<Result<ReadOutcome>> deliver(ObjectRead& read, ValueSink& sink, bool is_won
 }
 
 Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string_view key, ValueSink& sink,
-                                     ByteRange range, TimePoint deadline) {
-  ObjectRead read(ops, key, sink, range, deadline, records::Use::kCounts);
+                                     ByteRange range, TimePoint deadline, records::Use use) {
+  ObjectRead read(ops, key, sink, range, deadline, use);
   auto opened = co_await read.open();
   if (!opened) co_return fail(opened.error());
   co_return co_await deliver(read, sink);

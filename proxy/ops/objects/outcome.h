@@ -12,6 +12,7 @@
 #include "proxy/base/hash.h"
 #include "proxy/ops/context.h"
 #include "proxy/ops/objects/value.h"
+#include "proxy/ops/records/read_tail.h"
 
 namespace elastripe::objects {
 
@@ -133,7 +134,7 @@ struct ReadRequest {
   std::optional<uint32_t> touch = {};  // the new exptime
   bool is_use = true;                  // it counts for those that ask later whether there were any
   bool tells_use = false;
-  // Of a client that makes values anew (docs/client-protocol.md, "Stale values"): it wins a stale
+  // The client makes values anew (docs/client-protocol.md, "Stale values"): it wins a stale
   // one, one that expires before `wins_before`, or one that is not there and of which an empty one
   // is made then, unless another has won.
   bool may_win = false;
@@ -158,7 +159,8 @@ struct ReadOutcome {
 // never a miss instead; also once the sink has had a part of the value, so that it is never whole.
 // Here and below: `key` lives until it has ended.
 Task<Result<ReadOutcome>> get_object(OpsContext& ops, std::string_view key, ValueSink& sink,
-                                     ByteRange range, TimePoint deadline);
+                                     ByteRange range, TimePoint deadline,
+                                     records::Use use = records::Use::kCounts);
 // The same of whatever is asked for. A read that touches or wins may have done so when it fails:
 // then it is kUnknownOutcome.
 Task<Result<ReadOutcome>> read_object(OpsContext& ops, const ReadRequest& request, ValueSink& sink,

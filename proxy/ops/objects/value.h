@@ -71,8 +71,8 @@ struct Object {
   bool is_stale = false;
   bool is_won = false;
   bool win_is_taken = false;
-  // Of the reads before, as far as is known: whether there were any, and the seconds since the
-  // last, or since the value came.
+  // Whether there were reads before, as far as is known, and the seconds since the last, or since
+  // the value came.
   bool was_used = false;
   uint32_t idle_s = 0;
 };

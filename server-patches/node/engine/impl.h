@@ -89,8 +89,7 @@ class Engine::Impl {
   void mark_absent(PartitionState& state, std::string_view key);
   // The copy is damaged, of at most this version: the key is no longer synced here.
   void note_damaged(size_t partition, std::string_view key, uint64_t version);
-  // A source of the partition that was told that its homes are synced: it can tell nothing any
-  // more.
+  // A source of the partition that was told that its homes are synced: it can tell nothing more.
   bool has_passed_on(size_t partition) const {
     return partitions_[partition].tenure == map_->epoch.number && self_ &&
            is_source(map_->partitions[partition], *self_);

@@ -8,7 +8,7 @@ namespace elastripe::node::test {
 namespace {
 
 struct MarkedNode : TestNode {
-  RecordApplyRequest mark_request(const std::string& key, uint64_t version) {
+  RecordApplyRequest mark_request(std::string_view key, uint64_t version) {
     auto request = this->request(key, Mutation::kMark);
     request.condition = Condition::kIfVersion;
     request.condition_argument = version;

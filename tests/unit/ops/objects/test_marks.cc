@@ -18,8 +18,11 @@ struct Marks : ClusterFixture {
   }
   // What mg tells; nothing: a miss.
   std::optional<Object> read(ReadRequest request, sim::SimProxy* by = nullptr) {
-    OpsContext& ops = (by != nullptr ? *by : proxy).ops();
     request.may_win = true;
+    return look(request, by);
+  }
+  std::optional<Object> look(const ReadRequest& request, sim::SimProxy* by = nullptr) {
+    OpsContext& ops = (by != nullptr ? *by : proxy).ops();
     WholeSink sink(ops);
     const auto outcome = run(read_object(ops, request, sink, deadline()));
     REQUIRE(outcome.has_value());
@@ -207,9 +210,12 @@ TEST_CASE("an update after a mark moves the cas, and folds leave it", "[marks]")
 TEST_CASE("uses are told as the tail knows them", "[marks]") {
   Marks s;
   REQUIRE(s.put(s.proxy, "k", bytes_of(9000, 1)));
-  CHECK_FALSE(s.read({.key = "k", .is_use = false, .tells_use = true})->was_used);
+  const ReadRequest quiet{.key = "k", .is_use = false, .tells_use = true};
+  CHECK_FALSE(s.read(quiet)->was_used);
+  CHECK_FALSE(s.look(quiet)->was_used);
   CHECK_FALSE(s.read({.key = "k", .tells_use = true})->was_used);
   CHECK(s.read({.key = "k", .tells_use = true})->was_used);
+  CHECK(s.look(quiet)->was_used);
 }
 
 }  // namespace elastripe
