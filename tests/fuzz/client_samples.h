@@ -27,8 +27,8 @@ inline std::vector<std::string> client_samples() {
       "k\r\n"
       "ms AAEg 1 b k\r\nx\r\nmg AAEg b k v T9\r\n",
       "mg k v N9 E5 h l\r\nmg k R9 u v\r\nmd k I T9 E7\r\nmd k x\r\nms k 1 I C5 E8 T9\r\nx\r\n"
-      "ma k N9 E9 v\r\nmg k v c t\r\n",
-      "watch fetchers\r\nversion\r\nverbosity 1\r\ncache_memlimit 64\r\nstats\r\nstats items\r\n"
+      "ma n N9 E9 v\r\nmg k v c t\r\n",
+      "version\r\nverbosity 1\r\ncache_memlimit 64\r\nstats\r\nstats items\r\n"
       "lru_crawler metadump all\r\nlru_crawler sleep 9\r\nlru tune 1 2 0.5 2\r\n"
       "slabs automove ratio 0.8\r\nstats cachedump 1 5\r\n"
       "flush_all 1 noreply\r\nflush_all\r\nquit\r\n",

@@ -95,6 +95,7 @@ Decoded<RecordReadRequest> decode<RecordReadRequest>(ByteView bytes) {
   }
   if (!in.at_end()) {
     const uint8_t use = in.u8();
+    if (use > (kIsUse | kTellsUse)) in.fail();
     m.is_use = (use & kIsUse) != 0;
     m.tells_use = (use & kTellsUse) != 0;
   }
@@ -124,7 +125,7 @@ Decoded<RecordReadReply> decode<RecordReadReply>(ByteView bytes) {
   if (!in.at_end()) m.log = in.long_string();
   if (!in.at_end()) m.log_age_ms = in.u64();
   if (!in.at_end()) m.synced_in = in.u32();
-  if (!in.at_end()) m.use = {.was_used = in.u8() != 0, .idle_s = in.u32()};
+  if (!in.at_end()) m.use = {.was_used = read_flag(in), .idle_s = in.u32()};
   return finish(in, std::move(m), "RECORD_READ reply");
 }
 

@@ -238,6 +238,7 @@ void decode_marks(Reader& in, RecordContent& content) {
   content.marks = in.u8();
   content.cas = in.u64();
   content.cas_since = in.u64();
+  if (content.cas == 0 && content.cas_since != 0) in.fail();
 }
 
 // `begin`: where the content does in `out`; `value` follows it.
