@@ -32,6 +32,7 @@ class KeysInFlight {
   // Whether one that writes all keys has to wait.
   bool any() const { return !uses_.empty() || all_ > 0; }
   bool all() const { return all_ > 0; }
+  bool has_writers() const { return writers_ > 0; }
   void add_all() { ++all_; }
   void remove_all() { --all_; }
   size_t size() const { return uses_.size(); }

@@ -100,6 +100,10 @@ bool Pipeline::try_start(SlotPtr& slot) {
 
 bool Pipeline::may_start(const Slot& next) const {
   if (next.has_all_keys) return !keys_.any();
+  if (context_.settings.order == CommandOrder::kConnection && keys_.any() &&
+      (next.writes || keys_.has_writers())) {
+    return next.key_hashes.empty();
+  }
   return next.key_hashes.empty() ||
          !(keys_.all() || keys_.conflicts(next.key_hashes, next.writes, next.command.concerns));
 }

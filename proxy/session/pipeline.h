@@ -4,7 +4,7 @@
 // same key and one of them writes it: then the later one is held, and nothing behind it is taken.
 // So a client sees each of its keys change in the order in which it asked; commands on different
 // keys that were sent without waiting for replies may take effect in any order, as if sent through
-// several connections.
+// several connections. With CommandOrder::kConnection all keys count as the same.
 #pragma once
 
 #include <deque>

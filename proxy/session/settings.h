@@ -10,6 +10,12 @@
 
 namespace elastripe {
 
+// Which commands of one connection wait for those before them.
+enum class CommandOrder : uint8_t {
+  kKey,         // those on a key that one of both writes
+  kConnection,  // all, if one of both writes anything
+};
+
 struct SessionSettings {
   uint64_t max_object_bytes = uint64_t{1} << 30;
   // Each connection:
@@ -44,6 +50,7 @@ struct SessionSettings {
   uint32_t max_connections = 4096;
   bool allows_flush = true;
   bool allows_dump = true;
+  CommandOrder order = CommandOrder::kKey;
 
   friend bool operator==(const SessionSettings&, const SessionSettings&) = default;
 };
@@ -56,6 +63,11 @@ void each_setting(SessionSettings& s, auto& row) {
       "not allowed. One client's flush makes the values of all clients misses.");
   row("dump", s.allows_dump, Words<bool, 2>{{{true, "allow"}, {false, "refuse"}}},
       "Whether clients may list all keys (lru_crawler metadump, stats cachedump).");
+  row("order", s.order,
+      Words<CommandOrder, 2>{{{CommandOrder::kKey, "key"}, {CommandOrder::kConnection, "connection"}}},
+      "What a client sees in order that sends commands without waiting for replies. key: those on "
+      "one key. connection: all that it sends by one connection, so each write waits for the "
+      "replies before it, and what comes behind a write waits for that.");
   row("limits.connections", s.max_connections, Range{1, 1'000'000},
       "Client connections; more are told so and closed at once.");
   row("timing.client_idle_ms", s.idle_timeout, Range{0, kDayMs},

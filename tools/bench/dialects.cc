@@ -15,6 +15,7 @@ using cli::Result;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMemoryMb = 256;
+constexpr const char* kManyConnections = "limits.connections=200000";
 
 struct DialectsOptions : Options {
   using Options::Options;
@@ -47,11 +48,17 @@ Result<Servers> start_servers(const DialectsOptions& o, Testbed& testbed, Report
       "elastripe", {.nodes = o.nodes,
                     .scheme = "rep:2",
                     .memory_mb = kMemoryMb,
-                    .set = {"threads=1", "limits.connections=200000",
+                    .set = {"threads=1", kManyConnections,
                             fmt::format("tls.certificate={}", (files / "proxy.pem").string()),
                             fmt::format("tls.key={}", (files / "proxy.key").string()),
                             fmt::format("listeners=[{{port: {}, tls: on}}]", port)}}));
   servers.clear.push_back(cluster.target);
+  const auto ordered = TRY(testbed.start_cluster(
+      "elastripe, in order", {.nodes = o.nodes,
+                              .scheme = "rep:2",
+                              .memory_mb = kMemoryMb,
+                              .set = {"threads=1", "order=connection", kManyConnections}}));
+  servers.clear.push_back(ordered.target);
   Target tls = cluster.target;
   tls.port = static_cast<uint16_t>(port);
   tls.tls = TRY(testbed.tls());
@@ -60,7 +67,8 @@ Result<Servers> start_servers(const DialectsOptions& o, Testbed& testbed, Report
   const auto all = TRY(testbed.start_cluster("elastripe, TLS to nodes", {.nodes = o.nodes,
                                                                          .scheme = "rep:2",
                                                                          .memory_mb = kMemoryMb,
-                                                                         .set = {"threads=1"},
+                                                                         .set = {"threads=1",
+                                                                                 kManyConnections},
                                                                          .tls = true}));
   Target within = all.target;
   within.tls = TRY(testbed.tls_of(all));
