@@ -40,6 +40,7 @@ class NodeStub {
   }
   void hang_up() { peer_.reset(); }
   bool connected() const { return peer_.valid(); }
+  int peer() const { return peer_.get(); }
 
   Received receive() {
     Received got;

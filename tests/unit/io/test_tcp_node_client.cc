@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "tests/unit/io/node_calls.h"
+#include "tests/unit/io/tcp_segments.h"
 
 namespace elastripe {
 namespace {
@@ -80,6 +81,21 @@ TEST_CASE("replies out of order reach the right callers") {
   for (size_t i = 0; i < 3; ++i) {
     REQUIRE(as_string_view((*outs[i].result)->args()) == std::to_string(i));
   }
+}
+
+TEST_CASE("what is asked in one turn, as the keys of a multi-get are, leaves in one write") {
+  Fixture f;
+  Outcome first;
+  f.start(first, request_with("first"));
+  f.first_request();
+  const uint32_t before = data_segments_received(f.stub.peer());
+  std::vector<Outcome> outs(100);
+  for (Outcome& out : outs) f.start(out, request_with("key"));
+  f.turns();
+  for (size_t i = 0; i < outs.size(); ++i) f.stub.receive();
+  REQUIRE(data_segments_received(f.stub.peer()) - before == 1);
+  f.client.cancel_all();
+  f.until([&] { return first.done() && outs.back().done(); });
 }
 
 TEST_CASE("ten thousand requests in flight are all answered") {

@@ -7,7 +7,7 @@
 
 #include "proxy/io/loop.h"
 #include "proxy/io/stream.h"
-#include "tests/unit/io/test_certificates.h"
+#include "tests/support/test_certificates.h"
 
 namespace elastripe {
 namespace {
