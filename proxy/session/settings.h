@@ -64,7 +64,8 @@ void each_setting(SessionSettings& s, auto& row) {
   row("dump", s.allows_dump, Words<bool, 2>{{{true, "allow"}, {false, "refuse"}}},
       "Whether clients may list all keys (lru_crawler metadump, stats cachedump).");
   row("order", s.order,
-      Words<CommandOrder, 2>{{{CommandOrder::kKey, "key"}, {CommandOrder::kConnection, "connection"}}},
+      Words<CommandOrder, 2>{
+          {{CommandOrder::kKey, "key"}, {CommandOrder::kConnection, "connection"}}},
       "What a client sees in order that sends commands without waiting for replies. key: those on "
       "one key. connection: all that it sends by one connection, so each write waits for the "
       "replies before it, and what comes behind a write waits for that.");

@@ -1,8 +1,9 @@
-// A client's connection over TLS. The first byte says how TCP cuts it, whether the client has to show
-// a certificate, and which version it speaks. What follows is either sent as it is, in place of a
-// handshake; or a client of OpenSSL sends it, and some bytes of what that sends are changed: of the
-// handshake, or of records. The session must end when the client has and hold no memory then. A
-// client that nothing was changed of gets what it would in clear; any other the beginning of that.
+// A client's connection over TLS. The first byte says how TCP cuts it, whether the client has to
+// show a certificate, and which version it speaks. What follows is either sent as it is, in place
+// of a handshake; or a client of OpenSSL sends it, and some bytes of what that sends are changed:
+// of the handshake, or of records. The session must end when the client has and hold no memory
+// then. A client that nothing was changed of gets what it would in clear; any other the beginning
+// of that.
 #include <openssl/bio.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -124,7 +125,11 @@ class Connection {
 
  private:
   FakeOps ops_;
-  Sessions sessions_{world().loop, ops_, world().clock, world().server, world().server.worker(0),
+  Sessions sessions_{world().loop,
+                     ops_,
+                     world().clock,
+                     world().server,
+                     world().server.worker(0),
                      {.max_object_bytes = 3000}};
   fuzz::Remote remote_;
 };
@@ -207,7 +212,8 @@ class TlsClient {
   bool is_changed_ = false;
 };
 
-std::string seed(unsigned char first, const std::vector<Change>& changes, const std::string& stream) {
+std::string seed(unsigned char first, const std::vector<Change>& changes,
+                 const std::string& stream) {
   std::string bytes{static_cast<char>(first), static_cast<char>(changes.size())};
   for (const auto& [at, by] : changes) {
     bytes += {static_cast<char>(at >> 8), static_cast<char>(at), static_cast<char>(by)};
@@ -241,7 +247,8 @@ bool fuzz::accepts(std::string_view bytes) {
 
 std::vector<std::string> fuzz::seeds() {
   std::vector<std::string> seeds;
-  const std::string commands = "set k 0 0 5\r\nhello\r\nget k\r\n" + std::string("mg k v\r\nmn\r\n");
+  const std::string commands =
+      "set k 0 0 5\r\nhello\r\nget k\r\n" + std::string("mg k v\r\nmn\r\n");
   for (const unsigned char first : {0, 3, kMutual + 0, kMutual + 5, kOlder + 1, kMutual + kOlder}) {
     seeds.push_back(seed(first, {}, commands));
   }

@@ -64,12 +64,12 @@ Result<Servers> start_servers(const DialectsOptions& o, Testbed& testbed, Report
   tls.tls = TRY(testbed.tls());
   servers.tls.push_back(tls);
   // The proxy speaks TLS with its nodes, too.
-  const auto all = TRY(testbed.start_cluster("elastripe, TLS to nodes", {.nodes = o.nodes,
-                                                                         .scheme = "rep:2",
-                                                                         .memory_mb = kMemoryMb,
-                                                                         .set = {"threads=1",
-                                                                                 kManyConnections},
-                                                                         .tls = true}));
+  const auto all =
+      TRY(testbed.start_cluster("elastripe, TLS to nodes", {.nodes = o.nodes,
+                                                            .scheme = "rep:2",
+                                                            .memory_mb = kMemoryMb,
+                                                            .set = {"threads=1", kManyConnections},
+                                                            .tls = true}));
   Target within = all.target;
   within.tls = TRY(testbed.tls_of(all));
   servers.tls.push_back(within);

@@ -2,6 +2,7 @@
 
 // This tcp_info has more than that of <netinet/tcp.h>; no file can include both.
 #include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>

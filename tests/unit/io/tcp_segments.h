@@ -1,3 +1,4 @@
+// How many segments of TCP a socket has received.
 #pragma once
 
 #include <cstdint>

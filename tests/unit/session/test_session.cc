@@ -297,12 +297,14 @@ TEST_CASE("a write waits for the reads of the same key before it") {
   f.expect(client, "END\r\nEND\r\nSTORED\r\n");
 }
 
-TEST_CASE("where all of a connection is in order, writes wait for all before them, and all for writes") {
+TEST_CASE(
+    "where all of a connection is in order, writes wait for all before them, and all for writes") {
   Fixture f({.order = CommandOrder::kConnection});
   Client client(f.sessions);
   f.ops.slow = {"a", "b", "c"};
   client.send(
-      "get a\r\nget b\r\nset c 0 0 1\r\n1\r\nversion\r\nget a b\r\nset d 0 0 1 noreply\r\n1\r\nget d\r\n");
+      "get a\r\nget b\r\nset c 0 0 1\r\n1\r\nversion\r\nget a b\r\nset d 0 0 1 noreply\r\n1\r\nget "
+      "d\r\n");
   f.turns(3);
   REQUIRE(f.ops.started == std::vector<std::string>{"get a", "get b"});
   f.ops.turnstile.let_through();
@@ -316,7 +318,9 @@ TEST_CASE("where all of a connection is in order, writes wait for all before the
   f.turns(3);
   REQUIRE(f.ops.started == std::vector<std::string>{"get a", "get b", "store c", "get a", "get b"});
   f.ops.turnstile.let_through();
-  f.expect(client, "END\r\nEND\r\nSTORED\r\nVERSION 1.6.18-elastripe-0.1.0\r\nEND\r\nVALUE d 0 1\r\n1\r\nEND\r\n");
+  f.expect(client,
+           "END\r\nEND\r\nSTORED\r\nVERSION 1.6.18-elastripe-0.1.0\r\nEND\r\nVALUE d 0 "
+           "1\r\n1\r\nEND\r\n");
   REQUIRE(f.ops.started.size() == 7);
 }
 
