@@ -18,16 +18,21 @@ def size_of_data(words):
 
 class FakeProxy:
     """Answers one request after the other with `answers`, whatever connection it comes on: bytes,
-    CLOSE or SILENCE, or several of them in a tuple. Afterwards it closes what asks."""
+    CLOSE or SILENCE, or several of them in a tuple. Afterwards it closes what asks. With a `path`
+    it listens on a Unix socket."""
 
-    def __init__(self, *answers, tls=None):
+    def __init__(self, *answers, tls=None, path=None):
         self.answers = list(answers)
         self.requests = []     # a line, and its data if it has some, each
         self.connections = 0
         self.closed = threading.Semaphore(0)  # released once a connection is closed
         self.tls = tls
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        if path is None:
+            self.listener = socket.create_server(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        else:
+            self.listener = socket.create_server(path, family=socket.AF_UNIX)
+            self.address = path
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):

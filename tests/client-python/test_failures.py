@@ -77,11 +77,23 @@ def test_addresses_are_read_as_the_other_clients_read_them():
     assert parse_address("[::1]:2") == Address("::1", 2)
     assert parse_address("[::1]") == Address("::1", 11311)
     assert str(Address("::1", 2)) == "[::1]:2"
-    for text in ("::1", "[::1", "[::1]2", "proxy:0", "proxy:65536", "proxy:x", "proxy:-1", "a..b"):
+    assert str(parse_address("/run/a:b.sock")) == "/run/a:b.sock"
+    for text in ("::1", "[::1", "[::1]2", "proxy:0", "proxy:65536", "proxy:x", "proxy:-1", "a..b",
+                 "/" + "a" * 107, "/a\0b"):
         raised(Invalid, parse_address, text)
     raised(Invalid, elastripe.Client, [])
+    raised(Invalid, elastripe.Client, admin="/run/admin.sock")
     raised(Invalid, elastripe.Client, user="a b")
     raised(Invalid, elastripe.Client, user="a", password="line\n")
+
+
+def test_a_proxy_is_asked_by_its_unix_socket(proxy, tmp_path):
+    path = str(tmp_path / "proxy.sock")
+    raised(ConnectionFailed, client_of(path).get, "key")
+    proxy(b"STORED\r\n", b"VA 1 c5 s1\r\nx\r\n", path=path)
+    with client_of(path) as client:
+        client.put("key", b"x")
+        assert client.get_range("key", 0, 1).data == b"x"
 
 
 # -- what a server refuses
@@ -122,6 +134,7 @@ def test_addresses_are_read_as_the_other_clients_read_them():
     (lambda c: c.get_range("key", 0, 1), b"VA 1 c5\r\nxyz", ConnectionFailed),
     (lambda c: c.get_range("key", 0, 1), b"VA 2 c5\r\nxy\r\n", ConnectionFailed),
     (lambda c: c.get_range("key", 0, 1), b"VA 1x c5\r\n", ConnectionFailed),
+    (lambda c: c.get_range("key", 0, 1), b"VA -3 c5\r\nxy\r\n", ConnectionFailed),
     (lambda c: c.get_range("key", 0, 1), b"x" * 5000, ConnectionFailed),
     (lambda c: c.update("key", 0, b"x"), b"NF\r\n", NotFound),
     (lambda c: c.update("key", 0, b"x"), b"NS s7\r\n", OutOfRange),

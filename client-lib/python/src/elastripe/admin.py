@@ -37,7 +37,8 @@ class Admin:
         address = parse_address(named or told)
         if named is None and address.host in ("0.0.0.0", "::"):
             # A proxy that listens everywhere tells no address to connect to.
-            address = Address(proxy.host, address.port)
+            host = Address().host if proxy.is_unix_socket else proxy.host
+            address = Address(host, address.port)
         admin = cls(told, address, timeout)
         found = admin.request("GET", "/v1/status").get("proxy_id")
         if found != settings.get("proxy_id"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from .errors import Invalid
 
 MAX_KEY_BYTES = 250
 MAX_OBJECT_BYTES = 1 << 30
+_MAX_PATH_BYTES = 107  # of a Unix socket, by unix(7)
 
 Key = str | bytes
 Data = bytes | bytearray | memoryview
@@ -17,16 +19,26 @@ _CONTROL_OR_SPACE = re.compile(rb"[\x00-\x20\x7f]")
 
 
 class Address(NamedTuple):
-    host: str = "127.0.0.1"
+    host: str = "127.0.0.1"  # or the path of a Unix socket, which has no port
     port: int = 11311
 
+    @property
+    def is_unix_socket(self) -> bool:
+        return self.host.startswith("/")
+
     def __str__(self) -> str:
+        if self.is_unix_socket:
+            return self.host
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def parse_address(text: str) -> Address:
     """Reads `HOST:PORT`, `[IPV6]:PORT`, `HOST` or `:PORT`; what is left out keeps its default.
-    Raises Invalid."""
+    What begins with `/` is the path of a Unix socket. Raises Invalid."""
+    if text.startswith("/"):
+        if "\0" in text or len(os.fsencode(text)) > _MAX_PATH_BYTES:
+            raise Invalid(f"not the path of a Unix socket: {text}")
+        return Address(text)
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):

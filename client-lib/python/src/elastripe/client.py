@@ -55,12 +55,12 @@ class Client:
                  admin: str | Mapping[str, str] | None = None) -> None:
         """Opens no connection yet. Raises Invalid for an impossible address, user or password.
 
-        proxies: HOST:PORT, [IPV6]:PORT, or several of them.
+        proxies: HOST:PORT, [IPV6]:PORT, the path of a Unix socket (/PATH), or several of them.
         connect_timeout: seconds in which a connection is made, with TLS and authentication.
         request_timeout: the longest wait, in seconds, for progress on a connection.
         idle_connections: how many connections to each proxy are kept while nobody uses them.
         tls: what to speak TLS with, e.g. ssl.create_default_context(cafile=...).
-        user, password: what to authenticate with, by memcached's ASCII protocol A server that
+        user, password: what to authenticate with, by memcached's ASCII protocol. A server that
             asks for no password stores them as the object `elastripe`.
         admin: where the admin interface is, if not where the proxy says; of several proxies a
             mapping from their addresses.
@@ -74,7 +74,8 @@ class Client:
         else:
             self._admin = {parse_address(name): told for name, told in (admin or {}).items()}
         for told in self._admin.values():
-            parse_address(told)
+            if parse_address(told).is_unix_socket:
+                raise Invalid("an admin interface has no Unix socket")
         self._request_timeout = request_timeout
         options = Options(connect_timeout, request_timeout, tls, _credentials(user, password))
         self._proxies = Proxies(addresses, options, idle_connections)

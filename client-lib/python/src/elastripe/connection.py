@@ -146,9 +146,7 @@ class Connection:
 
     def _open(self, options: Options) -> None:
         # pymemcache connects to the first address of a name only, and knows no credentials.
-        raw = socket.create_connection(self.address, options.connect_timeout)
-        self._socket = raw
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        raw = self._socket = self._connected_socket(options.connect_timeout)
         if options.tls is not None:
             self._socket = options.tls.wrap_socket(raw, server_hostname=self.address.host)
         self._lines = self._socket.makefile("rb")
@@ -159,6 +157,20 @@ class Connection:
             if answer.line != "STORED":
                 raise _unlike_memcached(answer.line)
         self._socket.settimeout(options.request_timeout)
+
+    def _connected_socket(self, timeout: float) -> socket.socket:
+        if not self.address.is_unix_socket:
+            connected = socket.create_connection(self.address, timeout)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connected
+        unconnected = socket.socket(socket.AF_UNIX)
+        try:
+            unconnected.settimeout(timeout)
+            unconnected.connect(self.address.host)
+        except BaseException:
+            unconnected.close()
+            raise
+        return unconnected
 
     def close(self) -> None:
         self.is_usable = False
@@ -275,7 +287,10 @@ class Connection:
         line = self._line()
         if not line.startswith("VA "):
             return Answer(line)
-        size = int(line.split(" ")[1])
+        told = line.split(" ")[1]
+        if not re.fullmatch("[0-9]{1,10}", told):  # read(-1) would wait for the connection's end
+            raise _unlike_memcached(line)
+        size = int(told)
         data = self._lines.read(size + len(_LINE_END))
         if len(data) < size + len(_LINE_END):
             raise ConnectionFailed("the server closed the connection")
