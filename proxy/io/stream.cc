@@ -1,8 +1,10 @@
 #include "proxy/io/stream.h"
 
 #include <event2/event.h>
+#include <linux/sockios.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -31,13 +33,38 @@ void Stream::close() {
   if (read_event_ != nullptr) event_free(std::exchange(read_event_, nullptr));
   if (write_event_ != nullptr) event_free(std::exchange(write_event_, nullptr));
   is_watched_ = false;
+  end_tls();
+  socket_.reset();
+}
+
+void Stream::end_output() {
+  end_tls();
+  ::shutdown(socket_.get(), SHUT_WR);
+}
+
+bool Stream::discard() {
+  static thread_local std::array<std::byte, kRecordBytes> dropped;
+  const ssize_t got = recv(socket_.get(), dropped.data(), dropped.size(), 0);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+}
+
+bool Stream::is_delivered() const {
+  // A Unix socket has put all of it into the other side's queue.
+  int domain = AF_UNSPEC;
+  socklen_t length = sizeof domain;
+  const int told = getsockopt(socket_.get(), SOL_SOCKET, SO_DOMAIN, &domain, &length);
+  if (told != 0 || domain == AF_UNIX) return true;
+  int on_the_way = 0;
+  return ioctl(socket_.get(), SIOCOUTQ, &on_the_way) != 0 || on_the_way == 0;
+}
+
+void Stream::end_tls() {
   // The notice of the end, if the socket takes it; before that the handshake has to be over.
   if (tls_ != nullptr && SSL_is_init_finished(tls_->get()) && tls_->error.empty()) {
     SSL_shutdown(tls_->get());
     ERR_clear_error();
   }
   tls_.reset();
-  socket_.reset();
 }
 
 void Stream::readable(int, short, void* self) {

@@ -38,6 +38,12 @@ class Stream {
   void open(Fd socket, TlsPtr tls = nullptr);
   bool is_open() const { return socket_.valid(); }
   void close();
+  // For an end that takes nothing back: a socket that is closed before all that came has been read
+  // resets the connection, and drops what has been written and is yet on its way. So no more is
+  // written after end_output(), what comes is dropped, and is_delivered() says when to close.
+  void end_output();
+  bool discard();  // false once nothing more comes
+  bool is_delivered() const;
   // 0 or an errno.
   int connect_error() const { return connect_result(socket_); }
 
@@ -91,6 +97,7 @@ class Stream {
   WriteQueue::Flush flush_tls(WriteQueue& queue);
   void await_readable();
   void look_for_buffered();
+  void end_tls();
 
   Loop& loop_;
   Owner& owner_;

@@ -7,6 +7,9 @@
 #include "proxy/base/log.h"
 
 namespace elastripe {
+namespace {
+constexpr Duration kDeliveryLook = std::chrono::milliseconds(20);
+}  // namespace
 
 Session::Session(Loop& loop, Client client, SessionContext& context, ReadScratch& scratch,
                  Owner& owner)
@@ -45,6 +48,10 @@ void Session::abort() {
 }
 
 void Session::on_readable() {
+  if (is_leaving_) {
+    if (!stream_.discard()) abort();
+    return;
+  }
   const uint64_t before = input_.received_bytes();
   if (!input_.read_from(stream_)) {
     if (!stream_.has_shaken_hands()) {
@@ -59,7 +66,7 @@ void Session::on_readable() {
 
 // Replies leave here, at most one write a turn, and what waited for them goes on.
 void Session::on_turn_end() {
-  if (stream_.is_open()) {
+  if (stream_.is_open() && !is_leaving_) {
     input_.resume();
     send_replies();
   }
@@ -71,7 +78,7 @@ void Session::on_turn_end() {
   watch_client();
   if (input_.may_resume()) request_turn_end();
   // A session at one of its limits reads nothing: the client's sends then wait in TCP.
-  stream_.watch(input_.wants_bytes());
+  stream_.watch(is_leaving_ || input_.wants_bytes());
 }
 
 void Session::send_replies() {
@@ -84,7 +91,18 @@ void Session::send_replies() {
     last_activity_ = loop_.turn_time();
   }
   const bool all_answered = input_.is_finished() && pipeline_.is_empty();
-  if (is_broken || ((all_answered || pipeline_.is_cut()) && replies_.all_sent())) close();
+  if (is_broken) return close();
+  if ((all_answered || pipeline_.is_cut()) && replies_.all_sent()) leave();
+}
+
+// The client may have sent more, which nobody reads: closed now, the socket would take back replies
+// that the client has not received.
+void Session::leave() {
+  if (stream_.is_delivered()) return close();
+  stream_.end_output();
+  is_leaving_ = true;
+  leaves_until_ = loop_.now() + context_.settings.stall_timeout;
+  on_timer();
 }
 
 void Session::value_asked() {
@@ -113,6 +131,10 @@ TimePoint Session::let_in_until() const {
 void Session::on_timer() {
   const auto& settings = context_.settings;
   const TimePoint now = loop_.now();
+  if (is_leaving_) {
+    if (now >= leaves_until_ || stream_.is_delivered()) return abort();
+    return loop_.arm(*this, now + kDeliveryLook);
+  }
   const TimePoint late = std::min({input_.late_at(settings.stall_timeout),
                                    taking_.late_at(settings.stall_timeout), let_in_until()});
   const bool is_idle = pipeline_.is_empty() && !input_.is_receiving() && replies_.all_sent();

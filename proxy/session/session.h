@@ -59,6 +59,7 @@ class Session : private TurnEnd, private Timer, private Stream::Owner, private P
   void command_ended(Pipeline::Slot& slot) override;
 
   void send_replies();
+  void leave();
   void watch_client();
   TimePoint let_in_until() const;
   void close();
@@ -70,8 +71,10 @@ class Session : private TurnEnd, private Timer, private Stream::Owner, private P
   Replies replies_;
   Pipeline pipeline_;
   Input input_;
+  bool is_leaving_ = false;  // all has been said, and is yet on its way
   const TimePoint opened_at_;
   TimePoint last_activity_;
+  TimePoint leaves_until_;
   StallWatch taking_;    // the client its replies
   StallWatch yielding_;  // the client what others wait for
 };

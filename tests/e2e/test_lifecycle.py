@@ -177,6 +177,23 @@ def test_what_clients_have_asked_for_ends_before_the_proxy_does(start):
         assert after.ask(b"get %s\r\n" % key.encode()) == expected
 
 
+def test_what_is_asked_too_late_takes_no_reply_back(start):
+    """Bytes that nobody reads make closing a reset, which drops what is yet on its way."""
+    proxy = start(timing={"shutdown_wait_ms": LONG_MS})
+    large = payload(48 * MIB, 4)
+    idle = Raw(proxy.port)
+    assert idle.ask(b"set large 0 0 %d\r\n%s\r\n" % (len(large), large)) == b"STORED\r\n"
+    asks, quits = begin_download(proxy, "large"), Raw(proxy.port)
+    quits.send(b"get large\r\nquit\r\nget large\r\n")
+    expected = large + b"\r\nEND\r\n"
+    assert quits.file.read() == b"VALUE large 0 %d\r\n" % len(large) + expected
+    proxy.send(signal.SIGTERM)
+    assert idle.line() == b""
+    asks.send(b"get large\r\n")
+    assert asks.file.read() == expected
+    proxy.wait_ended()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_the_wait(start, number):
     proxy = start(timing={"shutdown_wait_ms": LONG_MS})
