@@ -16,7 +16,11 @@ Error refuse(const char* what, const std::string& path) {
   return {ErrorCode::kInvalid, fmt::format("{} {}: {}", what, path, take_tls_error())};
 }
 
+// Without it OpenSSL would ask at the terminal.
+int no_pass_phrase(char*, int, int, void*) { return -1; }
+
 Result<void> read_files(ssl_ctx_st* context, const TlsFiles& files) {
+  SSL_CTX_set_default_passwd_cb(context, no_pass_phrase);
   if (SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1) {
     return fail(refuse("certificate", files.certificate));
   }

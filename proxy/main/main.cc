@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "proxy/base/log.h"
+#include "proxy/main/credentials.h"
 #include "proxy/main/options.h"
 #include "proxy/main/proxy.h"
 #include "server-patches/node/format/fail_point.h"
@@ -119,6 +120,7 @@ int run(const Options& options) {
   if (!config) return complain(config.error().message);
   config->decider.force_epoch = options.force_epoch;
   if (options.check_config) {
+    if (auto read = Credentials().load(*config); !read) return complain(read.error().message);
     fmt::print("{}: the configuration is valid\n", options.config_file);
     return 0;
   }

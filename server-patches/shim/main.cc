@@ -58,9 +58,14 @@ bool is_loopback(const std::string& address) {
 
 bool is_root() { return getuid() == 0 || geteuid() == 0; }
 
-// memcached would listen on each address of a list.
+// memcached takes lists, ports and protocols there, too: "notls:0.0.0.0" would speak in clear.
 std::string check_listen(const std::string& address) {
-  return address.empty() || address.contains(',') ? "must be one address" : "";
+  in6_addr ipv6{};
+  const bool is_name = !address.empty() && std::ranges::all_of(address, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+  return is_name || inet_pton(AF_INET6, address.c_str(), &ipv6) == 1 ? "" : "must be one address";
 }
 
 // The hash table has a fixed size, so that it can be walked with a cursor: one bucket a KiB of

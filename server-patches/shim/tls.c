@@ -5,11 +5,12 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tls.h"
 
 void elastripe_tls_start(void) {
-    if (settings.ssl_enabled)
+    if (elastripe_enabled && settings.ssl_enabled)
         SSL_CTX_set_purpose(settings.ssl_ctx, X509_PURPOSE_SSL_SERVER);
 }
 
@@ -64,6 +65,19 @@ ssize_t elastripe_tls_write(conn *c, const void *bytes, size_t count) {
 
 bool elastripe_tls_buffered(conn *c) { return c->ssl != NULL && SSL_pending(c->ssl) > 0; }
 
+/* Without it OpenSSL would ask at the terminal. */
+static int no_pass_phrase(char *buffer, int size, int writes, void *unused) { return -1; }
+
+/* The first error of those that came about: the cause of the others. */
+static const char *first_reason(void) {
+    unsigned long code = ERR_get_error();
+    const char *reason = NULL;
+    if (code != 0) /* those of the system have no text of their own */
+        reason = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
+    ERR_clear_error();
+    return reason == NULL ? "the files do not fit together" : reason;
+}
+
 /* As memcached's ssl_init does. */
 static bool takes_files(SSL_CTX *context) {
     STACK_OF(X509_NAME) *names = NULL;
@@ -73,6 +87,7 @@ static bool takes_files(SSL_CTX *context) {
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_verify(context, settings.ssl_verify_mode, NULL);
     SSL_CTX_set_purpose(context, X509_PURPOSE_SSL_SERVER);
+    SSL_CTX_set_default_passwd_cb(context, no_pass_phrase);
     ERR_clear_error();
     if (SSL_CTX_use_certificate_chain_file(context, settings.ssl_chain_cert) != 1 ||
         SSL_CTX_use_PrivateKey_file(context, settings.ssl_key, settings.ssl_keyformat) != 1 ||
@@ -85,7 +100,7 @@ static bool takes_files(SSL_CTX *context) {
 }
 
 void elastripe_reload(void) {
-    if (!settings.ssl_enabled)
+    if (!elastripe_enabled || !settings.ssl_enabled)
         return;
     /* Into a context of its own: memcached would change the one that is in use, half of it if the
      * files do not fit together, and go on believing what is no longer in them. */
@@ -100,9 +115,6 @@ void elastripe_reload(void) {
         fprintf(stderr, "elastripe-node: the certificates have been read again\n");
         return;
     }
-    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-    fprintf(stderr, "elastripe-node: the certificates stay as they were: %s\n",
-            reason == NULL ? "the files do not fit together" : reason);
-    ERR_clear_error();
+    fprintf(stderr, "elastripe-node: the certificates stay as they were: %s\n", first_reason());
     SSL_CTX_free(next);
 }

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import ssl
+import subprocess
 
 import pylibmc
 import pymemcache
@@ -245,18 +246,43 @@ def test_settings_that_can_not_be(tmp_path, settings, reason):
     assert done.returncode == 1 and reason in done.stderr, done.stderr
 
 
-def test_nothing_listens_beyond_loopback_without_authentication(tmp_path):
+def check_config(directory, text):
+    """What the proxy says of a configuration with six nodes, and these settings."""
+    config = directory / "config.yaml"
+    config.write_text("nodes: [" + ", ".join(
+        "{name: n%d, host: 127.0.0.1, port: %d}" % (n, 5000 + n) for n in range(6)) + "]\n" + text)
+    return run("elastripe-proxy", "--config", config, "--check-config", check=False)
+
+
+def files_of(authority, key="proxy.key"):
+    return (f"tls: {{certificate: {authority.file('proxy.pem')}, key: {authority.file(key)},"
+            f" ca: {authority.file('ca.pem')}}}\n")
+
+
+def test_checking_a_configuration_reads_its_files(tmp_path, authority):
+    users = tmp_path / "users"
+    text = f"users_file: {users}\nlisten: {{port: 0, authenticate: true, tls: on}}\n"
+    assert "users_file: " in check_config(tmp_path, text + files_of(authority)).stderr
+    write_users(users, f"{USER}:{PASSWORD}\n")
+    assert check_config(tmp_path, text + files_of(authority)).returncode == 0
+    with_phrase = tmp_path / "phrase.key"
+    subprocess.run(["openssl", "pkey", "-aes128", "-passout", "pass:secret", "-in",
+                    authority.file("proxy.key"), "-out", with_phrase], check=True)
+    for key in (authority.file("client.key"), with_phrase, tmp_path / "none"):
+        refused = check_config(tmp_path, text + files_of(authority, key))
+        assert refused.returncode == 1 and f"tls: key {key}: " in refused.stderr
+
+
+def test_nothing_listens_beyond_loopback_without_authentication(tmp_path, authority):
     """The place of a node or a client listener; its own check is of the same words."""
-    config = tmp_path / "config.yaml"
-
     def check(text):
-        config.write_text("nodes: [" + ", ".join(
-            "{name: n%d, host: 127.0.0.1, port: %d}" % (n, 5000 + n) for n in range(6)) + "]\n" + text)
-        return run("elastripe-proxy", "--config", config, "--check-config", check=False)
+        return check_config(tmp_path, text)
 
-    files = "tls: {certificate: c, key: k, ca: a}\n"
+    users = tmp_path / "users"
+    write_users(users, f"{USER}:{PASSWORD}\n")
+    files = files_of(authority)
     assert "there is no authentication: have clients log in" in check("listen: {host: 10.1.2.3}\n").stderr
-    assert check("listen: {host: 10.1.2.3, authenticate: true}\nusers_file: u\n").returncode == 0
+    assert check("listen: {host: 10.1.2.3, authenticate: true}\nusers_file: %s\n" % users).returncode == 0
     assert check(files + "listen: {host: 10.1.2.3, tls: mutual}\n").returncode == 0
     assert check(files + "listen: {host: 10.1.2.3, tls: on}\n").returncode == 1
     assert check("listeners: [{host: '::', port: 1}]\n").returncode == 1

@@ -29,6 +29,8 @@ def test_an_open_address_needs_insecure(binary, address):
 
 @pytest.mark.parametrize("options", [
     ["--listen", "127.0.0.1,0.0.0.0"], ["--listen", "127.0.0.1,0.0.0.0", "--insecure"],
+    ["--listen", "notls:0.0.0.0", "--insecure"], ["--listen", "127.0.0.1;notls:10.0.0.5"],
+    ["--listen", "127.0.0.1:9999"], ["--listen", "*"],
     ["--listen", ""], ["--port", "65536"], ["--memory-mb", "8"], ["--nonsense"]])
 def test_a_usage_error_ends_with_two(binary, options):
     done = subprocess.run([binary, "--port", "0", *options], capture_output=True, text=True,

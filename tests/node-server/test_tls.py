@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import ssl
+import subprocess
 import time
 
 import node_frames as nf
@@ -171,6 +172,13 @@ def test_files_that_do_not_fit_together_change_nothing(node, authority):
         good = key.read_text()
         key.write_text((authority.dir / "proxy.key").read_text())
         reload("the certificates stay as they were: key values mismatch")
+        assert shown() == before
+        key.unlink()
+        reload("the certificates stay as they were: No such file or directory")
+        # A pass phrase is not asked for: the thread that would ask takes connections.
+        subprocess.run(["openssl", "pkey", "-aes128", "-passout", "pass:secret", "-out", key],
+                       input=good, text=True, check=True)
+        reload("the certificates stay as they were: ")
         assert shown() == before
         key.write_text(good)
         authority.issue("node")
