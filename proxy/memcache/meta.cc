@@ -158,8 +158,8 @@ std::expected<MetaFlags, Refusal> parse_meta_flags(Command command, std::string_
   MetaFlags parsed;
   Refusal refusal = each_flag(flags, [&](char name, std::string_view argument) {
     const Refusal taken = take_flag(parsed, name, argument);
-    // The later of N and T is that of a counter which is made.
-    const bool is_later = name == 'T' && command == Command::kMetaArithmetic && parsed.creates;
+    // The later of N and T is that of what is made, but for a set, which has its value's T.
+    const bool is_later = name == 'T' && !is_set && parsed.creates;
     if (is_later) parsed.creates = parsed.exptime;
     return taken;
   });

@@ -81,10 +81,18 @@ class Claiming {
     auto result = co_await put(ops_, ops_.pools.pool_of(request_.key), made, deadline_);
     if (!result) co_return fail(result.error());
     if (result->status != records::CommitStatus::kCommitted) co_return std::nullopt;
+    co_await count_use();
     sink_.begin({.cas = cas_after(request_.key, *result),
                  .exptime = request_.creates->exptime,
                  .is_won = true});
     co_return ReadOutcome{.found = true};
+  }
+
+  // Who makes it has asked for it, too. A use that is not noted is no failure.
+  Task<void> count_use() {
+    if (!request_.is_use) co_return;
+    ObjectRead read(ops_, request_.key, sink_, {0, 0}, deadline_, records::Use::kCounts);
+    [[maybe_unused]] const auto opened = co_await read.open();
   }
 
   // What was done before is done.

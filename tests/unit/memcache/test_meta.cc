@@ -73,6 +73,8 @@ TEST_CASE("all meta commands take all flags, whatever they mean to them") {
   CHECK(flags_of(Command::kMetaArithmetic, "").delta == 1);
   CHECK(flags_of(Command::kMetaArithmetic, "N5 T6").creates == 6);
   CHECK(flags_of(Command::kMetaArithmetic, "T6 N5").creates == 5);
+  CHECK(flags_of(Command::kMetaGet, "N5 T6 t").creates == 6);
+  CHECK(flags_of(Command::kMetaGet, "T6 N5 t").creates == 5);
   CHECK(flags_of(Command::kMetaSet, "N5 T6").creates == 5);
 }
 
