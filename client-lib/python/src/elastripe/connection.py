@@ -36,7 +36,8 @@ class Options:
     connect_timeout: float
     request_timeout: float
     tls: ssl.SSLContext | None
-    credentials: bytes | None  # as the server reads them: user and password
+    # as the server reads them: user and password
+    credentials: bytes | None = dataclasses.field(repr=False)
 
 
 class Value(NamedTuple):
