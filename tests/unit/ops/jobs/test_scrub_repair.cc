@@ -241,19 +241,19 @@ TEST_CASE("scrubs may begin, end and go at another rate while the scrubber runs"
   Scrubber scrubber(s.proxy->ops(), never);
   Scope scope;
   scope.spawn(scrubber.run());
-  s.cluster.run_for(2h);
+  s.cluster.run_for(40min);
   CHECK(scrubber.status().scrubs == 0);
   CHECK_FALSE(scrubber.status().is_on);
   // As long after its start as is said now.
-  scrubber.change_settings({.every = 3h, .rate = 1});
-  s.cluster.run_for(30min);
+  scrubber.change_settings({.every = 1h, .rate = 1});
+  s.cluster.run_for(10min);
   CHECK(scrubber.status().scrubs == 0);
-  CHECK(scrubber.status().next_in <= 30min);
-  REQUIRE(s.cluster.run_until([&] { return scrubber.status().is_running; }, 1h));
-  scrubber.change_settings({.every = 3h, .rate = 0});
+  CHECK(scrubber.status().next_in <= 10min);
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().is_running; }, 20min));
+  scrubber.change_settings({.every = 1h, .rate = 0});
   REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 1; }, 2h));
   scrubber.change_settings(never);
-  s.cluster.run_for(24h);
+  s.cluster.run_for(90min);
   CHECK(scrubber.status().scrubs == 1);
   s.proxy->kill();
   REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
