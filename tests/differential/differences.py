@@ -107,7 +107,7 @@ LISTED = [
     Difference("The time that is left is told as it is after the command; memcached obeys its flags from left to right.",
                line(rb"m[ga] [^\n]* ([tR].* [TN]|T.* R)"), answers(NO_ERROR, NO_ERROR)),
     Difference("Of a mode that is none and a key that is no base64, memcached tells the key.",
-               line(rb"m[as] (?=[^\n]* M)(?=[^\n]* b)"), answers(ours=rb"CLIENT_ERROR invalid mode .*", memcached=rb"CLIENT_ERROR .*")),
+               line(rb"m[as] (?=[^\n]* M)(?=[^\n]* b)"), answers(ours=rb"CLIENT_ERROR invalid mode .*", memcached=rb"CLIENT_ERROR (invalid or duplicate flag|error decoding key)")),
     Difference("A counter that is made with q is not told; memcached tells it.",
                line(rb"ma (?=[^\n]* q)(?=[^\n]* N)"), answers(memcached=rb"(HD|VA).*")),
     Difference("memcached tells that an empty value is no number before it compares the unique.",
