@@ -1,5 +1,6 @@
 #include "proxy/io/socket.h"
 
+#include <fmt/core.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -80,6 +81,7 @@ Result<Fd> listen_on(const SocketAddress& address, bool shared) {
   Fd socket = open_socket(address);
   if (!socket.valid()) return fail(ErrorCode::kUnavailable, "socket: {}", std::strerror(errno));
   set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.storage.ss_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   if (shared && !set_option(socket, SOL_SOCKET, SO_REUSEPORT, 1)) {
     return fail(ErrorCode::kUnavailable, "SO_REUSEPORT: {}", std::strerror(errno));
   }
@@ -139,6 +141,24 @@ uint16_t port_of(const Fd& socket) {
   return ntohs(address.storage.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
                    : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+}
+
+std::string peer_of(const Fd& socket) {
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length) !=
+      0) {
+    return "somebody who is gone";
+  }
+  if (address.storage.ss_family == AF_UNIX) return "a Unix socket";
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (getnameinfo(raw(address), address.length, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an unknown address";
+  }
+  const bool is_v6 = address.storage.ss_family == AF_INET6;
+  return is_v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
 Connecting start_connect(const SocketAddress& address) {

@@ -51,12 +51,15 @@ bool is_numeric(const std::string& host);
 inline constexpr int kListenBacklog = 1024;
 
 // Bound and listening, non-blocking. `shared`: several sockets may listen on the address
-// (SO_REUSEPORT), each with its own queue. kUnavailable if the address is taken.
+// (SO_REUSEPORT), each with its own queue. An address of IPv6 takes IPv6 only, as memcached's does:
+// `::` beside `0.0.0.0` is both. kUnavailable if the address is taken.
 Result<Fd> listen_on(const SocketAddress& address, bool shared);
 // The same on a path: a Unix socket of that mode. One that nobody listens on any more gives way.
 Result<Fd> listen_on_path(const std::string& path, uint32_t mode);
 // 0 of a Unix socket.
 uint16_t port_of(const Fd& socket);
+// Who is at the other end, for logs: "10.0.0.1:4711", "[::1]:4711", "a Unix socket".
+std::string peer_of(const Fd& socket);
 
 // Started, non-blocking, TCP_NODELAY. The error, if any, is that of connect(2) at once.
 struct Connecting {

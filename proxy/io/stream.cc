@@ -42,10 +42,12 @@ void Stream::end_output() {
   ::shutdown(socket_.get(), SHUT_WR);
 }
 
-bool Stream::discard() {
+Stream::Discarded Stream::discard() {
   static thread_local std::array<std::byte, kRecordBytes> dropped;
   const ssize_t got = recv(socket_.get(), dropped.data(), dropped.size(), 0);
-  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+  if (got > 0) return Discarded::kBytes;
+  const bool may_come = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  return may_come ? Discarded::kNothing : Discarded::kEnd;
 }
 
 bool Stream::is_delivered() const {
@@ -185,8 +187,17 @@ size_t Stream::fill(const iovec& part, Taken& taken) {
     }
     filled += got;
     taken.bytes += got;
+    if (was_last(got)) break;
   }
   return filled;
+}
+
+// After a record that is not full, of which OpenSSL has read nothing beyond, a further call of the
+// kernel would mostly find nothing; if it would, an event of the socket tells. Where the kernel
+// does TLS, OpenSSL never reads beyond a record.
+bool Stream::was_last(size_t record_bytes) const {
+  return record_bytes < kRecordBytes && SSL_has_pending(tls_->get()) == 0 &&
+         BIO_get_ktls_recv(SSL_get_rbio(tls_->get())) == 0;
 }
 
 void Stream::read_failed(int result, Taken& taken) {

@@ -42,10 +42,12 @@ class Stream {
   // resets the connection, and drops what has been written and is yet on its way. So no more is
   // written after end_output(), what comes is dropped, and is_delivered() says when to close.
   void end_output();
-  bool discard();  // false once nothing more comes
+  enum class Discarded : uint8_t { kNothing, kBytes, kEnd };  // kEnd: nothing more will come
+  Discarded discard();
   bool is_delivered() const;
   // 0 or an errno.
   int connect_error() const { return connect_result(socket_); }
+  std::string peer() const { return peer_of(socket_); }
 
   // Brings the connection to where bytes can be sent. kBlocked: on_writable() is called when it is
   // time to try again. kBroken: the reason is describe(EPROTO). At once without TLS.
@@ -94,6 +96,7 @@ class Stream {
   Taken read_tls(std::span<const iovec> parts);
   size_t fill(const iovec& part, Taken& taken);
   void read_failed(int result, Taken& taken);
+  bool was_last(size_t record_bytes) const;
   WriteQueue::Flush flush_tls(WriteQueue& queue);
   void await_readable();
   void look_for_buffered();

@@ -6,6 +6,7 @@
 #include <openssl/x509v3.h>
 
 #include <cstring>
+#include <ctime>
 
 namespace elastripe {
 namespace {
@@ -33,6 +34,10 @@ Result<void> read_files(ssl_ctx_st* context, const TlsFiles& files) {
   return {};
 }
 
+bool is_of_server(X509* certificate) {
+  return X509_check_purpose(certificate, X509_PURPOSE_SSL_SERVER, 0) == 1;
+}
+
 Result<void> believe(ssl_ctx_st* context, const std::string& ca, TlsRole role) {
   if (SSL_CTX_load_verify_locations(context, ca.c_str(), nullptr) != 1) {
     return fail(refuse("ca", ca));
@@ -42,6 +47,50 @@ Result<void> believe(ssl_ctx_st* context, const std::string& ca, TlsRole role) {
   STACK_OF(X509_NAME)* names = SSL_load_client_CA_file(ca.c_str());
   if (names == nullptr) return fail(refuse("ca", ca));
   SSL_CTX_set_client_CA_list(context, names);
+  return {};
+}
+
+std::string text_of(const ASN1_TIME& time) {
+  const std::unique_ptr<BIO, int (*)(BIO*)> text(BIO_new(BIO_s_mem()), BIO_free);
+  if (!text || ASN1_TIME_print(text.get(), &time) != 1) return "an unreadable time";
+  char* bytes = nullptr;
+  const long count = BIO_get_mem_data(text.get(), &bytes);
+  return {bytes, static_cast<size_t>(count)};
+}
+
+// Why `own` is not signed by a CA that the context believes; nothing if it is.
+std::string why_unbelievable(ssl_ctx_st* context, X509* own) {
+  STACK_OF(X509)* chain = nullptr;
+  SSL_CTX_ctrl(context, SSL_CTRL_GET_CHAIN_CERTS, 0, static_cast<void*>(&chain));
+  const std::unique_ptr<X509_STORE_CTX, void (*)(X509_STORE_CTX*)> check(X509_STORE_CTX_new(),
+                                                                         X509_STORE_CTX_free);
+  if (!check ||
+      X509_STORE_CTX_init(check.get(), SSL_CTX_get_cert_store(context), own, chain) != 1) {
+    return take_tls_error();
+  }
+  if (X509_verify_cert(check.get()) == 1) return {};
+  ERR_clear_error();
+  return X509_verify_cert_error_string(X509_STORE_CTX_get_error(check.get()));
+}
+
+// What others would refuse in each handshake is refused here, once.
+Result<void> check_certificate(ssl_ctx_st* context, const TlsFiles& files, TlsRole role) {
+  X509* own = SSL_CTX_get0_certificate(context);
+  const auto refuse_it = [&](const std::string& reason) {
+    return fail(ErrorCode::kInvalid, "certificate {}: {}", files.certificate, reason);
+  };
+  if (X509_cmp_current_time(X509_get0_notAfter(own)) < 0) {
+    return refuse_it("has expired at " + text_of(*X509_get0_notAfter(own)));
+  }
+  if (X509_cmp_current_time(X509_get0_notBefore(own)) > 0) {
+    return refuse_it("is valid from " + text_of(*X509_get0_notBefore(own)) + " only");
+  }
+  if (role != TlsRole::kClient) {
+    if (!is_of_server(own)) return refuse_it("is for clients only (extended key usage)");
+    return {};
+  }
+  const std::string why = why_unbelievable(context, own);
+  if (!why.empty()) return refuse_it("is not by the CA " + files.ca + ": " + why);
   return {};
 }
 
@@ -88,7 +137,21 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::create(const TlsFiles& fil
   if (role != TlsRole::kServer) {
     if (auto read = believe(context.get(), files.ca, role); !read) return fail(read.error());
   }
+  if (auto checked = check_certificate(context.get(), files, role); !checked) {
+    return fail(checked.error());
+  }
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(context), role));
+}
+
+std::chrono::system_clock::time_point TlsContext::valid_until() const {
+  std::tm end{};
+  const X509* own = SSL_CTX_get0_certificate(context_.get());
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(own), &end) != 1) return {};
+  return std::chrono::system_clock::from_time_t(timegm(&end));
+}
+
+bool TlsContext::is_of_server() const {
+  return elastripe::is_of_server(SSL_CTX_get0_certificate(context_.get()));
 }
 
 TlsPtr TlsContext::connection(int socket, const std::string& host) const {

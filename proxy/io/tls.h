@@ -2,6 +2,7 @@
 // OpenSSL writes to sockets that are closed, so the process must ignore SIGPIPE.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -39,8 +40,15 @@ enum class TlsRole : uint8_t {
 class TlsContext {
  public:
   // Reads the files. kInvalid with the file and the reason, also if key and certificate are of
-  // different pairs. A kServer needs no CA.
+  // different pairs, and if the other side would refuse the certificate: one that is not valid now;
+  // of a server, one that is for clients only; of a kClient, one that its own CA has not signed. A
+  // kServer needs no CA.
   static Result<std::shared_ptr<const TlsContext>> create(const TlsFiles& files, TlsRole role);
+
+  // Until when its own certificate is valid.
+  std::chrono::system_clock::time_point valid_until() const;
+  // Its own certificate may be shown by a server; nodes want such of proxies.
+  bool is_of_server() const;
 
   // On a socket, which it does not own. `host`: of the server that a kClient connects to, a name or
   // an address: its certificate must have it. Null without memory.

@@ -109,7 +109,8 @@ void WriteQueue::consume(size_t bytes) {
     bytes -= first.size;
     slices_.pop_front();
   }
-  chunk_used_ = 0;  // nothing refers to the chunk any more
+  chunk_ = {};  // an idle connection holds none; the next one has it again from the thread's pool
+  chunk_used_ = 0;
   open_ = nullptr;
 }
 

@@ -1,14 +1,34 @@
 #include "proxy/main/credentials.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "proxy/base/log.h"
+
 namespace elastripe {
 namespace {
 
+constexpr std::chrono::days kShort{30};
+
 bool any_listener(const Config& config, auto asks) {
   return asks(config.listen) || std::ranges::any_of(config.listeners, asks);
+}
+
+// What works today and ought to be looked at.
+void log_doubts(const TlsFiles& files, const TlsContext& context) {
+  struct stat status{};
+  if (stat(files.key.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    log_warning("tls: key {}: others than its owner may use it (mode {:o})", files.key,
+                status.st_mode & 07777U);
+  }
+  const auto left = context.valid_until() - std::chrono::system_clock::now();
+  if (left < kShort) {
+    log_warning("tls: certificate {}: is valid for {} more days only", files.certificate,
+                std::chrono::floor<std::chrono::days>(left).count());
+  }
 }
 
 }  // namespace
@@ -26,6 +46,12 @@ Result<void> Credentials::load(const Config& config) {
   const auto load_tls = [&](Published<TlsContext>& to, TlsRole role) -> Result<void> {
     auto context = TlsContext::create(config.tls.files, role);
     if (!context) return fail(context.error().code, "tls: {}", context.error().message);
+    if (role == TlsRole::kClient && !(*context)->is_of_server()) {
+      return fail(ErrorCode::kInvalid,
+                  "tls: certificate {}: is for clients only (extended key usage); nodes believe "
+                  "only those of servers",
+                  config.tls.files.certificate);
+    }
     contexts.emplace_back(&to, std::move(*context));
     return {};
   };
@@ -39,8 +65,16 @@ Result<void> Credentials::load(const Config& config) {
   }
   if (loaded && config.tls.nodes) loaded = load_tls(node_client_, TlsRole::kClient);
   if (!loaded) return loaded;
+  if (!contexts.empty()) log_doubts(config.tls.files, *contexts.front().second);
   if (users != nullptr) users_.store(std::move(users));
   for (auto& [to, context] : contexts) to->store(std::move(context));
+  return {};
+}
+
+std::optional<std::chrono::system_clock::time_point> Credentials::valid_until() const {
+  for (const auto* published : {&server_, &mutual_server_, &node_client_}) {
+    if (const auto context = published->load()) return context->valid_until();
+  }
   return {};
 }
 

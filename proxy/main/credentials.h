@@ -1,6 +1,9 @@
 // Credentials: what the proxy shows of itself, and whom it believes, as read from files.
 #pragma once
 
+#include <chrono>
+#include <optional>
+
 #include "proxy/base/published.h"
 #include "proxy/io/tls.h"
 #include "proxy/main/config.h"
@@ -14,6 +17,8 @@ class Credentials {
  public:
   // Reads what the configuration needs: all of it is taken, or none. Any thread.
   Result<void> load(const Config& config);
+  // Until when the certificate is valid; nothing if none is used. Any thread.
+  std::optional<std::chrono::system_clock::time_point> valid_until() const;
 
   // How clients come in there.
   ClientAccess access(const ListenConfig& listen) const;

@@ -21,6 +21,10 @@ struct SessionContext {
   Semaphore line_bytes{settings.line_bytes};
   size_t keys_read = 0;  // of multi-gets
   bool lists = false;    // one at a time: a listing is work for all nodes
+  struct FailedLogins {
+    TimePoint logged_at;
+    uint64_t left_out = 0;  // of the log, since
+  } failed_logins{};
 };
 
 // The client as a command sees it. Outlives the command.

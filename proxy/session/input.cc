@@ -243,7 +243,7 @@ void Input::collect(Pipeline::SlotPtr slot) {
 void Input::log_in(Pipeline::SlotPtr slot, std::string_view value) {
   const CommandOutcome outcome = login_.log_in(slot->command, value);
   context_.stats.add(Stat::kAuthCmds);
-  if (!login_.is_done()) context_.stats.add(Stat::kAuthErrors);
+  if (!login_.is_done()) context_.stats.login_failed();
   parser_ = memcache::RequestParser(limits());
   pipeline_.answer(std::move(slot), outcome);
   if (login_.is_hopeless()) finished_ = true;

@@ -69,6 +69,7 @@ class Input {
 
   // The client may do what it wants.
   bool has_logged_in() const { return login_.is_done(); }
+  bool has_guessed_too_often() const { return login_.is_hopeless(); }
 
   // For Session::yield(): the line waits for memory, which lines of other clients have; it has such
   // memory, and waits for the client; so does a large value.

@@ -34,6 +34,8 @@ constexpr CounterRow kConnectionsCut{
     "Clients cut because they took or sent too little for too long."};
 constexpr CounterRow kHandshakesFailed{"elastripe_client_tls_failures_total",
                                        "Clients with which no TLS came about."};
+constexpr CounterRow kLoginsFailed{"elastripe_client_auth_failures_total",
+                                   "Attempts of clients to log in that failed."};
 constexpr CounterRow kReceivedBytes{"elastripe_client_received_bytes_total",
                                     "Bytes read from clients."};
 constexpr CounterRow kSentBytes{"elastripe_client_sent_bytes_total", "Bytes written to clients."};
@@ -76,7 +78,8 @@ WorkerStats::WorkerStats(MetricRegistry& registry)
       connections_total_(registry.cell(kConnectionsTotal)),
       connections_refused_(registry.cell(kConnectionsRefused)),
       connections_cut_(registry.cell(kConnectionsCut)),
-      handshakes_failed_(registry.cell(kHandshakesFailed)) {
+      handshakes_failed_(registry.cell(kHandshakesFailed)),
+      logins_failed_(registry.cell(kLoginsFailed)) {
   for (size_t command = 0; command < memcache::kCommandCount; ++command) {
     const std::string_view name = memcache::name(static_cast<memcache::Command>(command));
     for (size_t status = 0; status < kCommandStatusCount; ++status) {
@@ -113,6 +116,11 @@ void WorkerStats::connection_opened() {
 void WorkerStats::connection_closed() { connections_.add(-1); }
 void WorkerStats::connection_cut() { connections_cut_.add(); }
 void WorkerStats::handshake_failed() { handshakes_failed_.add(); }
+
+void WorkerStats::login_failed() {
+  add(Stat::kAuthErrors);
+  logins_failed_.add();
+}
 
 void WorkerStats::connection_refused() {
   add(Stat::kRejectedConnections);

@@ -103,6 +103,7 @@ class WorkerStats {
   void connection_closed();
   void connection_refused();
   void handshake_failed();
+  void login_failed();
   // A client that was too slow.
   void connection_cut();
 
@@ -118,6 +119,7 @@ class WorkerStats {
   Counter& connections_refused_;
   Counter& connections_cut_;
   Counter& handshakes_failed_;
+  Counter& logins_failed_;
 };
 
 // What the nodes that are up hold, by their last heartbeats.

@@ -8,7 +8,8 @@
 
 namespace elastripe {
 namespace {
-constexpr Duration kDeliveryLook = std::chrono::milliseconds(20);
+constexpr Duration kLeavingLook = std::chrono::milliseconds(20);
+constexpr Duration kLoginLines = std::chrono::seconds(1);
 }  // namespace
 
 Session::Session(Loop& loop, Client client, SessionContext& context, ReadScratch& scratch,
@@ -49,7 +50,9 @@ void Session::abort() {
 
 void Session::on_readable() {
   if (is_leaving_) {
-    if (!stream_.discard()) abort();
+    const auto discarded = stream_.discard();
+    if (discarded == Stream::Discarded::kEnd) abort();
+    if (discarded == Stream::Discarded::kBytes) last_activity_ = loop_.turn_time();
     return;
   }
   const uint64_t before = input_.received_bytes();
@@ -96,13 +99,30 @@ void Session::send_replies() {
 }
 
 // The client may have sent more, which nobody reads: closed now, the socket would take back replies
-// that the client has not received.
+// that the client has not received, or end in an error behind them.
 void Session::leave() {
-  if (stream_.is_delivered()) return close();
+  if (input_.has_guessed_too_often()) log_failed_logins();
   stream_.end_output();
+  const auto discarded = stream_.discard();
+  if (discarded != Stream::Discarded::kBytes && stream_.is_delivered()) return close();
   is_leaving_ = true;
-  leaves_until_ = loop_.now() + context_.settings.stall_timeout;
+  last_activity_ = loop_.now();
+  leaves_until_ = last_activity_ + context_.settings.stall_timeout;
   on_timer();
+}
+
+// A line a second at most: whoever reaches the port may make us log.
+void Session::log_failed_logins() {
+  auto& [logged_at, left_out] = context_.failed_logins;
+  const TimePoint now = loop_.turn_time();
+  if (logged_at != TimePoint{} && now < logged_at + kLoginLines) {
+    ++left_out;
+    return;
+  }
+  logged_at = now;
+  log_warning("client: {} has failed to log in{}", stream_.peer(),
+              left_out == 0 ? "" : fmt::format(", and {} others before it", left_out));
+  left_out = 0;
 }
 
 void Session::value_asked() {
@@ -124,16 +144,16 @@ void Session::watch_client() {
 
 // Who has not shown by then that it may come in is closed.
 TimePoint Session::let_in_until() const {
-  const bool is_in = stream_.has_shaken_hands() && input_.has_logged_in();
-  return is_in ? TimePoint::max() : opened_at_ + context_.settings.stall_timeout;
+  return is_let_in() ? TimePoint::max() : opened_at_ + context_.settings.stall_timeout;
 }
 
 void Session::on_timer() {
   const auto& settings = context_.settings;
   const TimePoint now = loop_.now();
   if (is_leaving_) {
-    if (now >= leaves_until_ || stream_.is_delivered()) return abort();
-    return loop_.arm(*this, now + kDeliveryLook);
+    const bool is_silent = now >= last_activity_ + kLeavingLook;
+    if (now >= leaves_until_ || (is_silent && stream_.is_delivered())) return abort();
+    return loop_.arm(*this, now + kLeavingLook);
   }
   const TimePoint late = std::min({input_.late_at(settings.stall_timeout),
                                    taking_.late_at(settings.stall_timeout), let_in_until()});

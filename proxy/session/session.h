@@ -47,6 +47,9 @@ class Session : private TurnEnd, private Timer, private Stream::Owner, private P
   };
   void yield(TimePoint now, const Waiting& all);
   bool waits_for_line() const { return input_.line_waits() || pipeline_.waits_for_keys(); }
+  // The client has shown that it may come in, as far as it has to: TLS has come about, and it has
+  // logged in.
+  bool is_let_in() const { return stream_.has_shaken_hands() && input_.has_logged_in(); }
 
  private:
   void on_readable() override;
@@ -60,6 +63,7 @@ class Session : private TurnEnd, private Timer, private Stream::Owner, private P
 
   void send_replies();
   void leave();
+  void log_failed_logins();
   void watch_client();
   TimePoint let_in_until() const;
   void close();

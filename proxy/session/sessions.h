@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <list>
+#include <memory>
 #include <unordered_map>
 
 #include "proxy/session/access.h"
@@ -15,8 +17,9 @@ class Sessions : private Session::Owner, private Timer {
            SessionSettings settings);
   ~Sessions() override;
 
-  // Takes a connected, non-blocking socket; above the limit of connections it is told so (in clear
-  // only) and closed.
+  // Takes a connected, non-blocking socket. Above the limit of connections it takes the place of
+  // the one that has waited longest to be let in; if there is none it is told so (in clear only)
+  // and closed.
   void adopt(Fd socket, const ClientAccess& access);
 
   // Also of the connections that are open; those that are too many stay.
@@ -30,15 +33,27 @@ class Sessions : private Session::Owner, private Timer {
   size_t size() const { return sessions_.size(); }
 
  private:
+  // `newcomer`: where it is in newcomers_; their end once it has been let in. `has_place`: it
+  // counts as one of the limit.
+  using Newcomers = std::list<Session*>;
+  struct Open {
+    std::unique_ptr<Session> session;
+    Newcomers::iterator newcomer;
+    bool has_place = true;
+  };
+
   void ended(Session& session) override;
   void on_timer() override;
+  bool take_place();
+  void forget_who_is_in();
 
   Loop& loop_;
   SessionContext context_;
   ReadScratch scratch_;
   bool draining_ = false;
   std::function<void()> empty_;
-  std::unordered_map<Session*, std::unique_ptr<Session>> sessions_;
+  std::unordered_map<Session*, Open> sessions_;
+  Newcomers newcomers_;  // by their arrival; the first of them may have been let in since
 };
 
 }  // namespace elastripe

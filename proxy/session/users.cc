@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <set>
 
 #include "proxy/io/socket.h"
 
@@ -33,7 +32,6 @@ Users::Digest Users::digest_of(std::string_view text) {
 
 Result<Users> Users::parse(std::string_view text) {
   Users users;
-  std::set<std::string_view> names;
   for (size_t number = 1; !text.empty(); ++number) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
@@ -52,24 +50,20 @@ Result<Users> Users::parse(std::string_view text) {
     if (!is_word(name) || !is_word(password)) {
       return refuse("has white space or control bytes, which clients can not send");
     }
-    if (!names.insert(name).second) return refuse("the user is there twice");
-    users.users_.push_back({digest_of(name), digest_of(password)});
+    if (!users.passwords_.emplace(digest_of(name), digest_of(password)).second) {
+      return refuse("the user is there twice");
+    }
   }
   return users;
 }
 
 bool Users::knows(std::string_view name, std::string_view password) const {
-  const User given{digest_of(name), digest_of(password)};
-  const auto is_same = [](const Digest& a, const Digest& b) {
-    return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-  };
-  bool found = false;
-  for (const User& user : users_) {
-    const bool is_name = is_same(user.name, given.name);
-    const bool is_password = is_same(user.password, given.password);
-    found |= is_name && is_password;
-  }
-  return found;
+  static constexpr Digest kNobody{};
+  const Digest given = digest_of(password);
+  const auto user = passwords_.find(digest_of(name));
+  const Digest& right = user == passwords_.end() ? kNobody : user->second;
+  const bool is_right = CRYPTO_memcmp(right.data(), given.data(), given.size()) == 0;
+  return is_right && user != passwords_.end();
 }
 
 Result<Users> load_users(const std::string& path) {

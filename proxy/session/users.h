@@ -2,9 +2,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "proxy/base/error.h"
 
@@ -19,22 +19,18 @@ class Users {
   // than kMaxLoginBytes.
   static Result<Users> parse(std::string_view text);
 
-  // Takes as long whichever byte is wrong and whoever is unknown; a microsecond for ten users.
+  // Takes as long whichever byte is wrong and whoever is unknown.
   bool knows(std::string_view name, std::string_view password) const;
-  size_t size() const { return users_.size(); }
+  size_t size() const { return passwords_.size(); }
 
   static constexpr size_t kMaxLoginBytes = 1024;  // of a name with its password
 
  private:
   // SHA-256: of one length, so that comparing them does not tell that of a password.
   using Digest = std::array<unsigned char, 32>;
-  struct User {
-    Digest name;
-    Digest password;
-  };
   static Digest digest_of(std::string_view text);
 
-  std::vector<User> users_;
+  std::map<Digest, Digest> passwords_;  // by the names'
 };
 
 // kInvalid also if anybody but the file's owner may read it (its mode is to be 0600 or 0400): it

@@ -15,13 +15,19 @@
 
 namespace elastripe {
 
+struct CertificateKind {
+  long begins_in_s = -3600;
+  long ends_in_s = 3600;
+  std::string usage = {};  // extended key usage as OpenSSL writes it: "clientAuth"; empty: any
+};
+
 // A directory of PEM files, which goes with it.
 class TestCertificates {
  public:
   TestCertificates() {
     must(mkdtemp(directory_.data()) != nullptr);
     ca_key_ = EVP_EC_gen("P-256");
-    ca_ = make("ca", ca_key_, "");
+    ca_ = make(directory_, ca_key_, "", {});
     write("ca", ca_, ca_key_);
   }
   ~TestCertificates() {
@@ -33,9 +39,10 @@ class TestCertificates {
   TestCertificates& operator=(const TestCertificates&) = delete;
 
   // Has a new key. `names`: as OpenSSL writes a subjectAltName, "DNS:localhost,IP:127.0.0.1".
-  TlsFiles issue(const std::string& name, const std::string& names = "DNS:localhost") {
+  TlsFiles issue(const std::string& name, const std::string& names = "DNS:localhost",
+                 const CertificateKind& kind = {}) {
     EVP_PKEY* key = EVP_EC_gen("P-256");
-    X509* certificate = make(name, key, names);
+    X509* certificate = make(name, key, names, kind);
     write(name, certificate, key);
     X509_free(certificate);
     EVP_PKEY_free(key);
@@ -50,12 +57,13 @@ class TestCertificates {
     fputs("a certificate for a test can not be made\n", stderr);
     abort();
   }
-  X509* make(const std::string& name, EVP_PKEY* key, const std::string& names) {
+  X509* make(const std::string& name, EVP_PKEY* key, const std::string& names,
+             const CertificateKind& kind) {
     X509* made = X509_new();
     X509_set_version(made, 2);
     ASN1_INTEGER_set(X509_get_serialNumber(made), ++serial_);
-    X509_gmtime_adj(X509_getm_notBefore(made), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(made), 3600);
+    X509_gmtime_adj(X509_getm_notBefore(made), kind.begins_in_s);
+    X509_gmtime_adj(X509_getm_notAfter(made), kind.ends_in_s);
     X509_set_pubkey(made, key);
     X509_NAME_add_entry_by_txt(X509_get_subject_name(made), "CN", MBSTRING_ASC,
                                reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
@@ -63,6 +71,7 @@ class TestCertificates {
     X509_set_issuer_name(made, X509_get_subject_name(is_ca ? made : ca_));
     add(made, NID_basic_constraints, is_ca ? "critical,CA:TRUE" : "CA:FALSE");
     if (!names.empty()) add(made, NID_subject_alt_name, names);
+    if (!kind.usage.empty()) add(made, NID_ext_key_usage, kind.usage);
     must(X509_sign(made, ca_key_, EVP_sha256()) > 0);
     return made;
   }

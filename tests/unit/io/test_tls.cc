@@ -179,9 +179,12 @@ TEST_CASE("a mutual server wants a certificate of its CA", "[tls]") {
   Fixture f;
   TestCertificates others;
   TlsFiles foreign = others.issue("client");
-  foreign.ca = f.client_files.ca;  // it does believe the server
+  std::ofstream(others.path("both.pem"))
+      << std::ifstream(foreign.ca).rdbuf() << std::ifstream(f.client_files.ca).rdbuf();
+  foreign.ca = others.path("both.pem");  // it does believe the server
   Connection c(f.mutual, context(foreign, TlsRole::kClient));
   c.until([&] { return c.server.error != 0; });
+  INFO(c.server.reason());
   CHECK(c.server.reason().starts_with("TLS: certificate verify failed ("));
   CHECK_FALSE(c.server.stream.has_shaken_hands());
   CHECK(c.server.received.empty());
@@ -217,6 +220,47 @@ TEST_CASE("files that are no pair of key and certificate are refused by name", "
   CHECK(error(files, TlsRole::kMutualServer).starts_with("ca " + files.ca + ": "));
   files.ca = "";
   CHECK(error(files, TlsRole::kClient).starts_with("ca : "));
+}
+
+TEST_CASE("certificates that the other side would refuse are refused", "[tls]") {
+  TestCertificates certificates;
+  TestCertificates other;
+  const auto error = [](const TlsFiles& files, TlsRole role) {
+    const auto made = TlsContext::create(files, role);
+    if (made) return std::string();
+    const std::string& text = made.error().message;
+    const std::string name = "certificate " + files.certificate + ": ";
+    REQUIRE(text.starts_with(name));
+    return text.substr(name.size());
+  };
+  const std::string names = "DNS:localhost";
+  for (const TlsRole role : {TlsRole::kServer, TlsRole::kMutualServer, TlsRole::kClient}) {
+    CHECK(error(certificates.issue("late", names, {.begins_in_s = -9, .ends_in_s = -5}), role)
+              .starts_with("has expired at "));
+    CHECK(error(certificates.issue("early", names, {.begins_in_s = 900}), role)
+              .starts_with("is valid from "));
+    CHECK(error(certificates.issue("server", names, {.usage = "serverAuth"}), role).empty());
+    CHECK(error(certificates.issue("client", names, {.usage = "clientAuth"}), role) ==
+          (role == TlsRole::kClient ? "" : "is for clients only (extended key usage)"));
+    TlsFiles strange = certificates.issue("strange");
+    strange.ca = other.path("ca.pem");  // right for a server: that is the CA of its clients
+    CHECK(error(strange, role) ==
+          (role == TlsRole::kClient
+               ? "is not by the CA " + strange.ca + ": unable to get local issuer certificate"
+               : ""));
+  }
+}
+
+TEST_CASE("a context tells how long and for what its certificate is", "[tls]") {
+  TestCertificates certificates;
+  const auto files =
+      certificates.issue("client", "DNS:localhost", {.ends_in_s = 7200, .usage = "clientAuth"});
+  const auto until = context(files, TlsRole::kClient)->valid_until();
+  const auto left = until - std::chrono::system_clock::now();
+  CHECK(left > std::chrono::seconds(3600));
+  CHECK(left <= std::chrono::seconds(7200));
+  CHECK_FALSE(context(files, TlsRole::kClient)->is_of_server());
+  CHECK(context(certificates.issue("server"), TlsRole::kClient)->is_of_server());
 }
 
 }  // namespace elastripe

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <functional>
 #include <string>
 
@@ -33,10 +34,12 @@ struct SessionClient {
       received.append(part, static_cast<size_t>(got));
     }
     if (got == 0) closed = true;
+    if (got < 0 && errno == ECONNRESET) was_reset = true;
   }
   Fd here;
   std::string received;
   bool closed = false;
+  bool was_reset = false;
 };
 
 struct SessionFixture {

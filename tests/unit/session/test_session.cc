@@ -394,6 +394,17 @@ TEST_CASE("quit closes after the replies before it") {
   REQUIRE(f.sessions.size() == 0);
 }
 
+// A socket that is closed with bytes that nobody has read ends in a reset.
+TEST_CASE("the connection ends well whatever comes behind quit") {
+  Fixture f;
+  Client client(f.sessions);
+  client.send("get a\r\nquit\r\n" + std::string(150'000, 'x'));
+  f.until(client, [&] { return client.closed; });
+  REQUIRE_FALSE(client.was_reset);
+  REQUIRE(client.received == "END\r\n");
+  f.until(client, [&] { return f.sessions.size() == 0; });
+}
+
 TEST_CASE("a client that ends its input gets the replies to what it sent") {
   Fixture f;
   Client client(f.sessions);

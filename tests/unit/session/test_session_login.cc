@@ -187,6 +187,39 @@ TEST_CASE("a client that does not log in is closed after a while", "[login]") {
   f.expect(user, "MN\r\n");
 }
 
+TEST_CASE("a client that does not log in keeps nobody out", "[login]") {
+  LoginFixture f(SessionSettings{.max_connections = 2});
+  SessionClient user(f.sessions, f.access);
+  user.send(kTextLogin);
+  f.expect(user, "STORED\r\n");
+  SessionClient silent(f.sessions, f.access);
+  SessionClient another(f.sessions, f.access);  // in place of the silent one
+  f.until(silent, [&] { return silent.closed; });
+  CHECK(silent.received.empty());
+  another.send(kTextLogin);
+  f.expect(another, "STORED\r\n");
+  SessionClient third(f.sessions, f.access);  // both have come in: there is no place
+  f.until(third, [&] { return third.closed; });
+  CHECK(third.received == "ERROR Too many open connections\r\n");
+  CHECK(f.count(Stat::kRejectedConnections) == 2);
+  shutdown(another.here.get(), SHUT_RDWR);
+  f.until(another, [&] { return f.sessions.size() == 1; });
+  SessionClient fourth(f.sessions, f.access);
+  fourth.send(kTextLogin);
+  f.expect(fourth, "STORED\r\n");
+  user.send("mn\r\n");
+  f.expect(user, "MN\r\n");
+}
+
+TEST_CASE("attempts to log in that failed are counted", "[login]") {
+  LoginFixture f;
+  SessionClient client(f.sessions, f.access);
+  for (int attempt = 0; attempt < 3; ++attempt) client.send("set k 0 0 9\r\nbob other\r\n");
+  f.until(client, [&] { return client.closed; });
+  CHECK(f.count(Stat::kAuthErrors) == 3);
+  CHECK(f.registry.value("elastripe_client_auth_failures_total") == 3);
+}
+
 TEST_CASE("a client that has not logged in has lines as short as of any command", "[login]") {
   LoginFixture f;
   SessionClient client(f.sessions, f.access);
