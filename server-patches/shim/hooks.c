@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto_bin.h"
+#include "server-patches/shim/newcomers.h"
 #include "server-patches/shim/node.h"
 #include "server-patches/shim/partial_frames.h"
 
@@ -56,6 +57,7 @@ static void serve(conn *c, const char *header, const char *body, size_t body_byt
     node_reply *large;
 
     c->last_cmd_time = current_time;
+    newcomer_leaves(c);
     if (!resp_start(c)) {
         refuse_frame(c, "out of memory for a reply");
         return;
@@ -125,6 +127,9 @@ int elastripe_try_read_frame(conn *c) {
         refuse_frame(c, reason);
         return 1;
     }
+    /* It may be long, and have to wait for room: partial_frames looks after it from here. */
+    if (!node_is_control(c->rcurr))
+        newcomer_leaves(c);
 
     if (c->rbytes >= NODE_HEADER_BYTES + body_bytes) {
         const char *header = c->rcurr;
@@ -176,6 +181,16 @@ void elastripe_drop_frame(conn *c) {
     c->item_malloced = false;
 }
 
+void elastripe_connected(conn *c) {
+    if (elastripe_enabled && c->state != conn_listening)
+        newcomer_arrives(c);
+}
+
+void elastripe_disconnects(conn *c) {
+    if (elastripe_enabled)
+        newcomer_leaves(c);
+}
+
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define TELL_TSAN 1
@@ -220,6 +235,7 @@ bool elastripe_refuse_ascii(conn *c, const char *command, const char *set_size,
     static const char *const allowed[] = {"get", "gets", "mn", "version", "stats", "quit", NULL};
     static const char *const with_value[] = {"set", "add", "replace", "append", "prepend", "cas",
                                              NULL};
+    newcomer_leaves(c);
     if (is_one_of(command, allowed))
         return false;
 
@@ -243,6 +259,7 @@ bool elastripe_refuse_ascii(conn *c, const char *command, const char *set_size,
 }
 
 bool elastripe_refuse_binary(conn *c) {
+    newcomer_leaves(c);
     switch (c->cmd) {
     case PROTOCOL_BINARY_CMD_GET:
     case PROTOCOL_BINARY_CMD_GETK:
@@ -289,11 +306,20 @@ void elastripe_stats(ADD_STAT add_stats, void *c) {
     add_number(&sink, "partial_data_bytes", use.data_bytes);
     add_number(&sink, "partial_control_bytes", use.control_bytes);
     add_number(&sink, "partial_waiting", use.waiting);
+    const newcomers_count newcomers = newcomers_counted();
+    add_number(&sink, "newcomers", newcomers.waiting);
+    add_number(&sink, "newcomers_cut", newcomers.cut);
+    add_number(&sink, "tls_valid_until", elastripe_tls_valid_until());
     add_stats(NULL, 0, NULL, 0, c);
 }
 
+static void cut_slow(void) {
+    partial_frames_cut_slow();
+    newcomers_cut_slow();
+}
+
 void elastripe_start(void) {
-    node_start(partial_frames_cut_slow);
+    node_start(cut_slow);
     /* Before the first item. */
     hash = node_hash;
     settings.hash_algorithm = "xxh3 with a secret";

@@ -26,6 +26,10 @@ bool elastripe_leaves(conn* c, bool* stop);
 LIBEVENT_THREAD* elastripe_control_thread(void);
 LIBEVENT_THREAD* elastripe_next_worker(void);
 
+/* A connection that has been accepted, and the last of it before its socket is closed. */
+void elastripe_connected(conn* c);
+void elastripe_disconnects(conn* c);
+
 /* Stock commands: true if the command was refused, its value is being skipped, and nothing else is
  * to be done. `set_size` and `ms_size` are the tokens where set and ms have their length, or NULL.
  */
@@ -38,9 +42,11 @@ bool elastripe_refuse_binary(conn* c);
 void elastripe_socket_closes(int sfd);
 void elastripe_socket_opened(int sfd);
 
-/* Once there is a context, before anybody connects: who connects must show a certificate of a server,
- * as proxies have. Those of clients are by the same CA, and are for the proxy only. */
+/* Once there is a context, before anybody connects: another one takes its place, of the same files.
+ * Ends the process if they can not be used. */
 void elastripe_tls_start(void);
+/* Unix time at which the certificate ends; 0 without TLS. Any thread. */
+int64_t elastripe_tls_valid_until(void);
 /* TLS, with the engine on or off: as read(2) and write(2), which set errno; OpenSSL does not. Its
  * errors are the thread's: what one connection leaves would be taken for the next one's. */
 ssize_t elastripe_tls_read(conn* c, void* bytes, size_t count);

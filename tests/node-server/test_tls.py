@@ -1,6 +1,7 @@
 """A node that speaks only TLS: what one connection does concerns no other, and files are read again."""
 
 import contextlib
+import os
 import signal
 import ssl
 import subprocess
@@ -153,7 +154,7 @@ def test_all_that_came_in_one_record_is_answered(node, authority):
         assert got == b"MN\r\n" * 4000
 
 
-def test_files_that_do_not_fit_together_change_nothing(node, authority):
+def test_files_that_do_not_fit_together_change_nothing(node, authority, tmp_path):
     def shown():
         with connect(node, authority) as connection:
             return connection.tls.getpeercert(binary_form=True)
@@ -181,6 +182,20 @@ def test_files_that_do_not_fit_together_change_nothing(node, authority):
         reload("the certificates stay as they were: ")
         assert shown() == before
         key.write_text(good)
+        # By another CA than the one it believes: no proxy would believe it.
+        other = Authority(tmp_path / "other", name="other")
+        other.issue("node")
+        files = [authority.dir / name for name in ("node.pem", "node.key")]
+        ours = [file.read_text() for file in files]
+        for file in files:
+            file.write_text((other.dir / file.name).read_text())
+        reload("the certificates stay as they were: unable to get local issuer certificate")
+        assert shown() == before
+        ended = subprocess.run(node.process.args, capture_output=True, text=True, check=False)
+        assert ended.returncode == os.EX_USAGE
+        assert f"{files[0]}: unable to get local issuer certificate" in ended.stderr
+        for file, text in zip(files, ours):
+            file.write_text(text)
         authority.issue("node")
         reload("the certificates have been read again")
         assert shown() != before
