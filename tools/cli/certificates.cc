@@ -32,6 +32,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCaName = "ca";
+constexpr const char* kProxy = "proxy";
+constexpr const char* kNode = "node";
+constexpr const char* kClient = "client";
+constexpr std::array kLeaves{kProxy, kNode, kClient};
 constexpr const char* kDraftEnding = ".new";
 constexpr int kSerialBits = 128;
 constexpr long kClockSkewSeconds = 3600;  // clocks that are slow believe it, too
@@ -309,16 +313,17 @@ std::string pem_text(Write write) {
   return {begin, static_cast<size_t>(bytes)};
 }
 
+std::string text_of(X509& certificate) {
+  return pem_text([&](BIO* bio) { return PEM_write_bio_X509(bio, &certificate); });
+}
+
 // The key goes first: should the rest not come to pass, no certificate is there without its key.
 Result<> add_files(std::vector<File>& files, const std::string& name, const Identity& identity) {
   File key{name + ".key", pem_text([&](BIO* bio) {
              return PEM_write_bio_PrivateKey(bio, identity.key.get(), nullptr, nullptr, 0, nullptr,
                                              nullptr);
            })};
-  File certificate{name + ".pem", pem_text([&](BIO* bio) {
-                     return PEM_write_bio_X509(bio, identity.certificate.get());
-                   }),
-                   kForAll};
+  File certificate{name + ".pem", text_of(*identity.certificate), kForAll};
   if (key.text.empty() || certificate.text.empty()) return openssl_failure(name);
   files.push_back(std::move(key));
   files.push_back(std::move(certificate));
@@ -391,6 +396,61 @@ Result<bool> find_ca(const Directory& directory, const CertificatePaths& paths) 
               there.string(), missing.filename().string());
 }
 
+// The CA that signs is the first in ca.pem; the one behind it, if any, is only believed.
+Result<std::vector<Owned<X509>>> read_certificates(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return system_failure("read", path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const Owned<BIO> bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  if (!bio) return openssl_failure(path.string());
+  std::vector<Owned<X509>> found;
+  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
+    found.emplace_back(next);
+  }
+  ERR_clear_error();  // there are no more
+  if (found.empty()) return fail("{} has no certificate", path.string());
+  return found;
+}
+
+Result<> check_signed_by(X509& ca, const fs::path& path) {
+  const auto certificate = read_pem<X509>(path, PEM_read_bio_X509);
+  if (!certificate) return std::unexpected(certificate.error());
+  if (X509_verify(certificate->get(), X509_get0_pubkey(&ca)) == 1) return {};
+  ERR_clear_error();
+  return fail("{} is by the CA before: `elastripe tls init` makes it anew", path.string());
+}
+
+// The path of the directory, absolute.
+Result<fs::path> place_of(const fs::path& dir) {
+  std::error_code error;
+  fs::path place = fs::absolute(dir, error);
+  if (error) return fail("cannot make {}: {}", dir.string(), error.message());
+  if (!place.has_filename()) place = place.parent_path();  // "tls/"
+  return place;
+}
+
+// A directory with a CA.
+struct CaDirectory {
+  Directory directory;
+  fs::path place;
+  CertificatePaths ca;
+};
+
+Result<CaDirectory> open_ca(const fs::path& dir) {
+  const auto place = place_of(dir);
+  if (!place) return std::unexpected(place.error());
+  std::error_code error;
+  if (!fs::exists(*place, error)) return fail("{} is not there", place->string());
+  auto directory = Directory::open(*place);
+  if (!directory) return std::unexpected(directory.error());
+  const CertificatePaths ca = paths_of(*place, kCaName);
+  const auto has_ca = find_ca(*directory, ca);
+  if (!has_ca) return std::unexpected(has_ca.error());
+  if (!*has_ca)
+    return fail("{} is not there: `elastripe tls init` makes it", ca.certificate.string());
+  return CaDirectory{std::move(*directory), *place, ca};
+}
+
 }  // namespace
 
 Result<TlsPaths> make_cluster_certificates(const fs::path& dir, const CertificateOptions& options) {
@@ -400,15 +460,13 @@ Result<TlsPaths> make_cluster_certificates(const fs::path& dir, const Certificat
   }
   const auto names = alternative_names(options.hosts);
   if (!names) return std::unexpected(names.error());
-  std::error_code error;
-  fs::path place = fs::absolute(dir, error);
-  if (error) return fail("cannot make {}: {}", dir.string(), error.message());
-  if (!place.has_filename()) place = place.parent_path();  // "tls/"
-  const auto directory = Directory::open(place);
+  const auto place = place_of(dir);
+  if (!place) return std::unexpected(place.error());
+  const auto directory = Directory::open(*place);
   if (!directory) return std::unexpected(directory.error());
 
-  TlsPaths paths{paths_of(place, kCaName), paths_of(place, "proxy"), paths_of(place, "node"),
-                 paths_of(place, "client")};
+  TlsPaths paths{paths_of(*place, kCaName), paths_of(*place, kProxy), paths_of(*place, kNode),
+                 paths_of(*place, kClient)};
   const auto has_ca = find_ca(*directory, paths.ca);
   if (!has_ca) return std::unexpected(has_ca.error());
   paths.has_new_ca = !*has_ca;
@@ -421,13 +479,51 @@ Result<TlsPaths> make_cluster_certificates(const fs::path& dir, const Certificat
   if (paths.has_new_ca) {
     if (auto done = add_files(files, kCaName, *ca); !done) return std::unexpected(done.error());
   }
-  for (const auto& [name, hosts] : {std::pair("proxy", *names), std::pair("node", *names),
-                                    std::pair("client", std::string())}) {
+  for (const auto& [name, hosts] :
+       {std::pair(kProxy, *names), std::pair(kNode, *names), std::pair(kClient, std::string())}) {
     const auto made = issue(leaf_profile(name, hosts, validity), &*ca);
     if (!made) return std::unexpected(made.error());
     if (auto done = add_files(files, name, *made); !done) return std::unexpected(done.error());
   }
   if (auto done = directory->replace(files); !done) return std::unexpected(done.error());
+  return paths;
+}
+
+Result<CertificatePaths> begin_new_ca(const fs::path& dir,
+                                      std::chrono::system_clock::time_point now) {
+  ERR_clear_error();
+  const auto opened = open_ca(dir);
+  if (!opened) return std::unexpected(opened.error());
+  const auto& [directory, place, paths] = *opened;
+  const auto before = read_certificates(paths.certificate);
+  if (!before) return std::unexpected(before.error());
+  if (before->size() > 1) {
+    return fail("{} has two CAs: `elastripe tls forget-ca` ends that change first",
+                paths.certificate.string());
+  }
+  const auto made = issue(ca_profile(std::chrono::system_clock::to_time_t(now)), nullptr);
+  if (!made) return std::unexpected(made.error());
+  std::vector<File> files;
+  if (auto done = add_files(files, kCaName, *made); !done) return std::unexpected(done.error());
+  files.back().text += text_of(*before->front());
+  if (auto done = directory.replace(files); !done) return std::unexpected(done.error());
+  return paths;
+}
+
+Result<CertificatePaths> forget_old_ca(const fs::path& dir) {
+  ERR_clear_error();
+  const auto opened = open_ca(dir);
+  if (!opened) return std::unexpected(opened.error());
+  const auto& [directory, place, paths] = *opened;
+  const auto believed = read_certificates(paths.certificate);
+  if (!believed) return std::unexpected(believed.error());
+  if (believed->size() < 2) return fail("{} has one CA only", paths.certificate.string());
+  for (const char* name : kLeaves) {
+    const auto checked = check_signed_by(*believed->front(), paths_of(place, name).certificate);
+    if (!checked) return std::unexpected(checked.error());
+  }
+  const File only{paths.certificate.filename(), text_of(*believed->front()), kForAll};
+  if (auto done = directory.replace({&only, 1}); !done) return std::unexpected(done.error());
   return paths;
 }
 

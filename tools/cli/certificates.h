@@ -44,4 +44,17 @@ struct TlsPaths {
 Result<TlsPaths> make_cluster_certificates(const std::filesystem::path& dir,
                                            const CertificateOptions& options);
 
+// Another CA without a break, in three steps. Each is over when all proxies, nodes and clients have
+// the files that it made, and have read them again:
+//
+//   begin_new_ca                  ca.pem has the new CA and the one before: both are believed.
+//   make_cluster_certificates     signs by the new one.
+//   forget_old_ca                 ca.pem has the new one only.
+//
+// Errors: there is no CA, another change is not over, files as above.
+Result<CertificatePaths> begin_new_ca(const std::filesystem::path& dir,
+                                      std::chrono::system_clock::time_point now);
+// Error also: a certificate in the directory is by the old CA still.
+Result<CertificatePaths> forget_old_ca(const std::filesystem::path& dir);
+
 }  // namespace elastripe::cli

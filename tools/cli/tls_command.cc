@@ -1,7 +1,8 @@
-// elastripe tls init: certificates for a cluster.
+// elastripe tls: certificates for a cluster, and another CA.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -81,6 +82,36 @@ Result<> init(const Globals& globals, const Arguments& arguments) {
   return {};
 }
 
+// `text` has a place for the CA's path.
+void print_ca(const Globals& globals, const CertificatePaths& ca, const char* text) {
+  const std::string path = ca.certificate.string();
+  if (globals.json) {
+    print_json({{"ca", {{"certificate", path}, {"key", ca.key.string()}}}});
+  } else {
+    fmt::print(fmt::runtime(text), path);
+  }
+}
+
+Result<> new_ca(const Globals& globals, const std::string& dir) {
+  const auto ca = begin_new_ca(dir, std::chrono::system_clock::now());
+  if (!ca) return std::unexpected(ca.error());
+  print_ca(globals, *ca,
+           "{} has a new CA and the one before\n"
+           "1. give it to all proxies, nodes and clients, and have them read it (SIGHUP)\n"
+           "2. `elastripe tls init` signs by the new one: do the same with those certificates\n"
+           "3. `elastripe tls forget-ca` leaves only the new one: and again\n");
+  return {};
+}
+
+Result<> forget_ca(const Globals& globals, const std::string& dir) {
+  const auto ca = forget_old_ca(dir);
+  if (!ca) return std::unexpected(ca.error());
+  print_ca(globals, *ca,
+           "{} has the new CA only: give it to all proxies, nodes and clients, and have them read "
+           "it (SIGHUP)\n");
+  return {};
+}
+
 }  // namespace
 
 void add_tls_command(CLI::App& app, Globals& globals) {
@@ -99,6 +130,19 @@ void add_tls_command(CLI::App& app, Globals& globals) {
   command->add_option("--host", arguments->options.hosts,
                       "DNS name or IP address where a proxy or a node is reached; repeatable");
   command->callback([arguments, &globals] { report(globals, init(globals, *arguments)); });
+
+  const auto add_step = [&](const char* name, const char* text, auto* step) {
+    CLI::App* added = group->add_subcommand(name, text);
+    added->add_option("--dir", arguments->dir, "Where the files are")->required();
+    added->callback(
+        [arguments, &globals, step] { report(globals, step(globals, arguments->dir)); });
+  };
+  add_step(
+      "new-ca",
+      "Begins to change the CA: ca.pem gets a new one beside the one before, which is believed "
+      "as well until forget-ca",
+      new_ca);
+  add_step("forget-ca", "Ends a change of the CA: ca.pem keeps the new one only", forget_ca);
 }
 
 }  // namespace elastripe::cli

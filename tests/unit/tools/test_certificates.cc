@@ -81,7 +81,7 @@ Owned<EVP_PKEY> key_of(const fs::path& path) {
 // As `openssl verify -x509_strict -purpose PURPOSE -CAfile CA CERTIFICATE`: X509_V_OK, or why not.
 int verify(const fs::path& ca, const fs::path& path, int purpose) {
   const Owned<X509_STORE> store(X509_STORE_new());
-  X509_STORE_add_cert(store.get(), certificate_of(ca).get());
+  REQUIRE(X509_STORE_load_locations(store.get(), ca.c_str(), nullptr) == 1);
   X509_STORE_set_flags(store.get(), X509_V_FLAG_X509_STRICT);
   const Owned<X509> certificate = certificate_of(path);
   const Owned<X509_STORE_CTX> context(X509_STORE_CTX_new());
@@ -89,6 +89,10 @@ int verify(const fs::path& ca, const fs::path& path, int purpose) {
   REQUIRE(X509_STORE_CTX_set_purpose(context.get(), purpose) == 1);
   X509_verify_cert(context.get());
   return X509_STORE_CTX_get_error(context.get());
+}
+
+bool is_believed(const Place& place, const char* name, int purpose) {
+  return verify(place.file("ca.pem"), place.file(name), purpose) == X509_V_OK;
 }
 
 bool is_for(const fs::path& path, const char* host) {
@@ -196,6 +200,51 @@ TEST_CASE("the CA that is there signs new certificates") {
   CHECK(is_for(made.proxy.certificate, "new.example"));
   CHECK(verify(made.ca.certificate, made.node.certificate, X509_PURPOSE_SSL_SERVER) == X509_V_OK);
   CHECK_FALSE(fs::exists(place.file("node.key.new")));
+}
+
+TEST_CASE("the CA changes in three steps, and what is shown is believed at each") {
+  const Place place;
+  make(place);
+  const auto now = std::chrono::system_clock::now();
+  const std::string old_ca = text_of(place.file("ca.pem"));
+  const std::string old_node = text_of(place.file("node.pem"));
+  CHECK(forget_old_ca(place.dir()).error() == place.file("ca.pem").string() + " has one CA only");
+
+  REQUIRE(begin_new_ca(place.dir(), now));
+  const std::string both = text_of(place.file("ca.pem"));
+  CHECK(both.ends_with(old_ca));
+  CHECK(both.size() > old_ca.size());
+  CHECK(text_of(place.file("node.pem")) == old_node);
+  CHECK(is_believed(place, "node.pem", X509_PURPOSE_SSL_SERVER));
+  CHECK((fs::status(place.file("ca.key")).permissions() & fs::perms::others_all) ==
+        fs::perms::none);
+  CHECK(begin_new_ca(place.dir(), now).error().ends_with("ends that change first"));
+  CHECK(forget_old_ca(place.dir()).error().contains("proxy.pem is by the CA before"));
+  CHECK(text_of(place.file("ca.pem")) == both);
+
+  CHECK_FALSE(make(place).has_new_ca);
+  CHECK(text_of(place.file("ca.pem")) == both);
+  CHECK(is_believed(place, "node.pem", X509_PURPOSE_SSL_SERVER));
+
+  REQUIRE(forget_old_ca(place.dir()));
+  CHECK(text_of(place.file("ca.pem")) + old_ca == both);
+  for (const char* name : {"proxy.pem", "node.pem", "client.pem"}) {
+    CHECK(is_believed(place, name, X509_PURPOSE_SSL_CLIENT));
+  }
+  REQUIRE(begin_new_ca(place.dir(), now));  // and again
+}
+
+TEST_CASE("a CA that is not there is not changed") {
+  const Place place;
+  CHECK(begin_new_ca(place.dir(), std::chrono::system_clock::now())
+            .error()
+            .ends_with("is not there"));
+  CHECK_FALSE(fs::exists(place.dir()));
+  make(place);
+  fs::remove(place.file("ca.key"));
+  CHECK(begin_new_ca(place.dir(), std::chrono::system_clock::now())
+            .error()
+            .contains("is there without ca.key"));
 }
 
 TEST_CASE("certificates are for the days that were asked for, from a little before now") {
