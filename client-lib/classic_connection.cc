@@ -128,9 +128,11 @@ Result<> ClassicConnection::connect() {
                                 ? memcached_server_add_unix_socket(handle, host)
                                 : memcached_server_add(handle, host, options_.port);
   if (code != MEMCACHED_SUCCESS) return fail(ErrorKind::kInvalid, "not a server address");
-  if (options_.user.empty()) {
-    code = memcached_version(handle);
-  } else {
+  code = memcached_version(handle);
+  // Whoever asks nobody would store what follows.
+  const bool is_refused =
+      code != MEMCACHED_SUCCESS && memcached_last_error(handle) == MEMCACHED_CLIENT_ERROR;
+  if (!options_.user.empty() && is_refused) {
     constexpr std::string_view kKey = "elastripe";
     const std::string said = options_.user + " " + options_.password;
     code = memcached_set(handle, kKey.data(), kKey.size(), said.data(), said.size(), 0, 0);

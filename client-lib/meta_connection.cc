@@ -240,6 +240,10 @@ Result<> MetaConnection::connect() {
 }
 
 Result<> MetaConnection::log_in() {
+  const auto asked = exchange("version", nullptr);
+  if (!asked) return std::unexpected(asked.error());
+  // Whoever asks nobody would store what follows.
+  if (!asked->line.starts_with("CLIENT_ERROR ")) return {};
   const std::string said = options_.user + " " + options_.password;
   const std::string_view data = said;
   const auto answer = exchange("set elastripe 0 0 " + std::to_string(said.size()), &data);

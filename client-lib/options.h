@@ -26,9 +26,8 @@ struct Options {
   int idle_ms = 1000;
 
   // What each connection logs in with, by memcached's ASCII authentication; nobody if `user` is
-  // empty. Give them only to a server that asks for them: any other stores them, as the object
-  // `elastripe`. They travel as they are, since libmemcached speaks no TLS: over an untrusted
-  // network let a tunnel carry them.
+  // empty. They are told only to a server that asks for them. They travel as they are, since
+  // libmemcached speaks no TLS: over an untrusted network let a tunnel carry them.
   std::string user = {};
   std::string password = {};
 };

@@ -63,6 +63,7 @@ bool accepts(uint16_t port) {
 }
 
 constexpr std::string_view kVersion = "version\r\n";
+constexpr std::string_view kWhoIsThat = "CLIENT_ERROR unauthenticated\r\n";
 constexpr std::string_view kVersionReply = "VERSION 1.6.18\r\n";
 
 void say(int fd, std::string_view text) {
@@ -238,7 +239,7 @@ void FakeProxy::serve(int fd) {
 bool FakeProxy::answer(int fd, const std::string& request) {
   if (request == "quit") return false;
   if (request == "version") {
-    say(fd, kVersionReply);
+    say(fd, asks_for_login_ ? kWhoIsThat : kVersionReply);
     return true;
   }
   Reply reply = kClose;

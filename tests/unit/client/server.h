@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -82,6 +83,8 @@ class FakeProxy {
     return path_.empty() ? "127.0.0.1:" + std::to_string(port_) : path_;
   }
   void will_reply(std::vector<Reply> replies);
+  // Wants to know who asks: `version` is refused.
+  void ask_for_login() { asks_for_login_ = true; }
   // Lines without their ends; data follows its line behind a '|'. Headers of HTTP are left out.
   std::vector<std::string> requests() const;
   int connections() const;
@@ -97,6 +100,7 @@ class FakeProxy {
   const std::string path_;
   uint16_t port_ = 0;  // set while listener_ is made
   int listener_ = -1;
+  std::atomic<bool> asks_for_login_ = false;
   mutable std::mutex mutex_;
   std::condition_variable has_changed_;
   std::vector<Reply> replies_;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kSilent_ms = 200;  // after which a server that says nothing is given up
 const std::string kUnknown = "CLIENT_ERROR outcome unknown: the node died\r\n";
+const std::string kPart = "VA 5 c77 s5\r\nhello\r\n";
 const std::string kValue = "VALUE key 3 5 77\r\nhello\r\nEND\r\n";
 
 Options options_for(const FakeProxy& proxy) {
@@ -304,6 +305,7 @@ TEST_CASE("a forked child leaves the connections of its parent alone") {
 
 TEST_CASE("every connection logs in first") {
   FakeProxy proxy({"STORED\r\n", kClose, "STORED\r\n", kValue, "STORED\r\n", "TOUCHED\r\n"});
+  proxy.ask_for_login();
   Options options = options_for(proxy);
   options.user = "alice";
   options.password = "a secret";
@@ -316,9 +318,21 @@ TEST_CASE("every connection logs in first") {
         std::vector<std::string>{login, "gets key", login, "gets key", login, "touch key 0"});
 }
 
+TEST_CASE("a server that does not ask who is there is told nothing") {
+  FakeProxy proxy({kValue, kPart});
+  Options options = options_for(proxy);
+  options.user = "alice";
+  options.password = "a secret";
+  Client client = Client::create(options).value();
+  CHECK(client.get("key")->bytes() == "hello");
+  CHECK(client.get_range("key", 0, 5)->bytes == "hello");
+  for (const std::string& request : proxy.requests()) CHECK(!request.contains("secret"));
+}
+
 TEST_CASE("a login that fails is the server's error, and nothing was sent") {
   for (const Call& call : {kPut, kUpdate}) {
     FakeProxy proxy({"CLIENT_ERROR authentication failure\r\n"});
+    proxy.ask_for_login();
     Options options = options_for(proxy);
     options.user = "alice";
     Client client = Client::create(options).value();

@@ -172,6 +172,7 @@ TEST_CASE("a write that was not done goes to the next proxy") {
 
 TEST_CASE("a proxy whose login fails is asked no further, and no other one") {
   FakeProxy first({"CLIENT_ERROR authentication failure\r\n"});
+  first.ask_for_login();
   FakeProxy second({});
   Options options;
   options.user = "alice";

@@ -60,8 +60,8 @@ class Client:
         request_timeout: the longest wait, in seconds, for progress on a connection.
         idle_connections: how many connections to each proxy are kept while nobody uses them.
         tls: what to speak TLS with, e.g. ssl.create_default_context(cafile=...).
-        user, password: what to authenticate with, by memcached's ASCII protocol. A server that
-            asks for no password stores them as the object `elastripe`.
+        user, password: what to authenticate with, by memcached's ASCII protocol. They are
+            told only to a server that asks for them.
         admin: where the admin interface is, if not where the proxy says; of several proxies a
             mapping from their addresses.
         """

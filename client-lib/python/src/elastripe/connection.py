@@ -152,12 +152,20 @@ class Connection:
             self._socket = options.tls.wrap_socket(raw, server_hostname=self.address.host)
         self._lines = self._socket.makefile("rb")
         self.is_usable = True
-        if options.credentials is not None:
+        if options.credentials is not None and self._has_to_log_in():
             said = options.credentials
             answer = self.ask(b"set elastripe 0 0 %d" % len(said), said)
             if answer.line != "STORED":
                 raise _unlike_memcached(answer.line)
         self._socket.settimeout(options.request_timeout)
+
+    def _has_to_log_in(self) -> bool:
+        """Whether the server asks who we are; one that does not would store what it is told."""
+        try:
+            self.ask(b"version")
+        except ServerError as error:
+            return "unauthenticated" in str(error)
+        return False
 
     def _connected_socket(self, timeout: float) -> socket.socket:
         if not self.address.is_unix_socket:
