@@ -287,7 +287,11 @@ Frames map_frames() {
   next.version_floor <<= 1;
   next.flush_floor = next.version_floor - 1;
   Frames frames;
-  frames.add_bytes(Opcode::kInstallMap, "", bare_map(next)).add(Opcode::kHeartbeat, kLease);
+  const NoticesRequest notices = {7, 0, {{1, 7, 3, 1000, "text"}, {1, 0, 3, 1000, "again"}}};
+  frames.add_bytes(Opcode::kInstallMap, "", bare_map(next))
+      .add(Opcode::kHeartbeat, kLease)
+      .add(Opcode::kNotices, notices)
+      .add(Opcode::kNotices, NoticesRequest{.reader = 7, .since = 1, .posted = {}});
   return frames;
 }
 

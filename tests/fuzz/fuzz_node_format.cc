@@ -21,6 +21,7 @@ bool comes_back(const Message& message, ByteView bytes) {
   const std::string again = encoded(message);
   const std::string_view before = as_text(bytes);
   constexpr bool has_grown =
+      std::is_same_v<Message, HelloRequest> || std::is_same_v<Message, HeartbeatRequest> ||
       std::is_same_v<Message, HelloReply> || std::is_same_v<Message, RecordReadReply> ||
       std::is_same_v<Message, RecordApplyReply> || std::is_same_v<Message, LogImage> ||
       std::is_same_v<Message, LogStoreReply> || std::is_same_v<Message, LogSettleReply> ||
@@ -106,14 +107,18 @@ const std::vector<Format>& formats() {
           {.opcode = Opcode::kShardBuild, .args_bytes = 3, .body_bytes = 9, .epoch = {1, 2, 3}}),
       header<ReplyHeader, decode_reply_header>(
           {.status = Status::kBadPage, .body_bytes = 9, .opaque = 5, .epoch = {1, 2, 3}}),
+      message<HelloRequest>({{7, DeciderSign::kHere}}),
       message<HelloReply>({{.clock_ms = 1,
                             .max_version = 2,
                             .has_lease = true,
                             .synced = {3},
                             .statistics = {},
                             .capabilities = CapabilitySet(5),
-                            .version = "1.2"}}),
-      message<HeartbeatRequest>({{1000, 3000}}),
+                            .version = "1.2",
+                            .decider_age_ms = 30}}),
+      message<HeartbeatRequest>({{1000, 3000, DeciderSign::kHere}}),
+      message<NoticesRequest>({{7, 8, {{1, 2, 3, 4, "text"}, {1, 0, 4, 5, ""}}}}),
+      message<NoticesReply>({{9, {{1, 2, 3, 4, "text"}}}}),
       message<RecordReadRequest>(
           {{.role = Role::kHead, .if_version = 4, .key = "key"},
            {.key = "key", .log = LogWanted::kView, .log_offset = 5, .log_length = 6},

@@ -118,6 +118,8 @@ Answer Engine::Impl::dispatch(const Frame& frame) {
       return heartbeat(frame);
     case Opcode::kInstallMap:
       return install_map(frame);
+    case Opcode::kNotices:
+      return notices(frame);
     default:
       break;
   }

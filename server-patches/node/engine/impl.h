@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "server-patches/node/engine/answer.h"
+#include "server-patches/node/engine/board.h"
 #include "server-patches/node/engine/context.h"
 #include "server-patches/node/engine/counters.h"
 #include "server-patches/node/engine/delayed_deletions.h"
@@ -21,15 +22,13 @@
 #include "server-patches/node/engine/gate.h"
 #include "server-patches/node/engine/item_formats.h"
 #include "server-patches/node/engine/partition_state.h"
+#include "server-patches/node/engine/roles.h"
 #include "server-patches/node/engine/shard_updates.h"
 #include "server-patches/node/engine/versions.h"
 #include "server-patches/node/format/mutant.h"
 #include "server-patches/node/update/update_logs.h"
 
 namespace elastripe::node {
-
-// kDamaged: synced, but for this copy.
-enum class Knowledge { kSynced, kDamaged, kNotSynced, kLost };
 
 void raise(std::atomic<uint64_t>& number, uint64_t to);
 
@@ -74,11 +73,13 @@ class Engine::Impl {
   Answer hello(const Frame& frame);
   Answer heartbeat(const Frame& frame);
   Answer install_map(const Frame& frame);
+  Answer notices(const Frame& frame);
   bool stays_home(const ClusterMap* before, size_t partition) const;
   bool has_homes_of(const ClusterMap& before, size_t partition) const;
   Answer mark_synced(const Context& c, const MarkSyncedRequest& request);
   Answer raise_floor(const Context& c, const RaiseFloorRequest& request);
   HelloReply describe() const;  // under the gate
+  void hear_decider(bool grants, DeciderSign sign);
   // Why the node should get no lease although it answers.
   std::optional<Answer> check_progress() const;
   bool has_lease(uint64_t now_ms) const { return now_ms < lease_until_ms_; }
@@ -269,7 +270,9 @@ class Engine::Impl {
   std::optional<NodeId> self_;  // if the map names this incarnation as up
   std::unique_ptr<PartitionState[]> partitions_;
 
-  std::atomic<uint64_t> lease_until_ms_ = 0;  // on clock_; 0: none
+  std::atomic<uint64_t> lease_until_ms_ = 0;    // on clock_; 0: none
+  std::atomic<uint64_t> decider_heard_ms_ = 0;  // likewise
+  Board board_;
   std::atomic<uint64_t> max_version_ = 0;
   // Counts changes of tenures: what was stored before is to be forgotten.
   std::atomic<uint64_t> tenures_changed_ = 0;
@@ -288,12 +291,5 @@ class Engine::Impl {
   Counters counters_;
   ShardUpdates shard_updates_;
 };
-
-// Whether `self` is among the first `count` homes of the partition.
-bool is_home(const Partition& partition, NodeId self, size_t count);
-// Why this node has not got `role` for a key of a pool with m parities, or nothing.
-std::optional<Answer> check_role(const Context& c, size_t partition_number, Role role, uint8_t m);
-// Why the key can not be answered for.
-std::optional<Answer> check_knowledge(Knowledge knowledge);
 
 }  // namespace elastripe::node

@@ -58,6 +58,9 @@ HelloReply Engine::Impl::describe() const {
   reply.statistics = node_statistics();
   reply.capabilities = options_.capabilities;
   reply.version = options_.version;
+  if (const uint64_t heard_ms = decider_heard_ms_; heard_ms != 0) {
+    reply.decider_age_ms = reply.clock_ms - std::min(heard_ms, reply.clock_ms);
+  }
   if (!map_) return reply;
   reply.synced.resize((map_->partitions.size() + 7) / 8);
   for (size_t p = 0; self_ && p < map_->partitions.size(); ++p) {
@@ -76,11 +79,15 @@ std::optional<Answer> Engine::Impl::check_progress() const {
                 "a thread has been inside one frame for " + std::to_string(longest_ms) + " ms");
 }
 
-Answer Engine::Impl::hello(const Frame&) {
+Answer Engine::Impl::hello(const Frame& frame) {
+  const auto request = decode<HelloRequest>(frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
   if (auto stuck = check_progress()) return std::move(*stuck);
   std::shared_lock shared(gate_);
-  Answer result = answer(Status::kOk, describe(), OwnedBytes(encoded_map_));
+  const bool is_known = map_ && map_->epoch.map_hash == request->known_map;
+  Answer result = answer(Status::kOk, describe(), OwnedBytes(is_known ? "" : encoded_map_));
   if (map_) result.epoch = map_->epoch;
+  hear_decider(/*grants=*/false, request->sign);  // it is told of others
   return result;
 }
 
@@ -100,7 +107,35 @@ Answer Engine::Impl::heartbeat(const Frame& frame) {
       const uint64_t stamp_ms = std::min(request->lease_stamp_ms, clock_.boottime_ms());
       raise(lease_until_ms_, stamp_ms + request->lease_ms);
     }
+    hear_decider(request->lease_stamp_ms != 0, request->sign);
     result = answer(Status::kOk, describe());
+  }
+  if (map_) result.epoch = map_->epoch;
+  return result;
+}
+
+void Engine::Impl::hear_decider(bool grants, DeciderSign sign) {
+  if (sign == DeciderSign::kLeaves) {
+    decider_heard_ms_ = 0;
+  } else if (grants || sign == DeciderSign::kHere) {
+    decider_heard_ms_ = clock_.boottime_ms();
+  }
+}
+
+Answer Engine::Impl::notices(const Frame& frame) {
+  const auto request = decode<NoticesRequest>(frame.args);
+  if (!request) return refuse(Status::kInvalid, request.error());
+  Answer result;
+  std::shared_lock shared(gate_);
+  if (!map_) {
+    result = refuse(Status::kJoining, "the node has no map");
+  } else if (frame.header.cluster_id != map_->cluster_id) {
+    result = refuse(Status::kStaleEpoch, "the node belongs to another cluster");
+  } else if (!board_.post(request->posted, clock_.boottime_ms())) {
+    result = refuse(Status::kNoSpace, "the board is full");
+  } else {
+    const Board::Read read = board_.read(request->reader, request->since, clock_.boottime_ms());
+    result = answer(Status::kOk, NoticesReply{read.last, read.notices});
   }
   if (map_) result.epoch = map_->epoch;
   return result;
@@ -147,6 +182,7 @@ Answer Engine::Impl::install_map(const Frame& frame) {
   std::string encoded(as_text(frame.payload));
   if (!partitions_) partitions_ = std::make_unique<PartitionState[]>(map->partitions.size());
   lease_until_ms_ = 0;  // a lease is the permission to serve under one epoch
+  decider_heard_ms_ = clock_.boottime_ms();
   const MapPtr before = std::exchange(map_, std::move(map));
   encoded_map_ = std::move(encoded);
   self_ = find_self(*map_, options_.incarnation);

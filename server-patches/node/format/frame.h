@@ -32,6 +32,7 @@ enum class Opcode : uint8_t {
   kHello = 1,
   kHeartbeat = 2,
   kInstallMap = 3,
+  kNotices = 4,
   // Records.
   kRecordRead = 10,
   kRecordApply = 11,
@@ -69,6 +70,7 @@ inline constexpr std::array kOpcodes = {
     OpcodeName{Opcode::kHello, "HELLO"},
     OpcodeName{Opcode::kHeartbeat, "HEARTBEAT"},
     OpcodeName{Opcode::kInstallMap, "INSTALL_MAP"},
+    OpcodeName{Opcode::kNotices, "NOTICES"},
     OpcodeName{Opcode::kRecordRead, "RECORD_READ"},
     OpcodeName{Opcode::kRecordApply, "RECORD_APPLY"},
     OpcodeName{Opcode::kRecordStore, "RECORD_STORE"},

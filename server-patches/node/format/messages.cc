@@ -14,6 +14,26 @@ Decoded<NoArgs> decode<NoArgs>(ByteView bytes) {
   return finish(Reader(bytes), NoArgs{}, "args");
 }
 
+void encode(const HelloRequest& m, std::string& out) {
+  Writer w(out);
+  w.u64(m.known_map);
+  w.u8(static_cast<uint8_t>(m.sign));
+}
+
+// That of an older build has no args.
+template <>
+Decoded<HelloRequest> decode<HelloRequest>(ByteView bytes) {
+  Reader in(bytes);
+  HelloRequest m;
+  if (!in.at_end()) m.known_map = in.u64();
+  if (!in.at_end()) m.sign = read_enum<DeciderSign>(in, DeciderSign::kLeaves);
+  return finish(in, m, "HELLO");
+}
+
+namespace {
+constexpr uint64_t kNoDecider = UINT64_MAX;
+}  // namespace
+
 void encode(const HelloReply& m, std::string& out) {
   Writer w(out);
   w.u64(m.clock_ms);
@@ -25,6 +45,7 @@ void encode(const HelloReply& m, std::string& out) {
   w.u64(m.capabilities.bits());
   w.short_string(m.version);
   std::ranges::for_each(kNodeStatistics | std::views::drop(kFirstNodeStatistics), add);
+  w.u64(m.decider_age_ms.value_or(kNoDecider));
 }
 
 template <>
@@ -43,6 +64,10 @@ Decoded<HelloReply> decode<HelloReply>(ByteView bytes) {
   for (const auto& [name, number] : kNodeStatistics | std::views::drop(kFirstNodeStatistics)) {
     if (!in.at_end()) m.statistics.*number = in.u64();
   }
+  // Where a node of an older build has a lease, there is somebody who grants it.
+  const uint64_t unknown = m.has_lease ? 0 : kNoDecider;
+  const uint64_t decider_age_ms = in.at_end() ? unknown : in.u64();
+  if (decider_age_ms != kNoDecider) m.decider_age_ms = decider_age_ms;
   return finish(in, std::move(m), "HELLO reply");
 }
 
@@ -50,6 +75,7 @@ void encode(const HeartbeatRequest& m, std::string& out) {
   Writer w(out);
   w.u64(m.lease_stamp_ms);
   w.u32(m.lease_ms);
+  w.u8(static_cast<uint8_t>(m.sign));
 }
 
 template <>
@@ -58,6 +84,7 @@ Decoded<HeartbeatRequest> decode<HeartbeatRequest>(ByteView bytes) {
   HeartbeatRequest m;
   m.lease_stamp_ms = in.u64();
   m.lease_ms = in.u32();
+  if (!in.at_end()) m.sign = read_enum<DeciderSign>(in, DeciderSign::kLeaves);
   return finish(in, m, "HEARTBEAT");
 }
 

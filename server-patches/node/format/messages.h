@@ -13,6 +13,7 @@
 #include "server-patches/node/format/log_messages.h"
 #include "server-patches/node/format/message.h"
 #include "server-patches/node/format/node_statistics.h"
+#include "server-patches/node/format/notice_messages.h"
 #include "server-patches/node/format/record.h"
 #include "server-patches/node/format/shard_messages.h"
 #include "server-patches/node/format/sync_messages.h"
@@ -31,11 +32,23 @@ struct HelloReply {
   NodeStatistics statistics;
   CapabilitySet capabilities;  // of the node's build
   std::string version;         // of the same, for people
-};  // payload: the installed map, or empty
+  // Since a decider was heard of last, on the node's clock. Nothing: never, or not since one has
+  // left.
+  std::optional<uint64_t> decider_age_ms = {};
+};  // payload: the installed map; empty if there is none, or the sender knows it
 
-struct HelloRequest : NoArgs {
+// What a decider tells those who follow, through the node.
+enum class DeciderSign : uint8_t {
+  kNone = 0,    // of a follower; or of a build that says nothing, whose grants are a sign
+  kHere = 1,    // a decider is at work, or begins to be, whom a majority answers
+  kLeaves = 2,  // and shall be followed by another one: it decides until then
+};
+
+struct HelloRequest {
   static constexpr Opcode kOpcode = Opcode::kHello;
   using Reply = HelloReply;
+  uint64_t known_map = 0;  // the hash of a map that the sender has; 0: it has none
+  DeciderSign sign = DeciderSign::kNone;
 };
 
 // HEARTBEAT: the header's epoch is the decider's; any other epoch at the node answers kStaleEpoch.
@@ -46,6 +59,7 @@ struct HeartbeatRequest {
   using Reply = HelloReply;
   uint64_t lease_stamp_ms = 0;  // 0: no grant, only asks
   uint32_t lease_ms = 0;
+  DeciderSign sign = DeciderSign::kNone;
 };
 // The reply has no payload.
 
@@ -193,6 +207,7 @@ struct RecordStoreRequest {
   std::string_view log = {};
 };
 
+ELASTRIPE_MESSAGE(HelloRequest);
 ELASTRIPE_MESSAGE(HelloReply);
 ELASTRIPE_MESSAGE(HeartbeatRequest);
 ELASTRIPE_MESSAGE(RecordReadRequest);

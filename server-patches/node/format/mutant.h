@@ -95,6 +95,7 @@ enum class Mutant {
   kForgetFlush,    // decider: a takeover does not carry it over
   kFlushUnserved,  // decider: acknowledges a flush before its map is served
   kRepeatFlush,    // decider: flushes again when a map that flushes was given up
+  kRepeatTask,     // proxy: what another one asks of the decider is done for each node that tells
 };
 
 #ifdef ELASTRIPE_MUTANTS

@@ -103,9 +103,10 @@ std::vector<Sample> samples() {
     return sample;
   };
   const auto log_bytes = static_cast<uint32_t>(encoded(sample_log()).size());
-  // Nodes of older builds tell no capabilities, no version, or none of the later statistics.
+  // Nodes of older builds tell no capabilities, no version, none of the later statistics, or of no
+  // decider.
   std::vector<size_t> hello_ends;
-  for (size_t i = 1; i <= kNodeStatistics.size() - kFirstNodeStatistics; ++i) {
+  for (size_t i = 1; i <= kNodeStatistics.size() - kFirstNodeStatistics + 1; ++i) {
     hello_ends.push_back(i * sizeof(uint64_t));
   }
   hello_ends.push_back(hello_ends.back() + sizeof(uint16_t));
@@ -118,7 +119,10 @@ std::vector<Sample> samples() {
       {"striped record", encoded(striped), record, {}, true},
       {"map", encoded(map), [](ByteView in) { return decode_map(in).has_value(); }, {}, true},
       ending(sample("HELLO reply", hello), hello_ends),
-      sample("HEARTBEAT", HeartbeatRequest{1, 2}),
+      ending(sample("HEARTBEAT", HeartbeatRequest{1, 2, DeciderSign::kLeaves}), {1}),
+      ending(sample("HELLO", HelloRequest{7, DeciderSign::kHere}), {9, 1}),
+      sample("NOTICES", NoticesRequest{7, 8, {{1, 2, 3, 4, "text"}, {1, 0, 4, 5, ""}}}),
+      sample("NOTICES reply", NoticesReply{9, {{1, 2, 3, 4, "text"}}}),
       ending(sample("RECORD_READ",
                     RecordReadRequest{.key = "key", .log = LogWanted::kView, .is_use = true}),
              {1, 1 + 17}),

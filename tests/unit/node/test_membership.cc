@@ -82,6 +82,58 @@ TEST_CASE("the lease ends on the node's own clock, whatever the heartbeat's dela
   }
 }
 
+TEST_CASE("a map that the sender knows is not sent again") {
+  TestNode node;
+  const auto ask = [&](uint64_t known) {
+    return node.send(Opcode::kHello, encoded(HelloRequest{.known_map = known}));
+  };
+  REQUIRE(payload_of(ask(0)) == payload_of(node.send(Opcode::kHello, {})));
+  REQUIRE_FALSE(payload_of(ask(node.map.epoch.map_hash + 1)).empty());
+  const Reply known = ask(node.map.epoch.map_hash);
+  REQUIRE(payload_of(known).empty());
+  REQUIRE(known.header.epoch == node.map.epoch);
+  REQUIRE(args_of<HelloReply>(known).has_lease);
+}
+
+TEST_CASE("a node tells when it heard of a decider last") {
+  TestNode node;
+  const auto age = [&] { return node.hello().decider_age_ms; };
+  const auto beat = [&](HeartbeatRequest request) {
+    REQUIRE(status(node.send(Opcode::kHeartbeat, encoded(request))) == "OK");
+  };
+  const uint64_t start_ms = node.clock.now_ms;
+  node.clock.now_ms += 50'000;
+  const auto before = age();
+  REQUIRE(before >= 50'000);  // since its map
+  SECTION("a follower is none") {
+    beat({.lease_stamp_ms = 0, .lease_ms = 3000, .sign = DeciderSign::kNone});
+    REQUIRE(age() == before);
+  }
+  SECTION("one that a majority answers is there, with or without leases") {
+    beat({.lease_stamp_ms = 0, .lease_ms = 0, .sign = DeciderSign::kHere});
+    REQUIRE(age() == 0);
+    node.clock.now_ms += 30;
+    REQUIRE(age() == 30);
+  }
+  SECTION("one of an older build grants leases") {
+    beat({.lease_stamp_ms = start_ms, .lease_ms = 3000, .sign = DeciderSign::kNone});
+    REQUIRE(age() == 0);
+  }
+  SECTION("one begins to be") {
+    node.send(Opcode::kHello, encoded(HelloRequest{.sign = DeciderSign::kHere}));
+    REQUIRE(age() == 0);
+  }
+  SECTION("a map has been made by one") {
+    node.install(make_map(2, {1, 2, 0}));
+    REQUIRE(age() == 0);
+  }
+  SECTION("one that leaves is forgotten, though it grants leases") {
+    beat({.lease_stamp_ms = node.clock.now_ms, .lease_ms = 3000, .sign = DeciderSign::kLeaves});
+    REQUIRE_FALSE(age());
+    REQUIRE(node.hello().has_lease);
+  }
+}
+
 TEST_CASE("a heartbeat of another epoch grants nothing") {
   TestNode node;
   node.clock.now_ms = 9000;
