@@ -128,6 +128,11 @@ class MapView {
   node::MapPtr current() const { return map_.load(); }
   std::string reason() const { return *reason_.load(); }
 
+  // Whether background work on stored objects is for this proxy: of those that serve a cluster it
+  // is for the one that decides. Any number of them may do it, but then it is done for nothing.
+  bool works_in_background() const { return works_in_background_; }
+  void work_in_background(bool works) { works_in_background_ = works; }
+
   // Null: nobody has said yet. Whoever has a map finds its nodes here, and maybe later ones.
   MembersPtr members() const { return members_.load(); }
   // One more with every change.
@@ -160,6 +165,7 @@ class MapView {
   // Every call to a node looks at it.
   alignas(64) std::atomic<uint64_t> members_version_ = 0;
   alignas(64) Published<node::ClusterMap> map_;
+  std::atomic<bool> works_in_background_ = true;
   Published<NodeRooms> rooms_{std::make_shared<const NodeRooms>(0)};
   Published<std::string> reason_{
       std::make_shared<const std::string>("starting: no cluster map yet")};

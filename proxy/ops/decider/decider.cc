@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <ranges>
+#include <tuple>
 
 #include "proxy/base/log.h"
 #include "proxy/ops/decider/decider_impl.h"
+#include "proxy/ops/decider/decider_status.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
@@ -15,27 +17,12 @@ namespace {
 
 constexpr size_t kHeartbeatsInFlight = 16;  // per node
 
-std::vector<node::NodeInfo> nodes_of(const DeciderSettings& settings) {
-  std::vector<node::NodeInfo> nodes;
-  nodes.reserve(settings.nodes.size());
-  for (const ConfiguredNode& node : settings.nodes) {
-    node::NodeInfo info;
-    info.id = static_cast<NodeId>(nodes.size());
-    info.name = node.name;
-    info.host = node.host;
-    info.port = node.port;
-    info.domain = node.domain.empty() ? node.name : node.domain;
-    nodes.push_back(std::move(info));
-  }
-  return nodes;
-}
-
 }  // namespace
 
 Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
     : ops_(ops),
       settings_(std::move(settings)),
-      configured_(nodes_of(settings_)),
+      configured_(configured_nodes(settings_)),
       membership_{.nodes = {},
                   .partitions = settings_.partitions,
                   .max_parities = static_cast<uint8_t>(ops.pools.max_parities()),
@@ -46,7 +33,19 @@ Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
 }
 
 Task<void> Decider::Impl::run() {
+  ops_.map.work_in_background(true);
   last_turn_ = now();
+  inherits_until_ = now() + settings_.lease + settings_.suspect_after;
+  if (const MapPtr inherited = ops_.map.current()) {
+    inherited_cluster_ = inherited->cluster_id;
+    inherited_number_ = inherited->epoch.number;
+  }
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const std::string& name = membership_.nodes[id].name;
+    if (std::ranges::find(settings_.silent, name) != settings_.silent.end()) {
+      peers_[id].fell_silent();
+    }
+  }
   while (!over_) {
     turn();
     if (over_) break;
@@ -56,7 +55,6 @@ Task<void> Decider::Impl::run() {
   sync_stop_ = true;
   if (!deposed_) ops_.map.stop_serving("shutting down");
   flushes_.fail_all(deposed_ ? reason_ : "shutting down");
-  co_await scope_.join();
 }
 
 void Decider::Impl::turn() {
@@ -81,20 +79,17 @@ void Decider::Impl::turn() {
   if (!over_) send_frames();
   if (!over_) start_work();
   note_free_bytes();
+  // Nodes refuse what is not of their map, so what was served before does no harm; but its leases
+  // are over.
+  if (!ever_served_ && now() >= inherits_until_ && ops_.map.current() != nullptr) {
+    ops_.map.stop_serving(reason_);
+  }
 }
 
 void Decider::Impl::note_free_bytes() {
   ops_.map.expect_nodes(peers_.size());
-  const NodeRoomsPtr rooms = ops_.map.rooms();
   for (size_t id = 0; id < peers_.size(); ++id) {
-    Peer& peer = peers_[id];
-    if (peer.report.verdict != Verdict::kAnswers) {
-      // Unknown, not full: it may be served before the next turn corrects it.
-      rooms->note_free_bytes(static_cast<NodeId>(id), UINT64_MAX);
-    } else if (std::exchange(peer.told_free_bytes, false)) {
-      rooms->note_free_bytes(static_cast<NodeId>(id), peer.free_bytes);
-      rooms->note_limit_bytes(static_cast<NodeId>(id), peer.statistics.limit_bytes);
-    }
+    decider::note_free_bytes(*ops_.map.rooms(), static_cast<NodeId>(id), peers_[id]);
   }
 }
 
@@ -358,6 +353,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   auto encoded = std::make_shared<std::string>();
   node::encode(map, *encoded);
   encoded_map_ = std::move(encoded);
+  made_ = map.epoch;
   const MapPtr before = std::exchange(map_, std::make_shared<const ClusterMap>(std::move(map)));
   required_ = map_->capabilities;
   installed_ = granting_ = serving_ = false;
@@ -524,13 +520,28 @@ void Decider::Impl::check_foreign(const node::Epoch& epoch) {
   if (epoch.number >= map_->epoch.number && epoch != map_->epoch) yield_to(epoch);
 }
 
+// All who meet agree on it.
+bool Decider::Impl::comes_before(const node::Epoch& other) const {
+  return std::tie(made_.number, made_.decider) > std::tie(other.number, other.decider);
+}
+
+// Whether a decider that has followed, and has no map, finds the map of another one that began in
+// the same moment, and comes before it; or, if it has made none yet, was faster.
+bool Decider::Impl::is_late_for(const ClusterMap& found, bool is_decided) const {
+  if (!settings_.gives_way || ever_served_ || map_ != nullptr) return false;
+  if (found.epoch.decider == decider_id_ || found.cluster_id != inherited_cluster_) return false;
+  if (made_.number != 0) return found.epoch.number >= made_.number && !comes_before(found.epoch);
+  return is_decided && found.epoch.number > inherited_number_;
+}
+
 void Decider::Impl::yield_to(const node::Epoch& epoch) {
   above_number_ = std::max(above_number_, epoch.number);
-  if (ever_served_) {
+  // One of two that take over together has to go on, or nobody decides.
+  if (ever_served_ || (settings_.gives_way && !comes_before(epoch))) {
     over_ = deposed_ = true;
     reason_ = fmt::format("deposed by proxy {:08x} at epoch {}", epoch.decider, epoch.number);
     log_membership(LogLevel::kWarning, LogFields().add("event", "deposed").add("reason", reason_));
-    ops_.map.stop_serving(reason_);
+    if (!settings_.hands_over) ops_.map.stop_serving(reason_);
     return;
   }
   // Both were starting.
@@ -564,6 +575,7 @@ Decider::Decider(OpsContext& ops, DeciderSettings settings)
     : impl_(std::make_unique<Impl>(ops, std::move(settings))) {}
 Decider::~Decider() = default;
 Task<void> Decider::run() { return impl_->run(); }
+Task<void> Decider::join() { return impl_->join(); }
 ClusterStatus Decider::status() const { return impl_->status(); }
 Result<AcceptedLoss> Decider::accept_loss() { return impl_->accept_loss(); }
 Result<void> Decider::change_members(const MemberChange& change) {
@@ -571,6 +583,8 @@ Result<void> Decider::change_members(const MemberChange& change) {
 }
 Result<void> Decider::declare_dead(std::string_view name) { return impl_->declare_dead(name); }
 void Decider::survey_again() { impl_->survey_again(); }
+void Decider::leave() { impl_->leave(); }
+uint32_t Decider::id() const { return impl_->id(); }
 Task<Result<void>> Decider::flush_all(uint32_t at, TimePoint deadline) {
   return impl_->flush_all(at, deadline);
 }

@@ -49,18 +49,33 @@ bool Decider::Impl::knows_all_peers() const {
   });
 }
 
+// Followers wait for a decider whom a majority answers, and for no other.
+node::DeciderSign Decider::Impl::sign() const {
+  if (leaves_) return node::DeciderSign::kLeaves;
+  // Whoever begins says so before it has heard of anybody.
+  const bool begins = std::ranges::none_of(
+      peers_, [](const Peer& peer) { return peer.report.verdict == Verdict::kAnswers; });
+  return begins || peers_quorum() ? node::DeciderSign::kHere : node::DeciderSign::kNone;
+}
+
 Task<void> Decider::Impl::hello(size_t id) {
   const uint64_t version = peers_version_;
   Peer& peer = peers_[id];
   peer.greeting = true;
+  const bool is_first = peer.answered_at == TimePoint{};
   const TimePoint sent = now();
   peer.greet_after = sent + (map_ == nullptr ? 2 * settings_.heartbeat : settings_.suspect_after);
-  const auto reply =
-      co_await ops_.nodes.call(static_cast<NodeId>(id), Stamp{}, make_request(node::HelloRequest{}),
-                               sent + settings_.suspect_after);
+  // With many nodes most have the same map, which is large.
+  const MapPtr known = map_ != nullptr ? map_ : ops_.map.current();
+  // Whoever has a map signs its heartbeats, which are of a cluster: this process may be of another.
+  const node::HelloRequest request{.known_map = known ? known->epoch.map_hash : 0,
+                                   .sign = map_ == nullptr ? sign() : node::DeciderSign::kNone};
+  const auto reply = co_await ops_.nodes.call(
+      static_cast<NodeId>(id), Stamp{}, make_request(request), sent + settings_.suspect_after);
   if (over_ || version != peers_version_) co_return;
   peer.greeting = false;
   MapPtr found;
+  if (known && reply && reply->header.epoch == known->epoch) found = known;
   if (reply && reply->status() == Status::kOk && !reply->payload().empty()) {
     auto decoded = node::decode_map(reply->payload());
     if (!decoded) {
@@ -78,8 +93,12 @@ Task<void> Decider::Impl::hello(size_t id) {
     if (reply->status() != Status::kNoLease) peer.tells_nothing(reply->header);
     co_return;
   }
-  peer.told(reply->header, reply->args(), now());
+  if (peer.told(reply->header, reply->args(), now())) peer.leased = reply->header.epoch;
   look_at_capabilities(id);
+  // Later ones tell of ourselves.
+  const bool is_decided =
+      is_first && peer.decider_age && *peer.decider_age < settings_.suspect_after;
+  if (found != nullptr && is_late_for(*found, is_decided)) co_return yield_to(found->epoch);
   const bool is_news = peer.shows(reply->header, found, decider_id_);
   if (map_ != nullptr && found != nullptr) {
     if (found->cluster_id == map_->cluster_id) {
@@ -143,6 +162,7 @@ Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, bool grant) {
   ++peer.heartbeats;
   const TimePoint sent = now();
   node::HeartbeatRequest message;
+  message.sign = sign();
   if (grant) {
     message.lease_stamp_ms = peer.clock_ms;
     message.lease_ms = static_cast<uint32_t>(

@@ -28,11 +28,14 @@ class Decider::Impl {
   Impl(OpsContext& ops, DeciderSettings settings);
 
   Task<void> run();
+  Task<void> join() { return scope_.join(); }
   ClusterStatus status() const;
   Result<AcceptedLoss> accept_loss();
   Result<void> declare_dead(std::string_view name);
   Result<void> change_members(const MemberChange& change);
   void survey_again() { survey_wanted_ = true; }
+  void leave() { leaves_ = true; }
+  uint32_t id() const { return decider_id_; }
   Task<Result<void>> flush_all(uint32_t at, TimePoint deadline);
 
  private:
@@ -91,10 +94,13 @@ class Decider::Impl {
   bool knows_all_peers() const;
   bool is_member(size_t id) const;
   void check_foreign(const node::Epoch& epoch);
+  bool comes_before(const node::Epoch& other) const;
+  bool is_late_for(const node::ClusterMap& found, bool is_decided) const;
   void yield_to(const node::Epoch& epoch);
   void look_again();
   bool may_install(size_t id) const;
   bool has_proved_unserved(const Unserved& map) const;
+  void note_left_out(const node::ClusterMap& base);
   void note_unserved(const MapRequest& known, const node::ClusterMap& base,
                      const node::ClusterMap& next);
   void wait_because(std::string reason);
@@ -108,6 +114,7 @@ class Decider::Impl {
   void meet(size_t id);
   void look_at_capabilities(size_t id);
   void send_heartbeat(size_t id);
+  node::DeciderSign sign() const;
 
   // Work that follows from maps.
   bool is_synced(uint32_t partition) const;
@@ -136,12 +143,17 @@ class Decider::Impl {
 
   bool over_ = false;  // shut down or deposed
   bool deposed_ = false;
+  bool leaves_ = false;
   std::string reason_;  // why it waits; empty if it does not
   TimePoint last_turn_;
-  TimePoint start_after_;          // after losing a race with another starting decider
-  int races_ = 0;                  // so many, at most 16
-  uint32_t above_number_ = 0;      // of any map seen
-  bool awaits_last_copy_ = false;  // of a silent node: only then can it be given up
+  uint64_t inherited_cluster_ = 0;  // of the map that it found served, from a decider before it
+  uint32_t inherited_number_ = 0;   // likewise
+  node::Epoch made_;                // the newest that it made, in use or given up; number 0: none
+  TimePoint inherits_until_;        // the map that it found served, from a decider before it
+  TimePoint start_after_;           // after losing a race with another starting decider
+  int races_ = 0;                   // so many, at most 16
+  uint32_t above_number_ = 0;       // of any map seen
+  bool awaits_last_copy_ = false;   // of a silent node: only then can it be given up
 
   // The newest map that this decider made; null until it has made one.
   MapPtr map_;

@@ -39,8 +39,10 @@ struct Peer {
   bool may_hold_foreign_lease = true;  // of a decider before this one
   bool vouched_dead = false;           // by the operator, until it answers
   bool is_stray = false;               // this process belongs to another cluster
-  std::string version;                 // of its build, for people
-  node::CapabilitySet lacks;           // of what the cluster uses; logged
+  // In its last answer: since it heard of a decider. Nothing: it knows of none.
+  std::optional<Duration> decider_age = {};
+  std::string version;        // of its build, for people
+  node::CapabilitySet lacks;  // of what the cluster uses; logged
 
   // Calls under way.
   bool greeting = false;
@@ -115,6 +117,13 @@ struct Peer {
     }
   }
 
+  // A frame was not answered in time.
+  void fell_silent() {
+    if (judged && report.verdict == Verdict::kRefuses) return;
+    judged = true;
+    report.verdict = Verdict::kSilent;
+  }
+
   // A HelloReply; true if the node has a lease.
   bool told(const node::ReplyHeader& header, ByteView args, TimePoint now) {
     auto reply = node::decode<node::HelloReply>(args);
@@ -129,6 +138,11 @@ struct Peer {
     clock_at = now;
     report.max_version = std::max(report.max_version, reply->max_version);
     statistics = reply->statistics;
+    decider_age.reset();
+    if (reply->decider_age_ms) {
+      constexpr uint64_t kLongest_ms = uint64_t{24} * 3600 * 1000;
+      decider_age = std::chrono::milliseconds(std::min(*reply->decider_age_ms, kLongest_ms));
+    }
     if (header.epoch != report.epoch) return false;
     // Bits are only ever set within an epoch.
     report.synced.resize(std::max(report.synced.size(), reply->synced.size()));
@@ -204,6 +218,7 @@ struct Peer {
     may_hold_foreign_lease = true;
     acknowledged = leased = {};
     is_stray = false;
+    decider_age.reset();
     version.clear();
     lacks = {};
   }

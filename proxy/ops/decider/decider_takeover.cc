@@ -72,7 +72,10 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   auto next = forms ? first_map(membership_, ring(), known, cluster_id_of(peers_))
                     : next_map(*base, membership_, ring(), known);
   unserved_.clear();
-  if (next && !forms) note_unserved(known, *base, *next);
+  if (next && !forms) {
+    note_unserved(known, *base, *next);
+    note_left_out(*base);
+  }
   return next;
 }
 
@@ -99,6 +102,18 @@ void Decider::Impl::note_unserved(const MapRequest& known, const ClusterMap& bas
     }
   }
   std::erase_if(unserved_, [](const Unserved& map) { return map.behind.empty(); });
+}
+
+// Leases under a map are granted when those of whom it leaves out are over (rule 4). So a lease
+// under it proves that, and nobody has to wait again for a machine that is long gone.
+void Decider::Impl::note_left_out(const ClusterMap& base) {
+  const bool is_granted = std::ranges::any_of(peers_, [&](const Peer& peer) {
+    return peer.report.verdict == Verdict::kAnswers && peer.leased == base.epoch;
+  });
+  for (const node::NodeInfo& node : base.nodes) {
+    const bool is_out = is_granted && node.state != node::NodeState::kUp;
+    if (is_out && node.id < peers_.size()) peers_[node.id].may_hold_foreign_lease = false;
+  }
 }
 
 bool Decider::Impl::has_proved_unserved(const Unserved& map) const {

@@ -4,6 +4,7 @@
 #include "proxy/base/log.h"
 #include "proxy/cluster/placement.h"
 #include "proxy/ops/decider/decider_impl.h"
+#include "proxy/ops/decider/decider_status.h"
 #include "proxy/ops/records/sync.h"
 
 namespace elastripe::decider {
@@ -14,13 +15,8 @@ constexpr Duration kSurveyRetry = std::chrono::seconds(10);
 constexpr Duration kSurveyAgain = std::chrono::seconds(60);
 }  // namespace
 
-// Every home has it: only then is it safe to collect in it, and is the promise of m crashes whole.
 bool Decider::Impl::is_synced(uint32_t partition) const {
-  const node::Partition& homes = map_->partitions[partition];
-  if (homes.synced) return true;
-  return std::ranges::all_of(homes.homes, [&](NodeId id) {
-    return peers_[id].report.epoch == map_->epoch && has_bit(peers_[id].report.synced, partition);
-  });
+  return decider::is_synced(*map_, peers_, partition);
 }
 
 // There are nodes for more homes, but they lack room.
@@ -155,48 +151,21 @@ ClusterStatus Decider::Impl::status() const {
   } else {
     status.state = serving_ ? "serving" : "forming";
   }
-  status.nodes.reserve(peers_.size());
-  for (size_t id = 0; id < peers_.size(); ++id) {
-    NodeStatus& node = status.nodes.emplace_back(peers_[id].status(now()));
-    node.info = map_ != nullptr ? map_->nodes[id] : membership_.nodes[id];
-    if (map_ == nullptr) node.info.incarnation = peers_[id].report.incarnation;
-    node.has_lease = map_ != nullptr && peers_[id].leased == map_->epoch;
-  }
-  const auto leave_out_removed = [&] {
-    std::erase_if(status.nodes, [](const NodeStatus& node) { return node.info.is_removed(); });
-  };
+  describe_nodes(status, map_.get(), membership_.nodes, peers_, now());
   status.can_accept_loss = awaits_last_copy_ || surveyed_.lost > 0;
   status.objects_lacking = surveyed_.lacking;
   status.objects_lost = surveyed_.lost;
   status.objects_surviving = surveyed_.surviving;
-  if (map_ == nullptr) {
-    leave_out_removed();
-    return status;
-  }
-  status.epoch = map_->epoch;
-  status.capabilities = map_->capabilities;
-  status.flush_at = map_->flush_at;
-  status.partitions_to_move = misplaced_;
-  status.cluster_id = map_->cluster_id;
-  status.partitions = static_cast<uint32_t>(map_->partitions.size());
-  for (uint32_t p = 0; p < map_->partitions.size(); ++p) {
-    const node::Partition& partition = map_->partitions[p];
-    status.partitions_lost += partition.lost;
-    status.can_accept_loss |= partition.lost;
-    status.partitions_short += is_short(p);
-    const bool synced = is_synced(p);
-    status.partitions_synced += !partition.lost && synced;
-    for (NodeId id = 0; id < status.nodes.size() && !synced; ++id) {
-      status.nodes[id].partitions_source += node::is_source(partition, id);
-    }
-    for (const NodeId home : partition.homes) {
-      ++status.nodes[home].partitions_home;
-      status.nodes[home].partitions_synced +=
-          partition.synced ||
-          (peers_[home].report.epoch == map_->epoch && has_bit(peers_[home].report.synced, p));
+  if (map_ != nullptr) {
+    describe_map(status, *map_, peers_);
+    status.partitions_to_move = misplaced_;
+    status.can_accept_loss |= status.partitions_lost > 0;
+    for (uint32_t p = 0; p < status.partitions; ++p) status.partitions_short += is_short(p);
+    for (size_t id = 0; id < peers_.size(); ++id) {
+      status.nodes[id].has_lease = peers_[id].leased == map_->epoch;
     }
   }
-  leave_out_removed();
+  leave_out_removed(status);
   return status;
 }
 

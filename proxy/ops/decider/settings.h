@@ -28,7 +28,12 @@ struct DeciderSettings {
   Duration suspect_after = std::chrono::seconds(1);
   Duration lease = std::chrono::seconds(3);
   bool force_epoch = false;  // start without a majority: the operator vouches for the rest
+  bool gives_way = false;    // ends when another one was faster, as if it had been deposed
+  bool hands_over = false;   // deposed, it leaves its map served, for the follower that it becomes
   bool refused_is_dead = true;
+  // Names of nodes that have just not answered a follower: who begins to decide asks them again,
+  // but waits for them no longer than for others.
+  std::vector<std::string> silent = {};
   node::CapabilitySet capabilities = node::own_capabilities();
 
   friend bool operator==(const DeciderSettings&, const DeciderSettings&) = default;

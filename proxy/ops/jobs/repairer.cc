@@ -13,6 +13,7 @@ namespace {
 using node::NodeState;
 
 constexpr const char* kNothing = "the nodes change";
+constexpr const char* kAnother = "the proxy that decides, which repairs";
 constexpr const char* kSomething = "the nodes change or have more room, or some time passes";
 
 bool is_gone(const node::NodeInfo& node) {
@@ -33,7 +34,9 @@ Task<void> Repairer::run() {
     const MapPtr map = ops_.map.current();
     if (map == nullptr) continue;
     note_nodes(*map);
+    const bool is_ours = ops_.map.works_in_background();
     if (job_ != nullptr) {
+      if (!is_ours) job_->cancel();
       if (ops_.clock.now() >= may_restart_at_ && has_lost_more(*map)) {
         job_->cancel();
         may_restart_at_ = ops_.clock.now() + kRestartAfter;
@@ -41,7 +44,7 @@ Task<void> Repairer::run() {
       continue;
     }
     if (!settings_.is_automatic) continue;
-    waits_for_ = waits_for(*map);
+    waits_for_ = is_ours ? waits_for(*map) : kAnother;
     if (waits_for_.empty()) jobs.spawn(repair(map));
   }
   co_await jobs.join();

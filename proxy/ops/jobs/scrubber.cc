@@ -15,7 +15,7 @@ Task<void> Scrubber::run() {
   const LoggedJob logged{.kind = "scrub"};
   rests_since_ = ops_.clock.now();
   while (co_await ops_.clock.sleep_for(kLookPeriod)) {
-    if (ops_.clock.now() < next_at()) continue;
+    if (ops_.clock.now() < next_at() || !ops_.map.works_in_background()) continue;
     job_ = std::make_unique<ScrubJob>(
         ops_, ScrubJobSpec{.job = {.rate = settings_.rate, .parallel = kObjectsAtOnce},
                            .repairs = settings_.repairs});

@@ -414,6 +414,12 @@ Result<void> check_homes(const OpsContext& ops, const node::ClusterMap& map, std
   if (chain.nodes.empty()) {
     return fail(ErrorCode::kTooFewNodes, "no home of the key's partition is up");
   }
+  if (map.max_parities < pool.scheme.m && !pool.degraded_writes && !adds_nothing) {
+    return fail(ErrorCode::kTooFewNodes,
+                "the cluster keeps {} copies of records and the pool wants {}: the proxy that "
+                "decides has no such pool",
+                map.max_parities + 1, pool.scheme.m + 1);
+  }
   if (!chain.survives(pool.scheme.m) && !pool.degraded_writes && !adds_nothing) {
     return fail(ErrorCode::kTooFewNodes,
                 "{} of {} homes are up and have room, and degraded_writes is off",

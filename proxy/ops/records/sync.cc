@@ -23,7 +23,8 @@ constexpr size_t kLeastWindows = 8;   // so that what is through is marked early
 // What a node told, under `map`; nothing if it does not tell.
 Task<std::optional<node::HelloReply>> hello(NodeClient& nodes, MapPtr map, NodeId id,
                                             TimePoint deadline) {
-  auto told = co_await ask(nodes, *map, id, node::HelloRequest{}, deadline);
+  auto told =
+      co_await ask(nodes, *map, id, node::HelloRequest{.known_map = map->epoch.map_hash}, deadline);
   if (!told || told->reply.header.epoch != map->epoch) co_return std::nullopt;
   co_return std::move(told->args);
 }

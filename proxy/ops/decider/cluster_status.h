@@ -1,0 +1,83 @@
+// What `status` and /v1/nodes show of a cluster and of the proxies that serve it: by value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proxy/async/clock.h"
+#include "server-patches/node/format/cluster_map.h"
+#include "server-patches/node/format/node_statistics.h"
+
+namespace elastripe::decider {
+
+struct NodeStatus {
+  node::NodeInfo info;
+  bool has_lease = false;
+  uint64_t last_answer_age_ms = 0;
+  uint32_t partitions_home = 0;
+  uint32_t partitions_synced = 0;
+  uint32_t partitions_source = 0;  // that others are still synced from it
+  uint64_t free_bytes = 0;
+  bool has_room = true;  // for further partitions
+  node::NodeStatistics statistics;
+  std::string version;        // of its build
+  node::CapabilitySet lacks;  // of what the cluster uses: it stays out
+  uint64_t process = 0;       // the incarnation that answered last, a member or not
+};
+// What only the decider finds out.
+struct DeciderFindings {
+  uint32_t partitions_to_move = 0;  // are not where the ring says, as members came or are leaving
+  uint32_t partitions_short = 0;    // have fewer homes than nodes allow, as these lack room
+  // As the last survey found them (proxy/ops/jobs/survey.h): objects that lack shards and can be
+  // read, and that lack too many.
+  uint64_t objects_lacking = 0;
+  uint64_t objects_lost = 0;
+  std::vector<uint64_t> objects_surviving;  // by the number of further failures that they survive
+  bool can_accept_loss = false;             // there is a loss for the operator to accept
+
+  friend bool operator==(const DeciderFindings&, const DeciderFindings&) = default;
+};
+// What a proxy tells all others of itself, again and again.
+struct ProxyCard {
+  std::string name;               // of the process: hexadecimal, random
+  std::string clients;            // "host:port" or a path, where they connect
+  std::string admin;              // "host:port"
+  std::string version;            // of its build
+  uint32_t decides_as = 0;        // the decider of the epochs that it makes; 0: it follows
+  bool leaves = false;            // it is shutting down
+  DeciderFindings findings = {};  // of one that decides
+
+  friend bool operator==(const ProxyCard&, const ProxyCard&) = default;
+};
+
+struct KnownProxy {
+  ProxyCard card;
+  Duration age{};  // since it was heard of
+  bool is_self = false;
+};
+
+struct ClusterStatus : DeciderFindings {
+  // starting | forming | serving | waiting (with `reason`) | deposed
+  std::string state = "starting";
+  bool decides = true;  // else the proxy follows another one, which does
+  std::string reason;
+  node::Epoch epoch;
+  node::CapabilitySet capabilities;  // that the cluster uses
+  uint64_t cluster_id = 0;
+  std::vector<NodeStatus> nodes;
+  uint32_t partitions = 0;
+  uint32_t partitions_synced = 0;
+  uint32_t partitions_lost = 0;
+  uint32_t flush_at = 0;            // unix seconds of a flush that is pending; 0: none
+  std::vector<KnownProxy> proxies;  // that serve it, this one first
+};
+
+// What an acceptance did, in the map that it made.
+struct AcceptedLoss {
+  uint32_t start_empty = 0;  // partitions that were LOST: they hold what was written since
+  uint32_t lost = 0;         // partitions that are LOST now
+  uint64_t objects = 0;      // that lack too many shards: they are deleted, in the background
+};
+
+}  // namespace elastripe::decider

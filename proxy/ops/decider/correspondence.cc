@@ -1,0 +1,207 @@
+#include "proxy/ops/decider/correspondence.h"
+
+#include <algorithm>
+
+#include "proxy/cluster/ask.h"
+#include "server-patches/node/format/mutant.h"
+
+namespace elastripe::decider {
+
+namespace {
+
+constexpr uint64_t kCardNumber = 0;
+constexpr Duration kLongestLife = std::chrono::milliseconds(node::kMaxNoticeLife_ms);
+
+uint32_t ms_of(Duration duration) {
+  const auto clamped = std::clamp(duration, Duration::zero(), kLongestLife);
+  return static_cast<uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(clamped).count());
+}
+
+}  // namespace
+
+Correspondence::Correspondence(OpsContext& ops, uint64_t self, Duration period, Describe describe,
+                               DecidesAs decides_as, Perform perform)
+    : ops_(ops),
+      self_(self),
+      period_(period),
+      describe_(std::move(describe)),
+      decides_as_(std::move(decides_as)),
+      perform_(std::move(perform)) {}
+
+Task<void> Correspondence::run() {
+  do {
+    turn();
+  } while (co_await ops_.clock.sleep_for(period_));
+  over_ = true;
+  for (auto& [number, waiting] : std::exchange(waiting_, {})) {
+    waiting.answer->set(fail(ErrorCode::kUnknownOutcome, "shutting down"));
+  }
+  co_await scope_.join();
+}
+
+void Correspondence::turn() {
+  const TimePoint now = ops_.clock.now();
+  forget(now);
+  const bool is_due = now >= card_at_ + kCardPeriod;
+  if (is_due) renew_card();
+  // Whoever decides may be asked at any time.
+  if (is_due || !waiting_.empty() || sent_.size() > 1 || decides_as_() != 0) meet();
+}
+
+void Correspondence::forget(TimePoint now) {
+  std::erase_if(sent_, [&](const Sent& sent) { return sent.until <= now; });
+  std::erase_if(heard_, [&](const auto& entry) { return entry.second.at + kCardLife <= now; });
+  std::erase_if(performed_, [&](const auto& entry) { return entry.second <= now; });
+  const MapPtr map = ops_.map.current();
+  std::vector<OneShot<std::optional<DeciderAnswer>>*> over;
+  std::erase_if(waiting_, [&](const auto& entry) {
+    const Waiting& waiting = entry.second;
+    const bool is_deposed = map != nullptr && map->epoch.decider != waiting.decider;
+    if (now < waiting.deadline && !is_deposed) return false;
+    over.push_back(waiting.answer);
+    return true;
+  });
+  for (auto* answer : over) {
+    answer->set(fail(ErrorCode::kUnknownOutcome, "the proxy that decides has not answered"));
+  }
+}
+
+void Correspondence::renew_card() {
+  card_at_ = ops_.clock.now();
+  std::erase_if(sent_, [](const Sent& sent) { return sent.number == kCardNumber; });
+  sent_.push_back(
+      {.to = 0, .number = kCardNumber, .until = card_at_ + kCardLife, .text = encode(describe_())});
+}
+
+void Correspondence::send(uint64_t to, TimePoint until, const ProxyNotice& notice) {
+  sent_.push_back({.to = to, .number = ++last_number_, .until = until, .text = encode(notice)});
+  meet();
+}
+
+void Correspondence::meet() {
+  const MapPtr map = ops_.map.current();
+  if (map == nullptr || over_) return;
+  size_t meetings = 0;
+  for (size_t id = 0; id < map->nodes.size() && meetings < kMeetingNodes; ++id) {
+    const auto at = static_cast<NodeId>(id);
+    if (!map->is_up(at)) continue;
+    ++meetings;
+    if (!places_[at].is_busy) scope_.spawn(exchange(map, at));
+  }
+}
+
+Task<void> Correspondence::exchange(MapPtr map, NodeId at) {
+  Place& place = places_[at];
+  place.is_busy = true;
+  const uint64_t incarnation = map->nodes[at].incarnation;
+  if (std::exchange(place.incarnation, incarnation) != incarnation) place.last = 0;
+  const TimePoint now = ops_.clock.now();
+  node::NoticesRequest request{.reader = self_, .since = place.last, .posted = {}};
+  std::vector<uint64_t> posted;
+  std::vector<std::string> texts;
+  for (const Sent& sent : sent_) {
+    if (sent.at.contains({at, incarnation})) continue;
+    posted.push_back(sent.number);
+    texts.push_back(sent.text);
+    request.posted.push_back({.from = self_,
+                              .to = sent.to,
+                              .number = sent.number,
+                              .life_ms = ms_of(sent.until - now),
+                              .text = {}});
+  }
+  for (size_t i = 0; i < texts.size(); ++i) request.posted[i].text = texts[i];
+  const TimePoint card_at = card_at_;
+  const Stamp stamp{map->cluster_id, map->epoch, 0};
+  const auto reply = read_answer<node::NoticesRequest>(
+      *map, at,
+      co_await ops_.nodes.call(at, stamp, make_request(request), now + ops_.settings.node_timeout));
+  place.is_busy = false;
+  if (over_ || !reply || place.incarnation != incarnation) co_return;
+  for (Sent& sent : sent_) {
+    const bool is_newer_card = sent.number == kCardNumber && card_at != card_at_;
+    if (!is_newer_card && std::ranges::find(posted, sent.number) != posted.end()) {
+      sent.at.emplace(at, incarnation);
+    }
+  }
+  place.last = std::max(place.last, reply->args.last);
+  for (const node::Notice& notice : reply->args.notices) {
+    if (!over_) read(notice);
+  }
+}
+
+void Correspondence::read(const node::Notice& notice) {
+  if (notice.from == self_) return;
+  auto said = decode_notice(notice.text);
+  if (!said) return;
+  const TimePoint now = ops_.clock.now();
+  if (auto* card = std::get_if<ProxyCard>(&*said)) {
+    const TimePoint at =
+        now -
+        (kCardLife - std::min(kCardLife, Duration(std::chrono::milliseconds(notice.life_ms))));
+    Heard& heard = heard_[notice.from];
+    if (at < heard.at) return;  // another node has told of it since
+    heard = {std::move(*card), at};
+  } else if (auto* request = std::get_if<TaskRequest>(&*said)) {
+    // Each of the nodes tells of it, but it is done once.
+    const auto [entry, is_new] =
+        performed_.emplace(std::pair(notice.from, notice.number), now + 2 * kLongestLife);
+    if (is_new || mutant(Mutant::kRepeatTask))
+      scope_.spawn(perform(notice.from, notice.number, std::move(*request)));
+  } else if (auto* reply = std::get_if<TaskReply>(&*said)) {
+    const auto found = waiting_.find(reply->to_number);
+    if (found == waiting_.end()) return;
+    auto* const waiter = found->second.answer;
+    waiting_.erase(found);
+    waiter->set(std::move(reply->answer));
+  }
+}
+
+Task<void> Correspondence::perform(uint64_t from, uint64_t number, TaskRequest request) {
+  TaskReply reply{.to_number = number, .answer = {}};
+  if (decides_as_() == request.decider) {
+    const TimePoint deadline = ops_.clock.now() + std::chrono::milliseconds(request.within_ms);
+    reply.answer = co_await perform_(std::move(request.task), deadline);
+  }
+  if (!over_) send(from, ops_.clock.now() + kReplyLife, reply);
+}
+
+std::vector<KnownProxy> Correspondence::proxies() const {
+  const TimePoint now = ops_.clock.now();
+  std::vector<KnownProxy> proxies = {{.card = describe_(), .age = {}, .is_self = true}};
+  for (const auto& [from, heard] : heard_) {
+    if (heard.at + kCardLife > now) proxies.push_back({.card = heard.card, .age = now - heard.at});
+  }
+  return proxies;
+}
+
+const ProxyCard* Correspondence::find_decider(uint32_t decider) const {
+  const auto found = std::ranges::find_if(
+      heard_, [&](const auto& entry) { return entry.second.card.decides_as == decider; });
+  return found == heard_.end() ? nullptr : &found->second.card;
+}
+
+Task<DeciderAnswer> Correspondence::do_task(DeciderTask task, TimePoint deadline) {
+  do {
+    if (decides_as_() != 0) co_return co_await perform_(std::move(task), deadline);
+    if (const MapPtr map = ops_.map.current()) {
+      auto answer = co_await ask(map->epoch.decider, task, deadline);
+      if (answer) co_return std::move(*answer);
+    }
+  } while (ops_.clock.now() + period_ < deadline && co_await ops_.clock.sleep_for(period_));
+  co_return fail(ErrorCode::kUnavailable, "no proxy decides, or none is known; try again");
+}
+
+Task<std::optional<DeciderAnswer>> Correspondence::ask(uint32_t decider, DeciderTask task,
+                                                       TimePoint deadline) {
+  const auto found = std::ranges::find_if(
+      heard_, [&](const auto& entry) { return entry.second.card.decides_as == decider; });
+  if (found == heard_.end() || decider == 0 || over_) co_return std::nullopt;
+  const TimePoint until = std::min(deadline, ops_.clock.now() + kLongestLife);
+  OneShot<std::optional<DeciderAnswer>> answer;
+  waiting_[last_number_ + 1] = {.decider = decider, .deadline = deadline, .answer = &answer};
+  send(found->first, until, TaskRequest{decider, ms_of(until - ops_.clock.now()), std::move(task)});
+  co_return co_await answer;
+}
+
+}  // namespace elastripe::decider

@@ -1,0 +1,102 @@
+// Correspondence: what this proxy and the others tell each other, by notices at the nodes. So no
+// proxy has to know or to reach another one, and what nodes and proxies prove to each other is
+// enough.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proxy/async/one_shot.h"
+#include "proxy/async/scope.h"
+#include "proxy/ops/context.h"
+#include "proxy/ops/decider/proxy_notices.h"
+
+namespace elastripe::decider {
+
+// All meet at the same few nodes, the first ones that the map has as up; a node that does not
+// answer is not waited for. On one thread, that of `ops`. Outlives its run().
+class Correspondence {
+ public:
+  static constexpr size_t kMeetingNodes = 3;
+  static constexpr Duration kCardPeriod = std::chrono::seconds(1);
+  static constexpr Duration kCardLife = std::chrono::seconds(5);
+  static constexpr Duration kReplyLife = std::chrono::seconds(10);
+
+  using Describe = std::function<ProxyCard()>;
+  using DecidesAs = std::function<uint32_t()>;  // that of the card
+  // Does what this proxy was asked for, as it decides.
+  using Perform = std::function<Task<DeciderAnswer>(DeciderTask task, TimePoint deadline)>;
+
+  // `self` is unique among proxies, and not 0. Whoever decides looks for what it is asked every
+  // `period`, and so does who waits for an answer.
+  Correspondence(OpsContext& ops, uint64_t self, Duration period, Describe describe,
+                 DecidesAs decides_as, Perform perform);
+
+  // Until cancelled.
+  Task<void> run();
+  // Those of which was heard lately, itself first.
+  std::vector<KnownProxy> proxies() const;
+  // What the one tells that makes the maps of this decider; null: it was not heard of.
+  const ProxyCard* find_decider(uint32_t decider) const;
+  // Does it, if this proxy decides, or has the one do it whose maps it follows; while another one
+  // takes over that is nobody, and it waits. kUnavailable: nobody has done it; kUnknownOutcome:
+  // that one has not answered; all else is the decider's answer.
+  Task<DeciderAnswer> do_task(DeciderTask task, TimePoint deadline);
+  // Has the proxy that decides as `decider` do it. Nothing: it was not done, as that one is not
+  // known, or does not decide any more. kUnknownOutcome: it has not answered.
+  Task<std::optional<DeciderAnswer>> ask(uint32_t decider, DeciderTask task, TimePoint deadline);
+
+ private:
+  struct Sent {
+    uint64_t to = 0;
+    uint64_t number = 0;
+    TimePoint until;
+    std::string text;
+    std::set<std::pair<NodeId, uint64_t>> at = {};  // processes that have it
+  };
+  struct Place {  // where a node was read up to
+    uint64_t incarnation = 0;
+    uint64_t last = 0;
+    bool is_busy = false;
+  };
+  struct Heard {
+    ProxyCard card;
+    TimePoint at;
+  };
+  struct Waiting {
+    uint32_t decider = 0;
+    TimePoint deadline;
+    OneShot<std::optional<DeciderAnswer>>* answer = nullptr;
+  };
+
+  void turn();
+  void renew_card();
+  void send(uint64_t to, TimePoint until, const ProxyNotice& notice);
+  void forget(TimePoint now);
+  void meet();
+  Task<void> exchange(MapPtr map, NodeId at);
+  void read(const node::Notice& notice);
+  Task<void> perform(uint64_t from, uint64_t number, TaskRequest request);
+
+  OpsContext& ops_;
+  const uint64_t self_;
+  const Duration period_;
+  const Describe describe_;
+  const DecidesAs decides_as_;
+  const Perform perform_;
+  Scope scope_;
+  bool over_ = false;
+  uint64_t last_number_ = 0;
+  TimePoint card_at_;
+  std::vector<Sent> sent_;  // the card is number 0
+  std::map<NodeId, Place> places_;
+  std::map<uint64_t, Heard> heard_;                               // by sender
+  std::map<std::pair<uint64_t, uint64_t>, TimePoint> performed_;  // by sender and number
+  std::map<uint64_t, Waiting> waiting_;                           // by number
+};
+
+}  // namespace elastripe::decider

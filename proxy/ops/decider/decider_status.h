@@ -1,0 +1,30 @@
+// What a map and its nodes tell of the cluster: for who decides, and for who follows.
+#pragma once
+
+#include <deque>
+
+#include "proxy/ops/decider/decider_peer.h"
+
+namespace elastripe::decider {
+
+// As the configuration names them, by id.
+std::vector<node::NodeInfo> configured_nodes(const DeciderSettings& settings);
+
+// Tells all threads what the node told last of its room.
+void note_free_bytes(const NodeRooms& rooms, node::NodeId id, Peer& peer);
+
+// Every home has it: only then is it safe to collect in it, and is the promise of m crashes whole.
+bool is_synced(const node::ClusterMap& map, const std::deque<Peer>& peers, uint32_t partition);
+
+// Fills in the nodes, but for their leases, which the caller knows. Null: no map is known; the
+// nodes are those that are asked.
+void describe_nodes(ClusterStatus& status, const node::ClusterMap* map,
+                    const std::vector<node::NodeInfo>& asked, const std::deque<Peer>& peers,
+                    TimePoint now);
+// Fills in what the map says, and of its partitions what the nodes told.
+void describe_map(ClusterStatus& status, const node::ClusterMap& map,
+                  const std::deque<Peer>& peers);
+// Last of all.
+void leave_out_removed(ClusterStatus& status);
+
+}  // namespace elastripe::decider

@@ -1,0 +1,301 @@
+#include "proxy/ops/decider/follower.h"
+
+#include <algorithm>
+
+#include "proxy/base/log.h"
+#include "proxy/cluster/takeover.h"
+#include "proxy/ops/decider/decider_events.h"
+#include "proxy/ops/decider/decider_status.h"
+
+namespace elastripe::decider {
+
+using node::ClusterMap;
+using node::MapPtr;
+using node::Status;
+
+namespace {
+constexpr size_t kCallsInFlight = 4;  // per node
+constexpr size_t kAskedAtOnce = 4;    // nodes in a heartbeat, however many there are
+}  // namespace
+
+Follower::Follower(OpsContext& ops, DeciderSettings settings, bool starts)
+    : ops_(ops), settings_(std::move(settings)), configured_(configured_nodes(settings_)) {
+  if (const MembersPtr known = ops_.map.members()) {
+    know_members(known->nodes);
+  } else {
+    know_members(configured_);
+  }
+  if (!starts) be_patient();
+  map_ = ops_.map.current();
+  serving_ = map_ != nullptr;
+  if (serving_) cluster_id_ = map_->cluster_id;
+  known_ = map_;
+}
+
+void Follower::be_patient() {
+  const auto most = static_cast<uint64_t>(settings_.lease.count() / 4 + 1);
+  patience_ = Duration(static_cast<int64_t>(ops_.random.next() % most));
+}
+
+Task<bool> Follower::run() {
+  ops_.map.work_in_background(false);
+  last_turn_ = looks_since_ = served_until_ = now();
+  bool is_cancelled = false;
+  while (!is_cancelled) {
+    turn();
+    const TimePoint next = last_turn_ + settings_.heartbeat;
+    const TimePoint end = alone_since_ ? *alone_since_ + patience_ : TimePoint::max();
+    is_cancelled = !co_await ops_.clock.sleep_until(std::min(next, end));
+    if (is_cancelled || now() < end) continue;
+    // Another one may have begun since it looked last: of those who wait like this, the first is to
+    // be the only one.
+    ask_some();
+    is_cancelled = !co_await ops_.clock.sleep_for(settings_.heartbeat / 10);
+    look_for_decider();
+    if (alone_since_) break;
+  }
+  over_ = true;
+  if (is_cancelled) ops_.map.stop_serving("shutting down");
+  co_return !is_cancelled;
+}
+
+void Follower::turn() {
+  const bool is_late = now() - last_turn_ > 3 * settings_.heartbeat;
+  last_turn_ = now();
+  if (is_late) looks_since_ = now();  // answers may lie unread
+  look();
+  look_for_decider();
+  ask_some();
+  note_free_bytes();
+}
+
+// Nobody is silent yet to a process that has just begun to look.
+bool Follower::has_looked() const {
+  if (now() >= looks_since_ + settings_.suspect_after) return true;
+  return std::ranges::all_of(members_, [&](const node::NodeInfo& member) {
+    return member.is_removed() || asked_[member.id].heard_at >= looks_since_;
+  });
+}
+
+// A decider is heard of by its nodes every heartbeat, as it is by a majority.
+void Follower::look_for_decider() {
+  const TimePoint since = now() - settings_.suspect_after;
+  const bool is_there = std::ranges::any_of(asked_, [&](const Asked& asked) {
+    return asked.decider_at && *asked.decider_at > since && asked.decider_of == cluster_id_;
+  });
+  // From now on there are others who will miss it, too.
+  if (is_there && patience_ == Duration::zero()) be_patient();
+  if (is_there || !has_looked()) {
+    alone_since_.reset();
+  } else if (!alone_since_) {
+    alone_since_ = now();
+  }
+}
+
+// All, until it has seen how things are; then a few in their turn: so what nodes are asked grows
+// with the number of proxies, and not with how many nodes each of them knows.
+void Follower::ask_some() {
+  // A map is large, and most have the same: who knows one need not be told it by all.
+  const bool is_first = known_ == nullptr && now() < looks_since_ + settings_.heartbeat;
+  const bool all = !has_looked() && !is_first;
+  const size_t count = all ? peers_.size() : std::min(peers_.size(), kAskedAtOnce);
+  for (size_t i = 0; i < count; ++i) ask(next_++ % peers_.size());
+}
+
+void Follower::ask(size_t id) {
+  Peer& peer = peers_[id];
+  if (members_[id].is_removed() || asked_[id].calls >= kCallsInFlight) return;
+  const bool has_known = known_ != nullptr && known_->epoch == peer.report.epoch;
+  if (has_known || (peer.found != nullptr && peer.found->epoch == peer.report.epoch)) {
+    scope_.spawn(beat(id, has_known ? known_ : peer.found));
+  } else if (!peer.greeting && now() >= peer.greet_after) {
+    scope_.spawn(greet(id));
+  }
+}
+
+// The reply counts: it is of the process that is known there.
+bool Follower::heard(size_t id, TimePoint sent, const Result<NodeReply>& reply) {
+  Peer& peer = peers_[id];
+  asked_[id].heard_at = now();
+  if (!reply) {
+    if (sent < peer.changed) return false;
+    if (reply.error().code == ErrorCode::kUnavailable) {
+      peer.refused(now());
+    } else if (sent > peer.answered_sent) {
+      peer.fell_silent();
+    }
+    asked_[id].decider_at.reset();
+    return false;
+  }
+  if (reply->status() == Status::kNoLease || sent < peer.changed) return false;
+  peer.answered(reply->header, sent, now());
+  return reply->status() == Status::kOk;
+}
+
+void Follower::told(size_t id, const NodeReply& reply) {
+  Asked& asked = asked_[id];
+  const Peer& peer = peers_[id];
+  const bool has_lease = peers_[id].told(reply.header, reply.args(), now());
+  asked.leased = has_lease ? reply.header.epoch : node::Epoch{};
+  if (has_lease) asked.leased_at = now();
+  asked.decider_at.reset();
+  if (peer.found == nullptr || !peer.decider_age) return;
+  asked.decider_at = now() - *peer.decider_age;
+  asked.decider_of = peer.found->cluster_id;
+}
+
+Task<void> Follower::greet(size_t id) {
+  const uint64_t version = peers_version_;
+  Peer& peer = peers_[id];
+  peer.greeting = true;
+  ++asked_[id].calls;
+  const TimePoint sent = now();
+  peer.greet_after = sent + 2 * settings_.heartbeat;
+  const MapPtr known = known_;
+  const node::HelloRequest request{.known_map = known ? known->epoch.map_hash : 0};
+  const auto reply = co_await ops_.nodes.call(
+      static_cast<NodeId>(id), Stamp{}, make_request(request), sent + settings_.suspect_after);
+  if (over_ || version != peers_version_) co_return;
+  peer.greeting = false;
+  --asked_[id].calls;
+  if (!heard(id, sent, reply)) co_return;
+  MapPtr found;
+  if (known && reply->header.epoch == known->epoch) found = known;
+  if (!reply->payload().empty()) {
+    auto decoded = node::decode_map(reply->payload());
+    if (!decoded) co_return;
+    found = std::make_shared<const ClusterMap>(std::move(*decoded));
+  }
+  if (found && (known_ == nullptr || found->epoch.number >= known_->epoch.number)) known_ = found;
+  peer.shows(reply->header, std::move(found), 0);
+  told(id, *reply);
+  look();
+}
+
+Task<void> Follower::beat(size_t id, MapPtr map) {
+  const uint64_t version = peers_version_;
+  ++asked_[id].calls;
+  const TimePoint sent = now();
+  const Stamp stamp{map->cluster_id, map->epoch, 0};
+  // Without a stamp it grants nothing.
+  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp,
+                                              make_request(node::HeartbeatRequest{}),
+                                              sent + settings_.suspect_after);
+  if (over_ || version != peers_version_) co_return;
+  --asked_[id].calls;
+  Peer& peer = peers_[id];
+  if (heard(id, sent, reply)) {
+    peer.shows(reply->header, std::move(map), 0);
+    told(id, *reply);
+    look();
+  } else if (reply && reply->status() == Status::kStaleEpoch) {
+    peer.found = nullptr;
+    peer.greet_after = {};
+    ask(id);
+  }
+}
+
+// As a proxy that starts does: the maps of the nodes lead to those that are members now.
+void Follower::follow_members() {
+  std::vector<MapPtr> maps;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    const bool answers = peer.report.verdict == Verdict::kAnswers && peer.found != nullptr;
+    const bool is_ours =
+        answers && names_as_known(*peer.found, members_[id], peer.report.incarnation);
+    maps.push_back(is_ours ? peer.found : nullptr);
+  }
+  const MapPtr newest = newest_of_cluster(maps, configured_, settings_.partitions);
+  if (newest == nullptr || newest->epoch.number <= members_of_.number) return;
+  if (map_ != nullptr && newest->cluster_id != map_->cluster_id) return;
+  cluster_id_ = newest->cluster_id;
+  members_of_ = newest->epoch;
+  if (are_same_members(newest->nodes, members_)) return;
+  ++peers_version_;
+  peers_.clear();
+  asked_.clear();
+  know_members(newest->nodes);
+}
+
+void Follower::know_members(std::vector<node::NodeInfo> nodes) {
+  members_ = std::move(nodes);
+  peers_.resize(members_.size());
+  asked_.resize(members_.size());
+  ops_.map.know_members(members_, settings_.partitions);
+}
+
+bool Follower::is_ours(const ClusterMap& map) const { return map.cluster_id == cluster_id_; }
+
+bool Follower::is_served(const ClusterMap& map, TimePoint since) const {
+  return std::ranges::any_of(map.nodes, [&](const node::NodeInfo& member) {
+    if (member.state != node::NodeState::kUp || member.id >= peers_.size()) return false;
+    const Asked& asked = asked_[member.id];
+    return asked.leased == map.epoch && asked.leased_at >= since &&
+           peers_[member.id].report.incarnation == member.incarnation;
+  });
+}
+
+// What follows from the answers so far.
+void Follower::look() {
+  follow_members();
+  // One node alone would not tell which cluster is ours.
+  if (map_ == nullptr && !has_looked()) return;
+  const TimePoint lately = now() - settings_.suspect_after;
+  MapPtr newest = map_;
+  for (const Peer& peer : peers_) {
+    const MapPtr& found = peer.found;
+    if (found == nullptr || found->epoch != peer.report.epoch || !is_ours(*found)) continue;
+    if (found->partitions.size() != settings_.partitions) continue;
+    if (newest != nullptr && found->epoch.number <= newest->epoch.number) continue;
+    if (is_served(*found, lately)) newest = found;
+  }
+  if (newest != nullptr && is_served(*newest, lately)) {
+    served_until_ = now();
+    if (serving_ && newest == map_) return;
+    log_membership(LogLevel::kInfo,
+                   LogFields().add("event", "follows").add("epoch", newest->epoch.number));
+    map_ = newest;
+    serving_ = true;
+    reason_.clear();
+    ops_.map.serve(map_);
+  } else if (serving_ && now() - served_until_ > settings_.lease + settings_.suspect_after) {
+    serving_ = false;
+    reason_ = "no proxy decides, or a majority of the nodes does not answer";
+    log_membership(LogLevel::kWarning, LogFields().add("event", "waits").add("reason", reason_));
+    ops_.map.stop_serving(reason_);
+  }
+}
+
+void Follower::note_free_bytes() {
+  ops_.map.expect_nodes(peers_.size());
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    decider::note_free_bytes(*ops_.map.rooms(), static_cast<NodeId>(id), peers_[id]);
+  }
+}
+
+std::vector<std::string> Follower::silent() const {
+  std::vector<std::string> names;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const bool is_silent = peers_[id].report.verdict == Verdict::kSilent && peers_[id].is_judged();
+    if (is_silent && !members_[id].is_removed()) names.push_back(members_[id].name);
+  }
+  return names;
+}
+
+ClusterStatus Follower::status() const {
+  ClusterStatus status;
+  status.decides = false;
+  status.state = serving_ ? "serving" : map_ == nullptr ? "starting" : "waiting";
+  status.reason = reason_;
+  describe_nodes(status, map_.get(), members_, peers_, now());
+  if (map_ != nullptr) {
+    describe_map(status, *map_, peers_);
+    for (size_t id = 0; id < status.nodes.size(); ++id) {
+      status.nodes[id].has_lease = asked_[id].leased == map_->epoch;
+    }
+  }
+  leave_out_removed(status);
+  return status;
+}
+
+}  // namespace elastripe::decider

@@ -1,0 +1,90 @@
+// Follower: a proxy that makes no maps. It learns from the nodes which one is served.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proxy/ops/context.h"
+#include "proxy/ops/decider/decider_peer.h"
+#include "proxy/ops/decider/settings.h"
+
+namespace elastripe::decider {
+
+// A node that has a lease under a map says that all members have that map: whoever decides grants
+// leases only then (rule 2). So any node tells which map is served, a few are asked in turns, and
+// no proxy has to know another one. A node refuses what is not of its map, so a follower that is
+// behind does no harm; it never goes back to an older map.
+//
+// Runs on the control thread.
+class Follower {
+ public:
+  // `starts`: the process has just begun, and decides at once if it never hears of a decider.
+  // Others wait for a random time first, so that they do not begin together.
+  Follower(OpsContext& ops, DeciderSettings settings, bool starts = false);
+
+  // Publishes maps through ops.map, where the one that it finds there stays until there is a newer
+  // one. Ends when it is cancelled; true: when no decider was heard of for suspect_after, or the
+  // one that was has left.
+  Task<bool> run();
+  // After run(), before it is destroyed: its calls have to end, for which nobody need wait else.
+  Task<void> join() { return scope_.join(); }
+
+  ClusterStatus status() const;  // control thread
+  // Names of nodes that did not answer when they were asked last.
+  std::vector<std::string> silent() const;
+
+ private:
+  // What is asked of one node, beside what it is known for.
+  struct Asked {
+    TimePoint heard_at = TimePoint::min();     // an answer, or that there is none
+    node::Epoch leased = {};                   // in its last answer; number 0: it had no lease
+    TimePoint leased_at = {};                  // when that came
+    std::optional<TimePoint> decider_at = {};  // as its last answer told: a decider was heard of
+    uint64_t decider_of = 0;                   // the cluster of that one
+    size_t calls = 0;                          // on their way
+  };
+
+  void turn();
+  void ask_some();
+  void ask(size_t id);
+  Task<void> greet(size_t id);
+  Task<void> beat(size_t id, node::MapPtr map);
+  bool heard(size_t id, TimePoint sent, const Result<NodeReply>& reply);
+  void told(size_t id, const NodeReply& reply);
+  void look();
+  void follow_members();
+  void know_members(std::vector<node::NodeInfo> nodes);
+  void note_free_bytes();
+  bool is_served(const node::ClusterMap& map, TimePoint since) const;
+  void look_for_decider();
+  void be_patient();
+  bool has_looked() const;
+  bool is_ours(const node::ClusterMap& map) const;
+  TimePoint now() const { return ops_.clock.now(); }
+
+  OpsContext& ops_;
+  const DeciderSettings settings_;
+  const std::vector<node::NodeInfo> configured_;
+  std::vector<node::NodeInfo> members_;  // by id
+  node::Epoch members_of_;               // the map that named them; number 0: the configuration
+  uint64_t cluster_id_ = 0;              // of that map; 0: none is known
+  std::deque<Peer> peers_;               // by id
+  std::deque<Asked> asked_;
+  uint64_t peers_version_ = 0;  // one more when ids have got another meaning
+  Scope scope_;
+  bool over_ = false;
+  size_t next_ = 0;  // to be asked
+  TimePoint last_turn_;
+  TimePoint looks_since_;                 // since then it looks for a decider
+  std::optional<TimePoint> alone_since_;  // nobody decides
+  Duration patience_{};                   // then
+  node::MapPtr known_;                    // the newest that was seen, served or not
+  node::MapPtr map_;                      // that was published last
+  bool serving_ = false;
+  TimePoint served_until_;  // was seen to be served then
+  std::string reason_;
+};
+
+}  // namespace elastripe::decider

@@ -1,0 +1,188 @@
+#include "proxy/ops/decider/proxy_notices.h"
+
+#include <algorithm>
+
+#include "server-patches/node/format/wire.h"
+
+namespace elastripe::decider {
+namespace {
+
+using node::Reader;
+using node::Writer;
+
+// Values are on the wire: never renumber.
+enum class Kind : uint8_t { kCard = 1, kRequest = 2, kReply = 3 };
+enum class TaskKind : uint8_t { kFlushAll = 1, kAcceptLoss = 2, kDeclareDead = 3, kMembers = 4 };
+enum class AnswerKind : uint8_t { kOtherDecides = 0, kDone = 1, kFailed = 2 };
+
+constexpr size_t kMaxSurviving = 64;
+
+void write(Writer& w, const ProxyCard& card) {
+  w.u8(static_cast<uint8_t>(Kind::kCard));
+  w.short_string(card.name);
+  w.short_string(card.clients);
+  w.short_string(card.admin);
+  w.short_string(card.version);
+  w.u32(card.decides_as);
+  w.u8(card.leaves);
+  const DeciderFindings& findings = card.findings;
+  w.u64(findings.objects_lacking);
+  w.u64(findings.objects_lost);
+  w.u32(findings.partitions_to_move);
+  w.u32(findings.partitions_short);
+  w.u8(findings.can_accept_loss);
+  const auto count = std::min(findings.objects_surviving.size(), kMaxSurviving);
+  w.u16(static_cast<uint16_t>(count));
+  for (size_t i = 0; i < count; ++i) w.u64(findings.objects_surviving[i]);
+}
+
+ProxyCard read_card(Reader& in) {
+  ProxyCard card;
+  card.name = in.short_string();
+  card.clients = in.short_string();
+  card.admin = in.short_string();
+  card.version = in.short_string();
+  card.decides_as = in.u32();
+  card.leaves = in.u8() != 0;
+  DeciderFindings& findings = card.findings;
+  findings.objects_lacking = in.u64();
+  findings.objects_lost = in.u64();
+  findings.partitions_to_move = in.u32();
+  findings.partitions_short = in.u32();
+  findings.can_accept_loss = in.u8() != 0;
+  findings.objects_surviving.resize(in.count<uint16_t>(sizeof(uint64_t)));
+  for (uint64_t& objects : findings.objects_surviving) objects = in.u64();
+  return card;
+}
+
+void write_task(Writer& w, const FlushAll& flush) {
+  w.u8(static_cast<uint8_t>(TaskKind::kFlushAll));
+  w.u32(flush.at);
+}
+void write_task(Writer& w, const AcceptLoss&) { w.u8(static_cast<uint8_t>(TaskKind::kAcceptLoss)); }
+void write_task(Writer& w, const DeclareDead& dead) {
+  w.u8(static_cast<uint8_t>(TaskKind::kDeclareDead));
+  w.short_string(dead.node);
+}
+void write_task(Writer& w, const MemberChange& change) {
+  w.u8(static_cast<uint8_t>(TaskKind::kMembers));
+  w.u8(static_cast<uint8_t>(change.kind));
+  w.short_string(change.node.name);
+  w.short_string(change.node.host);
+  w.u16(change.node.port);
+  w.short_string(change.node.domain);
+}
+
+std::optional<DeciderTask> read_task(Reader& in) {
+  switch (static_cast<TaskKind>(in.u8())) {
+    case TaskKind::kFlushAll:
+      return FlushAll{in.u32()};
+    case TaskKind::kAcceptLoss:
+      return AcceptLoss{};
+    case TaskKind::kDeclareDead:
+      return DeclareDead{std::string(in.short_string())};
+    case TaskKind::kMembers: {
+      MemberChange change;
+      const uint8_t kind = in.u8();
+      if (kind > static_cast<uint8_t>(MemberChange::Kind::kRemove)) return std::nullopt;
+      change.kind = static_cast<MemberChange::Kind>(kind);
+      change.node.name = in.short_string();
+      change.node.host = in.short_string();
+      change.node.port = in.u16();
+      change.node.domain = in.short_string();
+      return change;
+    }
+  }
+  return std::nullopt;
+}
+
+void write(Writer& w, const TaskRequest& request) {
+  w.u8(static_cast<uint8_t>(Kind::kRequest));
+  w.u32(request.decider);
+  w.u32(request.within_ms);
+  std::visit([&](const auto& task) { write_task(w, task); }, request.task);
+}
+
+// Codes by their names, as their numbers are of a build.
+std::optional<ErrorCode> code_of(std::string_view text) {
+  for (auto number = uint8_t{0}; number <= static_cast<uint8_t>(ErrorCode::kLost); ++number) {
+    const auto code = static_cast<ErrorCode>(number);
+    if (name(code) == text) return code;
+  }
+  return std::nullopt;
+}
+
+void write(Writer& w, const TaskReply& reply) {
+  w.u8(static_cast<uint8_t>(Kind::kReply));
+  w.u64(reply.to_number);
+  if (!reply.answer) {
+    w.u8(static_cast<uint8_t>(AnswerKind::kOtherDecides));
+  } else if (*reply.answer) {
+    const AcceptedLoss& accepted = **reply.answer;
+    w.u8(static_cast<uint8_t>(AnswerKind::kDone));
+    w.u32(accepted.start_empty);
+    w.u32(accepted.lost);
+    w.u64(accepted.objects);
+  } else {
+    const Error& error = reply.answer->error();
+    w.u8(static_cast<uint8_t>(AnswerKind::kFailed));
+    w.short_string(name(error.code));
+    w.short_string(error.message.substr(0, 1000));
+  }
+}
+
+std::optional<TaskReply> read_reply(Reader& in) {
+  TaskReply reply{.to_number = in.u64(), .answer = {}};
+  switch (static_cast<AnswerKind>(in.u8())) {
+    case AnswerKind::kOtherDecides:
+      return reply;
+    case AnswerKind::kDone: {
+      AcceptedLoss accepted;
+      accepted.start_empty = in.u32();
+      accepted.lost = in.u32();
+      accepted.objects = in.u64();
+      reply.answer = accepted;
+      return reply;
+    }
+    case AnswerKind::kFailed: {
+      const auto code = code_of(in.short_string());
+      const std::string message(in.short_string());
+      // A newer build may mean anything by it.
+      reply.answer = fail(Error{code.value_or(ErrorCode::kUnknownOutcome), message});
+      return reply;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string encode(const ProxyNotice& notice) {
+  std::string text;
+  Writer w(text);
+  std::visit([&](const auto& said) { write(w, said); }, notice);
+  return text;
+}
+
+std::optional<ProxyNotice> decode_notice(std::string_view text) {
+  Reader in(node::as_view(text));
+  std::optional<ProxyNotice> notice;
+  switch (static_cast<Kind>(in.u8())) {
+    case Kind::kCard:
+      notice = read_card(in);
+      break;
+    case Kind::kRequest: {
+      const uint32_t decider = in.u32();
+      const uint32_t within_ms = in.u32();
+      if (auto task = read_task(in)) notice = TaskRequest{decider, within_ms, std::move(*task)};
+      break;
+    }
+    case Kind::kReply:
+      if (auto reply = read_reply(in)) notice = std::move(*reply);
+      break;
+  }
+  if (!in.ok()) return std::nullopt;
+  return notice;
+}
+
+}  // namespace elastripe::decider

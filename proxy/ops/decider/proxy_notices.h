@@ -1,0 +1,45 @@
+// What proxies say to each other, in notices that they leave at the nodes (docs/decider.md).
+//
+// They may be of different builds: a reader ignores what follows the fields that it knows, and
+// notices of a kind that it does not know.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "proxy/cluster/members.h"
+#include "proxy/ops/decider/cluster_status.h"
+
+namespace elastripe::decider {
+
+// What only the decider can do.
+struct FlushAll {
+  uint32_t at = 0;  // unix seconds; 0: at once
+};
+struct AcceptLoss {};
+struct DeclareDead {
+  std::string node;
+};
+using DeciderTask = std::variant<FlushAll, AcceptLoss, DeclareDead, MemberChange>;
+// Counts are of AcceptLoss only.
+using DeciderAnswer = Result<AcceptedLoss>;
+
+struct TaskRequest {
+  uint32_t decider = 0;  // who is meant: nobody else does it
+  uint32_t within_ms = 0;
+  DeciderTask task;
+};
+struct TaskReply {
+  uint64_t to_number = 0;               // of the notice that asked
+  std::optional<DeciderAnswer> answer;  // nothing: it was not done, as somebody else decides
+};
+using ProxyNotice = std::variant<ProxyCard, TaskRequest, TaskReply>;
+
+std::string encode(const ProxyNotice& notice);
+// Nothing: malformed, or of a kind that this build does not know.
+std::optional<ProxyNotice> decode_notice(std::string_view text);
+
+}  // namespace elastripe::decider

@@ -1,0 +1,182 @@
+#include <catch2/catch.hpp>
+
+#include "proxy/ops/decider/correspondence.h"
+#include "tests/unit/ops/cluster_fixture.h"
+
+using namespace elastripe;
+using namespace elastripe::decider;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A proxy that tells of itself, and does what it is asked as a test wants it.
+struct Correspondent {
+  Correspondent(ClusterFixture& cluster, sim::SimProxy& proxy, uint32_t decides_as)
+      : id(static_cast<uint64_t>(proxy.id()) + 1),
+        decides_as(decides_as),
+        letters(
+            proxy.ops(), id, cluster.decider_settings.heartbeat,
+            [this] {
+              ProxyCard card;
+              card.name = std::to_string(id);
+              card.decides_as = this->decides_as;
+              card.findings.objects_lost = 3;
+              return card;
+            },
+            [this] { return this->decides_as; },
+            [this, &proxy](DeciderTask task, TimePoint) { return perform(proxy, task); }) {
+    scope.spawn(letters.run());
+  }
+  Task<DeciderAnswer> perform(sim::SimProxy& proxy, DeciderTask task) {
+    ++performed;
+    co_await proxy.clock().sleep_for(takes);
+    if (const auto* dead = std::get_if<DeclareDead>(&task)) {
+      co_return fail(ErrorCode::kConflict, "node {} answers", dead->node);
+    }
+    co_return AcceptedLoss{1, 2, 3};
+  }
+  size_t others() const { return letters.proxies().size() - 1; }
+
+  const uint64_t id;
+  uint32_t decides_as;
+  int performed = 0;
+  Duration takes = 10ms;
+  Scope scope;
+  Correspondence letters;
+};
+
+// The first proxy decides, by the cluster's maps, and the others follow it.
+struct Letters : ClusterFixture {
+  Letters() {
+    for (int i = 0; i < 3; ++i) {
+      sim::SimProxy& proxy = add_proxy();
+      proxy.follow_by(decider_settings, /*may_decide=*/i == 0);
+      proxies.push_back(&proxy);
+      REQUIRE(run_until([&] { return proxy.map().current() != nullptr; }));
+    }
+    decider = proxies[0]->map().current()->epoch.decider;
+    for (sim::SimProxy* proxy : proxies) {
+      all.emplace_back(*this, *proxy, proxy == proxies[0] ? decider : 0);
+    }
+  }
+  bool all_know_each_other() {
+    return run_until(
+        [&] { return std::ranges::all_of(all, [](auto& one) { return one.others() == 2; }); }, 3s);
+  }
+  std::optional<DeciderAnswer> ask(size_t from, uint32_t whom, DeciderTask task) {
+    return run(all[from].letters.ask(whom, std::move(task), deadline()));
+  }
+  ~Letters() {
+    for (sim::SimProxy* proxy : proxies) {
+      if (proxy->is_alive()) proxy->kill();
+    }
+    run_until(
+        [&] { return std::ranges::all_of(all, [](auto& one) { return one.scope.live() == 0; }); });
+  }
+  Letters(const Letters&) = delete;
+
+  std::vector<sim::SimProxy*> proxies;
+  std::deque<Correspondent> all;
+  uint32_t decider = 0;
+};
+
+}  // namespace
+
+TEST_CASE("proxies learn of each other, and that one is gone") {
+  Letters cluster;
+  REQUIRE(cluster.all_know_each_other());
+  const auto* decides = cluster.all[2].letters.find_decider(cluster.decider);
+  REQUIRE(decides != nullptr);
+  CHECK(decides->name == "1");
+  CHECK(decides->findings.objects_lost == 3);
+  SECTION("while it lives") {
+    cluster.run_for(20s);
+    CHECK(cluster.all[1].others() == 2);
+  }
+  SECTION("killed") {
+    cluster.proxies[2]->kill();
+    cluster.run_for(6s);
+    CHECK(cluster.all[1].others() == 1);
+  }
+  SECTION("though nodes where they meet are gone") {
+    cluster.node(0).kill(/*silent=*/true);
+    cluster.node(1).kill(/*silent=*/false);
+    cluster.run_for(20s);
+    CHECK(cluster.all[1].others() == 2);
+    CHECK(cluster.all[0].others() == 2);
+  }
+}
+
+TEST_CASE("the deciding proxy does what another one asks, once") {
+  Letters cluster;
+  REQUIRE(cluster.all_know_each_other());
+  const auto done = cluster.ask(1, cluster.decider, AcceptLoss{});
+  REQUIRE(done);
+  REQUIRE(done->has_value());
+  CHECK((*done)->objects == 3);
+  const auto refused = cluster.ask(2, cluster.decider, DeclareDead{"n7"});
+  REQUIRE(refused);
+  REQUIRE_FALSE(refused->has_value());
+  CHECK(to_string(refused->error()) == "conflict: node n7 answers");
+  cluster.run_for(100s);
+  CHECK(cluster.all[0].performed == 2);
+}
+
+TEST_CASE("nobody but the decider that is meant does what is asked") {
+  Letters cluster;
+  REQUIRE(cluster.all_know_each_other());
+  CHECK_FALSE(cluster.ask(1, cluster.decider + 1, AcceptLoss{}));  // nobody is known as such
+  // It has ceased to decide, and others have not heard of it yet.
+  cluster.all[0].decides_as = 0;
+  CHECK_FALSE(cluster.ask(1, cluster.decider, AcceptLoss{}));
+  CHECK(cluster.all[0].performed == 0);
+}
+
+TEST_CASE("a decider that does not answer leaves it unknown what it has done") {
+  Letters cluster;
+  REQUIRE(cluster.all_know_each_other());
+  SECTION("as it is busy") { cluster.all[0].takes = 100s; }
+  SECTION("as it is gone") { cluster.proxies[0]->kill(); }
+  const auto answer = cluster.ask(1, cluster.decider, AcceptLoss{});
+  REQUIRE(answer);
+  REQUIRE_FALSE(answer->has_value());
+  CHECK(answer->error().code == ErrorCode::kUnknownOutcome);
+}
+
+TEST_CASE("notices are read as they were written, and others not at all") {
+  MemberChange change;
+  change.kind = MemberChange::Kind::kDrain;
+  change.node.name = "n1";
+  change.node.host = "h";
+  change.node.port = 7;
+  change.node.domain = "d";
+  ProxyCard card;
+  card.name = "a";
+  card.clients = "b:1";
+  card.decides_as = 9;
+  card.leaves = true;
+  card.findings.objects_surviving = {1, 2};
+  card.findings.can_accept_loss = true;
+  const std::vector<ProxyNotice> notices = {
+      card,
+      TaskRequest{7, 8, FlushAll{5}},
+      TaskRequest{7, 8, AcceptLoss{}},
+      TaskRequest{7, 8, DeclareDead{"n2"}},
+      TaskRequest{7, 8, change},
+      TaskReply{4, {}},
+      TaskReply{4, AcceptedLoss{1, 2, 3}},
+      TaskReply{4, DeciderAnswer(fail(ErrorCode::kNotFound, "no node"))}};
+  for (const ProxyNotice& notice : notices) {
+    const std::string text = encode(notice);
+    const auto read = decode_notice(text);
+    REQUIRE(read);
+    CHECK(encode(*read) == text);
+    CHECK(encode(*decode_notice(text + "of a later build")) == text);
+    for (size_t n = 0; n < text.size(); ++n) {
+      INFO(notice.index() << " cut to " << n);
+      CHECK_FALSE(decode_notice(std::string_view(text).substr(0, n)));
+    }
+  }
+  CHECK(std::get<ProxyCard>(*decode_notice(encode(card))) == card);
+  CHECK_FALSE(decode_notice("\x09 of a kind that is not known"));
+}

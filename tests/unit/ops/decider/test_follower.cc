@@ -1,0 +1,175 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/ops/cluster_fixture.h"
+
+using namespace elastripe;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Proxies : ClusterFixture {
+  using ClusterFixture::ClusterFixture;
+
+  // Decides where nobody else does.
+  sim::SimProxy& add() {
+    sim::SimProxy& proxy = add_proxy();
+    proxy.follow_by(decider_settings, /*may_decide=*/true);
+    return proxy;
+  }
+  static bool decides(sim::SimProxy& proxy) {
+    return proxy.is_alive() && proxy.decider() != nullptr && !proxy.decider_has_ended();
+  }
+  static bool serves(sim::SimProxy& proxy) { return proxy.map().current() != nullptr; }
+  static uint32_t epoch(sim::SimProxy& proxy) {
+    return serves(proxy) ? proxy.map().current()->epoch.number : 0;
+  }
+  // The time for which the proxy serves nothing, until `condition` holds.
+  template <class Condition>
+  Duration outage(sim::SimProxy& proxy, Condition condition) {
+    Duration total{};
+    TimePoint before = events().now();
+    REQUIRE(run_until([&] {
+      if (!serves(proxy)) total += events().now() - before;
+      before = events().now();
+      return condition();
+    }));
+    return total;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a proxy that starts where nobody decides does so at once") {
+  Proxies cluster;
+  auto& proxy = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(proxy); }, 500ms));
+  CHECK(Proxies::decides(proxy));
+}
+
+TEST_CASE("a proxy that starts beside a decider follows it") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  const uint32_t epoch = Proxies::epoch(first);
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }, 500ms));
+  REQUIRE(cluster.put(first, "key", "value"));
+  CHECK(cluster.get(second, "key") == "value");
+  cluster.run_for(20s);
+  CHECK(Proxies::decides(first));
+  CHECK_FALSE(Proxies::decides(second));
+  CHECK(Proxies::epoch(second) == epoch);
+}
+
+TEST_CASE("a follower takes the place of a dead decider while leases run") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  auto& third = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second) && Proxies::serves(third); }));
+  REQUIRE(cluster.put(second, "key", "value"));
+  const uint32_t epoch = Proxies::epoch(first);
+  first.kill();
+  const TimePoint killed = cluster.events().now();
+  const Duration outage = cluster.outage(
+      third, [&] { return Proxies::epoch(second) > epoch && Proxies::epoch(third) > epoch; });
+  CHECK(outage == 0s);
+  CHECK(cluster.events().now() - killed < cluster.decider_settings.lease);
+  CHECK(Proxies::decides(second) != Proxies::decides(third));
+  CHECK(cluster.get(third, "key") == "value");
+}
+
+TEST_CASE("a decider that leaves goes on until another one decides, and follows that") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  SECTION("alone") {
+    first.decider()->leave();
+    CHECK(cluster.outage(first, [end = cluster.events().now() + 20s, &cluster] {
+      return cluster.events().now() >= end;
+    }) == 0s);
+    CHECK(Proxies::decides(first));
+  }
+  SECTION("beside a follower") {
+    auto& second = cluster.add();
+    REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+    cluster.run_for(5s);
+    first.decider()->leave();
+    const TimePoint left = cluster.events().now();
+    CHECK(cluster.outage(first, [&] {
+      return Proxies::decides(second) && cluster.serves_whole(second) &&
+             Proxies::epoch(first) == Proxies::epoch(second);
+    }) == 0s);
+    CHECK(cluster.events().now() - left < 2s);
+    CHECK_FALSE(Proxies::decides(first));
+  }
+}
+
+TEST_CASE("a follower that was stopped for a while deposes nobody") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  second.pause();
+  cluster.run_for(30s);
+  second.resume();
+  cluster.run_for(10s);
+  CHECK(Proxies::decides(first));
+  CHECK_FALSE(Proxies::decides(second));
+  CHECK(Proxies::serves(second));
+}
+
+TEST_CASE("a decider that reaches a minority of the nodes is replaced by who reaches the most") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  for (node::NodeId id = 0; id < 3; ++id) cluster.network().cut(first.id(), id);
+  REQUIRE(cluster.run_until([&] { return Proxies::decides(second); }, 20s));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 20s));
+  for (node::NodeId id = 0; id < 3; ++id) cluster.network().mend(first.id(), id);
+  REQUIRE(cluster.run_until(
+      [&] { return Proxies::epoch(first) == Proxies::epoch(second) && !Proxies::decides(first); },
+      20s));
+  CHECK(Proxies::decides(second));
+}
+
+TEST_CASE("a follower asks as much of few nodes as of many") {
+  Proxies cluster(20);
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  cluster.run_for(5s);
+  size_t frames = 0;
+  cluster.network().set_delay_rule(
+      [&](int proxy, node::NodeId, const node::RequestHeader&) -> std::optional<Duration> {
+        frames += proxy == second.id();
+        return std::nullopt;
+      });
+  cluster.run_for(10s);
+  CHECK(frames <= 4 * 101);
+  CHECK(frames >= 100);
+  cluster.network().set_delay_rule(nullptr);
+}
+
+TEST_CASE("a follower learns of members that came after it") {
+  Proxies cluster;
+  const auto all = cluster.decider_settings.nodes;
+  cluster.decider_settings.nodes.pop_back();
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  MemberChange change{.kind = MemberChange::Kind::kAdd, .node = {}};
+  change.node.name = all.back().name;
+  change.node.host = all.back().host;
+  change.node.port = all.back().port;
+  REQUIRE(cluster.run_until([&] { return first.decider()->change_members(change).has_value(); }));
+  REQUIRE(cluster.run_until([&] {
+    return Proxies::serves(second) && second.map().current()->nodes.size() == all.size();
+  }));
+}
