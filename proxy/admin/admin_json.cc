@@ -223,6 +223,23 @@ Json update_logs_json(const std::vector<decider::NodeStatus>& nodes) {
           {"refusals", sum.log_refusals}};
 }
 
+Json proxies_json(const std::vector<decider::KnownProxy>& proxies) {
+  Json list = Json::array();
+  for (const decider::KnownProxy& proxy : proxies) {
+    const decider::ProxyCard& card = proxy.card;
+    list.push_back(
+        {{"proxy_id", card.name},
+         {"clients", card.clients},
+         {"admin", card.admin},
+         {"version", card.version},
+         {"decides", card.decides_as != 0},
+         {"leaves", card.leaves},
+         {"self", proxy.is_self},
+         {"age_ms", std::chrono::duration_cast<std::chrono::milliseconds>(proxy.age).count()}});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
@@ -236,6 +253,8 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
                   {"proxy_id", proxy_id},
                   {"state", status.state},
                   {"reason", status.reason},
+                  {"decides", status.decides},
+                  {"proxies", proxies_json(status.proxies)},
                   {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
                   {"epoch", epoch_json(status.epoch)},
                   {"capabilities", node::to_string(status.capabilities)},

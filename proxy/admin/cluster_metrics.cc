@@ -4,6 +4,8 @@ namespace elastripe {
 namespace {
 
 constexpr GaugeRow kEpoch{"elastripe_epoch", "Number of the cluster map's epoch."};
+constexpr GaugeRow kProxies{"elastripe_proxies", "Proxies that serve the cluster, this one too."};
+constexpr GaugeRow kDecides{"elastripe_decides", "1 if this proxy makes the cluster maps."};
 constexpr GaugeRow kNodeUp{"elastripe_node_up", "1 if the node is up in the map.", {"node"}};
 constexpr GaugeRow kNodeFreeBytes{"elastripe_node_free_bytes",
                                   "What new data can still take on the node; 0 while it is not up.",
@@ -43,6 +45,8 @@ constexpr GaugeRow kObjectsSurviving{"elastripe_objects_surviving",
 ClusterMetrics::ClusterMetrics(MetricRegistry& registry)
     : registry_(registry),
       epoch_(registry.cell(kEpoch)),
+      proxies_(registry.cell(kProxies)),
+      decides_(registry.cell(kDecides)),
       record_bytes_(registry.cell(kStoredBytes, {"record"})),
       shard_bytes_(registry.cell(kStoredBytes, {"shard"})),
       partitions_synced_(registry.cell(kPartitions, {"synced"})),
@@ -80,6 +84,8 @@ void ClusterMetrics::show_surviving(const std::vector<uint64_t>& objects) {
 
 void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
   epoch_.set(status.epoch.number);
+  proxies_.set(static_cast<int64_t>(status.proxies.size()));
+  decides_.set(status.decides ? 1 : 0);
   partitions_synced_.set(status.partitions_synced);
   partitions_lost_.set(status.partitions_lost);
   partitions_short_.set(status.partitions_short);

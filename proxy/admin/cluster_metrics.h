@@ -32,6 +32,8 @@ class ClusterMetrics {
 
   MetricRegistry& registry_;
   Gauge& epoch_;
+  Gauge& proxies_;
+  Gauge& decides_;
   Gauge& record_bytes_;
   Gauge& shard_bytes_;
   Gauge& partitions_synced_;

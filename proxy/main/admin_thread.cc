@@ -16,33 +16,34 @@ AdminThread::AdminThread(ProxyShared& shared, ControlThread& control,
       server_(environment_.loop(), std::move(socket), shared.registry, sources()) {}
 
 AdminSources AdminThread::sources() {
-  return {
-      .cluster = [this] { return cluster(); },
-      .map = [this] { return shared_.map.current(); },
-      .not_serving =
-          [this] {
-            if (shared_.shuts_down) return std::string("shutting down");
-            return shared_.map.current() == nullptr ? shared_.map.reason() : std::string();
-          },
-      .inspect =
-          [this](std::string key, size_t first, size_t most) {
-            OpsContext& ops = environment_.ops();
-            return objects::inspect_object(
-                ops, std::move(key), ops.clock.now() + ops.settings.request_timeout, first, most);
-          },
-      .scrub = [this](std::string key) { return scrub(std::move(key)); },
-      .accept_loss = [this] { return accept_loss(); },
-      .declare_dead = [this](std::string node) { return declare_dead(std::move(node)); },
-      .change_members = [this](MemberChange change) { return change_members(std::move(change)); },
-      .start_job = [this](AskedJob asked) { return maintenance_.start_job(std::move(asked)); },
-      .jobs = [this] { return maintenance_.jobs(); },
-      .cancel_job = [this](uint64_t id) { return maintenance_.cancel_job(id); },
-      .repair = [this] { return maintenance_.repair(); },
-      .background_scrub = [this] { return maintenance_.background_scrub(); },
-      .version = shared_.stats.version,
-      .proxy_id = shared_.proxy_id,
-      .host = shared_.config.admin.host,
-      .is_network_trusted = shared_.config.insecure || shared_.config.tls.nodes};
+  return {.cluster = [this] { return cluster(); },
+          .map = [this] { return shared_.map.current(); },
+          .not_serving =
+              [this] {
+                if (shared_.shuts_down) return std::string("shutting down");
+                return shared_.map.current() == nullptr ? shared_.map.reason() : std::string();
+              },
+          .inspect =
+              [this](std::string key, size_t first, size_t most) {
+                OpsContext& ops = environment_.ops();
+                return objects::inspect_object(ops, std::move(key),
+                                               ops.clock.now() + ops.settings.request_timeout,
+                                               first, most);
+              },
+          .scrub = [this](std::string key) { return scrub(std::move(key)); },
+          .accept_loss = [this] { return ask_decider(decider::AcceptLoss{}); },
+          .declare_dead =
+              [this](std::string node) { return have_done(decider::DeclareDead{std::move(node)}); },
+          .change_members = [this](MemberChange change) { return have_done(std::move(change)); },
+          .start_job = [this](AskedJob asked) { return maintenance_.start_job(std::move(asked)); },
+          .jobs = [this] { return maintenance_.jobs(); },
+          .cancel_job = [this](uint64_t id) { return maintenance_.cancel_job(id); },
+          .repair = [this] { return maintenance_.repair(); },
+          .background_scrub = [this] { return maintenance_.background_scrub(); },
+          .version = shared_.stats.version,
+          .proxy_id = shared_.proxy_id,
+          .host = shared_.config.admin.host,
+          .is_network_trusted = shared_.config.insecure || shared_.config.tls.nodes};
 }
 
 Task<decider::ClusterStatus> AdminThread::cluster() {
@@ -60,21 +61,15 @@ Task<Result<jobs::ScrubReport>> AdminThread::scrub(std::string key) {
   });
 }
 
-Task<Result<decider::AcceptedLoss>> AdminThread::accept_loss() {
-  co_return co_await Elsewhere<Result<decider::AcceptedLoss>>(
-      environment_.loop(), [this](auto done) { control_.accept_loss(std::move(done)); });
+Task<decider::DeciderAnswer> AdminThread::ask_decider(decider::DeciderTask task) {
+  co_return co_await Elsewhere<decider::DeciderAnswer>(
+      environment_.loop(), [&](auto done) { control_.do_task(std::move(task), std::move(done)); });
 }
 
-Task<Result<void>> AdminThread::declare_dead(std::string node) {
-  co_return co_await Elsewhere<Result<void>>(environment_.loop(), [&](auto done) {
-    control_.declare_dead(std::move(node), std::move(done));
-  });
-}
-
-Task<Result<void>> AdminThread::change_members(MemberChange change) {
-  co_return co_await Elsewhere<Result<void>>(environment_.loop(), [&](auto done) {
-    control_.change_members(std::move(change), std::move(done));
-  });
+Task<Result<void>> AdminThread::have_done(decider::DeciderTask task) {
+  const auto done = co_await ask_decider(std::move(task));
+  if (!done) co_return fail(done.error());
+  co_return Result<void>{};
 }
 
 void AdminThread::start() {

@@ -28,9 +28,8 @@ class AdminThread {
   AdminSources sources();
   Task<decider::ClusterStatus> cluster();
   Task<Result<jobs::ScrubReport>> scrub(std::string key);
-  Task<Result<decider::AcceptedLoss>> accept_loss();
-  Task<Result<void>> declare_dead(std::string node);
-  Task<Result<void>> change_members(MemberChange change);
+  Task<decider::DeciderAnswer> ask_decider(decider::DeciderTask task);
+  Task<Result<void>> have_done(decider::DeciderTask task);
   Task<void> finish();
 
   ProxyShared& shared_;

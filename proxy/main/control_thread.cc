@@ -1,9 +1,12 @@
 #include "proxy/main/control_thread.h"
 
-#include "proxy/base/log.h"
 #include "proxy/ops/attempt.h"
 
 namespace elastripe {
+
+using decider::DeciderAnswer;
+using decider::DeciderTask;
+
 namespace {
 
 constexpr FlowMemory kMemory{.staged = 16 << 20, .cache = 1 << 20};
@@ -38,13 +41,20 @@ StoredItems stored_items(const decider::ClusterStatus& status, const node::Clust
 ControlThread::ControlThread(ProxyShared& shared)
     : shared_(shared),
       environment_(shared, kMemory),
-      decider_(environment_.ops(), decider_settings(shared.config)),
+      correspondence_(
+          environment_.ops(), std::stoull(shared.proxy_id, nullptr, 16),
+          shared.config.decider.heartbeat, [this] { return card(); },
+          [this] { return decides_as(); },
+          [this](DeciderTask task, TimePoint deadline) {
+            return perform(std::move(task), deadline);
+          }),
       cluster_metrics_(shared.registry),
       ops_metrics_(shared.registry) {}
 
 void ControlThread::start() {
-  flows_.spawn(run_decider());
+  flows_.spawn(decide_or_follow());
   flows_.spawn(publish_stored());
+  flows_.spawn(correspondence_.run());
   thread_ = std::thread([this] { environment_.loop().run(); });
 }
 
@@ -55,38 +65,78 @@ void ControlThread::change_settings(ConfigPtr config, std::function<void()> done
   });
 }
 
-void ControlThread::flush_all(uint32_t at, std::function<void(Result<void>)> done) {
-  environment_.loop().post(
-      [this, at, done = std::move(done)] { flows_.spawn(run_flush(at, done)); });
+ControlThread::DeciderPtr ControlThread::new_decider(const decider::DeciderSettings& settings) {
+  return std::make_shared<decider::Decider>(environment_.ops(), settings);
 }
 
-Task<void> ControlThread::run_flush(uint32_t at, std::function<void(Result<void>)> done) {
-  done(co_await decider_.flush_all(at, fresh_deadline(environment_.ops())));
-}
-
-void ControlThread::accept_loss(std::function<void(Result<decider::AcceptedLoss>)> done) {
-  environment_.loop().post([this, done = std::move(done)] { done(decider_.accept_loss()); });
-}
-
-void ControlThread::declare_dead(std::string node, std::function<void(Result<void>)> done) {
-  environment_.loop().post([this, node = std::move(node), done = std::move(done)] {
-    done(decider_.declare_dead(node));
+void ControlThread::do_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
+  environment_.loop().post([this, task = std::move(task), done = std::move(done)] {
+    if (!flows_.try_spawn(run_task(task, done))) {
+      done(fail(ErrorCode::kUnavailable, "shutting down"));
+    }
   });
 }
 
-void ControlThread::change_members(MemberChange change, std::function<void(Result<void>)> done) {
-  environment_.loop().post([this, change = std::move(change), done = std::move(done)] {
-    done(decider_.change_members(change));
-  });
+Task<void> ControlThread::run_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
+  done(co_await correspondence_.do_task(std::move(task), fresh_deadline(environment_.ops())));
 }
 
+namespace {
+
+DeciderAnswer without_counts(const Result<void>& done) {
+  if (!done) return fail(done.error());
+  return decider::AcceptedLoss{};
+}
+
+}  // namespace
+
+Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline) {
+  const DeciderPtr decider = decider_;
+  if (decider == nullptr) {
+    co_return fail(ErrorCode::kUnavailable, "this proxy does not decide any more; try again");
+  }
+  if (const auto* flush = std::get_if<decider::FlushAll>(&task)) {
+    co_return without_counts(co_await decider->flush_all(flush->at, deadline));
+  }
+  if (std::holds_alternative<decider::AcceptLoss>(task)) co_return decider->accept_loss();
+  if (const auto* dead = std::get_if<decider::DeclareDead>(&task)) {
+    co_return without_counts(decider->declare_dead(dead->node));
+  }
+  co_return without_counts(decider->change_members(std::get<MemberChange>(task)));
+}
+
+decider::ProxyCard ControlThread::card() const {
+  decider::ProxyCard card = {.name = shared_.proxy_id,
+                             .clients = shared_.clients_address,
+                             .admin = shared_.admin_address,
+                             .version = shared_.stats.version,
+                             .decides_as = decides_as(),
+                             .leaves = shared_.shuts_down};
+  if (decider_ != nullptr) card.findings = decider_->status();
+  return card;
+}
+
+uint32_t ControlThread::decides_as() const { return decider_ == nullptr ? 0 : decider_->id(); }
+
+// Who follows leaves it to the decider, which looks every minute.
 void ControlThread::survey_again() {
-  environment_.loop().post([this] { decider_.survey_again(); });
+  environment_.loop().post([this] {
+    if (decider_ != nullptr) decider_->survey_again();
+  });
+}
+
+decider::ClusterStatus ControlThread::status() const {
+  if (decider_ != nullptr) return decider_->status();
+  decider::ClusterStatus status = follower_->status();
+  const decider::ProxyCard* decides = correspondence_.find_decider(status.epoch.decider);
+  if (decides != nullptr) static_cast<decider::DeciderFindings&>(status) = decides->findings;
+  return status;
 }
 
 void ControlThread::tell_status(std::function<void(decider::ClusterStatus)> done) {
   environment_.loop().post([this, done = std::move(done)] {
-    decider::ClusterStatus status = decider_.status();
+    decider::ClusterStatus status = this->status();
+    status.proxies = correspondence_.proxies();
     cluster_metrics_.refresh(status);
     ops_metrics_.publish(environment_.ops().counters);
     done(std::move(status));
@@ -97,12 +147,35 @@ void ControlThread::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-Task<void> ControlThread::run_decider() {
-  co_await decider_.run();
-  if (shutting_down_) co_return;
-  // Deposed: another proxy decides now. This one serves nothing more; its admin interface stays up
-  // to say so.
-  log_error("this proxy is deposed and serves nothing: {}", shared_.map.reason());
+// What it has under way may take its time.
+void ControlThread::end(auto role) {
+  const auto join = [](auto ended) -> Task<void> { co_await ended->join(); };
+  (void)endings_.try_spawn(join(std::move(role)));
+}
+
+// A proxy decides where nobody else does, and follows whoever does.
+Task<void> ControlThread::decide_or_follow() {
+  decider::DeciderSettings settings = decider_settings(shared_.config);
+  settings.gives_way = settings.hands_over = true;
+  // The operator vouches for what is so at the start.
+  bool is_forced = std::exchange(settings.force_epoch, false);
+  for (bool starts = true;; starts = false) {
+    if (!is_forced) {
+      follower_ = std::make_shared<decider::Follower>(environment_.ops(), settings, starts);
+      decider_ = nullptr;
+      const bool is_alone = co_await follower_->run();
+      end(follower_);
+      if (!is_alone) co_return;
+      settings.silent = follower_->silent();
+    }
+    decider_ = new_decider(is_forced ? decider_settings(shared_.config) : settings);
+    follower_ = nullptr;
+    is_forced = false;
+    if (leaves_) decider_->leave();
+    co_await decider_->run();
+    end(decider_);
+    if (shutting_down_) co_return;
+  }
 }
 
 // While nothing is served, what was stored last.
@@ -111,8 +184,15 @@ Task<void> ControlThread::publish_stored() {
   do {
     const MapPtr map = shared_.map.current();
     if (map == nullptr) continue;
-    stored_.store(std::make_shared<const StoredItems>(stored_items(decider_.status(), *map)));
+    stored_.store(std::make_shared<const StoredItems>(stored_items(status(), *map)));
   } while (co_await clock.sleep_until(clock.now() + kStoredPeriod));
+}
+
+void ControlThread::leave() {
+  environment_.loop().post([this] {
+    leaves_ = true;
+    if (decider_ != nullptr) decider_->leave();
+  });
 }
 
 void ControlThread::begin_shutdown() {
@@ -127,6 +207,7 @@ void ControlThread::shut_down() {
 
 Task<void> ControlThread::finish() {
   co_await flows_.join();
+  co_await endings_.join();
   co_await environment_.join_background();
   environment_.loop().stop();
 }

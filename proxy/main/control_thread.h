@@ -1,15 +1,18 @@
-// ControlThread: the decider, on a loop and channels of its own, so that no data load delays a
-// heartbeat.
+// ControlThread: the decider, or while another proxy decides the follower, on a loop and channels
+// of its own, so that no data load delays a heartbeat.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "proxy/admin/cluster_metrics.h"
 #include "proxy/admin/ops_metrics.h"
 #include "proxy/base/published.h"
 #include "proxy/main/flow_environment.h"
+#include "proxy/ops/decider/correspondence.h"
 #include "proxy/ops/decider/decider.h"
+#include "proxy/ops/decider/follower.h"
 
 namespace elastripe {
 
@@ -20,33 +23,45 @@ class ControlThread {
   void start();
   // Any thread, while it runs: it follows the configuration from then on. `done` is called on it.
   void change_settings(ConfigPtr config, std::function<void()> done);
-  // Any thread, while those run that have a client: what the decider (proxy/ops/decider/decider.h)
-  // does. `done` is called on this one, once.
-  void flush_all(uint32_t at, std::function<void(Result<void>)> done);
-  void accept_loss(std::function<void(Result<decider::AcceptedLoss>)> done);
-  void declare_dead(std::string node, std::function<void(Result<void>)> done);
-  void change_members(MemberChange change, std::function<void(Result<void>)> done);
+  // Any thread, while it runs: this proxy's decider does it, or the proxy's that it follows. `done`
+  // is called on this thread, once. kUnavailable: nobody has done it; kUnknownOutcome: that proxy
+  // has not answered; others are the decider's (proxy/ops/decider/decider.h).
+  void do_task(decider::DeciderTask task, std::function<void(decider::DeciderAnswer)> done);
   void survey_again();
   // Also brings the metrics of the cluster and of this thread up to date.
   void tell_status(std::function<void(decider::ClusterStatus)> done);
+  // Any thread: another proxy is to decide, as this one ends soon.
+  void leave();
   void begin_shutdown();  // any thread; after all others have ended
   void join();
   StoredItems stored() const { return *stored_.load(); }  // any thread
 
  private:
-  Task<void> run_flush(uint32_t at, std::function<void(Result<void>)> done);
-  Task<void> run_decider();
+  using DeciderPtr = std::shared_ptr<decider::Decider>;
+
+  Task<void> run_task(decider::DeciderTask task, std::function<void(decider::DeciderAnswer)> done);
+  Task<decider::DeciderAnswer> perform(decider::DeciderTask task, TimePoint deadline);
+  decider::ProxyCard card() const;
+  uint32_t decides_as() const;
+  Task<void> decide_or_follow();
+  void end(auto role);
+  DeciderPtr new_decider(const decider::DeciderSettings& settings);
+  decider::ClusterStatus status() const;
   Task<void> publish_stored();
   Task<void> finish();
   void shut_down();
 
   ProxyShared& shared_;
   FlowEnvironment environment_;
-  decider::Decider decider_;
+  DeciderPtr decider_;                           // null while it follows
+  std::shared_ptr<decider::Follower> follower_;  // null while it decides
+  decider::Correspondence correspondence_;
   ClusterMetrics cluster_metrics_;
   OpsMetrics ops_metrics_;
   Scope flows_;
+  Scope endings_;  // of deciders and followers that this proxy was
   Scope ending_;
+  bool leaves_ = false;
   bool shutting_down_ = false;
   Published<StoredItems> stored_{std::make_shared<const StoredItems>()};
   std::thread thread_;

@@ -29,6 +29,9 @@ struct ProxyShared {
   const std::shared_ptr<Resolver> resolver;
   const uint32_t threads;
   const std::string proxy_id;  // of this process: hexadecimal, random
+  // As other proxies and people are told where it is.
+  std::string clients_address;
+  std::string admin_address;
   MetricRegistry registry;
   MapView map;
   ServerStats stats;

@@ -1,6 +1,7 @@
 #include "proxy/main/proxy.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <latch>
@@ -10,8 +11,22 @@
 namespace elastripe {
 namespace {
 
+constexpr GaugeRow kTlsValidUntil{
+    "elastripe_tls_valid_until_seconds",
+    "Unix time at which the proxy's certificate ends; 0 without one."};
+
 uint32_t thread_count(const Config& config) {
   return config.threads > 0 ? config.threads : std::max(1u, std::thread::hardware_concurrency());
+}
+
+// Where others find what listens here: at the machine's name, if it listens everywhere.
+std::string reachable(const std::string& host, uint16_t port) {
+  char name[256] = {};
+  const bool is_everywhere = host == "0.0.0.0" || host == "::" || host == "*" || host.empty();
+  if (!is_everywhere || ::gethostname(name, sizeof(name) - 1) != 0) {
+    return to_string(Endpoint{host, port});
+  }
+  return to_string(Endpoint{name, port});
 }
 
 // A name that says nothing now may do so later: the name of a machine that is away, for example.
@@ -93,7 +108,16 @@ Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
       maintenance_(shared_, [this] { control_.survey_again(); }),
       control_(shared_),
       admin_(shared_, control_, maintenance_, std::move(admin_socket)) {
+  shared_.clients_address = config.listen.path.empty()
+                                ? reachable(config.listen.address.host, client_port_)
+                                : config.listen.path;
+  shared_.admin_address = reachable(config.admin.host, admin_port_);
   describe();
+  Gauge& end = shared_.registry.cell(kTlsValidUntil);
+  shared_.registry.add_collector([this, &end] {
+    const auto until = shared_.credentials->valid_until();
+    end.set(until ? std::chrono::system_clock::to_time_t(*until) : 0);
+  });
   for (size_t i = 0; i < shared_.threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(shared_, control_, i));
   }
@@ -203,12 +227,17 @@ Result<ConfigChange> Proxy::reload(const Config& wanted) {
   return change;
 }
 
-void Proxy::announce_shutdown() { shared_.shuts_down = true; }
+void Proxy::announce_shutdown() {
+  if (!shared_.shuts_down.exchange(true)) control_.leave();
+}
 
 void Proxy::shut_down(Duration wait) {
   announce_shutdown();
   maintenance_.begin_shutdown();
-  // The accepting worker first: it deals to the others.
+  // The accepting worker deals to the others: what it has accepted is theirs before they end.
+  std::latch accepted(1);
+  workers_.front()->stop_listening([&accepted] { accepted.count_down(); });
+  accepted.wait();
   for (auto& worker : workers_) worker->begin_shutdown(wait);
   for (auto& worker : workers_) worker->join();
   maintenance_.join();

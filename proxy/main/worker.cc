@@ -103,6 +103,13 @@ void Worker::adopt(Fd socket, const ClientAccess& access) {
       [this, fd = socket.release(), access] { sessions_.adopt(Fd(fd), access); });
 }
 
+void Worker::stop_listening(std::function<void()> done) {
+  environment_.loop().post([this, done = std::move(done)] {
+    listeners_.clear();
+    done();
+  });
+}
+
 void Worker::begin_shutdown(Duration wait) {
   environment_.loop().post([this, wait] { drain(wait); });
 }
@@ -112,7 +119,6 @@ void Worker::hurry_shutdown() {
 }
 
 void Worker::drain(Duration wait) {
-  listeners_.clear();
   environment_.loop().arm(*this, environment_.loop().now() + wait);
   sessions_.drain([this] { sessions_ended(); });
 }
@@ -129,8 +135,11 @@ void Worker::sessions_ended() {
 }
 
 Task<Result<void>> Worker::flush_all(uint32_t at) {
-  co_return co_await Elsewhere<Result<void>>(
-      environment_.loop(), [&](auto done) { control_.flush_all(at, std::move(done)); });
+  const auto flushed = co_await Elsewhere<decider::DeciderAnswer>(
+      environment_.loop(),
+      [&](auto done) { control_.do_task(decider::FlushAll{at}, std::move(done)); });
+  if (!flushed) co_return fail(flushed.error());
+  co_return Result<void>{};
 }
 
 Task<void> Worker::finish() {

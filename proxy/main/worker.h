@@ -27,6 +27,8 @@ class Worker : private Timer {
   // Before start(): this worker accepts for all.
   void listen(Fd socket, std::function<void(Fd)> accepted);
 
+  // Any other thread: accepts no more; `done` is called on the worker's.
+  void stop_listening(std::function<void()> done);
   // Any thread: no new clients; running commands may take so long to end, then they are cancelled.
   void begin_shutdown(Duration wait);
   // Any thread: the wait is over now.

@@ -69,6 +69,26 @@ TEST_CASE("status tells the state, the epoch and the numbers of nodes and partit
                                     {"free_bytes", 90}}));
 }
 
+TEST_CASE("status tells which proxies serve, and who decides") {
+  ClusterStatus cluster = three_nodes();
+  cluster.proxies.resize(2);
+  cluster.proxies[0].is_self = true;
+  cluster.proxies[1].card.clients = "host:7";
+  cluster.proxies[1].card.decides_as = 9;
+  cluster.proxies[1].age = std::chrono::milliseconds(30);
+  const json proxies = json::parse(status_json(cluster, {}, {}, "v1", "0a1b"))["proxies"];
+  REQUIRE(proxies.size() == 2);
+  CHECK(proxies[0]["self"] == true);
+  CHECK(proxies[1] == json({{"proxy_id", ""},
+                            {"clients", "host:7"},
+                            {"admin", ""},
+                            {"version", ""},
+                            {"decides", true},
+                            {"leaves", false},
+                            {"self", false},
+                            {"age_ms", 30}}));
+}
+
 TEST_CASE("status sums up the update logs of the nodes that are up") {
   ClusterStatus cluster = three_nodes();
   cluster.nodes[2].info.state = node::NodeState::kUp;
