@@ -31,13 +31,16 @@ void print_cluster(const LocalCluster& cluster, bool json) {
                            {"pid", now.running ? now.process.pid : 0},
                            {"running", now.running}});
     } else {
-      fmt::print("{:<6} port {:<6} {}\n", name, now.port,
+      fmt::print("{:<7} port {:<6} {}\n", name, now.port,
                  now.running ? fmt::format("pid {}", now.process.pid) : "not running");
     }
   }
   if (json) {
+    Json servers = Json::array();
+    for (const std::string& proxy : cluster.proxies()) servers.push_back(cluster.server(proxy));
     fmt::print("{}\n", Json{{"dir", cluster.dir().string()},
                             {"server", cluster.server()},
+                            {"servers", servers},
                             {"processes", processes}}
                            .dump(2));
   }
@@ -68,7 +71,8 @@ void tell_security(const LocalCluster& cluster) {
   if (settings.auth) {
     fmt::print("they log in as a user of {}\n", (cluster.dir() / kUsersName).string());
   }
-  fmt::print("on this machine you need neither at {}\n", (cluster.dir() / kSocketName).string());
+  fmt::print("on this machine you need neither at {}{}\n", (cluster.dir() / kSocketName).string(),
+             settings.proxies == 1 ? "" : ", or at the socket of another proxy");
 }
 
 Result<> start(Arguments& arguments, bool json) {
@@ -89,8 +93,14 @@ Result<> start(Arguments& arguments, bool json) {
   if (json) {
     print_cluster(*cluster, true);
   } else {
-    fmt::print("{} nodes and a proxy run; clients connect to {}\n", cluster->settings().nodes,
-               cluster->server());
+    std::string servers;
+    for (const std::string& proxy : cluster->proxies()) {
+      servers += (servers.empty() ? "" : ", ") + cluster->server(proxy);
+    }
+    const int proxies = cluster->settings().proxies;
+    fmt::print("{} nodes and {} run; clients connect to {}{}\n", cluster->settings().nodes,
+               proxies == 1 ? "a proxy" : fmt::format("{} proxies", proxies),
+               proxies == 1 ? "" : "any of ", servers);
     tell_security(*cluster);
   }
   return {};
@@ -108,12 +118,17 @@ Result<> with_cluster(const Arguments& arguments, Action action) {
 
 void add_start(CLI::App& group, Globals& globals, const std::shared_ptr<Arguments>& arguments) {
   CLI::App* command =
-      group.add_subcommand("start", "Starts nodes and a proxy; returns when they serve");
+      group.add_subcommand("start", "Starts nodes and proxies; returns when they serve");
   ClusterSettings& settings = arguments->settings;
   command->add_option("--dir", arguments->dir, "Where configuration, logs and pids are kept")
       ->required();
   command->add_option("--nodes", settings.nodes, "How many nodes")
       ->check(CLI::Range(1, 200))
+      ->capture_default_str();
+  command
+      ->add_option("--proxies", settings.proxies,
+                   "How many proxies; any serves any key, and one decides")
+      ->check(CLI::Range(1, 16))
       ->capture_default_str();
   command
       ->add_option("--scheme", settings.scheme,
@@ -122,7 +137,7 @@ void add_start(CLI::App& group, Globals& globals, const std::shared_ptr<Argument
       ->capture_default_str();
   command->add_option("--pool", arguments->pools,
                       "PREFIX=SCHEME: how objects whose keys start so are stored; repeatable");
-  command->add_option("--port", settings.port, "Of the proxy; node i listens on PORT+1+i")
+  command->add_option("--port", settings.port, "Of the first proxy; node i listens on PORT+1+i")
       ->check(CLI::Range(1, 65535))
       ->capture_default_str();
   command->add_option("--memory-mb", settings.memory_mb, "Of each node, in MiB")
@@ -153,7 +168,8 @@ void add_cluster_commands(CLI::App& app, Globals& globals) {
     CLI::App* command = group->add_subcommand(name, help);
     command->add_option("--dir", arguments->dir, "The cluster's directory")->required();
     if (takes_names) {
-      command->add_option("NAME", arguments->names, "n0, n1, ... or proxy")->required();
+      command->add_option("NAME", arguments->names, "n0, n1, ... or proxy, proxy2, ...")
+          ->required();
     }
     command->callback(
         [arguments, action, &globals] { report(globals, with_cluster(*arguments, action)); });
@@ -162,7 +178,7 @@ void add_cluster_commands(CLI::App& app, Globals& globals) {
       [](LocalCluster& cluster, const auto& names) { return cluster.stop(names); });
   add("kill", "Kills processes with SIGKILL", true,
       [](LocalCluster& cluster, const auto& names) { return cluster.kill(names); });
-  add("restart", "Starts processes again; returns when the proxy has taken the nodes back, empty",
+  add("restart", "Starts processes again; returns when the cluster has taken the nodes back, empty",
       true, [](LocalCluster& cluster, const auto& names) { return cluster.restart(names); });
   add("status", "Shows which processes run", false,
       [&globals](LocalCluster& cluster, const auto&) -> Result<> {

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -78,6 +80,7 @@ Json to_json(const ClusterSettings& settings) {
     pools.push_back(json);
   }
   return {{"nodes", settings.nodes},
+          {"proxies", settings.proxies},
           {"scheme", settings.scheme},
           {"pools", pools},
           {"address", settings.address},
@@ -106,6 +109,7 @@ ClusterSettings from_json(const Json& json) {
   json.at("memory_mb").get_to(settings.memory_mb);
   json.at("node_threads").get_to(settings.node_threads);
   json.at("set").get_to(settings.set);
+  settings.proxies = json.value("proxies", 1);
   settings.log_units = json.value("log_units", 0);
   settings.tls = json.value("tls", false);
   settings.auth = json.value("auth", false);
@@ -153,35 +157,72 @@ Result<> make_users(const std::filesystem::path& path) {
   return fail("cannot write {}", path.string());
 }
 
+// As in n7 or proxy2: a number without leading zeros behind the kind, from `least` on.
+bool is_numbered(std::string_view name, std::string_view kind, int least) {
+  if (!name.starts_with(kind)) return false;
+  const std::string_view digits = name.substr(kind.size());
+  int number = -1;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return read.ec == std::errc{} && number >= least &&
+         std::to_string(number) == digits;  // all of them
+}
+
 // What start() writes; other files of the directory are not ours.
 bool is_process_file(const std::filesystem::path& path) {
   const std::string ending = path.extension();
   const std::string name = path.stem();
   if (ending != ".pid" && ending != ".log") return false;
-  return name == kProxyName || (name.size() > 1 && name[0] == 'n' &&
-                                name.find_first_not_of("0123456789", 1) == std::string::npos);
+  return name == kProxyName || is_numbered(name, kProxyName, 2) || is_numbered(name, "n", 0);
+}
+
+bool is_proxy(const std::string& name) { return name.starts_with(kProxyName); }
+
+// From 0.
+int index_of_proxy(const std::string& name) {
+  return name == kProxyName ? 0 : std::atoi(name.c_str() + std::strlen(kProxyName)) - 1;
 }
 
 }  // namespace
 
 std::vector<std::string> LocalCluster::names() const {
   std::vector<std::string> names;
-  names.reserve(static_cast<size_t>(settings_.nodes) + 1);
+  names.reserve(static_cast<size_t>(settings_.nodes) + static_cast<size_t>(settings_.proxies));
   for (int i = 0; i < settings_.nodes; ++i) names.push_back("n" + std::to_string(i));
-  names.emplace_back(kProxyName);
+  std::ranges::copy(proxies(), std::back_inserter(names));
   return names;
 }
 
-std::string LocalCluster::server() const {
-  return fmt::format("{}:{}", settings_.address, settings_.port);
+std::vector<std::string> LocalCluster::proxies() const {
+  std::vector<std::string> names{kProxyName};
+  for (int i = 2; i <= settings_.proxies; ++i) names.push_back(kProxyName + std::to_string(i));
+  return names;
 }
 
-std::string LocalCluster::admin_address() const {
-  return fmt::format("{}:{}", settings_.address, settings_.port + 1 + settings_.nodes);
+std::string LocalCluster::server(const std::string& proxy) const {
+  return fmt::format("{}:{}", settings_.address, port_of(proxy));
+}
+
+std::string LocalCluster::admin_address(const std::string& proxy) const {
+  return fmt::format("{}:{}", settings_.address, admin_port_of(proxy));
 }
 
 int LocalCluster::port_of(const std::string& name) const {
-  return name == kProxyName ? settings_.port : settings_.port + 1 + std::atoi(name.c_str() + 1);
+  if (!is_proxy(name)) return settings_.port + 1 + std::atoi(name.c_str() + 1);
+  const int index = index_of_proxy(name);
+  return index == 0 ? settings_.port : settings_.port + settings_.nodes + 2 * index;
+}
+
+int LocalCluster::admin_port_of(const std::string& proxy) const {
+  return index_of_proxy(proxy) == 0 ? settings_.port + 1 + settings_.nodes : port_of(proxy) + 1;
+}
+
+int LocalCluster::last_port() const { return admin_port_of(proxies().back()); }
+
+std::optional<std::string> LocalCluster::running_proxy() const {
+  for (const std::string& proxy : proxies()) {
+    if (status(proxy).running) return proxy;
+  }
+  return std::nullopt;
 }
 
 std::string LocalCluster::tls_file(const char* name) const {
@@ -196,7 +237,10 @@ Result<> LocalCluster::check_names(const std::vector<std::string>& wanted) const
   const std::vector<std::string> known = names();
   for (const std::string& name : wanted) {
     if (std::ranges::find(known, name) == known.end()) {
-      return fail("no {} here: the cluster has n0 to n{} and proxy", name, settings_.nodes - 1);
+      const std::string proxies =
+          settings_.proxies == 1 ? kProxyName : fmt::format("proxy to proxy{}", settings_.proxies);
+      return fail("no {} here: the cluster has n0 to n{} and {}", name, settings_.nodes - 1,
+                  proxies);
     }
   }
   return {};
@@ -206,12 +250,21 @@ Result<std::vector<std::string>> LocalCluster::command_of(const std::string& nam
   auto bin = own_directory();
   if (!settings_.programs.empty()) bin = settings_.programs;
   if (!bin) return std::unexpected(bin.error());
-  if (name == kProxyName) {
+  if (is_proxy(name)) {
     std::vector<std::string> argv{*bin / "elastripe-proxy", "--config",
                                   std::filesystem::absolute(dir_ / "elastripe.yaml")};
-    for (const std::string& setting : settings_.set) {
+    const auto set = [&](std::string setting) {
       argv.emplace_back("--set");
-      argv.push_back(setting);
+      argv.push_back(std::move(setting));
+    };
+    for (const std::string& setting : settings_.set) set(setting);
+    if (name == kProxyName) return argv;
+    // What the first one has for itself.
+    set(fmt::format("listen.port={}", port_of(name)));
+    set(fmt::format("admin.port={}", admin_port_of(name)));
+    if (settings_.tls || settings_.auth) {
+      const auto path = std::filesystem::absolute(file_of(name, ".sock"));
+      set("listeners.0.path=" + quoted(path.string()));
     }
     return argv;
   }
@@ -312,7 +365,9 @@ Result<> LocalCluster::check_config() const {
 
 Result<LocalCluster> LocalCluster::create(const std::filesystem::path& dir,
                                           ClusterSettings settings) {
-  if (settings.port + settings.nodes + 1 > 65535) return fail("not enough ports above the first");
+  LocalCluster cluster(dir, std::move(settings));
+  const ClusterSettings& wanted = cluster.settings_;
+  if (cluster.last_port() > 65535) return fail("not enough ports above the first");
   for (const auto& path : {dir, dir / "cluster.json"}) {
     if (auto done = check_trusted(path); !done) return std::unexpected(done.error());
   }
@@ -324,14 +379,12 @@ Result<LocalCluster> LocalCluster::create(const std::filesystem::path& dir,
       }
     }
   }
-  for (int i = 0; i <= settings.nodes + 1; ++i) {
-    const int port = settings.port + i;
-    if (!port_is_free(settings.address, static_cast<uint16_t>(port))) {
+  for (int port = wanted.port; port <= cluster.last_port(); ++port) {
+    if (!port_is_free(wanted.address, static_cast<uint16_t>(port))) {
       return fail("port {} is taken (the cluster needs {} to {}); choose others with --port", port,
-                  settings.port, settings.port + settings.nodes + 1);
+                  wanted.port, cluster.last_port());
     }
   }
-  LocalCluster cluster(dir, std::move(settings));
   if (auto done = cluster.check_files(); !done) return std::unexpected(done.error());
   if (auto done = cluster.check_config(); !done) return std::unexpected(done.error());
   if (auto done = cluster.write_files(); !done) return std::unexpected(done.error());
@@ -372,24 +425,36 @@ Result<> LocalCluster::wait_for_node(const std::string& name, const ProcessId& p
               tail_of(log, 15));
 }
 
-Result<> LocalCluster::wait_for_proxy(const ProcessId& process) const {
+Result<> LocalCluster::wait_for_proxy(const std::string& name, const ProcessId& process) const {
   Result<> ready = fail("not asked yet");
   wait_until(
       [&] {
         if (!is_running(process)) return true;
-        auto admin = AdminClient::of_server(server(), admin_address());
+        auto admin = AdminClient::of_server(server(name), admin_address(name));
         ready = admin ? admin->ready() : std::unexpected(admin.error());
         return ready.has_value();
       },
       kProxyReady);
   if (ready && is_running(process)) return {};
-  const auto log = file_of(kProxyName, ".log");
+  const auto log = file_of(name, ".log");
+  const std::string who = settings_.proxies == 1 ? "the proxy" : name;
   const std::string what =
-      is_running(process) ? "the proxy is not ready: " + ready.error() : "the proxy ended";
+      who + (is_running(process) ? " is not ready: " + ready.error() : " ended");
   return fail("{}; the end of {}:\n{}", what, log.string(), tail_of(log, 15));
 }
 
 Result<> LocalCluster::start(const std::vector<std::string>& wanted) {
+  // Proxies that begin together depose each other before one decides: the first goes ahead.
+  const auto first = std::ranges::find_if(wanted, is_proxy);
+  std::vector<std::string> ahead, behind;
+  for (const std::string& name : wanted) {
+    (is_proxy(name) && name != *first ? behind : ahead).push_back(name);
+  }
+  if (auto done = start_together(ahead); !done) return done;
+  return start_together(behind);
+}
+
+Result<> LocalCluster::start_together(const std::vector<std::string>& wanted) {
   std::vector<std::pair<std::string, ProcessId>> started;
   for (const std::string& name : wanted) {
     if (status(name).running) continue;
@@ -401,7 +466,7 @@ Result<> LocalCluster::start(const std::vector<std::string>& wanted) {
     started.emplace_back(name, *process);
   }
   for (const auto& [name, process] : started) {
-    auto done = name == kProxyName ? wait_for_proxy(process) : wait_for_node(name, process);
+    auto done = is_proxy(name) ? wait_for_proxy(name, process) : wait_for_node(name, process);
     if (!done) return done;
   }
   return {};
@@ -409,7 +474,7 @@ Result<> LocalCluster::start(const std::vector<std::string>& wanted) {
 
 Result<> LocalCluster::stop(const std::vector<std::string>& wanted) {
   std::vector<std::string> order = wanted;
-  std::ranges::partition(order, [](const std::string& name) { return name == kProxyName; });
+  std::ranges::partition(order, is_proxy);
   std::vector<ProcessId> processes;
   for (const std::string& name : order) {
     const ProcessStatus now = status(name);
@@ -424,12 +489,22 @@ Result<> LocalCluster::stop(const std::vector<std::string>& wanted) {
   return {};
 }
 
-Result<std::map<std::string, LocalCluster::ToldNode>> LocalCluster::told_nodes() const {
-  const auto admin = AdminClient::of_server(server(), admin_address());
+Result<LocalCluster::ToldNodes> LocalCluster::told_nodes() const {
+  Result<ToldNodes> told = fail("no proxy runs");
+  for (const std::string& proxy : proxies()) {
+    if (!status(proxy).running) continue;
+    told = told_nodes(proxy);
+    if (told) break;
+  }
+  return told;
+}
+
+Result<LocalCluster::ToldNodes> LocalCluster::told_nodes(const std::string& proxy) const {
+  const auto admin = AdminClient::of_server(server(proxy), admin_address(proxy));
   if (!admin) return std::unexpected(admin.error());
   const auto answer = admin->get("/v1/nodes");
   if (!answer) return std::unexpected(answer.error());
-  std::map<std::string, ToldNode> nodes;
+  ToldNodes nodes;
   for (const auto& node : answer->value("nodes", nlohmann::ordered_json::array())) {
     ToldNode& told = nodes[node.value("name", "")];
     if (node.value("state", "") == "up") told.incarnation_up = node.value("incarnation", "");
@@ -441,15 +516,16 @@ Result<std::map<std::string, LocalCluster::ToldNode>> LocalCluster::told_nodes()
 
 Result<> LocalCluster::restart(const std::vector<std::string>& wanted) {
   std::vector<std::string> nodes = wanted;
-  std::erase(nodes, kProxyName);
-  std::map<std::string, ToldNode> before;
-  if (!nodes.empty() && status(kProxyName).running) {
+  std::erase_if(nodes, is_proxy);
+  ToldNodes before;
+  if (!nodes.empty() && running_proxy()) {
     // A proxy that does not answer now may later, of the new processes only.
     if (auto told = told_nodes()) before = std::move(*told);
   }
   if (auto stopped = stop(wanted); !stopped) return stopped;
   if (auto started = start(wanted); !started) return started;
-  if (!status(kProxyName).running) return {};
+  const auto proxy = running_proxy();
+  if (!proxy) return {};
   std::string lacks;
   const auto is_settled = [&](const std::string& name) {
     auto now = told_nodes();
@@ -467,7 +543,7 @@ Result<> LocalCluster::restart(const std::vector<std::string>& wanted) {
           name, lacks);
     }
     if (settled) continue;
-    const auto admin = AdminClient::of_server(server(), admin_address());
+    const auto admin = AdminClient::of_server(server(*proxy), admin_address(*proxy));
     const Result<> ready = admin ? admin->ready() : std::unexpected(admin.error());
     return fail("{} runs, but the proxy has not taken it back after {} s{}", name,
                 kTakenBack.count(), ready ? "" : ": " + ready.error());

@@ -1,12 +1,14 @@
-// A cluster of one machine, for trying, testing and measuring: nodes and a proxy as processes on
+// A cluster of one machine, for trying, testing and measuring: nodes and proxies as processes on
 // loopback that outlive the command, with everything about them in one directory:
 //
-//   elastripe.yaml   the proxy's configuration
+//   elastripe.yaml   the proxies' configuration
 //   cluster.json     what the cluster was started with
-//   NAME.pid         process and start time of a node (n0, n1, ...) or of the proxy
+//   NAME.pid         process and start time of a node (n0, n1, ...) or of a proxy (proxy, proxy2,
+//                    proxy3, ...)
 //   NAME.log         what it printed
 //   tls/, users      with TLS and authentication: certificates, and who may be a client
-//   proxy.sock       then: where the user who started it is served without either
+//   proxy.sock,      then: where the user who started it is served without either, at each proxy
+//   proxy2.sock, ...
 #pragma once
 
 #include <cstdint>
@@ -36,7 +38,8 @@ struct ClusterSettings {
   int nodes = 9;
   std::string scheme = "ers:4,2,5";  // of the pool without a prefix
   std::vector<PoolSettings> pools = {};
-  int port = 11311;                   // the proxy's; node i listens on port + 1 + i
+  int proxies = 1;                    // that serve it
+  int port = 11311;                   // the first proxy's; node i listens on port + 1 + i
   int memory_mb = 256;                // of each node
   int node_threads = 1;               // of each node
   int log_units = 0;                  // the same; 0: the nodes' default
@@ -66,17 +69,19 @@ class LocalCluster {
 
   const ClusterSettings& settings() const { return settings_; }
   const std::filesystem::path& dir() const { return dir_; }
-  std::vector<std::string> names() const;  // nodes, then the proxy
-  std::string server() const;              // HOST:PORT for clients
-  std::string admin_address() const;       // HOST:PORT of the admin interface
+  std::vector<std::string> names() const;  // nodes, then proxies
+  std::vector<std::string> proxies() const;
+  // HOST:PORT of a proxy for clients, and that of its admin interface.
+  std::string server(const std::string& proxy = kProxyName) const;
+  std::string admin_address(const std::string& proxy = kProxyName) const;
 
-  // Starts the processes named that do not run, and waits until nodes accept connections and the
+  // Starts the processes named that do not run, and waits until nodes accept connections and each
   // proxy says that it is ready. On failure the message ends with the tail of a log.
   Result<> start(const std::vector<std::string>& names);
-  // SIGTERM and, after a while, SIGKILL; the proxy first.
+  // SIGTERM and, after a while, SIGKILL; proxies first.
   Result<> stop(const std::vector<std::string>& names);
-  // Stops and starts. If the proxy runs, returns once it has taken the nodes among them back, each
-  // as its new process; their records may be synced later.
+  // Stops and starts. If a proxy runs, returns once the cluster has taken the nodes among them
+  // back, each as its new process; their records may be synced later.
   Result<> restart(const std::vector<std::string>& names);
   // SIGKILL; returns when the processes are gone. An error if one was not running.
   Result<> kill(const std::vector<std::string>& names);
@@ -89,7 +94,11 @@ class LocalCluster {
   LocalCluster(std::filesystem::path dir, ClusterSettings settings)
       : dir_(std::move(dir)), settings_(std::move(settings)) {}
 
+  // Those of further proxies are behind the nodes and the first one's admin interface, two for
+  // each.
   int port_of(const std::string& name) const;
+  int admin_port_of(const std::string& proxy) const;
+  int last_port() const;
   std::filesystem::path file_of(const std::string& name, const char* ending) const;
   std::string tls_file(const char* name) const;
   Result<std::vector<std::string>> command_of(const std::string& name) const;
@@ -97,14 +106,19 @@ class LocalCluster {
   Result<> write_files() const;
   Result<> check_config() const;
   Result<> wait_for_node(const std::string& name, const ProcessId& process) const;
-  Result<> wait_for_proxy(const ProcessId& process) const;
-  // What the proxy says of the nodes, by name.
+  Result<> wait_for_proxy(const std::string& name, const ProcessId& process) const;
+  // That runs; nothing if none does.
+  std::optional<std::string> running_proxy() const;
+  Result<> start_together(const std::vector<std::string>& names);
+  // What a proxy says of the nodes, by name.
   struct ToldNode {
     std::string incarnation_up;  // empty if it is not up
     std::string process;         // that answered last
     std::string lacks;           // capabilities that the cluster uses
   };
-  Result<std::map<std::string, ToldNode>> told_nodes() const;
+  using ToldNodes = std::map<std::string, ToldNode>;
+  Result<ToldNodes> told_nodes() const;  // of the first proxy that answers
+  Result<ToldNodes> told_nodes(const std::string& proxy) const;
 
   std::filesystem::path dir_;
   ClusterSettings settings_;

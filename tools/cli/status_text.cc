@@ -22,6 +22,18 @@ std::string nodes_line(const Json& nodes) {
                                    shown(nodes, "away"), shown(nodes, "lost")));
 }
 
+// Only where there are several.
+std::string proxies_line(const Json& proxies) {
+  if (proxies.size() < 2) return {};
+  std::string value;
+  for (const Json& proxy : proxies) {
+    const auto is = [&](const char* what) { return proxy.value(what, false); };
+    value += fmt::format("{}{}{}{}", value.empty() ? "" : ", ", text(proxy, "clients"),
+                         is("decides") ? " decides" : "", is("leaves") ? " leaves" : "");
+  }
+  return line("proxies", value);
+}
+
 std::string partitions_line(const Json& partitions) {
   std::string value = fmt::format("{} of {} synced, {} lost", shown(partitions, "synced"),
                                   shown(partitions, "total"), shown(partitions, "lost"));
@@ -118,8 +130,11 @@ std::string mebibytes(double bytes) { return fmt::format("{:.1f} MiB", bytes / (
 std::string status_text(const Json& status, const Json& jobs) {
   const std::string reason = text(status, "reason");
   const Json& objects = part(status, "objects");
+  const bool follows = status.contains("decides") && !status["decides"].get<bool>();
   return line("state", shown(status, "state") + (reason.empty() ? "" : ": " + reason)) +
-         line("epoch", shown(part(status, "epoch"), "number")) + nodes_line(part(status, "nodes")) +
+         (follows ? line("follows", "another proxy, which decides") : "") +
+         line("epoch", shown(part(status, "epoch"), "number")) +
+         proxies_line(part(status, "proxies")) + nodes_line(part(status, "nodes")) +
          partitions_line(part(status, "partitions")) + redundancy_line(part(objects, "surviving")) +
          objects_lines(objects) +
          repair_line(part(status, "repair"), number(objects, "lacking_shards") > 0) +

@@ -46,6 +46,14 @@ TEST_CASE("a healthy cluster is told in a few lines") {
         "12.0 MiB free\n");
 }
 
+TEST_CASE("proxies are told where there are several") {
+  Json status = serving();
+  status["proxies"] = Json::array({{{"clients", "a:1"}, {"decides", true}, {"leaves", true}}});
+  CHECK(status_text(status, Json()).find("proxies") == std::string::npos);
+  status["proxies"].push_back({{"clients", "b:2"}, {"decides", false}, {"leaves", false}});
+  CHECK(has(status_text(status, Json()), "proxies     a:1 decides leaves, b:2\n"));
+}
+
 TEST_CASE("a scrub in the background is told while it runs, and if it has found something") {
   Json status = serving();
   status["scrub"] = {{"state", "running"}, {"objects", {{"clean", 5}, {"refused", 0}}}};
