@@ -50,7 +50,8 @@ Task<void> Clients::client(int id, int operations, uint64_t seed) {
     if (proxy == nullptr) continue;
     if (run_.events.now() >= stop_at_) break;
     Operation op = choose_operation(random, id, *proxy);
-    if (op.verb == Verb::kFlush) proxy = cluster_.decider();
+    const bool any_flushes = run_.scenario.cluster.followers;
+    if (op.verb == Verb::kFlush && !any_flushes) proxy = cluster_.decider();
     if (proxy == nullptr) continue;
     choose_stream(op, random);
     const Duration limit = is_streamed(op) ? kStreamLimit : kRequestTimeout + seconds(1);

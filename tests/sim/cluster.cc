@@ -79,6 +79,10 @@ SimProxy* Cluster::add_proxy() {
   scheduled_epochs_.push_back(0);
   heard_epochs_.push_back(0);
   run_.trace.add("proxy {} starts", id);
+  if (run_.scenario.cluster.followers) {
+    proxies_.back()->follow_by(own.decider, run_.scenario.cluster.elections);
+    proxies_.back()->correspond(own.decider.heartbeat);
+  }
   if (const Duration after = run_.scenario.cluster.repair_after; after > Duration::zero()) {
     proxies_.back()->start_repairer({.after = after});
   }
@@ -113,7 +117,7 @@ void Cluster::follow_maps() {
           std::ranges::count(held->nodes, node::NodeState::kUp, &node::NodeInfo::state));
       note_epoch(held->epoch.number);
     }
-    if (&proxy == source) continue;
+    if (&proxy == source || run_.scenario.cluster.followers) continue;
     if (source != nullptr) share_rooms(source->map(), proxy.map());
     if (proxy.is_alive()) tell(i);
   }
@@ -274,11 +278,12 @@ void Cluster::keep_a_decider() {
   const bool is_stuck = run_.scenario.faults.forced > 0 && !has_majority(vouched_dead_[decider_]);
   if (is_stuck && decider() != nullptr) kill_proxy(*decider());
   // Enough of races once all is calm.
-  for (size_t i = 0; run_.calm && decider() == nullptr && i < proxies_.size(); ++i) {
+  const bool elects = run_.scenario.cluster.elections;
+  for (size_t i = 0; (elects || run_.calm) && decider() == nullptr && i < proxies_.size(); ++i) {
     SimProxy& other = *proxies_[i];
     if (other.is_alive() && is_deciding(other)) decider_ = static_cast<int>(i);
   }
-  if (decider() == nullptr) start_new_decider();
+  if (decider() == nullptr && !elects) start_new_decider();
   run_.events.after(run_.random.between(milliseconds(20), milliseconds(1000)),
                     [this] { keep_a_decider(); });
 }
@@ -297,7 +302,8 @@ void Cluster::kill_proxy(SimProxy& proxy) {
   map_watch_();  // a map that it has just made may exclude a node
   proxy.kill();
   const bool was_decider = proxy.decider() != nullptr;
-  if (was_decider) return;  // keep_a_decider() starts the next one
+  // keep_a_decider() starts the next one
+  if (was_decider && !run_.scenario.cluster.elections) return;
   run_.events.after(run_.random.between(milliseconds(10), milliseconds(1000)), [this] {
     if (decider_wanted_) add_proxy();
   });

@@ -99,6 +99,9 @@ Duration Network::delay() {
 
 void Network::send(int proxy, node::NodeId to, std::string frame, Caller caller) {
   ++counters_.frames;
+  Traffic& traffic = traffic_[node::index_of(opcode_of(frame))];
+  ++traffic.frames;
+  traffic.bytes += frame.size();
   SimNode& target = node(to);
   Flight flight{proxy, to, target.runs() ? target.process() : 0, std::move(frame), caller};
   if (cuts_.contains({proxy, to})) {
@@ -180,6 +183,7 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string
                     Caller caller) {
   const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
   CHECK(header.has_value(), "a node sent a bad header: {}", header.error());
+  traffic_[node::index_of(header->opcode)].bytes += bytes.size();
   if (trace_.on() && header->status != node::Status::kOk) {
     trace_.add("p{} <- n{} {} {}", proxy, from, node::name(header->opcode),
                node::name(header->status));

@@ -6,6 +6,7 @@
 // resend them (rule 5). All may be dropped or come late.
 #pragma once
 
+#include <array>
 #include <expected>
 #include <functional>
 #include <map>
@@ -92,6 +93,13 @@ class Network {
     uint64_t late = 0;
   };
   const Counters& counters() const { return counters_; }
+  // What one opcode takes: frames that were sent, and bytes of requests and of replies.
+  struct Traffic {
+    uint64_t frames = 0;
+    uint64_t bytes = 0;
+  };
+  using TrafficByOpcode = std::array<Traffic, node::kOpcodes.size()>;
+  const TrafficByOpcode& traffic() const { return traffic_; }
 
  private:
   struct Flight {
@@ -126,6 +134,7 @@ class Network {
   StageWatch stage_watch_;
   InstallWatch install_watch_;
   Counters counters_;
+  TrafficByOpcode traffic_;
 };
 
 // The NodeClient of one OpsContext.

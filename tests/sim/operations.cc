@@ -158,8 +158,14 @@ Task<void> execute_counter(Operation& op, OpsContext& ops, TimePoint deadline) {
 }
 
 // What is to come may come, or be replaced by another flush.
-Task<void> execute_flush(Operation& op, Decider& decider, TimePoint deadline) {
-  auto flushed = co_await decider.flush_all(op.at, deadline);
+Task<void> execute_flush(Operation& op, SimProxy& proxy, TimePoint deadline) {
+  Result<void> flushed;
+  if (proxy.letters() != nullptr) {
+    const auto done = co_await proxy.letters()->do_task(FlushAll{op.at}, deadline);
+    if (!done) flushed = fail(done.error());
+  } else {
+    flushed = co_await proxy.decider()->flush_all(op.at, deadline);
+  }
   if (!flushed) {
     note_error(op, flushed.error());
   } else {
@@ -243,7 +249,7 @@ Task<void> execute(Operation& op, SimProxy& proxy, Pace pace, TimePoint deadline
     case Verb::kUpdate:
       co_return co_await execute_update(op, ops, deadline);
     case Verb::kFlush:
-      co_return co_await execute_flush(op, *proxy.decider(), deadline);
+      co_return co_await execute_flush(op, proxy, deadline);
     case Verb::kTransition:
       co_return co_await execute_transition(op, ops);
     case Verb::kRebalance:

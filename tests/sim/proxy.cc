@@ -7,7 +7,14 @@ using namespace elastripe::decider;
 namespace elastripe::sim {
 
 namespace {
+
 constexpr size_t kCacheBytes = 64 << 10;
+
+template <class Role>
+Task<void> join_ended(std::shared_ptr<Role> role) {
+  co_await role->join();
+}
+
 }  // namespace
 
 SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const PoolTable& pools,
@@ -44,8 +51,40 @@ SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed,
 
 void SimProxy::start_decider(const DeciderSettings& settings) {
   forced_ = settings.force_epoch;
-  decider_.emplace(control_.ops, settings);
+  decider_ = std::make_shared<Decider>(control_.ops, settings);
   flows_.spawn(run_decider());
+}
+
+void SimProxy::follow_by(const DeciderSettings& settings, bool may_decide) {
+  follows_by_ = settings;
+  may_decide_ = may_decide;
+  // Not at once: it may be one that decides.
+  clock_.post(clock_.now(), [this] {
+    if (!decider_) flows_.spawn(run_follower());
+  });
+}
+
+void SimProxy::correspond(Duration period) {
+  const auto card = [this] {
+    ProxyCard card;
+    card.name = std::to_string(id_);
+    card.decides_as = decides_as();
+    return card;
+  };
+  letters_.emplace(
+      control_.ops, static_cast<uint64_t>(id_) + 1, period, card, [this] { return decides_as(); },
+      [this](DeciderTask task, TimePoint deadline) { return perform(std::move(task), deadline); });
+  flows_.spawn(letters_->run());
+}
+
+uint32_t SimProxy::decides_as() const { return decider_ && !decider_ended_ ? decider_->id() : 0; }
+
+Task<DeciderAnswer> SimProxy::perform(DeciderTask task, TimePoint deadline) {
+  const auto* flush = std::get_if<FlushAll>(&task);
+  if (flush == nullptr || decides_as() == 0) co_return fail(ErrorCode::kUnavailable, "not here");
+  const auto flushed = co_await decider_->flush_all(flush->at, deadline);
+  if (!flushed) co_return fail(flushed.error());
+  co_return AcceptedLoss{};
 }
 
 void SimProxy::start_recycler(const jobs::RecyclerSettings& settings) {
@@ -61,6 +100,27 @@ void SimProxy::start_repairer(const jobs::RepairSettings& settings) {
 Task<void> SimProxy::run_decider() {
   co_await decider_->run();
   decider_ended_ = true;
+  flows_.spawn(join_ended(decider_));
+  if (follows_by_) co_await run_follower();
+}
+
+// Where nobody decides it does, or the supervisor starts somebody who does.
+Task<void> SimProxy::run_follower() {
+  for (bool starts = !decider_; is_alive(); starts = false) {
+    follower_ = std::make_shared<Follower>(control_.ops, *follows_by_, starts);
+    const bool is_alone = co_await follower_->run();
+    flows_.spawn(join_ended(follower_));
+    if (!is_alone) co_return;
+    if (!may_decide_) continue;
+    DeciderSettings settings = *follows_by_;
+    settings.gives_way = settings.hands_over = true;
+    settings.silent = follower_->silent();
+    decider_ = std::make_shared<Decider>(control_.ops, settings);
+    decider_ended_ = false;
+    co_await decider_->run();
+    decider_ended_ = true;
+    flows_.spawn(join_ended(decider_));
+  }
 }
 
 void SimProxy::kill() {

@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 
+#include "proxy/ops/decider/correspondence.h"
 #include "proxy/ops/decider/decider.h"
+#include "proxy/ops/decider/follower.h"
 #include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/objects/outcome.h"
@@ -27,11 +29,18 @@ class SimProxy {
   int id() const { return id_; }
   OpsContext& ops() { return data_.ops; }
   MapView& map() { return map_; }
+  const MapView& shown_map() const { return map_; }
   VirtualClock& clock() { return clock_; }
 
   // Makes maps from now on.
   void start_decider(const decider::DeciderSettings& settings);
-  decider::Decider* decider() { return decider_ ? &*decider_ : nullptr; }
+  decider::Decider* decider() { return decider_.get(); }
+  // Learns from the nodes which map is served, from now on; while it decides it makes them.
+  // `may_decide`: it does so when nobody else does.
+  void follow_by(const decider::DeciderSettings& settings, bool may_decide);
+  // Tells others of itself, and does what they ask of it while it decides, from now on.
+  void correspond(Duration period);
+  decider::Correspondence* letters() { return letters_ ? &*letters_ : nullptr; }
   // Folds update logs from now on.
   void start_recycler(const jobs::RecyclerSettings& settings);
   // Repairs from now on.
@@ -64,6 +73,9 @@ class SimProxy {
     OpsContext ops;
   };
   Task<void> run_decider();
+  Task<void> run_follower();
+  uint32_t decides_as() const;
+  Task<decider::DeciderAnswer> perform(decider::DeciderTask task, TimePoint deadline);
 
   const int id_;
   VirtualClock clock_;
@@ -71,7 +83,11 @@ class SimProxy {
   MapView map_;
   Worker data_;
   Worker control_;
-  std::optional<decider::Decider> decider_;
+  std::shared_ptr<decider::Decider> decider_;
+  std::optional<decider::DeciderSettings> follows_by_;
+  bool may_decide_ = false;
+  std::shared_ptr<decider::Follower> follower_;
+  std::optional<decider::Correspondence> letters_;
   std::optional<jobs::Recycler> recycler_;
   std::optional<jobs::Repairer> repairer_;
   bool decider_ended_ = false;

@@ -375,6 +375,14 @@ constexpr Scenario kFlushTakeover{
              .silent_kills = 0, .burials = 1, .successions = 0.6, .until = 6s, .at_decider = 0.8},
   .expect = {.records_only = true}};
 
+constexpr Scenario kFlushFollowed{
+  .about = "flushes through proxies that follow",
+  .cluster = {.nodes = 4, .proxies = 4, .scheme = "rep:2", .inline_max_bytes = 1024,
+              .followers = true, .elections = true},
+  .workload = {.clients = 4, .keys = 3, .operations = 20, .flushes = 8},
+  .faults = {.proxy_kills = 1, .until = 6s, .at_decider = 0.5},
+  .expect = {.records_only = true}};
+
 constexpr Scenario kFlushForced{
   .about = "flushes, while it is open who makes maps",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
@@ -527,6 +535,8 @@ constexpr Rule kRules[] = {
          "flush-unserved", kFlushedValues),
     RULE(kRepeatFlush, "rule 27: a flush that may have been done is not asked for again",
          "repeat-flush", kFlushForced),
+    RULE(kRepeatTask, "rule 27: a flush that another proxy asks for is done once", "repeat-task",
+         kFlushFollowed),
 };
 #undef RULE
 

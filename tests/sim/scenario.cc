@@ -434,6 +434,20 @@ constexpr Scenario kScenarios[] = {
    .workload = {.keys = 3, .flushes = 6, .late_flushes = 0.8, .expiring = 0.5, .long_expiry = 0.7},
    .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 2, .proxy_kills = 2,
               .proxy_pauses = 1, .clock_steps = 6, .wrong_clocks = 0.5}},
+  {.name = "followers",
+   .about = "proxies that learn from the nodes which map is served, as deciders come and go",
+   .cluster = {.proxies = 4, .network = {.drop = 0.01, .drop_reply = 0.01, .late = 0.01},
+               .followers = true},
+   .workload = {.clients = 4, .operations = 16, .transitions = 4, .flushes = 3},
+   .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 3, .proxy_kills = 2,
+              .proxy_pauses = 4, .successions = 0.4, .until = 6s, .at_decider = 0.5}},
+  {.name = "elections",
+   .about = "proxies of which one decides, and another one when that is gone, cut off or stopped",
+   .cluster = {.proxies = 4, .network = {.drop = 0.01, .drop_reply = 0.01, .late = 0.01},
+               .followers = true, .elections = true},
+   .workload = {.clients = 4, .operations = 16, .transitions = 4, .flushes = 3},
+   .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 4, .proxy_kills = 3,
+              .proxy_pauses = 5, .until = 8s, .at_decider = 0.7}},
 };
 // clang-format on
 

@@ -41,6 +41,10 @@ struct ClusterShape {
   NodeMemory node_memory = {};
   NetworkProfile network = {};
   Duration map_delay_max = std::chrono::milliseconds(200);  // from the decider to the other proxies
+  // They learn of maps from the nodes, one that was deposed too; else the simulator tells them.
+  bool followers = false;
+  // And one of them decides when nobody does: no supervisor starts deciders.
+  bool elections = false;
   // Every proxy repairs, all at once: nodes may come back for so long. Zero: none does.
   Duration repair_after{0};
   // Every proxy folds update logs that are so old. Zero: none does.

@@ -8,12 +8,15 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "proxy/base/log.h"
 #include "tests/sim/history_file.h"
 #include "tests/sim/runner.h"
+#include "tests/sim/scale.h"
 
 namespace elastripe::sim {
 namespace {
@@ -22,8 +25,10 @@ constexpr const char* kUsage =
     "usage: elastripe-simulate [--seeds N] [--first SEED] [--seed SEED] [--scenario NAME]\n"
     "                          [--mutant NAME] [--trace SEED] [--keep-going] [--list]\n"
     "                          [--histories DIR]\n"
+    "       elastripe-simulate --scale PROXIES,NODES[,PARTITIONS]\n"
     "Without --scenario every random scenario runs, N seeds each. --histories writes what the\n"
-    "clients of each schedule saw to DIR/SCENARIO-SEED.jsonl, one operation a line.\n";
+    "clients of each schedule saw to DIR/SCENARIO-SEED.jsonl, one operation a line.\n"
+    "--scale tells what heartbeats, maps and sync of a large cluster cost.\n";
 
 struct Options {
   uint64_t seeds = 200;
@@ -33,6 +38,7 @@ struct Options {
   std::optional<uint64_t> trace;
   bool keep_going = false;
   std::string histories;  // a directory; empty: none is written
+  std::optional<ScaleOptions> scale;
 };
 
 [[noreturn]] void usage(const std::string& why) {
@@ -47,6 +53,19 @@ uint64_t number(std::string_view flag, std::string_view text) {
     usage(fmt::format("{}: not a number: {}", flag, text));
   }
   return value;
+}
+
+ScaleOptions scale(std::string_view text) {
+  std::vector<int> numbers;
+  for (const auto part : std::views::split(text, ',')) {
+    numbers.push_back(static_cast<int>(number("--scale", std::string_view(part))));
+  }
+  const bool is_good = (numbers.size() == 2 || numbers.size() == 3) && numbers[0] > 0 &&
+                       numbers[0] <= 1000 && numbers[1] >= 10 && numbers[1] <= 5000;
+  if (!is_good) usage("--scale: expected PROXIES,NODES or PROXIES,NODES,PARTITIONS");
+  ScaleOptions options{.proxies = numbers[0], .nodes = numbers[1]};
+  if (numbers.size() == 3) options.partitions = static_cast<unsigned>(numbers[2]);
+  return options;
 }
 
 void list() {
@@ -88,6 +107,8 @@ Options parse(int argc, char** argv) {
       options.trace = number(flag, value);
     } else if (flag == "--scenario") {
       options.scenario = value;
+    } else if (flag == "--scale") {
+      options.scale = scale(value);
     } else if (flag == "--histories") {
       options.histories = value;
     } else if (flag == "--mutant") {
@@ -128,6 +149,7 @@ int trace(const Scenario& scenario, uint64_t seed) {
 }
 
 int run(const Options& options) {
+  if (options.scale) return simulate_scale(*options.scale);
   choose_mutant(options);
   const std::vector<Scenario> all = chosen(options);
   if (!options.histories.empty()) {

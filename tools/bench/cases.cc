@@ -42,6 +42,7 @@ Result<LoadResult> Load::run() const {
   LoadSettings whole = settings;
   whole.host = target.host;
   whole.port = target.port;
+  whole.more_ports = target.more_ports;
   whole.key_prefix = target.key_prefix;
   whole.tls = target.tls;
   const auto result = run_load(whole, *objects, sources);

@@ -43,8 +43,8 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   // Over TLS only once hands are shaken.
-  cli::Result<> connect(const LoadSettings& settings) {
-    fd_ = TRY(connect_socket(settings.host, settings.port));
+  cli::Result<> connect(const LoadSettings& settings, uint16_t port) {
+    fd_ = TRY(connect_socket(settings.host, port));
     if (settings.tls == nullptr) return {};
     tls_ = settings.tls->connection(fd_, settings.host);
     if (tls_ == nullptr || SSL_do_handshake(tls_.get()) != 1) {
@@ -123,8 +123,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  cli::Result<> connect() {
-    TRY(wire_.connect(settings_));
+  cli::Result<> connect(uint16_t port) {
+    TRY(wire_.connect(settings_, port));
     return wire_.stop_blocking();
   }
   int fd() const { return wire_.fd(); }
@@ -272,9 +272,9 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  cli::Result<> connect(RequestSource source) {
+  cli::Result<> connect(RequestSource source, uint16_t port) {
     auto connection = std::make_unique<Connection>(settings_, objects_, std::move(source), result_);
-    TRY(connection->connect());
+    TRY(connection->connect(port));
     epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLET, .data = {.ptr = connection.get()}};
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection->fd(), &event) != 0) {
       return cli::fail("epoll_ctl failed");
@@ -351,9 +351,11 @@ cli::Result<LoadResult> run_load(const LoadSettings& settings, const ObjectBytes
   for (int i = 0; i < threads; ++i) {
     drivers.push_back(std::make_unique<Driver>(settings, objects));
   }
+  std::vector<uint16_t> ports{settings.port};
+  std::ranges::copy(settings.more_ports, std::back_inserter(ports));
   for (int i = 0; i < settings.connections; ++i) {
     auto& driver = *drivers[static_cast<size_t>(i % threads)];
-    TRY(driver.connect(sources()));
+    TRY(driver.connect(sources(), ports[static_cast<size_t>(i) % ports.size()]));
   }
   std::atomic<bool> failed{false};
   std::vector<std::future<cli::Result<LoadResult>>> running;
@@ -382,7 +384,7 @@ class Connections {
   explicit Connections(size_t count) { wires_.reserve(count); }
   cli::Result<> add(const LoadSettings& settings) {
     auto wire = std::make_unique<Wire>();
-    TRY(wire->connect(settings));
+    TRY(wire->connect(settings, settings.port));
     constexpr std::string_view kAsked = "mn\r\n";
     std::array<char, 4> answer{};
     TRY(wire->exchange(kAsked, answer));

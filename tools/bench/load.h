@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "proxy/base/duration_summary.h"
 #include "proxy/io/tls.h"
@@ -44,6 +45,7 @@ using SourceFactory = std::function<RequestSource()>;
 struct LoadSettings {
   std::string host = "127.0.0.1";
   uint16_t port = 0;
+  std::vector<uint16_t> more_ports = {};  // connections go to all of them in turns
   std::string key_prefix = {};
   int connections = 32;
   int depth = 1;      // requests in flight on each connection

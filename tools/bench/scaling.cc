@@ -11,6 +11,7 @@ using cli::Result;
 constexpr uint64_t kRecords = 500;  // of each size
 constexpr int kMemoryMb = 256;
 constexpr int kFixedConnections = 32;
+constexpr double kProxyGoal = 1.05;
 
 struct ScalingOptions : Options {
   using Options::Options;
@@ -18,12 +19,30 @@ struct ScalingOptions : Options {
       number("--connections", Numbers{1, 10, 100, 1000}, "Connections of clients", 1, 4000);
   Numbers& nodes = number("--nodes", Numbers{7, 12, 24},
                           "Nodes of the clusters; connections are varied on the first", 2, 100);
+  Numbers& proxies = number("--proxies", Numbers{1, 2, 4},
+                            "Proxies of one thread, on as many nodes as the first cluster", 1, 16);
   std::string& scheme = text("--scheme", "ers:4,2,5", "Of the clusters");
   Texts& sizes = texts("--sizes", {"1KiB", "64KiB"}, "Object sizes");
   int& rounds = rounds_of(7);
   int& round_ms = round_ms_of(500);
   bool& quick = quick_flag();
 };
+
+// They have one thread each, so that it is proxies that grow in number.
+Result<std::vector<Target>> start_proxies(const ScalingOptions& o, Testbed& testbed) {
+  std::vector<Target> servers;
+  for (const int proxies : o.proxies) {
+    const auto cluster =
+        TRY(testbed.start_cluster(fmt::format("{} {}", proxies, proxies == 1 ? "proxy" : "proxies"),
+                                  {.nodes = o.nodes.front(),
+                                   .scheme = o.scheme,
+                                   .proxies = proxies,
+                                   .memory_mb = kMemoryMb,
+                                   .set = {"threads=1"}}));
+    servers.push_back(cluster.target);
+  }
+  return servers;
+}
 
 // Memcached, then the clusters.
 Result<std::vector<Target>> start_servers(const ScalingOptions& o, Testbed& testbed) {
@@ -48,7 +67,7 @@ void add_pivots(const std::string& what, const std::string& text, const Rows& al
                 .x_label = what,
                 .y_label = "microseconds, of all servers",
                 .lines = true},
-               rows, "{" + what + "}", what == "nodes" ? "{request}" : "{request} {system}",
+               rows, "{" + what + "}", what == "connections" ? "{request} {system}" : "{request}",
                "cpu_us");
 }
 
@@ -56,12 +75,14 @@ Result<Report> run(ScalingOptions& o) {
   if (o.quick) {
     o.connections = {1, 100};
     o.nodes = {7, 8};
+    o.proxies = {1, 2};
     o.rounds = 1;
     o.round_ms = 30;
   }
   const auto sizes = TRY(parse_sizes(o.sizes));
   const auto testbed = TRY(Testbed::create(o.port));
   auto servers = TRY(start_servers(o, *testbed));
+  auto proxies = TRY(start_proxies(o, *testbed));
   const std::vector<ObjectBytes> objects(sizes.begin(), sizes.end());
   std::vector<Group> groups;
   const auto add_group = [&](const char* what, const ObjectBytes& of_size, int connections,
@@ -71,13 +92,18 @@ Result<Report> run(ScalingOptions& o) {
     const LoadSettings settings{.connections = connections,
                                 .duration = std::chrono::milliseconds(o.round_ms)};
     auto loads = uniform_loads(labels, operation, of, settings, of_size, kRecords, groups.size());
-    for (Load& load : loads) load.labels["nodes"] = load.target.back.size();
+    for (Load& load : loads) {
+      load.labels["nodes"] = load.target.back.size();
+      load.labels["proxies"] = load.target.front.size();
+    }
     groups.push_back(load_cases(loads));
   };
   for (const ObjectBytes& of_size : objects) {
-    for (Target& server : servers) {
-      server.key_prefix = fmt::format("{}/", of_size.object_bytes());
-      TRY(store_records(server, of_size, kRecords));
+    for (auto* some : {&servers, &proxies}) {
+      for (Target& server : *some) {
+        server.key_prefix = fmt::format("{}/", of_size.object_bytes());
+        TRY(store_records(server, of_size, kRecords));
+      }
     }
     const std::span all(servers);
     for (const Operation operation : {Operation::kRead, Operation::kUpdate}) {
@@ -85,6 +111,7 @@ Result<Report> run(ScalingOptions& o) {
         add_group("connections", of_size, connections, operation, all.first(2));
       }
       add_group("nodes", of_size, kFixedConnections, operation, all.subspan(1));
+      add_group("proxies", of_size, kFixedConnections, operation, proxies);
     }
   }
   auto rows = TRY(measure(std::move(groups), {.rounds = o.rounds}));
@@ -105,6 +132,20 @@ Result<Report> run(ScalingOptions& o) {
                          "and more nodes.",
                          o.scheme, kFixedConnections),
              rows, report);
+  add_pivots(
+      "proxies",
+      fmt::format("Objects of {{object_bytes bytes}}, {} on {} nodes, {} connections, more and "
+                  "more proxies of one thread.",
+                  o.scheme, o.nodes.front(), kFixedConnections),
+      rows, report);
+  for (const Json& row : where(rows, {{"what", "proxies"}})) {
+    const auto* base = find(rows, labels_of(row, {"what", "request", "object_bytes"},
+                                            {{"proxies", o.proxies.front()}}));
+    if (base == nullptr || row.at("proxies") == o.proxies.front()) continue;
+    report.add_goal(
+        fill("{request} of {object_bytes bytes}: processor time with {server} / with one", row),
+        "at_most", kProxyGoal, {}, ratio(row, *base, "cpu_us"));
+  }
   return report;
 }
 

@@ -227,7 +227,7 @@ Result<Target> Testbed::start_redis(int memory_mb) {
 }
 
 Result<Cluster> Testbed::start_cluster(std::string name, cli::ClusterSettings settings) {
-  const auto port = TRY(take_ports(settings.nodes + 2));
+  const auto port = TRY(take_ports(settings.nodes + 2 * settings.proxies));
   settings.port = port;
   settings.set.emplace_back("timing.read_grace_ms=1000");
   settings.set.emplace_back("timing.request_timeout_ms=30000");
@@ -238,9 +238,14 @@ Result<Cluster> Testbed::start_cluster(std::string name, cli::ClusterSettings se
   cli::LocalCluster& cluster = *clusters_.back();
   TRY(cluster.start(cluster.names()));
   Target target{.name = std::move(name), .port = static_cast<uint16_t>(port)};
+  const std::vector<std::string> proxies = cluster.proxies();
   for (const std::string& process : cluster.names()) {
-    auto& pids = process == cli::kProxyName ? target.front : target.back;
-    pids.push_back(cluster.status(process).process.pid);
+    const cli::ProcessStatus status = cluster.status(process);
+    const bool is_proxy = std::ranges::find(proxies, process) != proxies.end();
+    (is_proxy ? target.front : target.back).push_back(status.process.pid);
+    if (is_proxy && process != cli::kProxyName) {
+      target.more_ports.push_back(static_cast<uint16_t>(status.port));
+    }
   }
   return Cluster{std::move(target), &cluster};
 }

@@ -24,6 +24,7 @@ struct Target {
   std::string name = {};
   std::string host = "127.0.0.1";
   uint16_t port = 0;
+  std::vector<uint16_t> more_ports = {};  // of further proxies
   std::string key_prefix = {};
   std::vector<pid_t> front = {};                    // what clients are connected to
   std::vector<pid_t> back = {};                     // what is behind it

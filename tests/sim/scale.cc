@@ -1,0 +1,247 @@
+#include "tests/sim/scale.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "proxy/cluster/ring.h"
+#include "proxy/ops/objects/outcome.h"
+#include "tests/sim/proxy.h"
+#include "tests/support/whole_object.h"
+
+namespace elastripe::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kParities = 2;
+constexpr size_t kShards = 7;  // of ers-2:4,2,5
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+NetworkProfile perfect() {
+  NetworkProfile profile;
+  profile.drop = profile.drop_reply = profile.duplicate = profile.slow = profile.late = 0;
+  return profile;
+}
+
+Task<void> store(OpsContext& ops, std::string key, std::string value, int& left) {
+  objects::WholeValue whole(Buffer::copy_of(value));
+  objects::StoreRequest request;
+  request.key = key;
+  request.value = &whole;
+  const auto stored = co_await objects::store_object(ops, request, ops.clock.now() + 8s);
+  if (stored && *stored == objects::StoreStatus::kStored) --left;
+}
+
+class LargeCluster {
+ public:
+  explicit LargeCluster(const ScaleOptions& options)
+      : options_(options),
+        events_(1),
+        trace_(events_, /*on=*/false),
+        network_(events_, trace_, 1, perfect(), options.nodes,
+                 {.limit_bytes = 1u << 20, .reserve_bytes = 128u << 10, .log_units = 2}),
+        pools_({Pool{.prefix = "",
+                     .scheme = coding::parse_scheme("ers-2:4,2,5").value(),
+                     .inline_max_bytes = 16u << 10,
+                     .segment_bytes = 4u << 20}}) {
+    settings_.partitions = options.partitions;
+    for (int i = 0; i < options.nodes; ++i) {
+      const std::string name = "n" + std::to_string(i);
+      settings_.nodes.push_back({.name = name, .host = name, .port = 1, .domain = name});
+      network_.node(static_cast<size_t>(i)).start();
+    }
+    tick();
+  }
+  ~LargeCluster() {
+    for (auto& proxy : proxies_) {
+      if (proxy.is_alive()) proxy.kill();
+    }
+    stores_.close();
+    run_until([&] { return std::ranges::all_of(proxies_, &SimProxy::is_quiet); }, 60s);
+  }
+  LargeCluster(const LargeCluster&) = delete;
+
+  bool run() {
+    fmt::print("{} proxies, {} nodes, {} partitions, {} records; heartbeats every {} ms\n\n",
+               options_.proxies, options_.nodes, options_.partitions, options_.records,
+               settings_.heartbeat / 1ms);
+    fmt::print("{:34} {:>9} {:>11} {:>11} {:>13}  {}\n", "", "seconds", "frames/s", "KiB/s",
+               "KiB/s a node", "most bytes");
+    add_proxy();
+    bool ok = phase("the first proxy forms the cluster", [&] { return serves(proxies_[0]); });
+    while (static_cast<int>(proxies_.size()) < options_.proxies) add_proxy();
+    ok = ok && phase("all others follow", [&] { return all_serve(0); });
+    ok = ok && rest("nothing happens", 10s);
+    ok = ok && store_records();
+    ok = ok && after_death("a node is killed", [&] { network_.node(7).kill(/*silent=*/false); });
+    ok = ok && after_death("a machine vanishes", [&] { network_.node(8).kill(/*silent=*/true); });
+    ok = ok && after_death("the decider is killed", [&] { proxies_[0].kill(); });
+    ok = ok && rest("nothing happens", 10s);
+    return ok;
+  }
+
+ private:
+  void tick() {
+    for (size_t id = 0; id < network_.nodes(); ++id) network_.node(id).tick();
+    events_.after(100ms, [this] { tick(); });
+  }
+  void add_proxy() {
+    proxies_.emplace_back(static_cast<int>(proxies_.size()), events_, network_,
+                          1000 + proxies_.size(), pools_, OpsSettings{});
+    proxies_.back().follow_by(settings_, /*may_decide=*/true);
+    proxies_.back().correspond(settings_.heartbeat);
+  }
+  static bool serves(SimProxy& proxy) { return proxy.map().current() != nullptr; }
+  // All that live, a map after that one, the same.
+  bool all_serve(uint32_t after) {
+    uint32_t number = 0;
+    for (SimProxy& proxy : proxies_) {
+      if (!proxy.is_alive()) continue;
+      const node::MapPtr map = proxy.map().current();
+      if (map == nullptr || map->epoch.number <= after) return false;
+      if (number != 0 && map->epoch.number != number) return false;
+      number = map->epoch.number;
+    }
+    return true;
+  }
+  uint32_t epoch() const {
+    uint32_t newest = 0;
+    for (const SimProxy& proxy : proxies_) {
+      if (const node::MapPtr map = proxy.shown_map().current()) {
+        newest = std::max(newest, map->epoch.number);
+      }
+    }
+    return newest;
+  }
+  bool is_synced() {
+    return std::ranges::any_of(proxies_, [](SimProxy& proxy) {
+      if (!proxy.is_alive() || proxy.decider() == nullptr || proxy.decider_has_ended())
+        return false;
+      const decider::ClusterStatus status = proxy.decider()->status();
+      return status.state == "serving" && status.partitions_synced == status.partitions;
+    });
+  }
+
+  template <class Condition>
+  bool run_until(Condition condition, Duration limit) {
+    const TimePoint end = events_.now() + limit;
+    // Conditions look at all proxies: not after each event.
+    TimePoint look = events_.now();
+    for (;;) {
+      if (events_.now() >= look) {
+        if (condition()) return true;
+        look = events_.now() + 1ms;
+      }
+      if (events_.now() >= end || !events_.run_one()) return condition();
+    }
+  }
+  template <class Condition>
+  bool phase(const std::string& what, Condition condition) {
+    const TimePoint began = events_.now();
+    const Network::TrafficByOpcode before = network_.traffic();
+    const bool done = run_until(condition, 120s);
+    show(what, events_.now() - began, before);
+    if (!done) fmt::print("it did not come to its end\n");
+    return done;
+  }
+  bool rest(const std::string& what, Duration time) {
+    const TimePoint end = events_.now() + time;
+    return phase(what, [&, this] { return events_.now() >= end; });
+  }
+  template <class Death>
+  bool after_death(const std::string& what, Death death) {
+    const uint32_t before = epoch();
+    death();
+    return phase(what + ": a new map at all", [&, this] { return all_serve(before); }) &&
+           phase("  its partitions are synced", [&, this] { return is_synced(); });
+  }
+  bool store_records() {
+    const std::string value(1000, 'x');
+    int left = options_.records;
+    int next = 0;
+    // Some at a time, by each in turn.
+    while (next < options_.records) {
+      const int until = std::min(options_.records, next + 200);
+      const int goal = options_.records - until;
+      for (; next < until; ++next) {
+        SimProxy& proxy = proxies_[static_cast<size_t>(next) % proxies_.size()];
+        stores_.spawn(store(proxy.ops(), fmt::format("key{}", next), value, left));
+      }
+      if (!run_until([&] { return left <= goal; }, 30s)) {
+        fmt::print("not all records were stored\n");
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void show(const std::string& what, Duration took, const Network::TrafficByOpcode& before) const {
+    uint64_t frames = 0, bytes = 0, most_bytes = 0;
+    size_t most = 0;
+    for (size_t i = 0; i < before.size(); ++i) {
+      const uint64_t more = network_.traffic()[i].bytes - before[i].bytes;
+      frames += network_.traffic()[i].frames - before[i].frames;
+      bytes += more;
+      if (more > most_bytes) {
+        most_bytes = more;
+        most = i;
+      }
+    }
+    const double time = std::max(seconds(took), 0.001);
+    const double kib = static_cast<double>(bytes) / 1024;
+    fmt::print(
+        "{:34} {:9.2f} {:11.0f} {:11.0f} {:13.2f}  {} {:.0f}%\n", what, seconds(took),
+        static_cast<double>(frames) / time, kib / time, kib / time / options_.nodes,
+        node::kOpcodes[most].name,
+        bytes == 0 ? 0.0 : 100.0 * static_cast<double>(most_bytes) / static_cast<double>(bytes));
+  }
+
+  const ScaleOptions options_;
+  EventQueue events_;
+  Trace trace_;
+  Network network_;
+  PoolTable pools_;
+  decider::DeciderSettings settings_;
+  std::deque<SimProxy> proxies_;
+  Scope stores_;
+};
+
+// How evenly the ring spreads records (M + 1 homes of each partition) and shards.
+void show_balance(int nodes) {
+  std::vector<std::string> names;
+  for (int i = 0; i < nodes; ++i) names.push_back("n" + std::to_string(i));
+  fmt::print("\n{:>10} {:>28} {:>28}\n{:>10} {:>14} {:>13} {:>14} {:>13}\n", "", "records",
+             "shards", "partitions", "deviation", "fullest", "deviation", "fullest");
+  for (const uint32_t partitions : {1024u, 4096u, 16384u}) {
+    const Ring ring(names, partitions);
+    fmt::print("{:>10}", partitions);
+    for (const size_t homes : {size_t{kParities + 1}, kShards}) {
+      std::vector<double> load(names.size());
+      for (size_t p = 0; p < partitions; ++p) {
+        for (size_t i = 0; i < homes; ++i) load[ring.order(p)[i]] += 1;
+      }
+      const double mean = static_cast<double>(partitions * homes) / nodes;
+      double squares = 0;
+      for (const double one : load) squares += (one - mean) * (one - mean);
+      fmt::print(" {:>13.1f}% {:>12.0f}%", 100 * std::sqrt(squares / nodes) / mean,
+                 100 * (*std::ranges::max_element(load) / mean - 1));
+    }
+    fmt::print("\n");
+  }
+}
+
+}  // namespace
+
+int simulate_scale(const ScaleOptions& options) {
+  const bool ok = LargeCluster(options).run();
+  show_balance(options.nodes);
+  return ok ? 0 : 1;
+}
+
+}  // namespace elastripe::sim
