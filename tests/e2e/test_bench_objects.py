@@ -108,14 +108,17 @@ def test_crossover_of_inline_and_striped(tmp_path):
 
 def test_scaling_with_connections_and_nodes(tmp_path):
     _, results, charts = bench("scaling", tmp_path)
-    cases = {(case["what"], case["connections"], case["nodes"]) for case in results["cases"]}
-    assert cases == {("connections", 1, 0), ("connections", 100, 0), ("connections", 1, 7),
-                     ("connections", 100, 7), ("nodes", 32, 7), ("nodes", 32, 8)}
+    cases = {(case["what"], case["connections"], case["nodes"], case["proxies"])
+             for case in results["cases"]}
+    assert cases == {("connections", 1, 0, 1), ("connections", 100, 0, 1), ("connections", 1, 7, 1),
+                     ("connections", 100, 7, 1), ("nodes", 32, 7, 1), ("nodes", 32, 8, 1),
+                     ("proxies", 32, 7, 1), ("proxies", 32, 7, 2)}
     assert {case["object_bytes"] for case in results["cases"]} == {1 << 10, 64 << 10}
     for case in results["cases"]:
         assert case["per_second"]["median"] > 0
     assert charts == ["scaling-connections-1kib", "scaling-connections-64kib",
-                      "scaling-nodes-1kib", "scaling-nodes-64kib"]
+                      "scaling-nodes-1kib", "scaling-nodes-64kib",
+                      "scaling-proxies-1kib", "scaling-proxies-64kib"]
 
 
 def test_reclaim_beside_writes(tmp_path):

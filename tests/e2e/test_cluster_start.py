@@ -5,6 +5,7 @@ import os
 import signal
 
 import pytest
+from pymemcache.client.base import Client
 
 from cluster import Raw, free_ports, payload, run, wait_for
 
@@ -18,6 +19,11 @@ def refused_start(directory, *words):
                check=False)
     assert done.returncode == 1, done.stdout
     return done.stderr
+
+
+def running(directory):
+    told = json.loads(run("elastripe", "--json", "cluster", "status", "--dir", directory).stdout)
+    return [process["name"] for process in told["processes"] if process["running"]]
 
 
 def start_and_stop(directory, port, nodes=2):
@@ -78,7 +84,8 @@ def test_a_directory_that_others_can_write_is_not_trusted(tmp_path):
 
 
 def test_a_start_removes_only_what_an_earlier_one_left(tmp_path):
-    theirs = {"my.log", "n.log", "nginx.log", "n1x.pid", "proxy.log.1", "app.pid", "pn1.log"}
+    theirs = {"my.log", "n.log", "nginx.log", "n1x.pid", "proxy.log.1", "app.pid", "pn1.log",
+              "n007.log", "n-1.log", "proxy0.log", "proxy1.log", "proxy02.pid"}
     directory = tmp_path / "cluster"
     directory.mkdir()
     for name in theirs:
@@ -86,12 +93,13 @@ def test_a_start_removes_only_what_an_earlier_one_left(tmp_path):
     port = free_ports(5)
     start_and_stop(directory, port, nodes=3)
     assert (directory / "n2.log").exists()
-    (directory / "n7.pid").write_text("1000 1\n")
+    for name in ["n7.pid", "proxy3.pid"]:
+        (directory / name).write_text("1000 1\n")
     start_and_stop(directory, port, nodes=2)
     after = contents(directory)
     for name in theirs:
         assert after[name] == b"what was here"
-    assert "n2.log" not in after and "n7.pid" not in after
+    assert not {"n2.log", "n7.pid", "proxy3.pid"} & set(after)
     assert after["proxy.log"].count(b"listening on") == 1
 
 
@@ -139,3 +147,65 @@ def test_a_proxy_that_ends_is_not_ready_and_answers_what_has_begun(make_cluster)
     assert reader.file.read() == b"\r\nEND\r\n"
     reader.close()
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the proxy ends")
+
+
+def test_several_proxies_serve_one_cluster_and_end_with_it(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rep:2", flags=["--tls", "--auth"], proxies=3)
+    for name in cluster.proxies:
+        assert cluster.proxy_status(name)["state"] == "serving"
+        assert "event=deposed" not in cluster.log(name)
+    assert running(cluster.dir) == ["n0", "n1", "n2", *cluster.proxies]
+    ports = [p["port"] for p in
+             cluster.json("cluster", "status", "--dir", cluster.dir)["processes"]]
+    assert len(set(ports)) == len(ports)
+    assert [cluster.proxy_port(name) for name in cluster.proxies] == ports[3:]
+    clients = {name: Client(str(cluster.dir / f"{name}.sock"), timeout=30)
+               for name in cluster.proxies}
+    for name, client in clients.items():
+        assert client.set(name, b"by " + name.encode(), noreply=False)
+    for client in clients.values():
+        for name in cluster.proxies:
+            assert client.get(name) == b"by " + name.encode()
+    cluster.kill("proxy")
+    assert running(cluster.dir) == ["n0", "n1", "n2", "proxy2", "proxy3"]
+    for name in ["proxy2", "proxy3"]:
+        assert clients[name].get("proxy") == b"by proxy"
+        assert clients[name].set("later", b"by " + name.encode(), noreply=False)
+        assert {clients[other].get("later") for other in ["proxy2", "proxy3"]} == \
+            {b"by " + name.encode()}
+    # a restart of a node asks a proxy that runs
+    cluster.restart("n1")
+    done = cluster.cli("cluster", "kill", "--dir", cluster.dir, "proxy4", check=False)
+    assert "the cluster has n0 to n2 and proxy to proxy3" in done.stderr
+    cluster.stop()
+    assert not running(cluster.dir)
+
+
+def test_several_proxies_start_again_when_some_were_killed(tmp_path):
+    directory = tmp_path / "cluster"
+    port = free_ports(8)
+    for victims in [["proxy", "proxy3"], ["proxy2"]]:
+        done = run("elastripe", "cluster", "start", "--dir", directory, "--nodes", 2, "--scheme",
+                   "rep:2", "--port", port, "--proxies", 3, "--tls")
+        told = ", ".join(f"127.0.0.1:{at}" for at in (port, port + 4, port + 6))
+        assert f"2 nodes and 3 proxies run; clients connect to any of {told}\n" in done.stdout
+        run("elastripe", "cluster", "kill", "--dir", directory, *victims)
+        run("elastripe", "cluster", "stop", "--dir", directory)
+        assert not running(directory)
+
+
+def test_of_several_proxies_one_that_cannot_start_is_named(tmp_path):
+    (tmp_path / "proxy2.sock").mkdir()
+    message = refused_start(tmp_path, "--port", free_ports(9), "--scheme", "rep:2", "--proxies", 3,
+                            "--tls")
+    assert message.startswith(f"elastripe: proxy2 ended; the end of {tmp_path / 'proxy2.log'}:\n")
+    assert f"can not listen on {tmp_path / 'proxy2.sock'}" in message
+    assert not running(tmp_path)
+
+
+@pytest.mark.parametrize("count", [0, 17])
+def test_a_start_refuses_no_proxy_and_too_many(tmp_path, count):
+    done = run("elastripe", "cluster", "start", "--dir", tmp_path / "cluster", "--proxies", count,
+               check=False)
+    assert done.returncode == 2 and "--proxies" in done.stderr
+    assert not (tmp_path / "cluster").exists()

@@ -179,7 +179,8 @@ def test_what_clients_have_asked_for_ends_before_the_proxy_does(start):
 
 def test_what_is_asked_too_late_takes_no_reply_back(start):
     """Bytes that nobody reads make closing a reset, which drops what is yet on its way."""
-    proxy = start(timing={"shutdown_wait_ms": LONG_MS})
+    # One thread tells all its connections at once that it ends.
+    proxy = start(threads=1, timing={"shutdown_wait_ms": LONG_MS})
     large = payload(48 * MIB, 4)
     idle = Raw(proxy.port)
     assert idle.ask(b"set large 0 0 %d\r\n%s\r\n" % (len(large), large)) == b"STORED\r\n"
@@ -243,6 +244,8 @@ def scheme_of(proxy, key):
 
 def test_pools_change_for_what_is_written_from_then_on(start):
     proxy = start()
+    # one before it may have kept fewer copies of records
+    wait_for(lambda: json.loads(proxy.asks("/v1/status")[1])["decides"], "it decides")
     raw = Raw(proxy.port)
     value = payload(2 * MIB, 4)
     default = proxy.base["pools"][0]

@@ -1,12 +1,13 @@
 """Nodes and proxies that come back, take over, or are too few."""
 
 import json
-import subprocess
+import signal
+import urllib.request
 
 import pytest
 from pymemcache.exceptions import MemcacheError
 
-from cluster import BIN, Cluster, free_ports, payload, wait_for
+from cluster import DEADLINE_S, Cluster, another_proxy, free_ports, payload, run, wait_for
 
 MIB = 1024 * 1024
 
@@ -53,7 +54,8 @@ def test_a_restart_returns_when_the_proxy_has_taken_the_new_process_back(make_cl
     cluster.kill("proxy")
     cluster.restart("n0")
     cluster.restart("proxy")
-    assert incarnations()["n0"] != before["n0"]
+    # it serves by the map that it finds, until it is sure that nobody else decides
+    wait_for(lambda: incarnations()["n0"] != before["n0"], "n0 is taken back")
 
 
 def test_a_new_proxy_needs_only_the_configuration_and_the_nodes(make_cluster):
@@ -65,44 +67,84 @@ def test_a_new_proxy_needs_only_the_configuration_and_the_nodes(make_cluster):
     epoch = cluster.status()["epoch"]["number"]
     cluster.kill("proxy")
     cluster.restart("proxy")
-    assert cluster.status()["epoch"]["number"] > epoch
     client = cluster.client()
+    for key, value in values.items():
+        assert client.get(key) == value
+    wait_for(lambda: cluster.status()["epoch"]["number"] > epoch, "it decides")
     for key, value in values.items():
         assert client.get(key) == value
 
 
-def test_the_later_of_two_proxies_deposes_the_earlier_which_says_so(make_cluster, tmp_path):
+def status_at(port):
+    """The status that the proxy at that admin port tells; nothing if there is none."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/status", timeout=DEADLINE_S) as answer:
+            return json.load(answer)
+    except OSError:
+        return {}
+
+
+def is_done(call):
+    """Whether that works by now. Connections of before may have ended."""
+    try:
+        return call()
+    except (MemcacheError, OSError):
+        return False
+
+
+def test_of_two_proxies_the_first_decides_and_both_serve(make_cluster):
     cluster = make_cluster(nodes=7, scheme="ers:4,2,5")
+    large = payload(3 * MIB, "large")
     first = cluster.client()
     assert first.set("key", b"by the first", noreply=False)
-    port = free_ports(2)
-    log = open(tmp_path / "second.log", "w")
-    second_process = subprocess.Popen(
-        [BIN / "elastripe-proxy", "--config", cluster.dir / "elastripe.yaml",
-         "--set", f"listen.port={port}", "--set", f"admin.port={port + 1}"],
-        stdout=log, stderr=subprocess.STDOUT)
-    try:
-        second = cluster.client(port=port)
-
-        def second_serves():
-            try:
-                return second.set("key2", b"by the second", noreply=False)
-            except (MemcacheError, OSError):
-                second.close()
-                return False
-
-        wait_for(second_serves, "the second proxy serves")
-        assert second.get("key") == b"by the first"
-        with pytest.raises(MemcacheError):
-            first.get("key")
-        with pytest.raises(MemcacheError):
-            first.set("key", b"too late", noreply=False)
-        assert second.get("key") == b"by the first"
-        wait_for(lambda: cluster.status()["state"] == "deposed", "the first says it is deposed")
-    finally:
-        second_process.terminate()
-        assert second_process.wait(30) == 0
-        log.close()
+    ports = free_ports(2)
+    words = ["--set", f"listen.port={ports}", "--set", f"admin.port={ports + 1}"]
+    with another_proxy(cluster, *words) as second_process:
+        second = cluster.client(port=ports)
+        wait_for(lambda: is_done(lambda: second.set("key2", large, noreply=False)), "the second proxy serves")
+        assert cluster.status()["decides"] and not status_at(ports + 1)["decides"]
+        assert first.get("key2") == large and second.get("key") == b"by the first"
+        # One after the other, each through the other proxy: what was answered is seen by both.
+        for number in range(200):
+            writer, reader = (first, second) if number % 2 else (second, first)
+            value = b"%d" % number
+            assert writer.set("turns", value, noreply=False)
+            assert reader.get("turns") == value
+        # Each tells of both; what only the first does is asked of any.
+        wait_for(lambda: len(cluster.status()["proxies"]) == 2 == len(status_at(ports + 1)["proxies"]),
+                 "they know each other")
+        assert [proxy["decides"] for proxy in status_at(ports + 1)["proxies"]] == [False, True]
+        through_second = ["elastripe", "--server", f"127.0.0.1:{ports}"]
+        shown = run(*through_second, "status").stdout
+        assert f"127.0.0.1:{cluster.port} decides" in shown
+        assert second.flush_all(noreply=False)
+        assert first.get("key2") is None and second.get("turns") is None
+        assert second.set("key2", large, noreply=False)
+        done = run(*through_second, "node", "declare-dead", "n1", "--yes", check=False)
+        assert done.returncode == 1 and "n1 answers" in done.stderr
+        # A map that the first makes is the second one's, too.
+        cluster.kill("n3")
+        wait_for(lambda: "lost" in str(status_at(ports + 1)["nodes"]), "the second hears of it")
+        assert second.get("key2") == large
+        # The first is gone without a word: the second takes its place, and its clients see nothing.
+        epoch = cluster.status()["epoch"]["number"]
+        cluster.kill("proxy")
+        number = 0
+        while not status_at(ports + 1)["decides"] or number < 200:
+            number += 1
+            assert second.set("meanwhile", b"%d" % number, noreply=False)
+            assert second.get("meanwhile") == b"%d" % number
+        assert status_at(ports + 1)["epoch"]["number"] > epoch
+        # It comes back and follows; and decides again when it is asked to.
+        cluster.restart("proxy")
+        assert not cluster.status()["decides"]
+        first = cluster.client()
+        second_process.send_signal(signal.SIGTERM)
+        while not cluster.status()["decides"]:
+            assert first.set("meanwhile", b"by the first", noreply=False)
+        wait_for(lambda: cluster.is_serving(up=6), "the first decides again")
+        assert first.set("meanwhile", b"by the first", noreply=False)
+        assert first.get("key2") == large and first.get("meanwhile") == b"by the first"
 
 
 def test_without_enough_nodes_striped_writes_are_refused_with_the_reason(make_cluster):

@@ -50,7 +50,7 @@ def test_nodes_then_the_proxy_are_upgraded_one_by_one(make_cluster, tmp_path):
     cluster.kill("proxy")
     cluster.restart("proxy")
     cluster.wait_serving()
-    assert "moved_shards" in cluster.status()["capabilities"]
+    wait_for(lambda: "moved_shards" in cluster.status()["capabilities"], "the new proxy decides")
     assert cluster.client().get("large") == payload(300_000, 1)
 
 

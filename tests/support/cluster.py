@@ -10,10 +10,12 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import threading
 import time
+import urllib.request
 
 from pymemcache.client.base import Client
 from pymemcache.exceptions import MemcacheError
@@ -71,16 +73,18 @@ class Cluster:
     """One running cluster. Commands go through the CLI, as a user's would."""
 
     def __init__(self, directory, nodes=9, scheme="ers:4,2,5", pools=None, memory_mb=256,
-                 settings=(), bin_dir=BIN, flags=(), listeners=0):
-        """`listeners`: ports for as many further listeners; `settings` name them %(0)d, %(1)d ..."""
+                 settings=(), bin_dir=BIN, flags=(), listeners=0, proxies=1):
+        """`listeners`: ports for as many further listeners; `settings` name them %(0)d, %(1)d ...
+        Not beside several proxies."""
         self.bin_dir = bin_dir
         self.dir = pathlib.Path(directory)
         self.nodes = nodes
-        self.port = free_ports(nodes + 2 + listeners)
+        self.proxies = ["proxy"] + [f"proxy{i}" for i in range(2, proxies + 1)]
+        self.port = free_ports(nodes + 2 * proxies + listeners)
         ports = {str(n): self.listener_port(n) for n in range(listeners)}
         self.server = f"127.0.0.1:{self.port}"
         words = ["--nodes", nodes, "--scheme", scheme, "--port", self.port,
-                 "--memory-mb", memory_mb, *flags]
+                 "--memory-mb", memory_mb, "--proxies", proxies, *flags]
         for prefix, pool_scheme in (pools or {}).items():
             words += ["--pool", f"{prefix}={pool_scheme}"]
         for setting in settings:
@@ -90,6 +94,26 @@ class Cluster:
 
     def listener_port(self, index):
         return self.port + self.nodes + 2 + index
+
+    def proxy_port(self, name):
+        """Where clients of that proxy connect; its admin interface is behind it, but for the first."""
+        index = self.proxies.index(name)
+        return self.port + self.nodes + 2 * index if index else self.port
+
+    def proxy_status(self, name):
+        """What that proxy tells; nothing if it does not answer."""
+        port = self.port + self.nodes + 1 if name == "proxy" else self.proxy_port(name) + 1
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/status", timeout=2) as answer:
+                return json.load(answer)
+        except OSError:
+            return {}
+
+    def decider(self):
+        """The proxy that decides, once the others know it; nothing meanwhile."""
+        told = {name: self.proxy_status(name) for name in self.proxies}
+        names = [name for name, status in told.items() if status.get("decides")]
+        return names[0] if len(names) == 1 else None
 
     # -- commands
 
@@ -223,16 +247,16 @@ class Raw:
 
 @contextlib.contextmanager
 def another_proxy(cluster, *options):
-    """A proxy of the cluster's configuration, with these options besides."""
+    """A proxy of the cluster's configuration, with these options besides. It may be killed."""
     with open(cluster.dir / "another.log", "w") as log:
         proxy = subprocess.Popen(
             [BIN / "elastripe-proxy", "--config", cluster.dir / "elastripe.yaml", *options],
             stdout=log, stderr=subprocess.STDOUT)
         try:
-            yield
+            yield proxy
         finally:
             proxy.terminate()
-            assert proxy.wait(30) == 0
+            assert proxy.wait(30) in (0, -signal.SIGKILL)
 
 
 def store_objects(cluster, count, size):
@@ -319,15 +343,16 @@ class Load:
     """Threads that each do one of `jobs` with a client of its own until the `with` block ends,
     which fails if a job does. A job takes the client and checks `stopping`."""
 
-    def __init__(self, cluster, jobs, timeout=15):
+    def __init__(self, cluster, jobs, timeout=15, ports=None):
+        """`ports`: for each job, where it connects; of the first proxy, if there are none."""
         self.stopping = threading.Event()
         self.errors = []
-        self.threads = [threading.Thread(target=self._run, args=(job, cluster, timeout))
-                        for job in jobs]
+        self.threads = [threading.Thread(target=self._run, args=(job, cluster, timeout, port))
+                        for job, port in zip(jobs, ports or [None] * len(jobs))]
 
-    def _run(self, job, cluster, timeout):
+    def _run(self, job, cluster, timeout, port):
         try:
-            job(cluster.client(timeout=timeout))
+            job(cluster.client(timeout=timeout, port=port))
         except Exception as error:  # shown at the end
             self.errors.append(error)
 
@@ -346,10 +371,11 @@ class Load:
 class Writers(Load):
     """Write, each with a ledger of its own."""
 
-    def __init__(self, cluster, count, sizes, prefix=""):
+    def __init__(self, cluster, count, sizes, prefix="", ports=None):
         self.cluster = cluster
         self.ledgers = [Ledger(f"{prefix}w{i}/", sizes) for i in range(count)]
-        super().__init__(cluster, [functools.partial(self._write, l) for l in self.ledgers])
+        super().__init__(cluster, [functools.partial(self._write, l) for l in self.ledgers],
+                         ports=ports)
 
     def _write(self, ledger, client):
         while not self.stopping.is_set():

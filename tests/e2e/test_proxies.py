@@ -1,0 +1,146 @@
+"""Three proxies of one cluster, which are killed and stopped while clients use all of them."""
+
+import contextlib
+import functools
+import os
+import random
+import signal
+
+import pytest
+from pymemcache.exceptions import MemcacheError
+
+from cluster import Load, Raw, Writers, payload, run, wait_for
+
+SIZES = [100, 3000, 40_000]
+
+
+@pytest.fixture(name="cluster")
+def three_proxies(make_cluster):
+    return make_cluster(nodes=8, scheme="ers:4,2,5", proxies=3)
+
+
+class Readers(Load):
+    """Through each proxy, of what clients of the others write: it is never older than what was
+    acknowledged before the read."""
+
+    def __init__(self, cluster, writers):
+        self.reads = {name: 0 for name in cluster.proxies}
+        jobs = [functools.partial(self._read, name, writers.ledgers) for name in cluster.proxies]
+        super().__init__(cluster, jobs, ports=[cluster.proxy_port(name) for name in cluster.proxies])
+
+    def _read(self, name, ledgers, client):
+        chance = random.Random(name)
+        while not self.stopping.is_set():
+            ledger = chance.choice(ledgers)
+            try:
+                ledger.check_key(chance.choice(list(ledger.sequence)), client)
+                self.reads[name] += 1
+            except (MemcacheError, OSError):
+                client.close()
+                self.stopping.wait(0.05)
+
+
+@contextlib.contextmanager
+def load(cluster):
+    """Two writers and a reader at each proxy."""
+    names = cluster.proxies * 2
+    writers = Writers(cluster, len(names), SIZES, ports=[cluster.proxy_port(n) for n in names])
+    with writers, Readers(cluster, writers) as readers:
+        writers.wait_acks(100)
+        yield writers
+    assert min(readers.reads.values()) > 0
+    for name in cluster.proxies:
+        client = cluster.client(port=cluster.proxy_port(name))
+        for ledger in writers.ledgers:
+            ledger.check(client)
+
+
+def failures_beside(cluster, writers, name):
+    """Of writers at the other proxies."""
+    names = cluster.proxies * 2
+    return sum(ledger.failures for at, ledger in zip(names, writers.ledgers) if at != name)
+
+
+def wait_whole(cluster):
+    """All serve the same map, and know who decides; that one's name."""
+    def one_decides():
+        told = [cluster.proxy_status(name) for name in cluster.proxies]
+        if any(status.get("state") != "serving" or len(status["proxies"]) < 3 for status in told):
+            return None
+        is_agreed = len({status["epoch"]["number"] for status in told}) == 1
+        is_synced = all(s["partitions"]["synced"] == s["partitions"]["total"] for s in told)
+        return cluster.decider() if is_agreed and is_synced else None
+    return wait_for(one_decides, "all proxies serve, and one decides")
+
+
+def test_any_proxy_may_be_killed_while_clients_use_all(cluster):
+    wait_whole(cluster)
+    with load(cluster) as writers:
+        for victim in ["proxy3", "the decider", "the decider"]:
+            name = cluster.decider() if victim == "the decider" else victim
+            before = failures_beside(cluster, writers, name)
+            cluster.kill(name)
+            writers.wait_acks(100)
+            wait_for(lambda: cluster.decider() not in (None, name), "another one decides")
+            writers.wait_acks(100)
+            assert failures_beside(cluster, writers, name) == before, "others notice nothing"
+            cluster.restart(name)
+            assert wait_whole(cluster) != name, "who starts follows"
+        # A node with the decider: then it is waited for, as for any node.
+        decides = cluster.decider()
+        cluster.kill(decides, "n2")
+        writers.wait_acks(100)
+        cluster.restart(decides, "n2")
+        wait_whole(cluster)
+
+
+def test_a_proxy_that_was_stopped_tells_nothing_old(cluster):
+    wait_whole(cluster)
+    with load(cluster) as writers:
+        for _ in range(2):
+            decides = wait_whole(cluster)
+            os.kill(cluster.pid(decides), signal.SIGSTOP)
+            try:
+                wait_for(lambda: cluster.decider() not in (None, decides), "another one decides")
+                writers.wait_acks(100)
+            finally:
+                os.kill(cluster.pid(decides), signal.SIGCONT)
+            wait_whole(cluster)
+            writers.wait_acks(100)
+
+
+def test_a_transition_and_updates_run_beside_a_change_of_the_decider(cluster):
+    wait_whole(cluster)
+    client = cluster.client(port=cluster.proxy_port("proxy2"))
+    values = {f"object{i}": payload(200_000, i) for i in range(40)}
+    for key, value in values.items():
+        assert client.set(key, value, noreply=False)
+    server = f"127.0.0.1:{cluster.proxy_port('proxy3')}"
+    with load(cluster) as writers:
+        cluster.kill("proxy")
+        done = run("elastripe", "--server", server, "transition", "--prefix", "object", "--to", 5)
+        assert "transitioned   40 objects" in done.stdout
+        connection = Raw(cluster.proxy_port("proxy2"))
+        for key in values:
+            assert connection.ask(f"ms {key} 4 o7\r\nABCD\r\n".encode()) == b"HD\r\n"
+            values[key] = values[key][:7] + b"ABCD" + values[key][11:]
+        cluster.restart("proxy")
+        wait_whole(cluster)
+        writers.wait_acks(100)
+    for name in cluster.proxies:
+        client = cluster.client(port=cluster.proxy_port(name))
+        for key, value in values.items():
+            assert client.get(key) == value
+
+
+def test_a_proxy_that_is_stopped_hands_over(cluster):
+    decides = wait_whole(cluster)
+    with load(cluster) as writers:
+        before = failures_beside(cluster, writers, decides)
+        os.kill(cluster.pid(decides), signal.SIGTERM)
+        wait_for(lambda: cluster.pid(decides) == 0, "it has ended")
+        wait_for(lambda: cluster.decider() not in (None, decides), "another one decides")
+        writers.wait_acks(100)
+        assert failures_beside(cluster, writers, decides) == before
+        cluster.restart(decides)
+        wait_whole(cluster)
