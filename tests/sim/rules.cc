@@ -383,12 +383,12 @@ constexpr Scenario kFlushFollowed{
   .faults = {.proxy_kills = 1, .until = 6s, .at_decider = 0.5},
   .expect = {.records_only = true}};
 
-constexpr Scenario kFlushForced{
-  .about = "flushes, while it is open who makes maps",
+constexpr Scenario kFlushContested{
+  .about = "flushes, and deciders that pause, wake up and meet others, while nodes die",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
   .workload = {.keys = 3, .operations = 20, .flushes = 8},
-  .faults = {.proxy_kills = 1, .proxy_pauses = 1, .silent_kills = 0.8, .burials = 4,
-             .successions = 0.6, .forced = 0.5, .until = 6s},
+  .faults = {.proxy_kills = 4, .proxy_pauses = 10, .silent_kills = 0.8, .burials = 4,
+             .successions = 0.6, .until = 6s, .at_decider = 1},
   .expect = {.records_only = true}};
 
 // clang-format on
@@ -534,7 +534,7 @@ constexpr Rule kRules[] = {
     RULE(kFlushUnserved, "rule 27: a flush is acknowledged when its map is served",
          "flush-unserved", kFlushedValues),
     RULE(kRepeatFlush, "rule 27: a flush that may have been done is not asked for again",
-         "repeat-flush", kFlushForced),
+         "repeat-flush", kFlushContested),
     RULE(kRepeatTask, "rule 27: a flush that another proxy asks for is done once", "repeat-task",
          kFlushFollowed),
 };
