@@ -219,16 +219,16 @@ TEST_CASE("a scrub keeps to its rate, of bytes that the nodes read", "[job]") {
 
 TEST_CASE("all objects are scrubbed and mended again and again", "[job]") {
   ScrubbedMany s;
-  Scrubber scrubber(s.proxy->ops(), {.every = 1h, .rate = 1 << 20});
+  Scrubber scrubber(s.proxy->ops(), {.every = 10min, .rate = 1 << 20});
   Scope scope;
   scope.spawn(scrubber.run());
-  s.cluster.run_for(30min);
+  s.cluster.run_for(5min);
   CHECK(scrubber.status().scrubs == 0);
   s.tamper_with(1, /*makes_pages_bad=*/true);
-  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 1; }, 2h));
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 1; }, 20min));
   CHECK(scrubber.status().progress.done.shards == 1);
   s.check_whole();
-  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 2; }, 2h));
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 2; }, 20min));
   CHECK(scrubber.status().progress.done.shards == 0);
   CHECK(scrubber.status().progress.counts.done == ScrubbedMany::kObjects + 2);
   s.proxy->kill();
@@ -241,19 +241,19 @@ TEST_CASE("scrubs may begin, end and go at another rate while the scrubber runs"
   Scrubber scrubber(s.proxy->ops(), never);
   Scope scope;
   scope.spawn(scrubber.run());
-  s.cluster.run_for(40min);
+  s.cluster.run_for(400s);
   CHECK(scrubber.status().scrubs == 0);
   CHECK_FALSE(scrubber.status().is_on);
   // As long after its start as is said now.
-  scrubber.change_settings({.every = 1h, .rate = 1});
-  s.cluster.run_for(10min);
+  scrubber.change_settings({.every = 10min, .rate = 1});
+  s.cluster.run_for(100s);
   CHECK(scrubber.status().scrubs == 0);
-  CHECK(scrubber.status().next_in <= 10min);
-  REQUIRE(s.cluster.run_until([&] { return scrubber.status().is_running; }, 20min));
-  scrubber.change_settings({.every = 1h, .rate = 0});
-  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 1; }, 2h));
+  CHECK(scrubber.status().next_in <= 100s);
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().is_running; }, 200s));
+  scrubber.change_settings({.every = 10min, .rate = 0});
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 1; }, 20min));
   scrubber.change_settings(never);
-  s.cluster.run_for(90min);
+  s.cluster.run_for(15min);
   CHECK(scrubber.status().scrubs == 1);
   s.proxy->kill();
   REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
