@@ -12,11 +12,6 @@
 namespace elastripe {
 namespace {
 
-struct Point {
-  uint32_t value;
-  node::NodeId node;
-};
-
 // The four points that ketama takes from one MD5 digest, least significant byte first.
 constexpr size_t kPointsPerDigest = 4;
 std::array<uint32_t, kPointsPerDigest> ketama_points(std::string_view label) {
@@ -37,7 +32,7 @@ std::array<uint32_t, kPointsPerDigest> ketama_points(std::string_view label) {
 // They depend on its name only, and rings are built anew whenever nodes come or go, when most of
 // them stay. There is one entry for every name that the cluster has ever had.
 using NodePoints = std::array<uint32_t, Ring::kPointsPerNode>;
-const NodePoints& points_of(const std::string& name) {
+const NodePoints& points_of_node(const std::string& name) {
   thread_local std::unordered_map<std::string, NodePoints> known;
   const auto [entry, is_new] = known.try_emplace(name);
   for (size_t i = 0; is_new && i < entry->second.size(); i += kPointsPerDigest) {
@@ -47,12 +42,14 @@ const NodePoints& points_of(const std::string& name) {
   return entry->second;
 }
 
-std::vector<Point> node_points(const std::vector<std::string>& names) {
+}  // namespace
+
+std::vector<Ring::Point> Ring::points_of(const std::vector<std::string>& names) {
   std::vector<Point> points;
-  points.reserve(names.size() * Ring::kPointsPerNode);
+  points.reserve(names.size() * kPointsPerNode);
   for (size_t id = 0; id < names.size(); ++id) {
     if (names[id].empty()) continue;
-    for (const uint32_t value : points_of(names[id])) {
+    for (const uint32_t value : points_of_node(names[id])) {
       points.push_back({value, static_cast<node::NodeId>(id)});
     }
   }
@@ -61,25 +58,29 @@ std::vector<Point> node_points(const std::vector<std::string>& names) {
   return points;
 }
 
-}  // namespace
-
-Ring::Ring(const std::vector<std::string>& names, uint32_t partitions) {
-  const std::vector<Point> points = node_points(names);
-  const size_t nodes = points.size() / kPointsPerNode;
-  orders_.resize(partitions);
+Ring::Ring(const std::vector<std::string>& names, uint32_t partitions)
+    : points_(points_of(names)), ids_(names.size()) {
+  starts_.reserve(partitions);
   for (uint32_t partition = 0; partition < partitions; ++partition) {
-    const uint32_t start = ketama_points("partition-" + std::to_string(partition))[0];
-    const auto first = std::ranges::lower_bound(points, start, {}, &Point::value);
-    const size_t offset = static_cast<size_t>(first - points.begin());
-    std::vector<bool> met(names.size(), false);
-    auto& order = orders_[partition];
-    for (size_t i = 0; i < points.size() && order.size() < nodes; ++i) {
-      const node::NodeId id = points[(offset + i) % points.size()].node;
-      if (met[id]) continue;
-      met[id] = true;
-      order.push_back(id);
-    }
+    const uint32_t value = ketama_points("partition-" + std::to_string(partition))[0];
+    const auto first = std::ranges::lower_bound(points_, value, {}, &Point::value);
+    const auto start = static_cast<uint32_t>(first - points_.begin());
+    starts_.push_back(start == points_.size() ? 0 : start);
   }
+}
+
+Ring::Order::Order(const Ring& ring, size_t partition)
+    : points_(&ring.points_),
+      at_(ring.starts_[partition]),
+      met_(ring.ids_),
+      left_(ring.points_.size() / kPointsPerNode) {
+  if (left_ > 0) met_[node()] = true;
+}
+
+void Ring::Order::go_on() {
+  if (--left_ == 0) return;
+  while (met_[node()]) at_ = at_ + 1 == points_->size() ? 0 : at_ + 1;
+  met_[node()] = true;
 }
 
 }  // namespace elastripe

@@ -2,9 +2,10 @@
 // ring from a partition's point orders the nodes for it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "server-patches/node/format/cluster_map.h"
@@ -13,18 +14,61 @@ namespace elastripe {
 
 // Pure: depends on the nodes' names only, so every proxy computes the same ring. Immutable.
 class Ring {
+  struct Point {
+    uint32_t value;
+    node::NodeId node;
+  };
+
  public:
   static constexpr int kPointsPerNode = 160;
 
   // `names[id]` is the name of node id; without one, it is not on the ring.
   Ring(const std::vector<std::string>& names, uint32_t partitions);
 
-  // All its nodes in the order in which the partition meets them.
-  const std::vector<node::NodeId>& order(size_t partition) const { return orders_[partition]; }
-  size_t partitions() const { return orders_.size(); }
+  // A range to be gone through once, while the ring lives.
+  class Order {
+   public:
+    class Iterator {
+     public:
+      using value_type = node::NodeId;
+      using difference_type = std::ptrdiff_t;
+      explicit Iterator(Order& order) : order_(&order) {}
+      node::NodeId operator*() const { return order_->node(); }
+      Iterator& operator++() {
+        order_->go_on();
+        return *this;
+      }
+      void operator++(int) { order_->go_on(); }
+      bool operator==(std::default_sentinel_t) const { return order_->left_ == 0; }
+
+     private:
+      Order* order_;
+    };
+    Iterator begin() { return Iterator(*this); }
+    std::default_sentinel_t end() const { return {}; }
+
+   private:
+    friend Ring;
+    Order(const Ring& ring, size_t partition);
+    void go_on();
+    node::NodeId node() const { return (*points_)[at_].node; }
+
+    const std::vector<Point>* points_;
+    size_t at_;
+    std::vector<bool> met_;  // by node id
+    size_t left_;            // nodes, with the one that it is at
+  };
+  // All its nodes in the order in which the partition meets them. It is found out step by step:
+  // most who ask want a few of a thousand.
+  Order order(size_t partition) const { return Order(*this, partition); }
+  size_t partitions() const { return starts_.size(); }
 
  private:
-  std::vector<std::vector<node::NodeId>> orders_;
+  static std::vector<Point> points_of(const std::vector<std::string>& names);
+
+  std::vector<Point> points_;     // by value
+  std::vector<uint32_t> starts_;  // by partition: the point where it begins
+  size_t ids_;                    // so many, with those that are not on the ring
 };
 
 }  // namespace elastripe

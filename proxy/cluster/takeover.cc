@@ -75,8 +75,15 @@ node::MapPtr with_all_lost(const ClusterMap& map) {
 }  // namespace
 
 bool names_as_known(const ClusterMap& map, const NodeInfo& asked, uint64_t incarnation) {
+  const auto is_process = [&](const NodeInfo& node) {
+    return !node.is_removed() && node.incarnation == incarnation;
+  };
+  // Ids mostly mean the same to both.
+  if (const NodeInfo* same = map.find_node(asked.id); same != nullptr && is_process(*same)) {
+    return same->name == asked.name;
+  }
   for (const NodeInfo& node : map.nodes) {
-    if (!node.is_removed() && node.incarnation == incarnation) return node.name == asked.name;
+    if (is_process(node)) return node.name == asked.name;
   }
   const auto named = std::ranges::find(map.nodes, asked.name, &NodeInfo::name);
   return named != map.nodes.end() && named->host == asked.host && named->port == asked.port;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <deque>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -200,6 +202,7 @@ class LargeCluster {
         static_cast<double>(frames) / time, kib / time, kib / time / options_.nodes,
         node::kOpcodes[most].name,
         bytes == 0 ? 0.0 : 100.0 * static_cast<double>(most_bytes) / static_cast<double>(bytes));
+    std::fflush(stdout);  // the next may take minutes
   }
 
   const ScaleOptions options_;
@@ -224,7 +227,7 @@ void show_balance(int nodes) {
     for (const size_t homes : {size_t{kParities + 1}, kShards}) {
       std::vector<double> load(names.size());
       for (size_t p = 0; p < partitions; ++p) {
-        for (size_t i = 0; i < homes; ++i) load[ring.order(p)[i]] += 1;
+        for (const node::NodeId id : ring.order(p) | std::views::take(homes)) load[id] += 1;
       }
       const double mean = static_cast<double>(partitions * homes) / nodes;
       double squares = 0;

@@ -76,6 +76,7 @@ void Decider::Impl::turn() {
   }
   if (over_) return;
   advance();
+  stop_without_majority();
   if (!over_) send_frames();
   if (!over_) start_work();
   note_free_bytes();
@@ -143,6 +144,7 @@ bool Decider::Impl::wants_away(const MapRequest& known) const {
 }
 
 MapRequest Decider::Impl::request() const {
+  const std::vector<Verdict> verdicts = this->verdicts();
   MapRequest request;
   request.decider = decider_id_;
   request.above_number = above_number_;
@@ -152,30 +154,10 @@ MapRequest Decider::Impl::request() const {
     request.reports.push_back(peers_[id].report);
     NodeReport& report = request.reports.back();
     report.room = peers_[id].room.room();
-    report.verdict = verdict_of(id);
+    report.verdict = verdicts[id];
     report.is_removed = is_removed(id);
   }
   return request;
-}
-
-// As membership and majorities count it. A process that can not be a member is as good as gone: it
-// takes no map that would keep another decider off, and has nothing of the cluster.
-Verdict Decider::Impl::verdict_of(size_t id) const {
-  const Peer& peer = peers_[id];
-  if (is_removed(id) || is_alias(id)) return Verdict::kRefuses;
-  const bool is_unable = peer.report.verdict == Verdict::kAnswers && peer.report.capabilities &&
-                         !peer.report.capabilities->has_all(required_);
-  return peer.vouched_dead || is_unable ? Verdict::kRefuses : peer.report.verdict;
-}
-
-bool Decider::Impl::peers_quorum() const {
-  size_t refusing = 0, answering = 0;
-  for (size_t id = 0; id < peers_.size(); ++id) {
-    const Verdict verdict = verdict_of(id);
-    refusing += verdict == Verdict::kRefuses;
-    answering += verdict == Verdict::kAnswers;
-  }
-  return is_quorum(peers_.size(), refusing, answering);
 }
 
 void Decider::Impl::wait_because(std::string reason) {
@@ -397,13 +379,8 @@ Result<void> Decider::Impl::declare_dead(std::string_view name) {
   return {};
 }
 
-// A node that has to have the map: the very process that the map names as up.
-bool Decider::Impl::is_member(size_t id) const {
-  return map_ != nullptr && map_->is_up(static_cast<NodeId>(id)) &&
-         (!peers_[id].is_judged() || peers_[id].report.incarnation == map_->nodes[id].incarnation);
-}
-
 void Decider::Impl::send_frames() {
+  const Pulse pulse = this->pulse();
   for (size_t id = 0; id < peers_.size() && !over_; ++id) {
     Peer& peer = peers_[id];
     if (is_removed(id)) {
@@ -413,30 +390,16 @@ void Decider::Impl::send_frames() {
     } else if (peer.report.epoch != map_->epoch) {
       if (!peer.installing && may_install(id)) scope_.spawn(install(id, map_));
     } else {
-      send_heartbeat(id);
+      send_heartbeat(id, pulse);
     }
   }
 }
 
-void Decider::Impl::send_heartbeat(size_t id) {
+void Decider::Impl::send_heartbeat(size_t id, const Pulse& pulse) {
   if (peers_[id].heartbeats >= kHeartbeatsInFlight) return;
-  const bool grant = granting_ && may_grant() && !peers_[id].is_silent(settings_.suspect_after);
-  scope_.spawn(heartbeat(id, map_, grant));
-}
-
-// A decider that is cut off must stop granting before another one may exclude its nodes.
-bool Decider::Impl::may_grant() const {
-  size_t refusing = 0, acknowledged = 0;
-  for (size_t id = 0; id < peers_.size(); ++id) {
-    const Peer& peer = peers_[id];
-    if (verdict_of(id) == Verdict::kRefuses) {
-      ++refusing;
-    } else if (is_member(id) && peer.acknowledged == map_->epoch &&
-               now() - peer.answered_sent <= settings_.lease) {
-      ++acknowledged;
-    }
-  }
-  return is_quorum(peers_.size(), refusing, acknowledged);
+  // A call that fails at once may have changed the map since the pulse was taken.
+  const bool grants = granting_ && pulse.grants && !peers_[id].is_silent(settings_.suspect_after);
+  scope_.spawn(heartbeat(id, map_, {.sign = pulse.sign, .grants = grants}));
 }
 
 bool Decider::Impl::is_installed() const {
@@ -484,34 +447,24 @@ void Decider::Impl::advance() {
     ops_.map.serve(map_);
     served_at_ = now();
     answer_flushes();
-  } else if (serving_ && !may_grant() && now() - grants_began_ > settings_.lease) {
-    serving_ = false;
-    ops_.map.stop_serving("a majority of the nodes does not answer");
   }
+}
+
+// A matter of time, and of all nodes: looked at once a turn.
+void Decider::Impl::stop_without_majority() {
+  if (over_ || !serving_ || now() - grants_began_ <= settings_.lease || may_grant()) return;
+  serving_ = false;
+  ops_.map.stop_serving("a majority of the nodes does not answer");
 }
 
 void Decider::Impl::begin_grants() {
   granting_ = true;
   grants_began_ = now();
   const MapPtr map = map_;
+  const Pulse pulse = this->pulse();
   for (size_t id = 0; id < peers_.size() && !over_ && map_ == map; ++id) {
-    if (is_member(id) && peers_[id].report.epoch == map->epoch) send_heartbeat(id);
+    if (is_member(id) && peers_[id].report.epoch == map->epoch) send_heartbeat(id, pulse);
   }
-}
-
-// All members that answer; after a moment, a majority.
-bool Decider::Impl::enough_leases() const {
-  size_t refusing = 0, leases = 0, missing = 0;
-  for (size_t id = 0; id < peers_.size(); ++id) {
-    const Peer& peer = peers_[id];
-    if (verdict_of(id) == Verdict::kRefuses) ++refusing;
-    if (!is_member(id) || peer.report.verdict != Verdict::kAnswers) continue;
-    const bool leased = peer.leased == map_->epoch;
-    leases += leased;
-    missing += !leased;
-  }
-  if (!is_quorum(peers_.size(), refusing, leases)) return false;
-  return missing == 0 || now() - grants_began_ >= 3 * settings_.heartbeat;
 }
 
 // A map that is not ours and not older: another decider is at work.

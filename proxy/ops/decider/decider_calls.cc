@@ -41,14 +41,6 @@ void Decider::Impl::look_at_capabilities(size_t id) {
                                          .add("lacks", node::to_string(lacks)));
 }
 
-bool Decider::Impl::knows_all_peers() const {
-  // A map of our own that we have given up is one to be seen, as any other.
-  const uint32_t own = map_ == nullptr ? 0 : decider_id_;
-  return std::ranges::all_of(peers_, [&](const Peer& peer) {
-    return peer.report.verdict != Verdict::kAnswers || peer.is_known(own);
-  });
-}
-
 // Followers wait for a decider whom a majority answers, and for no other.
 node::DeciderSign Decider::Impl::sign() const {
   if (leaves_) return node::DeciderSign::kLeaves;
@@ -156,14 +148,14 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   advance();
 }
 
-Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, bool grant) {
+Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, Pulse pulse) {
   const uint64_t version = peers_version_;
   Peer& peer = peers_[id];
   ++peer.heartbeats;
   const TimePoint sent = now();
   node::HeartbeatRequest message;
-  message.sign = sign();
-  if (grant) {
+  message.sign = pulse.sign;
+  if (pulse.grants) {
     message.lease_stamp_ms = peer.clock_ms;
     message.lease_ms = static_cast<uint32_t>(
         std::chrono::duration_cast<std::chrono::milliseconds>(settings_.lease).count());

@@ -1,6 +1,6 @@
 // The inside of the decider, shared by its sources: decider.cc takes the turns, decider_calls.cc
-// talks to the nodes, decider_work.cc runs what follows from a served map and reports,
-// decider_members.cc changes who the nodes are.
+// talks to the nodes, decider_quorum.cc counts them, decider_work.cc runs what follows from a
+// served map and reports, decider_members.cc changes who the nodes are.
 #pragma once
 
 #include <deque>
@@ -46,8 +46,15 @@ class Decider::Impl {
     std::set<size_t> holders;  // who had
   };
 
+  // What heartbeats say that leave together.
+  struct Pulse {
+    node::DeciderSign sign = node::DeciderSign::kNone;
+    bool grants = false;
+  };
+
   // Turns.
   void turn();
+  void stop_without_majority();
   void start();
   bool vouch_for_silent();
   void decide();
@@ -63,7 +70,6 @@ class Decider::Impl {
   Result<void> may_remove(const std::string& name) const;
   Result<node::ClusterMap> try_members(std::vector<node::NodeInfo> members,
                                        const MemberChange& change);
-  bool is_alias(size_t id) const;
   bool is_removed(size_t id) const { return membership_.nodes[id].is_removed(); }
   const Ring& ring() const { return members_->ring; }
   void send_frames();
@@ -79,6 +85,7 @@ class Decider::Impl {
   bool is_blocked_by_lease() const;
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
+  std::vector<Verdict> verdicts() const;
   Verdict verdict_of(size_t id) const;
 
   std::string reason_of(const NodeChange& change) const;
@@ -109,12 +116,13 @@ class Decider::Impl {
   // Calls; each is a flow of scope_.
   Task<void> hello(size_t id);
   Task<void> install(size_t id, MapPtr map);
-  Task<void> heartbeat(size_t id, MapPtr map, bool grant);
+  Task<void> heartbeat(size_t id, MapPtr map, Pulse pulse);
   void heard(size_t id, TimePoint sent, const Result<NodeReply>& reply);
   void meet(size_t id);
   void look_at_capabilities(size_t id);
-  void send_heartbeat(size_t id);
+  void send_heartbeat(size_t id, const Pulse& pulse);
   node::DeciderSign sign() const;
+  Pulse pulse() const { return {.sign = sign(), .grants = granting_ && may_grant()}; }
 
   // Work that follows from maps.
   bool is_synced(uint32_t partition) const;

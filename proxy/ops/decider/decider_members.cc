@@ -35,21 +35,6 @@ void Decider::Impl::know_members(std::vector<node::NodeInfo> nodes) {
   members_ = ops_.map.members();
 }
 
-// One process may answer at what are two addresses, or by two names. It is the member that comes
-// first, and nobody else: it would count twice, and have two places of one shard.
-bool Decider::Impl::is_alias(size_t id) const {
-  const NodeReport& report = peers_[id].report;
-  if (report.verdict != Verdict::kAnswers || report.incarnation == 0) return false;
-  for (size_t other = 0; other < id; ++other) {
-    const NodeReport& first = peers_[other].report;
-    if (!is_removed(other) && first.verdict == Verdict::kAnswers &&
-        first.incarnation == report.incarnation) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // A proxy that starts asks the nodes of its configuration, and may find a map with others, or with
 // the same in another order. Then it asks those. True if it has to. The map is the one to build
 // upon; where too few answer to tell which one that is, the newest leads on.

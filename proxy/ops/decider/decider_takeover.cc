@@ -63,8 +63,9 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   required_ = forms ? node::CapabilitySet() : base->capabilities;
   for (size_t id = 0; id < peers_.size(); ++id) {
     look_at_capabilities(id);
-    known.reports[id].verdict = verdict_of(id);
   }
+  const std::vector<Verdict> verdicts = this->verdicts();
+  for (size_t id = 0; id < verdicts.size(); ++id) known.reports[id].verdict = verdicts[id];
   if (!forms && !peers_quorum()) {
     return fail(ErrorCode::kUnavailable,
                 "answers from a majority of the nodes that may be alive are needed");

@@ -197,6 +197,10 @@ Task<void> Follower::beat(size_t id, MapPtr map) {
 
 // As a proxy that starts does: the maps of the nodes lead to those that are members now.
 void Follower::follow_members() {
+  const auto is_later = [&](const Peer& peer) {
+    return peer.found != nullptr && peer.found->epoch.number > members_of_.number;
+  };
+  if (std::ranges::none_of(peers_, is_later)) return;
   std::vector<MapPtr> maps;
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];

@@ -269,6 +269,7 @@ class Engine::Impl {
   std::string encoded_map_;
   std::optional<NodeId> self_;  // if the map names this incarnation as up
   std::unique_ptr<PartitionState[]> partitions_;
+  std::vector<uint32_t> own_partitions_;  // of which it is a home
 
   std::atomic<uint64_t> lease_until_ms_ = 0;    // on clock_; 0: none
   std::atomic<uint64_t> decider_heard_ms_ = 0;  // likewise

@@ -63,11 +63,9 @@ HelloReply Engine::Impl::describe() const {
   }
   if (!map_) return reply;
   reply.synced.resize((map_->partitions.size() + 7) / 8);
-  for (size_t p = 0; self_ && p < map_->partitions.size(); ++p) {
-    const Partition& partition = map_->partitions[p];
-    if (partitions_[p].synced && is_home(partition, *self_, partition.homes.size())) {
-      reply.synced[p / 8] = static_cast<uint8_t>(reply.synced[p / 8] | 1u << (p % 8));
-    }
+  for (const uint32_t p : own_partitions_) {
+    if (!partitions_[p].synced) continue;
+    reply.synced[p / 8] = static_cast<uint8_t>(reply.synced[p / 8] | 1u << (p % 8));
   }
   return reply;
 }
@@ -181,11 +179,18 @@ Answer Engine::Impl::install_map(const Frame& frame) {
   auto map = std::make_shared<const ClusterMap>(std::move(*decoded));
   std::string encoded(as_text(frame.payload));
   if (!partitions_) partitions_ = std::make_unique<PartitionState[]>(map->partitions.size());
+  const std::optional<NodeId> self = find_self(*map, options_.incarnation);
+  std::vector<uint32_t> own;
+  for (uint32_t p = 0; self && p < map->partitions.size(); ++p) {
+    const Partition& partition = map->partitions[p];
+    if (is_home(partition, *self, partition.homes.size())) own.push_back(p);
+  }
   lease_until_ms_ = 0;  // a lease is the permission to serve under one epoch
   decider_heard_ms_ = clock_.boottime_ms();
   const MapPtr before = std::exchange(map_, std::move(map));
   encoded_map_ = std::move(encoded);
-  self_ = find_self(*map_, options_.incarnation);
+  self_ = self;
+  own_partitions_ = std::move(own);
   for (size_t p = 0; p < map_->partitions.size(); ++p) {
     const Partition& partition = map_->partitions[p];
     PartitionState& state = partitions_[p];

@@ -29,6 +29,12 @@ node::ClusterMap map_of(const std::vector<std::string>& domains) {
   return map;
 }
 
+std::vector<node::NodeId> order_of(const Ring& ring, size_t partition) {
+  std::vector<node::NodeId> order;
+  for (const node::NodeId id : ring.order(partition)) order.push_back(id);
+  return order;
+}
+
 const NodeRooms no_rooms(0);
 const ShardRoom anywhere{no_rooms, 0, {}};
 
@@ -38,16 +44,16 @@ TEST_CASE("every partition meets every node once") {
   const Ring ring(names(9), 256);
   REQUIRE(ring.partitions() == 256);
   for (size_t p = 0; p < ring.partitions(); ++p) {
-    const std::set<node::NodeId> met(ring.order(p).begin(), ring.order(p).end());
-    CHECK(met.size() == 9);
-    CHECK(ring.order(p).size() == 9);
+    const std::vector<node::NodeId> order = order_of(ring, p);
+    CHECK(std::set(order.begin(), order.end()).size() == 9);
+    CHECK(order.size() == 9);
   }
 }
 
 TEST_CASE("the ring spreads the first place of partitions over the nodes") {
   const Ring ring(names(8), 4096);
   std::map<node::NodeId, int> firsts;
-  for (size_t p = 0; p < ring.partitions(); ++p) ++firsts[ring.order(p).front()];
+  for (size_t p = 0; p < ring.partitions(); ++p) ++firsts[*ring.order(p).begin()];
   for (const auto& [id, count] : firsts) {
     INFO("node " << id);
     CHECK(count > 4096 / 8 / 2);
@@ -59,9 +65,9 @@ TEST_CASE("a further node takes places and leaves the order of the others as it 
   const Ring before(names(6), 512);
   const Ring after(names(7), 512);
   for (size_t p = 0; p < 512; ++p) {
-    std::vector<node::NodeId> others = after.order(p);
+    std::vector<node::NodeId> others = order_of(after, p);
     std::erase(others, node::NodeId{6});
-    CHECK(others == before.order(p));
+    CHECK(others == order_of(before, p));
   }
 }
 
@@ -69,7 +75,7 @@ TEST_CASE("the order of a partition never changes between versions") {
   // As hashlib.md5 has it. Every proxy has to compute the same ring, and clusters outlive proxies.
   const Ring ring({"a", "b", "c", "d"}, 4);
   std::vector<std::vector<node::NodeId>> orders;
-  for (size_t p = 0; p < 4; ++p) orders.push_back(ring.order(p));
+  for (size_t p = 0; p < 4; ++p) orders.push_back(order_of(ring, p));
   CHECK(orders == std::vector<std::vector<node::NodeId>>{
                       {3, 2, 0, 1}, {1, 2, 0, 3}, {0, 2, 3, 1}, {0, 2, 3, 1}});
 }

@@ -1,0 +1,90 @@
+// Who counts as what, and who are enough.
+#include <algorithm>
+#include <unordered_set>
+
+#include "proxy/ops/decider/decider_impl.h"
+
+namespace elastripe::decider {
+
+// As membership and majorities count them, by id. One process may answer at what are two addresses,
+// or by two names. It is the member that comes first, and nobody else: it would count twice, and
+// have two places of one shard.
+std::vector<Verdict> Decider::Impl::verdicts() const {
+  std::vector<Verdict> verdicts;
+  verdicts.reserve(peers_.size());
+  std::unordered_set<uint64_t> processes;
+  processes.reserve(peers_.size());
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const NodeReport& report = peers_[id].report;
+    const bool is_process =
+        !is_removed(id) && report.verdict == Verdict::kAnswers && report.incarnation != 0;
+    const bool is_alias = is_process && !processes.insert(report.incarnation).second;
+    verdicts.push_back(is_alias ? Verdict::kRefuses : verdict_of(id));
+  }
+  return verdicts;
+}
+
+// Whoever else answers there. A process that can not be a member is as good as gone: it takes no
+// map that would keep another decider off, and has nothing of the cluster.
+Verdict Decider::Impl::verdict_of(size_t id) const {
+  const Peer& peer = peers_[id];
+  if (is_removed(id)) return Verdict::kRefuses;
+  const bool is_unable = peer.report.verdict == Verdict::kAnswers && peer.report.capabilities &&
+                         !peer.report.capabilities->has_all(required_);
+  return peer.vouched_dead || is_unable ? Verdict::kRefuses : peer.report.verdict;
+}
+
+bool Decider::Impl::peers_quorum() const {
+  const std::vector<Verdict> verdicts = this->verdicts();
+  const auto refusing = std::ranges::count(verdicts, Verdict::kRefuses);
+  const auto answering = std::ranges::count(verdicts, Verdict::kAnswers);
+  return is_quorum(peers_.size(), static_cast<size_t>(refusing), static_cast<size_t>(answering));
+}
+
+bool Decider::Impl::knows_all_peers() const {
+  // A map of our own that we have given up is one to be seen, as any other.
+  const uint32_t own = map_ == nullptr ? 0 : decider_id_;
+  return std::ranges::all_of(peers_, [&](const Peer& peer) {
+    return peer.report.verdict != Verdict::kAnswers || peer.is_known(own);
+  });
+}
+
+// A node that has to have the map: the very process that the map names as up.
+bool Decider::Impl::is_member(size_t id) const {
+  return map_ != nullptr && map_->is_up(static_cast<NodeId>(id)) &&
+         (!peers_[id].is_judged() || peers_[id].report.incarnation == map_->nodes[id].incarnation);
+}
+
+// A decider that is cut off must stop granting before another one may exclude its nodes.
+bool Decider::Impl::may_grant() const {
+  const std::vector<Verdict> verdicts = this->verdicts();
+  size_t refusing = 0, acknowledged = 0;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    if (verdicts[id] == Verdict::kRefuses) {
+      ++refusing;
+    } else if (is_member(id) && peer.acknowledged == map_->epoch &&
+               now() - peer.answered_sent <= settings_.lease) {
+      ++acknowledged;
+    }
+  }
+  return is_quorum(peers_.size(), refusing, acknowledged);
+}
+
+// All members that answer; after a moment, a majority.
+bool Decider::Impl::enough_leases() const {
+  const std::vector<Verdict> verdicts = this->verdicts();
+  size_t refusing = 0, leases = 0, missing = 0;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    if (verdicts[id] == Verdict::kRefuses) ++refusing;
+    if (!is_member(id) || peer.report.verdict != Verdict::kAnswers) continue;
+    const bool leased = peer.leased == map_->epoch;
+    leases += leased;
+    missing += !leased;
+  }
+  if (!is_quorum(peers_.size(), refusing, leases)) return false;
+  return missing == 0 || now() - grants_began_ >= 3 * settings_.heartbeat;
+}
+
+}  // namespace elastripe::decider
