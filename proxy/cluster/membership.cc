@@ -380,7 +380,7 @@ Standing standing_of(const NodeInfo* last, const NodeReport& report) {
 
 bool needs_map(const ClusterMap& last, const MembershipSettings& settings,
                const MapRequest& request) {
-  if (last.max_parities != settings.max_parities) return true;
+  if (last.max_parities < settings.max_parities) return true;
   for (size_t id = 0; id < settings.nodes.size(); ++id) {
     const NodeInfo* before = last.find_node(static_cast<NodeId>(id));
     if (before == nullptr) return true;
@@ -543,16 +543,16 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
 
   ClusterMap map;
   map.cluster_id = last.cluster_id;
-  map.max_parities = settings.max_parities;
+  map.max_parities = std::max(last.max_parities, settings.max_parities);
   map.nodes = next_nodes(&last, settings, request);
   const auto count = [&](NodeState state) {
     return static_cast<size_t>(std::ranges::count(map.nodes, state, &NodeInfo::state));
   };
-  if (count(NodeState::kSuspect) > settings.max_parities) {
+  if (count(NodeState::kSuspect) > map.max_parities) {
     return fail(ErrorCode::kUnavailable,
                 "{} nodes have fallen silent since all was synced last; at most {} may be excluded "
                 "without proof of their death",
-                count(NodeState::kSuspect), settings.max_parities);
+                count(NodeState::kSuspect), map.max_parities);
   }
   if (count(NodeState::kUp) == 0) return fail(ErrorCode::kUnavailable, "no node answers");
   map.capabilities = last.capabilities.with(next_capabilities(map, settings, request));

@@ -23,7 +23,9 @@ struct MembershipSettings {
   // a new cluster, else those of the map before, and what is asked for beside.
   std::vector<node::NodeInfo> nodes;
   uint32_t partitions = 1024;
-  uint8_t max_parities = 1;                                     // M
+  // M, at least. It never gets less: there may be objects, and pools of other proxies, that need
+  // it.
+  uint8_t max_parities = 1;
   node::CapabilitySet capabilities = node::own_capabilities();  // of this proxy
 };
 

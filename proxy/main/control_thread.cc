@@ -14,6 +14,7 @@ constexpr Duration kStoredPeriod = std::chrono::seconds(1);  // as clients see i
 
 decider::DeciderSettings decider_settings(const Config& config) {
   decider::DeciderSettings settings = config.decider;
+  settings.max_parities = config.max_parities;
   for (const NodeConfig& node : config.nodes) {
     settings.nodes.push_back({node.name, node.address.host, node.address.port, node.domain});
   }

@@ -25,7 +25,8 @@ Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
       configured_(configured_nodes(settings_)),
       membership_{.nodes = {},
                   .partitions = settings_.partitions,
-                  .max_parities = static_cast<uint8_t>(ops.pools.max_parities()),
+                  .max_parities = static_cast<uint8_t>(
+                      std::max<int>(settings_.max_parities, ops.pools.max_parities())),
                   .capabilities = settings_.capabilities},
       decider_id_(static_cast<uint32_t>(ops.random.next() >> 32 | 1)),
       reclaimer_(ops) {

@@ -35,11 +35,15 @@ struct DeciderSettings {
   // but waits for them no longer than for others.
   std::vector<std::string> silent = {};
   node::CapabilitySet capabilities = node::own_capabilities();
+  // M, at least: what the proxy's pools wanted when it began. They may have changed before it
+  // decides, and may change back.
+  uint8_t max_parities = 0;
 
   friend bool operator==(const DeciderSettings&, const DeciderSettings&) = default;
 };
 
-// force_epoch is an option of the command line, the capabilities are those of the build.
+// force_epoch is an option of the command line, the capabilities are those of the build, and M is
+// that of the pools.
 void each_setting(DeciderSettings& s, auto& row) {
   using namespace setting;
   row("partitions", s.partitions, Range{1, 65536},

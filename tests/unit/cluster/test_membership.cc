@@ -176,6 +176,20 @@ TEST_CASE("a map of another configuration is refused, one that has grown is take
     CHECK((partition.synced || !partition.sources.empty()));
 }
 
+TEST_CASE("records get more copies when a pool wants them, and never fewer") {
+  Cluster c(6, 2);
+  c.settings.max_parities = 1;  // of a proxy with other pools
+  CHECK_FALSE(needs_map(c.map, c.settings, c.request));
+  c.kill(0);
+  c.step();
+  CHECK(c.map.max_parities == 2);
+  for (const node::Partition& partition : c.map.partitions) CHECK(partition.homes.size() == 3);
+  c.settings.max_parities = 3;
+  CHECK(needs_map(c.map, c.settings, c.request));
+  c.step();
+  CHECK(c.map.max_parities == 3);
+}
+
 TEST_CASE("a quorum is more than half of the nodes that may be alive") {
   CHECK(is_quorum(3, 0, 2));
   CHECK(!is_quorum(3, 0, 1));

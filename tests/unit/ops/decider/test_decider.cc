@@ -88,6 +88,14 @@ TEST_CASE("a map that is coming into use is not taken for one that never was") {
   CHECK(cluster.get(second, "key") == "new");
 }
 
+TEST_CASE("a decider keeps the copies of records that pools wanted when its proxy began") {
+  ClusterFixture cluster(5, "rs:2,1");
+  cluster.decider_settings.max_parities = 2;
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  CHECK(proxy.map().current()->max_parities == 2);
+}
+
 // Each has to wait for the leases that the silent node may have.
 TEST_CASE("two deciders that start together beside a silent node come to an end") {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
