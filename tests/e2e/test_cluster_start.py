@@ -194,6 +194,16 @@ def test_several_proxies_start_again_when_some_were_killed(tmp_path):
         assert not running(directory)
 
 
+def test_settings_that_only_one_of_several_proxies_could_have_are_refused_at_once(tmp_path):
+    port = free_ports(9)
+    listens = f"listeners=[{{host: 127.0.0.1, port: {port + 5}}}]"
+    assert f"--set {listens}: several proxies can not listen there" in refused_start(
+        tmp_path, "--port", port, "--scheme", "rep:2", "--proxies", 3, "--set", listens)
+    assert "--set admin.port=4242: the cluster's addresses follow from --port" in refused_start(
+        tmp_path, "--port", port, "--scheme", "rep:2", "--set", "admin.port=4242")
+    assert not (tmp_path / "n0.log").exists()
+
+
 def test_of_several_proxies_one_that_cannot_start_is_named(tmp_path):
     (tmp_path / "proxy2.sock").mkdir()
     message = refused_start(tmp_path, "--port", free_ports(9), "--scheme", "rep:2", "--proxies", 3,

@@ -47,11 +47,14 @@ void print_cluster(const LocalCluster& cluster, bool json) {
 }
 
 // Where processes listen is what the command itself starts them with and asks them at.
-Result<> check_settings(const std::vector<std::string>& set) {
-  for (const std::string& setting : set) {
+Result<> check_settings(const ClusterSettings& settings) {
+  for (const std::string& setting : settings.set) {
     const std::string key = setting.substr(0, setting.find('='));
+    if (settings.proxies > 1 && (key == "listeners" || key.starts_with("listeners."))) {
+      return fail("--set {}: several proxies can not listen there; use one", setting);
+    }
     if (key == "listen.tls" || key == "listen.authenticate") continue;
-    for (const std::string section : {"listen", "nodes"}) {
+    for (const std::string section : {"listen", "admin", "nodes"}) {
       if (key == section || key.starts_with(section + ".")) {
         return fail("--set {}: the cluster's addresses follow from --port; use --port and --nodes",
                     setting);
@@ -76,7 +79,7 @@ void tell_security(const LocalCluster& cluster) {
 }
 
 Result<> start(Arguments& arguments, bool json) {
-  if (auto ok = check_settings(arguments.settings.set); !ok) return ok;
+  if (auto ok = check_settings(arguments.settings); !ok) return ok;
   for (const std::string& pool : arguments.pools) {
     const size_t equals = pool.find('=');
     if (equals == std::string::npos || equals == 0) {

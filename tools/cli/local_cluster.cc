@@ -348,11 +348,17 @@ Result<> LocalCluster::check_config() const {
   if (error || ::mkdtemp(place.data()) == nullptr) return fail("no room for temporary files");
   const FinishedCommand finished = [&]() -> FinishedCommand {
     const LocalCluster draft(place, settings_);
-    auto argv = draft.command_of(kProxyName);
-    if (!argv) return {false, argv.error()};
     if (auto done = draft.write_files(); !done) return {false, done.error()};
-    argv->emplace_back("--check-config");
-    return run_to_end(*argv);
+    FinishedCommand checked;
+    // All but the first differ in nothing but numbers.
+    for (const std::string& proxy : {proxies().front(), proxies().back()}) {
+      auto argv = draft.command_of(proxy);
+      if (!argv) return {false, argv.error()};
+      argv->emplace_back("--check-config");
+      checked = run_to_end(*argv);
+      if (!checked.ok) break;
+    }
+    return checked;
   }();
   std::filesystem::remove_all(place, error);
   if (finished.ok) return {};
@@ -472,11 +478,17 @@ Result<> LocalCluster::start_together(const std::vector<std::string>& wanted) {
   return {};
 }
 
+// What proxies still do for their clients needs the nodes.
 Result<> LocalCluster::stop(const std::vector<std::string>& wanted) {
-  std::vector<std::string> order = wanted;
-  std::ranges::partition(order, is_proxy);
+  std::vector<std::string> proxies, nodes;
+  for (const std::string& name : wanted) (is_proxy(name) ? proxies : nodes).push_back(name);
+  if (auto done = stop_together(proxies); !done) return done;
+  return stop_together(nodes);
+}
+
+Result<> LocalCluster::stop_together(const std::vector<std::string>& wanted) {
   std::vector<ProcessId> processes;
-  for (const std::string& name : order) {
+  for (const std::string& name : wanted) {
     const ProcessStatus now = status(name);
     if (now.running && send_signal(now.process, SIGTERM)) processes.push_back(now.process);
   }
@@ -485,7 +497,7 @@ Result<> LocalCluster::stop(const std::vector<std::string>& wanted) {
     for (const ProcessId& process : processes) send_signal(process, SIGKILL);
     if (!wait_until(all_gone, kForcedStop)) return fail("a process does not end");
   }
-  for (const std::string& name : order) std::filesystem::remove(file_of(name, ".pid"));
+  for (const std::string& name : wanted) std::filesystem::remove(file_of(name, ".pid"));
   return {};
 }
 

@@ -110,6 +110,7 @@ class LocalCluster {
   // That runs; nothing if none does.
   std::optional<std::string> running_proxy() const;
   Result<> start_together(const std::vector<std::string>& names);
+  Result<> stop_together(const std::vector<std::string>& names);
   // What a proxy says of the nodes, by name.
   struct ToldNode {
     std::string incarnation_up;  // empty if it is not up
