@@ -234,7 +234,7 @@ def test_a_reply_does_not_wait_for_the_rest_of_the_next_frame(node):
 def test_malformed_args_are_answered_and_the_connection_goes_on(node):
     with node.connect() as c:
         c.join_cluster()
-        for opcode in (nf.HEARTBEAT, nf.RECORD_READ, nf.RECORD_APPLY, nf.RECORD_STORE,
+        for opcode in (nf.HEARTBEAT, nf.NOTICES, nf.RECORD_READ, nf.RECORD_APPLY, nf.RECORD_STORE,
                        nf.RECORD_SCAN, nf.SHARD_WRITE, nf.SHARD_READ, nf.SHARD_SCAN,
                        nf.SHARD_FINGERPRINT, nf.SHARD_PATCH, nf.SHARD_UPDATE):
             assert c.call(opcode, b"\xff\xff\xff").status == nf.INVALID

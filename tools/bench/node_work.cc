@@ -10,9 +10,9 @@
 namespace elastripe::bench {
 namespace {
 
-constexpr std::array<std::string_view, 8> kAlways{"HELLO",           "HEARTBEAT",  "INSTALL_MAP",
-                                                  "RECORD_SCAN",     "SHARD_SCAN", "LOG_SCAN",
-                                                  "DROP_TOMBSTONES", "MARK_SYNCED"};
+constexpr std::array<std::string_view, 9> kAlways{"HELLO",    "HEARTBEAT",       "INSTALL_MAP",
+                                                  "NOTICES",  "RECORD_SCAN",     "SHARD_SCAN",
+                                                  "LOG_SCAN", "DROP_TOMBSTONES", "MARK_SYNCED"};
 
 constexpr std::string_view kFrames = "elastripe_node_request_duration_seconds_count";
 constexpr std::string_view kSeconds = "elastripe_node_request_duration_seconds_sum";

@@ -97,4 +97,28 @@ TEST_CASE("notices are for proxies of the node's cluster, of whatever epoch") {
   REQUIRE(later.last == 1);
 }
 
+TEST_CASE("notices are refused without a map, without room, and when they are no notices") {
+  ArenaStore store({});
+  FakeClock clock;
+  Engine unmapped({.incarnation = 5}, store, clock);
+  const std::string none = encoded(NoticesRequest{7, 0, {}});
+  Frame frame;
+  frame.header.opcode = Opcode::kNotices;
+  frame.header.args_bytes = frame.header.body_bytes = static_cast<uint32_t>(none.size());
+  frame.args = as_view(none);
+  REQUIRE(status(unmapped.serve(frame)) == "JOINING");
+
+  TestNode node;
+  REQUIRE(status(node.send(Opcode::kNotices, "\xff\xff\xff")) == "INVALID");
+  const auto post = [&](uint64_t number) {
+    const std::string text(kMaxNoticeBytes, 'x');
+    return node.send(Opcode::kNotices, encoded(NoticesRequest{8, 0, {{1, 7, number, 1000, text}}}));
+  };
+  for (uint64_t i = 0; i < Board::kMaxBytes / kMaxNoticeBytes; ++i) {
+    REQUIRE(status(post(i)) == "OK");
+  }
+  REQUIRE(status(post(Board::kMaxNotices)) == "NO_SPACE");
+  REQUIRE(status(post(0)) == "OK");
+}
+
 }  // namespace elastripe::node::test
