@@ -548,11 +548,13 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
   const auto count = [&](NodeState state) {
     return static_cast<size_t>(std::ranges::count(map.nodes, state, &NodeInfo::state));
   };
-  if (count(NodeState::kSuspect) > map.max_parities) {
+  // Whoever finds the last map only judges by its M whether a later one may have been served
+  // without those who have it.
+  if (count(NodeState::kSuspect) > last.max_parities) {
     return fail(ErrorCode::kUnavailable,
                 "{} nodes have fallen silent since all was synced last; at most {} may be excluded "
                 "without proof of their death",
-                count(NodeState::kSuspect), map.max_parities);
+                count(NodeState::kSuspect), last.max_parities);
   }
   if (count(NodeState::kUp) == 0) return fail(ErrorCode::kUnavailable, "no node answers");
   map.capabilities = last.capabilities.with(next_capabilities(map, settings, request));

@@ -176,6 +176,19 @@ TEST_CASE("a map of another configuration is refused, one that has grown is take
     CHECK((partition.synced || !partition.sources.empty()));
 }
 
+TEST_CASE("as many may be excluded without proof as the last map has copies for") {
+  Cluster c(7, 1);
+  c.settings.max_parities = 2;
+  c.silence(0);
+  c.silence(1);
+  const auto next = next_map(c.map, c.settings, c.ring, c.request);
+  REQUIRE_FALSE(next);
+  CHECK(next.error().message.ends_with("at most 1 may be excluded without proof of their death"));
+  c.wake(1);
+  c.step();
+  CHECK(c.map.max_parities == 2);
+}
+
 TEST_CASE("records get more copies when a pool wants them, and never fewer") {
   Cluster c(6, 2);
   c.settings.max_parities = 1;  // of a proxy with other pools
