@@ -178,13 +178,14 @@ Answer Engine::Impl::install_map(const Frame& frame) {
   // All that needs memory comes first: a map is installed as a whole, or not at all.
   auto map = std::make_shared<const ClusterMap>(std::move(*decoded));
   std::string encoded(as_text(frame.payload));
-  if (!partitions_) partitions_ = std::make_unique<PartitionState[]>(map->partitions.size());
   const std::optional<NodeId> self = find_self(*map, options_.incarnation);
   std::vector<uint32_t> own;
   for (uint32_t p = 0; self && p < map->partitions.size(); ++p) {
     const Partition& partition = map->partitions[p];
     if (is_home(partition, *self, partition.homes.size())) own.push_back(p);
   }
+  // The last, as it stays: a map of another number of partitions may come if this one does not.
+  if (!partitions_) partitions_ = std::make_unique<PartitionState[]>(map->partitions.size());
   lease_until_ms_ = 0;  // a lease is the permission to serve under one epoch
   decider_heard_ms_ = clock_.boottime_ms();
   const MapPtr before = std::exchange(map_, std::move(map));

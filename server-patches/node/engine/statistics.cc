@@ -47,15 +47,12 @@ std::vector<std::pair<std::string, std::string>> Engine::Impl::statistics() cons
   const uint64_t now_ms = clock_.boottime_ms();
   const uint64_t until_ms = lease_until_ms_;
   add("lease_left_ms", until_ms > now_ms ? until_ms - now_ms : 0);
-  size_t home = 0, synced = 0, lost = 0;
-  for (size_t p = 0; self_ && p < map_->partitions.size(); ++p) {
-    const Partition& partition = map_->partitions[p];
-    if (!is_home(partition, *self_, partition.homes.size())) continue;
-    ++home;
+  size_t synced = 0, lost = 0;
+  for (const uint32_t p : own_partitions_) {
     synced += partitions_[p].synced ? 1 : 0;
     lost += partitions_[p].lost ? 1 : 0;
   }
-  add("partitions_home", home);
+  add("partitions_home", own_partitions_.size());
   add("partitions_synced", synced);
   add("partitions_lost", lost);
   add("max_version", max_version_);
