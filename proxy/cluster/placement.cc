@@ -21,13 +21,14 @@ struct Chosen {
   // The next up nodes of the ring's order that `may` lets.
   template <class May>
   void walk(const node::ClusterMap& map, const Ring& ring, size_t partition, May may) {
+    if (nodes.size() == count) return;
     for (const NodeId id : ring.order(partition)) {
-      if (nodes.size() == count) return;
       if (!map.is_up(id) || !may(id)) continue;
       const std::string_view domain = map.nodes[id].domain;
       if (std::ranges::find(taken, domain) != taken.end()) continue;
       taken.push_back(domain);
       nodes.push_back(id);
+      if (nodes.size() == count) return;
     }
   }
 };

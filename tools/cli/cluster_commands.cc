@@ -50,7 +50,9 @@ void print_cluster(const LocalCluster& cluster, bool json) {
 Result<> check_settings(const ClusterSettings& settings) {
   for (const std::string& setting : settings.set) {
     const std::string key = setting.substr(0, setting.find('='));
-    if (settings.proxies > 1 && (key == "listeners" || key.starts_with("listeners."))) {
+    const bool adds_listener =
+        key == "listeners" || (key.starts_with("listeners.") && key.ends_with(".port"));
+    if (settings.proxies > 1 && adds_listener) {
       return fail("--set {}: several proxies can not listen there; use one", setting);
     }
     if (key == "listen.tls" || key == "listen.authenticate") continue;

@@ -351,7 +351,8 @@ Result<> LocalCluster::check_config() const {
     if (auto done = draft.write_files(); !done) return {false, done.error()};
     FinishedCommand checked;
     // All but the first differ in nothing but numbers.
-    for (const std::string& proxy : {proxies().front(), proxies().back()}) {
+    for (const std::string& proxy : proxies()) {
+      if (proxy != proxies().front() && proxy != proxies().back()) continue;
       auto argv = draft.command_of(proxy);
       if (!argv) return {false, argv.error()};
       argv->emplace_back("--check-config");
@@ -482,8 +483,9 @@ Result<> LocalCluster::start_together(const std::vector<std::string>& wanted) {
 Result<> LocalCluster::stop(const std::vector<std::string>& wanted) {
   std::vector<std::string> proxies, nodes;
   for (const std::string& name : wanted) (is_proxy(name) ? proxies : nodes).push_back(name);
-  if (auto done = stop_together(proxies); !done) return done;
-  return stop_together(nodes);
+  const auto first = stop_together(proxies);
+  const auto second = stop_together(nodes);
+  return first ? second : first;
 }
 
 Result<> LocalCluster::stop_together(const std::vector<std::string>& wanted) {

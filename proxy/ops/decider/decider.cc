@@ -398,8 +398,7 @@ void Decider::Impl::send_frames() {
 
 void Decider::Impl::send_heartbeat(size_t id, const Pulse& pulse) {
   if (peers_[id].heartbeats >= kHeartbeatsInFlight) return;
-  // A call that fails at once may have changed the map since the pulse was taken.
-  const bool grants = granting_ && pulse.grants && !peers_[id].is_silent(settings_.suspect_after);
+  const bool grants = pulse.grants && !peers_[id].is_silent(settings_.suspect_after);
   scope_.spawn(heartbeat(id, map_, {.sign = pulse.sign, .grants = grants}));
 }
 

@@ -22,7 +22,7 @@ namespace elastripe::decider {
 
 // A state machine: replies change what is known of a peer, and `advance` does what follows from it,
 // at once; decisions about the membership are taken at the heartbeat's turns only, so that changes
-// that come together make one map.
+// that come together make one map, and so is that a majority has been silent for too long.
 class Decider::Impl {
  public:
   Impl(OpsContext& ops, DeciderSettings settings);
@@ -86,7 +86,7 @@ class Decider::Impl {
   bool is_false_loss(const node::ClusterMap& next) const;
   MapRequest request() const;
   std::vector<Verdict> verdicts() const;
-  Verdict verdict_of(size_t id) const;
+  Verdict own_verdict(size_t id) const;
 
   std::string reason_of(const NodeChange& change) const;
   void log_changes(const node::ClusterMap* before) const;

@@ -19,14 +19,14 @@ std::vector<Verdict> Decider::Impl::verdicts() const {
     const bool is_process =
         !is_removed(id) && report.verdict == Verdict::kAnswers && report.incarnation != 0;
     const bool is_alias = is_process && !processes.insert(report.incarnation).second;
-    verdicts.push_back(is_alias ? Verdict::kRefuses : verdict_of(id));
+    verdicts.push_back(is_alias ? Verdict::kRefuses : own_verdict(id));
   }
   return verdicts;
 }
 
-// Whoever else answers there. A process that can not be a member is as good as gone: it takes no
-// map that would keep another decider off, and has nothing of the cluster.
-Verdict Decider::Impl::verdict_of(size_t id) const {
+// By its own answers. A process that can not be a member is as good as gone: it takes no map that
+// would keep another decider off, and has nothing of the cluster.
+Verdict Decider::Impl::own_verdict(size_t id) const {
   const Peer& peer = peers_[id];
   if (is_removed(id)) return Verdict::kRefuses;
   const bool is_unable = peer.report.verdict == Verdict::kAnswers && peer.report.capabilities &&

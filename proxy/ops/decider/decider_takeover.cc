@@ -61,9 +61,7 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   const MapPtr& base = *found;
   const bool forms = base == nullptr;
   required_ = forms ? node::CapabilitySet() : base->capabilities;
-  for (size_t id = 0; id < peers_.size(); ++id) {
-    look_at_capabilities(id);
-  }
+  for (size_t id = 0; id < peers_.size(); ++id) look_at_capabilities(id);
   const std::vector<Verdict> verdicts = this->verdicts();
   for (size_t id = 0; id < verdicts.size(); ++id) known.reports[id].verdict = verdicts[id];
   if (!forms && !peers_quorum()) {
