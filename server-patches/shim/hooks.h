@@ -20,8 +20,8 @@ void elastripe_drop_frame(conn* c);
 void elastripe_add_io_queue(LIBEVENT_THREAD* me);
 
 /* The first thread serves control frames only (HELLO, HEARTBEAT, INSTALL_MAP, NOTICES), so that
- * none of them waits for a long data frame. Every connection begins there and leaves, for good, with
- * its first other bytes. True: nothing else is to be done here; *stop: another thread has the
+ * none of them waits for a long data frame. Every connection begins there and leaves, for good,
+ * with its first other bytes. True: nothing else is to be done here; *stop: another thread has the
  * connection. */
 bool elastripe_leaves(conn* c, bool* stop);
 LIBEVENT_THREAD* elastripe_control_thread(void);

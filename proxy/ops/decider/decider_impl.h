@@ -21,8 +21,9 @@
 namespace elastripe::decider {
 
 // A state machine: replies change what is known of a peer, and `advance` does what follows from it,
-// at once; decisions about the membership are taken at the heartbeat's turns only, so that changes
-// that come together make one map, and so is that a majority has been silent for too long.
+// at once. Decisions about the membership are taken at the heartbeat's turns only, so that changes
+// that come together make one map. Whether a majority has been silent for too long is looked at
+// there, too.
 class Decider::Impl {
  public:
   Impl(OpsContext& ops, DeciderSettings settings);
