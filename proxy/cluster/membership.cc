@@ -324,8 +324,8 @@ Result<void> set_epoch(ClusterMap& map, uint32_t last_number, uint64_t last_floo
   }
   map.epoch.number = above + 1;
   map.epoch.decider = request.decider;
-  map.version_floor = std::max(node::next_block(last_floor), static_cast<uint64_t>(map.epoch.number)
-                                                                 << node::kCounterBits);
+  map.version_floor =
+      std::max(node::next_block(last_floor), node::first_version_of(map.epoch.number));
   for (const NodeReport& report : request.reports) {
     if (report.verdict != Verdict::kAnswers) continue;
     // The numbers behind it may have been given to updates that nobody tells of.

@@ -81,6 +81,7 @@ class LoggedUpdate {
       id_ = ops_.ids.next();
       // All that is known of the key: whoever has forgotten what came after it must not take it.
       known_ = std::max({record_->meta.version, ops_.cache.last_lsn(key_), told_});
+      first_epoch_ = map->epoch.number;
     }
     co_return co_await append(map, deadline);
   }
@@ -121,6 +122,13 @@ class LoggedUpdate {
   void forget() {
     id_ = {};
     may_be_done_ = false;
+    tail_may_have_ = false;
+  }
+
+  // Whether the update can not have a number up to `last`. If the tail has never taken it, then
+  // only a sync can give it one, of what a copy was sent: under a later map, and above its floor.
+  bool is_after(uint64_t last) const {
+    return !tail_may_have_ && last <= node::first_version_of(first_epoch_ + 1);
   }
 
   // What refuses an update that may have been taken before.
@@ -253,14 +261,15 @@ class LoggedUpdate {
   // What the tail has answered, but that it has to be synced.
   Task<Result<MaybeEnd>> answered(MapPtr map, TailAnswer answer, TimePoint& deadline) {
     if (!answer) {
-      may_be_done_ |= may_be_done(answer.error());
+      tail_may_have_ |= may_be_done(answer.error());
+      may_be_done_ |= tail_may_have_;
       if (may_be_done_) turn_.reset();
       if (mutant(Mutant::kResendAsNewOp)) forget();
       co_return fail(answer.error());
     }
     if (answer->status() != Status::kOk) co_return co_await refused(map, *answer, deadline);
     turn_.reset();
-    may_be_done_ = true;
+    may_be_done_ = tail_may_have_ = true;
     fail_point(FailPoint::kUpdateNumbered);
     co_return co_await store(map, answer->args, deadline);
   }
@@ -284,11 +293,7 @@ class LoggedUpdate {
         co_return End{};
       }
       case Status::kForgotten:
-        if (may_be_done_)
-          co_return refuse_again("too much has happened before the answer was known");
-        forget();
-        told_ = answer.args.last;
-        co_return std::nullopt;
+        co_return forgotten(answer.args.last);
       case Status::kNotFound:
         if (may_be_done_)
           co_return refuse_again("the object was deleted before the answer was known");
@@ -310,6 +315,21 @@ class LoggedUpdate {
         forget();
         co_return co_await make_room(map, deadline);
     }
+  }
+
+  // The tail does not remember all that came after what was known. What the proxy knew may be old:
+  // another one has changed the record meanwhile.
+  Result<MaybeEnd> forgotten(uint64_t last) {
+    if (!may_be_done_) {
+      forget();
+      told_ = last;
+      return std::nullopt;
+    }
+    if (last <= known_ || !is_after(last)) {
+      return refuse_again("too much has happened before the answer was known");
+    }
+    known_ = last;
+    return std::nullopt;
   }
 
   Duration note_wait(TimePoint from) {
@@ -498,9 +518,11 @@ class LoggedUpdate {
 
   RecordPtr record_;                     // that it is an update of
   node::Id128 id_;                       // of the update; the same until it certainly was not made
-  uint64_t known_ = 0;                   // when it got its id
+  uint64_t known_ = 0;                   // of the key: what may be the update is above that
+  uint32_t first_epoch_ = 0;             // under which it got its id
   uint64_t told_ = 0;                    // by a tail that had forgotten
   bool may_be_done_ = false;             // some node may have taken it
+  bool tail_may_have_ = false;           // the tail may have given it a number
   int folds_ = 0;                        // that left it no room
   bool takes_ = true;                    // the log, to fold it: it may have it already
   int pauses_ = 0;                       // with nothing to fold

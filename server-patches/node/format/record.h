@@ -28,6 +28,10 @@ inline constexpr size_t kRecentAttempts = 8;
 // for carries into the next one's, above which the floor of its map then lies.
 inline constexpr int kCounterBits = 36;
 inline constexpr uint32_t kMaxEpoch = (1u << 26) - 1;  // of which versions fit
+// No version_floor of that map, or of a later one, is below it.
+constexpr uint64_t first_version_of(uint32_t epoch_number) {
+  return uint64_t{epoch_number} << kCounterBits;
+}
 // The numbers behind the version of a striped record are those of its updates: their LSNs. So the
 // next version is above all of them, whoever knows which were given.
 inline constexpr int kUpdateBits = 16;

@@ -6,6 +6,7 @@
 #include "proxy/cluster/record_chain.h"
 #include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/scrub.h"
+#include "proxy/ops/records/log_copies.h"
 #include "tests/unit/ops/objects/update_calls.h"
 
 using namespace elastripe;
@@ -468,5 +469,31 @@ TEST_CASE("sync has the tail number first what copies have without a number", "[
   }
   is_held = false;
   late.finish();
+  CHECK(s.get(*s.proxy, s.key) == s.value);
+}
+
+// The proxy knows an old version of the record, and only the tail has the next map as it begins.
+TEST_CASE("an update of a record that changed is made although the map changes, too", "[update]") {
+  OneRound s;
+  REQUIRE(s.get(*s.proxy, s.key) == s.value);
+  sim::SimProxy& other = s.add_proxy();
+  const MapPtr map = s.proxy->map().current();
+  other.map().serve(map);
+  REQUIRE(s.run(records::renumber(other.ops(), map, s.key, s.deadline())).has_value());
+  node::NodeId beside = 0;
+  while (std::ranges::find(s.homes, beside) != s.homes.end()) ++beside;
+  for (const node::NodeId copy : {s.middle(), s.head()}) {
+    s.delays[{copy, Opcode::kInstallMap}] = 500ms;
+  }
+  s.node(beside).kill(/*silent=*/false);
+  const auto is_installed = [&] { return s.frames[Opcode::kInstallMap] >= 6; };
+  REQUIRE(s.run_until(is_installed));
+  s.run_for(20ms);
+  REQUIRE(s.proxy->map().current() == map);
+  s.frames.clear();
+  REQUIRE(s.is_updated(7, "bytes"));
+  CHECK(s.frames[Opcode::kLogStore] > 2);
+  CHECK(s.proxy->map().current() != map);
+  REQUIRE(s.homes_of(*s.proxy, s.key) == s.homes);
   CHECK(s.get(*s.proxy, s.key) == s.value);
 }
