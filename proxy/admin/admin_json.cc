@@ -257,6 +257,7 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
                   {"proxies", proxies_json(status.proxies)},
                   {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
                   {"epoch", epoch_json(status.epoch)},
+                  {"settings_version", status.settings_version},
                   {"capabilities", node::to_string(status.capabilities)},
                   {"flush_at", status.flush_at == 0 ? Json() : Json(status.flush_at)},
                   {"nodes",
@@ -362,6 +363,12 @@ std::string accepted_json(const decider::AcceptedLoss& accepted) {
                   {"partitions_start_empty", accepted.start_empty},
                   {"partitions_lost", accepted.lost},
                   {"objects_lost", accepted.objects}});
+}
+
+std::string settings_json(const node::ClusterMap& map) {
+  return text_of({{"version", map.settings.version},
+                  {"epoch", map.epoch.number},
+                  {"settings", map.settings.text}});
 }
 
 std::string error_json(const Error& error) {

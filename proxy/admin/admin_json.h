@@ -22,6 +22,8 @@ std::string object_json(const std::string& key, const objects::ObjectReport& rep
 // The report has a record.
 std::string scrub_json(const std::string& key, const jobs::ScrubReport& report, const MapPtr& map);
 std::string accepted_json(const decider::AcceptedLoss& accepted);
+// The cluster-wide settings.
+std::string settings_json(const node::ClusterMap& map);
 std::string error_json(const Error& error);
 
 }  // namespace elastripe

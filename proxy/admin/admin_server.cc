@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "proxy/admin/admin_json.h"
+#include "proxy/admin/job_body.h"
 #include "proxy/admin/member_actions.h"
 #include "proxy/base/check.h"
 #include "proxy/memcache/request.h"
@@ -34,6 +35,7 @@ constexpr std::string_view kMetrics = "/metrics";
 constexpr std::string_view kObjects = "/v1/objects/";
 constexpr std::string_view kScrub = "/v1/scrub/";
 constexpr std::string_view kAcceptLoss = "/v1/accept-loss";
+constexpr std::string_view kSettings = "/v1/settings";
 constexpr std::string_view kJobs = "/v1/jobs";
 constexpr std::string_view kCancel = "/cancel";
 constexpr std::string_view kNode = "/v1/nodes/";
@@ -161,11 +163,11 @@ Methods methods_of(std::string_view path) {
   constexpr Methods kReads = {EVHTTP_REQ_GET | EVHTTP_REQ_HEAD, "GET, HEAD"};
   constexpr Methods kActs = {EVHTTP_REQ_POST, "POST"};
   if (path == kAcceptLoss || node_path(path)) return kActs;
+  constexpr Methods kBoth = {kReads.bits | kActs.bits, "GET, HEAD, POST"};
+  if (path == kSettings) return kBoth;
   const auto job = job_path(path);
   if (!job) return kReads;
-  if (job->rest.empty() && job->kind != nullptr) {
-    return {kReads.bits | kActs.bits, "GET, HEAD, POST"};
-  }
+  if (job->rest.empty() && job->kind != nullptr) return kBoth;
   return job->cancels() ? kActs : kReads;
 }
 
@@ -293,6 +295,8 @@ void AdminServer::route(evhttp_request* request, const std::string& path) {
                &AdminServer::scrub_and_answer);
   } else if (path == kAcceptLoss) {
     if (names_action(request, "accept-loss")) run(request, accept_loss(request));
+  } else if (path == kSettings) {
+    answer_settings(request);
   } else if (const auto node = node_path(path)) {
     answer_node(request, decode(node->name), std::string(node->action));
   } else if (const auto job = job_path(path)) {
@@ -338,6 +342,33 @@ Task<void> AdminServer::accept_loss(evhttp_request* request) {
   const auto accepted = co_await sources_.accept_loss();
   if (!accepted) co_return reply_failure(request, accepted.error());
   reply_json(request, 202, accepted_json(*accepted));
+}
+
+void AdminServer::answer_settings(evhttp_request* request) {
+  if (evhttp_request_get_command(request) == EVHTTP_REQ_POST) {
+    if (!names_action(request, "settings")) return;
+    auto fields = JobBody::parse(body_of(request));
+    if (!fields) return reply_failure(request, fields.error());
+    const auto settings = fields->texts("set");
+    const auto of_version = fields->number("of_version", 0, UINT32_MAX);
+    SettingsOrder order{.settings = settings.value_or(std::vector<std::string>()),
+                        .of_version = {},
+                        .is_recycled = fields->flag("is_recycled").value_or(false)};
+    if (of_version) order.of_version = static_cast<uint32_t>(*of_version);
+    if (!settings) fields->complain("set", "is missing");
+    fields->complain_of_unknown();
+    if (auto checked = fields->check(); !checked) return reply_failure(request, checked.error());
+    return run(request, change_settings(request, std::move(order)));
+  }
+  const MapPtr map = sources_.map();
+  if (map != nullptr) return reply_json(request, 200, settings_json(*map));
+  reply_error(request, 503, ErrorCode::kUnavailable, sources_.not_serving());
+}
+
+Task<void> AdminServer::change_settings(evhttp_request* request, SettingsOrder order) {
+  const auto version = co_await sources_.change_settings(std::move(order));
+  if (!version) co_return reply_failure(request, version.error());
+  reply_json(request, 202, fmt::format("{{\"version\": {}}}\n", *version));
 }
 
 void AdminServer::answer_node(evhttp_request* request, std::string name,

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "proxy/admin/job_report.h"
 #include "proxy/async/scope.h"
@@ -25,6 +27,13 @@ struct evhttp_request;
 
 namespace elastripe {
 
+// That the cluster-wide settings shall change.
+struct SettingsOrder {
+  std::vector<std::string> settings;   // "timing.lease_ms=5000"
+  std::optional<uint32_t> of_version;  // only if they are of that one yet
+  bool is_recycled = false;            // the operator vouches that no log has an update
+};
+
 // What it shows and does. All are called on the loop's thread, and answer there; what another
 // thread knows or does is a task.
 struct AdminSources {
@@ -38,6 +47,8 @@ struct AdminSources {
   std::function<Task<Result<decider::AcceptedLoss>>()> accept_loss;
   std::function<Task<Result<void>>(std::string node)> declare_dead;
   std::function<Task<Result<void>>(MemberChange)> change_members;
+  // Their version then.
+  std::function<Task<Result<uint32_t>>(SettingsOrder)> change_settings;
   std::function<Result<JobReport>(AskedJob)> start_job;
   std::function<JobReports()> jobs;
   std::function<Result<JobReport>(uint64_t id)> cancel_job;
@@ -82,6 +93,8 @@ class AdminServer {
   Task<void> change_members(evhttp_request* request, MemberChange change);
   // Jobs of one kind, or (null) of all; `rest` of the path is behind theirs.
   void answer_jobs(evhttp_request* request, const JobKind* kind, std::string_view rest);
+  void answer_settings(evhttp_request* request);
+  Task<void> change_settings(evhttp_request* request, SettingsOrder order);
   void answer_ready(evhttp_request* request);
   Task<void> inspect_and_answer(evhttp_request* request, std::string key);
   Task<void> scrub_and_answer(evhttp_request* request, std::string key);

@@ -47,6 +47,16 @@ std::optional<std::string> JobBody::text(const char* field) {
   return std::nullopt;
 }
 
+std::optional<std::vector<std::string>> JobBody::texts(const char* field) {
+  const Json* value = find(field);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_array() && std::ranges::all_of(*value, &Json::is_string)) {
+    return value->get<std::vector<std::string>>();
+  }
+  complain(field, "expected a list of texts");
+  return std::nullopt;
+}
+
 std::optional<bool> JobBody::flag(const char* field) {
   const Json* value = find(field);
   if (value == nullptr) return std::nullopt;

@@ -20,6 +20,7 @@ class JobBody {
 
   std::optional<std::string> key_text(const char* field);
   std::optional<std::string> text(const char* field);
+  std::optional<std::vector<std::string>> texts(const char* field);  // a list
   std::optional<bool> flag(const char* field);
   std::optional<uint64_t> number(const char* field, uint64_t least, uint64_t most);
   // One of `words`, by its place among them.

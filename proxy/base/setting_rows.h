@@ -8,6 +8,8 @@
 //         "A client that has sent ...");
 //   }
 //
+// row.cluster_wide([&] { ... }) has rows of what all proxies of a cluster have in common.
+//
 // A row is the path in the file, the value, what it may be, and sentences about it, of which the
 // first stands for all in a list. Reading, --set, --help, the example file and `stats settings`
 // follow from the rows (proxy/config/setting.h); proxy/main/config.h has the structs.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -151,16 +152,44 @@ class MapView {
     if (rooms()->size() != count) rooms_.store(std::make_shared<const NodeRooms>(count));
   }
 
+  // From now on, a map with other settings of the cluster than the proxy follows is kept back until
+  // it does: `follow` is called by serve(), and follows() or can_not_follow() when that is done.
+  // Else proxies could work under one map by different settings.
+  using Follow = std::function<void(const node::ClusterSettings&)>;
+  void have_followed(Follow follow) { follow_ = std::move(follow); }
+
   void serve(node::MapPtr map) {
     know_members(map->nodes, static_cast<uint32_t>(map->partitions.size()));
-    map_.store(std::move(map));
+    if (follow_ == nullptr || are_same(map->settings, followed_)) {
+      kept_back_ = nullptr;
+      map_.store(std::move(map));
+      return;
+    }
+    const bool is_asked = kept_back_ != nullptr && are_same(map->settings, kept_back_->settings);
+    kept_back_ = std::move(map);
+    if (!is_asked) follow_(kept_back_->settings);
   }
+  void follows(const node::ClusterSettings& settings) {
+    followed_ = settings;
+    if (kept_back_ != nullptr && are_same(kept_back_->settings, followed_)) {
+      map_.store(std::exchange(kept_back_, nullptr));
+    }
+  }
+  void can_not_follow(std::string reason) { stop(std::move(reason)); }
   void stop_serving(std::string reason) {
+    kept_back_ = nullptr;
+    stop(std::move(reason));
+  }
+
+ private:
+  static bool are_same(const node::ClusterSettings& a, const node::ClusterSettings& b) {
+    return a.version == b.version && a.text == b.text;
+  }
+  void stop(std::string reason) {
     reason_.store(std::make_shared<const std::string>(std::move(reason)));
     map_.store(nullptr);
   }
 
- private:
   Published<Members> members_;
   // Every call to a node looks at it.
   alignas(64) std::atomic<uint64_t> members_version_ = 0;
@@ -169,6 +198,10 @@ class MapView {
   Published<NodeRooms> rooms_{std::make_shared<const NodeRooms>(0)};
   Published<std::string> reason_{
       std::make_shared<const std::string>("starting: no cluster map yet")};
+  // Of the decider's thread.
+  Follow follow_;
+  node::ClusterSettings followed_;
+  node::MapPtr kept_back_;
 };
 
 }  // namespace elastripe

@@ -378,9 +378,33 @@ Standing standing_of(const NodeInfo* last, const NodeReport& report) {
   return before;
 }
 
+namespace {
+
+// Where the settings are the cluster's, so are the pools, whatever this proxy's file says.
+uint8_t wanted_parities(const ClusterMap& last, const MembershipSettings& settings,
+                        const MapRequest& request) {
+  if (request.settings) return request.settings->max_parities;
+  return last.settings.version == 0 ? settings.max_parities : last.max_parities;
+}
+
+node::ClusterSettings next_settings(const ClusterMap& last, const MembershipSettings& settings,
+                                    const MapRequest& request) {
+  node::ClusterSettings next = last.settings;
+  const bool are_first = next.version == 0 && settings.own.lease_ms > 0;
+  if (are_first) next = settings.own;
+  if (request.settings) next = request.settings->settings;
+  if (are_first || request.settings) next.version = last.settings.version + 1;
+  const uint32_t before =
+      request.was_served ? last.settings.lease_ms : last.settings.longest_lease_ms;
+  next.longest_lease_ms = std::max(next.lease_ms, before);
+  return next;
+}
+
+}  // namespace
+
 bool needs_map(const ClusterMap& last, const MembershipSettings& settings,
                const MapRequest& request) {
-  if (last.max_parities < settings.max_parities) return true;
+  if (last.max_parities < wanted_parities(last, settings, request)) return true;
   for (size_t id = 0; id < settings.nodes.size(); ++id) {
     const NodeInfo* before = last.find_node(static_cast<NodeId>(id));
     if (before == nullptr) return true;
@@ -497,6 +521,9 @@ Result<ClusterMap> first_map(const MembershipSettings& settings, const Ring& rin
   map.max_parities = settings.max_parities;
   map.nodes = next_nodes(nullptr, settings, request);
   map.capabilities = next_capabilities(map, settings, request);
+  if (map.capabilities.has(node::Capability::kSettings)) {
+    map.settings = next_settings(map, settings, request);
+  }
   if (auto set = set_epoch(map, 0, 0, request); !set) return fail(set.error());
   map.flush_at = request.flush.at.value_or(0);
   map.partitions.resize(settings.partitions);
@@ -543,7 +570,7 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
 
   ClusterMap map;
   map.cluster_id = last.cluster_id;
-  map.max_parities = std::max(last.max_parities, settings.max_parities);
+  map.max_parities = std::max(last.max_parities, wanted_parities(last, settings, request));
   map.nodes = next_nodes(&last, settings, request);
   const auto count = [&](NodeState state) {
     return static_cast<size_t>(std::ranges::count(map.nodes, state, &NodeInfo::state));
@@ -558,6 +585,9 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
   }
   if (count(NodeState::kUp) == 0) return fail(ErrorCode::kUnavailable, "no node answers");
   map.capabilities = last.capabilities.with(next_capabilities(map, settings, request));
+  if (map.capabilities.has(node::Capability::kSettings)) {
+    map.settings = next_settings(last, settings, request);
+  }
   if (is_everywhere(last, map, request.reports)) map.base = last.epoch;
   if (auto set = set_epoch(map, last.epoch.number, last.version_floor, request); !set) {
     return fail(set.error());

@@ -27,6 +27,16 @@ struct MembershipSettings {
   // it.
   uint8_t max_parities = 1;
   node::CapabilitySet capabilities = node::own_capabilities();  // of this proxy
+  // What a map that has no cluster-wide settings gets, as soon as all members know of such; without
+  // times: none.
+  node::ClusterSettings own = {};
+};
+
+// The cluster-wide settings are to be others; versions and the longest lease are the map's.
+struct SettingsChange {
+  uint32_t of_version = 0;   // what was changed: if the map has another by then, it is refused
+  uint8_t max_parities = 1;  // M, at least
+  node::ClusterSettings settings;
 };
 
 enum class Verdict : uint8_t {
@@ -68,6 +78,8 @@ struct MapRequest {
   uint32_t decider = 0;
   uint32_t above_number = 0;  // the new map's number is above this one, and above the last map's
   FlushOrder flush;
+  bool was_served = false;  // the map before, by this decider: no node has a lease from earlier
+  std::optional<SettingsChange> settings = {};
   // What the operator accepts, of this one map:
   bool accept_loss = false;     // LOST partitions start again, with what was written to them since
   bool give_up_silent = false;  // partitions may become LOST with nodes that are only silent

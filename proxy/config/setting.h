@@ -30,7 +30,8 @@ struct Setting {
   std::function<std::string()> yaml;  // the same as a file has it, "4MiB"
   // Takes the scalar of a file, or tells what is wrong with it.
   std::function<std::expected<void, std::string>(std::string_view)> read;
-  bool reloads = false;  // whether a process that runs takes it at SIGHUP
+  bool reloads = false;          // whether a process that runs takes it at SIGHUP
+  bool is_cluster_wide = false;  // whether it is kept with the map, where all proxies find it
 
   // Before and after the dot: "timing", or "" at the top of the file, and "lease_ms".
   std::string_view section() const;
@@ -76,6 +77,12 @@ class Rows {
     const size_t first = settings_.size();
     add();
     for (size_t i = first; i < settings_.size(); ++i) settings_[i].reloads = true;
+  }
+  // What `add` adds is the cluster's (docs/operations.md).
+  void cluster_wide(const std::function<void()>& add) {
+    const size_t first = settings_.size();
+    add();
+    for (size_t i = first; i < settings_.size(); ++i) settings_[i].is_cluster_wide = true;
   }
   // Calls `effect` whenever the setting before has been read.
   void after_reading(std::function<void()> effect);

@@ -40,7 +40,10 @@ std::string brackets(const Setting& setting) {
   return setting.bounds.empty() ? "" : fmt::format(" [{}]", setting.bounds);
 }
 
-std::string mark(const Setting& setting) { return setting.reloads ? " (SIGHUP)" : ""; }
+std::string mark(const Setting& setting) {
+  if (setting.is_cluster_wide) return " (cluster)";
+  return setting.reloads ? " (SIGHUP)" : "";
+}
 
 std::string first_sentence(std::string_view about) {
   const size_t end = std::min(about.find(". "), about.find(".\n"));

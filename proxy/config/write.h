@@ -24,7 +24,8 @@ std::string write_file(const Settings& settings, std::span<const Section> sectio
                        bool is_explained);
 
 // For each setting its path, the first sentence about it, its value and its bounds. Those that can
-// be changed while the process runs are marked (SIGHUP), here and in an explained file.
+// be changed while the process runs are marked (SIGHUP), those of the cluster (cluster), here and
+// in an explained file.
 std::string write_list(const Settings& settings, std::span<const Section> sections);
 
 }  // namespace elastripe::config

@@ -1,5 +1,6 @@
 #include "proxy/main/admin_thread.h"
 
+#include "proxy/main/cluster_config.h"
 #include "proxy/main/elsewhere.h"
 
 namespace elastripe {
@@ -13,7 +14,8 @@ AdminThread::AdminThread(ProxyShared& shared, ControlThread& control,
       control_(control),
       maintenance_(maintenance),
       environment_(shared, kMemory),
-      server_(environment_.loop(), std::move(socket), shared.registry, sources()) {}
+      server_(environment_.loop(), std::move(socket), shared.registry, sources()),
+      config_(std::make_shared<const Config>(shared.config)) {}
 
 AdminSources AdminThread::sources() {
   return {.cluster = [this] { return cluster(); },
@@ -35,6 +37,8 @@ AdminSources AdminThread::sources() {
           .declare_dead =
               [this](std::string node) { return have_done(decider::DeclareDead{std::move(node)}); },
           .change_members = [this](MemberChange change) { return have_done(std::move(change)); },
+          .change_settings =
+              [this](SettingsOrder order) { return change_cluster_settings(std::move(order)); },
           .start_job = [this](AskedJob asked) { return maintenance_.start_job(std::move(asked)); },
           .jobs = [this] { return maintenance_.jobs(); },
           .cancel_job = [this](uint64_t id) { return maintenance_.cancel_job(id); },
@@ -66,6 +70,22 @@ Task<decider::DeciderAnswer> AdminThread::ask_decider(decider::DeciderTask task)
       environment_.loop(), [&](auto done) { control_.do_task(std::move(task), std::move(done)); });
 }
 
+Task<Result<uint32_t>> AdminThread::change_cluster_settings(SettingsOrder order) {
+  const MapPtr map = shared_.map.current();
+  if (map == nullptr) co_return fail(ErrorCode::kUnavailable, "{}", shared_.map.reason());
+  auto change = change_cluster(*config_, *map, order.settings, order.is_recycled);
+  if (!change) co_return fail(change.error());
+  if (order.of_version && *order.of_version != change->of_version) {
+    co_return fail(ErrorCode::kConflict, "the settings are of version {} by now, not of {}",
+                   change->of_version, *order.of_version);
+  }
+  if (change->settings.text == map->settings.text) co_return change->of_version;
+  const uint32_t version = change->settings.version;
+  const auto done = co_await have_done(std::move(*change));
+  if (!done) co_return fail(done.error());
+  co_return version;
+}
+
 Task<Result<void>> AdminThread::have_done(decider::DeciderTask task) {
   const auto done = co_await ask_decider(std::move(task));
   if (!done) co_return fail(done.error());
@@ -79,6 +99,7 @@ void AdminThread::start() {
 void AdminThread::change_settings(ConfigPtr config, std::function<void()> done) {
   environment_.loop().post([this, config = std::move(config), done = std::move(done)] {
     environment_.change_settings(*config, kMemory);
+    config_ = config;
     done();
   });
 }

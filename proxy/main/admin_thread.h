@@ -29,6 +29,7 @@ class AdminThread {
   Task<decider::ClusterStatus> cluster();
   Task<Result<jobs::ScrubReport>> scrub(std::string key);
   Task<decider::DeciderAnswer> ask_decider(decider::DeciderTask task);
+  Task<Result<uint32_t>> change_cluster_settings(SettingsOrder order);
   Task<Result<void>> have_done(decider::DeciderTask task);
   Task<void> finish();
 
@@ -37,6 +38,7 @@ class AdminThread {
   MaintenanceThread& maintenance_;
   FlowEnvironment environment_;
   AdminServer server_;
+  ConfigPtr config_;  // in force
   Scope ending_;
   std::thread thread_;
 };

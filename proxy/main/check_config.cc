@@ -7,6 +7,7 @@
 
 #include "proxy/base/bytes.h"
 #include "proxy/base/names.h"
+#include "proxy/main/cluster_config.h"
 
 namespace elastripe::config {
 namespace {
@@ -110,7 +111,7 @@ void check_nodes(const Config& config, Problems& problems) {
   }
 }
 
-void check_pool(const Config& config, const PoolConfig& pool, size_t domains,
+void check_pool(const Config& config, const PoolConfig& pool, const NodeCount& nodes,
                 const std::string& path, Problems& problems) {
   const auto printable = [](char c) { return c > 0x20 && c < 0x7f; };
   if (pool.prefix.size() > kMaxPrefixBytes || !std::ranges::all_of(pool.prefix, printable)) {
@@ -131,15 +132,15 @@ void check_pool(const Config& config, const PoolConfig& pool, size_t domains,
                     "'experimental: true' to use it");
   }
   const auto shards = static_cast<size_t>(pool.scheme.shards());
-  if (shards > config.nodes.size()) {
+  if (shards > nodes.nodes) {
     problems.report(path + ".scheme", "{} needs {} nodes (k' + m), {} are listed", scheme, shards,
-                    config.nodes.size());
+                    nodes.nodes);
   }
-  if (shards > domains) {
+  if (shards > nodes.domains) {
     problems.report(path + ".scheme",
                     "{} needs {} failure domains (k' + m), the nodes are in {}: it could not "
                     "survive what it promises",
-                    scheme, shards, domains);
+                    scheme, shards, nodes.domains);
   }
   if (pool.inline_max_bytes > config.ops.max_object_bytes) {
     problems.report(path + ".inline_max_bytes", "is {}, above max_object_bytes ({})",
@@ -152,14 +153,12 @@ void check_pool(const Config& config, const PoolConfig& pool, size_t domains,
   }
 }
 
-void check_pools(const Config& config, Problems& problems) {
-  std::set<std::string_view> domains;
-  for (const NodeConfig& node : config.nodes) domains.insert(node.domain);
+void check_pools(const Config& config, const NodeCount& nodes, Problems& problems) {
   std::map<std::string_view, size_t> prefixes;
   for (size_t i = 0; i < config.pools.size(); ++i) {
     const PoolConfig& pool = config.pools[i];
     const std::string path = fmt::format("pools.{}", i);
-    check_pool(config, pool, domains.size(), path, problems);
+    check_pool(config, pool, nodes, path, problems);
     const auto [it, unique] = prefixes.try_emplace(pool.prefix, i);
     if (!unique) {
       problems.report(path + ".prefix", "'{}' is the prefix of pools.{} too",
@@ -249,7 +248,22 @@ void check_map(const Config& config, Problems& problems) {
   }
 }
 
+// Frames that tell of them have room for so much.
+void check_cluster_text(const Config& config, Problems& problems) {
+  const size_t bytes = cluster_text(config).size();
+  if (bytes > node::kMaxSettingsBytes) {
+    problems.report("pools", "take {} bytes of a cluster map, which has room for {}: fewer, please",
+                    bytes, node::kMaxSettingsBytes);
+  }
+}
+
 }  // namespace
+
+NodeCount nodes_of(const Config& config) {
+  std::set<std::string_view> domains;
+  for (const NodeConfig& node : config.nodes) domains.insert(node.domain);
+  return {.nodes = config.nodes.size(), .domains = domains.size()};
+}
 
 std::optional<std::string> obstacle_to_pools(const Config& running, const Config& wanted) {
   for (const PoolConfig& pool : wanted.pools) {
@@ -257,6 +271,10 @@ std::optional<std::string> obstacle_to_pools(const Config& running, const Config
     return fmt::format("{} wants {} copies of each record, and nodes keep {}",
                        coding::to_string(pool.scheme), pool.scheme.m + 1, running.max_parities + 1);
   }
+  return obstacle_to_logs(running, wanted);
+}
+
+std::optional<std::string> obstacle_to_logs(const Config& running, const Config& wanted) {
   // By all these prefixes, keys that are in one pool now are in one pool then.
   for (const auto* pools : {&running.pools, &wanted.pools}) {
     for (const PoolConfig& at : *pools) {
@@ -274,7 +292,7 @@ std::optional<std::string> obstacle_to_pools(const Config& running, const Config
   return std::nullopt;
 }
 
-void check_config(const Config& config, Problems& problems) {
+void check_config(const Config& config, Problems& problems, const NodeCount& nodes) {
   if (!is_name(config.cluster)) {
     problems.report("cluster", "is '{}', must be 1..{} letters, digits, '.', '_' or '-'",
                     escape_for_log(config.cluster), kMaxNameBytes);
@@ -294,7 +312,8 @@ void check_config(const Config& config, Problems& problems) {
   }
   check_nodes(config, problems);
   check_addresses(config, problems);
-  check_pools(config, problems);
+  check_pools(config, nodes, problems);
+  check_cluster_text(config, problems);
   check_timing(config, problems);
   check_map(config, problems);
 }

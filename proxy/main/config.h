@@ -143,9 +143,11 @@ struct ConfigChange {
 };
 
 // Takes the settings that can change while a proxy runs. Those of a pool are for what is written
-// from then on; pools are taken together or not at all. kInvalid: what would be taken does not fit
-// what stays.
-Result<ConfigChange> change_config(const Config& running, const Config& wanted);
+// from then on; pools are taken together or not at all. `is_of_cluster`: what is the cluster's in
+// `wanted` is of its map, and taken at once, whatever it is. kInvalid: what would be taken does not
+// fit what stays.
+Result<ConfigChange> change_config(const Config& running, const Config& wanted,
+                                   bool is_of_cluster = false);
 
 // The effective settings as YAML, defaults included; parse_config reads it back to an equal Config
 // (but for force_epoch, which no file has).

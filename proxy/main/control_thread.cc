@@ -1,5 +1,6 @@
 #include "proxy/main/control_thread.h"
 
+#include "proxy/main/cluster_config.h"
 #include "proxy/ops/attempt.h"
 
 namespace elastripe {
@@ -15,6 +16,7 @@ constexpr Duration kStoredPeriod = std::chrono::seconds(1);  // as clients see i
 decider::DeciderSettings decider_settings(const Config& config) {
   decider::DeciderSettings settings = config.decider;
   settings.max_parities = config.max_parities;
+  settings.cluster_text = cluster_text(config);
   for (const NodeConfig& node : config.nodes) {
     settings.nodes.push_back({node.name, node.address.host, node.address.port, node.domain});
   }
@@ -66,6 +68,10 @@ void ControlThread::change_settings(ConfigPtr config, std::function<void()> done
   });
 }
 
+void ControlThread::follows(const node::ClusterSettings& settings) {
+  environment_.loop().post([this, settings] { shared_.map.follows(settings); });
+}
+
 ControlThread::DeciderPtr ControlThread::new_decider(const decider::DeciderSettings& settings) {
   return std::make_shared<decider::Decider>(environment_.ops(), settings);
 }
@@ -102,6 +108,9 @@ Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline)
   if (std::holds_alternative<decider::AcceptLoss>(task)) co_return decider->accept_loss();
   if (const auto* dead = std::get_if<decider::DeclareDead>(&task)) {
     co_return without_counts(decider->declare_dead(dead->node));
+  }
+  if (const auto* settings = std::get_if<SettingsChange>(&task)) {
+    co_return without_counts(decider->change_settings(*settings));
   }
   co_return without_counts(decider->change_members(std::get<MemberChange>(task)));
 }

@@ -23,6 +23,8 @@ class ControlThread {
   void start();
   // Any thread, while it runs: it follows the configuration from then on. `done` is called on it.
   void change_settings(ConfigPtr config, std::function<void()> done);
+  // Any thread, while it runs: all threads do, these of the cluster.
+  void follows(const node::ClusterSettings& settings);
   // Any thread, while it runs: this proxy's decider does it, or the proxy's that it follows. `done`
   // is called on this thread, once. kUnavailable: nobody has done it; kUnknownOutcome: that proxy
   // has not answered; others are the decider's (proxy/ops/decider/decider.h).

@@ -64,15 +64,21 @@ bool write_port_file(const std::string& path, const Proxy& proxy) {
 // SIGHUP: takes what can change while the proxy runs from its files, or says why not.
 void reload(const Options& options, Proxy& proxy) {
   const auto config = load_config(options.config_file, options.overrides);
-  const auto change = config ? proxy.reload(*config) : Result<ConfigChange>(fail(config.error()));
-  if (!change) return log_error("reload: {}; nothing has changed", change.error().message);
-  raise_descriptor_limit(change->config);
-  if (!change->need_restart.empty()) {
+  const auto reloaded =
+      config ? proxy.reload(*config) : Result<Proxy::Reloaded>(fail(config.error()));
+  if (!reloaded) return log_error("reload: {}; nothing has changed", reloaded.error().message);
+  const ConfigChange& change = reloaded->change;
+  raise_descriptor_limit(change.config);
+  if (!change.need_restart.empty()) {
     log_warning("reload: what differs and needs a restart: {}",
-                fmt::join(change->need_restart, ", "));
+                fmt::join(change.need_restart, ", "));
+  }
+  if (!reloaded->overruled.empty()) {
+    log_warning("reload: what is the cluster's (elastripe config set): {}",
+                fmt::join(reloaded->overruled, ", "));
   }
   log_info("reload: users and certificates are those of the files; changed settings: {}",
-           change->taken.empty() ? "none" : fmt::format("{}", fmt::join(change->taken, ", ")));
+           change.taken.empty() ? "none" : fmt::format("{}", fmt::join(change.taken, ", ")));
 }
 
 bool comes_within(const sigset_t& awaited, Duration time) {

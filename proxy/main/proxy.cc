@@ -1,12 +1,15 @@
 #include "proxy/main/proxy.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <latch>
 
 #include "proxy/base/log.h"
+#include "proxy/main/cluster_config.h"
 
 namespace elastripe {
 namespace {
@@ -105,6 +108,7 @@ Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
       shared_(config, std::move(credentials), std::move(addresses), std::move(resolver),
               thread_count(config)),
       config_(std::make_shared<const Config>(config)),
+      file_(config),
       maintenance_(shared_, [this] { control_.survey_again(); }),
       control_(shared_),
       admin_(shared_, control_, maintenance_, std::move(admin_socket)) {
@@ -113,6 +117,8 @@ Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
                                 : config.listen.path;
   shared_.admin_address = reachable(config.admin.host, admin_port_);
   describe();
+  shared_.map.have_followed(
+      [this](const node::ClusterSettings& settings) { follow_cluster(settings); });
   Gauge& end = shared_.registry.cell(kTlsValidUntil);
   shared_.registry.add_collector([this, &end] {
     const auto until = shared_.credentials->valid_until();
@@ -209,22 +215,72 @@ void Proxy::start() {
            shared_.threads, to_string(Endpoint{shared_.config.admin.host, admin_port_}));
 }
 
-Result<ConfigChange> Proxy::reload(const Config& wanted) {
-  auto change = change_config(*config(), wanted);
-  if (!change) return change;
-  if (auto loaded = shared_.credentials->load(change->config); !loaded) return fail(loaded.error());
-  // Nothing fails from here on.
-  const auto next = std::make_shared<const Config>(change->config);
+Result<Config> Proxy::with_cluster_settings(const Config& file) const {
+  return cluster_.version == 0 ? file : with_cluster(file, cluster_.text);
+}
+
+// `done` is called when all threads follow it. Whoever calls this has `changing_`, so that all
+// threads are told of changes in the same order.
+void Proxy::spread(const Config& config, std::function<void()> done) {
+  const auto next = std::make_shared<const Config>(config);
   config_.store(next);
   set_log_level(next->log_level);
-  const auto following = std::make_shared<std::latch>(static_cast<ptrdiff_t>(workers_.size()) + 3);
-  const auto follows = [following] { following->count_down(); };
+  const auto left = std::make_shared<std::atomic<size_t>>(workers_.size() + 3);
+  const auto follows = [left, done = std::move(done)] {
+    if (left->fetch_sub(1) == 1) done();
+  };
   for (auto& worker : workers_) worker->change_settings(next, follows);
   maintenance_.change_settings(next, follows);
   control_.change_settings(next, follows);
   admin_.change_settings(next, follows);
-  following->wait();
-  return change;
+}
+
+Result<Proxy::Reloaded> Proxy::reload(const Config& wanted) {
+  std::latch following(1);
+  Reloaded reloaded;
+  {
+    const std::lock_guard lock(changing_);
+    const auto in_force = with_cluster_settings(wanted);
+    if (!in_force) return fail(in_force.error());
+    auto change = change_config(*config(), *in_force, cluster_.version != 0);
+    if (!change) return fail(change.error());
+    if (auto loaded = shared_.credentials->load(change->config); !loaded) {
+      return fail(loaded.error());
+    }
+    // Nothing fails from here on.
+    file_ = wanted;
+    if (cluster_.version != 0) reloaded.overruled = overruled(wanted, *in_force);
+    spread(change->config, [&, cluster = cluster_] {
+      control_.follows(cluster);
+      following.count_down();
+    });
+    reloaded.change = std::move(*change);
+  }
+  following.wait();
+  return reloaded;
+}
+
+// Before the first map of the cluster, whatever it is; later as the map says that it has changed.
+void Proxy::follow_cluster(const node::ClusterSettings& settings) {
+  const std::lock_guard lock(changing_);
+  cluster_ = settings;
+  const auto in_force = with_cluster_settings(file_);
+  const auto change = in_force ? change_config(*config(), *in_force, /*is_of_cluster=*/true)
+                               : Result<ConfigChange>(fail(in_force.error()));
+  if (!change) {
+    log_error("the settings of the cluster, version {}, can not be followed: {}", settings.version,
+              change.error().message);
+    return shared_.map.can_not_follow(change.error().message);
+  }
+  log_info(
+      "settings of the cluster, version {}: {}", settings.version,
+      change->taken.empty() ? "as they were" : fmt::format("{}", fmt::join(change->taken, ", ")));
+  const auto differs = overruled(file_, *in_force);
+  if (!differs.empty()) {
+    log_warning("the settings of the cluster count, and not these of the file: {}",
+                fmt::join(differs, ", "));
+  }
+  spread(change->config, [this, settings] { control_.follows(settings); });
 }
 
 void Proxy::announce_shutdown() {

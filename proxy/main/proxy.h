@@ -1,7 +1,10 @@
 // Proxy: the whole process but its command line: sockets and threads.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "proxy/main/admin_thread.h"
@@ -24,8 +27,13 @@ class Proxy {
 
   void start();
   // Takes what can change of the configuration, and the files of credentials that it names. Returns
-  // when all threads follow it. An error changes nothing.
-  Result<ConfigChange> reload(const Config& wanted);
+  // when all threads follow it. What is the cluster's it takes for what the cluster would have, if
+  // that has no such settings; else it is overruled. An error changes nothing.
+  struct Reloaded {
+    ConfigChange change;
+    std::vector<std::string> overruled;  // as of proxy/main/cluster_config.h
+  };
+  Result<Reloaded> reload(const Config& wanted);
   // From now on it says that it is not ready; it serves all the same.
   void announce_shutdown();
   // Takes no more connections, lets commands end for so long, cancels the rest, and returns when
@@ -43,6 +51,10 @@ class Proxy {
   Proxy(Config config, std::unique_ptr<Credentials> credentials, std::vector<NodeAddress> addresses,
         std::shared_ptr<Resolver> resolver, ClientSockets client_sockets, Fd admin_socket);
   void accept_from(Fd socket, const ListenConfig& listen);
+  // Control thread: the cluster has such settings from now on.
+  void follow_cluster(const node::ClusterSettings& settings);
+  Result<Config> with_cluster_settings(const Config& file) const;
+  void spread(const Config& config, std::function<void()> done);
   void describe();
   StatPairs settings() const;
 
@@ -50,6 +62,9 @@ class Proxy {
   uint16_t admin_port_;
   ProxyShared shared_;
   Published<Config> config_;
+  std::mutex changing_;            // of the configuration
+  Config file_;                    // as the file says
+  node::ClusterSettings cluster_;  // that count in place of the file's; version 0: none do
   std::vector<std::unique_ptr<Worker>> workers_;
   MaintenanceThread maintenance_;
   ControlThread control_;

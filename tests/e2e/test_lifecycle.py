@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from cluster import BIN, DEADLINE_S, Cluster, Raw, free_ports, payload, wait_for
+from cluster import BIN, DEADLINE_S, Cluster, Raw, free_ports, payload, run, wait_for
 
 MIB = 1 << 20
 LONG_MS = 24 * 60 * 60 * 1000  # longer than any test
@@ -57,6 +57,10 @@ class Proxy:
             return any(word in self.log()[seen:] for word in ("changed settings: ", "nothing has changed"))
         wait_for(is_told, "the proxy reloads")
         return self.log()[seen:]
+
+    def set_for_all(self, *settings):
+        """Changes settings of the cluster."""
+        run("elastripe", "--server", f"127.0.0.1:{self.port}", "config", "set", *settings)
 
     def settings(self):
         """What `stats settings` tells."""
@@ -220,9 +224,10 @@ def test_limits_and_times_change_for_connections_that_are_open(start):
     proxy = start()
     old = [Raw(proxy.port) for _ in range(2)]
     assert old[0].ask(b"set key 0 0 4\r\nabcd\r\n") == b"STORED\r\n"
+    proxy.set_for_all("pools.0.inline_max_bytes=2")
     log = proxy.reload(max_object_bytes=3, flush_all="refuse", limits={"connections": 2},
                        pools=[{"prefix": "", "scheme": "ers:4,2,5", "inline_max_bytes": 2}])
-    assert "max_object_bytes=3" in log and "limits.connections=2, pools" in log
+    assert "max_object_bytes=3" in log and "limits.connections=2" in log
     assert old[0].ask(b"set key 0 0 4\r\nabcd\r\n") == b"SERVER_ERROR object too large for cache\r\n"
     assert old[1].ask(b"get key\r\n") == b"VALUE key 0 4\r\nabcd\r\nEND\r\n"
     assert old[1].ask(b"flush_all\r\n") == b"CLIENT_ERROR flush_all not allowed\r\n"
@@ -233,6 +238,7 @@ def test_limits_and_times_change_for_connections_that_are_open(start):
     assert told["item_size_max"] == told["max_object_bytes"] == str(1 << 30)
     assert told["flush_enabled"] == "no"
     assert old[0].ask(b"set key 0 0 4\r\nabcd\r\n") == b"STORED\r\n"
+    proxy.set_for_all("pools.0.inline_max_bytes=16KiB")
     # Idle connections that are open are closed, too.
     proxy.reload(timing={"client_idle_ms": 10})
     assert [is_cut(raw) for raw in old] == [True, True]
@@ -244,29 +250,29 @@ def scheme_of(proxy, key):
 
 def test_pools_change_for_what_is_written_from_then_on(start):
     proxy = start()
-    # one before it may have kept fewer copies of records
-    wait_for(lambda: json.loads(proxy.asks("/v1/status")[1])["decides"], "it decides")
     raw = Raw(proxy.port)
     value = payload(2 * MIB, 4)
-    default = proxy.base["pools"][0]
 
     def put(key):
         assert raw.ask(b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value)) == b"STORED\r\n"
         return scheme_of(proxy, key)
 
     assert put("a/before") == put("b") == "ers-2:4,2,5"
-    proxy.reload(pools=[default, {"prefix": "a/", "scheme": "rs:3,2"}])
+    proxy.set_for_all("pools.1={prefix: a/, scheme: 'rs:3,2'}")
     assert put("a/after") == "rs:3,2"
     assert put("b") == scheme_of(proxy, "a/before") == "ers-2:4,2,5"
     assert proxy.settings()["pool_a/"] == "rs:3,2"
-    proxy.reload(pools=[default | {"scheme": "ers:3,1,4"}])
+    proxy.set_for_all("pools=[{prefix: '', scheme: 'ers:3,1,4'}]")
     assert put("a/after") == put("b") == "ers-2:3,1,4"
     assert scheme_of(proxy, "a/before") == "ers-2:4,2,5"
-    # Records have as many copies as when the proxy started, and no more.
-    log = proxy.reload(pools=[default, {"prefix": "a/", "scheme": "rep:4"}])
-    assert "needs a restart: pools (rep:4 wants 4 copies of each record, and nodes keep 3)" in log
-    assert put("a/before") == "ers-2:3,1,4"
-    proxy.reload()
+    # Records get as many copies as a pool wants.
+    proxy.set_for_all("pools.1={prefix: a/, scheme: 'rep:4'}")
+    assert put("a/before") == "rep:4"
+    proxy.set_for_all("pools=[{prefix: '', scheme: 'ers:4,2,5'}]")
+    assert put("a/before") == "ers-2:4,2,5"
+    # A file does not change them.
+    log = proxy.reload(pools=[{"prefix": "", "scheme": "rs:3,1"}])
+    assert "what is the cluster's (elastripe config set): pools\n" in log
     assert put("a/before") == "ers-2:4,2,5"
     for key in (b"a/before", b"a/after", b"b"):
         assert raw.ask(b"get %s\r\n" % key) == b"VALUE %s 0 %d\r\n%s\r\nEND\r\n" % (
@@ -295,18 +301,23 @@ def test_what_needs_a_restart_is_named_and_the_rest_is_taken(start):
     log = proxy.reload(threads=7, admin={"port": 1}, listeners=[{"port": 0}],
                        timing={"lease_ms": 5000, "request_timeout_ms": 6000},
                        repair={"automatic": False}, scrub={"every_ms": 0})
-    assert ("what differs and needs a restart: threads, admin.port, timing.lease_ms, listeners\n"
-            in log)
-    assert "changed settings: timing.request_timeout_ms=6000, repair.automatic=false, scrub.every_ms=0\n" in log
+    assert "what differs and needs a restart: threads, admin.port, listeners\n" in log
+    assert ("what is the cluster's (elastripe config set): timing.lease_ms=5000, "
+            "timing.request_timeout_ms=6000\n" in log)
+    assert "changed settings: repair.automatic=false, scrub.every_ms=0\n" in log
     told = proxy.settings()
-    assert (told["request_timeout_ms"], told["lease_ms"]) == ("6000", "3000")
+    assert (told["request_timeout_ms"], told["lease_ms"]) == ("8000", "3000")
+    proxy.set_for_all("timing.lease_ms=5000", "timing.request_timeout_ms=6000")
+    told = proxy.settings()
+    assert (told["request_timeout_ms"], told["lease_ms"]) == ("6000", "5000")
+    proxy.set_for_all("timing.lease_ms=3000", "timing.request_timeout_ms=8000")
 
     def is_off():
         status = json.loads(proxy.asks("/v1/status")[1])
         return status["repair"]["state"] == status["scrub"]["state"] == "off"
     wait_for(is_off, "repair and scrubs are off")
     assert "changed settings: none" in proxy.reload(
-        timing={"request_timeout_ms": 6000}, repair={"automatic": False}, scrub={"every_ms": 0})
+        repair={"automatic": False}, scrub={"every_ms": 0})
 
 
 def test_settings_change_under_load(start):
@@ -327,16 +338,19 @@ def test_settings_change_under_load(start):
 
     configurations = [
         {"limits": {"staged_bytes": "4MiB", "read_bytes": "4MiB"}, "record_cache_bytes": 0},
-        {"pools": [{"prefix": "", "scheme": "rs:4,1", "inline_max_bytes": 0}]},
-        {"pools": [proxy.base["pools"][0], {"prefix": "load/1", "scheme": "rep:3",
-                                            "inline_max_bytes": "1MiB"}]},
         {},
     ]
+    pools = ["[{prefix: '', scheme: 'rs:4,1', inline_max_bytes: 0}]",
+             "[{prefix: '', scheme: 'ers:4,2,5'}, "
+             "{prefix: load/1, scheme: 'rep:3', inline_max_bytes: 1MiB}]"]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         workers = [pool.submit(work, name) for name in range(4)]
         try:
-            for configuration in configurations * 5:
-                assert "changed settings: none" not in proxy.reload(**configuration)
+            for _ in range(5):
+                for configuration in configurations:
+                    assert "changed settings: none" not in proxy.reload(**configuration)
+                for wanted in pools:
+                    proxy.set_for_all(f"pools={wanted}")
         finally:
             ended.set()
         for worker in workers:

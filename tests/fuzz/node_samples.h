@@ -156,6 +156,14 @@ inline ClusterMap sample_map() {
   map.partitions[0].synced = map.partitions[1].synced = true;
   map.partitions[2].sources = {{0, 1}};
   map.partitions[3].lost = true;
+  map.capabilities = own_capabilities();
+  map.settings = {.version = 3,
+                  .heartbeat_ms = 100,
+                  .suspect_after_ms = 1000,
+                  .lease_ms = 3000,
+                  .longest_lease_ms = 6000,
+                  .refused_is_dead = true,
+                  .text = "pools: []"};
   seal(map);
   return map;
 }

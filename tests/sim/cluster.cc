@@ -161,7 +161,7 @@ void Cluster::start_new_decider() {
   SimProxy* proxy = add_proxy();
   decider_ = static_cast<int>(proxies_.size()) - 1;
   DeciderSettings settings = configuration().decider;
-  settings.capabilities = build_;
+  settings.capabilities = settings.capabilities.common_with(build_);
   std::set<node::NodeId>& vouched_dead = vouched_dead_[decider_];
   if (run_.scenario.faults.forced > 0 &&
       (!has_majority({}) || run_.random.chance(run_.scenario.faults.forced))) {
@@ -199,6 +199,27 @@ bool Cluster::ask_member(Decider& at, MemberChange::Kind kind, node::NodeId id) 
   change.node.port = named.port;
   change.node.domain = named.domain;
   return at.change_members(change).has_value();
+}
+
+bool Cluster::has_long_leases() {
+  const node::MapPtr map = decider() == nullptr ? nullptr : decider()->map().current();
+  return map != nullptr && map->settings.lease_ms * milliseconds(1) > configuration().decider.lease;
+}
+
+// Leases get four times as long as they are configured, or as long as that.
+void Cluster::change_settings() {
+  if (decider() == nullptr) return;
+  Decider& at = *decider()->decider();
+  const node::MapPtr map = decider()->map().current();
+  if (at.status().state != "serving" || map == nullptr || map->settings.version == 0) return;
+  SettingsChange change{.of_version = map->settings.version,
+                        .max_parities = map->max_parities,
+                        .settings = map->settings};
+  const auto configured = static_cast<uint32_t>(configuration().decider.lease / milliseconds(1));
+  change.settings.lease_ms = has_long_leases() ? configured : 4 * configured;
+  if (!at.change_settings(change)) return;
+  run_.trace.add("leases become {} ms", change.settings.lease_ms);
+  ++run_.totals.settings_changed;
 }
 
 // It drains a few at a time, and stops the process of a node that is removed, which is empty then.

@@ -44,6 +44,8 @@ class Cluster {
   SimProxy* add_proxy();
   // The operator has the decider, if there is one, add, drain or remove a node.
   void change_a_member(SimRandom& random);
+  void change_settings();
+  bool has_long_leases();
   // What starts from now on has these.
   void install_build(node::CapabilitySet capabilities);
   SimProxy* choose_proxy(SimRandom& random);  // any that is alive; null: none is

@@ -55,6 +55,11 @@ DeciderSettings decider_settings(const Scenario& scenario, size_t nodes) {
   settings.heartbeat = milliseconds(50);
   settings.suspect_after = milliseconds(400);
   settings.lease = milliseconds(1000);
+  // Where the settings are the cluster's, so are the pools, and no restart changes them.
+  if (scenario.faults.restarts > 0) {
+    settings.capabilities = settings.capabilities.without(
+        node::CapabilitySet(uint64_t{1} << static_cast<int>(node::Capability::kSettings)));
+  }
   return settings;
 }
 

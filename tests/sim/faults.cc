@@ -37,6 +37,7 @@ void Faults::plan() {
   plan(plan_.clock_steps, &Faults::step_a_clock);
   plan(plan_.restarts, &Faults::restart_proxies);
   plan(plan_.member_changes, &Faults::change_a_member);
+  if (plan_.settings_changes > 0) plan(plan_.settings_changes, &Faults::change_settings);
   plan(plan_.link_cuts, &Faults::cut_a_link);
   plan(plan_.proxy_kills, &Faults::kill_a_proxy);
   plan(plan_.proxy_pauses, &Faults::pause_a_proxy);
@@ -147,6 +148,29 @@ void Faults::kill_node(SimNode& victim) {
 }
 
 void Faults::change_a_member() { cluster_.change_a_member(random_); }
+
+void Faults::change_settings() {
+  SimProxy* decider = cluster_.decider();
+  const bool is_contested = decider != nullptr && plan_.contested_settings > 0 &&
+                            cluster_.has_long_leases() && random_.chance(plan_.contested_settings);
+  if (!is_contested) return cluster_.change_settings();
+  constexpr int kSuccessors = 4;
+  constexpr Duration kHowLong = seconds(6);
+  const auto node = static_cast<node::NodeId>(random_.below(cluster_.nodes()));
+  const auto proxies = static_cast<int>(cluster_.proxies().size());
+  const auto witness = static_cast<int>(random_.below(cluster_.proxies().size()));
+  for (int id = 0; id < proxies + kSuccessors; ++id) {
+    if (id == witness && id != decider->id()) continue;
+    ++run_.totals.link_cuts;
+    cluster_.network().cut(id, node);
+    run_.events.after(kHowLong, [this, id, node] { cluster_.network().mend(id, node); });
+  }
+  run_.trace.add("proxy {} alone sees node {}", witness, node);
+  cluster_.change_settings();
+  run_.events.after(random_.between(Duration::zero(), milliseconds(100)), [this, decider] {
+    if (!run_.calm && decider->is_alive()) cluster_.kill_proxy(*decider);
+  });
+}
 
 // It knows nothing of this cluster, and must get no part in it.
 void Faults::put_stray(SimNode& at) {

@@ -49,6 +49,7 @@ class Faults {
   void flip_a_bit();
   void step_a_clock();
   void change_a_member();
+  void change_settings();
   void cut_a_link();
   void kill_a_proxy();
   void kill_a_repairer(int left, TimePoint until);

@@ -17,6 +17,12 @@ constexpr Scenario kContestedMaps{
   .faults = {.node_kills = 2, .node_stalls = 4, .link_cuts = 6, .proxy_kills = 2, .proxy_pauses = 4,
              .at_decider = 0.7}};
 
+constexpr Scenario kShorterLeases{
+  .about = "leases that get shorter as the decider dies, and proxies that hear late of new maps",
+  .cluster = {.proxies = 3, .map_delay_max = 5s},
+  .workload = {.clients = 6, .keys = 4, .operations = 100, .think_max = 200ms},
+  .faults = {.settings_changes = 12, .contested_settings = 1, .until = 8s}};
+
 constexpr Scenario kQuickRestarts{
   .about = "nodes come back at once, as another process, while copies of old maps are on their way",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024,
@@ -414,6 +420,8 @@ constexpr Rule kRules[] = {
     RULE(kIgnoreLease, "rule 4: a node past its lease serves nothing", "lease", kContestedMaps),
     RULE(kSkipLeaseWait, "rule 4: the lease of an excluded node is waited out", "lease-wait",
          kContestedMaps),
+    RULE(kForgetLeases, "rule 4: a takeover waits out the longest lease that there may be",
+         "shorter-leases", kShorterLeases),
     RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
          kContestedMaps),
     RULE(kTimeoutIsLoss, "rule 4: a timeout makes nothing LOST", "last-copy", kSilences),
@@ -495,6 +503,8 @@ constexpr Rule kRules[] = {
          kRepeatedUpdates),
     RULE(kIgnoreReach, "rule 12: what may have been taken and forgotten is not taken",
          "forgotten-updates", kFoldedUpdates),
+    RULE(kForgetAsked, "rule 12: what the tail may have taken is not taken for never taken",
+         "asked-updates", kFoldedUpdates),
     RULE(kResendAsNewOp, "rule 12: an update keeps its name until it is known not to be made",
          "renamed-updates", kRepeatedUpdates),
     RULE(kReadUnsettled, "rule 10: a read returns what all copies have", "unsettled-reads", kTorn),

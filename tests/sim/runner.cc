@@ -47,10 +47,11 @@ std::string report(const Campaign& campaign) {
       t.proxy_pauses, t.epochs);
   text += fmt::format(
       "rounds {}  dead for good {}  while they repaired {}  upgraded {}  added {} + {}  drained {}"
-      "  and not {}  removed {}  strays {}  clock steps {}  forced epochs {}  other pools {}\n",
+      "  and not {}  removed {}  strays {}  clock steps {}  forced epochs {}  other pools {}  "
+      "settings {}\n",
       t.rounds, t.burials, t.repairer_kills, t.upgrades, t.joiners, t.members_added,
       t.members_drained, t.members_refilled, t.members_removed, t.strays, t.clock_steps, t.forced,
-      t.restarts);
+      t.restarts, t.settings_changed);
   text += fmt::format("frames {}  dropped {}  duplicated {}  late {}  events {}\n", t.frames,
                       t.dropped, t.duplicated, t.late, t.events);
   text += fmt::format(

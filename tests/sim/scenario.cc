@@ -448,6 +448,12 @@ constexpr Scenario kScenarios[] = {
    .workload = {.clients = 4, .operations = 16, .transitions = 4, .flushes = 3},
    .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 4, .proxy_kills = 3,
               .proxy_pauses = 5, .until = 8s, .at_decider = 0.7}},
+  {.name = "settings",
+   .about = "leases that get longer and shorter, as proxies take over from each other",
+   .cluster = {.proxies = 3, .followers = true, .elections = true},
+   .workload = {.clients = 4, .operations = 16},
+   .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 4, .proxy_kills = 2,
+              .proxy_pauses = 4, .settings_changes = 8, .until = 8s, .at_decider = 0.7}},
 };
 // clang-format on
 

@@ -31,6 +31,7 @@ void Totals::add(const Totals& o) {
   bit_flips += o.bit_flips;
   burials += o.burials;
   joiners += o.joiners;
+  settings_changed += o.settings_changed;
   members_added += o.members_added;
   members_drained += o.members_drained;
   members_refilled += o.members_refilled;

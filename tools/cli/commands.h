@@ -30,6 +30,7 @@ void report(Globals& globals, const Result<>& result);
 
 void add_cluster_commands(CLI::App& app, Globals& globals);
 void add_status_commands(CLI::App& app, Globals& globals);  // status, watch, object, accept-loss
+void add_config_command(CLI::App& app, Globals& globals);
 void add_node_command(CLI::App& app, Globals& globals);
 void add_object_commands(CLI::App& app, Globals& globals);  // put, get, remove
 void add_plan_command(CLI::App& app, Globals& globals);

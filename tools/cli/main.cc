@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
 
   elastripe::cli::add_cluster_commands(app, globals);
   elastripe::cli::add_status_commands(app, globals);
+  elastripe::cli::add_config_command(app, globals);
   elastripe::cli::add_node_command(app, globals);
   elastripe::cli::add_object_commands(app, globals);
   elastripe::cli::add_plan_command(app, globals);

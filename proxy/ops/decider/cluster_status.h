@@ -65,6 +65,7 @@ struct ClusterStatus : DeciderFindings {
   node::Epoch epoch;
   node::CapabilitySet capabilities;  // that the cluster uses
   uint64_t cluster_id = 0;
+  uint32_t settings_version = 0;  // of the cluster-wide ones; 0: there are none
   std::vector<NodeStatus> nodes;
   uint32_t partitions = 0;
   uint32_t partitions_synced = 0;

@@ -27,7 +27,8 @@ Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
                   .partitions = settings_.partitions,
                   .max_parities = static_cast<uint8_t>(
                       std::max<int>(settings_.max_parities, ops.pools.max_parities())),
-                  .capabilities = settings_.capabilities},
+                  .capabilities = settings_.capabilities,
+                  .own = cluster_settings(settings_)},
       decider_id_(static_cast<uint32_t>(ops.random.next() >> 32 | 1)),
       reclaimer_(ops) {
   know_members(configured_);
@@ -36,8 +37,10 @@ Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
 Task<void> Decider::Impl::run() {
   ops_.map.work_in_background(true);
   last_turn_ = now();
+  const MapPtr inherited = ops_.map.current();
+  if (inherited != nullptr) follow_cluster(settings_, *inherited);
   inherits_until_ = now() + settings_.lease + settings_.suspect_after;
-  if (const MapPtr inherited = ops_.map.current()) {
+  if (inherited != nullptr) {
     inherited_cluster_ = inherited->cluster_id;
     inherited_number_ = inherited->epoch.number;
   }
@@ -149,6 +152,7 @@ MapRequest Decider::Impl::request() const {
   MapRequest request;
   request.decider = decider_id_;
   request.above_number = above_number_;
+  request.was_served = serving_;
   if (flush_is_due_) request.flush = {.now = true, .at = 0};
   flushes_.add_to(request.flush);
   for (size_t id = 0; id < peers_.size(); ++id) {
@@ -339,6 +343,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   made_ = map.epoch;
   const MapPtr before = std::exchange(map_, std::make_shared<const ClusterMap>(std::move(map)));
   required_ = map_->capabilities;
+  follow_cluster(settings_, *map_);
   installed_ = granting_ = serving_ = false;
   awaits_last_copy_ = false;
   survey_wanted_ = true;
@@ -431,7 +436,7 @@ void Decider::Impl::advance() {
     for (size_t id = 0; id < peers_.size(); ++id) {
       foreign_leases |= peers_[id].may_hold_foreign_lease && !is_removed(id);
     }
-    if (foreign_leases && now() < *took_over_ + 2 * settings_.lease &&
+    if (foreign_leases && now() < *took_over_ + 2 * longest_lease() &&
         !mutant(Mutant::kSkipLeaseWait)) {
       return wait_because("the leases of nodes that do not answer run out");
     }
@@ -448,6 +453,13 @@ void Decider::Impl::advance() {
     served_at_ = now();
     answer_flushes();
   }
+}
+
+// Those of a predecessor may be from before they got shorter.
+Duration Decider::Impl::longest_lease() const {
+  if (mutant(Mutant::kForgetLeases)) return settings_.lease;
+  return std::max<Duration>(settings_.lease,
+                            std::chrono::milliseconds(map_->settings.longest_lease_ms));
 }
 
 // A matter of time, and of all nodes: looked at once a turn.
@@ -535,6 +547,9 @@ Result<void> Decider::change_members(const MemberChange& change) {
   return impl_->change_members(change);
 }
 Result<void> Decider::declare_dead(std::string_view name) { return impl_->declare_dead(name); }
+Result<void> Decider::change_settings(const SettingsChange& change) {
+  return impl_->change_settings(change);
+}
 void Decider::survey_again() { impl_->survey_again(); }
 void Decider::leave() { impl_->leave(); }
 uint32_t Decider::id() const { return impl_->id(); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "proxy/cluster/members.h"
+#include "proxy/cluster/membership.h"
 #include "proxy/ops/context.h"
 #include "proxy/ops/decider/cluster_status.h"
 #include "proxy/ops/decider/settings.h"
@@ -44,6 +45,10 @@ class Decider {
   // members does not allow it. A node is removed only when it is lost, or has been drained and is
   // empty. kUnavailable: not now, and why.
   Result<void> change_members(const MemberChange& change);
+  // The cluster-wide settings change, in the map that follows at once; it ends when that is made.
+  // kConflict: they are not of that version any more. kUnavailable: not now, or not before all
+  // nodes know of such settings.
+  Result<void> change_settings(const SettingsChange& change);
   // Another proxy is to decide; until one does, this one does.
   void leave();
   // Shards were made again: counts anew which objects lack some.

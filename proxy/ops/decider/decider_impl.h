@@ -34,6 +34,7 @@ class Decider::Impl {
   Result<AcceptedLoss> accept_loss();
   Result<void> declare_dead(std::string_view name);
   Result<void> change_members(const MemberChange& change);
+  Result<void> change_settings(const SettingsChange& change);
   void survey_again() { survey_wanted_ = true; }
   void leave() { leaves_ = true; }
   uint32_t id() const { return decider_id_; }
@@ -68,6 +69,7 @@ class Decider::Impl {
   bool follow_members();
   void know_members(std::vector<node::NodeInfo> nodes);
   void warn_of_ignored(const std::vector<node::NodeInfo>& members) const;
+  Result<void> may_change() const;
   Result<void> may_remove(const std::string& name) const;
   Result<node::ClusterMap> try_members(std::vector<node::NodeInfo> members,
                                        const MemberChange& change);
@@ -97,6 +99,7 @@ class Decider::Impl {
   bool is_installed() const;
   void begin_grants();
   bool enough_leases() const;
+  Duration longest_lease() const;
   bool may_grant() const;
   bool peers_quorum() const;
   bool knows_all_peers() const;
@@ -140,7 +143,7 @@ class Decider::Impl {
   TimePoint now() const { return ops_.clock.now(); }
 
   OpsContext& ops_;
-  const DeciderSettings settings_;
+  DeciderSettings settings_;  // its times are those of the newest map
   const std::vector<node::NodeInfo> configured_;
   MembershipSettings membership_;
   MembersPtr members_;           // those of membership_, as all threads know them

@@ -147,12 +147,18 @@ Result<node::ClusterMap> Decider::Impl::try_members(std::vector<node::NodeInfo> 
   return next;
 }
 
-Result<void> Decider::Impl::change_members(const MemberChange& change) {
+// One change follows another when the cluster has come to rest.
+Result<void> Decider::Impl::may_change() const {
   if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
   if (map_ == nullptr || !serving_ || !peers_quorum() || !knows_all_peers() || !unserved_.empty() ||
       is_blocked_by_lease() || needs_map(*map_, membership_, request())) {
     return fail(ErrorCode::kUnavailable, "the cluster is just changing; try again");
   }
+  return {};
+}
+
+Result<void> Decider::Impl::change_members(const MemberChange& change) {
+  if (auto may = may_change(); !may) return may;
   if (!map_->capabilities.has(node::Capability::kMembers)) {
     return fail(ErrorCode::kUnavailable,
                 "some nodes are of a build that knows no changes of the members; upgrade them");

@@ -62,6 +62,7 @@ void describe_map(ClusterStatus& status, const node::ClusterMap& map,
   status.capabilities = map.capabilities;
   status.flush_at = map.flush_at;
   status.cluster_id = map.cluster_id;
+  status.settings_version = map.settings.version;
   status.partitions = static_cast<uint32_t>(map.partitions.size());
   for (uint32_t p = 0; p < map.partitions.size(); ++p) {
     const node::Partition& partition = map.partitions[p];

@@ -30,6 +30,7 @@ Follower::Follower(OpsContext& ops, DeciderSettings settings, bool starts)
   serving_ = map_ != nullptr;
   if (serving_) cluster_id_ = map_->cluster_id;
   known_ = map_;
+  if (known_ != nullptr) follow_cluster(settings_, *known_);
 }
 
 void Follower::be_patient() {
@@ -213,6 +214,7 @@ void Follower::follow_members() {
   if (newest == nullptr || newest->epoch.number <= members_of_.number) return;
   if (map_ != nullptr && newest->cluster_id != map_->cluster_id) return;
   cluster_id_ = newest->cluster_id;
+  follow_cluster(settings_, *newest);
   members_of_ = newest->epoch;
   if (are_same_members(newest->nodes, members_)) return;
   ++peers_version_;
@@ -259,6 +261,7 @@ void Follower::look() {
     log_membership(LogLevel::kInfo,
                    LogFields().add("event", "follows").add("epoch", newest->epoch.number));
     map_ = newest;
+    follow_cluster(settings_, *map_);
     serving_ = true;
     reason_.clear();
     ops_.map.serve(map_);

@@ -65,7 +65,7 @@ class Follower {
   TimePoint now() const { return ops_.clock.now(); }
 
   OpsContext& ops_;
-  const DeciderSettings settings_;
+  DeciderSettings settings_;  // its times are those of the newest map that is known
   const std::vector<node::NodeInfo> configured_;
   std::vector<node::NodeInfo> members_;  // by id
   node::Epoch members_of_;               // the map that named them; number 0: the configuration

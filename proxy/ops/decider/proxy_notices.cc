@@ -12,7 +12,13 @@ using node::Writer;
 
 // Values are on the wire: never renumber.
 enum class Kind : uint8_t { kCard = 1, kRequest = 2, kReply = 3 };
-enum class TaskKind : uint8_t { kFlushAll = 1, kAcceptLoss = 2, kDeclareDead = 3, kMembers = 4 };
+enum class TaskKind : uint8_t {
+  kFlushAll = 1,
+  kAcceptLoss = 2,
+  kDeclareDead = 3,
+  kMembers = 4,
+  kSettings = 5
+};
 enum class AnswerKind : uint8_t { kOtherDecides = 0, kDone = 1, kFailed = 2 };
 
 constexpr size_t kMaxSurviving = 64;
@@ -73,6 +79,13 @@ void write_task(Writer& w, const MemberChange& change) {
   w.short_string(change.node.domain);
 }
 
+void write_task(Writer& w, const SettingsChange& change) {
+  w.u8(static_cast<uint8_t>(TaskKind::kSettings));
+  w.u32(change.of_version);
+  w.u8(change.max_parities);
+  node::encode_settings(change.settings, w);
+}
+
 std::optional<DeciderTask> read_task(Reader& in) {
   switch (static_cast<TaskKind>(in.u8())) {
     case TaskKind::kFlushAll:
@@ -90,6 +103,13 @@ std::optional<DeciderTask> read_task(Reader& in) {
       change.node.host = in.short_string();
       change.node.port = in.u16();
       change.node.domain = in.short_string();
+      return change;
+    }
+    case TaskKind::kSettings: {
+      SettingsChange change;
+      change.of_version = in.u32();
+      change.max_parities = in.u8();
+      change.settings = node::decode_settings(in);
       return change;
     }
   }

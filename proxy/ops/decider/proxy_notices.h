@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "proxy/cluster/members.h"
+#include "proxy/cluster/membership.h"
 #include "proxy/ops/decider/cluster_status.h"
 
 namespace elastripe::decider {
@@ -23,7 +24,7 @@ struct AcceptLoss {};
 struct DeclareDead {
   std::string node;
 };
-using DeciderTask = std::variant<FlushAll, AcceptLoss, DeclareDead, MemberChange>;
+using DeciderTask = std::variant<FlushAll, AcceptLoss, DeclareDead, MemberChange, SettingsChange>;
 // Counts are of AcceptLoss only.
 using DeciderAnswer = Result<AcceptedLoss>;
 

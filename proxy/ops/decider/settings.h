@@ -8,7 +8,7 @@
 
 #include "proxy/async/clock.h"
 #include "proxy/base/setting_rows.h"
-#include "server-patches/node/format/capability.h"
+#include "server-patches/node/format/cluster_map.h"
 
 namespace elastripe::decider {
 
@@ -38,9 +38,17 @@ struct DeciderSettings {
   // M, at least: what the proxy's pools wanted when it began. They may have changed before it
   // decides, and may change back.
   uint8_t max_parities = 0;
+  // All that is the cluster's of the proxy's configuration, as it writes that; a cluster that has
+  // no such settings gets them.
+  std::string cluster_text = {};
 
   friend bool operator==(const DeciderSettings&, const DeciderSettings&) = default;
 };
+
+// This proxy's, as the first of a cluster.
+node::ClusterSettings cluster_settings(const DeciderSettings& settings);
+// The times of the cluster take the place of the configured ones, if the map has any.
+void follow_cluster(DeciderSettings& settings, const node::ClusterMap& map);
 
 // force_epoch is an option of the command line, the capabilities are those of the build, and M is
 // that of the pools.
@@ -51,18 +59,21 @@ void each_setting(DeciderSettings& s, auto& row) {
       "above "
       "5. Fixed for the life of a cluster. One is synced as a whole: the proxy takes some 200 "
       "bytes a key of it, so many objects want many partitions.");
-  row("refused_is_dead", s.refused_is_dead, TrueOrFalse{},
-      "A refused connection proves that a node's process is gone, so that its memory is given up "
-      "at once. Say false where a firewall may refuse connections to a node that lives: then a "
-      "node is dead only when a new process answers at its address, or when the operator declares "
-      "it dead.");
-  row("timing.heartbeat_ms", s.heartbeat, Range{10, 60'000},
-      "How often every node is asked whether it lives.");
-  row("timing.suspect_after_ms", s.suspect_after, Range{20, 600'000},
-      "A node that has not answered for so long is taken out; at least twice heartbeat_ms.");
-  row("timing.lease_ms", s.lease, Range{30, 600'000},
-      "A node that has not heard from the proxy for so long stops serving; must be above "
-      "suspect_after_ms, and at least three times heartbeat_ms.");
+  row.cluster_wide([&] {
+    row("refused_is_dead", s.refused_is_dead, TrueOrFalse{},
+        "A refused connection proves that a node's process is gone, so that its memory is given up "
+        "at once. Say false where a firewall may refuse connections to a node that lives: then a "
+        "node is dead only when a new process answers at its address, or when the operator "
+        "declares "
+        "it dead.");
+    row("timing.heartbeat_ms", s.heartbeat, Range{10, 60'000},
+        "How often every node is asked whether it lives.");
+    row("timing.suspect_after_ms", s.suspect_after, Range{20, 600'000},
+        "A node that has not answered for so long is taken out; at least twice heartbeat_ms.");
+    row("timing.lease_ms", s.lease, Range{30, 600'000},
+        "A node that has not heard from the proxy for so long stops serving; must be above "
+        "suspect_after_ms, and at least three times heartbeat_ms.");
+  });
 }
 
 }  // namespace elastripe::decider

@@ -128,6 +128,7 @@ class LoggedUpdate {
   // Whether the update can not have a number up to `last`. If the tail has never taken it, then
   // only a sync can give it one, of what a copy was sent: under a later map, and above its floor.
   bool is_after(uint64_t last) const {
+    if (mutant(Mutant::kForgetAsked)) return true;
     return !tail_may_have_ && last <= node::first_version_of(first_epoch_ + 1);
   }
 

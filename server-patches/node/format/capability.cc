@@ -18,6 +18,7 @@ constexpr std::array kCapabilities = {
     CapabilityName{Capability::kShardUpdates, "shard_updates"},
     CapabilityName{Capability::kUnnumberedUpdates, "unnumbered_updates"},
     CapabilityName{Capability::kMarks, "marks"},
+    CapabilityName{Capability::kSettings, "settings"},
 };
 
 constexpr CapabilitySet kAll = [] {

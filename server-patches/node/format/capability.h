@@ -25,6 +25,7 @@ enum class Capability : uint8_t {
   kShardUpdates = 5,       // SHARD_UPDATE, LOG_APPEND without bytes
   kUnnumberedUpdates = 6,  // LOG_CANCEL, updates that copies have without a number
   kMarks = 7,              // marks and given cas in contents; uses that reads note and tell
+  kSettings = 8,           // maps say what all proxies follow, whatever their files say
 };
 
 class CapabilitySet {

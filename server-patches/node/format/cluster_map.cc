@@ -53,8 +53,10 @@ void encode_body(const ClusterMap& map, std::string& out) {
     for (const auto& group : partition.sources) encode_ids(group, w);
   }
   w.u64(map.capabilities.bits());
-  if (!map.capabilities.has(Capability::kMembers)) return;
-  for (const NodeInfo& node : map.nodes) w.u8(static_cast<uint8_t>(node.role));
+  if (map.capabilities.has(Capability::kMembers)) {
+    for (const NodeInfo& node : map.nodes) w.u8(static_cast<uint8_t>(node.role));
+  }
+  if (map.capabilities.has(Capability::kSettings)) encode_settings(map.settings, w);
 }
 
 std::vector<NodeId> decode_ids(Reader& in, size_t nodes) {
@@ -92,6 +94,14 @@ void decode_roles(Reader& in, ClusterMap& map) {
     node.role = static_cast<NodeRole>(role);
     if (node.is_removed() && node.state == NodeState::kUp) return in.fail();
   }
+}
+
+constexpr uint32_t kMaxTime_ms = 3'600'000;
+
+bool are_possible(const ClusterSettings& settings) {
+  const auto times = {uint32_t{1},       settings.heartbeat_ms,     settings.suspect_after_ms,
+                      settings.lease_ms, settings.longest_lease_ms, kMaxTime_ms};
+  return std::ranges::is_sorted(times);
 }
 
 Partition decode_partition(Reader& in, const ClusterMap& map) {
@@ -144,6 +154,33 @@ bool is_source(const Partition& partition, NodeId id) {
   return std::ranges::any_of(partition.sources, [&](const std::vector<NodeId>& group) {
     return std::ranges::find(group, id) != group.end();
   });
+}
+
+void encode_settings(const ClusterSettings& settings, Writer& w) {
+  w.u32(settings.version);
+  w.u32(settings.heartbeat_ms);
+  w.u32(settings.suspect_after_ms);
+  w.u32(settings.lease_ms);
+  w.u32(settings.longest_lease_ms);
+  w.u8(settings.refused_is_dead);
+  w.long_string(settings.text);
+}
+
+ClusterSettings decode_settings(Reader& in) {
+  ClusterSettings settings;
+  settings.version = in.u32();
+  settings.heartbeat_ms = in.u32();
+  settings.suspect_after_ms = in.u32();
+  settings.lease_ms = in.u32();
+  settings.longest_lease_ms = in.u32();
+  const uint8_t refused_is_dead = in.u8();
+  if (refused_is_dead > 1) in.fail();
+  settings.refused_is_dead = refused_is_dead != 0;
+  const std::string_view text = in.long_string();
+  if (text.size() > kMaxSettingsBytes) in.fail();
+  if (settings.version != 0 && !are_possible(settings)) in.fail();
+  settings.text = text;
+  return settings;
 }
 
 size_t ClusterMap::partition_of(std::string_view key) const {
@@ -208,6 +245,7 @@ Decoded<ClusterMap> decode_map(ByteView bytes) {
   if (!in.ok()) return std::unexpected("map has a malformed partition");
   if (!in.at_end()) map.capabilities = CapabilitySet(in.u64());
   if (map.capabilities.has(Capability::kMembers)) decode_roles(in, map);
+  if (map.capabilities.has(Capability::kSettings)) map.settings = decode_settings(in);
   if (!in.ok()) return std::unexpected("map is cut off");
   return map;
 }

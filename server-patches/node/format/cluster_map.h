@@ -58,6 +58,22 @@ struct Partition {
 
 bool is_source(const Partition& partition, NodeId id);
 
+inline constexpr size_t kMaxSettingsBytes = 14u << 10;  // with a little else they fit in a notice
+
+// What all proxies of a cluster follow, whatever their files say.
+struct ClusterSettings {
+  uint32_t version = 0;  // one more with every change; 0: the cluster has none, all else is empty
+  uint32_t heartbeat_ms = 0;
+  uint32_t suspect_after_ms = 0;
+  uint32_t lease_ms = 0;
+  // Nodes may have leases of an earlier map that are so long.
+  uint32_t longest_lease_ms = 0;
+  bool refused_is_dead = true;
+  std::string text;  // all of them, as proxies write and read them (YAML)
+
+  friend bool operator==(const ClusterSettings&, const ClusterSettings&) = default;
+};
+
 struct ClusterMap {
   uint64_t cluster_id = 0;
   Epoch epoch;  // map_hash covers everything else
@@ -73,6 +89,7 @@ struct ClusterMap {
   std::vector<Partition> partitions;
   // What may be used, since all members have it; none is ever taken back.
   CapabilitySet capabilities;
+  ClusterSettings settings;
 
   const NodeInfo* find_node(NodeId id) const { return id < nodes.size() ? &nodes[id] : nullptr; }
   bool is_up(NodeId id) const {
@@ -87,6 +104,10 @@ using MapPtr = std::shared_ptr<const ClusterMap>;
 
 // XXH3 of the key, the same everywhere.
 uint64_t hash_key(std::string_view key);
+
+// As part of other messages. What is not possible, as times in the wrong order, fails the reader.
+void encode_settings(const ClusterSettings& settings, Writer& w);
+ClusterSettings decode_settings(Reader& in);
 
 // Encodes; `seal` first sets epoch.map_hash to the hash of the rest.
 void seal(ClusterMap& map);

@@ -96,6 +96,8 @@ enum class Mutant {
   kFlushUnserved,  // decider: acknowledges a flush before its map is served
   kRepeatFlush,    // decider: flushes again when a map that flushes was given up
   kRepeatTask,     // proxy: what another one asks of the decider is done for each node that tells
+  kForgetAsked,    // proxy: has an update taken that the tail may have taken, and forgotten
+  kForgetLeases,   // decider: a takeover waits for leases of its own time only
 };
 
 #ifdef ELASTRIPE_MUTANTS

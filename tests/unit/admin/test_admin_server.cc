@@ -69,6 +69,11 @@ struct Fixture {
       changes.push_back(std::move(change));
       co_return Result<void>{};
     };
+    sources.change_settings = [this](SettingsOrder order) -> Task<Result<uint32_t>> {
+      if (order.settings.empty()) co_return fail(ErrorCode::kInvalid, "nothing is to change");
+      orders.push_back(std::move(order));
+      co_return uint32_t{5};
+    };
     sources.start_job = [this](AskedJob asked) { return start(std::move(asked)); };
     sources.repair = [] { return RepairStatus{}; };
     sources.background_scrub = [] { return ScrubStatus{}; };
@@ -139,6 +144,7 @@ struct Fixture {
   std::atomic<size_t> first = 0;
   std::vector<std::string> declared_dead;
   std::vector<MemberChange> changes;
+  std::vector<SettingsOrder> orders;
   std::atomic<int> cancelled = 0;
   Published<std::vector<JobReport>> reports;
   uint16_t port = 0;
@@ -224,6 +230,39 @@ TEST_CASE("declaring a node dead needs a POST that says so, and its name") {
   REQUIRE(refused.find(" 409 ") != std::string::npos);
   REQUIRE(refused.find("node n 1 answers") != std::string::npos);
   REQUIRE(f.ask("POST", "/v1/nodes//declare-dead", header).find(" 202 ") == std::string::npos);
+}
+
+TEST_CASE("the settings of the cluster are changed by a POST") {
+  Fixture f;
+  const auto post = [&](const std::string& body, const std::string& action = "settings") {
+    return f.ask(
+        "POST", "/v1/settings",
+        "X-Elastripe: " + action + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n",
+        body);
+  };
+  const std::string done = post(R"({"set": ["a=1", "b={c: 2}"], "of_version": 4})");
+  CHECK(done.find(" 202 ") != std::string::npos);
+  CHECK(done.find("\"version\": 5") != std::string::npos);
+  REQUIRE(f.orders.size() == 1);
+  CHECK(f.orders[0].settings == std::vector<std::string>{"a=1", "b={c: 2}"});
+  CHECK(f.orders[0].of_version == 4u);
+  CHECK_FALSE(f.orders[0].is_recycled);
+  REQUIRE(post(R"({"set": ["a=1"], "is_recycled": true})").find(" 202 ") != std::string::npos);
+  CHECK_FALSE(f.orders[1].of_version);
+  CHECK(f.orders[1].is_recycled);
+  for (const auto& [body, word] : {std::pair{"{}", "set: is missing"},
+                                   {R"({"set": "a=1"})", "expected a list of texts"},
+                                   {R"({"set": [1]})", "expected a list of texts"},
+                                   {R"({"set": [], "x": 1})", "no such field"},
+                                   {R"({"set": []})", "nothing is to change"},
+                                   {"", "JSON"}}) {
+    const std::string refused = post(body);
+    INFO(refused);
+    CHECK(refused.find(" 400 ") != std::string::npos);
+    CHECK(refused.find(word) != std::string::npos);
+  }
+  CHECK(post(R"({"set": ["a=1"]})", "drain").find(" 400 ") != std::string::npos);
+  CHECK(f.orders.size() == 2);
 }
 
 TEST_CASE("members are changed by a POST to a node that says what is done") {

@@ -1,4 +1,6 @@
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
 
 #include "proxy/cluster/map_view.h"
 
@@ -40,6 +42,67 @@ TEST_CASE("what is known of the rooms stays while the nodes are the same") {
   REQUIRE(view.rooms()->free_bytes(1) == 1000);
   view.expect_nodes(3);
   REQUIRE(view.rooms()->free_bytes(1) == UINT64_MAX);
+}
+
+namespace {
+
+node::MapPtr map_with(uint32_t settings_version, const std::string& text = {}) {
+  auto map = std::make_shared<node::ClusterMap>();
+  map->partitions.resize(1);
+  map->settings.version = settings_version;
+  map->settings.text = text;
+  return map;
+}
+
+}  // namespace
+
+TEST_CASE("a map is served once the proxy follows its settings") {
+  MapView view;
+  std::vector<uint32_t> asked;
+  view.have_followed(
+      [&](const node::ClusterSettings& settings) { asked.push_back(settings.version); });
+  const auto none = map_with(0);
+  view.serve(none);
+  CHECK(view.current() == none);  // there is nothing to follow
+  const auto first = map_with(1, "a");
+  view.serve(first);
+  CHECK(view.current() == none);
+  view.serve(first);
+  CHECK(asked == std::vector<uint32_t>{1});
+  SECTION("and then at once") {
+    view.follows(first->settings);
+    CHECK(view.current() == first);
+    const auto next = map_with(1, "a");
+    view.serve(next);
+    CHECK(view.current() == next);
+  }
+  SECTION("the newest, if there is another one meanwhile") {
+    const auto second = map_with(2, "b");
+    view.serve(second);
+    CHECK(asked == std::vector<uint32_t>{1, 2});
+    view.follows(first->settings);
+    CHECK(view.current() == none);
+    view.follows(second->settings);
+    CHECK(view.current() == second);
+  }
+  SECTION("with the same version another cluster has other ones") {
+    view.follows(first->settings);
+    view.serve(map_with(1, "b"));
+    CHECK(view.current() == first);
+    CHECK(asked.size() == 2);
+  }
+  SECTION("and not after it was told to stop") {
+    view.stop_serving("over");
+    view.follows(first->settings);
+    CHECK(view.current() == nullptr);
+  }
+  SECTION("where it can not, it serves nothing until it can") {
+    view.can_not_follow("no");
+    CHECK(view.current() == nullptr);
+    CHECK(view.reason() == "no");
+    view.follows(first->settings);
+    CHECK(view.current() == first);
+  }
 }
 
 }  // namespace elastripe::test

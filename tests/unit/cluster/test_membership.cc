@@ -203,6 +203,89 @@ TEST_CASE("records get more copies when a pool wants them, and never fewer") {
   CHECK(c.map.max_parities == 3);
 }
 
+namespace {
+
+node::ClusterSettings settings_with(uint32_t lease_ms) {
+  return {.version = 0,
+          .heartbeat_ms = 100,
+          .suspect_after_ms = 500,
+          .lease_ms = lease_ms,
+          .longest_lease_ms = lease_ms,
+          .refused_is_dead = true,
+          .text = std::to_string(lease_ms)};
+}
+
+// The next map has these settings.
+void change_settings(Cluster& c, uint32_t lease_ms, uint8_t max_parities = 1) {
+  c.request.settings = SettingsChange{.of_version = c.map.settings.version,
+                                      .max_parities = max_parities,
+                                      .settings = settings_with(lease_ms)};
+  c.step();
+  c.request.settings.reset();
+}
+
+}  // namespace
+
+TEST_CASE("a cluster without settings gets those of the proxy that decides, and keeps them") {
+  Cluster c(5, 1);
+  CHECK(c.map.settings.version == 0);
+  c.settings.own = settings_with(3000);
+  const node::CapabilitySet known = c.settings.capabilities;
+  SECTION("once all members know of such") {
+    c.request.reports[2].capabilities = node::CapabilitySet();
+    for (const int id : {0, 1, 3, 4}) {
+      c.request.reports[static_cast<size_t>(id)].capabilities = known;
+    }
+    c.step();
+    CHECK(c.map.settings == node::ClusterSettings{});
+  }
+  for (NodeReport& report : c.request.reports) report.capabilities = known;
+  c.step();
+  CHECK(c.map.settings.version == 1);
+  CHECK(c.map.settings.text == "3000");
+  c.settings.own = settings_with(900);
+  c.step();
+  CHECK(c.map.settings.version == 1);
+  CHECK(c.map.settings.lease_ms == 3000);
+}
+
+TEST_CASE("the map says how long leases may be that nodes have from maps before") {
+  Cluster c(5, 1);
+  c.settings.own = settings_with(3000);
+  for (NodeReport& report : c.request.reports) report.capabilities = c.settings.capabilities;
+  c.step();
+  CHECK(c.map.settings.longest_lease_ms == 3000);
+  change_settings(c, 6000);
+  CHECK(c.map.settings.version == 2);
+  CHECK(c.map.settings.longest_lease_ms == 6000);
+  c.request.was_served = true;
+  change_settings(c, 1000);
+  CHECK(c.map.settings.longest_lease_ms == 6000);  // of the map that was served before
+  c.request.was_served = false;                    // another proxy takes over
+  change_settings(c, 900);
+  c.step();
+  CHECK(c.map.settings.lease_ms == 900);
+  CHECK(c.map.settings.longest_lease_ms == 6000);
+  c.request.was_served = true;
+  c.step();
+  CHECK(c.map.settings.longest_lease_ms == 900);
+}
+
+TEST_CASE("the settings of the cluster say how many copies of records there are") {
+  Cluster c(6, 1);
+  c.settings.own = settings_with(3000);
+  for (NodeReport& report : c.request.reports) report.capabilities = c.settings.capabilities;
+  c.step();
+  c.settings.max_parities = 3;  // of a proxy with another file
+  CHECK_FALSE(needs_map(c.map, c.settings, c.request));
+  c.step();
+  CHECK(c.map.max_parities == 1);
+  change_settings(c, 3000, /*max_parities=*/2);
+  CHECK(c.map.max_parities == 2);
+  change_settings(c, 3000, /*max_parities=*/1);
+  CHECK(c.map.max_parities == 2);
+}
+
 TEST_CASE("a quorum is more than half of the nodes that may be alive") {
   CHECK(is_quorum(3, 0, 2));
   CHECK(!is_quorum(3, 0, 1));

@@ -258,7 +258,7 @@ TEST_CASE("a map tells who is leaving and who has been removed, once all know of
     const auto back = decode_map(as_view(bytes));
     REQUIRE(back);
     CHECK(*back == map);
-    // The roles are the last bytes.
+    // The roles are the last bytes, as there are no settings.
     const auto with_last = [&](char role) {
       std::string body = bytes.substr(sizeof(uint64_t));
       body.back() = role;
@@ -281,9 +281,54 @@ TEST_CASE("a map tells who is leaving and who has been removed, once all know of
   }
 }
 
+TEST_CASE("a map tells the settings of the cluster, once all know of such") {
+  ClusterMap map = make_map(3, {1, 2, 0});
+  map.settings = {.version = 2,
+                  .heartbeat_ms = 100,
+                  .suspect_after_ms = 1000,
+                  .lease_ms = 3000,
+                  .longest_lease_ms = 6000,
+                  .refused_is_dead = false,
+                  .text = "pools: []"};
+  const auto read_back = [&] {
+    seal(map);
+    return decode_map(as_view(encoded(map)));
+  };
+  SECTION("not known") {
+    map.capabilities = CapabilitySet(1 << 1);
+    const auto back = read_back();
+    REQUIRE(back);
+    CHECK(back->settings == ClusterSettings{});
+  }
+  SECTION("known") {
+    map.capabilities = CapabilitySet(1 << 1 | 1 << 8);
+    const auto back = read_back();
+    REQUIRE(back);
+    CHECK(*back == map);
+    SECTION("none") {
+      map.settings = {};
+      CHECK(read_back());
+    }
+    SECTION("times that can not be kept") {
+      const auto time = GENERATE(&ClusterSettings::heartbeat_ms, &ClusterSettings::suspect_after_ms,
+                                 &ClusterSettings::lease_ms, &ClusterSettings::longest_lease_ms);
+      map.settings.*time = 0;
+      CHECK_FALSE(read_back());
+      map.settings.*time = 3'600'001;
+      CHECK_FALSE(read_back());
+    }
+    SECTION("too long") {
+      map.settings.text = std::string(kMaxSettingsBytes, ' ');
+      CHECK(read_back());
+      map.settings.text += ' ';
+      CHECK_FALSE(read_back());
+    }
+  }
+}
+
 TEST_CASE("capabilities are sets with names") {
   const CapabilitySet moved(1);
-  const CapabilitySet newer(1 | 1 << 8);
+  const CapabilitySet newer(1 | 1 << 9);
   CHECK(moved.has(Capability::kMovedShards));
   CHECK(newer.has_all(moved));
   CHECK_FALSE(moved.has_all(newer));
@@ -295,8 +340,9 @@ TEST_CASE("capabilities are sets with names") {
   CHECK(own_capabilities().has(Capability::kShardUpdates));
   CHECK(own_capabilities().has(Capability::kUnnumberedUpdates));
   CHECK(own_capabilities().has(Capability::kMarks));
+  CHECK(own_capabilities().has(Capability::kSettings));
   CHECK(to_string(CapabilitySet()) == "none");
-  CHECK(to_string(newer) == "moved_shards, bit 8");
+  CHECK(to_string(newer) == "moved_shards, bit 9");
 }
 
 TEST_CASE("maps with ids or homes that do not exist are refused even with a right hash") {

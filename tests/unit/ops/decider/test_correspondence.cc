@@ -150,6 +150,14 @@ TEST_CASE("notices are read as they were written, and others not at all") {
   change.node.host = "h";
   change.node.port = 7;
   change.node.domain = "d";
+  SettingsChange settings{.of_version = 4, .max_parities = 2, .settings = {}};
+  settings.settings = {.version = 5,
+                       .heartbeat_ms = 1,
+                       .suspect_after_ms = 2,
+                       .lease_ms = 3,
+                       .longest_lease_ms = 4,
+                       .refused_is_dead = true,
+                       .text = "pools: []"};
   ProxyCard card;
   card.name = "a";
   card.clients = "b:1";
@@ -163,6 +171,7 @@ TEST_CASE("notices are read as they were written, and others not at all") {
       TaskRequest{7, 8, AcceptLoss{}},
       TaskRequest{7, 8, DeclareDead{"n2"}},
       TaskRequest{7, 8, change},
+      TaskRequest{7, 8, settings},
       TaskReply{4, {}},
       TaskReply{4, AcceptedLoss{1, 2, 3}},
       TaskReply{4, DeciderAnswer(fail(ErrorCode::kNotFound, "no node"))}};

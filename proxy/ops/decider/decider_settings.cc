@@ -1,0 +1,35 @@
+// The cluster-wide settings, of which the decider makes maps.
+#include "proxy/base/log.h"
+#include "proxy/ops/decider/decider_impl.h"
+
+namespace elastripe::decider {
+
+Result<void> Decider::Impl::change_settings(const SettingsChange& change) {
+  if (auto may = may_change(); !may) return may;
+  if (!map_->capabilities.has(node::Capability::kSettings)) {
+    return fail(ErrorCode::kUnavailable,
+                "some nodes are of a build that knows no settings of the cluster; upgrade them");
+  }
+  if (map_->settings.version != change.of_version) {
+    return fail(ErrorCode::kConflict, "the settings are of version {} by now, not of {}",
+                map_->settings.version, change.of_version);
+  }
+  MapRequest known = request();
+  known.settings = change;
+  auto next = next_map(*map_, membership_, ring(), known);
+  if (next && is_false_loss(*next)) {
+    sync_stop_ = true;
+    next = fail(ErrorCode::kUnavailable, "nodes have just died; try again");
+  }
+  if (!next) return fail(next.error());
+  log_membership(LogLevel::kInfo, LogFields()
+                                      .add("event", "settings")
+                                      .add("version", next->settings.version)
+                                      .add("epoch", next->epoch.number));
+  adopt(std::move(*next));
+  advance();
+  if (!over_) send_frames();
+  return {};
+}
+
+}  // namespace elastripe::decider
