@@ -175,6 +175,11 @@ class MapView {
       map_.store(std::exchange(kept_back_, nullptr));
     }
   }
+  // It takes all maps from now on, as it ends soon.
+  void follow_no_more() {
+    follow_ = nullptr;
+    if (kept_back_ != nullptr) map_.store(std::exchange(kept_back_, nullptr));
+  }
   void can_not_follow(std::string reason) { stop(std::move(reason)); }
   void stop_serving(std::string reason) {
     kept_back_ = nullptr;
@@ -198,7 +203,7 @@ class MapView {
   Published<NodeRooms> rooms_{std::make_shared<const NodeRooms>(0)};
   Published<std::string> reason_{
       std::make_shared<const std::string>("starting: no cluster map yet")};
-  // Of the decider's thread.
+  // These belong to the decider's thread.
   Follow follow_;
   node::ClusterSettings followed_;
   node::MapPtr kept_back_;

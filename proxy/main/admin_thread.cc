@@ -53,6 +53,10 @@ AdminSources AdminThread::sources() {
 Task<decider::ClusterStatus> AdminThread::cluster() {
   auto status = co_await Elsewhere<decider::ClusterStatus>(
       environment_.loop(), [this](auto done) { control_.tell_status(std::move(done)); });
+  if (status.state == "serving" && shared_.map.current() == nullptr) {
+    status.state = "waiting";
+    status.reason = shared_.map.reason();
+  }
   if (shared_.shuts_down) status.state = "stopping";
   co_return status;
 }
@@ -79,8 +83,9 @@ Task<Result<uint32_t>> AdminThread::change_cluster_settings(SettingsOrder order)
     co_return fail(ErrorCode::kConflict, "the settings are of version {} by now, not of {}",
                    change->of_version, *order.of_version);
   }
-  if (change->settings.text == map->settings.text) co_return change->of_version;
-  const uint32_t version = change->settings.version;
+  // Whether that changes anything, who decides knows.
+  const bool is_same = change->settings.text == map->settings.text;
+  const uint32_t version = is_same ? change->of_version : change->settings.version;
   const auto done = co_await have_done(std::move(*change));
   if (!done) co_return fail(done.error());
   co_return version;

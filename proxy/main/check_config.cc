@@ -91,7 +91,9 @@ void check_addresses(const Config& config, Problems& problems) {
 }
 
 void check_nodes(const Config& config, Problems& problems) {
-  if (config.nodes.empty()) problems.report("nodes", "at least one node must be listed");
+  if (config.nodes.empty() && config.join.empty()) {
+    problems.report("nodes", "at least one node must be listed, or one to `join`");
+  }
   std::map<std::string_view, size_t> names;
   for (size_t i = 0; i < config.nodes.size(); ++i) {
     const NodeConfig& node = config.nodes[i];
@@ -260,6 +262,7 @@ void check_cluster_text(const Config& config, Problems& problems) {
 }  // namespace
 
 NodeCount nodes_of(const Config& config) {
+  if (!config.join.empty()) return kEnoughNodes;  // pools are the cluster's
   std::set<std::string_view> domains;
   for (const NodeConfig& node : config.nodes) domains.insert(node.domain);
   return {.nodes = config.nodes.size(), .domains = domains.size()};
@@ -303,6 +306,9 @@ void check_config(const Config& config, Problems& problems, const NodeCount& nod
   if (config.ops.max_object_bytes / config.segment_bytes > kMaxSegments) {
     problems.report("max_object_bytes", "is {}, more than {} segments of segment_bytes ({})",
                     config.ops.max_object_bytes, kMaxSegments, config.segment_bytes);
+  }
+  if (!config.join.empty() && !parse_endpoint(config.join)) {
+    problems.report("join", "is '{}', must be host:port", escape_for_log(config.join));
   }
   for (const auto& [name, bytes] : {std::pair("staged_bytes", config.staged_bytes),
                                     std::pair("read_bytes", config.read_bytes)}) {

@@ -40,8 +40,7 @@ void set_defaults(Config& config) {
 }
 
 Result<Config> read_cluster(Config config, std::string_view text,
-                            std::span<const std::string> overrides,
-                            const config::NodeCount& nodes) {
+                            std::span<const std::string> overrides) {
   Places places(kPlace);
   const auto tree = config::build_tree(text, kPlace, overrides, places);
   if (!tree) return fail(tree.error());
@@ -53,7 +52,6 @@ Result<Config> read_cluster(Config config, std::string_view text,
     config::read_pools(map, config);
     map.finish();
     config::derive_settings(config);
-    if (!problems.any()) config::check_config(config, problems, nodes);
     if (!problems.any()) return config;
     return fail(problems.first());
   } catch (const YAML::Exception& e) {
@@ -86,6 +84,20 @@ config::NodeCount nodes_of(const node::ClusterMap& map) {
   return count;
 }
 
+// Errors name the settings by which they came, where they can.
+Result<void> check(const Config& config, std::span<const std::string> settings,
+                   const config::NodeCount& nodes) {
+  Places places(kPlace);
+  for (const std::string& setting : settings) {
+    places.add_override(setting.substr(0, setting.find('=')),
+                        "--set " + escape_for_log(setting, 200));
+  }
+  Problems problems(places);
+  config::check_config(config, problems, nodes);
+  if (problems.any()) return fail(problems.first());
+  return {};
+}
+
 }  // namespace
 
 std::string cluster_text(const Config& config) {
@@ -98,7 +110,7 @@ std::string cluster_text(const Config& config) {
 }
 
 Result<Config> with_cluster(const Config& file, std::string_view text) {
-  return read_cluster(file, text, {}, config::kEnoughNodes);
+  return read_cluster(file, text, {});
 }
 
 std::vector<std::string> overruled(const Config& file, const Config& in_force) {
@@ -124,8 +136,17 @@ Result<SettingsChange> change_cluster(const Config& running, const node::Cluster
   for (const std::string& setting : settings) {
     if (auto checked = check_is_wide(setting); !checked) return fail(checked.error());
   }
-  auto wanted = read_cluster(running, map.settings.text, settings, nodes_of(map));
+  const auto before = read_cluster(running, map.settings.text, {});
+  if (!before) return fail(before.error());
+  auto wanted = read_cluster(running, map.settings.text, settings);
   if (!wanted) return fail(wanted.error());
+  // Pools that stay may have become too large for the nodes that are left.
+  const bool has_other_pools = wanted->pools != before->pools;
+  if (auto checked =
+          check(*wanted, settings, has_other_pools ? nodes_of(map) : config::kEnoughNodes);
+      !checked) {
+    return fail(checked.error());
+  }
   const auto obstacle = config::obstacle_to_logs(running, *wanted);
   if (obstacle && !is_recycled) {
     return fail(ErrorCode::kInvalid, "pools: {}: have them recycled first, and say so", *obstacle);

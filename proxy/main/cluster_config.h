@@ -15,8 +15,8 @@ namespace elastripe {
 // Those of a configuration, as the map keeps them.
 std::string cluster_text(const Config& config);
 
-// What a proxy with that file has to follow. kInvalid: this build does not know all of them, or
-// they do not fit the rest of the file; and where.
+// What a proxy with that file has to follow; whether it fits the rest of the file is to be checked.
+// kInvalid: this build does not know all of it; and where.
 Result<Config> with_cluster(const Config& file, std::string_view text);
 
 // What the file says otherwise than the cluster: "timing.lease_ms=5000", "pools".

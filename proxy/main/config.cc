@@ -1,12 +1,14 @@
 #include "proxy/main/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "proxy/base/bytes.h"
 #include "proxy/base/check.h"
+#include "proxy/base/names.h"
 #include "proxy/config/reader.h"
 #include "proxy/config/tree.h"
 #include "proxy/config/write.h"
@@ -62,6 +64,9 @@ Config read_config(const YAML::Node& tree, Problems& problems) {
   map.list("listeners",
            [&](MapReader& under) { config.listeners.push_back(read_listener(under, problems)); });
   map.list("nodes", [&](MapReader& under) { config.nodes.push_back(read_node(under, problems)); });
+  if (!config.join.empty() && !config.nodes.empty()) {
+    problems.report("join", "takes the place of nodes: leave them out");
+  }
   read_pools(map, config);
   map.finish();
   derive_settings(config);
@@ -148,6 +153,32 @@ Result<ConfigChange> change_config(const Config& running, const Config& wanted,
                        is_of_cluster ? config::kEnoughNodes : config::nodes_of(checked));
   if (problems.any()) return fail(problems.first());
   return change;
+}
+
+Result<void> recheck_config(const Config& config) {
+  Places places("together with what the cluster says");
+  Problems problems(places);
+  config::check_config(config, problems, config::nodes_of(config));
+  if (problems.any()) return fail(problems.first());
+  return {};
+}
+
+std::optional<Endpoint> parse_endpoint(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  Endpoint endpoint;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
+  if (error != std::errc{} || end != port.data() + port.size() || endpoint.port == 0) {
+    return std::nullopt;
+  }
+  const bool is_bracketed = host.starts_with('[') && host.ends_with(']');
+  if (is_bracketed) host = host.substr(1, host.size() - 2);
+  endpoint.host = host;
+  const bool is_ipv6 = host.find(':') != std::string_view::npos;
+  if (!is_host(endpoint.host) || is_ipv6 != is_bracketed) return std::nullopt;
+  return endpoint;
 }
 
 std::string print_config(const Config& config) {

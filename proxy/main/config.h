@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -112,7 +113,8 @@ struct Config {
   Duration client_keepalive = std::chrono::seconds(60);  // zero: nobody is asked
   Duration shutdown_delay = Duration::zero();
   Duration shutdown_wait = std::chrono::seconds(5);
-  std::vector<NodeConfig> nodes;                // as listed: the position is the node's id
+  std::string join;               // "host:port" of a node whose map has the nodes; empty: listed
+  std::vector<NodeConfig> nodes;  // as listed: the position is the node's id
   std::vector<PoolConfig> pools{PoolConfig{}};  // as listed; one has the empty prefix
   uint8_t max_parities = 1;          // M: the largest m of any pool, when the proxy started
   decider::DeciderSettings decider;  // its nodes are filled in by its thread
@@ -148,6 +150,12 @@ struct ConfigChange {
 // fit what stays.
 Result<ConfigChange> change_config(const Config& running, const Config& wanted,
                                    bool is_of_cluster = false);
+
+// Why the settings do not fit together, as far as they have changed since they were read.
+Result<void> recheck_config(const Config& config);
+
+// "host:port", or "[address]:port". Nothing: it is neither.
+std::optional<Endpoint> parse_endpoint(std::string_view text);
 
 // The effective settings as YAML, defaults included; parse_config reads it back to an equal Config
 // (but for force_epoch, which no file has).

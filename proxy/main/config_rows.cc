@@ -65,6 +65,10 @@ void listen_settings(const ListenPaths& paths, ListenConfig& listen, Rows& row) 
 
 void process_settings(Config& c, Rows& row) {
   row("cluster", c.cluster, AnyText{}, "Name of the cluster, for logs and the admin interface.");
+  row("join", c.join, AnyText{},
+      "host:port of any node of a cluster that there is, in place of `nodes`: the proxy asks it "
+      "for "
+      "the others, and for all that is the cluster's, until it answers. It forms no cluster.");
   row("insecure", c.insecure, TrueOrFalse{},
       "Whether the network is trusted. If not, nothing listens beyond loopback without "
       "authentication: clients need a listener that authenticates them (users_file, or tls: "

@@ -11,11 +11,13 @@ using decider::DeciderTask;
 namespace {
 
 constexpr FlowMemory kMemory{.staged = 16 << 20, .cache = 1 << 20};
-constexpr Duration kStoredPeriod = std::chrono::seconds(1);  // as clients see it
+constexpr Duration kLongestPeriod = std::chrono::milliseconds(250);  // of letters to others
+constexpr Duration kStoredPeriod = std::chrono::seconds(1);          // as clients see it
 
 decider::DeciderSettings decider_settings(const Config& config) {
   decider::DeciderSettings settings = config.decider;
   settings.max_parities = config.max_parities;
+  settings.joins = !config.join.empty();
   settings.cluster_text = cluster_text(config);
   for (const NodeConfig& node : config.nodes) {
     settings.nodes.push_back({node.name, node.address.host, node.address.port, node.domain});
@@ -44,10 +46,11 @@ StoredItems stored_items(const decider::ClusterStatus& status, const node::Clust
 ControlThread::ControlThread(ProxyShared& shared)
     : shared_(shared),
       environment_(shared, kMemory),
+      config_(std::make_shared<const Config>(shared.config)),
       correspondence_(
           environment_.ops(), std::stoull(shared.proxy_id, nullptr, 16),
-          shared.config.decider.heartbeat, [this] { return card(); },
-          [this] { return decides_as(); },
+          std::min<Duration>(shared.config.decider.heartbeat, kLongestPeriod),
+          [this] { return card(); }, [this] { return decides_as(); },
           [this](DeciderTask task, TimePoint deadline) {
             return perform(std::move(task), deadline);
           }),
@@ -64,12 +67,46 @@ void ControlThread::start() {
 void ControlThread::change_settings(ConfigPtr config, std::function<void()> done) {
   environment_.loop().post([this, config = std::move(config), done = std::move(done)] {
     environment_.change_settings(*config, kMemory);
+    config_ = config;
+    if (decider_ != nullptr) decider_->know_own(decider_settings(*config));
     done();
   });
 }
 
 void ControlThread::follows(const node::ClusterSettings& settings) {
-  environment_.loop().post([this, settings] { shared_.map.follows(settings); });
+  environment_.loop().post([this, settings] {
+    is_unable_ = false;
+    shared_.map.follows(settings);
+  });
+}
+
+void ControlThread::have_followed(ClusterFollower follower) {
+  cluster_follower_ = std::move(follower);
+  shared_.map.have_followed([this](const node::ClusterSettings& settings) { follow(settings); });
+}
+
+void ControlThread::follow(const node::ClusterSettings& settings) {
+  auto followed = cluster_follower_.follow(settings);
+  if (followed) return;
+  is_unable_ = true;
+  shared_.map.can_not_follow(followed.error().message);
+  if (decider_ != nullptr) decider_->leave();
+}
+
+// Else nobody could undo it through another proxy; and a proxy of an older build would go on by its
+// file.
+Result<void> ControlThread::may_change(const SettingsChange& change) const {
+  if (auto checked = cluster_follower_.check(change.settings); !checked) {
+    return fail(ErrorCode::kInvalid, "the proxy that decides could not follow: {}",
+                checked.error().message);
+  }
+  for (const decider::KnownProxy& proxy : correspondence_.proxies()) {
+    if (proxy.is_self || proxy.card.capabilities.has(node::Capability::kSettings)) continue;
+    return fail(ErrorCode::kUnavailable,
+                "proxy {} is of a build that knows no settings of the cluster: upgrade it first",
+                proxy.card.name);
+  }
+  return {};
 }
 
 ControlThread::DeciderPtr ControlThread::new_decider(const decider::DeciderSettings& settings) {
@@ -110,6 +147,7 @@ Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline)
     co_return without_counts(decider->declare_dead(dead->node));
   }
   if (const auto* settings = std::get_if<SettingsChange>(&task)) {
+    if (auto may = may_change(*settings); !may) co_return fail(may.error());
     co_return without_counts(decider->change_settings(*settings));
   }
   co_return without_counts(decider->change_members(std::get<MemberChange>(task)));
@@ -121,7 +159,9 @@ decider::ProxyCard ControlThread::card() const {
                              .admin = shared_.admin_address,
                              .version = shared_.stats.version,
                              .decides_as = decides_as(),
-                             .leaves = shared_.shuts_down};
+                             .leaves = shared_.shuts_down,
+                             .findings = {},
+                             .capabilities = node::own_capabilities()};
   if (decider_ != nullptr) card.findings = decider_->status();
   return card;
 }
@@ -165,23 +205,30 @@ void ControlThread::end(auto role) {
 
 // A proxy decides where nobody else does, and follows whoever does.
 Task<void> ControlThread::decide_or_follow() {
-  decider::DeciderSettings settings = decider_settings(shared_.config);
-  settings.gives_way = settings.hands_over = true;
   // The operator vouches for what is so at the start.
-  bool is_forced = std::exchange(settings.force_epoch, false);
+  bool is_forced = shared_.config.decider.force_epoch;
   for (bool starts = true;; starts = false) {
+    decider::DeciderSettings settings = decider_settings(*config_);
+    settings.gives_way = settings.hands_over = !is_forced;
+    settings.force_epoch = is_forced;
     if (!is_forced) {
       follower_ = std::make_shared<decider::Follower>(environment_.ops(), settings, starts);
       decider_ = nullptr;
       const bool is_alone = co_await follower_->run();
       end(follower_);
       if (!is_alone) co_return;
+      // By the times that it has heard of; what is this proxy's own may have changed meanwhile.
+      const decider::DeciderSettings known = follower_->settings();
+      settings = decider_settings(*config_);
+      settings.gives_way = settings.hands_over = true;
+      settings.force_epoch = false;
       settings.silent = follower_->silent();
+      decider::take_times(settings, known);
     }
-    decider_ = new_decider(is_forced ? decider_settings(shared_.config) : settings);
+    decider_ = new_decider(settings);
     follower_ = nullptr;
     is_forced = false;
-    if (leaves_) decider_->leave();
+    if (leaves_ || is_unable_) decider_->leave();
     co_await decider_->run();
     end(decider_);
     if (shutting_down_) co_return;
@@ -201,6 +248,7 @@ Task<void> ControlThread::publish_stored() {
 void ControlThread::leave() {
   environment_.loop().post([this] {
     leaves_ = true;
+    shared_.map.follow_no_more();
     if (decider_ != nullptr) decider_->leave();
   });
 }

@@ -23,6 +23,12 @@ class ControlThread {
   void start();
   // Any thread, while it runs: it follows the configuration from then on. `done` is called on it.
   void change_settings(ConfigPtr config, std::function<void()> done);
+  // The thread itself: asks whether this proxy could follow them, and has it follow them.
+  struct ClusterFollower {
+    std::function<Result<void>(const node::ClusterSettings&)> check;
+    std::function<Result<void>(const node::ClusterSettings&)> follow;
+  };
+  void have_followed(ClusterFollower follower);  // before start()
   // Any thread, while it runs: all threads do, these of the cluster.
   void follows(const node::ClusterSettings& settings);
   // Any thread, while it runs: this proxy's decider does it, or the proxy's that it follows. `done`
@@ -47,6 +53,8 @@ class ControlThread {
   uint32_t decides_as() const;
   Task<void> decide_or_follow();
   void end(auto role);
+  void follow(const node::ClusterSettings& settings);
+  Result<void> may_change(const SettingsChange& change) const;
   DeciderPtr new_decider(const decider::DeciderSettings& settings);
   decider::ClusterStatus status() const;
   Task<void> publish_stored();
@@ -55,6 +63,8 @@ class ControlThread {
 
   ProxyShared& shared_;
   FlowEnvironment environment_;
+  ClusterFollower cluster_follower_;
+  ConfigPtr config_;                             // in force
   DeciderPtr decider_;                           // null while it follows
   std::shared_ptr<decider::Follower> follower_;  // null while it decides
   decider::Correspondence correspondence_;
@@ -64,6 +74,7 @@ class ControlThread {
   Scope endings_;  // of deciders and followers that this proxy was
   Scope ending_;
   bool leaves_ = false;
+  bool is_unable_ = false;  // to follow the settings of the cluster: others shall decide
   bool shutting_down_ = false;
   Published<StoredItems> stored_{std::make_shared<const StoredItems>()};
   std::thread thread_;

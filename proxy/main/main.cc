@@ -9,10 +9,13 @@
 #include <cstdio>
 #include <fstream>
 #include <initializer_list>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "proxy/base/log.h"
 #include "proxy/main/credentials.h"
+#include "proxy/main/join.h"
 #include "proxy/main/options.h"
 #include "proxy/main/proxy.h"
 #include "server-patches/node/format/fail_point.h"
@@ -20,6 +23,7 @@
 namespace elastripe {
 namespace {
 
+constexpr Duration kJoinPause = std::chrono::seconds(1);
 constexpr Duration kLookPeriod = std::chrono::milliseconds(10);  // whether all has ended
 
 sigset_t signals(std::initializer_list<int> numbers) {
@@ -63,7 +67,8 @@ bool write_port_file(const std::string& path, const Proxy& proxy) {
 
 // SIGHUP: takes what can change while the proxy runs from its files, or says why not.
 void reload(const Options& options, Proxy& proxy) {
-  const auto config = load_config(options.config_file, options.overrides);
+  auto config = load_config(options.config_file, options.overrides);
+  if (config && !config->join.empty()) stay_joined(*config, *proxy.config());
   const auto reloaded =
       config ? proxy.reload(*config) : Result<Proxy::Reloaded>(fail(config.error()));
   if (!reloaded) return log_error("reload: {}; nothing has changed", reloaded.error().message);
@@ -115,6 +120,20 @@ void shut_down(Proxy& proxy) {
   proxy.shut_down(config->shutdown_wait);
 }
 
+// Until the node that is asked tells of the others. Nothing: a signal has ended that.
+Result<std::optional<Config>> join(const Config& config) {
+  const sigset_t end = signals({SIGTERM, SIGINT});
+  std::string told;
+  for (;;) {
+    auto joined = join_cluster(config);
+    if (joined) return std::optional(std::move(*joined));
+    const std::string& reason = joined.error().message;
+    if (joined.error().code == ErrorCode::kInvalid) return fail(joined.error());
+    if (std::exchange(told, reason) != reason) log_warning("{}: trying again", reason);
+    if (comes_within(end, kJoinPause)) return std::optional<Config>();
+  }
+}
+
 int complain(const std::string& line) {
   fmt::print(stderr, "elastripe-proxy: {}\n", line);
   return 1;
@@ -133,6 +152,12 @@ int run(const Options& options) {
   set_log_level(config->log_level);
 
   const sigset_t awaited = prepare_signals();
+  if (!config->join.empty()) {
+    auto joined = join(*config);
+    if (!joined) return complain(joined.error().message);
+    if (!*joined) return 0;
+    config = std::move(**joined);
+  }
   raise_descriptor_limit(*config);
   auto proxy = Proxy::create(std::move(*config));
   if (!proxy) return complain(proxy.error().message);

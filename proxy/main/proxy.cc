@@ -117,8 +117,10 @@ Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
                                 : config.listen.path;
   shared_.admin_address = reachable(config.admin.host, admin_port_);
   describe();
-  shared_.map.have_followed(
-      [this](const node::ClusterSettings& settings) { follow_cluster(settings); });
+  control_.have_followed(
+      {.check = [this](const node::ClusterSettings& settings) { return check_cluster(settings); },
+       .follow =
+           [this](const node::ClusterSettings& settings) { return follow_cluster(settings); }});
   Gauge& end = shared_.registry.cell(kTlsValidUntil);
   shared_.registry.add_collector([this, &end] {
     const auto until = shared_.credentials->valid_until();
@@ -215,10 +217,6 @@ void Proxy::start() {
            shared_.threads, to_string(Endpoint{shared_.config.admin.host, admin_port_}));
 }
 
-Result<Config> Proxy::with_cluster_settings(const Config& file) const {
-  return cluster_.version == 0 ? file : with_cluster(file, cluster_.text);
-}
-
 // `done` is called when all threads follow it. Whoever calls this has `changing_`, so that all
 // threads are told of changes in the same order.
 void Proxy::spread(const Config& config, std::function<void()> done) {
@@ -235,52 +233,76 @@ void Proxy::spread(const Config& config, std::function<void()> done) {
   admin_.change_settings(next, follows);
 }
 
+// What running with that file comes to. Whoever calls this has `changing_`.
+Result<ConfigChange> Proxy::change_to(const Config& file,
+                                      const node::ClusterSettings& cluster) const {
+  if (cluster.version == 0) return change_config(*config(), file);
+  const auto in_force = with_cluster(file, cluster.text);
+  if (!in_force) return fail(in_force.error());
+  return change_config(*config(), *in_force, /*is_of_cluster=*/true);
+}
+
+// Files are read without the lock, for which the control thread waits. The cluster's settings may
+// change meanwhile, but what files are read is the proxy's own.
 Result<Proxy::Reloaded> Proxy::reload(const Config& wanted) {
-  std::latch following(1);
+  const auto checked = [&] {
+    const std::lock_guard lock(changing_);
+    return change_to(wanted, cluster_);
+  }();
+  if (!checked) return fail(checked.error());
+  if (auto loaded = shared_.credentials->load(checked->config); !loaded) {
+    return fail(loaded.error());
+  }
+  const auto following = std::make_shared<std::latch>(1);
   Reloaded reloaded;
   {
     const std::lock_guard lock(changing_);
-    const auto in_force = with_cluster_settings(wanted);
-    if (!in_force) return fail(in_force.error());
-    auto change = change_config(*config(), *in_force, cluster_.version != 0);
-    if (!change) return fail(change.error());
-    if (auto loaded = shared_.credentials->load(change->config); !loaded) {
-      return fail(loaded.error());
+    auto change = change_to(wanted, cluster_);
+    if (!change) {
+      return fail(ErrorCode::kConflict,
+                  "{}: the cluster's settings changed meanwhile, and of the proxy's only users and "
+                  "certificates have",
+                  change.error().message);
     }
-    // Nothing fails from here on.
     file_ = wanted;
-    if (cluster_.version != 0) reloaded.overruled = overruled(wanted, *in_force);
-    spread(change->config, [&, cluster = cluster_] {
+    if (cluster_.version != 0) reloaded.overruled = overruled(wanted, change->config);
+    spread(change->config, [this, following, cluster = cluster_] {
       control_.follows(cluster);
-      following.count_down();
+      following->count_down();
     });
     reloaded.change = std::move(*change);
   }
-  following.wait();
+  following->wait();
   return reloaded;
 }
 
+Result<void> Proxy::check_cluster(const node::ClusterSettings& settings) {
+  const std::lock_guard lock(changing_);
+  const auto change = change_to(file_, settings);
+  if (!change) return fail(change.error());
+  return {};
+}
+
 // Before the first map of the cluster, whatever it is; later as the map says that it has changed.
-void Proxy::follow_cluster(const node::ClusterSettings& settings) {
+Result<void> Proxy::follow_cluster(const node::ClusterSettings& settings) {
   const std::lock_guard lock(changing_);
   cluster_ = settings;
-  const auto in_force = with_cluster_settings(file_);
-  const auto change = in_force ? change_config(*config(), *in_force, /*is_of_cluster=*/true)
-                               : Result<ConfigChange>(fail(in_force.error()));
+  const auto change = change_to(file_, cluster_);
   if (!change) {
     log_error("the settings of the cluster, version {}, can not be followed: {}", settings.version,
               change.error().message);
-    return shared_.map.can_not_follow(change.error().message);
+    return fail(change.error());
   }
   log_info(
       "settings of the cluster, version {}: {}", settings.version,
       change->taken.empty() ? "as they were" : fmt::format("{}", fmt::join(change->taken, ", ")));
-  const auto differs = overruled(file_, *in_force);
+  const auto differs = overruled(file_, change->config);
   if (!differs.empty()) {
     log_warning("the settings of the cluster count, and not these of the file: {}",
                 fmt::join(differs, ", "));
   }
   spread(change->config, [this, settings] { control_.follows(settings); });
+  return {};
 }
 
 void Proxy::announce_shutdown() {

@@ -51,9 +51,10 @@ class Proxy {
   Proxy(Config config, std::unique_ptr<Credentials> credentials, std::vector<NodeAddress> addresses,
         std::shared_ptr<Resolver> resolver, ClientSockets client_sockets, Fd admin_socket);
   void accept_from(Fd socket, const ListenConfig& listen);
-  // Control thread: the cluster has such settings from now on.
-  void follow_cluster(const node::ClusterSettings& settings);
-  Result<Config> with_cluster_settings(const Config& file) const;
+  // Control thread: whether it could follow these settings of a cluster; and that it has to.
+  Result<void> check_cluster(const node::ClusterSettings& settings);
+  Result<void> follow_cluster(const node::ClusterSettings& settings);
+  Result<ConfigChange> change_to(const Config& file, const node::ClusterSettings& cluster) const;
   void spread(const Config& config, std::function<void()> done);
   void describe();
   StatPairs settings() const;

@@ -1,12 +1,15 @@
 """Settings that all proxies of a cluster have in common."""
 
 import json
+import os
+import signal
+import subprocess
 import urllib.error
 import urllib.request
 
 import pytest
 
-from cluster import Raw, Writers, another_proxy, free_ports, payload, run, wait_for
+from cluster import BIN, Raw, Writers, another_proxy, free_ports, payload, run, wait_for
 
 ROLLED = ["rs:3,2", "ers:4,2,5", "rep:3"]
 
@@ -139,3 +142,70 @@ def test_a_proxy_with_another_file_follows_or_serves_nothing(cluster):
         change(cluster, "pools.0.scheme='rs:6,2'")
         wait_for(lambda: ready(port + 1) == "ok\n", "it serves again")
         assert cluster.client(port=port).get("by_another") == values["by_another"]
+
+
+def test_a_proxy_that_joins_needs_one_address(cluster, tmp_path):
+    change(cluster, "pools.1={prefix: few/, scheme: 'rs:2,1'}")
+    port = free_ports(2)
+    file = tmp_path / "joins.yaml"
+    file.write_text(json.dumps({"join": f"127.0.0.1:{cluster.port + 1 + 3}", "listen": {"port": port},
+                                "admin": {"port": port + 1}}))
+    cluster.kill("n3")
+    with open(tmp_path / "joins.log", "w") as log:
+        proxy = subprocess.Popen([BIN / "elastripe-proxy", "--config", file], stdout=log,
+                                 stderr=subprocess.STDOUT)
+    try:
+        def told():
+            return (tmp_path / "joins.log").read_text()
+        wait_for(lambda: "trying again" in told(), "it can not ask that node")
+        cluster.restart("n3")
+        wait_for(lambda: ready(port + 1) == "ok\n", lambda: f"it serves: {told()}")
+        client = cluster.client(port=port)
+        value = payload(300_000, 5)
+        assert client.set("few/key", value, noreply=False)
+        assert cluster.object("few/key")["scheme"] == "rs:2,1"
+        os.kill(proxy.pid, signal.SIGHUP)
+        wait_for(lambda: "changed settings: none" in told(), "it reads its file again")
+        assert "needs a restart" not in told()
+        # It decides when all others have gone.
+        cluster.kill(*cluster.proxies)
+        wait_for(lambda: "event=takes_over" in told(), "it takes over")
+        wait_for(lambda: client.get("few/key") == value, "it serves what was there")
+        done = run("elastripe", "--server", f"127.0.0.1:{port}", "config", "set", "timing.lease_ms=4000")
+        assert "version 3" in done.stdout
+        cluster.restart(*cluster.proxies)
+    finally:
+        proxy.terminate()
+        assert proxy.wait(30) == 0
+
+
+def test_a_file_that_joins_is_checked(tmp_path):
+    def refused(**settings):
+        file = tmp_path / "joins.yaml"
+        file.write_text(json.dumps(settings))
+        done = run("elastripe-proxy", "--config", file, "--check-config", check=False)
+        assert done.returncode == 1
+        return done.stderr
+
+    assert "join: is 'here', must be host:port" in refused(join="here")
+    node = {"name": "n", "host": "127.0.0.1", "port": 5}
+    assert "takes the place of nodes" in refused(join="127.0.0.1:5", nodes=[node])
+    assert "at least one node" in refused(cluster="none")
+
+
+def test_the_proxy_that_decides_refuses_what_it_could_not_follow(cluster, tmp_path):
+    cluster.kill("proxy2", "proxy3")
+    port = free_ports(2)
+    own = ["--set", f"listen.port={port}", "--set", f"admin.port={port + 1}"]
+    with another_proxy(cluster, *own, "--set", "timing.hedge_after_ms=3000"):
+        wait_for(lambda: ready(port + 1) == "ok\n", "it serves")
+        cluster.kill("proxy")
+        wait_for(lambda: "event=takes_over" in (cluster.dir / "another.log").read_text(), "it decides")
+        cluster.restart("proxy")
+        cluster.wait_serving()
+        done = change(cluster, "timing.request_timeout_ms=2000", "timing.upload_idle_ms=2000", check=False)
+        assert "the proxy that decides could not follow" in done.stderr
+        assert "hedge_after_ms" in done.stderr
+        change(cluster, "timing.request_timeout_ms=4000")
+        assert show(cluster)["version"] == 2
+        assert cluster.client(port=port).set("key", "value", noreply=False)

@@ -293,6 +293,8 @@ def test_a_bad_file_changes_nothing_and_its_line_is_told(start):
     log = proxy.reload(no_such_setting=1, limits={"connections": 7})
     assert "no_such_setting" in log and "nothing has changed" in log
     assert proxy.settings() == before
+    # Whoever decided before may be asked, and be gone.
+    wait_for(lambda: json.loads(proxy.asks("/v1/status")[1])["decides"], "it decides")
     assert Raw(proxy.port).ask(b"flush_all\r\n") == b"OK\r\n"
 
 

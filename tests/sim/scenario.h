@@ -128,8 +128,8 @@ struct FaultPlan {
   int joiners = 0;         // nodes that deciders which start later find added to the configuration
   int member_changes = 0;  // an operator adds, drains or removes a node, or takes a drain back
   int settings_changes = 0;  // an operator makes leases four times as long, or as long as before
-  // Of these: just then the decider, and all who decide after it for some time, lose sight of a
-  // node, which another proxy still asks; and the decider dies.
+  // The share of these in which the decider, and all who decide after it for some time, lose sight
+  // of a node just then, which another proxy still asks; and the decider dies.
   double contested_settings = 0;
   double growth = 0.3;         // of these: another node is added though there are enough
   double refills = 0.2;        // of those that ask for a node which can not be removed yet

@@ -43,7 +43,8 @@ Result<> show(const Globals& globals) {
   return {};
 }
 
-// A proxy that is asked while the cluster changes says so: it is asked again.
+// A proxy that is asked while the cluster changes, or behind another change, says so: it is asked
+// again. So it is where the deciding one does not answer, as it may have gone.
 Result<double> change(const Globals& globals, const SetArguments& arguments,
                       SteadyClock::time_point end) {
   Json body = {{"set", arguments.settings}, {"is_recycled", arguments.is_recycled}};
@@ -53,8 +54,12 @@ Result<double> change(const Globals& globals, const SetArguments& arguments,
     if (!admin) return std::unexpected(admin.error());
     const auto answer = admin->post("/v1/settings", "settings", body.dump());
     if (answer) return number(*answer, "version");
-    const bool is_changing = answer.error().find("try again") != std::string::npos;
-    if (!is_changing || SteadyClock::now() >= end) return std::unexpected(answer.error());
+    const auto says = [&](const char* words) {
+      return answer.error().find(words) != std::string::npos;
+    };
+    // What is set once more is as it was set, unless that was for one version only.
+    const bool may_be_done = says("has not answered") && !arguments.of_version;
+    if ((!says("try again") && !may_be_done) || SteadyClock::now() >= end) return std::unexpected(answer.error());
   }
 }
 

@@ -40,13 +40,14 @@ struct DeciderFindings {
 };
 // What a proxy tells all others of itself, again and again.
 struct ProxyCard {
-  std::string name;               // of the process: hexadecimal, random
-  std::string clients;            // "host:port" or a path, where they connect
-  std::string admin;              // "host:port"
-  std::string version;            // of its build
-  uint32_t decides_as = 0;        // the decider of the epochs that it makes; 0: it follows
-  bool leaves = false;            // it is shutting down
-  DeciderFindings findings = {};  // of one that decides
+  std::string name;                       // of the process: hexadecimal, random
+  std::string clients;                    // "host:port" or a path, where they connect
+  std::string admin;                      // "host:port"
+  std::string version;                    // of its build
+  uint32_t decides_as = 0;                // the decider of the epochs that it makes; 0: it follows
+  bool leaves = false;                    // it is shutting down
+  DeciderFindings findings = {};          // of one that decides
+  node::CapabilitySet capabilities = {};  // of its build
 
   friend bool operator==(const ProxyCard&, const ProxyCard&) = default;
 };

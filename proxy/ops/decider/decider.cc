@@ -53,12 +53,21 @@ Task<void> Decider::Impl::run() {
   while (!over_) {
     turn();
     if (over_) break;
-    if (!co_await ops_.clock.sleep_until(last_turn_ + settings_.heartbeat)) break;
+    if (!co_await sleep_to_turn()) break;
   }
   over_ = true;
   sync_stop_ = true;
   if (!deposed_) ops_.map.stop_serving("shutting down");
   flushes_.fail_all(deposed_ ? reason_ : "shutting down");
+}
+
+// A heartbeat may become shorter meanwhile.
+Task<bool> Decider::Impl::sleep_to_turn() {
+  while (now() < last_turn_ + settings_.heartbeat) {
+    const TimePoint next = std::min(last_turn_ + settings_.heartbeat, now() + kLongestNap);
+    if (!co_await ops_.clock.sleep_until(next)) co_return false;
+  }
+  co_return true;
 }
 
 void Decider::Impl::turn() {
@@ -550,6 +559,7 @@ Result<void> Decider::declare_dead(std::string_view name) { return impl_->declar
 Result<void> Decider::change_settings(const SettingsChange& change) {
   return impl_->change_settings(change);
 }
+void Decider::know_own(const DeciderSettings& settings) { impl_->know_own(settings); }
 void Decider::survey_again() { impl_->survey_again(); }
 void Decider::leave() { impl_->leave(); }
 uint32_t Decider::id() const { return impl_->id(); }

@@ -49,6 +49,8 @@ class Decider {
   // kConflict: they are not of that version any more. kUnavailable: not now, or not before all
   // nodes know of such settings.
   Result<void> change_settings(const SettingsChange& change);
+  // What this proxy's settings are now, for a cluster that has none.
+  void know_own(const DeciderSettings& settings);
   // Another proxy is to decide; until one does, this one does.
   void leave();
   // Shards were made again: counts anew which objects lack some.

@@ -35,6 +35,7 @@ class Decider::Impl {
   Result<void> declare_dead(std::string_view name);
   Result<void> change_members(const MemberChange& change);
   Result<void> change_settings(const SettingsChange& change);
+  void know_own(const DeciderSettings& settings) { membership_.own = cluster_settings(settings); }
   void survey_again() { survey_wanted_ = true; }
   void leave() { leaves_ = true; }
   uint32_t id() const { return decider_id_; }
@@ -56,6 +57,7 @@ class Decider::Impl {
 
   // Turns.
   void turn();
+  Task<bool> sleep_to_turn();
   void stop_without_majority();
   void start();
   bool vouch_for_silent();

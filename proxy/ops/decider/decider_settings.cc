@@ -1,4 +1,5 @@
 // The cluster-wide settings, of which the decider makes maps.
+#include "coding/scheme.h"
 #include "proxy/base/log.h"
 #include "proxy/ops/decider/decider_impl.h"
 
@@ -10,10 +11,18 @@ Result<void> Decider::Impl::change_settings(const SettingsChange& change) {
     return fail(ErrorCode::kUnavailable,
                 "some nodes are of a build that knows no settings of the cluster; upgrade them");
   }
+  if (change.settings.version == 0) return fail(ErrorCode::kInvalid, "these are no settings");
+  if (change.max_parities < 1 || change.max_parities > coding::kMaxParities) {
+    return fail(ErrorCode::kInvalid, "no pool can have an m of {}", change.max_parities);
+  }
   if (map_->settings.version != change.of_version) {
-    return fail(ErrorCode::kConflict, "the settings are of version {} by now, not of {}",
+    return fail(ErrorCode::kConflict, "the settings are of version {} by now, not of {}; try again",
                 map_->settings.version, change.of_version);
   }
+  node::ClusterSettings wanted = change.settings;
+  wanted.version = map_->settings.version;
+  wanted.longest_lease_ms = map_->settings.longest_lease_ms;
+  if (wanted == map_->settings) return {};
   MapRequest known = request();
   known.settings = change;
   auto next = next_map(*map_, membership_, ring(), known);

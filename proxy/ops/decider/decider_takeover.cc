@@ -54,12 +54,20 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   }
   auto found = choose_base(known.reports, known.maps, known.give_up_silent);
   if (!found) return fail(found.error());
+  // Who was taken for dead or silent by other times, or rules, than the cluster's is asked again.
+  if (*found != nullptr && follow_cluster(settings_, **found)) {
+    look_again();
+    return fail(ErrorCode::kUnavailable, "nodes are asked again, by the times of the cluster");
+  }
   for (const Peer& peer : peers_) {
     above_number_ = std::max(above_number_, peer.report.epoch.number);
   }
   known.above_number = above_number_;
   const MapPtr& base = *found;
   const bool forms = base == nullptr;
+  if (forms && settings_.joins) {
+    return fail(ErrorCode::kUnavailable, "no node has a map, and this proxy only joins a cluster");
+  }
   required_ = forms ? node::CapabilitySet() : base->capabilities;
   for (size_t id = 0; id < peers_.size(); ++id) look_at_capabilities(id);
   const std::vector<Verdict> verdicts = this->verdicts();

@@ -59,6 +59,8 @@ void Decider::Impl::start_sync() {
 
 // In what is synced, whatever the others are.
 void Decider::Impl::start_reclaim() {
+  // Its times have to be the cluster's.
+  if (ops_.map.current() != map_) return;
   if (reclaim_running_ || now() < reclaim_after_) return;
   std::vector<bool> synced(map_->partitions.size());
   for (uint32_t p = 0; p < synced.size(); ++p) synced[p] = is_synced(p);

@@ -44,9 +44,8 @@ Task<bool> Follower::run() {
   bool is_cancelled = false;
   while (!is_cancelled) {
     turn();
-    const TimePoint next = last_turn_ + settings_.heartbeat;
     const TimePoint end = alone_since_ ? *alone_since_ + patience_ : TimePoint::max();
-    is_cancelled = !co_await ops_.clock.sleep_until(std::min(next, end));
+    is_cancelled = !co_await sleep_to_turn(end);
     if (is_cancelled || now() < end) continue;
     // Another one may have begun since it looked last: of those who wait like this, the first is to
     // be the only one.
@@ -58,6 +57,15 @@ Task<bool> Follower::run() {
   over_ = true;
   if (is_cancelled) ops_.map.stop_serving("shutting down");
   co_return !is_cancelled;
+}
+
+// A heartbeat may become shorter meanwhile.
+Task<bool> Follower::sleep_to_turn(TimePoint end) {
+  for (;;) {
+    const TimePoint next = std::min(last_turn_ + settings_.heartbeat, end);
+    if (now() >= next) co_return true;
+    if (!co_await ops_.clock.sleep_until(std::min(next, now() + kLongestNap))) co_return false;
+  }
 }
 
 void Follower::turn() {

@@ -32,6 +32,8 @@ class Follower {
   Task<void> join() { return scope_.join(); }
 
   ClusterStatus status() const;  // control thread
+  // The times that it goes by: the cluster's, as far as it has heard of a map.
+  const DeciderSettings& settings() const { return settings_; }
   // Names of nodes that did not answer when they were asked last.
   std::vector<std::string> silent() const;
 
@@ -46,6 +48,7 @@ class Follower {
     size_t calls = 0;                          // on their way
   };
 
+  Task<bool> sleep_to_turn(TimePoint end);
   void turn();
   void ask_some();
   void ask(size_t id);

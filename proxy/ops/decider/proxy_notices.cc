@@ -40,6 +40,7 @@ void write(Writer& w, const ProxyCard& card) {
   const auto count = std::min(findings.objects_surviving.size(), kMaxSurviving);
   w.u16(static_cast<uint16_t>(count));
   for (size_t i = 0; i < count; ++i) w.u64(findings.objects_surviving[i]);
+  w.u64(card.capabilities.bits());
 }
 
 ProxyCard read_card(Reader& in) {
@@ -58,6 +59,7 @@ ProxyCard read_card(Reader& in) {
   findings.can_accept_loss = in.u8() != 0;
   findings.objects_surviving.resize(in.count<uint16_t>(sizeof(uint64_t)));
   for (uint64_t& objects : findings.objects_surviving) objects = in.u64();
+  if (!in.at_end()) card.capabilities = node::CapabilitySet(in.u64());
   return card;
 }
 

@@ -21,12 +21,21 @@ node::ClusterSettings cluster_settings(const DeciderSettings& settings) {
   return own;
 }
 
-void follow_cluster(DeciderSettings& settings, const node::ClusterMap& map) {
-  if (map.settings.version == 0) return;
+bool follow_cluster(DeciderSettings& settings, const node::ClusterMap& map) {
+  if (map.settings.version == 0) return false;
+  const DeciderSettings before = settings;
   settings.heartbeat = std::chrono::milliseconds(map.settings.heartbeat_ms);
   settings.suspect_after = std::chrono::milliseconds(map.settings.suspect_after_ms);
   settings.lease = std::chrono::milliseconds(map.settings.lease_ms);
   settings.refused_is_dead = map.settings.refused_is_dead;
+  return settings != before;
+}
+
+void take_times(DeciderSettings& settings, const DeciderSettings& from) {
+  settings.heartbeat = from.heartbeat;
+  settings.suspect_after = from.suspect_after;
+  settings.lease = from.lease;
+  settings.refused_is_dead = from.refused_is_dead;
 }
 
 }  // namespace elastripe::decider

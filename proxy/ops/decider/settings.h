@@ -31,6 +31,7 @@ struct DeciderSettings {
   bool gives_way = false;    // ends when another one was faster, as if it had been deposed
   bool hands_over = false;   // deposed, it leaves its map served, for the follower that it becomes
   bool refused_is_dead = true;
+  bool joins = false;  // it forms no cluster
   // Names of nodes that have just not answered a follower: who begins to decide asks them again,
   // but waits for them no longer than for others.
   std::vector<std::string> silent = {};
@@ -45,10 +46,17 @@ struct DeciderSettings {
   friend bool operator==(const DeciderSettings&, const DeciderSettings&) = default;
 };
 
+// Who sleeps to the next heartbeat looks so often whether that has come nearer.
+inline constexpr Duration kLongestNap = std::chrono::milliseconds(100);
+
 // This proxy's, as the first of a cluster.
 node::ClusterSettings cluster_settings(const DeciderSettings& settings);
-// The times of the cluster take the place of the configured ones, if the map has any.
-void follow_cluster(DeciderSettings& settings, const node::ClusterMap& map);
+// The times of the cluster take the place of the configured ones, if the map has any. True: they
+// were others.
+bool follow_cluster(DeciderSettings& settings, const node::ClusterMap& map);
+
+// Likewise those of another one.
+void take_times(DeciderSettings& settings, const DeciderSettings& from);
 
 // force_epoch is an option of the command line, the capabilities are those of the build, and M is
 // that of the pools.

@@ -229,6 +229,7 @@ class LoggedUpdate {
       co_return co_await answered(map, std::move(answer), deadline);
     }
     // What copies have of it may get its number so.
+    tail_may_have_ |= sent.may_be_there;
     auto synced = co_await sync(map, deadline);
     if (!synced) co_return fail(synced.error());
     co_return std::nullopt;

@@ -25,7 +25,7 @@ Config parse(const Texts& overrides = {}) {
 const std::string kPools =
     "pools=[{prefix: '', scheme: 'ers:3,2,4'}, {prefix: 'a,{b', scheme: 'rep:2'}]";
 
-// Of a cluster of six nodes that was formed by a proxy with that configuration.
+// That of a cluster of six nodes that was formed by a proxy with that configuration.
 node::ClusterMap map_of(const Config& config) {
   node::ClusterMap map;
   for (const NodeConfig& node : config.nodes) {
@@ -105,8 +105,13 @@ TEST_CASE("a cluster text that a proxy can not follow is refused with the reason
         std::string::npos);
   CHECK(refused(parse(), "threads: 1").find("threads") != std::string::npos);
   CHECK(refused(parse(), "pools: [").find("not valid YAML") != std::string::npos);
-  CHECK(refused(parse({"segment_bytes=28MiB"}), "pools: [{prefix: '', scheme: 'rs:3,1'}]")
-            .find("segment_bytes") != std::string::npos);
+  // What does not fit the rest is refused where it is taken.
+  const Config large = parse({"segment_bytes=28MiB", "pools=[{prefix: '', scheme: 'rs:4,1'}]"});
+  const auto followed = with_cluster(large, "pools: [{prefix: '', scheme: 'rs:3,1'}]");
+  REQUIRE(followed);
+  const auto taken = change_config(large, *followed, /*is_of_cluster=*/true);
+  REQUIRE_FALSE(taken);
+  CHECK(taken.error().message.find("segment_bytes") != std::string::npos);
   // The nodes are the map's, however few the file lists.
   CHECK(with_cluster(parse(), "pools: [{prefix: '', scheme: 'rs:9,2'}]"));
 }
@@ -138,9 +143,43 @@ TEST_CASE("a change of the cluster's settings is checked with all that stays", "
   for (int i = 0; i < 200; ++i) many += fmt::format(", {{prefix: 'p{}', scheme: 'rep:2'}}", i);
   CHECK(refusal(running, {many + "]"}).find("of a cluster map") != std::string::npos);
 
+  // Some nodes were removed since: what does not concern pools may change.
+  node::ClusterMap smaller = map_of(running);
+  smaller.nodes.resize(4);
+  CHECK(change_cluster(running, smaller, Texts{"timing.lease_ms=5000"}, false));
+  CHECK_FALSE(change_cluster(running, smaller, Texts{"pools.1.scheme='rep:4'"}, false));
+
   node::ClusterMap without = map_of(running);
   without.settings = {};
   const auto early = change_cluster(running, without, Texts{"timing.lease_ms=5000"}, false);
   REQUIRE_FALSE(early);
   CHECK(early.error().code == ErrorCode::kUnavailable);
+}
+
+TEST_CASE("a proxy that joins has no nodes listed", "[config]") {
+  const auto joined = parse_config("join: 'n1.example:11401'", "test.yaml");
+  REQUIRE(joined);
+  CHECK(joined->join == "n1.example:11401");
+  CHECK(joined->nodes.empty());
+  CHECK(*parse_config(print_config(*joined), "printed.yaml") == *joined);
+  CHECK_FALSE(parse_config("join: n1", "test.yaml"));
+  CHECK_FALSE(parse_config("join: 'n1:1'\nnodes: [{name: a, host: a, port: 1}]", "test.yaml"));
+  // Then it is checked with those that the cluster has.
+  Config with_nodes = *joined;
+  with_nodes.nodes.push_back({"n1", {"10.0.0.1", 11401}, "n1"});
+  const auto checked = recheck_config(with_nodes);
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().message.find("can be reached from other machines") != std::string::npos);
+  with_nodes.insecure = true;
+  CHECK(recheck_config(with_nodes));
+}
+
+TEST_CASE("an endpoint is a host and a port", "[config]") {
+  CHECK(parse_endpoint("n1:5") == Endpoint{"n1", 5});
+  CHECK(parse_endpoint("[::1]:65535") == Endpoint{"::1", 65535});
+  for (const char* wrong :
+       {"", "n1", "n1:", "n1:0", "n1:65536", "n1:5x", ":5", "::1:5", "[n1]:5", "[::1]", "n 1:5"}) {
+    INFO(wrong);
+    CHECK_FALSE(parse_endpoint(wrong));
+  }
 }

@@ -119,7 +119,7 @@ TEST_CASE("broken YAML is refused with its line", "[config]") {
 
 TEST_CASE("nodes must be complete and distinct", "[config]") {
   const auto node_error = [](const std::string& node) { return error_of(kNodes + "  - " + node); };
-  CHECK(error_of("") == "f: nodes: at least one node must be listed");
+  CHECK(error_of("") == "f: nodes: at least one node must be listed, or one to `join`");
   CHECK(node_error("{host: localhost, port: 1}") == "f:8: nodes.6.name: is missing");
   CHECK(node_error("{name: n7, port: 1}") == "f:8: nodes.6.host: is missing");
   CHECK(node_error("{name: n7, host: localhost}") == "f:8: nodes.6.port: is missing");

@@ -163,6 +163,7 @@ TEST_CASE("notices are read as they were written, and others not at all") {
   card.clients = "b:1";
   card.decides_as = 9;
   card.leaves = true;
+  card.capabilities = node::own_capabilities();
   card.findings.objects_surviving = {1, 2};
   card.findings.can_accept_loss = true;
   const std::vector<ProxyNotice> notices = {
@@ -183,7 +184,9 @@ TEST_CASE("notices are read as they were written, and others not at all") {
     CHECK(encode(*decode_notice(text + "of a later build")) == text);
     for (size_t n = 0; n < text.size(); ++n) {
       INFO(notice.index() << " cut to " << n);
-      CHECK_FALSE(decode_notice(std::string_view(text).substr(0, n)));
+      // A card of an older build does not tell what that can do.
+      const bool is_older = notice.index() == 0 && n == text.size() - sizeof(uint64_t);
+      CHECK(decode_notice(std::string_view(text).substr(0, n)).has_value() == is_older);
     }
   }
   CHECK(std::get<ProxyCard>(*decode_notice(encode(card))) == card);

@@ -154,6 +154,65 @@ TEST_CASE("a change of the cluster's settings makes a map, and others decide by 
   }
 }
 
+// A refused connection proves nothing there, whatever the file of the one that starts says.
+TEST_CASE("a decider that starts goes by the rules of the cluster, and not of its file") {
+  ClusterFixture cluster(5, "rs:2,1");
+  cluster.decider_settings.refused_is_dead = false;
+  auto& first = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+  REQUIRE(cluster.put(first, "key", "value"));
+  first.kill();
+  cluster.run_for(10s);  // no node has a lease
+  cluster.node(0).kill(/*silent=*/false);
+  cluster.decider_settings.refused_is_dead = true;
+  auto& second = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return second.map().current() != nullptr; }));
+  CHECK(state_of(second, 0) == NodeState::kSuspect);
+  CHECK(cluster.get(second, "key") == "value");
+}
+
+TEST_CASE("a heartbeat that gets shorter is kept at once") {
+  ClusterFixture cluster(5, "rs:2,1");
+  cluster.decider_settings.heartbeat = 10s;
+  cluster.decider_settings.suspect_after = 30s;
+  cluster.decider_settings.lease = 60s;
+  auto& first = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+  SettingsChange change = lease_of(*first.map().current(), 3000);
+  change.settings.heartbeat_ms = 100;
+  change.settings.suspect_after_ms = 1000;
+  REQUIRE(first.decider()->change_settings(change));
+  REQUIRE(cluster.run_until([&] { return first.map().current()->settings.version == 2; }, 1s));
+  for (int i = 0; i < 100; ++i) {
+    cluster.run_for(100ms);
+    REQUIRE(first.map().current() != nullptr);
+    CHECK(cluster.get(first, "no key") == "<miss>");
+  }
+}
+
+TEST_CASE("a change that is none is refused or makes no map") {
+  ClusterFixture cluster(5, "rs:2,1");
+  auto& first = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }));
+  const MapPtr map = first.map().current();
+  SettingsChange change = lease_of(*map, map->settings.lease_ms);
+  CHECK(first.decider()->change_settings(change));
+  CHECK(first.decider()->status().epoch == map->epoch);
+  change.settings.lease_ms = 9000;
+  const auto refuses = [&](SettingsChange wrong) {
+    const auto done = first.decider()->change_settings(wrong);
+    return !done && done.error().code == ErrorCode::kInvalid;
+  };
+  change.max_parities = 0;
+  CHECK(refuses(change));
+  change.max_parities = 9;
+  CHECK(refuses(change));
+  change.max_parities = 1;
+  change.settings.version = 0;
+  CHECK(refuses(change));
+  CHECK(first.decider()->status().epoch == map->epoch);
+}
+
 // Each has to wait for the leases that the silent node may have.
 TEST_CASE("two deciders that start together beside a silent node come to an end") {
   for (uint64_t seed = 1; seed <= 10; ++seed) {

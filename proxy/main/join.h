@@ -1,0 +1,17 @@
+// How a proxy that knows one node of a cluster learns of the others.
+#pragma once
+
+#include "proxy/main/config.h"
+#include "proxy/main/credentials.h"
+
+namespace elastripe {
+
+// Asks the node at `config.join` for its map, once. The rest of `config` is as before, with the
+// nodes and the number of partitions of that map. kInvalid: the proxy can not serve that cluster,
+// now or later, and why; others: not now. Takes two seconds at most.
+Result<Config> join_cluster(const Config& config);
+
+// For a file that is read again: what `joined` has learned.
+void stay_joined(Config& config, const Config& joined);
+
+}  // namespace elastripe
