@@ -59,7 +59,8 @@ Result<double> change(const Globals& globals, const SetArguments& arguments,
     };
     // What is set once more is as it was set, unless that was for one version only.
     const bool may_be_done = says("has not answered") && !arguments.of_version;
-    if ((!says("try again") && !may_be_done) || SteadyClock::now() >= end) return std::unexpected(answer.error());
+    if ((!says("try again") && !may_be_done) || SteadyClock::now() >= end)
+      return std::unexpected(answer.error());
   }
 }
 
