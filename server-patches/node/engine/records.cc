@@ -551,8 +551,10 @@ Answer Engine::Impl::record_store(const Context& c, const RecordStoreRequest& re
     if (replaces_damaged) forget_damage(partition, request.key);
     raise(max_version_, version);
   }
-  // Nobody knows more of a key that is synced here than its tail.
-  if (!request.log.empty() && request.sync && known == Knowledge::kNotSynced) {
+  // Nobody knows more of a key that is synced here than its tail. In a LOST partition, too, what
+  // was set since is synced with its log.
+  const bool is_unsynced = known == Knowledge::kNotSynced || known == Knowledge::kLost;
+  if (!request.log.empty() && request.sync && is_unsynced) {
     if (auto refusal = store_log(c, request, *record, partition)) return std::move(*refusal);
   }
   return answer(Status::kOk, RecordStoreReply{keeps ? found.prefix.version : version});

@@ -497,3 +497,31 @@ TEST_CASE("an update of a record that changed is made although the map changes, 
   REQUIRE(s.homes_of(*s.proxy, s.key) == s.homes);
   CHECK(s.get(*s.proxy, s.key) == s.value);
 }
+
+TEST_CASE("updates of what was set again in a LOST partition outlive a home", "[update]") {
+  OneRound s;
+  for (const node::NodeId home : s.homes) s.node(home).kill(/*silent=*/false);
+  const auto serves = [&](uint64_t up) {
+    const decider::ClusterStatus status = s.proxy->decider()->status();
+    return status.state == "serving" && status.partitions_lost > 0 &&
+           std::ranges::count(status.nodes, node::NodeState::kUp, [](const auto& node) {
+             return node.info.state;
+           }) == static_cast<ptrdiff_t>(up);
+  };
+  REQUIRE(s.run_until([&] { return serves(4); }));
+  for (const node::NodeId home : s.homes) s.node(home).start();
+  REQUIRE(s.run_until([&] { return serves(7); }));
+  REQUIRE(s.put(*s.proxy, s.key, s.value));
+  s.homes = s.homes_of(*s.proxy, s.key);
+  REQUIRE(s.is_updated(5, "first"));
+  s.run_for(10ms);
+  s.node(s.tail()).kill(/*silent=*/false);
+  REQUIRE(s.run_until([&] { return serves(6); }));
+  CHECK(s.homes_of(*s.proxy, s.key) != s.homes);
+  // It comes back without its memory, and is the tail again.
+  s.run_for(1s);
+  s.node(s.tail()).start();
+  REQUIRE(s.run_until([&] { return serves(7) && s.homes_of(*s.proxy, s.key) == s.homes; }));
+  s.run_for(1s);
+  CHECK(s.get(*s.proxy, s.key) == s.value);
+}
