@@ -116,7 +116,7 @@ const std::vector<Format>& formats() {
                             .capabilities = CapabilitySet(5),
                             .version = "1.2",
                             .decider_age_ms = 30}}),
-      message<HeartbeatRequest>({{1000, 3000, DeciderSign::kHere}}),
+      message<HeartbeatRequest>({{1000, 3000, DeciderSign::kHere, 7}}),
       message<NoticesRequest>({{7, 8, {{1, 2, 3, 4, "text"}, {1, 0, 4, 5, ""}}}}),
       message<NoticesReply>({{9, {{1, 2, 3, 4, "text"}}}}),
       message<RecordReadRequest>(

@@ -155,6 +155,7 @@ Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, Pulse pulse) {
   const TimePoint sent = now();
   node::HeartbeatRequest message;
   message.sign = pulse.sign;
+  message.known_synced = peer.count_synced();
   if (pulse.grants) {
     message.lease_stamp_ms = peer.clock_ms;
     message.lease_ms = static_cast<uint32_t>(

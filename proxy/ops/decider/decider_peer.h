@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "proxy/cluster/membership.h"
@@ -122,6 +123,13 @@ struct Peer {
     if (judged && report.verdict == Verdict::kRefuses) return;
     judged = true;
     report.verdict = Verdict::kSilent;
+  }
+
+  // For a heartbeat: so many partitions it has told as synced, under the map that it has.
+  uint32_t count_synced() const {
+    uint32_t count = 0;
+    for (const uint8_t bits : report.synced) count += static_cast<uint32_t>(std::popcount(bits));
+    return count;
   }
 
   // A HelloReply; true if the node has a lease.

@@ -187,8 +187,9 @@ Task<void> Follower::beat(size_t id, MapPtr map) {
   const TimePoint sent = now();
   const Stamp stamp{map->cluster_id, map->epoch, 0};
   // Without a stamp it grants nothing.
-  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp,
-                                              make_request(node::HeartbeatRequest{}),
+  node::HeartbeatRequest message;
+  message.known_synced = peers_[id].count_synced();
+  const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp, make_request(message),
                                               sent + settings_.suspect_after);
   if (over_ || version != peers_version_) co_return;
   --asked_[id].calls;

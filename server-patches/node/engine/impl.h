@@ -78,7 +78,8 @@ class Engine::Impl {
   bool has_homes_of(const ClusterMap& before, size_t partition) const;
   Answer mark_synced(const Context& c, const MarkSyncedRequest& request);
   Answer raise_floor(const Context& c, const RaiseFloorRequest& request);
-  HelloReply describe() const;  // under the gate
+  // Under the gate. `known_synced`: as in HeartbeatRequest.
+  HelloReply describe(uint32_t known_synced = HeartbeatRequest::kTellSynced) const;
   void hear_decider(bool grants, DeciderSign sign);
   // Why the node should get no lease although it answers.
   std::optional<Answer> check_progress() const;

@@ -50,7 +50,7 @@ std::optional<Answer> Engine::Impl::check_gate(const Frame& frame, uint64_t now_
   return std::nullopt;
 }
 
-HelloReply Engine::Impl::describe() const {
+HelloReply Engine::Impl::describe(uint32_t known_synced) const {
   HelloReply reply;
   reply.clock_ms = clock_.boottime_ms();
   reply.max_version = max_version_;
@@ -62,6 +62,9 @@ HelloReply Engine::Impl::describe() const {
     reply.decider_age_ms = reply.clock_ms - std::min(heard_ms, reply.clock_ms);
   }
   if (!map_) return reply;
+  const auto synced = std::ranges::count_if(
+      own_partitions_, [&](uint32_t p) { return partitions_[p].synced.load(); });
+  if (static_cast<uint32_t>(synced) == known_synced) return reply;
   reply.synced.resize((map_->partitions.size() + 7) / 8);
   for (const uint32_t p : own_partitions_) {
     if (!partitions_[p].synced) continue;
@@ -106,7 +109,7 @@ Answer Engine::Impl::heartbeat(const Frame& frame) {
       raise(lease_until_ms_, stamp_ms + request->lease_ms);
     }
     hear_decider(request->lease_stamp_ms != 0, request->sign);
-    result = answer(Status::kOk, describe());
+    result = answer(Status::kOk, describe(request->known_synced));
   }
   if (map_) result.epoch = map_->epoch;
   return result;

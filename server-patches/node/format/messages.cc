@@ -76,6 +76,7 @@ void encode(const HeartbeatRequest& m, std::string& out) {
   w.u64(m.lease_stamp_ms);
   w.u32(m.lease_ms);
   w.u8(static_cast<uint8_t>(m.sign));
+  w.u32(m.known_synced);
 }
 
 template <>
@@ -85,6 +86,7 @@ Decoded<HeartbeatRequest> decode<HeartbeatRequest>(ByteView bytes) {
   m.lease_stamp_ms = in.u64();
   m.lease_ms = in.u32();
   if (!in.at_end()) m.sign = read_enum<DeciderSign>(in, DeciderSign::kLeaves);
+  if (!in.at_end()) m.known_synced = in.u32();
   return finish(in, m, "HEARTBEAT");
 }
 

@@ -28,7 +28,9 @@ struct HelloReply {
   uint64_t clock_ms = 0;     // the node's CLOCK_BOOTTIME
   uint64_t max_version = 0;  // highest version that it has seen
   bool has_lease = false;
-  std::vector<uint8_t> synced;  // one bit a partition, for the installed map; empty without a map
+  // One bit a partition, for the installed map; empty without a map, or if the sender knows so many
+  // set bits of it already (HeartbeatRequest).
+  std::vector<uint8_t> synced;
   NodeStatistics statistics;
   CapabilitySet capabilities;  // of the node's build
   std::string version;         // of the same, for people
@@ -60,6 +62,10 @@ struct HeartbeatRequest {
   uint64_t lease_stamp_ms = 0;  // 0: no grant, only asks
   uint32_t lease_ms = 0;
   DeciderSign sign = DeciderSign::kNone;
+  // So many bits the sender knows as set. While an epoch lasts bits are only ever set, so if the
+  // node has as many, they are these.
+  static constexpr uint32_t kTellSynced = UINT32_MAX;
+  uint32_t known_synced = kTellSynced;
 };
 // The reply has no payload.
 

@@ -119,7 +119,7 @@ std::vector<Sample> samples() {
       {"striped record", encoded(striped), record, {}, true},
       {"map", encoded(map), [](ByteView in) { return decode_map(in).has_value(); }, {}, true},
       ending(sample("HELLO reply", hello), hello_ends),
-      ending(sample("HEARTBEAT", HeartbeatRequest{1, 2, DeciderSign::kLeaves}), {1}),
+      ending(sample("HEARTBEAT", HeartbeatRequest{1, 2, DeciderSign::kLeaves, 3}), {5, 4}),
       ending(sample("HELLO", HelloRequest{7, DeciderSign::kHere}), {9, 1}),
       sample("NOTICES", NoticesRequest{7, 8, {{1, 2, 3, 4, "text"}, {1, 0, 4, 5, ""}}}),
       sample("NOTICES reply", NoticesReply{9, {{1, 2, 3, 4, "text"}}}),

@@ -1,4 +1,6 @@
 // The gate, the lease and maps: rules 1-4.
+#include <bit>
+
 #include "tests/unit/node/node_fixture.h"
 
 namespace elastripe::node::test {
@@ -93,6 +95,28 @@ TEST_CASE("a map that the sender knows is not sent again") {
   REQUIRE(payload_of(known).empty());
   REQUIRE(known.header.epoch == node.map.epoch);
   REQUIRE(args_of<HelloReply>(known).has_lease);
+}
+
+TEST_CASE("a heartbeat tells synced partitions to those who know of fewer") {
+  TestNode node;
+  const std::vector<uint8_t> synced = node.hello().synced;
+  uint32_t count = 0;
+  for (const uint8_t bits : synced) count += static_cast<uint32_t>(std::popcount(bits));
+  REQUIRE(count > 0);
+  const auto told = [&](const std::string& args) {
+    const Reply reply = node.send(Opcode::kHeartbeat, args);
+    REQUIRE(status(reply) == "OK");
+    return args_of<HelloReply>(reply).synced;
+  };
+  const auto told_who_knows = [&](uint32_t known) {
+    return told(encoded(HeartbeatRequest{.known_synced = known}));
+  };
+  CHECK(told_who_knows(count).empty());
+  CHECK(told_who_knows(count - 1) == synced);
+  CHECK(told_who_knows(0) == synced);
+  const std::string args = encoded(HeartbeatRequest{});
+  CHECK(told(args) == synced);
+  CHECK(told(args.substr(0, args.size() - sizeof(uint32_t))) == synced);  // an older build asks
 }
 
 TEST_CASE("a node tells when it heard of a decider last") {
