@@ -55,7 +55,9 @@ class Recorder(Load):
         self.operations = 0
         self.generation = 0
         self.last_read = {}  # (client, key): (cas unique, text)
-        super().__init__(cluster, [lambda client, n=n: self._work(client, n) for n in range(clients)])
+        ports = [cluster.proxy_port(name) for name in cluster.proxies * clients]
+        super().__init__(cluster, [lambda client, n=n: self._work(client, n) for n in range(clients)],
+                         ports=ports)
 
     def _work(self, client, number):
         chance = random.Random(f"{self.seed}/{number}")
