@@ -175,10 +175,9 @@ class MapView {
       map_.store(std::exchange(kept_back_, nullptr));
     }
   }
-  // It takes all maps from now on, as it ends soon.
+  // It ends, and takes no settings any more: it serves on under maps with those that it has.
   void follow_no_more() {
-    follow_ = nullptr;
-    if (kept_back_ != nullptr) map_.store(std::exchange(kept_back_, nullptr));
+    follow_ = [](const node::ClusterSettings&) {};
   }
   void can_not_follow(std::string reason) { stop(std::move(reason)); }
   void stop_serving(std::string reason) {

@@ -75,7 +75,7 @@ void ControlThread::change_settings(ConfigPtr config, std::function<void()> done
 
 void ControlThread::follows(const node::ClusterSettings& settings) {
   environment_.loop().post([this, settings] {
-    is_unable_ = false;
+    is_unable_ = is_unable_ && !(settings == asked_);
     shared_.map.follows(settings);
   });
 }
@@ -86,6 +86,7 @@ void ControlThread::have_followed(ClusterFollower follower) {
 }
 
 void ControlThread::follow(const node::ClusterSettings& settings) {
+  asked_ = settings;
   auto followed = cluster_follower_.follow(settings);
   if (followed) return;
   is_unable_ = true;
@@ -101,9 +102,11 @@ Result<void> ControlThread::may_change(const SettingsChange& change) const {
                 checked.error().message);
   }
   for (const decider::KnownProxy& proxy : correspondence_.proxies()) {
-    if (proxy.is_self || proxy.card.capabilities.has(node::Capability::kSettings)) continue;
+    const bool knows_such = proxy.card.capabilities.has(node::Capability::kSettings);
+    if (proxy.is_self || proxy.card.leaves || knows_such) continue;
     return fail(ErrorCode::kUnavailable,
-                "proxy {} is of a build that knows no settings of the cluster: upgrade it first",
+                "proxy {} is of a build that knows no settings of the cluster: upgrade it, and try "
+                "again",
                 proxy.card.name);
   }
   return {};
@@ -226,6 +229,7 @@ Task<void> ControlThread::decide_or_follow() {
       decider::take_times(settings, known);
     }
     decider_ = new_decider(settings);
+    decider_->know_own(decider_settings(*config_));
     follower_ = nullptr;
     is_forced = false;
     if (leaves_ || is_unable_) decider_->leave();
@@ -248,9 +252,12 @@ Task<void> ControlThread::publish_stored() {
 void ControlThread::leave() {
   environment_.loop().post([this] {
     leaves_ = true;
-    shared_.map.follow_no_more();
     if (decider_ != nullptr) decider_->leave();
   });
+}
+
+void ControlThread::follow_no_more() {
+  environment_.loop().post([this] { shared_.map.follow_no_more(); });
 }
 
 void ControlThread::begin_shutdown() {

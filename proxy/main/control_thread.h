@@ -40,6 +40,8 @@ class ControlThread {
   void tell_status(std::function<void(decider::ClusterStatus)> done);
   // Any thread: another proxy is to decide, as this one ends soon.
   void leave();
+  // Any thread: other threads begin to end, and follow nothing any more.
+  void follow_no_more();
   void begin_shutdown();  // any thread; after all others have ended
   void join();
   StoredItems stored() const { return *stored_.load(); }  // any thread
@@ -74,7 +76,8 @@ class ControlThread {
   Scope endings_;  // of deciders and followers that this proxy was
   Scope ending_;
   bool leaves_ = false;
-  bool is_unable_ = false;  // to follow the settings of the cluster: others shall decide
+  node::ClusterSettings asked_;  // that it was to follow last
+  bool is_unable_ = false;       // to follow the settings of the cluster: others shall decide
   bool shutting_down_ = false;
   Published<StoredItems> stored_{std::make_shared<const StoredItems>()};
   std::thread thread_;

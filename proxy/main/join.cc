@@ -48,13 +48,9 @@ Result<node::ClusterMap> ask_for_map(const Endpoint& at, const Published<TlsCont
 
 }  // namespace
 
-Result<Config> join_cluster(const Config& config) {
+Result<Config> join_cluster(const Config& config, const Credentials& credentials) {
   const auto at = parse_endpoint(config.join);
   if (!at) return fail(ErrorCode::kInvalid, "join: is '{}', must be host:port", config.join);
-  Credentials credentials;
-  if (auto loaded = credentials.load(config); !loaded) {
-    return fail(ErrorCode::kInvalid, "{}", loaded.error().message);
-  }
   const auto map = ask_for_map(*at, credentials.nodes(config));
   if (!map) return fail(ErrorCode::kUnavailable, "join: {}: {}", config.join, map.error().message);
   if (map->settings.version == 0) {
@@ -69,9 +65,9 @@ Result<Config> join_cluster(const Config& config) {
       joined.nodes.push_back({node.name, {node.host, node.port}, node.domain});
   }
   const auto followed = with_cluster(joined, map->settings.text);
-  if (!followed) return fail(ErrorCode::kInvalid, "{}", followed.error().message);
+  if (!followed) return fail(ErrorCode::kUnavailable, "{}", followed.error().message);
   const auto checked = recheck_config(*followed);
-  if (!checked) return fail(ErrorCode::kInvalid, "{}", checked.error().message);
+  if (!checked) return fail(ErrorCode::kUnavailable, "{}", checked.error().message);
   return joined;
 }
 

@@ -7,9 +7,9 @@
 namespace elastripe {
 
 // Asks the node at `config.join` for its map, once. The rest of `config` is as before, with the
-// nodes and the number of partitions of that map. kInvalid: the proxy can not serve that cluster,
-// now or later, and why; others: not now. Takes two seconds at most.
-Result<Config> join_cluster(const Config& config);
+// nodes and the number of partitions of that map. kUnavailable: not now, and why; what does not fit
+// may do so when the cluster has other settings. Takes two seconds at most.
+Result<Config> join_cluster(const Config& config, const Credentials& credentials);
 
 // For a file that is read again: what `joined` has learned.
 void stay_joined(Config& config, const Config& joined);

@@ -122,10 +122,12 @@ void shut_down(Proxy& proxy) {
 
 // Until the node that is asked tells of the others. Nothing: a signal has ended that.
 Result<std::optional<Config>> join(const Config& config) {
+  Credentials credentials;
+  if (auto loaded = credentials.load(config); !loaded) return fail(loaded.error());
   const sigset_t end = signals({SIGTERM, SIGINT});
   std::string told;
   for (;;) {
-    auto joined = join_cluster(config);
+    auto joined = join_cluster(config, credentials);
     if (joined) return std::optional(std::move(*joined));
     const std::string& reason = joined.error().message;
     if (joined.error().code == ErrorCode::kInvalid) return fail(joined.error());

@@ -311,6 +311,7 @@ void Proxy::announce_shutdown() {
 
 void Proxy::shut_down(Duration wait) {
   announce_shutdown();
+  control_.follow_no_more();
   maintenance_.begin_shutdown();
   // The accepting worker deals to the others: what it has accepted is theirs before they end.
   std::latch accepted(1);

@@ -61,12 +61,12 @@ Task<void> Decider::Impl::run() {
   flushes_.fail_all(deposed_ ? reason_ : "shutting down");
 }
 
-// A heartbeat may become shorter meanwhile.
+// A heartbeat may become shorter meanwhile. However late it is, replies are read in between.
 Task<bool> Decider::Impl::sleep_to_turn() {
-  while (now() < last_turn_ + settings_.heartbeat) {
+  do {
     const TimePoint next = std::min(last_turn_ + settings_.heartbeat, now() + kLongestNap);
     if (!co_await ops_.clock.sleep_until(next)) co_return false;
-  }
+  } while (now() < last_turn_ + settings_.heartbeat);
   co_return true;
 }
 

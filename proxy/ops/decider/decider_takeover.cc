@@ -56,6 +56,9 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   if (!found) return fail(found.error());
   // Who was taken for dead or silent by other times, or rules, than the cluster's is asked again.
   if (*found != nullptr && follow_cluster(settings_, **found)) {
+    if (settings_.force_epoch) {
+      for (Peer& peer : peers_) peer.vouched_dead = false;
+    }
     look_again();
     return fail(ErrorCode::kUnavailable, "nodes are asked again, by the times of the cluster");
   }

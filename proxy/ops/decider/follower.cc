@@ -59,13 +59,13 @@ Task<bool> Follower::run() {
   co_return !is_cancelled;
 }
 
-// A heartbeat may become shorter meanwhile.
+// A heartbeat may become shorter meanwhile. However late it is, replies are read in between.
 Task<bool> Follower::sleep_to_turn(TimePoint end) {
-  for (;;) {
-    const TimePoint next = std::min(last_turn_ + settings_.heartbeat, end);
-    if (now() >= next) co_return true;
-    if (!co_await ops_.clock.sleep_until(std::min(next, now() + kLongestNap))) co_return false;
-  }
+  const auto next = [&] { return std::min(last_turn_ + settings_.heartbeat, end); };
+  do {
+    if (!co_await ops_.clock.sleep_until(std::min(next(), now() + kLongestNap))) co_return false;
+  } while (now() < next());
+  co_return true;
 }
 
 void Follower::turn() {
