@@ -51,8 +51,11 @@ void describe_nodes(ClusterStatus& status, const node::ClusterMap* map,
   status.nodes.reserve(peers.size());
   for (size_t id = 0; id < peers.size(); ++id) {
     NodeStatus& node = status.nodes.emplace_back(peers[id].status(now));
-    node.info = map != nullptr ? map->nodes[id] : asked[id];
-    if (map == nullptr) node.info.incarnation = peers[id].report.incarnation;
+    // A follower asks a new member before it serves the map that has it.
+    const node::NodeInfo* member =
+        map == nullptr ? nullptr : map->find_node(static_cast<NodeId>(id));
+    node.info = member != nullptr ? *member : asked[id];
+    if (member == nullptr) node.info.incarnation = peers[id].report.incarnation;
   }
 }
 
