@@ -164,12 +164,28 @@ TEST_CASE("a follower learns of members that came after it") {
   REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
   auto& second = cluster.add();
   REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  // One whose status is asked for all the time, also while some node lacks the new map yet.
+  cluster.network().set_delay_rule([](int, node::NodeId to, const node::RequestHeader& header) {
+    const bool is_late = header.opcode == node::Opcode::kInstallMap && to == 0;
+    return is_late ? std::optional<Duration>(500ms) : std::optional<Duration>();
+  });
+  auto& third = cluster.add_proxy();
+  decider::Follower watched(third.ops(), cluster.decider_settings);
+  Scope scope;
+  scope.spawn(
+      [](decider::Follower& follower) -> Task<void> { (void)co_await follower.run(); }(watched));
   MemberChange change{.kind = MemberChange::Kind::kAdd, .node = {}};
   change.node.name = all.back().name;
   change.node.host = all.back().host;
   change.node.port = all.back().port;
   REQUIRE(cluster.run_until([&] { return first.decider()->change_members(change).has_value(); }));
   REQUIRE(cluster.run_until([&] {
-    return Proxies::serves(second) && second.map().current()->nodes.size() == all.size();
+    const MapPtr map = third.map().current();
+    return watched.status().nodes.size() == all.size() && map != nullptr &&
+           map->nodes.size() == all.size() && Proxies::serves(second) &&
+           second.map().current()->nodes.size() == all.size();
   }));
+  third.kill();
+  REQUIRE(cluster.run_until([&] { return scope.live() == 0; }));
+  cluster.network().set_delay_rule(nullptr);
 }
