@@ -261,6 +261,8 @@ void Follower::look() {
     const MapPtr& found = peer.found;
     if (found == nullptr || found->epoch != peer.report.epoch || !is_ours(*found)) continue;
     if (found->partitions.size() != settings_.partitions) continue;
+    // A status could not tell of members that are not known yet.
+    if (found->nodes.size() > members_.size()) continue;
     if (newest != nullptr && found->epoch.number <= newest->epoch.number) continue;
     if (is_served(*found, lately)) newest = found;
   }
