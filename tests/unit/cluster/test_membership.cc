@@ -215,6 +215,13 @@ node::ClusterSettings settings_with(uint32_t lease_ms) {
           .text = std::to_string(lease_ms)};
 }
 
+// All know of such, and the next map has the first.
+void give_settings(Cluster& c) {
+  c.settings.own = settings_with(3000);
+  for (NodeReport& report : c.request.reports) report.capabilities = c.settings.capabilities;
+  c.step();
+}
+
 // The next map has these settings.
 void change_settings(Cluster& c, uint32_t lease_ms, uint8_t max_parities = 1) {
   c.request.settings = SettingsChange{.of_version = c.map.settings.version,
@@ -251,9 +258,7 @@ TEST_CASE("a cluster without settings gets those of the proxy that decides, and 
 
 TEST_CASE("the map says how long leases may be that nodes have from maps before") {
   Cluster c(5, 1);
-  c.settings.own = settings_with(3000);
-  for (NodeReport& report : c.request.reports) report.capabilities = c.settings.capabilities;
-  c.step();
+  give_settings(c);
   CHECK(c.map.settings.longest_lease_ms == 3000);
   change_settings(c, 6000);
   CHECK(c.map.settings.version == 2);
@@ -273,9 +278,7 @@ TEST_CASE("the map says how long leases may be that nodes have from maps before"
 
 TEST_CASE("the settings of the cluster say how many copies of records there are") {
   Cluster c(6, 1);
-  c.settings.own = settings_with(3000);
-  for (NodeReport& report : c.request.reports) report.capabilities = c.settings.capabilities;
-  c.step();
+  give_settings(c);
   c.settings.max_parities = 3;  // of a proxy with another file
   CHECK_FALSE(needs_map(c.map, c.settings, c.request));
   c.step();
