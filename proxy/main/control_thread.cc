@@ -47,6 +47,7 @@ ControlThread::ControlThread(ProxyShared& shared)
     : shared_(shared),
       environment_(shared, kMemory),
       config_(std::make_shared<const Config>(shared.config)),
+      election_(environment_.ops().random),
       correspondence_(
           environment_.ops(), std::stoull(shared.proxy_id, nullptr, 16),
           std::min<Duration>(shared.config.decider.heartbeat, kLongestPeriod),
@@ -113,7 +114,7 @@ Result<void> ControlThread::may_change(const SettingsChange& change) const {
 }
 
 ControlThread::DeciderPtr ControlThread::new_decider(const decider::DeciderSettings& settings) {
-  return std::make_shared<decider::Decider>(environment_.ops(), settings);
+  return std::make_shared<decider::Decider>(environment_.ops(), settings, election_);
 }
 
 void ControlThread::do_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
@@ -215,7 +216,8 @@ Task<void> ControlThread::decide_or_follow() {
     settings.gives_way = settings.hands_over = !is_forced;
     settings.force_epoch = is_forced;
     if (!is_forced) {
-      follower_ = std::make_shared<decider::Follower>(environment_.ops(), settings, starts);
+      follower_ =
+          std::make_shared<decider::Follower>(environment_.ops(), settings, election_, starts);
       decider_ = nullptr;
       const bool is_alone = co_await follower_->run();
       end(follower_);

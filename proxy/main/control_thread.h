@@ -66,7 +66,8 @@ class ControlThread {
   ProxyShared& shared_;
   FlowEnvironment environment_;
   ClusterFollower cluster_follower_;
-  ConfigPtr config_;                             // in force
+  ConfigPtr config_;  // in force
+  decider::NodesElection election_;
   DeciderPtr decider_;                           // null while it follows
   std::shared_ptr<decider::Follower> follower_;  // null while it decides
   decider::Correspondence correspondence_;

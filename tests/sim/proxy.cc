@@ -47,11 +47,12 @@ SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed,
       clock_(events),
       random_(seed),
       data_(*this, network, pools, settings, memory),
-      control_(*this, network, pools, settings, memory) {}
+      control_(*this, network, pools, settings, memory),
+      election_(control_.ops.random) {}
 
 void SimProxy::start_decider(const DeciderSettings& settings) {
   forced_ = settings.force_epoch;
-  decider_ = std::make_shared<Decider>(control_.ops, settings);
+  decider_ = std::make_shared<Decider>(control_.ops, settings, election_);
   flows_.spawn(run_decider());
 }
 
@@ -107,7 +108,7 @@ Task<void> SimProxy::run_decider() {
 // Where nobody decides it does, or the supervisor starts somebody who does.
 Task<void> SimProxy::run_follower() {
   for (bool starts = !decider_; is_alive(); starts = false) {
-    follower_ = std::make_shared<Follower>(control_.ops, *follows_by_, starts);
+    follower_ = std::make_shared<Follower>(control_.ops, *follows_by_, election_, starts);
     const bool is_alone = co_await follower_->run();
     flows_.spawn(join_ended(follower_));
     if (!is_alone) co_return;
@@ -115,7 +116,7 @@ Task<void> SimProxy::run_follower() {
     DeciderSettings settings = *follows_by_;
     settings.gives_way = settings.hands_over = true;
     settings.silent = follower_->silent();
-    decider_ = std::make_shared<Decider>(control_.ops, settings);
+    decider_ = std::make_shared<Decider>(control_.ops, settings, election_);
     decider_ended_ = false;
     co_await decider_->run();
     decider_ended_ = true;

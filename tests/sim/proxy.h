@@ -83,6 +83,7 @@ class SimProxy {
   MapView map_;
   Worker data_;
   Worker control_;
+  decider::NodesElection election_;
   std::shared_ptr<decider::Decider> decider_;
   std::optional<decider::DeciderSettings> follows_by_;
   bool may_decide_ = false;

@@ -19,8 +19,9 @@ constexpr size_t kHeartbeatsInFlight = 16;  // per node
 
 }  // namespace
 
-Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings)
+Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings, Election& election)
     : ops_(ops),
+      election_(election),
       settings_(std::move(settings)),
       configured_(configured_nodes(settings_)),
       membership_{.nodes = {},
@@ -90,6 +91,7 @@ void Decider::Impl::turn() {
   if (over_) return;
   advance();
   stop_without_majority();
+  election_.decide(serving_ ? map_ : nullptr, leaves_);
   if (!over_) send_frames();
   if (!over_) start_work();
   note_free_bytes();
@@ -545,8 +547,8 @@ void Decider::Impl::look_again() {
   flushes_.give_up_carried();
 }
 
-Decider::Decider(OpsContext& ops, DeciderSettings settings)
-    : impl_(std::make_unique<Impl>(ops, std::move(settings))) {}
+Decider::Decider(OpsContext& ops, DeciderSettings settings, Election& election)
+    : impl_(std::make_unique<Impl>(ops, std::move(settings), election)) {}
 Decider::~Decider() = default;
 Task<void> Decider::run() { return impl_->run(); }
 Task<void> Decider::join() { return impl_->join(); }

@@ -11,6 +11,7 @@
 #include "proxy/cluster/membership.h"
 #include "proxy/ops/context.h"
 #include "proxy/ops/decider/cluster_status.h"
+#include "proxy/ops/decider/election.h"
 #include "proxy/ops/decider/settings.h"
 
 namespace elastripe::decider {
@@ -19,7 +20,8 @@ namespace elastripe::decider {
 // reclaim share it with the heartbeats.
 class Decider {
  public:
-  Decider(OpsContext& ops, DeciderSettings settings);
+  // Tells `election`, which outlives it, what becomes of it.
+  Decider(OpsContext& ops, DeciderSettings settings, Election& election);
   ~Decider();
 
   // Until cancelled (shutdown) or deposed; publishes maps through ops.map.

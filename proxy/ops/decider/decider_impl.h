@@ -26,7 +26,7 @@ namespace elastripe::decider {
 // there, too.
 class Decider::Impl {
  public:
-  Impl(OpsContext& ops, DeciderSettings settings);
+  Impl(OpsContext& ops, DeciderSettings settings, Election& election);
 
   Task<void> run();
   Task<void> join() { return scope_.join(); }
@@ -145,6 +145,7 @@ class Decider::Impl {
   TimePoint now() const { return ops_.clock.now(); }
 
   OpsContext& ops_;
+  Election& election_;
   DeciderSettings settings_;  // its times are those of the newest map
   const std::vector<node::NodeInfo> configured_;
   MembershipSettings membership_;

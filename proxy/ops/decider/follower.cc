@@ -18,24 +18,22 @@ constexpr size_t kCallsInFlight = 4;  // per node
 constexpr size_t kAskedAtOnce = 4;    // nodes in a heartbeat, however many there are
 }  // namespace
 
-Follower::Follower(OpsContext& ops, DeciderSettings settings, bool starts)
-    : ops_(ops), settings_(std::move(settings)), configured_(configured_nodes(settings_)) {
+Follower::Follower(OpsContext& ops, DeciderSettings settings, Election& election, bool starts)
+    : ops_(ops),
+      election_(election),
+      settings_(std::move(settings)),
+      configured_(configured_nodes(settings_)) {
   if (const MembersPtr known = ops_.map.members()) {
     know_members(known->nodes);
   } else {
     know_members(configured_);
   }
-  if (!starts) be_patient();
+  election_.follow(starts, settings_.lease);
   map_ = ops_.map.current();
   serving_ = map_ != nullptr;
   if (serving_) cluster_id_ = map_->cluster_id;
   known_ = map_;
   if (known_ != nullptr) follow_cluster(settings_, *known_);
-}
-
-void Follower::be_patient() {
-  const auto most = static_cast<uint64_t>(settings_.lease.count() / 4 + 1);
-  patience_ = Duration(static_cast<int64_t>(ops_.random.next() % most));
 }
 
 Task<bool> Follower::run() {
@@ -44,7 +42,7 @@ Task<bool> Follower::run() {
   bool is_cancelled = false;
   while (!is_cancelled) {
     turn();
-    const TimePoint end = alone_since_ ? *alone_since_ + patience_ : TimePoint::max();
+    const TimePoint end = may_begin_at();
     is_cancelled = !co_await sleep_to_turn(end);
     if (is_cancelled || now() < end) continue;
     // Another one may have begun since it looked last: of those who wait like this, the first is to
@@ -92,13 +90,27 @@ void Follower::look_for_decider() {
   const bool is_there = std::ranges::any_of(asked_, [&](const Asked& asked) {
     return asked.decider_at && *asked.decider_at > since && asked.decider_of == cluster_id_;
   });
-  // From now on there are others who will miss it, too.
-  if (is_there && patience_ == Duration::zero()) be_patient();
+  if (is_there) election_.hear_decider(settings_.lease);
   if (is_there || !has_looked()) {
     alone_since_.reset();
   } else if (!alone_since_) {
     alone_since_ = now();
   }
+}
+
+TimePoint Follower::may_begin_at() const {
+  if (!alone_since_) return TimePoint::max();
+  return election_.may_begin_at({.since = *alone_since_, .has_majority = has_majority()});
+}
+
+bool Follower::has_majority() const {
+  size_t refusing = 0, answering = 0;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Verdict verdict = peers_[id].report.verdict;
+    refusing += members_[id].is_removed() || verdict == Verdict::kRefuses;
+    answering += !members_[id].is_removed() && verdict == Verdict::kAnswers;
+  }
+  return is_quorum(peers_.size(), refusing, answering);
 }
 
 // All, until it has seen how things are; then a few in their turn: so what nodes are asked grows

@@ -8,6 +8,7 @@
 
 #include "proxy/ops/context.h"
 #include "proxy/ops/decider/decider_peer.h"
+#include "proxy/ops/decider/election.h"
 #include "proxy/ops/decider/settings.h"
 
 namespace elastripe::decider {
@@ -20,13 +21,13 @@ namespace elastripe::decider {
 // Runs on the control thread.
 class Follower {
  public:
-  // `starts`: the process has just begun, and decides at once if it never hears of a decider.
-  // Others wait for a random time first, so that they do not begin together.
-  Follower(OpsContext& ops, DeciderSettings settings, bool starts = false);
+  // `election`: says whether it may begin when it hears of no decider; outlives it. `starts`: the
+  // process has just begun.
+  Follower(OpsContext& ops, DeciderSettings settings, Election& election, bool starts);
 
   // Publishes maps through ops.map, where the one that it finds there stays until there is a newer
   // one. Ends when it is cancelled; true: when no decider was heard of for suspect_after, or the
-  // one that was has left.
+  // one that was has left, and it may begin.
   Task<bool> run();
   // After run(), before it is destroyed: its calls have to end, for which nobody need wait else.
   Task<void> join() { return scope_.join(); }
@@ -62,12 +63,14 @@ class Follower {
   void note_free_bytes();
   bool is_served(const node::ClusterMap& map, TimePoint since) const;
   void look_for_decider();
-  void be_patient();
+  TimePoint may_begin_at() const;
+  bool has_majority() const;
   bool has_looked() const;
   bool is_ours(const node::ClusterMap& map) const;
   TimePoint now() const { return ops_.clock.now(); }
 
   OpsContext& ops_;
+  Election& election_;
   DeciderSettings settings_;  // its times are those of the newest map that is known
   const std::vector<node::NodeInfo> configured_;
   std::vector<node::NodeInfo> members_;  // by id
@@ -82,7 +85,6 @@ class Follower {
   TimePoint last_turn_;
   TimePoint looks_since_;                 // since then it looks for a decider
   std::optional<TimePoint> alone_since_;  // nobody decides
-  Duration patience_{};                   // then
   node::MapPtr known_;                    // the newest that was seen, served or not
   node::MapPtr map_;                      // that was published last
   bool serving_ = false;

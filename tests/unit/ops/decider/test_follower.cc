@@ -170,7 +170,8 @@ TEST_CASE("a follower learns of members that came after it") {
     return is_late ? std::optional<Duration>(500ms) : std::optional<Duration>();
   });
   auto& third = cluster.add_proxy();
-  decider::Follower watched(third.ops(), cluster.decider_settings);
+  decider::NodesElection election(third.ops().random);
+  decider::Follower watched(third.ops(), cluster.decider_settings, election, /*starts=*/false);
   Scope scope;
   scope.spawn(
       [](decider::Follower& follower) -> Task<void> { (void)co_await follower.run(); }(watched));
