@@ -30,6 +30,9 @@ Cluster::Cluster(Run& run)
                run.scenario.cluster.nodes, run.scenario.cluster.node_memory),
       scheme_(run.scenario.cluster.scheme) {
   configurations_.push_back(std::make_unique<Configuration>(run.scenario, nodes(), scheme_));
+  if (run.scenario.cluster.etcd_ttl > Duration::zero()) {
+    etcd_ = std::make_unique<EtcdStore>(run.events, run.trace, run.random.next());
+  }
 }
 
 void Cluster::start() {
@@ -79,6 +82,11 @@ SimProxy* Cluster::add_proxy() {
   scheduled_epochs_.push_back(0);
   heard_epochs_.push_back(0);
   run_.trace.add("proxy {} starts", id);
+  if (etcd_ != nullptr) {
+    SimProxy& proxy = *proxies_.back();
+    proxy.elect_by(*etcd_, run_.scenario.cluster.etcd_ttl,
+                   [this, &proxy] { check_election(proxy); });
+  }
   if (run_.scenario.cluster.followers) {
     proxies_.back()->follow_by(own.decider, run_.scenario.cluster.elections);
     proxies_.back()->correspond(own.decider.heartbeat);
@@ -90,6 +98,24 @@ SimProxy* Cluster::add_proxy() {
     proxies_.back()->start_recycler({.fold_after = after});
   }
   return proxies_.back().get();
+}
+
+// It may have been stopped between seeing that it was elected, and beginning.
+void Cluster::check_election(SimProxy& proxy) {
+  const Duration ago = run_.scenario.cluster.etcd_ttl + 2 * run_.scenario.faults.longest;
+  ++run_.totals.elected;
+  if (etcd_->last_had("/decider", proxy.etcd_name()) >= run_.events.now() - ago) return;
+  run_.violation(Fault::kStuck,
+                 fmt::format("proxy {} begins to decide, and was not elected", proxy.id()));
+}
+
+bool Cluster::has_lasting_decider() {
+  const auto deciding = std::ranges::count_if(
+      proxies_, [](const auto& proxy) { return proxy->is_alive() && is_deciding(*proxy); });
+  SimProxy* proxy = decider();
+  if (deciding != 1 || proxy == nullptr || proxy->clock().paused()) return false;
+  const ClusterStatus status = proxy->decider()->status();
+  return status.state == "serving" && status.epoch.number >= newest_installed_;
 }
 
 bool Cluster::is_deciding(SimProxy& proxy) {

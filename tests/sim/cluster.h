@@ -3,6 +3,7 @@
 // and an operator who changes the configuration.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,6 +41,7 @@ class Cluster {
   // maps but whom the operator tells that the silent ones are dead.
   bool has_majority(const std::set<node::NodeId>& known_dead);
 
+  EtcdStore* etcd() { return etcd_.get(); }            // null: the nodes tell who decides
   const Proxies& proxies() const { return proxies_; }  // ever started, by id
   SimProxy* add_proxy();
   // The operator has the decider, if there is one, add, drain or remove a node.
@@ -52,7 +54,8 @@ class Cluster {
   void kill_proxy(SimProxy& proxy);
   void restart_proxies();  // all, with the scenario's other scheme
 
-  SimProxy* decider();  // the newest; null if it is dead
+  bool has_lasting_decider();  // which serves, and nobody has made a map after its own
+  SimProxy* decider();     // the newest; null if it is dead
   void start_new_decider();
   // As above, if it is still this one and somebody is to decide at all.
   void replace_decider(SimProxy& old);
@@ -67,6 +70,7 @@ class Cluster {
   node::MapPtr newest_map() const { return followed_; }  // that a decider served; null: none
   uint32_t newest_epoch();                               // of all that were ever served
   void note_epoch(uint32_t number);                      // somebody has seen it served
+  void note_installed(uint32_t number) { newest_installed_ = std::max(newest_installed_, number); }
   // So many nodes were up; nothing if nobody noticed the epoch.
   std::optional<size_t> nodes_up_in(uint64_t epoch) const;
 
@@ -84,6 +88,7 @@ class Cluster {
 
  private:
   static bool is_deciding(SimProxy& proxy);
+  void check_election(SimProxy& proxy);
   void tick_nodes();
   void follow_maps();
   void tell(size_t proxy);
@@ -94,6 +99,7 @@ class Cluster {
 
   Run& run_;
   Network network_;
+  std::unique_ptr<EtcdStore> etcd_;
   Configurations configurations_;
   std::string scheme_;  // of the default pool, in the newest configuration
   Proxies proxies_;
@@ -104,6 +110,7 @@ class Cluster {
   std::function<void()> map_watch_;
   node::MapPtr followed_;
   uint32_t newest_epoch_ = 0;
+  uint32_t newest_installed_ = 0;
   std::map<uint64_t, size_t> up_in_epoch_;
   std::vector<uint32_t> scheduled_epochs_;  // by proxy: the newest map on its way
   std::vector<uint32_t> heard_epochs_;

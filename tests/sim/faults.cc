@@ -38,6 +38,8 @@ void Faults::plan() {
   plan(plan_.restarts, &Faults::restart_proxies);
   plan(plan_.member_changes, &Faults::change_a_member);
   if (plan_.settings_changes > 0) plan(plan_.settings_changes, &Faults::change_settings);
+  if (plan_.etcd_outages > 0) plan(plan_.etcd_outages, &Faults::stop_etcd);
+  if (plan_.etcd_cuts > 0) plan(plan_.etcd_cuts, &Faults::cut_etcd);
   plan(plan_.link_cuts, &Faults::cut_a_link);
   plan(plan_.proxy_kills, &Faults::kill_a_proxy);
   plan(plan_.proxy_pauses, &Faults::pause_a_proxy);
@@ -291,6 +293,24 @@ void Faults::cut(SimProxy& proxy, node::NodeId id, Duration how_long) {
   });
 }
 
+void Faults::stop_etcd() {
+  if (!cluster_.etcd()->is_up()) return;
+  ++run_.totals.etcd_outages;
+  cluster_.etcd()->stop();
+  run_.events.after(random_.between(milliseconds(10), 2 * plan_.longest), [this] {
+    if (!run_.calm) cluster_.etcd()->start();
+  });
+}
+
+void Faults::cut_etcd() {
+  SimProxy* proxy = victim_proxy();
+  if (proxy == nullptr) return;
+  run_.trace.add("proxy {} does not reach etcd", proxy->id());
+  cluster_.etcd()->cut(proxy->id());
+  run_.events.after(random_.between(milliseconds(10), 2 * plan_.longest),
+                    [this, id = proxy->id()] { cluster_.etcd()->mend(id); });
+}
+
 void Faults::kill_a_proxy() {
   SimProxy* proxy = victim_proxy();
   if (proxy != nullptr) cluster_.kill_proxy(*proxy);
@@ -351,12 +371,26 @@ void Faults::end() {
   }
   for (auto& proxy : cluster_.proxies()) proxy->resume();
   set_clocks_right();
+  end_etcd();
+}
+
+// Who decides does so without it.
+void Faults::end_etcd() {
+  EtcdStore* const etcd = cluster_.etcd();
+  if (etcd == nullptr) return;
+  etcd->calm();
+  for (const auto& proxy : cluster_.proxies()) etcd->mend(proxy->id());
+  etcd->start();
+  if (!cluster_.has_lasting_decider() || !random_.chance(plan_.etcd_ends)) return;
+  ++run_.totals.etcd_ends;
+  etcd->stop();
 }
 
 void Faults::begin_round() {
   run_.trace.add("-- the next round");
   run_.calm = false;
   cluster_.network().trouble();
+  if (cluster_.etcd() != nullptr) cluster_.etcd()->trouble();
   buried_.clear();
   promise_.begin_round(plan_.upgrades ? std::optional(next_upgrade_) : std::nullopt);
   for (size_t id = 0; id < cluster_.nodes(); ++id) {

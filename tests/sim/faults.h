@@ -50,6 +50,9 @@ class Faults {
   void step_a_clock();
   void change_a_member();
   void change_settings();
+  void stop_etcd();
+  void cut_etcd();
+  void end_etcd();
   void cut_a_link();
   void kill_a_proxy();
   void kill_a_repairer(int left, TimePoint until);

@@ -1,5 +1,6 @@
 #include "tests/sim/proxy.h"
 
+#include "proxy/ops/decider/etcd_election.h"
 #include "tests/sim/totals.h"
 
 using namespace elastripe::decider;
@@ -44,15 +45,25 @@ SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const PoolTable& poo
 SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed,
                    const PoolTable& pools, const OpsSettings& settings, const ProxyMemory& memory)
     : id_(id),
+      events_(events),
       clock_(events),
       random_(seed),
       data_(*this, network, pools, settings, memory),
       control_(*this, network, pools, settings, memory),
-      election_(control_.ops.random) {}
+      election_(std::make_unique<NodesElection>(control_.ops.random)) {}
+
+void SimProxy::elect_by(EtcdStore& store, Duration ttl, std::function<void()> begins) {
+  etcd_.emplace(store, events_, clock_, id_);
+  auto election = std::make_unique<EtcdElection>(
+      clock_, *etcd_, EtcdElectionSettings{.prefix = "/", .ttl = ttl, .proxy = etcd_name()});
+  flows_.spawn(election->run());
+  election_ = std::move(election);
+  begins_ = std::move(begins);
+}
 
 void SimProxy::start_decider(const DeciderSettings& settings) {
   forced_ = settings.force_epoch;
-  decider_ = std::make_shared<Decider>(control_.ops, settings, election_);
+  decider_ = std::make_shared<Decider>(control_.ops, settings, *election_);
   flows_.spawn(run_decider());
 }
 
@@ -108,7 +119,7 @@ Task<void> SimProxy::run_decider() {
 // Where nobody decides it does, or the supervisor starts somebody who does.
 Task<void> SimProxy::run_follower() {
   for (bool starts = !decider_; is_alive(); starts = false) {
-    follower_ = std::make_shared<Follower>(control_.ops, *follows_by_, election_, starts);
+    follower_ = std::make_shared<Follower>(control_.ops, *follows_by_, *election_, starts);
     const bool is_alone = co_await follower_->run();
     flows_.spawn(join_ended(follower_));
     if (!is_alone) co_return;
@@ -116,7 +127,8 @@ Task<void> SimProxy::run_follower() {
     DeciderSettings settings = *follows_by_;
     settings.gives_way = settings.hands_over = true;
     settings.silent = follower_->silent();
-    decider_ = std::make_shared<Decider>(control_.ops, settings, election_);
+    if (begins_) begins_();
+    decider_ = std::make_shared<Decider>(control_.ops, settings, *election_);
     decider_ended_ = false;
     co_await decider_->run();
     decider_ended_ = true;
@@ -130,6 +142,7 @@ void SimProxy::kill() {
   clock_.cancel();
   data_.nodes.cancel_calls();
   control_.nodes.cancel_calls();
+  if (etcd_) etcd_->cancel_calls();
 }
 
 bool SimProxy::is_quiet() const {

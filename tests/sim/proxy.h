@@ -2,6 +2,7 @@
 // and killed; and, if it is asked to be one, the real decider.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/objects/outcome.h"
+#include "tests/sim/etcd.h"
 #include "tests/sim/network.h"
 
 namespace elastripe::sim {
@@ -32,6 +34,9 @@ class SimProxy {
   const MapView& shown_map() const { return map_; }
   VirtualClock& clock() { return clock_; }
 
+  // Before it follows or decides: elections are by etcd, and `begins` is called when it begins.
+  void elect_by(EtcdStore& store, Duration ttl, std::function<void()> begins);
+  std::string etcd_name() const { return fmt::format("proxy {}", id_); }
   // Makes maps from now on.
   void start_decider(const decider::DeciderSettings& settings);
   decider::Decider* decider() { return decider_.get(); }
@@ -78,12 +83,15 @@ class SimProxy {
   Task<decider::DeciderAnswer> perform(decider::DeciderTask task, TimePoint deadline);
 
   const int id_;
+  EventQueue& events_;
   VirtualClock clock_;
   SimRandom random_;
   MapView map_;
   Worker data_;
   Worker control_;
-  decider::NodesElection election_;
+  std::optional<SimEtcd> etcd_;
+  std::unique_ptr<decider::Election> election_;
+  std::function<void()> begins_;
   std::shared_ptr<decider::Decider> decider_;
   std::optional<decider::DeciderSettings> follows_by_;
   bool may_decide_ = false;

@@ -389,6 +389,12 @@ constexpr Scenario kFlushFollowed{
   .faults = {.proxy_kills = 1, .until = 6s, .at_decider = 0.5},
   .expect = {.records_only = true}};
 
+constexpr Scenario kEtcdElections{
+  .about = "deciders that die, and etcd, which is away now and then, elects others",
+  .cluster = {.proxies = 3, .followers = true, .elections = true, .etcd_ttl = 2s},
+  .faults = {.link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 2, .etcd_outages = 2,
+             .etcd_cuts = 2, .until = 6s, .at_decider = 1}};
+
 constexpr Scenario kFlushContested{
   .about = "flushes, and deciders that pause, wake up and meet others, while nodes die",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
@@ -422,6 +428,8 @@ constexpr Rule kRules[] = {
          kContestedMaps),
     RULE(kForgetLeases, "rule 4: a takeover waits out the longest lease that there may be",
          "shorter-leases", kShorterLeases),
+    RULE(kBeginUnelected, "elections: of those who wait, the one begins that etcd has elected",
+         "elected", kEtcdElections, Rule::Purpose::kProgress),
     RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
          kContestedMaps),
     RULE(kTimeoutIsLoss, "rule 4: a timeout makes nothing LOST", "last-copy", kSilences),

@@ -45,6 +45,8 @@ struct ClusterShape {
   bool followers = false;
   // And one of them decides when nobody does: no supervisor starts deciders.
   bool elections = false;
+  // Which is whom etcd elects; zero: the nodes tell. For so long it has what was a proxy's.
+  Duration etcd_ttl{0};
   // Every proxy repairs, all at once: nodes may come back for so long. Zero: none does.
   Duration repair_after{0};
   // Every proxy folds update logs that are so old. Zero: none does.
@@ -111,6 +113,10 @@ struct FaultPlan {
   double silent_kills = 0.3;    // machines that vanish instead of refusing
   // The wall clocks of proxies step, by up to so much; those of some that make no maps are wrong by
   // as much from the start.
+  int etcd_outages = 0;
+  int etcd_cuts = 0;  // a proxy does not reach it
+  // Of schedules: etcd is away for good when all else has healed, if there is a decider.
+  double etcd_ends = 0;
   int clock_steps = 0;
   double wrong_clocks = 0;
   Duration clock_step_max = std::chrono::hours(3);

@@ -32,6 +32,9 @@ void Totals::add(const Totals& o) {
   burials += o.burials;
   joiners += o.joiners;
   settings_changed += o.settings_changed;
+  elected += o.elected;
+  etcd_outages += o.etcd_outages;
+  etcd_ends += o.etcd_ends;
   members_added += o.members_added;
   members_drained += o.members_drained;
   members_refilled += o.members_refilled;

@@ -88,8 +88,10 @@ void World::watch_network() {
       });
   parts.cluster.network().watch_appends(
       [&parts](int proxy, node::NodeId tail) { parts.faults.after_append(proxy, tail); });
-  parts.cluster.network().watch_installs(
-      [&parts](const node::ClusterMap& map) { parts.promise.note_installed(map); });
+  parts.cluster.network().watch_installs([&parts](const node::ClusterMap& map) {
+    parts.promise.note_installed(map);
+    parts.cluster.note_installed(map.epoch.number);
+  });
   parts.cluster.network().watch_staging([&parts](int proxy) { parts.faults.after_staging(proxy); });
   parts.clients.watch_answers([&parts](const Operation& op) { parts.faults.after_answer(op); });
 }

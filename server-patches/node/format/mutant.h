@@ -88,16 +88,17 @@ enum class Mutant {
   kRemoveUndrained,     // proxy: a node is removed with what it has
   kMoveFromHalfSynced,  // decider: a partition moves on before its homes have all of it
   // Rule 27, flushes.
-  kReadFlushed,    // proxy: reads do not look at the flush floor
-  kChangeFlushed,  // node: conditions and mutations do not look at it
-  kExtendFlushed,  // node: takes a value that was made from a flushed one
-  kTouchRevives,   // node: looks at the version of a record, not at that of its value
-  kForgetFlush,    // decider: a takeover does not carry it over
-  kFlushUnserved,  // decider: acknowledges a flush before its map is served
-  kRepeatFlush,    // decider: flushes again when a map that flushes was given up
-  kRepeatTask,     // proxy: what another one asks of the decider is done for each node that tells
-  kForgetAsked,    // proxy: has an update taken that the tail may have taken, and forgotten
-  kForgetLeases,   // decider: a takeover waits for leases of its own time only
+  kReadFlushed,     // proxy: reads do not look at the flush floor
+  kChangeFlushed,   // node: conditions and mutations do not look at it
+  kExtendFlushed,   // node: takes a value that was made from a flushed one
+  kTouchRevives,    // node: looks at the version of a record, not at that of its value
+  kForgetFlush,     // decider: a takeover does not carry it over
+  kFlushUnserved,   // decider: acknowledges a flush before its map is served
+  kRepeatFlush,     // decider: flushes again when a map that flushes was given up
+  kRepeatTask,      // proxy: what another one asks of the decider is done for each node that tells
+  kForgetAsked,     // proxy: has an update taken that the tail may have taken, and forgotten
+  kForgetLeases,    // decider: a takeover waits for leases of its own time only
+  kBeginUnelected,  // decider: a proxy that hears of no decider begins without being elected
 };
 
 #ifdef ELASTRIPE_MUTANTS
