@@ -240,6 +240,10 @@ Json proxies_json(const std::vector<decider::KnownProxy>& proxies) {
   return list;
 }
 
+Json election_json(const decider::ElectionStatus& election) {
+  return {{"by", election.by}, {"elected", election.elected}, {"problem", election.problem}};
+}
+
 }  // namespace
 
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
@@ -255,6 +259,7 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
                   {"reason", status.reason},
                   {"decides", status.decides},
                   {"proxies", proxies_json(status.proxies)},
+                  {"election", election_json(status.election)},
                   {"cluster_id", fmt::format("{:016x}", status.cluster_id)},
                   {"epoch", epoch_json(status.epoch)},
                   {"settings_version", status.settings_version},

@@ -27,6 +27,9 @@ constexpr GaugeRow kLogRefusals{"elastripe_node_log_refusals",
                                 "Updates for which its logs had no room, since it started.",
                                 {"node"}};
 // kind: record or shard
+constexpr GaugeRow kElectionWorks{
+    "elastripe_election_works",
+    "1 while another proxy could be elected to decide; 0: etcd, which elects, does not answer."};
 constexpr GaugeRow kStoredBytes{"elastripe_stored_bytes", "Bytes stored on the nodes.", {"kind"}};
 // state: synced, unsynced or lost
 constexpr GaugeRow kPartitions{"elastripe_partitions", "Partitions of the cluster map.", {"state"}};
@@ -47,6 +50,7 @@ ClusterMetrics::ClusterMetrics(MetricRegistry& registry)
       epoch_(registry.cell(kEpoch)),
       proxies_(registry.cell(kProxies)),
       decides_(registry.cell(kDecides)),
+      election_works_(registry.cell(kElectionWorks)),
       record_bytes_(registry.cell(kStoredBytes, {"record"})),
       shard_bytes_(registry.cell(kStoredBytes, {"shard"})),
       partitions_synced_(registry.cell(kPartitions, {"synced"})),
@@ -86,6 +90,7 @@ void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
   epoch_.set(status.epoch.number);
   proxies_.set(static_cast<int64_t>(status.proxies.size()));
   decides_.set(status.decides ? 1 : 0);
+  election_works_.set(status.election.problem.empty() ? 1 : 0);
   partitions_synced_.set(status.partitions_synced);
   partitions_lost_.set(status.partitions_lost);
   partitions_short_.set(status.partitions_short);

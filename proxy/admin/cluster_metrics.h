@@ -34,6 +34,7 @@ class ClusterMetrics {
   Gauge& epoch_;
   Gauge& proxies_;
   Gauge& decides_;
+  Gauge& election_works_;
   Gauge& record_bytes_;
   Gauge& shard_bytes_;
   Gauge& partitions_synced_;

@@ -91,7 +91,7 @@ void check_addresses(const Config& config, Problems& problems) {
 }
 
 void check_nodes(const Config& config, Problems& problems) {
-  if (config.nodes.empty() && config.join.empty()) {
+  if (config.nodes.empty() && !config.joins) {
     problems.report("nodes", "at least one node must be listed, or one to `join`");
   }
   std::map<std::string_view, size_t> names;
@@ -110,6 +110,32 @@ void check_nodes(const Config& config, Problems& problems) {
     if (!unique) {
       problems.report(path + ".name", "{} is the name of nodes.{} too", node.name, it->second);
     }
+  }
+}
+
+// Whoever writes there can keep a cluster from electing a decider, and name nodes to proxies that
+// start; never more than that.
+void check_etcd(const Config& config, Problems& problems) {
+  const EtcdSettings& etcd = config.etcd.client;
+  for (const std::string& url : etcd.endpoints) {
+    const bool is_https = url.starts_with("https://");
+    const auto at = parse_endpoint(std::string_view(url).substr(is_https ? 8 : 7));
+    if (!is_https && !config.insecure && at && !is_loopback(at->host)) {
+      problems.report("etcd.endpoints",
+                      "{} is on another machine, in clear: use https, or set 'insecure: true' if "
+                      "the network is trusted",
+                      url);
+    }
+  }
+  if (etcd.user.empty() != etcd.password_file.empty()) {
+    problems.report("etcd.user", "and password_file are set together, or none of them");
+  }
+  if (etcd.tls.certificate.empty() != etcd.tls.key.empty()) {
+    problems.report("etcd.certificate", "and key are set together, or none of them");
+  }
+  const auto printable = [](char c) { return c > 0x20 && c < 0x7f; };
+  if (!std::ranges::all_of(config.etcd.prefix, printable)) {
+    problems.report("etcd.prefix", "must be printable ASCII bytes without space");
   }
 }
 
@@ -262,7 +288,7 @@ void check_cluster_text(const Config& config, Problems& problems) {
 }  // namespace
 
 NodeCount nodes_of(const Config& config) {
-  if (!config.join.empty()) return kEnoughNodes;  // pools are the cluster's
+  if (config.joins) return kEnoughNodes;  // pools are the cluster's
   std::set<std::string_view> domains;
   for (const NodeConfig& node : config.nodes) domains.insert(node.domain);
   return {.nodes = config.nodes.size(), .domains = domains.size()};
@@ -318,6 +344,7 @@ void check_config(const Config& config, Problems& problems, const NodeCount& nod
   }
   check_nodes(config, problems);
   check_addresses(config, problems);
+  check_etcd(config, problems);
   check_pools(config, nodes, problems);
   check_cluster_text(config, problems);
   check_timing(config, problems);

@@ -67,6 +67,7 @@ Config read_config(const YAML::Node& tree, Problems& problems) {
   if (!config.join.empty() && !config.nodes.empty()) {
     problems.report("join", "takes the place of nodes: leave them out");
   }
+  config.joins = config.nodes.empty() && (!config.join.empty() || config.etcd.is_used());
   read_pools(map, config);
   map.finish();
   derive_settings(config);
@@ -78,6 +79,13 @@ Config read_config(const YAML::Node& tree, Problems& problems) {
 std::string to_string(const Endpoint& endpoint) {
   const bool ipv6 = endpoint.host.find(':') != std::string::npos;
   return fmt::format("{}{}{}:{}", ipv6 ? "[" : "", endpoint.host, ipv6 ? "]" : "", endpoint.port);
+}
+
+std::string etcd_prefix(const Config& config) {
+  std::string prefix = config.etcd.prefix;
+  if (prefix.empty()) prefix = "/elastripe/" + config.cluster;
+  if (!prefix.ends_with('/')) prefix += '/';
+  return prefix;
 }
 
 std::string to_string(const ListenConfig& listen) {

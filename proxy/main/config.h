@@ -21,6 +21,7 @@
 #include "proxy/base/log.h"
 #include "proxy/base/write_state.h"
 #include "proxy/cluster/pool.h"
+#include "proxy/etcd/http_etcd.h"
 #include "proxy/io/tls.h"
 #include "proxy/ops/decider/settings.h"
 #include "proxy/ops/jobs/recycler_settings.h"
@@ -94,6 +95,16 @@ struct PoolConfig {
 // Times that go together; single settings override them. kStandard is what all defaults are.
 enum class TimingProfile : uint8_t { kStandard, kLocal };
 
+// Elections by etcd, if it has endpoints.
+struct EtcdConfig {
+  EtcdSettings client;
+  std::string prefix;  // of its keys; empty: by the cluster's name
+  Duration ttl = std::chrono::seconds(5);
+
+  bool is_used() const { return !client.endpoints.empty(); }
+  friend bool operator==(const EtcdConfig&, const EtcdConfig&) = default;
+};
+
 struct Config {
   std::string cluster = "elastripe";
   ListenConfig listen{.address = {"127.0.0.1", 11211}};
@@ -113,8 +124,10 @@ struct Config {
   Duration client_keepalive = std::chrono::seconds(60);  // zero: nobody is asked
   Duration shutdown_delay = Duration::zero();
   Duration shutdown_wait = std::chrono::seconds(5);
-  std::string join;               // "host:port" of a node whose map has the nodes; empty: listed
-  std::vector<NodeConfig> nodes;  // as listed: the position is the node's id
+  EtcdConfig etcd;
+  std::string join;    // "host:port" of a node whose map has the nodes; empty: listed, or in etcd
+  bool joins = false;  // it learns of the nodes from a cluster that there is
+  std::vector<NodeConfig> nodes;                // as listed: the position is the node's id
   std::vector<PoolConfig> pools{PoolConfig{}};  // as listed; one has the empty prefix
   uint8_t max_parities = 1;          // M: the largest m of any pool, when the proxy started
   decider::DeciderSettings decider;  // its nodes are filled in by its thread
@@ -150,6 +163,9 @@ struct ConfigChange {
 // fit what stays.
 Result<ConfigChange> change_config(const Config& running, const Config& wanted,
                                    bool is_of_cluster = false);
+
+// Before all keys of the cluster in etcd.
+std::string etcd_prefix(const Config& config);
 
 // Why the settings do not fit together, as far as they have changed since they were read.
 Result<void> recheck_config(const Config& config);

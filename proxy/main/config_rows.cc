@@ -1,7 +1,12 @@
 #include "proxy/main/config_rows.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
+
+#include "proxy/base/bytes.h"
+#include "proxy/base/names.h"
 
 namespace elastripe::config {
 namespace {
@@ -68,7 +73,8 @@ void process_settings(Config& c, Rows& row) {
   row("join", c.join, AnyText{},
       "host:port of any node of a cluster that there is, in place of `nodes`: the proxy asks it "
       "for "
-      "the others, and for all that is the cluster's, until it answers. It forms no cluster.");
+      "the others, and for all that is the cluster's, until it answers. It forms no cluster. With "
+      "neither, it learns of a node from etcd, in the same way.");
   row("insecure", c.insecure, TrueOrFalse{},
       "Whether the network is trusted. If not, nothing listens beyond loopback without "
       "authentication: clients need a listener that authenticates them (users_file, or tls: "
@@ -109,6 +115,47 @@ void process_settings(Config& c, Rows& row) {
   row("admin.host", c.admin.host, AnyText{}, "Where the admin interface listens.");
   row("admin.port", c.admin.port, Range{0, 65535},
       "Port of the admin interface; 0 takes any free one.");
+}
+
+std::expected<void, std::string> read_urls(std::string_view text, std::vector<std::string>& urls) {
+  urls.clear();
+  while (!text.empty()) {
+    const std::string_view url = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(url.size() + 1, text.size()));
+    const size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
+    const auto at = parse_endpoint(url.substr(scheme));
+    if (scheme == 0 || !at || !is_host(at->host) || at->port == 0) {
+      return std::unexpected(
+          fmt::format("has '{}', must be URLs like https://HOST:2379, with "
+                      "commas between them",
+                      escape_for_log(url)));
+    }
+    urls.emplace_back(url);
+  }
+  return {};
+}
+
+void etcd_settings(EtcdConfig& etcd, Rows& row) {
+  row(
+      "etcd.endpoints",
+      [&etcd] { return fmt::format("{}", fmt::join(etcd.client.endpoints, ",")); },
+      [&etcd](std::string_view text) { return read_urls(text, etcd.client.endpoints); },
+      "URLs of etcd's members (https://HOST:2379), with commas between them; version 3.4 or "
+      "later, and its JSON gateway, which it has by default. Empty: the nodes elect who decides.");
+  row("etcd.prefix", etcd.prefix, AnyText{},
+      "Of all keys there; empty: /elastripe/ and the name of the cluster.");
+  row("etcd.user", etcd.client.user, AnyText{},
+      "Who logs in there, where etcd has authentication enabled; it reads and writes under the "
+      "prefix.");
+  row("etcd.password_file", etcd.client.password_file, AnyText{},
+      "File whose first line is its password. Nobody but its owner may read it (mode 0600).");
+  row("etcd.ca", etcd.client.tls.ca, AnyText{},
+      "PEM file of the CA whose certificates are believed for https; empty: those of the system.");
+  row("etcd.certificate", etcd.client.tls.certificate, AnyText{},
+      "PEM file of the certificate that is shown to etcd; empty: none.");
+  row("etcd.key", etcd.client.tls.key, AnyText{}, "PEM file of its private key.");
+  row("etcd.ttl_ms", etcd.ttl, Range{2000, 600'000},
+      "For so long etcd keeps the key of a proxy that it does not hear of, in whole seconds.");
 }
 
 void memory_settings(Config& c, Rows& row) {
@@ -239,6 +286,7 @@ void profile_settings(Config& c, Rows& row) {
 Settings settings_of(Config& config) {
   Rows row;
   process_settings(config, row);
+  etcd_settings(config.etcd, row);
   profile_settings(config, row);
   each_setting(config.decider, row);
   row.reloaded([&] {
@@ -261,6 +309,7 @@ std::vector<Section> sections_of(Config& config) {
                                  "`- {host: ..., port: ..., tls: on}`."},
                                 {"tls", "Certificates, for whoever speaks TLS."},
                                 {"admin", "Admin interface: status, /metrics, /healthz, /readyz."},
+                                {"etcd", "Where etcd elects the proxy that decides."},
                                 {"nodes", "The nodes, at least k' + m of every pool."},
                                 {"pools",
                                  "How objects are stored, by the longest prefix of their key. One "

@@ -2,6 +2,7 @@
 
 #include "proxy/main/cluster_config.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/decider/etcd_election.h"
 
 namespace elastripe {
 
@@ -17,7 +18,7 @@ constexpr Duration kStoredPeriod = std::chrono::seconds(1);          // as clien
 decider::DeciderSettings decider_settings(const Config& config) {
   decider::DeciderSettings settings = config.decider;
   settings.max_parities = config.max_parities;
-  settings.joins = !config.join.empty();
+  settings.joins = config.joins;
   settings.cluster_text = cluster_text(config);
   for (const NodeConfig& node : config.nodes) {
     settings.nodes.push_back({node.name, node.address.host, node.address.port, node.domain});
@@ -47,7 +48,6 @@ ControlThread::ControlThread(ProxyShared& shared)
     : shared_(shared),
       environment_(shared, kMemory),
       config_(std::make_shared<const Config>(shared.config)),
-      election_(environment_.ops().random),
       correspondence_(
           environment_.ops(), std::stoull(shared.proxy_id, nullptr, 16),
           std::min<Duration>(shared.config.decider.heartbeat, kLongestPeriod),
@@ -58,7 +58,26 @@ ControlThread::ControlThread(ProxyShared& shared)
       cluster_metrics_(shared.registry),
       ops_metrics_(shared.registry) {}
 
+// As the configuration said at the start.
+void ControlThread::prepare_election() {
+  const Config& config = shared_.config;
+  if (!config.etcd.is_used()) {
+    election_ = std::make_unique<decider::NodesElection>(environment_.ops().random);
+    return;
+  }
+  etcd_.emplace(environment_.loop(), config.etcd.client);
+  auto election = std::make_unique<decider::EtcdElection>(
+      environment_.clock(), *etcd_,
+      decider::EtcdElectionSettings{
+          .prefix = etcd_prefix(config),
+          .ttl = config.etcd.ttl,
+          .proxy = fmt::format("{} {}", shared_.proxy_id, shared_.admin_address)});
+  flows_.spawn(election->run());
+  election_ = std::move(election);
+}
+
 void ControlThread::start() {
+  prepare_election();
   flows_.spawn(decide_or_follow());
   flows_.spawn(publish_stored());
   flows_.spawn(correspondence_.run());
@@ -114,7 +133,7 @@ Result<void> ControlThread::may_change(const SettingsChange& change) const {
 }
 
 ControlThread::DeciderPtr ControlThread::new_decider(const decider::DeciderSettings& settings) {
-  return std::make_shared<decider::Decider>(environment_.ops(), settings, election_);
+  return std::make_shared<decider::Decider>(environment_.ops(), settings, *election_);
 }
 
 void ControlThread::do_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
@@ -191,6 +210,11 @@ void ControlThread::tell_status(std::function<void(decider::ClusterStatus)> done
   environment_.loop().post([this, done = std::move(done)] {
     decider::ClusterStatus status = this->status();
     status.proxies = correspondence_.proxies();
+    status.election = election_->status();
+    const std::string& problem = status.election.problem;
+    if (!status.decides && status.state != "serving" && !problem.empty()) {
+      status.reason += (status.reason.empty() ? "" : "; ") + problem;
+    }
     cluster_metrics_.refresh(status);
     ops_metrics_.publish(environment_.ops().counters);
     done(std::move(status));
@@ -217,7 +241,7 @@ Task<void> ControlThread::decide_or_follow() {
     settings.force_epoch = is_forced;
     if (!is_forced) {
       follower_ =
-          std::make_shared<decider::Follower>(environment_.ops(), settings, election_, starts);
+          std::make_shared<decider::Follower>(environment_.ops(), settings, *election_, starts);
       decider_ = nullptr;
       const bool is_alone = co_await follower_->run();
       end(follower_);
@@ -269,6 +293,7 @@ void ControlThread::begin_shutdown() {
 void ControlThread::shut_down() {
   shutting_down_ = true;
   environment_.cancel_all();
+  if (etcd_) etcd_->cancel();
   ending_.spawn(finish());
 }
 

@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "proxy/admin/cluster_metrics.h"
 #include "proxy/admin/ops_metrics.h"
 #include "proxy/base/published.h"
+#include "proxy/etcd/http_etcd.h"
 #include "proxy/main/flow_environment.h"
 #include "proxy/ops/decider/correspondence.h"
 #include "proxy/ops/decider/decider.h"
@@ -53,6 +55,7 @@ class ControlThread {
   Task<decider::DeciderAnswer> perform(decider::DeciderTask task, TimePoint deadline);
   decider::ProxyCard card() const;
   uint32_t decides_as() const;
+  void prepare_election();
   Task<void> decide_or_follow();
   void end(auto role);
   void follow(const node::ClusterSettings& settings);
@@ -66,8 +69,9 @@ class ControlThread {
   ProxyShared& shared_;
   FlowEnvironment environment_;
   ClusterFollower cluster_follower_;
-  ConfigPtr config_;  // in force
-  decider::NodesElection election_;
+  ConfigPtr config_;              // in force
+  std::optional<HttpEtcd> etcd_;  // nothing: the nodes elect who decides
+  std::unique_ptr<decider::Election> election_;
   DeciderPtr decider_;                           // null while it follows
   std::shared_ptr<decider::Follower> follower_;  // null while it decides
   decider::Correspondence correspondence_;

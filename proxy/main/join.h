@@ -6,9 +6,10 @@
 
 namespace elastripe {
 
-// Asks the node at `config.join` for its map, once. The rest of `config` is as before, with the
-// nodes and the number of partitions of that map. kUnavailable: not now, and why; what does not fit
-// may do so when the cluster has other settings. Takes two seconds at most.
+// Asks the node at `config.join`, or one that etcd names, for its map, once. The rest of `config`
+// is as before, with the nodes and the number of partitions of that map. kUnavailable: not now, and
+// why; what does not fit may do so when the cluster has other settings. Takes a few seconds at
+// most.
 Result<Config> join_cluster(const Config& config, const Credentials& credentials);
 
 // For a file that is read again: what `joined` has learned.

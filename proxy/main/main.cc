@@ -68,7 +68,7 @@ bool write_port_file(const std::string& path, const Proxy& proxy) {
 // SIGHUP: takes what can change while the proxy runs from its files, or says why not.
 void reload(const Options& options, Proxy& proxy) {
   auto config = load_config(options.config_file, options.overrides);
-  if (config && !config->join.empty()) stay_joined(*config, *proxy.config());
+  if (config && config->joins) stay_joined(*config, *proxy.config());
   const auto reloaded =
       config ? proxy.reload(*config) : Result<Proxy::Reloaded>(fail(config.error()));
   if (!reloaded) return log_error("reload: {}; nothing has changed", reloaded.error().message);
@@ -154,7 +154,7 @@ int run(const Options& options) {
   set_log_level(config->log_level);
 
   const sigset_t awaited = prepare_signals();
-  if (!config->join.empty()) {
+  if (config->joins) {
     auto joined = join(*config);
     if (!joined) return complain(joined.error().message);
     if (!*joined) return 0;

@@ -55,7 +55,7 @@ class Cluster {
   void restart_proxies();  // all, with the scenario's other scheme
 
   bool has_lasting_decider();  // which serves, and nobody has made a map after its own
-  SimProxy* decider();     // the newest; null if it is dead
+  SimProxy* decider();         // the newest; null if it is dead
   void start_new_decider();
   // As above, if it is still this one and somebody is to decide at all.
   void replace_decider(SimProxy& old);

@@ -115,7 +115,7 @@ struct FaultPlan {
   // as much from the start.
   int etcd_outages = 0;
   int etcd_cuts = 0;  // a proxy does not reach it
-  // Of schedules: etcd is away for good when all else has healed, if there is a decider.
+  // How many schedules go on without etcd when all else has healed, if there is a decider.
   double etcd_ends = 0;
   int clock_steps = 0;
   double wrong_clocks = 0;

@@ -135,6 +135,9 @@ void add_start(CLI::App& group, Globals& globals, const std::shared_ptr<Argument
                    "How many proxies; any serves any key, and one decides")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
+  command->add_flag("--etcd", settings.etcd,
+                    "An etcd of this cluster, which has to be installed, elects the proxy that "
+                    "decides; else the nodes do");
   command
       ->add_option("--scheme", settings.scheme,
                    "Of the default pool: rep:N, rs:K,M, srs:K,M,KP, ers-1:K,M,KP, ers-2:K,M,KP "
@@ -173,7 +176,7 @@ void add_cluster_commands(CLI::App& app, Globals& globals) {
     CLI::App* command = group->add_subcommand(name, help);
     command->add_option("--dir", arguments->dir, "The cluster's directory")->required();
     if (takes_names) {
-      command->add_option("NAME", arguments->names, "n0, n1, ... or proxy, proxy2, ...")
+      command->add_option("NAME", arguments->names, "n0, n1, ..., proxy, proxy2, ..., or etcd")
           ->required();
     }
     command->callback(

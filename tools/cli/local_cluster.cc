@@ -16,6 +16,7 @@
 
 #include "tools/cli/admin.h"
 #include "tools/cli/certificates.h"
+#include "tools/cli/cluster_files.h"
 
 namespace elastripe::cli {
 namespace {
@@ -23,99 +24,11 @@ namespace {
 using std::chrono::seconds;
 using Json = nlohmann::json;
 
-constexpr const char* kConfigHeader =
-    "# Written by `elastripe cluster start`; docs/config.example.yaml explains every key.";
 constexpr seconds kNodeStart{20};
 constexpr seconds kProxyReady{60};
 constexpr seconds kTakenBack{30};
 constexpr seconds kGracefulStop{10};
 constexpr seconds kForcedStop{10};
-
-// A YAML scalar in double quotes: prefixes may hold anything.
-std::string quoted(const std::string& text) { return Json(text).dump(); }
-
-// What makes it TLS and authentication; `dir`: where the files are.
-std::string security_of(const ClusterSettings& settings, const std::filesystem::path& dir) {
-  if (!settings.tls && !settings.auth) return "";
-  const auto file = [&](const char* name) {
-    return quoted(std::filesystem::absolute(dir / name).string());
-  };
-  std::string text = fmt::format("listeners:\n  - {{path: {}, mode: 0600}}\n", file(kSocketName));
-  if (settings.tls) {
-    text += fmt::format("tls: {{certificate: {}, key: {}, ca: {}, nodes: true}}\n",
-                        file("tls/proxy.pem"), file("tls/proxy.key"), file("tls/ca.pem"));
-  }
-  if (settings.auth) text += fmt::format("users_file: {}\n", file(kUsersName));
-  return text;
-}
-
-std::string config_of(const ClusterSettings& settings, const std::filesystem::path& dir) {
-  std::string text = fmt::format(
-      "{3}\n"
-      "listen: {{host: {0}, port: {1}, tls: {4}, authenticate: {5}}}\n"
-      "admin: {{host: {0}, port: {2}}}\n",
-      settings.address, settings.port, settings.port + 1 + settings.nodes, kConfigHeader,
-      settings.tls ? "on" : "off", settings.auth);
-  text += security_of(settings, dir);
-  text += "nodes:\n";
-  for (int i = 0; i < settings.nodes; ++i) {
-    text += fmt::format("  - {{name: n{}, host: {}, port: {}}}\n", i, settings.address,
-                        settings.port + 1 + i);
-  }
-  text += fmt::format("pools:\n  - {{prefix: \"\", scheme: {}}}\n", quoted(settings.scheme));
-  for (const PoolSettings& pool : settings.pools) {
-    text += fmt::format("  - {{prefix: {}, scheme: {}", quoted(pool.prefix), quoted(pool.scheme));
-    if (pool.inline_max_bytes)
-      text += fmt::format(", inline_max_bytes: {}", *pool.inline_max_bytes);
-    text += "}\n";
-  }
-  return text;
-}
-
-Json to_json(const ClusterSettings& settings) {
-  Json pools = Json::array();
-  for (const PoolSettings& pool : settings.pools) {
-    Json json = {{"prefix", pool.prefix}, {"scheme", pool.scheme}};
-    if (pool.inline_max_bytes) json["inline_max_bytes"] = *pool.inline_max_bytes;
-    pools.push_back(json);
-  }
-  return {{"nodes", settings.nodes},
-          {"proxies", settings.proxies},
-          {"scheme", settings.scheme},
-          {"pools", pools},
-          {"address", settings.address},
-          {"port", settings.port},
-          {"memory_mb", settings.memory_mb},
-          {"node_threads", settings.node_threads},
-          {"log_units", settings.log_units},
-          {"set", settings.set},
-          {"tls", settings.tls},
-          {"auth", settings.auth},
-          {"programs", settings.programs}};
-}
-
-ClusterSettings from_json(const Json& json) {
-  ClusterSettings settings;
-  json.at("nodes").get_to(settings.nodes);
-  json.at("scheme").get_to(settings.scheme);
-  for (const Json& pool : json.at("pools")) {
-    PoolSettings read{pool.at("prefix"), pool.at("scheme"), {}};
-    if (pool.contains("inline_max_bytes"))
-      read.inline_max_bytes = pool.at("inline_max_bytes").get<int>();
-    settings.pools.push_back(read);
-  }
-  json.at("address").get_to(settings.address);
-  json.at("port").get_to(settings.port);
-  json.at("memory_mb").get_to(settings.memory_mb);
-  json.at("node_threads").get_to(settings.node_threads);
-  json.at("set").get_to(settings.set);
-  settings.proxies = json.value("proxies", 1);
-  settings.log_units = json.value("log_units", 0);
-  settings.tls = json.value("tls", false);
-  settings.auth = json.value("auth", false);
-  settings.programs = json.value("programs", "");
-  return settings;
-}
 
 Result<> write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream file(path);
@@ -172,7 +85,8 @@ bool is_process_file(const std::filesystem::path& path) {
   const std::string ending = path.extension();
   const std::string name = path.stem();
   if (ending != ".pid" && ending != ".log") return false;
-  return name == kProxyName || is_numbered(name, kProxyName, 2) || is_numbered(name, "n", 0);
+  return name == kProxyName || name == kEtcdName || is_numbered(name, kProxyName, 2) ||
+         is_numbered(name, "n", 0);
 }
 
 bool is_proxy(const std::string& name) { return name.starts_with(kProxyName); }
@@ -188,6 +102,7 @@ std::vector<std::string> LocalCluster::names() const {
   std::vector<std::string> names;
   names.reserve(static_cast<size_t>(settings_.nodes) + static_cast<size_t>(settings_.proxies));
   for (int i = 0; i < settings_.nodes; ++i) names.push_back("n" + std::to_string(i));
+  if (settings_.etcd) names.emplace_back(kEtcdName);
   std::ranges::copy(proxies(), std::back_inserter(names));
   return names;
 }
@@ -207,6 +122,7 @@ std::string LocalCluster::admin_address(const std::string& proxy) const {
 }
 
 int LocalCluster::port_of(const std::string& name) const {
+  if (name == kEtcdName) return last_proxy_port(settings_) + 1;
   if (!is_proxy(name)) return settings_.port + 1 + std::atoi(name.c_str() + 1);
   const int index = index_of_proxy(name);
   return index == 0 ? settings_.port : settings_.port + settings_.nodes + 2 * index;
@@ -216,7 +132,9 @@ int LocalCluster::admin_port_of(const std::string& proxy) const {
   return index_of_proxy(proxy) == 0 ? settings_.port + 1 + settings_.nodes : port_of(proxy) + 1;
 }
 
-int LocalCluster::last_port() const { return admin_port_of(proxies().back()); }
+int LocalCluster::last_port() const {
+  return last_proxy_port(settings_) + (settings_.etcd ? 2 : 0);
+}
 
 std::optional<std::string> LocalCluster::running_proxy() const {
   for (const std::string& proxy : proxies()) {
@@ -239,14 +157,38 @@ Result<> LocalCluster::check_names(const std::vector<std::string>& wanted) const
     if (std::ranges::find(known, name) == known.end()) {
       const std::string proxies =
           settings_.proxies == 1 ? kProxyName : fmt::format("proxy to proxy{}", settings_.proxies);
-      return fail("no {} here: the cluster has n0 to n{} and {}", name, settings_.nodes - 1,
-                  proxies);
+      return fail("no {} here: the cluster has n0 to n{}{} and {}", name, settings_.nodes - 1,
+                  settings_.etcd ? ", etcd" : "", proxies);
     }
   }
   return {};
 }
 
+// The one that is installed; alone, with its data in the directory.
+std::vector<std::string> LocalCluster::command_of_etcd() const {
+  const int port = port_of(kEtcdName);
+  const std::string clients = etcd_url(settings_, port);
+  const std::string peers = fmt::format("http://{}:{}", settings_.address, port + 1);
+  std::vector<std::string> argv{"/usr/bin/env",
+                                "etcd",
+                                "--name=etcd",
+                                "--data-dir=" + std::filesystem::absolute(dir_ / "etcd").string(),
+                                "--listen-client-urls=" + clients,
+                                "--advertise-client-urls=" + clients,
+                                "--listen-peer-urls=" + peers,
+                                "--initial-advertise-peer-urls=" + peers,
+                                "--initial-cluster=etcd=" + peers,
+                                "--logger=zap"};
+  if (settings_.tls) {
+    argv.insert(argv.end(),
+                {"--cert-file=" + tls_file("node.pem"), "--key-file=" + tls_file("node.key"),
+                 "--client-cert-auth", "--trusted-ca-file=" + tls_file("ca.pem")});
+  }
+  return argv;
+}
+
 Result<std::vector<std::string>> LocalCluster::command_of(const std::string& name) const {
+  if (name == kEtcdName) return command_of_etcd();
   auto bin = own_directory();
   if (!settings_.programs.empty()) bin = settings_.programs;
   if (!bin) return std::unexpected(bin.error());
@@ -302,6 +244,7 @@ Result<> LocalCluster::write_files() const {
     if (is_process_file(entry.path())) left.push_back(entry.path());
   }
   for (const auto& path : left) std::filesystem::remove(path, error);
+  if (settings_.etcd) std::filesystem::remove_all(dir_ / "etcd", error);
   if (settings_.tls) {
     const CertificateOptions options{.hosts = {settings_.address}};
     const auto made = make_cluster_certificates(dir_ / "tls", options);
@@ -449,14 +392,18 @@ Result<> LocalCluster::wait_for_proxy(const std::string& name, const ProcessId& 
 }
 
 Result<> LocalCluster::start(const std::vector<std::string>& wanted) {
-  // Proxies that begin together depose each other before one decides: the first goes ahead.
+  // Proxies that begin together depose each other before one decides: the first goes ahead, when
+  // etcd is there.
   const auto first = std::ranges::find_if(wanted, is_proxy);
-  std::vector<std::string> ahead, behind;
+  std::vector<std::string> etcd, ahead, behind;
   for (const std::string& name : wanted) {
-    (is_proxy(name) && name != *first ? behind : ahead).push_back(name);
+    auto& group = name == kEtcdName ? etcd : is_proxy(name) && name != *first ? behind : ahead;
+    group.push_back(name);
   }
-  if (auto done = start_together(ahead); !done) return done;
-  return start_together(behind);
+  for (const auto& group : {etcd, ahead, behind}) {
+    if (auto done = start_together(group); !done) return done;
+  }
+  return {};
 }
 
 Result<> LocalCluster::start_together(const std::vector<std::string>& wanted) {
@@ -528,7 +475,7 @@ Result<LocalCluster::ToldNodes> LocalCluster::told_nodes(const std::string& prox
 
 Result<> LocalCluster::restart(const std::vector<std::string>& wanted) {
   std::vector<std::string> nodes = wanted;
-  std::erase_if(nodes, is_proxy);
+  std::erase_if(nodes, [](const std::string& name) { return is_proxy(name) || name == kEtcdName; });
   ToldNodes before;
   if (!nodes.empty() && running_proxy()) {
     // A proxy that does not answer now may later, of the new processes only.

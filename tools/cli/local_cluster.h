@@ -4,8 +4,9 @@
 //   elastripe.yaml   the proxies' configuration
 //   cluster.json     what the cluster was started with
 //   NAME.pid         process and start time of a node (n0, n1, ...) or of a proxy (proxy, proxy2,
-//                    proxy3, ...)
+//                    proxy3, ...), or of etcd
 //   NAME.log         what it printed
+//   etcd/            what etcd has stored, where it elects the proxy that decides
 //   tls/, users      with TLS and authentication: certificates, and who may be a client
 //   proxy.sock,      then: where the user who started it is served without either, at each proxy
 //   proxy2.sock, ...
@@ -25,6 +26,7 @@
 namespace elastripe::cli {
 
 inline constexpr const char* kProxyName = "proxy";
+inline constexpr const char* kEtcdName = "etcd";
 inline constexpr const char* kUsersName = "users";
 inline constexpr const char* kSocketName = "proxy.sock";
 
@@ -45,7 +47,8 @@ struct ClusterSettings {
   int log_units = 0;                  // the same; 0: the nodes' default
   std::vector<std::string> set = {};  // KEY=VALUE, handed to the proxy
   std::string address = "127.0.0.1";
-  bool tls = false;           // clients, proxy and nodes speak it
+  bool etcd = false;          // one elects the proxy that decides, and is a process of the cluster
+  bool tls = false;           // clients, proxy, nodes and etcd speak it
   bool auth = false;          // clients log in
   std::string programs = {};  // the directory of elastripe-node and elastripe-proxy; empty: our own
 };
@@ -69,13 +72,14 @@ class LocalCluster {
 
   const ClusterSettings& settings() const { return settings_; }
   const std::filesystem::path& dir() const { return dir_; }
-  std::vector<std::string> names() const;  // nodes, then proxies
+  std::vector<std::string> names() const;  // nodes, etcd, then proxies
   std::vector<std::string> proxies() const;
   // HOST:PORT of a proxy for clients, and that of its admin interface.
   std::string server(const std::string& proxy = kProxyName) const;
   std::string admin_address(const std::string& proxy = kProxyName) const;
 
-  // Starts the processes named that do not run, and waits until nodes accept connections and each
+  // Starts the processes named that do not run, and waits until nodes (and etcd) accept
+  // connections and each
   // proxy says that it is ready. On failure the message ends with the tail of a log.
   Result<> start(const std::vector<std::string>& names);
   // SIGTERM and, after a while, SIGKILL; proxies first.
@@ -95,7 +99,7 @@ class LocalCluster {
       : dir_(std::move(dir)), settings_(std::move(settings)) {}
 
   // Those of further proxies are behind the nodes and the first one's admin interface, two for
-  // each.
+  // each; those of etcd are the last two.
   int port_of(const std::string& name) const;
   int admin_port_of(const std::string& proxy) const;
   int last_port() const;
@@ -105,6 +109,7 @@ class LocalCluster {
   Result<> check_files() const;
   Result<> write_files() const;
   Result<> check_config() const;
+  std::vector<std::string> command_of_etcd() const;
   Result<> wait_for_node(const std::string& name, const ProcessId& process) const;
   Result<> wait_for_proxy(const std::string& name, const ProcessId& process) const;
   // That runs; nothing if none does.

@@ -34,6 +34,15 @@ std::string proxies_line(const Json& proxies) {
   return line("proxies", value);
 }
 
+// Where etcd elects.
+std::string election_line(const Json& election) {
+  if (text(election, "by") != "etcd") return {};
+  const std::string problem = text(election, "problem");
+  const std::string elected = text(election, "elected");
+  return line("election", "by etcd: " + (problem.empty() ? (elected.empty() ? "nobody" : elected)
+                                                         : "impossible now: " + problem));
+}
+
 std::string partitions_line(const Json& partitions) {
   std::string value = fmt::format("{} of {} synced, {} lost", shown(partitions, "synced"),
                                   shown(partitions, "total"), shown(partitions, "lost"));
@@ -134,9 +143,9 @@ std::string status_text(const Json& status, const Json& jobs) {
   return line("state", shown(status, "state") + (reason.empty() ? "" : ": " + reason)) +
          (follows ? line("follows", "another proxy, which decides") : "") +
          line("epoch", shown(part(status, "epoch"), "number")) +
-         proxies_line(part(status, "proxies")) + nodes_line(part(status, "nodes")) +
-         partitions_line(part(status, "partitions")) + redundancy_line(part(objects, "surviving")) +
-         objects_lines(objects) +
+         proxies_line(part(status, "proxies")) + election_line(part(status, "election")) +
+         nodes_line(part(status, "nodes")) + partitions_line(part(status, "partitions")) +
+         redundancy_line(part(objects, "surviving")) + objects_lines(objects) +
          repair_line(part(status, "repair"), number(objects, "lacking_shards") > 0) +
          scrub_line(part(status, "scrub")) + job_lines(jobs) + memory_line(part(status, "memory")) +
          update_logs_line(part(status, "update_logs"));

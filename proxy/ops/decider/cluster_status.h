@@ -38,6 +38,15 @@ struct DeciderFindings {
 
   friend bool operator==(const DeciderFindings&, const DeciderFindings&) = default;
 };
+// How the proxies of a cluster agree on who decides, as one of them sees it.
+struct ElectionStatus {
+  std::string by = "nodes";  // or "etcd"
+  std::string elected = {};  // whom etcd has, in its own words; empty: nobody, or it is not known
+  std::string problem = {};  // why nobody can be elected now; empty: there is none
+
+  friend bool operator==(const ElectionStatus&, const ElectionStatus&) = default;
+};
+
 // What a proxy tells all others of itself, again and again.
 struct ProxyCard {
   std::string name;                       // of the process: hexadecimal, random
@@ -73,6 +82,7 @@ struct ClusterStatus : DeciderFindings {
   uint32_t partitions_lost = 0;
   uint32_t flush_at = 0;            // unix seconds of a flush that is pending; 0: none
   std::vector<KnownProxy> proxies;  // that serve it, this one first
+  ElectionStatus election;
 };
 
 // What an acceptance did, in the map that it made.

@@ -5,20 +5,11 @@
 // decider.
 #pragma once
 
-#include <string>
-
 #include "proxy/async/clock.h"
+#include "proxy/ops/decider/cluster_status.h"
 #include "server-patches/node/format/cluster_map.h"
 
 namespace elastripe::decider {
-
-struct ElectionStatus {
-  std::string by = "nodes";  // or "etcd"
-  std::string elected = {};  // whom etcd has, in its own words; empty: nobody, or it is not known
-  std::string problem = {};  // why nobody can be elected now; empty: there is none
-
-  friend bool operator==(const ElectionStatus&, const ElectionStatus&) = default;
-};
 
 // One proxy's part in it. Control thread.
 class Election {

@@ -177,7 +177,7 @@ bool EtcdElection::may_take() const {
   return stands_ && now() >= seat_.since + settings_.ttl;
 }
 
-// Of those who try, the first one gets it.
+// The first one of those who try gets it.
 Task<bool> EtcdElection::take_seat() {
   etcd::KeyValue own{.key = key(kSeat), .value = settings_.proxy, .lease = lease_.id};
   etcd::Write write{

@@ -299,3 +299,40 @@ TEST_CASE("any change to a good file gives a configuration or one line of error"
     }
   }
 }
+
+TEST_CASE("what is wrong about etcd is told", "[config]") {
+  const auto of_etcd = [&](const std::string& etcd) { return error_of(kNodes + "etcd: " + etcd); };
+  const std::string here = "endpoints: 'http://127.0.0.1:2379'";
+  CHECK(parse_config(kNodes + "etcd: {" + here + "}", "f"));
+  CHECK(
+      parse_config(kNodes + "etcd: {endpoints: 'https://10.0.0.1:2379,https://[::1]:2379'}", "f"));
+  for (const char* url :
+       {"127.0.0.1:2379", "ftp://h:1", "http://", "http://h", "http://h:0", "http://h:1/v3",
+        "http://h:1,,http://h:2", "http://h:1 ", "http://us er@h:1", "https://:2379"}) {
+    INFO(url);
+    CHECK_THAT(of_etcd(fmt::format("{{endpoints: '{}'}}", url)),
+               Catch::Matchers::Contains("etcd.endpoints: has '"));
+  }
+  CHECK_THAT(of_etcd("{endpoints: 'http://10.0.0.1:2379'}"),
+             Catch::Matchers::Contains("etcd.endpoints: http://10.0.0.1:2379 is on another "
+                                       "machine, in clear: use https"));
+  CHECK(parse_config(kNodes + "insecure: true\netcd: {endpoints: 'http://10.0.0.1:2379'}", "f"));
+  CHECK_THAT(of_etcd("{" + here + ", user: stripes}"),
+             Catch::Matchers::Contains("etcd.user: and password_file are set together"));
+  CHECK_THAT(of_etcd("{" + here + ", key: a.key}"),
+             Catch::Matchers::Contains("etcd.certificate: and key are set together"));
+  CHECK_THAT(of_etcd("{" + here + ", prefix: 'a b'}"),
+             Catch::Matchers::Contains("etcd.prefix: must be printable"));
+  CHECK_THAT(of_etcd("{" + here + ", ttl_ms: 100}"), Catch::Matchers::Contains("etcd.ttl_ms"));
+}
+
+TEST_CASE("with etcd no node need be listed, and the prefix is by the cluster", "[config]") {
+  const auto config = parse_config("cluster: one\netcd: {endpoints: 'http://127.0.0.1:2379'}", "f");
+  REQUIRE(config);
+  CHECK(config->joins);
+  CHECK(etcd_prefix(*config) == "/elastripe/one/");
+  CHECK(*parse_config(print_config(*config), "printed.yaml") == *config);
+  Config named = *config;
+  named.etcd.prefix = "/ours";
+  CHECK(etcd_prefix(named) == "/ours/");
+}
