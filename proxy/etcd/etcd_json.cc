@@ -19,20 +19,23 @@ using Json = nlohmann::json;
 
 namespace {
 
+constexpr int64_t kLastCode = 16;  // of gRPC
+
 std::string text(int64_t number) { return std::to_string(number); }
 
 // The key behind all that begin with it, as etcd's clients ask for prefixes.
 std::string end_of(std::string_view prefix) {
   std::string end(prefix);
   while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
-  if (end.empty()) return {'\0', 1};
+  if (end.empty()) return std::string(1, '\0');
   ++end.back();
   return end;
 }
 
 Json object(std::string_view body) {
   Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json();
+  // Moved, as a copy recurses: what comes may be nested deeply.
+  return json.is_object() ? std::move(json) : Json();
 }
 
 const Json* find_field(const Json& json, const char* field) {
@@ -41,15 +44,34 @@ const Json* find_field(const Json& json, const char* field) {
   return found == json.end() ? nullptr : &*found;
 }
 
+// Empty if it is left out, or is none.
 std::string text_of(const Json& json, const char* field) {
   const Json* value = find_field(json, field);
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+bool is_text_if_any(const Json& json, const char* field) {
+  const Json* value = find_field(json, field);
+  return value == nullptr || value->is_string();
+}
+
+bool is_text(const Json& json, const char* field) {
+  const Json* value = find_field(json, field);
+  return value != nullptr && value->is_string();
+}
+
+// False if it is left out; nothing if it is none.
+std::optional<bool> flag_of(const Json& json, const char* field) {
+  const Json* value = find_field(json, field);
+  if (value == nullptr) return false;
+  return value->is_boolean() ? std::optional(value->get<bool>()) : std::nullopt;
 }
 
 // Zero if it is left out; nothing if it is none.
 std::optional<int64_t> number_of(const Json& json, const char* field) {
   const Json* value = find_field(json, field);
   if (value == nullptr) return 0;
+  if (value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX) return std::nullopt;
   if (value->is_number_integer()) return value->get<int64_t>();
   if (!value->is_string()) return std::nullopt;
   const auto& digits = value->get_ref<const std::string&>();
@@ -75,6 +97,7 @@ std::optional<Lease> lease_of(const Json& json) {
 }
 
 std::optional<KeyValue> pair_of(const Json& json) {
+  if (!is_text_if_any(json, "value")) return std::nullopt;
   const auto key = decode_base64(text_of(json, "key"));
   const auto value = decode_base64(text_of(json, "value"));
   const auto lease = number_of(json, "lease");
@@ -86,13 +109,16 @@ std::optional<KeyValue> pair_of(const Json& json) {
 // A line of a watch; false: it is none.
 bool read_line(const Json& json, Watched& watched) {
   const Json* result = find_field(json, "result");
-  if (result == nullptr) return false;
+  if (result == nullptr || !result->is_object()) return false;
   watched.has_begun = true;
-  const Json* cancelled = find_field(*result, "canceled");
-  if (cancelled != nullptr && *cancelled == true) {
+  const auto is_cancelled = flag_of(*result, "canceled");
+  if (!is_cancelled) return false;
+  if (*is_cancelled) {
     const auto compacted = number_of(*result, "compact_revision");
     watched.is_forgotten = compacted && *compacted > 0;
-    if (!watched.is_forgotten) watched.refusal = text_of(*result, "cancel_reason");
+    if (watched.is_forgotten) return true;
+    watched.refusal = text_of(*result, "cancel_reason");
+    if (watched.refusal.empty()) watched.refusal = "it has ended the watch";
     return true;
   }
   const Json* events = find_field(*result, "events");
@@ -101,10 +127,11 @@ bool read_line(const Json& json, Watched& watched) {
   for (const Json& event : *events) {
     const Json* kv = find_field(event, "kv");
     auto pair = kv == nullptr ? std::nullopt : pair_of(*kv);
-    if (!pair) return false;
+    const std::string type = text_of(event, "type");
+    if (!pair || !is_text_if_any(event, "type")) return false;
+    if (!type.empty() && type != "PUT" && type != "DELETE") return false;
     watched.changes.revision = std::max(watched.changes.revision, pair->revision);
-    watched.changes.changes.push_back(
-        {.pair = std::move(*pair), .is_deletion = text_of(event, "type") == "DELETE"});
+    watched.changes.changes.push_back({.pair = std::move(*pair), .is_deletion = type == "DELETE"});
   }
   return true;
 }
@@ -150,16 +177,15 @@ std::string watch(std::string_view prefix, Revision since) {
 
 Refusal parse_refusal(std::string_view body) {
   // Where answers go on, each is a line, and errors are another kind of object.
-  Json json = object(body.substr(0, body.find('\n')));
-  if (const Json* inner = find_field(json, "error"); inner != nullptr && inner->is_object()) {
-    json = Json(*inner);
-  }
-  const Json* code = find_field(json, "code");
-  if (code == nullptr) code = find_field(json, "grpc_code");
-  if (code == nullptr || !code->is_number_integer()) return {};
-  std::string message = text_of(json, "message");
-  if (message.empty()) message = text_of(json, "error");
-  return {.code = code->get<int>(), .message = std::move(message)};
+  const Json json = object(body.substr(0, body.find('\n')));
+  const Json* inner = find_field(json, "error");
+  const Json& error = inner != nullptr && inner->is_object() ? *inner : json;
+  const char* name = find_field(error, "code") != nullptr ? "code" : "grpc_code";
+  const auto code = is_text(error, name) ? std::nullopt : number_of(error, name);
+  if (!code || *code <= 0 || *code > kLastCode) return {};
+  std::string message = text_of(error, "message");
+  if (message.empty()) message = text_of(error, "error");
+  return {.code = static_cast<int>(*code), .message = std::move(message)};
 }
 
 std::optional<std::string> parse_token(std::string_view body) {
@@ -201,9 +227,9 @@ std::optional<Found> parse_find(std::string_view body) {
 std::optional<Revision> parse_write(std::string_view body) {
   const Json json = object(body);
   const auto revision = revision_of(json);
-  const Json* succeeded = find_field(json, "succeeded");
-  if (!revision || succeeded == nullptr) return revision ? std::optional<Revision>(0) : revision;
-  return *succeeded == true ? *revision : 0;
+  const auto is_done = flag_of(json, "succeeded");
+  if (!revision || !is_done) return std::nullopt;
+  return *is_done ? *revision : 0;
 }
 
 bool is_told(std::string_view so_far) {

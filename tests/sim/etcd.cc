@@ -235,17 +235,26 @@ Task<Result<Revision>> SimEtcd::write(etcd::Write write, TimePoint deadline) {
                         deadline, no_answer<Revision>);
 }
 
-// A connection that is cut says nothing, as the real one.
+// A connection that is cut later says nothing, as the real one.
 Task<Result<Changes>> SimEtcd::changes(std::string prefix, Revision since, TimePoint deadline) {
+  const auto has_begun = std::make_shared<bool>(false);
   return call<Changes>(
-      [this, prefix, since](Answer<Changes> answer) {
+      [this, prefix, since, has_begun](Answer<Changes> answer) {
+        *has_begun = true;
         store_.changes(prefix, since, std::move(answer));
       },
-      deadline, [since] { return Changes{.revision = since, .changes = {}}; });
+      deadline,
+      [since, has_begun] {
+        if (!*has_begun) return no_answer<Changes>();
+        return Result<Changes>(Changes{.revision = since, .changes = {}});
+      });
 }
 
 void SimEtcd::cancel_calls() {
-  while (!cancels_.empty()) cancels_.begin()->second();
+  while (!cancels_.empty()) {
+    const auto cancel = cancels_.begin()->second;  // it takes itself out
+    cancel();
+  }
 }
 
 }  // namespace elastripe::sim

@@ -65,7 +65,7 @@ Task<bool> EtcdElection::look() {
       co_return co_await clock_.sleep_for(kPause);
     }
     since = changes->revision;
-    problem_.clear();
+    if (!changes->changes.empty()) problem_.clear();
     for (const etcd::Change& change : changes->changes) {
       // Our own writes are known before they are told.
       const etcd::KeyValue& pair = change.pair;
