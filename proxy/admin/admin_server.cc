@@ -394,28 +394,40 @@ Task<void> AdminServer::declare_dead(evhttp_request* request, std::string name) 
 }
 
 void AdminServer::answer_jobs(evhttp_request* request, const JobKind* kind, std::string_view rest) {
-  const auto answer = [request](int code, const Result<JobReport>& report) {
-    if (!report) return reply_failure(request, report.error());
-    reply_json(request, code, job_json(*report));
-  };
   const std::string name(kind == nullptr ? "job" : kind->name);
   const bool posts = evhttp_request_get_command(request) == EVHTTP_REQ_POST;
   if (posts && !names_action(request, name)) return;
   if (rest.empty() && posts) {
-    auto asked = kind->parse(body_of(request), sources_.map());
+    std::string order(body_of(request));
+    const auto asked = kind->parse(order, sources_.map());
     if (!asked) return reply_failure(request, asked.error());
-    return answer(202, sources_.start_job(std::move(*asked)));
+    if (order.size() > jobs::ClusterJob::kMaxOrderBytes) {
+      return reply_failure(request, Error{ErrorCode::kInvalid, "the body has too many bytes"});
+    }
+    return run(request, start_job(request, name, std::move(order)));
   }
-  const JobReports reports = sources_.jobs();
-  if (rest.empty()) return reply_json(request, 200, jobs_json(reports, kind));
+  const std::vector<jobs::ClusterJob> jobs = sources_.jobs();
+  if (rest.empty()) return reply_json(request, 200, jobs_json(jobs, kind));
   if (posts) rest.remove_suffix(kCancel.size());
   const auto id = number_of(rest.substr(std::min<size_t>(1, rest.size())));
-  for (size_t i = 0; id && reports != nullptr && i < reports->size(); ++i) {
-    const JobReport& report = (*reports)[i];
-    if (report.id != *id || (kind != nullptr && kind != &report.kind())) continue;
-    return posts ? answer(202, sources_.cancel_job(*id)) : answer(200, report);
+  for (const jobs::ClusterJob& job : jobs) {
+    if (!id || job.id != *id || (kind != nullptr && kind->name != job.kind)) continue;
+    if (!posts) return reply_json(request, 200, job.report);
+    return run(request, cancel_job(request, *id));
   }
   reply_error(request, 404, ErrorCode::kNotFound, "no such " + name);
+}
+
+Task<void> AdminServer::start_job(evhttp_request* request, std::string kind, std::string order) {
+  const auto job = co_await sources_.start_job(std::move(kind), std::move(order));
+  if (!job) co_return reply_failure(request, job.error());
+  reply_json(request, 202, job->report);
+}
+
+Task<void> AdminServer::cancel_job(evhttp_request* request, uint64_t id) {
+  const auto job = co_await sources_.cancel_job(id);
+  if (!job) co_return reply_failure(request, job.error());
+  reply_json(request, 202, job->report);
 }
 
 void AdminServer::answer_ready(evhttp_request* request) {

@@ -49,9 +49,10 @@ struct AdminSources {
   std::function<Task<Result<void>>(MemberChange)> change_members;
   // Their version then.
   std::function<Task<Result<uint32_t>>(SettingsOrder)> change_settings;
-  std::function<Result<JobReport>(AskedJob)> start_job;
-  std::function<JobReports()> jobs;
-  std::function<Result<JobReport>(uint64_t id)> cancel_job;
+  // The order is a JSON object that the kind has parsed.
+  std::function<Task<Result<jobs::ClusterJob>>(std::string kind, std::string order)> start_job;
+  std::function<std::vector<jobs::ClusterJob>()> jobs;  // oldest first
+  std::function<Task<Result<jobs::ClusterJob>>(uint64_t id)> cancel_job;
   std::function<jobs::RepairStatus()> repair;
   std::function<jobs::ScrubStatus()> background_scrub;
   std::string version;
@@ -93,6 +94,8 @@ class AdminServer {
   Task<void> change_members(evhttp_request* request, MemberChange change);
   // Jobs of one kind, or (null) of all; `rest` of the path is behind theirs.
   void answer_jobs(evhttp_request* request, const JobKind* kind, std::string_view rest);
+  Task<void> start_job(evhttp_request* request, std::string kind, std::string order);
+  Task<void> cancel_job(evhttp_request* request, uint64_t id);
   void answer_settings(evhttp_request* request);
   Task<void> change_settings(evhttp_request* request, SettingsOrder order);
   void answer_ready(evhttp_request* request);

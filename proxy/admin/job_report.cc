@@ -59,6 +59,7 @@ Json report_json(const JobReport& report) {
   return {{"id", report.id},
           {"kind", kind.name},
           {"state", jobs::state_name(progress)},
+          {"runs", report.runs},
           {"phase", common_spec(report.asked).dry_run ? "counting" : kind.phase},
           {"counted", progress.counted},
           {"reason", progress.reason},
@@ -80,13 +81,30 @@ std::string text_of(const Json& json) {
 
 }  // namespace
 
-std::string job_json(const JobReport& report) { return text_of(report_json(report)); }
+std::string job_json(const JobReport& report) {
+  Json json = report_json(report);
+  std::string text = text_of(json);
+  while (text.size() > jobs::ClusterJob::kMaxReportBytes && !json["problems"].empty()) {
+    json["problems"].erase(json["problems"].size() - 1);
+    text = text_of(json);
+  }
+  return text;
+}
 
-std::string jobs_json(const JobReports& reports, const JobKind* kind) {
+std::string ended_job_json(const std::string& report, const jobs::JobProgress& end) {
+  Json json = Json::parse(report, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) json = Json::object();
+  json["state"] = jobs::state_name(end);
+  json["reason"] = end.reason;
+  return text_of(json);
+}
+
+std::string jobs_json(const std::vector<jobs::ClusterJob>& jobs, const JobKind* kind) {
   Json list = Json::array();
-  for (size_t i = 0; reports != nullptr && i < reports->size(); ++i) {
-    const JobReport& report = (*reports)[i];
-    if (kind == nullptr || kind == &report.kind()) list.push_back(report_json(report));
+  for (const jobs::ClusterJob& job : jobs) {
+    if (kind != nullptr && kind->name != job.kind) continue;
+    Json json = Json::parse(job.report, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object()) list.push_back(std::move(json));
   }
   return text_of({{kind == nullptr ? "jobs" : std::string(kind->list), list}});
 }

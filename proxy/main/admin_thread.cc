@@ -33,15 +33,18 @@ AdminSources AdminThread::sources() {
                                                first, most);
               },
           .scrub = [this](std::string key) { return scrub(std::move(key)); },
-          .accept_loss = [this] { return ask_decider(decider::AcceptLoss{}); },
+          .accept_loss = [this] { return accept_loss(); },
           .declare_dead =
               [this](std::string node) { return have_done(decider::DeclareDead{std::move(node)}); },
           .change_members = [this](MemberChange change) { return have_done(std::move(change)); },
           .change_settings =
               [this](SettingsOrder order) { return change_cluster_settings(std::move(order)); },
-          .start_job = [this](AskedJob asked) { return maintenance_.start_job(std::move(asked)); },
-          .jobs = [this] { return maintenance_.jobs(); },
-          .cancel_job = [this](uint64_t id) { return maintenance_.cancel_job(id); },
+          .start_job =
+              [this](std::string kind, std::string order) {
+                return do_job_task(decider::StartJob{std::move(kind), std::move(order)});
+              },
+          .jobs = [this] { return shared_.jobs.all(); },
+          .cancel_job = [this](uint64_t id) { return do_job_task(decider::CancelJob{id}); },
           .repair = [this] { return maintenance_.repair(); },
           .background_scrub = [this] { return maintenance_.background_scrub(); },
           .version = shared_.stats.version,
@@ -72,6 +75,23 @@ Task<Result<jobs::ScrubReport>> AdminThread::scrub(std::string key) {
 Task<decider::DeciderAnswer> AdminThread::ask_decider(decider::DeciderTask task) {
   co_return co_await Elsewhere<decider::DeciderAnswer>(
       environment_.loop(), [&](auto done) { control_.do_task(std::move(task), std::move(done)); });
+}
+
+Task<Result<decider::AcceptedLoss>> AdminThread::accept_loss() {
+  const auto accepted = co_await ask_decider(decider::AcceptLoss{});
+  if (!accepted) co_return fail(accepted.error());
+  co_return accepted->loss;
+}
+
+// Whoever asks for it next finds it here, though this proxy only hears of it each second.
+Task<Result<jobs::ClusterJob>> AdminThread::do_job_task(decider::DeciderTask task) {
+  auto done = co_await ask_decider(std::move(task));
+  if (!done) co_return fail(done.error());
+  if (!done->job) {
+    co_return fail(ErrorCode::kUnknownOutcome, "the proxy that decides tells of no job");
+  }
+  shared_.jobs.note(*done->job);
+  co_return std::move(*done->job);
 }
 
 Task<Result<uint32_t>> AdminThread::change_cluster_settings(SettingsOrder order) {

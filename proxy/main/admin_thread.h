@@ -28,6 +28,8 @@ class AdminThread {
   AdminSources sources();
   Task<decider::ClusterStatus> cluster();
   Task<Result<jobs::ScrubReport>> scrub(std::string key);
+  Task<Result<decider::AcceptedLoss>> accept_loss();
+  Task<Result<jobs::ClusterJob>> do_job_task(decider::DeciderTask task);
   Task<decider::DeciderAnswer> ask_decider(decider::DeciderTask task);
   Task<Result<uint32_t>> change_cluster_settings(SettingsOrder order);
   Task<Result<void>> have_done(decider::DeciderTask task);

@@ -1,5 +1,8 @@
 #include "proxy/main/control_thread.h"
 
+#include <algorithm>
+
+#include "proxy/admin/job_report.h"
 #include "proxy/main/cluster_config.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/decider/etcd_election.h"
@@ -13,6 +16,8 @@ namespace {
 
 constexpr FlowMemory kMemory{.staged = 16 << 20, .cache = 1 << 20};
 constexpr Duration kLongestPeriod = std::chrono::milliseconds(250);  // of letters to others
+constexpr Duration kLookPeriod = std::chrono::milliseconds(20);      // whether it was told
+constexpr Duration kJobsPeriod = std::chrono::milliseconds(500);     // whether any were left
 constexpr Duration kStoredPeriod = std::chrono::seconds(1);          // as clients see it
 
 decider::DeciderSettings decider_settings(const Config& config) {
@@ -50,7 +55,7 @@ ControlThread::ControlThread(ProxyShared& shared)
       config_(std::make_shared<const Config>(shared.config)),
       correspondence_(
           environment_.ops(), std::stoull(shared.proxy_id, nullptr, 16),
-          std::min<Duration>(shared.config.decider.heartbeat, kLongestPeriod),
+          std::min<Duration>(shared.config.decider.heartbeat, kLongestPeriod), shared.jobs,
           [this] { return card(); }, [this] { return decides_as(); },
           [this](DeciderTask task, TimePoint deadline) {
             return perform(std::move(task), deadline);
@@ -80,6 +85,7 @@ void ControlThread::start() {
   prepare_election();
   flows_.spawn(decide_or_follow());
   flows_.spawn(publish_stored());
+  flows_.spawn(look_after_jobs());
   flows_.spawn(correspondence_.run());
   thread_ = std::thread([this] { environment_.loop().run(); });
 }
@@ -132,6 +138,98 @@ Result<void> ControlThread::may_change(const SettingsChange& change) const {
   return {};
 }
 
+void ControlThread::have_jobs_run(JobRunner runner) { job_runner_ = std::move(runner); }
+
+const ControlThread::Tenure* ControlThread::tenure() {
+  const MapPtr map = shared_.map.current();
+  const uint32_t decider = decides_as();
+  if (decider == 0 || map == nullptr || map->epoch.decider != decider) return nullptr;
+  if (!tenure_ || tenure_->decider != decider) {
+    tenure_ = {.decider = decider, .term = map->epoch.number, .since = environment_.clock().now()};
+  }
+  return &*tenure_;
+}
+
+// What was asked for before has to be known, as there is one job at a time, and each has an id.
+Task<DeciderAnswer> ControlThread::start_job(decider::StartJob start, TimePoint deadline) {
+  Clock& clock = environment_.clock();
+  const auto is_ready = [&] {
+    const Tenure* const tenure = this->tenure();
+    return tenure != nullptr && correspondence_.has_read(tenure->since);
+  };
+  while (!is_ready() && clock.now() < deadline && co_await clock.sleep_for(kLookPeriod)) {
+  }
+  const Tenure* const tenure = this->tenure();
+  if (!is_ready()) {
+    co_return fail(ErrorCode::kUnavailable, "this proxy has just begun to decide; try again");
+  }
+  take_over_jobs(*tenure);
+  auto job = shared_.jobs.begin(tenure->term, std::move(start.kind), std::move(start.order));
+  if (!job) co_return fail(job.error());
+  if (auto run = job_runner_.run(*job); !run) {
+    shared_.jobs.forget(job->id);
+    co_return fail(run.error());
+  }
+  co_await wait_told(job->id, deadline);
+  co_return decider::TaskOutcome{.job = shared_.jobs.find(job->id)};
+}
+
+Task<DeciderAnswer> ControlThread::cancel_job(uint64_t id, TimePoint deadline) {
+  if (auto cancelled = shared_.jobs.cancel(id); !cancelled) co_return fail(cancelled.error());
+  job_runner_.cancel(id);
+  co_await wait_told(id, deadline);
+  co_return decider::TaskOutcome{.job = shared_.jobs.find(id)};
+}
+
+// What was promised to an operator has to outlive this proxy.
+Task<void> ControlThread::wait_told(uint64_t id, TimePoint deadline) {
+  const auto told_as = shared_.jobs.find(id);
+  Clock& clock = environment_.clock();
+  const auto waits = [&] {
+    return told_as && clock.now() < deadline && !correspondence_.has_told(*told_as);
+  };
+  while (waits() && co_await clock.sleep_for(kLookPeriod)) {
+  }
+}
+
+void ControlThread::take_over_jobs(const Tenure& tenure) {
+  const jobs::JobBook::Left left = shared_.jobs.take_over(tenure.term);
+  const auto end = [&](const jobs::ClusterJob& job, jobs::JobState state, std::string reason) {
+    jobs::JobProgress progress;
+    progress.state = state;
+    progress.reason = std::move(reason);
+    shared_.jobs.tell(job.id, tenure.term, progress, ended_job_json(job.report, progress));
+  };
+  for (const jobs::ClusterJob& job : left.ended) {
+    if (job.cancelling) {
+      end(job, jobs::JobState::kCancelled, {});
+    } else {
+      end(job, jobs::JobState::kFailed, "its proxy has ended, and another job came after it");
+    }
+  }
+  if (!left.goes_on) return;
+  if (auto run = job_runner_.run(*left.goes_on); !run) {
+    end(*left.goes_on, jobs::JobState::kFailed, run.error().message);
+  }
+}
+
+// What is moved counts twice where it was, until readers are done with it: who balances anew before
+// would move too much.
+Task<void> ControlThread::look_after_jobs() {
+  OpsContext& ops = environment_.ops();
+  while (co_await ops.clock.sleep_for(kJobsPeriod)) {
+    const Tenure* const tenure = this->tenure();
+    if (tenure == nullptr || !correspondence_.has_read(tenure->since)) continue;
+    if (ops.clock.now() < tenure->since + ops.settings.read_grace &&
+        std::ranges::any_of(shared_.jobs.all(), [&](const jobs::ClusterJob& job) {
+          return job.is_running() && job.term < tenure->term && job.kind == "rebalance";
+        })) {
+      continue;
+    }
+    take_over_jobs(*tenure);
+  }
+}
+
 ControlThread::DeciderPtr ControlThread::new_decider(const decider::DeciderSettings& settings) {
   return std::make_shared<decider::Decider>(environment_.ops(), settings, *election_);
 }
@@ -145,6 +243,18 @@ void ControlThread::do_task(DeciderTask task, std::function<void(DeciderAnswer)>
 }
 
 Task<void> ControlThread::run_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
+  const MapPtr map = shared_.map.current();
+  const decider::ProxyCard* decides =
+      map == nullptr ? nullptr : correspondence_.find_decider(map->epoch.decider);
+  const bool is_of_jobs = std::holds_alternative<decider::StartJob>(task) ||
+                          std::holds_alternative<decider::CancelJob>(task);
+  if (is_of_jobs && decides != nullptr && !decides->runs_jobs) {
+    done(fail(ErrorCode::kUnavailable,
+              "the proxy that decides is of an older build, which runs only what it is asked for "
+              "itself: ask at {}",
+              decides->admin));
+    co_return;
+  }
   done(co_await correspondence_.do_task(std::move(task), fresh_deadline(environment_.ops())));
 }
 
@@ -152,7 +262,12 @@ namespace {
 
 DeciderAnswer without_counts(const Result<void>& done) {
   if (!done) return fail(done.error());
-  return decider::AcceptedLoss{};
+  return decider::TaskOutcome{};
+}
+
+DeciderAnswer with_counts(const Result<decider::AcceptedLoss>& accepted) {
+  if (!accepted) return fail(accepted.error());
+  return decider::TaskOutcome{.loss = *accepted};
 }
 
 }  // namespace
@@ -165,7 +280,15 @@ Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline)
   if (const auto* flush = std::get_if<decider::FlushAll>(&task)) {
     co_return without_counts(co_await decider->flush_all(flush->at, deadline));
   }
-  if (std::holds_alternative<decider::AcceptLoss>(task)) co_return decider->accept_loss();
+  if (std::holds_alternative<decider::AcceptLoss>(task)) {
+    co_return with_counts(decider->accept_loss());
+  }
+  if (auto* start = std::get_if<decider::StartJob>(&task)) {
+    co_return co_await start_job(std::move(*start), deadline);
+  }
+  if (const auto* cancel = std::get_if<decider::CancelJob>(&task)) {
+    co_return co_await cancel_job(cancel->id, deadline);
+  }
   if (const auto* dead = std::get_if<decider::DeclareDead>(&task)) {
     co_return without_counts(decider->declare_dead(dead->node));
   }
@@ -184,7 +307,8 @@ decider::ProxyCard ControlThread::card() const {
                              .decides_as = decides_as(),
                              .leaves = shared_.shuts_down,
                              .findings = {},
-                             .capabilities = node::own_capabilities()};
+                             .capabilities = node::own_capabilities(),
+                             .runs_jobs = true};
   if (decider_ != nullptr) card.findings = decider_->status();
   return card;
 }
@@ -260,6 +384,7 @@ Task<void> ControlThread::decide_or_follow() {
     is_forced = false;
     if (leaves_ || is_unable_) decider_->leave();
     co_await decider_->run();
+    if (!shutting_down_) job_runner_.leave();
     end(decider_);
     if (shutting_down_) co_return;
   }

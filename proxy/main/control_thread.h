@@ -31,6 +31,14 @@ class ControlThread {
     std::function<Result<void>(const node::ClusterSettings&)> follow;
   };
   void have_followed(ClusterFollower follower);  // before start()
+  // Runs the cluster's jobs while this proxy decides. Any thread may call them.
+  struct JobRunner {
+    // Begins it, or goes on with it. kInvalid: it makes no sense here.
+    std::function<Result<void>(const jobs::ClusterJob&)> run;
+    std::function<void(uint64_t id)> cancel;
+    std::function<void()> leave;  // another proxy goes on with what runs
+  };
+  void have_jobs_run(JobRunner runner);  // before start()
   // Any thread, while it runs: all threads do, these of the cluster.
   void follows(const node::ClusterSettings& settings);
   // Any thread, while it runs: this proxy's decider does it, or the proxy's that it follows. `done`
@@ -62,6 +70,18 @@ class ControlThread {
   Result<void> may_change(const SettingsChange& change) const;
   DeciderPtr new_decider(const decider::DeciderSettings& settings);
   decider::ClusterStatus status() const;
+  // Of the decider that this proxy is, once it serves.
+  struct Tenure {
+    uint32_t decider = 0;
+    uint32_t term = 0;
+    TimePoint since;
+  };
+  const Tenure* tenure();
+  Task<decider::DeciderAnswer> start_job(decider::StartJob start, TimePoint deadline);
+  Task<decider::DeciderAnswer> cancel_job(uint64_t id, TimePoint deadline);
+  Task<void> wait_told(uint64_t id, TimePoint deadline);
+  Task<void> look_after_jobs();
+  void take_over_jobs(const Tenure& tenure);
   Task<void> publish_stored();
   Task<void> finish();
   void shut_down();
@@ -69,6 +89,8 @@ class ControlThread {
   ProxyShared& shared_;
   FlowEnvironment environment_;
   ClusterFollower cluster_follower_;
+  JobRunner job_runner_;
+  std::optional<Tenure> tenure_;
   ConfigPtr config_;              // in force
   std::optional<HttpEtcd> etcd_;  // nothing: the nodes elect who decides
   std::unique_ptr<decider::Election> election_;

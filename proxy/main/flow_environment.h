@@ -11,6 +11,7 @@
 #include "proxy/main/config.h"
 #include "proxy/main/credentials.h"
 #include "proxy/ops/context.h"
+#include "proxy/ops/jobs/job_book.h"
 #include "proxy/session/server_stats.h"
 
 namespace elastripe {
@@ -34,6 +35,7 @@ struct ProxyShared {
   std::string admin_address;
   MetricRegistry registry;
   MapView map;
+  jobs::JobBook jobs;
   ServerStats stats;
   std::atomic<bool> shuts_down = false;
 };

@@ -28,15 +28,11 @@ const char* direction_name(coding::Direction direction) {
   return direction == coding::Direction::kForward ? "forward" : "backward";
 }
 
-JobReport* find(std::vector<JobReport>& reports, uint64_t id) {
-  const auto found = std::ranges::find(reports, id, &JobReport::id);
-  return found == reports.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> on_repaired)
-    : environment_(shared, kMemory),
+    : book_(shared.jobs),
+      environment_(shared, kMemory),
       ops_metrics_(shared.registry),
       on_repaired_(std::move(on_repaired)),
       transition_bytes_(shared.registry.cell(kTransitionBytes)),
@@ -44,8 +40,7 @@ MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> 
       scrubber_(environment_.ops(), shared.config.scrub),
       recycler_(environment_.ops(), shared.config.recycler),
       repair_(std::make_shared<const jobs::RepairStatus>()),
-      scrub_(std::make_shared<const jobs::ScrubStatus>(scrubber_.status())),
-      reports_(std::make_shared<std::vector<JobReport>>()) {
+      scrub_(std::make_shared<const jobs::ScrubStatus>(scrubber_.status())) {
   for (const auto direction : {coding::Direction::kForward, coding::Direction::kBackward}) {
     for (const char* result : {"transitioned", "overwritten", "refused", "failed"}) {
       const char* name = direction_name(direction);
@@ -121,39 +116,49 @@ Task<void> MaintenanceThread::run_scrub(std::string key,
                                    ops.clock.now() + ops.settings.request_timeout));
 }
 
-Result<JobReport> MaintenanceThread::start_job(AskedJob asked) {
+Result<void> MaintenanceThread::run_job(const jobs::ClusterJob& job) {
+  const auto kind = std::ranges::find(job_kinds(), job.kind, &JobKind::name);
+  if (kind == job_kinds().end()) {
+    return fail(ErrorCode::kInvalid, "this proxy knows no job of the kind {}", job.kind);
+  }
+  auto asked = kind->parse(job.order, environment_.ops().map.current());
+  if (!asked) return fail(asked.error());
   const std::lock_guard lock(mutex_);
   if (closed_) return fail(ErrorCode::kUnavailable, "shutting down");
-  auto reports = std::make_shared<std::vector<JobReport>>(*reports_.load());
-  const auto running = std::ranges::find_if(*reports, &JobReport::is_running);
-  if (running != reports->end()) {
-    return fail(ErrorCode::kConflict, "{} {} is running: one at a time", running->kind().name,
-                running->id);
-  }
-  while (reports->size() >= kRemembered) reports->erase(reports->begin());
-  reports->push_back({.id = ++last_id_, .asked = asked, .progress = {}});
-  JobReport report = reports->back();
-  reports_.store(std::move(reports));
-  environment_.loop().post([this, id = report.id, asked = std::move(asked)] {
+  Running& running = running_[job.id];
+  running = {
+      .term = job.term,
+      .report = {.id = job.id, .runs = job.runs, .asked = std::move(*asked), .progress = {}}};
+  tell(running);
+  environment_.loop().post([this, id = job.id, term = job.term] {
     // Refused at shutdown only: the report stays as it is for the moment that is left.
-    (void)flows_.try_spawn(run_job(id, asked));
+    (void)flows_.try_spawn(run(id, term));
   });
-  return report;
+  return {};
 }
 
-Result<JobReport> MaintenanceThread::cancel_job(uint64_t id) {
+void MaintenanceThread::tell(const Running& running) {
+  const JobReport& report = running.report;
+  book_.tell(report.id, running.term, report.progress, job_json(report));
+}
+
+void MaintenanceThread::cancel_job(uint64_t id) {
   const std::lock_guard lock(mutex_);
-  auto reports = std::make_shared<std::vector<JobReport>>(*reports_.load());
-  JobReport* report = find(*reports, id);
-  if (report == nullptr) return fail(ErrorCode::kNotFound, "there is no job {}", id);
-  if (!report->is_running()) return *report;
-  report->progress.cancelling = true;
-  JobReport answer = *report;
-  reports_.store(std::move(reports));
+  const auto running = running_.find(id);
+  if (running == running_.end()) return;
+  running->second.report.progress.cancelling = true;
+  tell(running->second);
   environment_.loop().post([this, id] {
     if (job_ != nullptr && job_id_ == id) job_->cancel();
   });
-  return answer;
+}
+
+void MaintenanceThread::leave_jobs() {
+  const std::lock_guard lock(mutex_);
+  running_.clear();
+  environment_.loop().post([this] {
+    if (job_ != nullptr) job_->cancel();
+  });
 }
 
 std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::TransitionJobSpec spec) {
@@ -177,17 +182,42 @@ std::unique_ptr<jobs::Job> MaintenanceThread::make(jobs::RecycleJobSpec spec) {
   return std::make_unique<jobs::RecycleJob>(environment_.ops(), std::move(spec));
 }
 
-Task<void> MaintenanceThread::run_job(uint64_t id, AskedJob asked) {
-  const jobs::LoggedJob logged{kind_of(asked).name, id, common_spec(asked).dry_run};
+Task<void> MaintenanceThread::run(uint64_t id, uint32_t term) {
+  const Semaphore::Permit place = co_await places_.acquire(1);
+  const auto still = [&] {
+    const auto running = running_.find(id);
+    return running != running_.end() && running->second.term == term ? &running->second : nullptr;
+  };
+  JobReport report;
+  {
+    const std::lock_guard lock(mutex_);
+    const Running* const running = still();
+    if (running == nullptr) co_return;
+    report = running->report;
+  }
+  const jobs::LoggedJob logged{report.kind().name, id, common_spec(report.asked).dry_run};
   const auto map = [this] { return environment_.ops().map.current(); };
-  job_ = std::visit([this](auto& spec) { return make(std::move(spec)); }, asked);
+  job_ = std::visit([this](auto& spec) { return make(std::move(spec)); }, report.asked);
   job_id_ = id;
-  log_info("{}", started_line(logged, map()));
+  job_term_ = term;
+  if (report.progress.cancelling) job_->cancel();
+  log_info("{}", started_line(logged, map(), report.runs));
   co_await job_->run();
   const jobs::JobProgress progress = job_->progress();
-  log_info("{}", ended_line(logged, map(), progress));
+  {
+    const std::lock_guard lock(mutex_);
+    Running* const running = still();
+    // Whoever decides next goes on with what only ends because this process does.
+    const bool is_left =
+        running == nullptr || (closed_ && progress.state == jobs::JobState::kFailed);
+    log_info("{}", is_left ? left_line(logged, map()) : ended_line(logged, map(), progress));
+    if (!is_left) {
+      running->report.progress = progress;
+      tell(*running);
+    }
+    if (running != nullptr) running_.erase(id);
+  }
   if (progress.done.shards > 0) on_repaired_();
-  publish_report();
   job_.reset();
 }
 
@@ -206,13 +236,14 @@ void MaintenanceThread::on_timer() {
 
 void MaintenanceThread::publish_report() {
   const std::lock_guard lock(mutex_);
-  auto reports = std::make_shared<std::vector<JobReport>>(*reports_.load());
-  JobReport* report = find(*reports, job_id_);
-  if (report == nullptr) return;
-  const bool cancelling = report->progress.cancelling;  // it may be on its way to the job
-  report->progress = job_->progress();
-  report->progress.cancelling = report->is_running() && (report->progress.cancelling || cancelling);
-  reports_.store(std::move(reports));
+  const auto running = running_.find(job_id_);
+  if (running == running_.end() || running->second.term != job_term_) return;
+  jobs::JobProgress& progress = running->second.report.progress;
+  const bool cancelling = progress.cancelling;  // it may be on its way to the job
+  progress = job_->progress();
+  if (!progress.is_running()) return;  // run() tells of the end
+  progress.cancelling = progress.cancelling || cancelling;
+  tell(running->second);
 }
 
 }  // namespace elastripe

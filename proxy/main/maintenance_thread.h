@@ -12,6 +12,7 @@
 
 #include "proxy/admin/job_report.h"
 #include "proxy/admin/ops_metrics.h"
+#include "proxy/async/semaphore.h"
 #include "proxy/base/published.h"
 #include "proxy/main/flow_environment.h"
 #include "proxy/ops/jobs/recycler.h"
@@ -21,12 +22,9 @@
 
 namespace elastripe {
 
-// One job that somebody asked for at a time, beside repair; the last ones are remembered for as
-// long as the process lives.
+// One job that somebody asked for at a time, beside repair.
 class MaintenanceThread : private Timer {
  public:
-  static constexpr size_t kRemembered = 16;  // jobs that have ended
-
   // `on_repaired` is called on this thread when repair has restored something.
   MaintenanceThread(ProxyShared& shared, std::function<void()> on_repaired);
   ~MaintenanceThread() override;
@@ -41,13 +39,13 @@ class MaintenanceThread : private Timer {
   // shutdown.
   Result<void> scrub(std::string key, std::function<void(Result<jobs::ScrubReport>)> done);
 
-  // Any thread, until it is destroyed. kConflict while another job is running, naming it;
-  // kUnavailable at shutdown.
-  Result<JobReport> start_job(AskedJob asked);
-  // Oldest first. A moment old.
-  JobReports jobs() const { return reports_.load(); }
-  // What is running ends; the report tells. kNotFound; one that has ended is left alone.
-  Result<JobReport> cancel_job(uint64_t id);
+  // Any thread, until it is destroyed, as what follows. Begins the job, once the one before it has
+  // ended here, and tells the book of all jobs how far it is. kInvalid: it makes no sense;
+  // kUnavailable at shutdown, after which nobody is told that it has failed.
+  Result<void> run_job(const jobs::ClusterJob& job);
+  void cancel_job(uint64_t id);  // it ends; its report tells
+  // Another proxy goes on with what is running here: it ends, and is not told of.
+  void leave_jobs();
   // Any thread. A moment old.
   jobs::RepairStatus repair() const { return *repair_.load(); }
   jobs::ScrubStatus background_scrub() const { return *scrub_.load(); }
@@ -55,6 +53,11 @@ class MaintenanceThread : private Timer {
  private:
   void on_timer() override;  // publishes
   void publish_report();
+  struct Running {
+    uint32_t term = 0;
+    JobReport report;
+  };
+  void tell(const Running& running);
   Task<void> run_scrub(std::string key, std::function<void(Result<jobs::ScrubReport>)> done);
   // One for each kind of job.
   std::unique_ptr<jobs::Job> make(jobs::TransitionJobSpec spec);
@@ -62,10 +65,11 @@ class MaintenanceThread : private Timer {
   std::unique_ptr<jobs::Job> make(jobs::ScrubJobSpec spec);
   std::unique_ptr<jobs::Job> make(jobs::RebalanceJobSpec spec);
   std::unique_ptr<jobs::Job> make(jobs::RecycleJobSpec spec);
-  Task<void> run_job(uint64_t id, AskedJob asked);
+  Task<void> run(uint64_t id, uint32_t term);
   void count(const jobs::TransitionEnd& end);
   Task<void> finish();
 
+  jobs::JobBook& book_;
   FlowEnvironment environment_;
   OpsMetrics ops_metrics_;
   const std::function<void()> on_repaired_;
@@ -73,8 +77,10 @@ class MaintenanceThread : private Timer {
   std::map<std::pair<std::string, std::string>, Counter*> transitions_;  // by direction, result
   Scope flows_;
   Scope ending_;
+  Semaphore places_{1};
   std::unique_ptr<jobs::Job> job_;  // of the thread
   uint64_t job_id_ = 0;
+  uint32_t job_term_ = 0;
   jobs::Repairer repairer_;
   jobs::Scrubber scrubber_;
   jobs::Recycler recycler_;
@@ -82,9 +88,8 @@ class MaintenanceThread : private Timer {
 
   Published<jobs::RepairStatus> repair_;
   Published<jobs::ScrubStatus> scrub_;
-  Published<std::vector<JobReport>> reports_;  // written under the mutex
   std::mutex mutex_;
-  uint64_t last_id_ = 0;  // guarded by mutex_, as what follows
+  std::map<uint64_t, Running> running_;  // or about to; guarded by mutex_, as what follows
   bool closed_ = false;
 };
 

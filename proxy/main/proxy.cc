@@ -121,6 +121,10 @@ Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
       {.check = [this](const node::ClusterSettings& settings) { return check_cluster(settings); },
        .follow =
            [this](const node::ClusterSettings& settings) { return follow_cluster(settings); }});
+  control_.have_jobs_run(
+      {.run = [this](const jobs::ClusterJob& job) { return maintenance_.run_job(job); },
+       .cancel = [this](uint64_t id) { maintenance_.cancel_job(id); },
+       .leave = [this] { maintenance_.leave_jobs(); }});
   Gauge& end = shared_.registry.cell(kTlsValidUntil);
   shared_.registry.add_collector([this, &end] {
     const auto until = shared_.credentials->valid_until();

@@ -37,7 +37,9 @@ Task<Result<ScrubReport>> scrub(std::string key) {
   co_return report;
 }
 
-JobReport report_of(AskedJob asked) { return {.id = 1, .asked = std::move(asked), .progress = {}}; }
+ClusterJob job_of(std::string kind, std::string order) {
+  return {.id = 1, .kind = std::move(kind), .order = std::move(order), .report = R"({"id": 1})"};
+}
 
 AdminSources make_sources() {
   const auto map = std::make_shared<const node::ClusterMap>(node::sample_map());
@@ -56,15 +58,15 @@ AdminSources make_sources() {
     if (change.node.name.empty()) std::abort();
     co_return Result<void>{};
   };
-  sources.start_job = [](AskedJob asked) -> Result<JobReport> {
-    return report_of(std::move(asked));
+  sources.start_job = [](std::string kind, std::string order) -> Task<Result<ClusterJob>> {
+    co_return job_of(std::move(kind), std::move(order));
   };
   sources.repair = [] { return RepairStatus{}; };
   sources.background_scrub = [] { return ScrubStatus{}; };
-  sources.jobs = [] { return std::make_shared<const std::vector<JobReport>>(1, report_of({})); };
-  sources.cancel_job = [](uint64_t id) -> Result<JobReport> {
-    if (id != 1) return fail(ErrorCode::kNotFound, "there is no job {}", id);
-    return report_of({});
+  sources.jobs = [] { return std::vector{job_of("transition", "{}")}; };
+  sources.cancel_job = [](uint64_t id) -> Task<Result<ClusterJob>> {
+    if (id != 1) co_return fail(ErrorCode::kNotFound, "there is no job {}", id);
+    co_return job_of("transition", "{}");
   };
   return sources;
 }

@@ -84,7 +84,8 @@ void SimProxy::correspond(Duration period) {
     return card;
   };
   letters_.emplace(
-      control_.ops, static_cast<uint64_t>(id_) + 1, period, card, [this] { return decides_as(); },
+      control_.ops, static_cast<uint64_t>(id_) + 1, period, jobs_, card,
+      [this] { return decides_as(); },
       [this](DeciderTask task, TimePoint deadline) { return perform(std::move(task), deadline); });
   flows_.spawn(letters_->run());
 }
@@ -96,7 +97,7 @@ Task<DeciderAnswer> SimProxy::perform(DeciderTask task, TimePoint deadline) {
   if (flush == nullptr || decides_as() == 0) co_return fail(ErrorCode::kUnavailable, "not here");
   const auto flushed = co_await decider_->flush_all(flush->at, deadline);
   if (!flushed) co_return fail(flushed.error());
-  co_return AcceptedLoss{};
+  co_return TaskOutcome{};
 }
 
 void SimProxy::start_recycler(const jobs::RecyclerSettings& settings) {

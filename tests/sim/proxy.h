@@ -96,6 +96,7 @@ class SimProxy {
   std::optional<decider::DeciderSettings> follows_by_;
   bool may_decide_ = false;
   std::shared_ptr<decider::Follower> follower_;
+  jobs::JobBook jobs_;
   std::optional<decider::Correspondence> letters_;
   std::optional<jobs::Recycler> recycler_;
   std::optional<jobs::Repairer> repairer_;

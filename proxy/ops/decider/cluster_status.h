@@ -57,6 +57,7 @@ struct ProxyCard {
   bool leaves = false;                    // it is shutting down
   DeciderFindings findings = {};          // of one that decides
   node::CapabilitySet capabilities = {};  // of its build
+  bool runs_jobs = false;                 // for others, while it decides
 
   friend bool operator==(const ProxyCard&, const ProxyCard&) = default;
 };

@@ -10,6 +10,7 @@ namespace elastripe::decider {
 namespace {
 
 constexpr uint64_t kCardNumber = 0;
+constexpr uint64_t kFirstJobNumber = uint64_t{1} << 63;  // and its id
 constexpr Duration kLongestLife = std::chrono::milliseconds(node::kMaxNoticeLife_ms);
 
 uint32_t ms_of(Duration duration) {
@@ -18,13 +19,16 @@ uint32_t ms_of(Duration duration) {
       std::chrono::duration_cast<std::chrono::milliseconds>(clamped).count());
 }
 
+uint64_t version_of(const jobs::ClusterJob& job) { return uint64_t{job.term} << 32 | job.version; }
+
 }  // namespace
 
-Correspondence::Correspondence(OpsContext& ops, uint64_t self, Duration period, Describe describe,
-                               DecidesAs decides_as, Perform perform)
+Correspondence::Correspondence(OpsContext& ops, uint64_t self, Duration period, jobs::JobBook& jobs,
+                               Describe describe, DecidesAs decides_as, Perform perform)
     : ops_(ops),
       self_(self),
       period_(period),
+      jobs_(jobs),
       describe_(std::move(describe)),
       decides_as_(std::move(decides_as)),
       perform_(std::move(perform)) {}
@@ -45,6 +49,7 @@ void Correspondence::turn() {
   forget(now);
   const bool is_due = now >= card_at_ + kCardPeriod;
   if (is_due) renew_card();
+  if (decides_as_() != 0) tell_jobs();
   // Whoever decides may be asked at any time.
   if (is_due || !waiting_.empty() || sent_.size() > 1 || decides_as_() != 0) meet();
 }
@@ -74,6 +79,47 @@ void Correspondence::renew_card() {
       {.to = 0, .number = kCardNumber, .until = card_at_ + kCardLife, .text = encode(describe_())});
 }
 
+// Its end at once, its progress with the cards; and again before the last word of it is forgotten.
+void Correspondence::tell_jobs() {
+  const TimePoint now = ops_.clock.now();
+  for (const jobs::ClusterJob& job : jobs_.all()) {
+    const auto told = std::ranges::find(sent_, kFirstJobNumber + job.id, &Sent::number);
+    const bool is_news = told == sent_.end() || told->version != version_of(job);
+    const bool waits = is_news && told != sent_.end() && job.is_running() && !job.cancelling;
+    const Duration age = told == sent_.end() ? Duration::zero() : now - told->since;
+    if (!is_news && age < kLongestLife / 3) continue;
+    if (waits && age < kCardPeriod) continue;
+    if (told != sent_.end()) sent_.erase(told);
+    sent_.push_back({.to = 0,
+                     .number = kFirstJobNumber + job.id,
+                     .until = now + kLongestLife,
+                     .text = encode(job),
+                     .since = now,
+                     .version = version_of(job)});
+  }
+}
+
+bool Correspondence::has_told(const jobs::ClusterJob& job) const {
+  const auto told = std::ranges::find(sent_, kFirstJobNumber + job.id, &Sent::number);
+  return told != sent_.end() && told->version >= version_of(job) && !told->at.empty();
+}
+
+std::vector<NodeId> Correspondence::meeting_nodes(const node::ClusterMap& map) const {
+  std::vector<NodeId> nodes;
+  for (size_t id = 0; id < map.nodes.size() && nodes.size() < kMeetingNodes; ++id) {
+    if (map.is_up(static_cast<NodeId>(id))) nodes.push_back(static_cast<NodeId>(id));
+  }
+  return nodes;
+}
+
+bool Correspondence::has_read(TimePoint since) const {
+  const MapPtr map = ops_.map.current();
+  return map != nullptr && std::ranges::all_of(meeting_nodes(*map), [&](NodeId at) {
+           const auto place = places_.find(at);
+           return place != places_.end() && place->second.read_at >= since;
+         });
+}
+
 void Correspondence::send(uint64_t to, TimePoint until, const ProxyNotice& notice) {
   sent_.push_back({.to = to, .number = ++last_number_, .until = until, .text = encode(notice)});
   meet();
@@ -82,11 +128,7 @@ void Correspondence::send(uint64_t to, TimePoint until, const ProxyNotice& notic
 void Correspondence::meet() {
   const MapPtr map = ops_.map.current();
   if (map == nullptr || over_) return;
-  size_t meetings = 0;
-  for (size_t id = 0; id < map->nodes.size() && meetings < kMeetingNodes; ++id) {
-    const auto at = static_cast<NodeId>(id);
-    if (!map->is_up(at)) continue;
-    ++meetings;
+  for (const NodeId at : meeting_nodes(*map)) {
     if (!places_[at].is_busy) scope_.spawn(exchange(map, at));
   }
 }
@@ -112,14 +154,19 @@ Task<void> Correspondence::exchange(MapPtr map, NodeId at) {
   }
   for (size_t i = 0; i < texts.size(); ++i) request.posted[i].text = texts[i];
   const TimePoint card_at = card_at_;
+  std::map<uint64_t, uint64_t> versions;
+  for (const Sent& sent : sent_) versions[sent.number] = sent.version;
   const Stamp stamp{map->cluster_id, map->epoch, 0};
   const auto reply = read_answer<node::NoticesRequest>(
       *map, at,
       co_await ops_.nodes.call(at, stamp, make_request(request), now + ops_.settings.node_timeout));
   place.is_busy = false;
+  // What it tells is read below, before anybody can ask.
+  place.read_at = now;
   if (over_ || !reply || place.incarnation != incarnation) co_return;
   for (Sent& sent : sent_) {
     const bool is_newer_card = sent.number == kCardNumber && card_at != card_at_;
+    if (sent.version != versions[sent.number]) continue;  // likewise a job's
     if (!is_newer_card && std::ranges::find(posted, sent.number) != posted.end()) {
       sent.at.emplace(at, incarnation);
     }
@@ -148,6 +195,8 @@ void Correspondence::read(const node::Notice& notice) {
         performed_.emplace(std::pair(notice.from, notice.number), now + 2 * kLongestLife);
     if (is_new || mutant(Mutant::kRepeatTask))
       scope_.spawn(perform(notice.from, notice.number, std::move(*request)));
+  } else if (auto* job = std::get_if<jobs::ClusterJob>(&*said)) {
+    jobs_.note(std::move(*job));
   } else if (auto* reply = std::get_if<TaskReply>(&*said)) {
     const auto found = waiting_.find(reply->to_number);
     if (found == waiting_.end()) return;

@@ -33,8 +33,9 @@ class Correspondence {
 
   // `self` is unique among proxies, and not 0. Whoever decides looks for what it is asked every
   // `period`, and so does who waits for an answer.
-  Correspondence(OpsContext& ops, uint64_t self, Duration period, Describe describe,
-                 DecidesAs decides_as, Perform perform);
+  // While this proxy decides it tells of all jobs in the book; what others tell goes into it.
+  Correspondence(OpsContext& ops, uint64_t self, Duration period, jobs::JobBook& jobs,
+                 Describe describe, DecidesAs decides_as, Perform perform);
 
   // Until cancelled.
   Task<void> run();
@@ -46,6 +47,11 @@ class Correspondence {
   // takes over that is nobody, and it waits. kUnavailable: nobody has done it; kUnknownOutcome:
   // that one has not answered; all else is the decider's answer.
   Task<DeciderAnswer> do_task(DeciderTask task, TimePoint deadline);
+  // Whether all that others have said before `since`, and was left where proxies meet, is known; a
+  // node that does not answer is not waited for.
+  bool has_read(TimePoint since) const;
+  // Whether others can learn of the job as it is now, should this proxy end.
+  bool has_told(const jobs::ClusterJob& job) const;
   // Has the proxy that decides as `decider` do it. Nothing: it was not done, as that one is not
   // known, or does not decide any more. kUnknownOutcome: it has not answered.
   Task<std::optional<DeciderAnswer>> ask(uint32_t decider, DeciderTask task, TimePoint deadline);
@@ -57,11 +63,14 @@ class Correspondence {
     TimePoint until;
     std::string text;
     std::set<std::pair<NodeId, uint64_t>> at = {};  // processes that have it
+    TimePoint since = {};
+    uint64_t version = 0;  // of a job
   };
   struct Place {  // where a node was read up to
     uint64_t incarnation = 0;
     uint64_t last = 0;
     bool is_busy = false;
+    TimePoint read_at = TimePoint::min();  // all that it had then is known, or it did not answer
   };
   struct Heard {
     ProxyCard card;
@@ -75,6 +84,8 @@ class Correspondence {
 
   void turn();
   void renew_card();
+  void tell_jobs();
+  std::vector<NodeId> meeting_nodes(const node::ClusterMap& map) const;
   void send(uint64_t to, TimePoint until, const ProxyNotice& notice);
   void forget(TimePoint now);
   void meet();
@@ -85,6 +96,7 @@ class Correspondence {
   OpsContext& ops_;
   const uint64_t self_;
   const Duration period_;
+  jobs::JobBook& jobs_;
   const Describe describe_;
   const DecidesAs decides_as_;
   const Perform perform_;

@@ -7,17 +7,21 @@
 namespace elastripe::decider {
 namespace {
 
+using jobs::ClusterJob;
+using jobs::JobState;
 using node::Reader;
 using node::Writer;
 
 // Values are on the wire: never renumber.
-enum class Kind : uint8_t { kCard = 1, kRequest = 2, kReply = 3 };
+enum class Kind : uint8_t { kCard = 1, kRequest = 2, kReply = 3, kJob = 4 };
 enum class TaskKind : uint8_t {
   kFlushAll = 1,
   kAcceptLoss = 2,
   kDeclareDead = 3,
   kMembers = 4,
-  kSettings = 5
+  kSettings = 5,
+  kStartJob = 6,
+  kCancelJob = 7
 };
 enum class AnswerKind : uint8_t { kOtherDecides = 0, kDone = 1, kFailed = 2 };
 
@@ -41,6 +45,7 @@ void write(Writer& w, const ProxyCard& card) {
   w.u16(static_cast<uint16_t>(count));
   for (size_t i = 0; i < count; ++i) w.u64(findings.objects_surviving[i]);
   w.u64(card.capabilities.bits());
+  w.u8(card.runs_jobs);
 }
 
 ProxyCard read_card(Reader& in) {
@@ -60,6 +65,7 @@ ProxyCard read_card(Reader& in) {
   findings.objects_surviving.resize(in.count<uint16_t>(sizeof(uint64_t)));
   for (uint64_t& objects : findings.objects_surviving) objects = in.u64();
   if (!in.at_end()) card.capabilities = node::CapabilitySet(in.u64());
+  if (!in.at_end()) card.runs_jobs = in.u8() != 0;
   return card;
 }
 
@@ -88,6 +94,17 @@ void write_task(Writer& w, const SettingsChange& change) {
   node::encode_settings(change.settings, w);
 }
 
+void write_task(Writer& w, const StartJob& start) {
+  w.u8(static_cast<uint8_t>(TaskKind::kStartJob));
+  w.short_string(start.kind);
+  w.short_string(start.order);
+}
+
+void write_task(Writer& w, const CancelJob& cancel) {
+  w.u8(static_cast<uint8_t>(TaskKind::kCancelJob));
+  w.u64(cancel.id);
+}
+
 std::optional<DeciderTask> read_task(Reader& in) {
   switch (static_cast<TaskKind>(in.u8())) {
     case TaskKind::kFlushAll:
@@ -114,8 +131,49 @@ std::optional<DeciderTask> read_task(Reader& in) {
       change.settings = node::decode_settings(in);
       return change;
     }
+    case TaskKind::kStartJob: {
+      StartJob start;
+      start.kind = in.short_string();
+      start.order = in.short_string();
+      return start;
+    }
+    case TaskKind::kCancelJob:
+      return CancelJob{in.u64()};
   }
   return std::nullopt;
+}
+
+void write_job(Writer& w, const ClusterJob& job) {
+  w.u64(job.id);
+  w.short_string(job.kind);
+  w.short_string(job.order);
+  w.u32(job.term);
+  w.u32(job.version);
+  w.u32(job.runs);
+  w.u8(static_cast<uint8_t>(job.state));
+  w.u8(job.cancelling);
+  w.short_string(job.report);
+}
+
+std::optional<ClusterJob> read_job(Reader& in) {
+  ClusterJob job;
+  job.id = in.u64();
+  job.kind = in.short_string();
+  job.order = in.short_string();
+  job.term = in.u32();
+  job.version = in.u32();
+  job.runs = in.u32();
+  const uint8_t state = in.u8();
+  job.cancelling = in.u8() != 0;
+  job.report = in.short_string();
+  if (job.id == 0 || state > static_cast<uint8_t>(JobState::kFailed)) return std::nullopt;
+  job.state = static_cast<JobState>(state);
+  return job;
+}
+
+void write(Writer& w, const ClusterJob& job) {
+  w.u8(static_cast<uint8_t>(Kind::kJob));
+  write_job(w, job);
 }
 
 void write(Writer& w, const TaskRequest& request) {
@@ -140,11 +198,14 @@ void write(Writer& w, const TaskReply& reply) {
   if (!reply.answer) {
     w.u8(static_cast<uint8_t>(AnswerKind::kOtherDecides));
   } else if (*reply.answer) {
-    const AcceptedLoss& accepted = **reply.answer;
+    const AcceptedLoss& accepted = (*reply.answer)->loss;
     w.u8(static_cast<uint8_t>(AnswerKind::kDone));
     w.u32(accepted.start_empty);
     w.u32(accepted.lost);
     w.u64(accepted.objects);
+    const auto& job = (*reply.answer)->job;
+    w.u8(job.has_value());
+    if (job) write_job(w, *job);
   } else {
     const Error& error = reply.answer->error();
     w.u8(static_cast<uint8_t>(AnswerKind::kFailed));
@@ -163,7 +224,9 @@ std::optional<TaskReply> read_reply(Reader& in) {
       accepted.start_empty = in.u32();
       accepted.lost = in.u32();
       accepted.objects = in.u64();
-      reply.answer = accepted;
+      TaskOutcome outcome{.loss = accepted};
+      if (!in.at_end() && in.u8() != 0) outcome.job = read_job(in);
+      reply.answer = std::move(outcome);
       return reply;
     }
     case AnswerKind::kFailed: {
@@ -201,6 +264,9 @@ std::optional<ProxyNotice> decode_notice(std::string_view text) {
     }
     case Kind::kReply:
       if (auto reply = read_reply(in)) notice = std::move(*reply);
+      break;
+    case Kind::kJob:
+      if (auto job = read_job(in)) notice = std::move(*job);
       break;
   }
   if (!in.ok()) return std::nullopt;

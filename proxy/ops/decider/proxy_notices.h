@@ -13,6 +13,7 @@
 #include "proxy/cluster/members.h"
 #include "proxy/cluster/membership.h"
 #include "proxy/ops/decider/cluster_status.h"
+#include "proxy/ops/jobs/job_book.h"
 
 namespace elastripe::decider {
 
@@ -24,9 +25,20 @@ struct AcceptLoss {};
 struct DeclareDead {
   std::string node;
 };
-using DeciderTask = std::variant<FlushAll, AcceptLoss, DeclareDead, MemberChange, SettingsChange>;
-// Counts are of AcceptLoss only.
-using DeciderAnswer = Result<AcceptedLoss>;
+struct StartJob {
+  std::string kind;   // "transition"
+  std::string order;  // a JSON object
+};
+struct CancelJob {
+  uint64_t id = 0;
+};
+using DeciderTask = std::variant<FlushAll, AcceptLoss, DeclareDead, MemberChange, SettingsChange,
+                                 StartJob, CancelJob>;
+struct TaskOutcome {
+  AcceptedLoss loss = {};                    // of AcceptLoss
+  std::optional<jobs::ClusterJob> job = {};  // of StartJob and CancelJob
+};
+using DeciderAnswer = Result<TaskOutcome>;
 
 struct TaskRequest {
   uint32_t decider = 0;  // who is meant: nobody else does it
@@ -37,7 +49,7 @@ struct TaskReply {
   uint64_t to_number = 0;               // of the notice that asked
   std::optional<DeciderAnswer> answer;  // nothing: it was not done, as somebody else decides
 };
-using ProxyNotice = std::variant<ProxyCard, TaskRequest, TaskReply>;
+using ProxyNotice = std::variant<ProxyCard, TaskRequest, TaskReply, jobs::ClusterJob>;
 
 std::string encode(const ProxyNotice& notice);
 // Nothing: malformed, or of a kind that this build does not know.

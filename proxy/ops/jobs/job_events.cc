@@ -21,8 +21,14 @@ LogFields event(const char* name, const LoggedJob& job, const MapPtr& map) {
 
 }  // namespace
 
-std::string started_line(const LoggedJob& job, const MapPtr& map) {
-  return fmt::format("{}: {}", job.kind, event("started", job, map).text());
+std::string started_line(const LoggedJob& job, const MapPtr& map, uint32_t runs) {
+  LogFields fields = event("started", job, map);
+  if (runs > 1) fields.add("runs", runs);
+  return fmt::format("{}: {}", job.kind, fields.text());
+}
+
+std::string left_line(const LoggedJob& job, const MapPtr& map) {
+  return fmt::format("{}: {}", job.kind, event("left", job, map).text());
 }
 
 std::string ended_line(const LoggedJob& job, const MapPtr& map, const JobProgress& progress) {

@@ -16,7 +16,10 @@ struct LoggedJob {
 };
 
 // `map`: the newest; null if none is served.
-std::string started_line(const LoggedJob& job, const MapPtr& map);
+// `runs`: how many times it was begun, by any proxy.
+std::string started_line(const LoggedJob& job, const MapPtr& map, uint32_t runs = 1);
+// Another proxy goes on with it.
+std::string left_line(const LoggedJob& job, const MapPtr& map);
 std::string ended_line(const LoggedJob& job, const MapPtr& map, const JobProgress& progress);
 
 }  // namespace elastripe::jobs

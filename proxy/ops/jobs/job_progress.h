@@ -21,6 +21,7 @@ struct JobSpec {
   uint32_t page_bytes = 256 << 10;
 };
 
+// Values are on the wire: never renumber.
 enum class JobState : uint8_t {
   kRunning,
   kDone,       // every object was met; the counts tell how it went with them

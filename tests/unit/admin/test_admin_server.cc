@@ -74,14 +74,15 @@ struct Fixture {
       orders.push_back(std::move(order));
       co_return uint32_t{5};
     };
-    sources.start_job = [this](AskedJob asked) { return start(std::move(asked)); };
+    sources.start_job = [this](std::string kind, std::string order) {
+      return start(std::move(kind), std::move(order));
+    };
     sources.repair = [] { return RepairStatus{}; };
     sources.background_scrub = [] { return ScrubStatus{}; };
-    sources.jobs = [this] { return reports.load(); };
-    sources.cancel_job = [this](uint64_t id) -> Result<JobReport> {
-      if (id != 1) return fail(ErrorCode::kNotFound, "there is no job {}", id);
+    sources.jobs = [this] { return book.all(); };
+    sources.cancel_job = [this](uint64_t id) -> Task<Result<ClusterJob>> {
       ++cancelled;
-      return reports.load()->front();
+      co_return book.cancel(id);
     };
     sources.version = "v";
     sources.host = "admin.example.org";
@@ -96,11 +97,15 @@ struct Fixture {
     thread.join();
   }
   // One at a time.
-  Result<JobReport> start(AskedJob asked) {
-    if (reports.load() != nullptr) return fail(ErrorCode::kConflict, "transition 1 is running");
-    JobReport report{.id = 1, .asked = std::move(asked), .progress = {}};
-    reports.store(std::make_shared<std::vector<JobReport>>(1, report));
-    return report;
+  Task<Result<ClusterJob>> start(std::string kind, std::string order) {
+    const auto named = std::ranges::find(job_kinds(), kind, &JobKind::name);
+    auto asked = named->parse(order, nullptr);
+    if (!asked) co_return fail(asked.error());
+    const auto begun = book.begin(/*term=*/1, std::move(kind), std::move(order));
+    if (!begun) co_return fail(begun.error());
+    const JobReport report{.id = begun->id, .asked = std::move(*asked), .progress = {}};
+    book.tell(begun->id, begun->term, report.progress, job_json(report));
+    co_return *book.find(begun->id);
   }
   std::string post(const std::string& path, const std::string& body,
                    const std::string& action = "transition") {
@@ -146,7 +151,7 @@ struct Fixture {
   std::vector<MemberChange> changes;
   std::vector<SettingsOrder> orders;
   std::atomic<int> cancelled = 0;
-  Published<std::vector<JobReport>> reports;
+  JobBook book;
   uint16_t port = 0;
   std::unique_ptr<AdminServer> server;
   std::thread thread;
@@ -393,7 +398,7 @@ TEST_CASE("what a web page can send starts and cancels no transition, nor does a
   REQUIRE(wrong.find(" 400 ") != std::string::npos);
   REQUIRE(wrong.find("to: expected an integer from 1 to 255") != std::string::npos);
   REQUIRE(f.ask("PUT", "/v1/transitions").find("Allow: GET, HEAD, POST\r\n") != std::string::npos);
-  REQUIRE(f.reports.load() == nullptr);
+  REQUIRE(f.book.all().empty());
   REQUIRE(f.cancelled == 0);
 }
 

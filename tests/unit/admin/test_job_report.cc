@@ -217,9 +217,41 @@ TEST_CASE("a report tells what was asked for, how far it is, and what went wrong
   progress.reason = "a node";
   CHECK(json::parse(job_json(report))["state"] == "failed");
   CHECK(json::parse(job_json(report))["reason"] == "a node");
-  const auto reports = std::make_shared<std::vector<JobReport>>(2, report);
-  CHECK(json::parse(jobs_json(reports, &report.kind()))["transitions"].size() == 2);
-  CHECK(json::parse(jobs_json(reports, nullptr))["jobs"].size() == 2);
+  const std::vector<ClusterJob> all = {
+      {.id = 6, .kind = "repair", .report = R"({"id": 6})"},
+      {.id = 7, .kind = "transition", .report = job_json(report)},
+      {.id = 8, .kind = "of a newer build", .report = "what that says"}};
+  CHECK(json::parse(jobs_json(all, &report.kind()))["transitions"].size() == 1);
+  const json list = json::parse(jobs_json(all, nullptr))["jobs"];
+  CHECK(list.size() == 2);
+  CHECK(list[1] == json::parse(job_json(report)));
+}
+
+TEST_CASE("a report has room where proxies tell of jobs, whatever keys there are") {
+  JobReport report{.id = 7, .runs = 3, .asked = TransitionJobSpec{.to = 5}, .progress = {}};
+  for (size_t i = 0; i < Job::kMaxProblems; ++i) {
+    report.progress.problems.push_back({std::string(250, '\xff'), std::string(300, '"')});
+  }
+  const std::string text = job_json(report);
+  CHECK(text.size() <= ClusterJob::kMaxReportBytes);
+  const json shown = json::parse(text);
+  CHECK(shown["runs"] == 3);
+  CHECK(!shown["problems"].empty());
+  CHECK(shown["problems"].size() < Job::kMaxProblems);
+}
+
+TEST_CASE("a job that nobody goes on with has its report say so") {
+  JobReport report{.id = 7, .asked = TransitionJobSpec{.to = 5}, .progress = {}};
+  report.progress.counts.done = 4;
+  JobProgress end;
+  end.state = JobState::kFailed;
+  end.reason = "its proxy has ended";
+  const json shown = json::parse(ended_job_json(job_json(report), end));
+  CHECK(shown["id"] == 7);
+  CHECK(shown["state"] == "failed");
+  CHECK(shown["reason"] == "its proxy has ended");
+  CHECK(shown["counts"]["transitioned"] == 4);
+  CHECK(json::parse(ended_job_json("no JSON", end))["state"] == "failed");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct Correspondent {
       : id(static_cast<uint64_t>(proxy.id()) + 1),
         decides_as(decides_as),
         letters(
-            proxy.ops(), id, cluster.decider_settings.heartbeat,
+            proxy.ops(), id, cluster.decider_settings.heartbeat, book,
             [this] {
               ProxyCard card;
               card.name = std::to_string(id);
@@ -33,7 +33,7 @@ struct Correspondent {
     if (const auto* dead = std::get_if<DeclareDead>(&task)) {
       co_return fail(ErrorCode::kConflict, "node {} answers", dead->node);
     }
-    co_return AcceptedLoss{1, 2, 3};
+    co_return TaskOutcome{.loss = {1, 2, 3}};
   }
   size_t others() const { return letters.proxies().size() - 1; }
 
@@ -42,6 +42,7 @@ struct Correspondent {
   int performed = 0;
   Duration takes = 10ms;
   Scope scope;
+  jobs::JobBook book;
   Correspondence letters;
 };
 
@@ -82,6 +83,50 @@ struct Letters : ClusterFixture {
 
 }  // namespace
 
+TEST_CASE("all know of a job, also when the proxy is gone that has told of it") {
+  Letters l;
+  REQUIRE(l.all_know_each_other());
+  const TimePoint begun = l.proxies[0]->clock().now();
+  const auto job = l.all[0].book.begin(1, "transition", R"({"all": true, "to": 5})");
+  l.all[0].book.tell(job->id, 1, jobs::JobProgress(), "report");
+  REQUIRE(l.run_until([&] { return l.all[2].book.find(1).has_value(); }, 3s));
+  const jobs::ClusterJob known = *l.all[0].book.find(1);
+  CHECK(*l.all[1].book.find(1) == known);
+  CHECK(l.all[0].letters.has_told(known));
+  CHECK(l.all[0].letters.has_read(begun));
+  // Its progress comes with the cards, its end at once.
+  l.all[0].book.tell(1, 1, jobs::JobProgress(), "further");
+  CHECK_FALSE(l.all[0].letters.has_told(*l.all[0].book.find(1)));
+  REQUIRE(l.run_until([&] { return l.all[1].book.find(1)->report == "further"; }, 3s));
+  // Only who decides tells of jobs.
+  l.all[1].book.note({.id = 9, .kind = "repair", .term = 1, .report = "of a follower"});
+  l.proxies[0]->kill();
+  sim::SimProxy& late = l.add_proxy();
+  late.follow_by(l.decider_settings, /*may_decide=*/false);
+  l.proxies.push_back(&late);
+  l.all.emplace_back(l, late, 0);
+  REQUIRE(l.run_until([&] { return l.all[3].book.find(1).has_value(); }, 10s));
+  CHECK(l.all[3].book.find(1)->report == "further");
+  CHECK_FALSE(l.all[3].book.find(9));
+}
+
+TEST_CASE("a job is told of again before it is forgotten") {
+  Letters l;
+  REQUIRE(l.all_know_each_other());
+  l.all[0].book.note({.id = 1,
+                      .kind = "repair",
+                      .order = "{}",
+                      .term = 1,
+                      .state = jobs::JobState::kDone,
+                      .report = "done"});
+  l.run_for(150s);
+  sim::SimProxy& late = l.add_proxy();
+  late.follow_by(l.decider_settings, /*may_decide=*/false);
+  l.proxies.push_back(&late);
+  l.all.emplace_back(l, late, 0);
+  REQUIRE(l.run_until([&] { return l.all[3].book.find(1).has_value(); }, 10s));
+}
+
 TEST_CASE("proxies learn of each other, and that one is gone") {
   Letters cluster;
   REQUIRE(cluster.all_know_each_other());
@@ -113,7 +158,7 @@ TEST_CASE("the deciding proxy does what another one asks, once") {
   const auto done = cluster.ask(1, cluster.decider, AcceptLoss{});
   REQUIRE(done);
   REQUIRE(done->has_value());
-  CHECK((*done)->objects == 3);
+  CHECK((*done)->loss.objects == 3);
   const auto refused = cluster.ask(2, cluster.decider, DeclareDead{"n7"});
   REQUIRE(refused);
   REQUIRE_FALSE(refused->has_value());
@@ -166,6 +211,16 @@ TEST_CASE("notices are read as they were written, and others not at all") {
   card.capabilities = node::own_capabilities();
   card.findings.objects_surviving = {1, 2};
   card.findings.can_accept_loss = true;
+  card.runs_jobs = true;
+  const jobs::ClusterJob job{.id = 3,
+                             .kind = "repair",
+                             .order = "{}",
+                             .term = 4,
+                             .version = 5,
+                             .runs = 6,
+                             .state = jobs::JobState::kCancelled,
+                             .cancelling = true,
+                             .report = "{}"};
   const std::vector<ProxyNotice> notices = {
       card,
       TaskRequest{7, 8, FlushAll{5}},
@@ -173,8 +228,12 @@ TEST_CASE("notices are read as they were written, and others not at all") {
       TaskRequest{7, 8, DeclareDead{"n2"}},
       TaskRequest{7, 8, change},
       TaskRequest{7, 8, settings},
+      TaskRequest{7, 8, StartJob{"transition", "{}"}},
+      TaskRequest{7, 8, CancelJob{3}},
+      job,
+      TaskReply{4, TaskOutcome{.job = job}},
       TaskReply{4, {}},
-      TaskReply{4, AcceptedLoss{1, 2, 3}},
+      TaskReply{4, TaskOutcome{.loss = {1, 2, 3}}},
       TaskReply{4, DeciderAnswer(fail(ErrorCode::kNotFound, "no node"))}};
   for (const ProxyNotice& notice : notices) {
     const std::string text = encode(notice);
@@ -184,8 +243,13 @@ TEST_CASE("notices are read as they were written, and others not at all") {
     CHECK(encode(*decode_notice(text + "of a later build")) == text);
     for (size_t n = 0; n < text.size(); ++n) {
       INFO(notice.index() << " cut to " << n);
-      // A card of an older build does not tell what that can do.
-      const bool is_older = notice.index() == 0 && n == text.size() - sizeof(uint64_t);
+      // A card of an older build does not tell what that can do, and its replies tell of no job.
+      const size_t left = text.size() - n;
+      const auto* reply = std::get_if<TaskReply>(&notice);
+      const bool is_done = reply != nullptr && reply->answer && reply->answer->has_value();
+      const size_t job_bytes = is_done && (*reply->answer)->job ? encode(job).size() - 1 : 0;
+      const bool is_older = notice.index() == 0 ? left == 1 || left == 1 + sizeof(uint64_t)
+                                                : is_done && left == 1 + job_bytes;
       CHECK(decode_notice(std::string_view(text).substr(0, n)).has_value() == is_older);
     }
   }

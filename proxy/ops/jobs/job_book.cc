@@ -1,0 +1,107 @@
+#include "proxy/ops/jobs/job_book.h"
+
+#include <algorithm>
+#include <ranges>
+#include <tuple>
+#include <utility>
+
+namespace elastripe::jobs {
+
+std::vector<ClusterJob> JobBook::all() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_;
+}
+
+std::optional<ClusterJob> JobBook::find(uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(jobs_, id, &ClusterJob::id);
+  return found == jobs_.end() ? std::nullopt : std::optional(*found);
+}
+
+ClusterJob* JobBook::look_up(uint64_t id) {
+  const auto found = std::ranges::find(jobs_, id, &ClusterJob::id);
+  return found == jobs_.end() ? nullptr : &*found;
+}
+
+// Those that have ended first.
+void JobBook::prune() {
+  while (jobs_.size() > kRemembered) {
+    const auto ended = std::ranges::find_if_not(jobs_, &ClusterJob::is_running);
+    jobs_.erase(ended == jobs_.end() ? jobs_.begin() : ended);
+  }
+}
+
+void JobBook::note(ClusterJob job) {
+  const auto order = [](const ClusterJob& of) { return std::tuple(of.term, of.version); };
+  const std::lock_guard lock(mutex_);
+  ClusterJob* const known = look_up(job.id);
+  if (known != nullptr) {
+    if (order(job) > order(*known)) *known = std::move(job);
+    return;
+  }
+  last_id_ = std::max(last_id_, job.id);
+  jobs_.insert(std::ranges::upper_bound(jobs_, job.id, {}, &ClusterJob::id), std::move(job));
+  prune();
+}
+
+Result<ClusterJob> JobBook::begin(uint32_t term, std::string kind, std::string order) {
+  const std::lock_guard lock(mutex_);
+  const auto running = std::ranges::find_if(jobs_, &ClusterJob::is_running);
+  if (running != jobs_.end()) {
+    return fail(ErrorCode::kConflict, "{} {} is running: one at a time", running->kind,
+                running->id);
+  }
+  jobs_.push_back({.id = ++last_id_,
+                   .kind = std::move(kind),
+                   .order = std::move(order),
+                   .term = term,
+                   .runs = 1,
+                   .report = {}});
+  prune();
+  return jobs_.back();
+}
+
+void JobBook::forget(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(jobs_, [&](const ClusterJob& job) { return job.id == id; });
+}
+
+Result<ClusterJob> JobBook::cancel(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  ClusterJob* const job = look_up(id);
+  if (job == nullptr) return fail(ErrorCode::kNotFound, "there is no job {}", id);
+  if (job->is_running() && !std::exchange(job->cancelling, true)) ++job->version;
+  return *job;
+}
+
+void JobBook::tell(uint64_t id, uint32_t term, const JobProgress& progress, std::string report) {
+  const std::lock_guard lock(mutex_);
+  ClusterJob* const job = look_up(id);
+  if (job == nullptr || job->term != term || !job->is_running()) return;
+  if (job->report == report && progress.is_running()) return;
+  ++job->version;
+  job->state = progress.state;
+  job->report = std::move(report);
+}
+
+JobBook::Left JobBook::take_over(uint32_t term) {
+  const std::lock_guard lock(mutex_);
+  Left left;
+  bool is_newest = true;
+  for (ClusterJob& job : std::views::reverse(jobs_)) {
+    if (!job.is_running()) continue;
+    const bool goes_on = std::exchange(is_newest, false) && !job.cancelling;
+    if (job.term >= term) continue;
+    job.term = term;
+    job.version = 0;
+    if (goes_on) {
+      ++job.runs;
+      left.goes_on = job;
+    } else {
+      left.ended.push_back(job);
+    }
+  }
+  return left;
+}
+
+}  // namespace elastripe::jobs

@@ -1,0 +1,147 @@
+// What a proxy knows of jobs: of its own, of those that others tell of, and of those that are left.
+#include <catch2/catch.hpp>
+
+#include "proxy/ops/jobs/job_book.h"
+
+using namespace elastripe;
+using namespace elastripe::jobs;
+
+namespace {
+
+ClusterJob told(uint64_t id, uint32_t term, uint32_t version, JobState state = JobState::kRunning) {
+  return {.id = id,
+          .kind = "transition",
+          .order = "{}",
+          .term = term,
+          .version = version,
+          .runs = 1,
+          .state = state,
+          .report = std::to_string(term) + "/" + std::to_string(version)};
+}
+
+JobProgress ended(JobState state) {
+  JobProgress progress;
+  progress.state = state;
+  return progress;
+}
+
+}  // namespace
+
+TEST_CASE("jobs get ids in their order, and run one at a time", "[jobs]") {
+  JobBook book;
+  const auto first = book.begin(3, "transition", "{}");
+  REQUIRE(first);
+  CHECK(first->id == 1);
+  CHECK(first->runs == 1);
+  const auto second = book.begin(3, "repair", "{}");
+  REQUIRE_FALSE(second);
+  CHECK(second.error().code == ErrorCode::kConflict);
+  CHECK(second.error().message == "transition 1 is running: one at a time");
+  book.tell(1, 3, ended(JobState::kDone), "done");
+  CHECK(book.begin(3, "repair", "{}")->id == 2);
+  book.forget(2);
+  CHECK(book.begin(3, "repair", "{}")->id == 3);  // whoever was told of 2 finds no other one
+}
+
+TEST_CASE("the ids of others are not given again", "[jobs]") {
+  JobBook book;
+  book.note(told(7, 2, 1, JobState::kDone));
+  CHECK(book.begin(3, "transition", "{}")->id == 8);
+}
+
+TEST_CASE("the last ones are remembered, those that run above all", "[jobs]") {
+  JobBook book;
+  book.note(told(1, 1, 1));
+  for (uint64_t id = 2; id <= 40; ++id) book.note(told(id, 1, 1, JobState::kDone));
+  const auto all = book.all();
+  REQUIRE(all.size() == JobBook::kRemembered);
+  CHECK(all.front().id == 1);
+  CHECK(all[1].id == 26);
+  CHECK(all.back().id == 40);
+}
+
+TEST_CASE("a later word counts, in whatever order it comes", "[jobs]") {
+  JobBook book;
+  book.note(told(1, 2, 5));
+  book.note(told(1, 2, 4, JobState::kFailed));
+  CHECK(book.find(1)->is_running());
+  book.note(told(1, 2, 6));
+  CHECK(book.find(1)->report == "2/6");
+  book.note(told(1, 3, 0));
+  CHECK(book.find(1)->report == "3/0");
+  book.note(told(1, 2, 99, JobState::kCancelled));  // of the one whose job was taken over
+  CHECK(book.find(1)->is_running());
+  book.tell(1, 2, ended(JobState::kFailed), "late");  // likewise
+  CHECK(book.find(1)->is_running());
+  book.tell(1, 3, ended(JobState::kDone), "done");
+  CHECK(book.find(1)->state == JobState::kDone);
+  book.tell(1, 3, ended(JobState::kFailed), "late");
+  CHECK(book.find(1)->report == "done");
+  CHECK_FALSE(book.find(2));
+}
+
+TEST_CASE("what changes has another version, and what does not has not", "[jobs]") {
+  JobBook book;
+  const auto job = book.begin(3, "transition", "{}");
+  book.tell(1, 3, JobProgress(), "a");
+  const uint32_t version = book.find(1)->version;
+  CHECK(version > job->version);
+  book.tell(1, 3, JobProgress(), "a");
+  CHECK(book.find(1)->version == version);
+  REQUIRE(book.cancel(1));
+  CHECK(book.find(1)->version == version + 1);
+  REQUIRE(book.cancel(1));
+  CHECK(book.find(1)->version == version + 1);
+  book.tell(1, 3, ended(JobState::kCancelled), "a");
+  CHECK(book.find(1)->version == version + 2);
+  CHECK(book.cancel(1)->state == JobState::kCancelled);
+  CHECK(book.cancel(2).error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("whoever decides next goes on with the job that is left", "[jobs]") {
+  JobBook book;
+  book.note(told(1, 2, 7, JobState::kDone));
+  book.note(told(2, 2, 9));
+  const auto left = book.take_over(5);
+  REQUIRE(left.goes_on);
+  CHECK(left.goes_on->id == 2);
+  CHECK(left.goes_on->term == 5);
+  CHECK(left.goes_on->runs == 2);
+  CHECK(left.ended.empty());
+  CHECK(book.begin(5, "repair", "{}").error().code == ErrorCode::kConflict);
+  // Once; its own it has already.
+  CHECK_FALSE(book.take_over(5).goes_on);
+  CHECK(book.take_over(6).goes_on->runs == 3);
+}
+
+TEST_CASE("a job that was cancelled is not begun again", "[jobs]") {
+  JobBook book;
+  book.note(told(1, 2, 7));
+  REQUIRE(book.cancel(1));
+  const auto left = book.take_over(5);
+  CHECK_FALSE(left.goes_on);
+  REQUIRE(left.ended.size() == 1);
+  book.tell(1, 5, ended(JobState::kCancelled), "cancelled");
+  CHECK(book.find(1)->state == JobState::kCancelled);
+  CHECK(book.begin(5, "repair", "{}"));
+}
+
+TEST_CASE("an older job does not undo what came after it", "[jobs]") {
+  JobBook book;
+  book.note(told(1, 2, 7));  // the word of its end was lost
+  book.note(told(2, 3, 1));
+  const auto left = book.take_over(5);
+  REQUIRE(left.goes_on);
+  CHECK(left.goes_on->id == 2);
+  REQUIRE(left.ended.size() == 1);
+  CHECK(left.ended[0].id == 1);
+
+  JobBook later;
+  later.note(told(3, 2, 7));
+  REQUIRE_FALSE(later.begin(5, "transition", "{}"));
+  later.note(told(4, 5, 1));  // of this term, begun before the other one was heard of
+  const auto rest = later.take_over(5);
+  CHECK_FALSE(rest.goes_on);
+  REQUIRE(rest.ended.size() == 1);
+  CHECK(rest.ended[0].id == 3);
+}
