@@ -92,7 +92,7 @@ Result<Json> watch(const AdminClient& admin, const JobRequest& job, Json report)
     auto next = ask([&] { return admin.get(path); });
     if (!next) {
       display.clear();
-      return fail("{}; the proxy may have ended, and the {} with it: run it again to go on",
+      return fail("{}; if the proxy has ended, another one goes on with the {}: ask it for its jobs",
                   next.error(), job.kind);
     }
     report = std::move(*next);
