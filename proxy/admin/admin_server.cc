@@ -415,6 +415,8 @@ void AdminServer::answer_jobs(evhttp_request* request, const JobKind* kind, std:
     if (!posts) return reply_json(request, 200, job.report);
     return run(request, cancel_job(request, *id));
   }
+  // Who decides may know of one that this proxy has not heard of yet.
+  if (posts && kind == nullptr && id) return run(request, cancel_job(request, *id));
   reply_error(request, 404, ErrorCode::kNotFound, "no such " + name);
 }
 

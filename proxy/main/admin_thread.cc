@@ -41,7 +41,8 @@ AdminSources AdminThread::sources() {
               [this](SettingsOrder order) { return change_cluster_settings(std::move(order)); },
           .start_job =
               [this](std::string kind, std::string order) {
-                return do_job_task(decider::StartJob{std::move(kind), std::move(order)});
+                return do_job_task(decider::StartJob{environment_.ops().random.next(),
+                                                     std::move(kind), std::move(order)});
               },
           .jobs = [this] { return shared_.jobs.all(); },
           .cancel_job = [this](uint64_t id) { return do_job_task(decider::CancelJob{id}); },

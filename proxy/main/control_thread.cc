@@ -164,9 +164,11 @@ Task<DeciderAnswer> ControlThread::start_job(decider::StartJob start, TimePoint 
     co_return fail(ErrorCode::kUnavailable, "this proxy has just begun to decide; try again");
   }
   take_over_jobs(*tenure);
-  auto job = shared_.jobs.begin(tenure->term, std::move(start.kind), std::move(start.order));
+  auto job =
+      shared_.jobs.begin(tenure->term, start.token, std::move(start.kind), std::move(start.order));
   if (!job) co_return fail(job.error());
-  if (auto run = job_runner_.run(*job); !run) {
+  const bool is_new = job->report.empty();
+  if (auto run = is_new ? job_runner_.run(*job) : Result<void>(); !run) {
     shared_.jobs.forget(job->id);
     co_return fail(run.error());
   }
@@ -255,7 +257,18 @@ Task<void> ControlThread::run_task(DeciderTask task, std::function<void(DeciderA
               decides->admin));
     co_return;
   }
-  done(co_await correspondence_.do_task(std::move(task), fresh_deadline(environment_.ops())));
+  // Whoever decides next may be asked for a job again: that is done once.
+  OpsContext& ops = environment_.ops();
+  const TimePoint deadline = fresh_deadline(ops);
+  DeciderAnswer answer = co_await correspondence_.do_task(task, deadline);
+  const auto is_unknown = [&] {
+    return !answer && answer.error().code == ErrorCode::kUnknownOutcome;
+  };
+  while (is_of_jobs && is_unknown() && ops.clock.now() < deadline &&
+         co_await ops.clock.sleep_for(kLookPeriod)) {
+    answer = co_await correspondence_.do_task(task, deadline);
+  }
+  done(std::move(answer));
 }
 
 namespace {

@@ -70,7 +70,7 @@ class ControlThread {
   Result<void> may_change(const SettingsChange& change) const;
   DeciderPtr new_decider(const decider::DeciderSettings& settings);
   decider::ClusterStatus status() const;
-  // Of the decider that this proxy is, once it serves.
+  // That of the decider that this proxy is, once it serves.
   struct Tenure {
     uint32_t decider = 0;
     uint32_t term = 0;

@@ -92,8 +92,9 @@ Result<Json> watch(const AdminClient& admin, const JobRequest& job, Json report)
     auto next = ask([&] { return admin.get(path); });
     if (!next) {
       display.clear();
-      return fail("{}; if the proxy has ended, another one goes on with the {}: ask it for its jobs",
-                  next.error(), job.kind);
+      return fail(
+          "{}; if the proxy has ended, another one goes on with the {}: ask it for its jobs",
+          next.error(), job.kind);
     }
     report = std::move(*next);
   }

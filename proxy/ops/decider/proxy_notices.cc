@@ -96,6 +96,7 @@ void write_task(Writer& w, const SettingsChange& change) {
 
 void write_task(Writer& w, const StartJob& start) {
   w.u8(static_cast<uint8_t>(TaskKind::kStartJob));
+  w.u64(start.token);
   w.short_string(start.kind);
   w.short_string(start.order);
 }
@@ -133,6 +134,7 @@ std::optional<DeciderTask> read_task(Reader& in) {
     }
     case TaskKind::kStartJob: {
       StartJob start;
+      start.token = in.u64();
       start.kind = in.short_string();
       start.order = in.short_string();
       return start;
@@ -145,6 +147,7 @@ std::optional<DeciderTask> read_task(Reader& in) {
 
 void write_job(Writer& w, const ClusterJob& job) {
   w.u64(job.id);
+  w.u64(job.token);
   w.short_string(job.kind);
   w.short_string(job.order);
   w.u32(job.term);
@@ -158,6 +161,7 @@ void write_job(Writer& w, const ClusterJob& job) {
 std::optional<ClusterJob> read_job(Reader& in) {
   ClusterJob job;
   job.id = in.u64();
+  job.token = in.u64();
   job.kind = in.short_string();
   job.order = in.short_string();
   job.term = in.u32();

@@ -26,8 +26,9 @@ struct DeclareDead {
   std::string node;
 };
 struct StartJob {
-  std::string kind;   // "transition"
-  std::string order;  // a JSON object
+  uint64_t token = 0;  // random: the same one twice starts one job
+  std::string kind;    // "transition"
+  std::string order;   // a JSON object
 };
 struct CancelJob {
   uint64_t id = 0;

@@ -44,14 +44,18 @@ void JobBook::note(ClusterJob job) {
   prune();
 }
 
-Result<ClusterJob> JobBook::begin(uint32_t term, std::string kind, std::string order) {
+Result<ClusterJob> JobBook::begin(uint32_t term, uint64_t token, std::string kind,
+                                  std::string order) {
   const std::lock_guard lock(mutex_);
+  const auto same = std::ranges::find(jobs_, token, &ClusterJob::token);
+  if (same != jobs_.end()) return *same;
   const auto running = std::ranges::find_if(jobs_, &ClusterJob::is_running);
   if (running != jobs_.end()) {
     return fail(ErrorCode::kConflict, "{} {} is running: one at a time", running->kind,
                 running->id);
   }
   jobs_.push_back({.id = ++last_id_,
+                   .token = token,
                    .kind = std::move(kind),
                    .order = std::move(order),
                    .term = term,

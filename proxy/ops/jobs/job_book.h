@@ -19,6 +19,7 @@ struct ClusterJob {
   static constexpr size_t kMaxReportBytes = 10 << 10;
 
   uint64_t id = 0;         // from 1, of the cluster
+  uint64_t token = 0;      // of whoever asked, who asks again where no answer came
   std::string kind = {};   // "transition"
   std::string order = {};  // what was asked for: a JSON object (docs/admin-api.md)
   uint32_t term = 0;       // the epoch in which the proxy began to serve that runs it
@@ -45,8 +46,9 @@ class JobBook {
 
   // What follows is for the proxy that decides, since `term`.
 
-  // A new one, without a report. kConflict while another one is running, naming it.
-  Result<ClusterJob> begin(uint32_t term, std::string kind, std::string order);
+  // A new one, without a report; or, if that was begun already, the one of the token. kConflict
+  // while another one is running, naming it.
+  Result<ClusterJob> begin(uint32_t term, uint64_t token, std::string kind, std::string order);
   void forget(uint64_t id);
   // It shall end. kNotFound; one that has ended is left alone.
   Result<ClusterJob> cancel(uint64_t id);

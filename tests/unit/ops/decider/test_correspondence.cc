@@ -87,7 +87,7 @@ TEST_CASE("all know of a job, also when the proxy is gone that has told of it") 
   Letters l;
   REQUIRE(l.all_know_each_other());
   const TimePoint begun = l.proxies[0]->clock().now();
-  const auto job = l.all[0].book.begin(1, "transition", R"({"all": true, "to": 5})");
+  const auto job = l.all[0].book.begin(1, 1, "transition", R"({"all": true, "to": 5})");
   l.all[0].book.tell(job->id, 1, jobs::JobProgress(), "report");
   REQUIRE(l.run_until([&] { return l.all[2].book.find(1).has_value(); }, 3s));
   const jobs::ClusterJob known = *l.all[0].book.find(1);
@@ -213,6 +213,7 @@ TEST_CASE("notices are read as they were written, and others not at all") {
   card.findings.can_accept_loss = true;
   card.runs_jobs = true;
   const jobs::ClusterJob job{.id = 3,
+                             .token = 8,
                              .kind = "repair",
                              .order = "{}",
                              .term = 4,
@@ -228,7 +229,7 @@ TEST_CASE("notices are read as they were written, and others not at all") {
       TaskRequest{7, 8, DeclareDead{"n2"}},
       TaskRequest{7, 8, change},
       TaskRequest{7, 8, settings},
-      TaskRequest{7, 8, StartJob{"transition", "{}"}},
+      TaskRequest{7, 8, StartJob{6, "transition", "{}"}},
       TaskRequest{7, 8, CancelJob{3}},
       job,
       TaskReply{4, TaskOutcome{.job = job}},

@@ -10,6 +10,7 @@ namespace {
 
 ClusterJob told(uint64_t id, uint32_t term, uint32_t version, JobState state = JobState::kRunning) {
   return {.id = id,
+          .token = id,
           .kind = "transition",
           .order = "{}",
           .term = term,
@@ -29,24 +30,37 @@ JobProgress ended(JobState state) {
 
 TEST_CASE("jobs get ids in their order, and run one at a time", "[jobs]") {
   JobBook book;
-  const auto first = book.begin(3, "transition", "{}");
+  const auto first = book.begin(3, 101, "transition", "{}");
   REQUIRE(first);
   CHECK(first->id == 1);
   CHECK(first->runs == 1);
-  const auto second = book.begin(3, "repair", "{}");
+  const auto second = book.begin(3, 102, "repair", "{}");
   REQUIRE_FALSE(second);
   CHECK(second.error().code == ErrorCode::kConflict);
   CHECK(second.error().message == "transition 1 is running: one at a time");
   book.tell(1, 3, ended(JobState::kDone), "done");
-  CHECK(book.begin(3, "repair", "{}")->id == 2);
+  CHECK(book.begin(3, 103, "repair", "{}")->id == 2);
   book.forget(2);
-  CHECK(book.begin(3, "repair", "{}")->id == 3);  // whoever was told of 2 finds no other one
+  CHECK(book.begin(3, 104, "repair", "{}")->id == 3);  // whoever was told of 2 finds no other one
+}
+
+TEST_CASE("who asks twice for the same gets one job, ended or not", "[jobs]") {
+  JobBook book;
+  REQUIRE(book.begin(3, 77, "transition", "{}")->id == 1);
+  CHECK(book.begin(3, 77, "transition", "{}")->id == 1);
+  // Another proxy decides meanwhile, and knows of it.
+  JobBook next;
+  next.note(*book.find(1));
+  CHECK(next.begin(4, 77, "transition", "{}")->id == 1);
+  next.tell(1, 3, ended(JobState::kDone), "done");
+  CHECK(next.begin(4, 77, "transition", "{}")->state == JobState::kDone);
+  CHECK(next.begin(4, 78, "transition", "{}")->id == 2);
 }
 
 TEST_CASE("the ids of others are not given again", "[jobs]") {
   JobBook book;
   book.note(told(7, 2, 1, JobState::kDone));
-  CHECK(book.begin(3, "transition", "{}")->id == 8);
+  CHECK(book.begin(3, 105, "transition", "{}")->id == 8);
 }
 
 TEST_CASE("the last ones are remembered, those that run above all", "[jobs]") {
@@ -82,7 +96,7 @@ TEST_CASE("a later word counts, in whatever order it comes", "[jobs]") {
 
 TEST_CASE("what changes has another version, and what does not has not", "[jobs]") {
   JobBook book;
-  const auto job = book.begin(3, "transition", "{}");
+  const auto job = book.begin(3, 106, "transition", "{}");
   book.tell(1, 3, JobProgress(), "a");
   const uint32_t version = book.find(1)->version;
   CHECK(version > job->version);
@@ -108,7 +122,7 @@ TEST_CASE("whoever decides next goes on with the job that is left", "[jobs]") {
   CHECK(left.goes_on->term == 5);
   CHECK(left.goes_on->runs == 2);
   CHECK(left.ended.empty());
-  CHECK(book.begin(5, "repair", "{}").error().code == ErrorCode::kConflict);
+  CHECK(book.begin(5, 107, "repair", "{}").error().code == ErrorCode::kConflict);
   // Once; its own it has already.
   CHECK_FALSE(book.take_over(5).goes_on);
   CHECK(book.take_over(6).goes_on->runs == 3);
@@ -123,7 +137,7 @@ TEST_CASE("a job that was cancelled is not begun again", "[jobs]") {
   REQUIRE(left.ended.size() == 1);
   book.tell(1, 5, ended(JobState::kCancelled), "cancelled");
   CHECK(book.find(1)->state == JobState::kCancelled);
-  CHECK(book.begin(5, "repair", "{}"));
+  CHECK(book.begin(5, 108, "repair", "{}"));
 }
 
 TEST_CASE("an older job does not undo what came after it", "[jobs]") {
@@ -138,7 +152,7 @@ TEST_CASE("an older job does not undo what came after it", "[jobs]") {
 
   JobBook later;
   later.note(told(3, 2, 7));
-  REQUIRE_FALSE(later.begin(5, "transition", "{}"));
+  REQUIRE_FALSE(later.begin(5, 109, "transition", "{}"));
   later.note(told(4, 5, 1));  // of this term, begun before the other one was heard of
   const auto rest = later.take_over(5);
   CHECK_FALSE(rest.goes_on);
