@@ -55,8 +55,8 @@ struct TransitionOptions {
   unsigned parallel = 4;  // objects at a time
 };
 
-// A job of one proxy, which lives as long as that does. What it has done stays, and another one
-// goes on from there.
+// A job of the cluster, as one proxy tells of it. Should that proxy end, another one goes on with
+// the job, which has its id there, too.
 class Transition {
  public:
   uint64_t id() const { return id_; }

@@ -411,7 +411,8 @@ void AdminServer::answer_jobs(evhttp_request* request, const JobKind* kind, std:
   if (posts) rest.remove_suffix(kCancel.size());
   const auto id = number_of(rest.substr(std::min<size_t>(1, rest.size())));
   for (const jobs::ClusterJob& job : jobs) {
-    if (!id || job.id != *id || (kind != nullptr && kind->name != job.kind)) continue;
+    if (!id || job.id != *id || job.report.empty() || (kind != nullptr && kind->name != job.kind))
+      continue;
     if (!posts) return reply_json(request, 200, job.report);
     return run(request, cancel_job(request, *id));
   }

@@ -11,6 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr size_t kMaxReasonBytes = 300;  // of a job that ends without a run
+
 // To the microsecond.
 double seconds(Duration duration) {
   return std::round(std::chrono::duration<double>(duration).count() * 1e6) / 1e6;
@@ -95,7 +97,7 @@ std::string ended_job_json(const std::string& report, const jobs::JobProgress& e
   Json json = Json::parse(report, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) json = Json::object();
   json["state"] = jobs::state_name(end);
-  json["reason"] = end.reason;
+  json["reason"] = end.reason.substr(0, kMaxReasonBytes);
   return text_of(json);
 }
 

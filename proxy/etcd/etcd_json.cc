@@ -111,6 +111,7 @@ bool read_line(const Json& json, Watched& watched) {
   const Json* result = find_field(json, "result");
   if (result == nullptr || !result->is_object()) return false;
   watched.has_begun = true;
+  if (const auto revision = revision_of(*result)) watched.store_revision = *revision;
   const auto is_cancelled = flag_of(*result, "canceled");
   if (!is_cancelled) return false;
   if (*is_cancelled) {
@@ -250,6 +251,8 @@ std::optional<Watched> parse_watch(std::string_view lines, Revision since) {
     if (end > 0 && !read_line(object(lines.substr(0, end)), watched)) return std::nullopt;
     lines.remove_prefix(end + 1);
   }
+  // It is another store by now, of a time before.
+  if (watched.store_revision != 0 && watched.store_revision < since) watched.is_forgotten = true;
   return watched;
 }
 

@@ -35,8 +35,9 @@ std::optional<etcd::Revision> parse_write(std::string_view body);
 bool is_told(std::string_view so_far);  // changes, or why there are none
 struct Watched {
   bool has_begun = false;
-  bool is_forgotten = false;  // changes since then are gone
-  std::string refusal;        // why it has ended otherwise
+  bool is_forgotten = false;          // changes since then are gone
+  etcd::Revision store_revision = 0;  // as the last line tells
+  std::string refusal;                // why it has ended otherwise
   etcd::Changes changes;
 };
 // The last line may be cut off.

@@ -31,12 +31,12 @@ struct FreeList {
 struct Transfer {
   HttpRequest request;
   HttpCalls::Done done;
-  std::unique_ptr<CURL, FreeEasy> easy;
-  std::unique_ptr<curl_slist, FreeList> headers;
   std::string body = {};
   bool is_complete = false;
   bool is_too_large = false;
   char reason[CURL_ERROR_SIZE] = {};
+  std::unique_ptr<curl_slist, FreeList> headers = {};
+  std::unique_ptr<CURL, FreeEasy> easy = {};  // uses all of the above
 };
 
 // What it does not take ends the transfer.
@@ -60,8 +60,8 @@ bool prepare(Transfer& transfer, const HttpTls& tls) {
   curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
   // Without it curl asks whether a large body may come, and waits.
   list = curl_slist_append(list, "Expect:");
-  if (!transfer.request.authorization.empty()) {
-    list = curl_slist_append(list, ("Authorization: " + transfer.request.authorization).c_str());
+  for (const std::string& header : transfer.request.headers) {
+    list = curl_slist_append(list, header.c_str());
   }
   transfer.headers.reset(list);
   const long left = milliseconds_until(transfer.request.deadline);
@@ -71,15 +71,23 @@ bool prepare(Transfer& transfer, const HttpTls& tls) {
   const auto file = [&](CURLoption option, const std::string& path) {
     return path.empty() || set(option, path.c_str());
   };
-  return set(CURLOPT_URL, transfer.request.url.c_str()) && set(CURLOPT_HTTPHEADER, list) &&
-         set(CURLOPT_PROTOCOLS_STR, "http,https") && set(CURLOPT_NOPROXY, "*") &&
-         set(CURLOPT_NOSIGNAL, 1L) && set(CURLOPT_POST, 1L) &&
-         set(CURLOPT_POSTFIELDSIZE, static_cast<long>(transfer.request.body.size())) &&
-         set(CURLOPT_POSTFIELDS, transfer.request.body.c_str()) && set(CURLOPT_TIMEOUT_MS, left) &&
-         set(CURLOPT_CONNECTTIMEOUT_MS, std::max(left / 2, 1L)) && set(CURLOPT_TCP_KEEPALIVE, 1L) &&
-         set(CURLOPT_WRITEFUNCTION, append_body) && set(CURLOPT_WRITEDATA, &transfer) &&
-         set(CURLOPT_ERRORBUFFER, transfer.reason) && file(CURLOPT_CAINFO, tls.ca) &&
-         file(CURLOPT_SSLCERT, tls.certificate) && file(CURLOPT_SSLKEY, tls.key);
+  bool is_set = set(CURLOPT_URL, transfer.request.url.c_str()) && set(CURLOPT_HTTPHEADER, list) &&
+                set(CURLOPT_PROTOCOLS_STR, "http,https") && set(CURLOPT_NOPROXY, "*") &&
+                set(CURLOPT_NOSIGNAL, 1L) && set(CURLOPT_POST, 1L) &&
+                set(CURLOPT_POSTFIELDSIZE, static_cast<long>(transfer.request.body.size())) &&
+                set(CURLOPT_POSTFIELDS, transfer.request.body.c_str()) &&
+                set(CURLOPT_TIMEOUT_MS, left) &&
+                set(CURLOPT_CONNECTTIMEOUT_MS, std::max(left / 2, 1L)) &&
+                set(CURLOPT_WRITEFUNCTION, append_body) && set(CURLOPT_WRITEDATA, &transfer) &&
+                set(CURLOPT_ERRORBUFFER, transfer.reason);
+  // By HTTP/2 all calls have one connection, and one that falls silent is used again and again.
+  is_set = is_set && set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  // A name server that is silent holds up only the calls that ask it.
+  is_set = is_set && set(CURLOPT_QUICK_EXIT, 1L);
+  // Else the system's CAs are believed besides.
+  if (!tls.ca.empty()) is_set = is_set && set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
+  return is_set && file(CURLOPT_CAINFO, tls.ca) && file(CURLOPT_SSLCERT, tls.certificate) &&
+         file(CURLOPT_SSLKEY, tls.key);
 }
 
 Result<HttpReply> reply_of(Transfer& transfer, CURLcode code) {
@@ -156,8 +164,8 @@ class HttpCalls::Thread {
   }
 
   void begin(HttpRequest request, Done done) {
-    auto transfer = std::make_unique<Transfer>(Transfer{
-        .request = std::move(request), .done = std::move(done), .easy = {}, .headers = {}});
+    auto transfer = std::make_unique<Transfer>(
+        Transfer{.request = std::move(request), .done = std::move(done)});
     transfer->easy.reset(curl_easy_init());
     CURL* const easy = transfer->easy.get();
     if (easy == nullptr || !prepare(*transfer, tls_) ||

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "proxy/async/clock.h"
 #include "proxy/base/error.h"
@@ -23,7 +24,7 @@ struct HttpTls {
 
 struct HttpRequest {
   std::string url;
-  std::string authorization;  // a header; empty: none
+  std::vector<std::string> headers;  // "NAME: VALUE"
   std::string body;
   TimePoint deadline;
   // Whether an answer that goes on for ever has said all that is wanted. Null: it has an end.

@@ -2,8 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
-#include <iterator>
+#include <random>
 
 #include "proxy/async/one_shot.h"
 #include "proxy/base/check.h"
@@ -42,6 +43,21 @@ Result<std::string> read_password(const std::string& path) {
   return line;
 }
 
+// kNotFound; kStaleEpoch: the token is none any more; kInvalid: no other member will do it, either.
+Error refusal_of(const HttpReply& reply) {
+  const etcd_json::Refusal refusal = etcd_json::parse_refusal(reply.body);
+  if (refusal.code == -1) {
+    return {ErrorCode::kUnavailable, fmt::format("HTTP status {}", reply.status)};
+  }
+  const auto says = [&](std::string_view words) { return refusal.message.contains(words); };
+  const bool is_token_old = refusal.code == kUnauthenticated || says("invalid auth token") ||
+                            says("revision of auth store is old");
+  if (is_token_old) return {ErrorCode::kStaleEpoch, refusal.message};
+  if (refusal.code == kNotFound) return {ErrorCode::kNotFound, refusal.message};
+  const bool is_final = refusal.code == kInvalidArgument || refusal.code == kPermissionDenied;
+  return {is_final ? ErrorCode::kInvalid : ErrorCode::kUnavailable, refusal.message};
+}
+
 // An answer of one kind; `parse` says nothing where it is none.
 template <class T>
 Result<T> read_reply(const Result<HttpReply>& reply, std::optional<T> (*parse)(std::string_view)) {
@@ -60,6 +76,7 @@ struct HttpEtcd::Call {
 HttpEtcd::HttpEtcd(Loop& loop, EtcdSettings settings)
     : loop_(loop),
       settings_(std::move(settings)),
+      endpoint_(std::random_device()() % std::max<size_t>(settings_.endpoints.size(), 1)),
       http_(std::make_unique<HttpCalls>(settings_.tls)) {
   ELASTRIPE_CHECK(!settings_.endpoints.empty(), "an etcd without endpoints");
 }
@@ -81,20 +98,24 @@ void HttpEtcd::finish(uint64_t id, Result<HttpReply> reply) {
   waiting->done.set(std::move(reply));
 }
 
-Task<Result<HttpReply>> HttpEtcd::exchange(std::string url, std::string authorization,
-                                           std::string body, TimePoint deadline,
-                                           IsComplete is_complete) {
+Task<Result<HttpReply>> HttpEtcd::exchange(std::string url, std::string token, std::string body,
+                                           TimePoint deadline, IsComplete is_complete) {
   if (is_cancelled_) co_return fail(ErrorCode::kCancelled, "shutting down");
   const uint64_t id = next_call_++;
   Call call;
   calls_[id] = &call;
+  // A member that has lost the others refuses then, watches too, which it would take else.
+  std::vector<std::string> headers = {"Grpc-Metadata-hasleader: true"};
+  if (!token.empty()) headers.push_back("Authorization: " + token);
   http_->post({.url = std::move(url),
-               .authorization = std::move(authorization),
+               .headers = std::move(headers),
                .body = std::move(body),
                .deadline = deadline,
                .is_complete = is_complete},
               [this, id](Result<HttpReply> reply) {
-                loop_.post([this, id, reply = std::move(reply)] { finish(id, reply); });
+                loop_.post([this, id, reply = std::move(reply)]() mutable {
+                  finish(id, std::move(reply));
+                });
               });
   co_return co_await call.done;
 }
@@ -113,42 +134,42 @@ Task<Result<std::string>> HttpEtcd::log_in(TimePoint deadline) {
   co_return read_reply<std::string>(reply, etcd_json::parse_token);
 }
 
-// Where one member does not answer, or can not do it, the next one is asked; once all were, the
-// next call goes on there. A token that has run out is replaced, once.
+// Where one member does not answer, or can not do it, the next one is asked, each for its part of
+// the time; the next call goes on there. A token that has run out is replaced, once.
 Task<Result<HttpReply>> HttpEtcd::ask(std::string path, std::string body, TimePoint deadline,
                                       IsComplete is_complete) {
+  const size_t members = settings_.endpoints.size();
   Error failure{ErrorCode::kUnavailable, "etcd: no endpoint"};
   bool is_new_token = false;
-  for (size_t tries = 0; tries < settings_.endpoints.size() && loop_.now() < deadline;) {
+  for (size_t tries = 0; tries < members && loop_.now() < deadline;) {
+    const size_t asked = endpoint_;
+    const Duration left = deadline - loop_.now();
+    // A watch takes all the time that there is.
+    const bool is_watch = is_complete != nullptr;
+    const TimePoint end =
+        is_watch ? deadline : loop_.now() + left / static_cast<int64_t>(members - tries);
     if (!settings_.user.empty() && token_.empty()) {
-      auto token = co_await log_in(deadline);
-      if (!token && token.error().code == ErrorCode::kCancelled) co_return fail(token.error());
+      auto token = co_await log_in(end);
       is_new_token = true;
       if (token) token_ = std::move(*token);
       if (!token) failure = token.error();
     }
-    const std::string endpoint = settings_.endpoints[endpoint_];
     if (settings_.user.empty() || !token_.empty()) {
-      auto reply = co_await exchange(endpoint + path, token_, body, deadline, is_complete);
-      if (!reply && reply.error().code == ErrorCode::kCancelled) co_return reply;
-      if (!reply) {
-        failure = reply.error();
-      } else if (reply->status == 200) {
-        co_return reply;
-      } else {
-        const auto refusal = etcd_json::parse_refusal(reply->body);
-        failure.message =
-            refusal.code == -1 ? fmt::format("HTTP status {}", reply->status) : refusal.message;
-        if (refusal.code == kNotFound) co_return fail(ErrorCode::kNotFound, "{}", refusal.message);
-        const bool is_token_old = refusal.code == kUnauthenticated ||
-                                  refusal.message.find("invalid auth token") != std::string::npos;
-        if (is_token_old) token_.clear();
-        if (is_token_old && !is_new_token) continue;
-        if (refusal.code == kInvalidArgument || refusal.code == kPermissionDenied) break;
-      }
+      const std::string token = token_;
+      auto reply =
+          co_await exchange(settings_.endpoints[asked] + path, token, body, end, is_complete);
+      if (reply && reply->status == 200) co_return reply;
+      failure = reply ? refusal_of(*reply) : reply.error();
+      if (failure.code == ErrorCode::kNotFound) co_return fail(std::move(failure));
+      const bool is_token_old = failure.code == ErrorCode::kStaleEpoch;
+      if (is_token_old && token_ == token) token_.clear();
+      if (is_token_old && !is_new_token) continue;
+      if (failure.code == ErrorCode::kInvalid) break;
     }
-    failure.message = fmt::format("{}: {}", endpoint, failure.message);
-    endpoint_ = (endpoint_ + 1) % settings_.endpoints.size();
+    if (failure.code == ErrorCode::kCancelled) co_return fail(std::move(failure));
+    failure.message = fmt::format("{}: {}", settings_.endpoints[asked], failure.message);
+    // The other flow may have met the same member, and gone on already.
+    if (endpoint_ == asked) endpoint_ = (asked + 1) % members;
     ++tries;
   }
   co_return fail(ErrorCode::kUnavailable, "etcd: {}", failure.message);
@@ -195,6 +216,9 @@ Task<Result<Changes>> HttpEtcd::changes(std::string prefix, Revision since, Time
         watched ? watched->refusal : etcd_json::parse_refusal(reply->body).message;
     co_return fail(ErrorCode::kUnavailable, "etcd: {}",
                    reason.empty() ? "the watch did not begin" : reason);
+  }
+  if (reply->is_whole && watched->changes.changes.empty() && !watched->is_forgotten) {
+    co_return fail(ErrorCode::kUnavailable, "etcd: somebody between has ended the watch");
   }
   if (watched->is_forgotten) {
     co_return fail(ErrorCode::kNotFound, "etcd: it has forgotten what changed since then");

@@ -42,7 +42,7 @@ class HttpEtcd final : public etcd::EtcdClient {
  private:
   struct Call;
   using IsComplete = bool (*)(std::string_view);
-  Task<Result<HttpReply>> exchange(std::string url, std::string authorization, std::string body,
+  Task<Result<HttpReply>> exchange(std::string url, std::string token, std::string body,
                                    TimePoint deadline, IsComplete is_complete);
   Task<Result<HttpReply>> ask(std::string path, std::string body, TimePoint deadline,
                               IsComplete is_complete = nullptr);
@@ -51,7 +51,7 @@ class HttpEtcd final : public etcd::EtcdClient {
 
   Loop& loop_;
   const EtcdSettings settings_;
-  size_t endpoint_ = 0;
+  size_t endpoint_;
   std::string token_;  // empty: it has not logged in
   bool is_cancelled_ = false;
   uint64_t next_call_ = 0;

@@ -143,7 +143,8 @@ void etcd_settings(EtcdConfig& etcd, Rows& row) {
       "URLs of etcd's members (https://HOST:2379), with commas between them; version 3.4 or "
       "later, and its JSON gateway, which it has by default. Empty: the nodes elect who decides.");
   row("etcd.prefix", etcd.prefix, AnyText{},
-      "Of all keys there; empty: /elastripe/ and the name of the cluster.");
+      "All keys of the cluster begin with it, and those of no other cluster do; empty: /elastripe/ "
+      "and the name of the cluster.");
   row("etcd.user", etcd.client.user, AnyText{},
       "Who logs in there, where etcd has authentication enabled; it reads and writes under the "
       "prefix.");
@@ -154,8 +155,10 @@ void etcd_settings(EtcdConfig& etcd, Rows& row) {
   row("etcd.certificate", etcd.client.tls.certificate, AnyText{},
       "PEM file of the certificate that is shown to etcd; empty: none.");
   row("etcd.key", etcd.client.tls.key, AnyText{}, "PEM file of its private key.");
-  row("etcd.ttl_ms", etcd.ttl, Range{2000, 600'000},
-      "For so long etcd keeps the key of a proxy that it does not hear of, in whole seconds.");
+  row("etcd.ttl_ms", etcd.ttl, Range{3000, 60'000},
+      "For so long etcd keeps the key of a proxy that it does not hear of, in whole seconds; a "
+      "proxy "
+      "that was elected and does not begin holds up the others for as long.");
 }
 
 void memory_settings(Config& c, Rows& row) {

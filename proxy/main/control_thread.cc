@@ -150,51 +150,69 @@ const ControlThread::Tenure* ControlThread::tenure() {
   return &*tenure_;
 }
 
-// What was asked for before has to be known, as there is one job at a time, and each has an id.
-Task<DeciderAnswer> ControlThread::start_job(decider::StartJob start, TimePoint deadline) {
+// What was asked for before has to be known: there is one job at a time, and each has an id.
+Task<Result<uint32_t>> ControlThread::wait_for_jobs(TimePoint deadline) {
   Clock& clock = environment_.clock();
-  const auto is_ready = [&] {
+  do {
     const Tenure* const tenure = this->tenure();
-    return tenure != nullptr && correspondence_.has_read(tenure->since);
-  };
-  while (!is_ready() && clock.now() < deadline && co_await clock.sleep_for(kLookPeriod)) {
-  }
-  const Tenure* const tenure = this->tenure();
-  if (!is_ready()) {
-    co_return fail(ErrorCode::kUnavailable, "this proxy has just begun to decide; try again");
-  }
-  take_over_jobs(*tenure);
-  auto job =
-      shared_.jobs.begin(tenure->term, start.token, std::move(start.kind), std::move(start.order));
+    if (tenure == nullptr || !correspondence_.has_read(tenure->since)) continue;
+    take_over_jobs(*tenure);
+    co_return tenure->term;
+  } while (clock.now() < deadline && co_await clock.sleep_for(kLookPeriod));
+  co_return fail(ErrorCode::kUnavailable, "this proxy has just begun to decide; try again");
+}
+
+Task<DeciderAnswer> ControlThread::start_job(decider::StartJob start, TimePoint deadline) {
+  const auto term = co_await wait_for_jobs(deadline);
+  if (!term) co_return fail(term.error());
+  auto job = shared_.jobs.begin(*term, start.token, std::move(start.kind), std::move(start.order));
   if (!job) co_return fail(job.error());
   const bool is_new = job->report.empty();
   if (auto run = is_new ? job_runner_.run(*job) : Result<void>(); !run) {
     shared_.jobs.forget(job->id);
     co_return fail(run.error());
   }
-  co_await wait_told(job->id, deadline);
-  co_return decider::TaskOutcome{.job = shared_.jobs.find(job->id)};
+  co_return co_await tell_job(job->id, deadline);
 }
 
 Task<DeciderAnswer> ControlThread::cancel_job(uint64_t id, TimePoint deadline) {
-  if (auto cancelled = shared_.jobs.cancel(id); !cancelled) co_return fail(cancelled.error());
+  const auto term = co_await wait_for_jobs(deadline);
+  if (!term) co_return fail(term.error());
+  if (auto cancelled = shared_.jobs.cancel(id, *term); !cancelled) {
+    co_return fail(cancelled.error());
+  }
   job_runner_.cancel(id);
-  co_await wait_told(id, deadline);
-  co_return decider::TaskOutcome{.job = shared_.jobs.find(id)};
+  co_return co_await tell_job(id, deadline);
 }
 
-// What was promised to an operator has to outlive this proxy.
-Task<void> ControlThread::wait_told(uint64_t id, TimePoint deadline) {
-  const auto told_as = shared_.jobs.find(id);
+// What is answered has to outlive this proxy.
+Task<DeciderAnswer> ControlThread::tell_job(uint64_t id, TimePoint deadline) {
+  const auto job = shared_.jobs.find(id);
+  const uint32_t decides = decides_as();
   Clock& clock = environment_.clock();
-  const auto waits = [&] {
-    return told_as && clock.now() < deadline && !correspondence_.has_told(*told_as);
-  };
-  while (waits() && co_await clock.sleep_for(kLookPeriod)) {
+  while (job && decides != 0 && decides_as() == decides) {
+    if (correspondence_.has_told(*job)) {
+      const auto now = shared_.jobs.find(id);
+      if (!now || now->token != job->token) break;
+      co_return decider::TaskOutcome{.job = *now};
+    }
+    if (clock.now() >= deadline || !co_await clock.sleep_for(kLookPeriod)) break;
   }
+  co_return fail(ErrorCode::kUnknownOutcome, "other proxies could not be told of it");
+}
+
+// What was moved counts twice where it was, until readers are done with it: who balances anew
+// before would move too much.
+bool ControlThread::is_too_early(const Tenure& tenure) {
+  OpsContext& ops = environment_.ops();
+  if (ops.clock.now() >= tenure.since + ops.settings.read_grace) return false;
+  return std::ranges::any_of(shared_.jobs.all(), [&](const jobs::ClusterJob& job) {
+    return job.is_running() && job.term < tenure.term && job.kind == "rebalance";
+  });
 }
 
 void ControlThread::take_over_jobs(const Tenure& tenure) {
+  if (shared_.shuts_down || is_too_early(tenure)) return;
   const jobs::JobBook::Left left = shared_.jobs.take_over(tenure.term);
   const auto end = [&](const jobs::ClusterJob& job, jobs::JobState state, std::string reason) {
     jobs::JobProgress progress;
@@ -210,25 +228,17 @@ void ControlThread::take_over_jobs(const Tenure& tenure) {
     }
   }
   if (!left.goes_on) return;
-  if (auto run = job_runner_.run(*left.goes_on); !run) {
+  const auto run = job_runner_.run(*left.goes_on);
+  if (!run && run.error().code == ErrorCode::kInvalid) {
     end(*left.goes_on, jobs::JobState::kFailed, run.error().message);
   }
 }
 
-// What is moved counts twice where it was, until readers are done with it: who balances anew before
-// would move too much.
 Task<void> ControlThread::look_after_jobs() {
-  OpsContext& ops = environment_.ops();
-  while (co_await ops.clock.sleep_for(kJobsPeriod)) {
+  Clock& clock = environment_.clock();
+  while (co_await clock.sleep_for(kJobsPeriod)) {
     const Tenure* const tenure = this->tenure();
-    if (tenure == nullptr || !correspondence_.has_read(tenure->since)) continue;
-    if (ops.clock.now() < tenure->since + ops.settings.read_grace &&
-        std::ranges::any_of(shared_.jobs.all(), [&](const jobs::ClusterJob& job) {
-          return job.is_running() && job.term < tenure->term && job.kind == "rebalance";
-        })) {
-      continue;
-    }
-    take_over_jobs(*tenure);
+    if (tenure != nullptr && correspondence_.has_read(tenure->since)) take_over_jobs(*tenure);
   }
 }
 
@@ -245,18 +255,6 @@ void ControlThread::do_task(DeciderTask task, std::function<void(DeciderAnswer)>
 }
 
 Task<void> ControlThread::run_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
-  const MapPtr map = shared_.map.current();
-  const decider::ProxyCard* decides =
-      map == nullptr ? nullptr : correspondence_.find_decider(map->epoch.decider);
-  const bool is_of_jobs = std::holds_alternative<decider::StartJob>(task) ||
-                          std::holds_alternative<decider::CancelJob>(task);
-  if (is_of_jobs && decides != nullptr && !decides->runs_jobs) {
-    done(fail(ErrorCode::kUnavailable,
-              "the proxy that decides is of an older build, which runs only what it is asked for "
-              "itself: ask at {}",
-              decides->admin));
-    co_return;
-  }
   // Whoever decides next may be asked for a job again: that is done once.
   OpsContext& ops = environment_.ops();
   const TimePoint deadline = fresh_deadline(ops);
@@ -264,7 +262,7 @@ Task<void> ControlThread::run_task(DeciderTask task, std::function<void(DeciderA
   const auto is_unknown = [&] {
     return !answer && answer.error().code == ErrorCode::kUnknownOutcome;
   };
-  while (is_of_jobs && is_unknown() && ops.clock.now() < deadline &&
+  while (is_of_jobs(task) && is_unknown() && ops.clock.now() < deadline &&
          co_await ops.clock.sleep_for(kLookPeriod)) {
     answer = co_await correspondence_.do_task(task, deadline);
   }

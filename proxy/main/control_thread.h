@@ -79,7 +79,9 @@ class ControlThread {
   const Tenure* tenure();
   Task<decider::DeciderAnswer> start_job(decider::StartJob start, TimePoint deadline);
   Task<decider::DeciderAnswer> cancel_job(uint64_t id, TimePoint deadline);
-  Task<void> wait_told(uint64_t id, TimePoint deadline);
+  Task<Result<uint32_t>> wait_for_jobs(TimePoint deadline);
+  Task<decider::DeciderAnswer> tell_job(uint64_t id, TimePoint deadline);
+  bool is_too_early(const Tenure& tenure);
   Task<void> look_after_jobs();
   void take_over_jobs(const Tenure& tenure);
   Task<void> publish_stored();

@@ -235,15 +235,19 @@ void MaintenanceThread::on_timer() {
 }
 
 void MaintenanceThread::publish_report() {
-  const std::lock_guard lock(mutex_);
-  const auto running = running_.find(job_id_);
-  if (running == running_.end() || running->second.term != job_term_) return;
-  jobs::JobProgress& progress = running->second.report.progress;
-  const bool cancelling = progress.cancelling;  // it may be on its way to the job
-  progress = job_->progress();
-  if (!progress.is_running()) return;  // run() tells of the end
-  progress.cancelling = progress.cancelling || cancelling;
-  tell(running->second);
+  Running now;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto running = running_.find(job_id_);
+    if (running == running_.end() || running->second.term != job_term_) return;
+    jobs::JobProgress& progress = running->second.report.progress;
+    const bool cancelling = progress.cancelling;  // it may be on its way to the job
+    progress = job_->progress();
+    if (!progress.is_running()) return;  // run() tells of the end
+    progress.cancelling = progress.cancelling || cancelling;
+    now = running->second;
+  }
+  tell(now);
 }
 
 }  // namespace elastripe

@@ -168,7 +168,7 @@ Result<> LocalCluster::check_names(const std::vector<std::string>& wanted) const
 std::vector<std::string> LocalCluster::command_of_etcd() const {
   const int port = port_of(kEtcdName);
   const std::string clients = etcd_url(settings_, port);
-  const std::string peers = fmt::format("http://{}:{}", settings_.address, port + 1);
+  const std::string peers = fmt::format("http://127.0.0.1:{}", port + 1);  // it has none
   std::vector<std::string> argv{"/usr/bin/env",
                                 "etcd",
                                 "--name=etcd",

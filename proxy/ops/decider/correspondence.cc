@@ -49,7 +49,8 @@ void Correspondence::turn() {
   forget(now);
   const bool is_due = now >= card_at_ + kCardPeriod;
   if (is_due) renew_card();
-  if (decides_as_() != 0) tell_jobs();
+  if (const MapPtr map = ops_.map.current()) jobs_.belong_to(map->cluster_id);
+  tell_jobs();
   // Whoever decides may be asked at any time.
   if (is_due || !waiting_.empty() || sent_.size() > 1 || decides_as_() != 0) meet();
 }
@@ -75,27 +76,39 @@ void Correspondence::forget(TimePoint now) {
 void Correspondence::renew_card() {
   card_at_ = ops_.clock.now();
   std::erase_if(sent_, [](const Sent& sent) { return sent.number == kCardNumber; });
-  sent_.push_back(
-      {.to = 0, .number = kCardNumber, .until = card_at_ + kCardLife, .text = encode(describe_())});
+  sent_.push_back({.to = 0,
+                   .number = kCardNumber,
+                   .until = card_at_ + kCardLife,
+                   .text = encode(describe_()),
+                   .version = ++card_version_});
 }
 
-// Its end at once, its progress with the cards; and again before the last word of it is forgotten.
+// Others hear of a job's end at once, of its progress as often as of cards, and of each again
+// before they would forget it.
 void Correspondence::tell_jobs() {
   const TimePoint now = ops_.clock.now();
+  const auto is_of_job = [](const Sent& sent) { return sent.number >= kFirstJobNumber; };
+  if (decides_as_() == 0) {
+    std::erase_if(sent_, is_of_job);
+    return;
+  }
   for (const jobs::ClusterJob& job : jobs_.all()) {
     const auto told = std::ranges::find(sent_, kFirstJobNumber + job.id, &Sent::number);
-    const bool is_news = told == sent_.end() || told->version != version_of(job);
-    const bool waits = is_news && told != sent_.end() && job.is_running() && !job.cancelling;
-    const Duration age = told == sent_.end() ? Duration::zero() : now - told->since;
-    if (!is_news && age < kLongestLife / 3) continue;
-    if (waits && age < kCardPeriod) continue;
-    if (told != sent_.end()) sent_.erase(told);
+    if (told != sent_.end()) {
+      const Duration age = now - told->since;
+      const bool is_news = told->version != version_of(job);
+      const bool is_urgent = !job.is_running() || job.cancelling != told->is_cancelling;
+      const bool is_due = is_news ? is_urgent || age >= kCardPeriod : age >= kLongestLife / 3;
+      if (!is_due) continue;
+      sent_.erase(told);
+    }
     sent_.push_back({.to = 0,
                      .number = kFirstJobNumber + job.id,
                      .until = now + kLongestLife,
                      .text = encode(job),
                      .since = now,
-                     .version = version_of(job)});
+                     .version = version_of(job),
+                     .is_cancelling = job.cancelling});
   }
 }
 
@@ -140,11 +153,11 @@ Task<void> Correspondence::exchange(MapPtr map, NodeId at) {
   if (std::exchange(place.incarnation, incarnation) != incarnation) place.last = 0;
   const TimePoint now = ops_.clock.now();
   node::NoticesRequest request{.reader = self_, .since = place.last, .posted = {}};
-  std::vector<uint64_t> posted;
+  std::vector<std::pair<uint64_t, uint64_t>> posted;  // numbers, and their versions
   std::vector<std::string> texts;
   for (const Sent& sent : sent_) {
     if (sent.at.contains({at, incarnation})) continue;
-    posted.push_back(sent.number);
+    posted.emplace_back(sent.number, sent.version);
     texts.push_back(sent.text);
     request.posted.push_back({.from = self_,
                               .to = sent.to,
@@ -153,21 +166,16 @@ Task<void> Correspondence::exchange(MapPtr map, NodeId at) {
                               .text = {}});
   }
   for (size_t i = 0; i < texts.size(); ++i) request.posted[i].text = texts[i];
-  const TimePoint card_at = card_at_;
-  std::map<uint64_t, uint64_t> versions;
-  for (const Sent& sent : sent_) versions[sent.number] = sent.version;
   const Stamp stamp{map->cluster_id, map->epoch, 0};
   const auto reply = read_answer<node::NoticesRequest>(
       *map, at,
       co_await ops_.nodes.call(at, stamp, make_request(request), now + ops_.settings.node_timeout));
   place.is_busy = false;
-  // What it tells is read below, before anybody can ask.
-  place.read_at = now;
+  place.asked_at = now;
   if (over_ || !reply || place.incarnation != incarnation) co_return;
+  place.read_at = now;
   for (Sent& sent : sent_) {
-    const bool is_newer_card = sent.number == kCardNumber && card_at != card_at_;
-    if (sent.version != versions[sent.number]) continue;  // likewise a job's
-    if (!is_newer_card && std::ranges::find(posted, sent.number) != posted.end()) {
+    if (std::ranges::find(posted, std::pair(sent.number, sent.version)) != posted.end()) {
       sent.at.emplace(at, incarnation);
     }
   }
@@ -246,6 +254,14 @@ Task<std::optional<DeciderAnswer>> Correspondence::ask(uint32_t decider, Decider
   const auto found = std::ranges::find_if(
       heard_, [&](const auto& entry) { return entry.second.card.decides_as == decider; });
   if (found == heard_.end() || decider == 0 || over_) co_return std::nullopt;
+  const ProxyCard& card = found->second.card;
+  if (is_of_jobs(task) && !card.runs_jobs) {
+    co_return DeciderAnswer(
+        fail(ErrorCode::kUnavailable,
+             "the proxy that decides is of an older build, which runs only what it is asked for "
+             "itself: ask at {}",
+             card.admin));
+  }
   const TimePoint until = std::min(deadline, ops_.clock.now() + kLongestLife);
   OneShot<std::optional<DeciderAnswer>> answer;
   waiting_[last_number_ + 1] = {.decider = decider, .deadline = deadline, .answer = &answer};

@@ -47,8 +47,8 @@ class Correspondence {
   // takes over that is nobody, and it waits. kUnavailable: nobody has done it; kUnknownOutcome:
   // that one has not answered; all else is the decider's answer.
   Task<DeciderAnswer> do_task(DeciderTask task, TimePoint deadline);
-  // Whether all that others have said before `since`, and was left where proxies meet, is known; a
-  // node that does not answer is not waited for.
+  // Whether what others have said before `since`, and was left where proxies meet, is known: one
+  // node has told, and others that do not answer are not waited for.
   bool has_read(TimePoint since) const;
   // Whether others can learn of the job as it is now, should this proxy end.
   bool has_told(const jobs::ClusterJob& job) const;
@@ -64,13 +64,15 @@ class Correspondence {
     std::string text;
     std::set<std::pair<NodeId, uint64_t>> at = {};  // processes that have it
     TimePoint since = {};
-    uint64_t version = 0;  // of a job
+    uint64_t version = 0;  // of what has the same number again and again
+    bool is_cancelling = false;
   };
   struct Place {  // where a node was read up to
     uint64_t incarnation = 0;
     uint64_t last = 0;
     bool is_busy = false;
-    TimePoint read_at = TimePoint::min();  // all that it had then is known, or it did not answer
+    TimePoint asked_at = TimePoint::min();
+    TimePoint read_at = TimePoint::min();  // all that it had then is known
   };
   struct Heard {
     ProxyCard card;
@@ -104,6 +106,7 @@ class Correspondence {
   bool over_ = false;
   uint64_t last_number_ = 0;
   TimePoint card_at_;
+  uint64_t card_version_ = 0;
   std::vector<Sent> sent_;  // the card is number 0
   std::map<NodeId, Place> places_;
   std::map<uint64_t, Heard> heard_;                               // by sender

@@ -45,7 +45,7 @@ Task<void> EtcdElection::run() {
 Task<bool> EtcdElection::look() {
   const auto found = co_await client_.find(settings_.prefix, deadline());
   if (!found) {
-    failed(found.error());
+    failed(watch_problem_, found.error());
     co_return co_await clock_.sleep_for(kPause);
   }
   const auto taken = std::ranges::find(found->pairs, key(kSeat), &etcd::KeyValue::key);
@@ -54,18 +54,17 @@ Task<bool> EtcdElection::look() {
   } else {
     note(*taken, taken->revision);
   }
-  problem_.clear();
+  watch_problem_.clear();
   is_known_ = true;
   for (etcd::Revision since = found->revision;;) {
     step();
     const auto changes = co_await client_.changes(settings_.prefix, since, now() + settings_.ttl);
     if (!changes) {
       is_known_ = false;
-      if (changes.error().code != ErrorCode::kNotFound) failed(changes.error());
+      if (changes.error().code != ErrorCode::kNotFound) failed(watch_problem_, changes.error());
       co_return co_await clock_.sleep_for(kPause);
     }
     since = changes->revision;
-    if (!changes->changes.empty()) problem_.clear();
     for (const etcd::Change& change : changes->changes) {
       // Our own writes are known before they are told.
       const etcd::KeyValue& pair = change.pair;
@@ -84,13 +83,17 @@ void EtcdElection::note(std::optional<etcd::KeyValue> taken, etcd::Revision revi
                      .add("proxy", seat_.taken ? seat_.taken->value : std::string("none")));
 }
 
-void EtcdElection::failed(const Error& error) {
+void EtcdElection::failed(std::string& problem, const Error& error) {
   if (error.code == ErrorCode::kCancelled) return;
-  if (problem_.empty()) {
+  if (problem.empty()) {
     log_membership(LogLevel::kWarning,
                    LogFields().add("event", "no_election").add("reason", error.message));
   }
-  problem_ = error.message;
+  problem = error.message;
+}
+
+void EtcdElection::act_failed(const Error& error) {
+  failed(act_problem_, error);
   act_after_ = now() + kPause;
 }
 
@@ -122,7 +125,7 @@ void EtcdElection::decide(const node::MapPtr& served, bool leaves) {
 ElectionStatus EtcdElection::status() const {
   return {.by = "etcd",
           .elected = seat_.taken ? seat_.taken->value : std::string(),
-          .problem = problem_};
+          .problem = watch_problem_.empty() ? act_problem_ : watch_problem_};
 }
 
 void EtcdElection::step() {
@@ -139,11 +142,16 @@ Task<void> EtcdElection::act() {
 // True: there may be more to do.
 Task<bool> EtcdElection::act_once() {
   if (over_ || now() < act_after_) co_return false;
-  if (!wants_seat()) co_return lease_.id != 0 && co_await give_back();
+  if (!wants_seat()) {
+    act_problem_.clear();
+    co_return lease_.id != 0 && co_await give_back();
+  }
   if (!has_lease() || now() >= keep_after_) co_return co_await keep_lease();
-  if (!has_seat()) co_return may_take() && co_await take_seat();
-  if (served_ == nullptr || published_ == served_->epoch) co_return false;
-  co_return co_await publish();
+  if (!has_seat() && may_take()) co_return co_await take_seat();
+  const bool is_news = served_ != nullptr && published_ != served_->epoch;
+  if (has_seat() && is_news) co_return co_await publish();
+  act_problem_.clear();  // all is done that is to be done now
+  co_return false;
 }
 
 // If etcd does not hear of it, the lease runs out.
@@ -161,10 +169,9 @@ Task<bool> EtcdElection::keep_lease() {
   if (!lease) {
     const bool is_over = is_kept && lease.error().code == ErrorCode::kNotFound;
     if (is_over) lease_ = {};
-    if (!is_over) failed(lease.error());
+    if (!is_over) act_failed(lease.error());
     co_return is_over;
   }
-  problem_.clear();
   lease_ = *lease;
   lease_until_ = sent + lease_.ttl;
   keep_after_ = sent + lease_.ttl / 3;
@@ -173,7 +180,9 @@ Task<bool> EtcdElection::keep_lease() {
 
 bool EtcdElection::may_take() const {
   if (!is_known_) return false;
-  if (!seat_.taken || (decides_ && served_ != nullptr)) return true;
+  if (!seat_.taken) return true;
+  // Two who serve, as their clusters have the same prefix, shall not wear etcd out.
+  if (decides_) return served_ != nullptr && now() >= seat_.since + settings_.ttl / 3;
   return stands_ && now() >= seat_.since + settings_.ttl;
 }
 
@@ -187,7 +196,7 @@ Task<bool> EtcdElection::take_seat() {
     lease_ = {};
     co_return true;
   }
-  if (!written) failed(written.error());
+  if (!written) act_failed(written.error());
   if (!written || *written == 0) co_return false;
   own.revision = *written;
   if (own.revision > seat_.revision) note(std::move(own), *written);
@@ -203,7 +212,7 @@ Task<bool> EtcdElection::publish() {
                     .pairs = {{.key = key(kMap), .value = describe_map(*map)},
                               {.key = key(kEtcdMembers), .value = describe_members(*map)}}};
   const auto written = co_await client_.write(std::move(write), deadline());
-  if (!written) failed(written.error());
+  if (!written) act_failed(written.error());
   if (!written || *written == 0) co_return false;
   published_ = map->epoch;
   co_return true;

@@ -34,7 +34,8 @@ struct EtcdElectionSettings {
 //    had it for a ttl and was to begin: whoever compares and swaps first. It gives it back if it
 //    hears of one.
 // 2. Who does not reach a majority of the nodes lets others go first, for a ttl.
-// 3. Who decides and serves takes it from whoever has it; one that waits only if nobody has.
+// 3. Who decides and serves takes it from whoever has had it for a third of a ttl; one that waits
+//    only if nobody has.
 // 4. Without etcd nobody begins, and who decides goes on: it is not asked.
 class EtcdElection final : public Election {
  public:
@@ -67,7 +68,8 @@ class EtcdElection final : public Election {
   Task<bool> keep_lease();
   Task<bool> take_seat();
   Task<bool> publish();
-  void failed(const Error& error);
+  void failed(std::string& problem, const Error& error);
+  void act_failed(const Error& error);
   bool wants_seat() const { return stands_ || decides_; }
   bool may_take() const;
   bool has_lease() const { return lease_.id != 0 && now() < lease_until_; }
@@ -97,7 +99,9 @@ class EtcdElection final : public Election {
 
   bool acts_ = false;
   TimePoint act_after_;
-  std::string problem_;  // the last failure; empty: etcd answers
+  // The last failure; empty: it went well since.
+  std::string watch_problem_;
+  std::string act_problem_;
 };
 
 }  // namespace elastripe::decider

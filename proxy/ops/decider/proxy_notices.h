@@ -35,6 +35,9 @@ struct CancelJob {
 };
 using DeciderTask = std::variant<FlushAll, AcceptLoss, DeclareDead, MemberChange, SettingsChange,
                                  StartJob, CancelJob>;
+inline bool is_of_jobs(const DeciderTask& task) {
+  return std::holds_alternative<StartJob>(task) || std::holds_alternative<CancelJob>(task);
+}
 struct TaskOutcome {
   AcceptedLoss loss = {};                    // of AcceptLoss
   std::optional<jobs::ClusterJob> job = {};  // of StartJob and CancelJob

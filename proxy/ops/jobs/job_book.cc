@@ -1,11 +1,17 @@
 #include "proxy/ops/jobs/job_book.h"
 
 #include <algorithm>
-#include <ranges>
 #include <tuple>
 #include <utility>
 
 namespace elastripe::jobs {
+
+void JobBook::belong_to(uint64_t cluster_id) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(cluster_id_, cluster_id) == cluster_id) return;
+  jobs_.clear();
+  last_id_ = 0;
+}
 
 std::vector<ClusterJob> JobBook::all() const {
   const std::lock_guard lock(mutex_);
@@ -23,7 +29,7 @@ ClusterJob* JobBook::look_up(uint64_t id) {
   return found == jobs_.end() ? nullptr : &*found;
 }
 
-// Those that have ended first.
+// Those that have ended go first.
 void JobBook::prune() {
   while (jobs_.size() > kRemembered) {
     const auto ended = std::ranges::find_if_not(jobs_, &ClusterJob::is_running);
@@ -34,9 +40,15 @@ void JobBook::prune() {
 void JobBook::note(ClusterJob job) {
   const auto order = [](const ClusterJob& of) { return std::tuple(of.term, of.version); };
   const std::lock_guard lock(mutex_);
+  // Two proxies that decide in the same moment may each have begun it.
+  const auto same = std::ranges::find(jobs_, job.token, &ClusterJob::token);
+  if (same != jobs_.end() && same->id != job.id && same->term >= job.term) return;
   ClusterJob* const known = look_up(job.id);
   if (known != nullptr) {
-    if (order(job) > order(*known)) *known = std::move(job);
+    if (order(job) <= order(*known)) return;
+    // The word of its proxy may be from before it was cancelled.
+    job.cancelling |= known->cancelling && known->token == job.token && job.is_running();
+    *known = std::move(job);
     return;
   }
   last_id_ = std::max(last_id_, job.id);
@@ -70,10 +82,13 @@ void JobBook::forget(uint64_t id) {
   std::erase_if(jobs_, [&](const ClusterJob& job) { return job.id == id; });
 }
 
-Result<ClusterJob> JobBook::cancel(uint64_t id) {
+Result<ClusterJob> JobBook::cancel(uint64_t id, uint32_t term) {
   const std::lock_guard lock(mutex_);
   ClusterJob* const job = look_up(id);
   if (job == nullptr) return fail(ErrorCode::kNotFound, "there is no job {}", id);
+  if (job->is_running() && job->term != term) {
+    return fail(ErrorCode::kUnknownOutcome, "another proxy runs it");
+  }
   if (job->is_running() && !std::exchange(job->cancelling, true)) ++job->version;
   return *job;
 }
@@ -90,12 +105,13 @@ void JobBook::tell(uint64_t id, uint32_t term, const JobProgress& progress, std:
 
 JobBook::Left JobBook::take_over(uint32_t term) {
   const std::lock_guard lock(mutex_);
+  const auto order = [](const ClusterJob& of) { return std::tuple(of.term, of.id); };
+  const auto last = std::ranges::max_element(jobs_, {}, order);
   Left left;
-  bool is_newest = true;
-  for (ClusterJob& job : std::views::reverse(jobs_)) {
-    if (!job.is_running()) continue;
-    const bool goes_on = std::exchange(is_newest, false) && !job.cancelling;
-    if (job.term >= term) continue;
+  const uint64_t last_id = last == jobs_.end() ? 0 : last->id;
+  for (ClusterJob& job : jobs_) {
+    if (!job.is_running() || job.term >= term) continue;
+    const bool goes_on = job.id == last_id && !job.cancelling;
     job.term = term;
     job.version = 0;
     if (goes_on) {

@@ -16,7 +16,7 @@ namespace elastripe::jobs {
 
 struct ClusterJob {
   static constexpr size_t kMaxOrderBytes = 4 << 10;
-  static constexpr size_t kMaxReportBytes = 10 << 10;
+  static constexpr size_t kMaxReportBytes = 6 << 10;
 
   uint64_t id = 0;         // from 1, of the cluster
   uint64_t token = 0;      // of whoever asked, who asks again where no answer came
@@ -38,6 +38,9 @@ class JobBook {
  public:
   static constexpr size_t kRemembered = 16;
 
+  // All else is of another cluster, and forgotten, if it is.
+  void belong_to(uint64_t cluster_id);
+
   std::vector<ClusterJob> all() const;  // oldest first
   std::optional<ClusterJob> find(uint64_t id) const;
 
@@ -50,14 +53,15 @@ class JobBook {
   // while another one is running, naming it.
   Result<ClusterJob> begin(uint32_t term, uint64_t token, std::string kind, std::string order);
   void forget(uint64_t id);
-  // It shall end. kNotFound; one that has ended is left alone.
-  Result<ClusterJob> cancel(uint64_t id);
+  // It shall end. kNotFound; one that has ended is left alone. kUnknownOutcome: it runs in another
+  // term, at another proxy.
+  Result<ClusterJob> cancel(uint64_t id, uint32_t term);
   // How far it is; nothing of a job that another one has gone on with.
   void tell(uint64_t id, uint32_t term, const JobProgress& progress, std::string report);
 
-  // What is to become of jobs whose proxy is gone. One runs at a time, so of several that are said
-  // to run the newest does, and the word of the others' end was lost: they must not undo what came
-  // after them.
+  // What is to become of jobs whose proxy is gone. One runs at a time, so the last one that was
+  // heard of does, if any: the word of the end of all others was lost, and they must not undo what
+  // came after them.
   struct Left {
     std::optional<ClusterJob> goes_on;  // anew, in `term`
     std::vector<ClusterJob> ended;      // were cancelled, or another one came after them
@@ -71,6 +75,7 @@ class JobBook {
   mutable std::mutex mutex_;
   std::vector<ClusterJob> jobs_;  // by id; guarded by mutex_
   uint64_t last_id_ = 0;          // of any that was heard of; guarded by mutex_
+  uint64_t cluster_id_ = 0;       // guarded by mutex_; 0: it is not known
 };
 
 }  // namespace elastripe::jobs

@@ -82,7 +82,7 @@ struct Fixture {
     sources.jobs = [this] { return book.all(); };
     sources.cancel_job = [this](uint64_t id) -> Task<Result<ClusterJob>> {
       ++cancelled;
-      co_return book.cancel(id);
+      co_return book.cancel(id, /*term=*/1);
     };
     sources.version = "v";
     sources.host = "admin.example.org";

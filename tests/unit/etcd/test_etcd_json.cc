@@ -352,7 +352,12 @@ TEST_CASE("a watch may tell of many keys at once") {
 }
 
 TEST_CASE("a watch is never behind what was known before") {
-  CHECK(watched(kBegun, 41) == "begun true forgotten false refusal '' at 41:");
+  const std::string begun = watch_line(41, R"(,"created":true)");
+  CHECK(watched(begun, 41) == "begun true forgotten false refusal '' at 41:");
+}
+
+TEST_CASE("a store that is of a time before has forgotten what was known") {
+  CHECK(etcd_json::parse_watch(kBegun, 41)->is_forgotten);
 }
 
 TEST_CASE("a watch that etcd can not do says why") {

@@ -82,8 +82,8 @@ class Admin:
 
 
 class Transition:
-    """A job of one proxy that takes objects to another k (docs/transitioning.md). It lives as long
-    as the proxy; what it has done stays, and another one goes on from there."""
+    """A job of the cluster that takes objects to another k (docs/transitioning.md), as one proxy
+    tells of it. Should that proxy end, another one goes on with it, under the same id."""
 
     def __init__(self, admin: Admin, report: Report) -> None:
         self._admin = admin

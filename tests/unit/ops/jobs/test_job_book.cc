@@ -102,14 +102,14 @@ TEST_CASE("what changes has another version, and what does not has not", "[jobs]
   CHECK(version > job->version);
   book.tell(1, 3, JobProgress(), "a");
   CHECK(book.find(1)->version == version);
-  REQUIRE(book.cancel(1));
+  REQUIRE(book.cancel(1, 3));
   CHECK(book.find(1)->version == version + 1);
-  REQUIRE(book.cancel(1));
+  REQUIRE(book.cancel(1, 3));
   CHECK(book.find(1)->version == version + 1);
   book.tell(1, 3, ended(JobState::kCancelled), "a");
   CHECK(book.find(1)->version == version + 2);
-  CHECK(book.cancel(1)->state == JobState::kCancelled);
-  CHECK(book.cancel(2).error().code == ErrorCode::kNotFound);
+  CHECK(book.cancel(1, 3)->state == JobState::kCancelled);
+  CHECK(book.cancel(2, 3).error().code == ErrorCode::kNotFound);
 }
 
 TEST_CASE("whoever decides next goes on with the job that is left", "[jobs]") {
@@ -131,7 +131,9 @@ TEST_CASE("whoever decides next goes on with the job that is left", "[jobs]") {
 TEST_CASE("a job that was cancelled is not begun again", "[jobs]") {
   JobBook book;
   book.note(told(1, 2, 7));
-  REQUIRE(book.cancel(1));
+  CHECK(book.cancel(1, 3).error().code == ErrorCode::kUnknownOutcome);
+  REQUIRE(book.cancel(1, 2));
+  book.note(told(1, 2, 12));  // what its proxy said before it heard of that
   const auto left = book.take_over(5);
   CHECK_FALSE(left.goes_on);
   REQUIRE(left.ended.size() == 1);
@@ -158,4 +160,40 @@ TEST_CASE("an older job does not undo what came after it", "[jobs]") {
   CHECK_FALSE(rest.goes_on);
   REQUIRE(rest.ended.size() == 1);
   CHECK(rest.ended[0].id == 3);
+}
+
+TEST_CASE("a job of long ago does not come back to life", "[jobs]") {
+  JobBook book;  // of a proxy that was away while it ended, and others ran
+  book.note(told(7, 2, 7));
+  book.note(told(9, 4, 3, JobState::kDone));
+  const auto left = book.take_over(5);
+  CHECK_FALSE(left.goes_on);
+  REQUIRE(left.ended.size() == 1);
+  CHECK(left.ended[0].id == 7);
+
+  JobBook healthy;
+  const auto runs = healthy.begin(5, 110, "transition", "{}");
+  healthy.note(told(runs->id + 3, 4, 1));  // of an earlier term, and heard late
+  CHECK_FALSE(healthy.take_over(5).goes_on);
+  CHECK(healthy.find(runs->id)->is_running());
+}
+
+TEST_CASE("what two have begun for the same asker runs once", "[jobs]") {
+  JobBook book;
+  REQUIRE(book.begin(5, 77, "transition", "{}")->id == 1);
+  ClusterJob late = told(2, 4, 1);
+  late.token = 77;
+  book.note(late);
+  CHECK_FALSE(book.find(2));
+}
+
+TEST_CASE("jobs of another cluster are forgotten", "[jobs]") {
+  JobBook book;
+  book.belong_to(1);
+  book.note(told(7, 40, 1));
+  book.belong_to(1);
+  CHECK(book.find(7));
+  book.belong_to(2);
+  CHECK(book.all().empty());
+  CHECK(book.begin(1, 111, "transition", "{}")->id == 1);
 }
