@@ -18,7 +18,10 @@ void Decider::Impl::heard(size_t id, TimePoint sent, const Result<NodeReply>& re
     if (is_refused && settings_.refused_is_dead && sent >= peer.changed) peer.refused(now());
     return;
   }
-  if (sent >= peer.changed) peer.answered(reply->header, sent, now());
+  if (sent < peer.changed) return;
+  const bool is_new = peer.report.incarnation != reply->header.incarnation;
+  peer.answered(reply->header, sent, now());
+  meet_process(peer, is_new);
 }
 
 // Asks at once for the map of a node whose reply has named an epoch that nobody here has seen:

@@ -33,8 +33,11 @@ bool Decider::Impl::vouch_for_silent() {
       return false;
     }
   }
-  for (Peer& peer : peers_) {
-    if (is_silent(peer)) peer.vouch_gone();
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    if (!is_silent(peers_[id])) continue;
+    // For its death, and for leases being over.
+    vouch_for(id);
+    peers_[id].may_hold_foreign_lease = false;
   }
   return true;
 }
