@@ -111,6 +111,7 @@ class Decider::Impl {
   void check_foreign(const node::Epoch& epoch);
   bool comes_before(const node::Epoch& other) const;
   bool is_late_for(const node::ClusterMap& found, bool is_decided) const;
+  bool is_idle_beside(const node::ClusterMap& found, const Peer& by) const;
   void yield_to(const node::Epoch& epoch);
   void look_again();
   bool may_install(size_t id) const;
@@ -180,6 +181,7 @@ class Decider::Impl {
   uint32_t inherited_number_ = 0;   // likewise
   node::Epoch made_;                // the newest that it made, in use or given up; number 0: none
   TimePoint inherits_until_;        // the map that it found served, from a decider before it
+  TimePoint signed_at_;             // when a frame last said that this decider is here
   TimePoint start_after_;           // after losing a race with another starting decider
   int races_ = 0;                   // so many, at most 16
   uint32_t above_number_ = 0;       // of any map seen

@@ -92,6 +92,25 @@ TEST_CASE("who takes over does not wait for nodes that were declared dead") {
   }
 }
 
+TEST_CASE("a proxy that was told nothing, and waits for the dead, follows who waits for none") {
+  Successors cluster;
+  for (const auto id : kMost) cluster.vanish(id);
+  cluster.kill_first();
+  cluster.second->pause();
+  auto& third = cluster.add();
+  REQUIRE(cluster.run_until([&] { return third.decider() != nullptr; }, 5s));
+  cluster.run_for(GENERATE(0s, 20s));  // before leases are over, or after
+  cluster.second->resume();
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+  REQUIRE(cluster.run_until(
+      [&] {
+        const MapPtr map = third.map().current();
+        return third.decider_has_ended() && map != nullptr &&
+               map->epoch.decider == cluster.second->decider()->id();
+      },
+      20s));
+}
+
 TEST_CASE("a takeover that takes long knows all the same who was declared dead") {
   Successors cluster;
   for (const auto id : {node::NodeId{3}, node::NodeId{4}}) cluster.vanish(id);
