@@ -6,6 +6,7 @@
 #include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider/decider_events.h"
 #include "proxy/ops/decider/decider_impl.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
 
@@ -31,7 +32,7 @@ void Decider::Impl::vouch_for(size_t id) {
 // that one, and nobody may have answered in its place. If another decider has made that map since,
 // it knows of an answer where it has the node as up.
 void Decider::Impl::take_over_vouches() {
-  if (inherited_.handover.declared_dead.empty()) return;
+  if (inherited_.handover.declared_dead.empty() || mutant(Mutant::kForgetVouched)) return;
   const MapPtr newest = newest_map();
   if (newest == nullptr) return;
   for (const Handover::Dead& dead : inherited_.handover.declared_dead) {
