@@ -53,6 +53,7 @@ ControlThread::ControlThread(ProxyShared& shared)
     : shared_(shared),
       environment_(shared, kMemory),
       config_(std::make_shared<const Config>(shared.config)),
+      last_decider_(environment_.clock()),
       correspondence_(
           environment_.ops(), std::stoull(shared.proxy_id, nullptr, 16),
           std::min<Duration>(shared.config.decider.heartbeat, kLongestPeriod), shared.jobs,
@@ -243,7 +244,8 @@ Task<void> ControlThread::look_after_jobs() {
 }
 
 ControlThread::DeciderPtr ControlThread::new_decider(const decider::DeciderSettings& settings) {
-  return std::make_shared<decider::Decider>(environment_.ops(), settings, *election_);
+  return std::make_shared<decider::Decider>(environment_.ops(), settings, *election_,
+                                            last_decider_);
 }
 
 void ControlThread::do_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
@@ -319,12 +321,23 @@ decider::ProxyCard ControlThread::card() const {
                              .leaves = shared_.shuts_down,
                              .findings = {},
                              .capabilities = node::own_capabilities(),
-                             .runs_jobs = true};
-  if (decider_ != nullptr) card.findings = decider_->status();
+                             .runs_jobs = true,
+                             .handover = {}};
+  if (decider_ != nullptr) {
+    card.findings = decider_->status();
+    card.handover = decider_->handover();
+  }
   return card;
 }
 
 uint32_t ControlThread::decides_as() const { return decider_ == nullptr ? 0 : decider_->id(); }
+
+// For the time when this proxy decides in its place.
+void ControlThread::look_at_decider() {
+  const MapPtr map = shared_.map.current();
+  last_decider_.look(map,
+                     map == nullptr ? nullptr : correspondence_.find_decider(map->epoch.decider));
+}
 
 // Who follows leaves it to the decider, which looks every minute.
 void ControlThread::survey_again() {
@@ -337,7 +350,15 @@ decider::ClusterStatus ControlThread::status() const {
   if (decider_ != nullptr) return decider_->status();
   decider::ClusterStatus status = follower_->status();
   const decider::ProxyCard* decides = correspondence_.find_decider(status.epoch.decider);
-  if (decides != nullptr) static_cast<decider::DeciderFindings&>(status) = decides->findings;
+  auto& findings = static_cast<decider::DeciderFindings&>(status);
+  const decider::Inherited& last = last_decider_.inherited();
+  if (decides != nullptr) {
+    findings = decides->findings;
+  } else if (last.decider == status.epoch.decider) {
+    // It is gone, and nobody could accept a loss.
+    findings = last.findings;
+    findings.can_accept_loss = false;
+  }
   return status;
 }
 
@@ -381,6 +402,7 @@ Task<void> ControlThread::decide_or_follow() {
       const bool is_alone = co_await follower_->run();
       end(follower_);
       if (!is_alone) co_return;
+      look_at_decider();
       // By the times that it has heard of; what is this proxy's own may have changed meanwhile.
       const decider::DeciderSettings known = follower_->settings();
       settings = decider_settings(*config_);
@@ -405,6 +427,7 @@ Task<void> ControlThread::decide_or_follow() {
 Task<void> ControlThread::publish_stored() {
   Clock& clock = environment_.clock();
   do {
+    if (decider_ == nullptr) look_at_decider();
     const MapPtr map = shared_.map.current();
     if (map == nullptr) continue;
     stored_.store(std::make_shared<const StoredItems>(stored_items(status(), *map)));

@@ -15,6 +15,7 @@
 #include "proxy/ops/decider/correspondence.h"
 #include "proxy/ops/decider/decider.h"
 #include "proxy/ops/decider/follower.h"
+#include "proxy/ops/decider/last_decider.h"
 
 namespace elastripe {
 
@@ -63,6 +64,7 @@ class ControlThread {
   Task<decider::DeciderAnswer> perform(decider::DeciderTask task, TimePoint deadline);
   decider::ProxyCard card() const;
   uint32_t decides_as() const;
+  void look_at_decider();
   void prepare_election();
   Task<void> decide_or_follow();
   void end(auto role);
@@ -96,6 +98,7 @@ class ControlThread {
   ConfigPtr config_;              // in force
   std::optional<HttpEtcd> etcd_;  // nothing: the nodes elect who decides
   std::unique_ptr<decider::Election> election_;
+  decider::LastDecider last_decider_;
   DeciderPtr decider_;                           // null while it follows
   std::shared_ptr<decider::Follower> follower_;  // null while it decides
   decider::Correspondence correspondence_;

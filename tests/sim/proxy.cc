@@ -10,6 +10,7 @@ namespace elastripe::sim {
 namespace {
 
 constexpr size_t kCacheBytes = 64 << 10;
+constexpr Duration kLookEvery = std::chrono::seconds(1);  // at the card of who decides
 
 template <class Role>
 Task<void> join_ended(std::shared_ptr<Role> role) {
@@ -50,7 +51,8 @@ SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed,
       random_(seed),
       data_(*this, network, pools, settings, memory),
       control_(*this, network, pools, settings, memory),
-      election_(std::make_unique<NodesElection>(control_.ops.random)) {}
+      election_(std::make_unique<NodesElection>(control_.ops.random)),
+      last_decider_(clock_) {}
 
 void SimProxy::elect_by(EtcdStore& store, Duration ttl, std::function<void()> begins) {
   etcd_.emplace(store, events_, clock_, id_);
@@ -63,7 +65,7 @@ void SimProxy::elect_by(EtcdStore& store, Duration ttl, std::function<void()> be
 
 void SimProxy::start_decider(const DeciderSettings& settings) {
   forced_ = settings.force_epoch;
-  decider_ = std::make_shared<Decider>(control_.ops, settings, *election_);
+  decider_ = std::make_shared<Decider>(control_.ops, settings, *election_, last_decider_);
   flows_.spawn(run_decider());
 }
 
@@ -81,6 +83,10 @@ void SimProxy::correspond(Duration period) {
     ProxyCard card;
     card.name = std::to_string(id_);
     card.decides_as = decides_as();
+    if (card.decides_as != 0) {
+      card.findings = decider_->status();
+      card.handover = decider_->handover();
+    }
     return card;
   };
   letters_.emplace(
@@ -88,6 +94,19 @@ void SimProxy::correspond(Duration period) {
       [this] { return decides_as(); },
       [this](DeciderTask task, TimePoint deadline) { return perform(std::move(task), deadline); });
   flows_.spawn(letters_->run());
+  flows_.spawn(look_at_deciders());
+}
+
+Task<void> SimProxy::look_at_deciders() {
+  do {
+    if (decides_as() == 0) look_at_decider();
+  } while (co_await clock_.sleep_for(kLookEvery));
+}
+
+void SimProxy::look_at_decider() {
+  const MapPtr map = map_.current();
+  if (!letters_) return;
+  last_decider_.look(map, map == nullptr ? nullptr : letters_->find_decider(map->epoch.decider));
 }
 
 uint32_t SimProxy::decides_as() const { return decider_ && !decider_ended_ ? decider_->id() : 0; }
@@ -125,11 +144,12 @@ Task<void> SimProxy::run_follower() {
     flows_.spawn(join_ended(follower_));
     if (!is_alone) co_return;
     if (!may_decide_) continue;
+    look_at_decider();
     DeciderSettings settings = *follows_by_;
     settings.gives_way = settings.hands_over = true;
     settings.silent = follower_->silent();
     if (begins_) begins_();
-    decider_ = std::make_shared<Decider>(control_.ops, settings, *election_);
+    decider_ = std::make_shared<Decider>(control_.ops, settings, *election_, last_decider_);
     decider_ended_ = false;
     co_await decider_->run();
     decider_ended_ = true;

@@ -9,6 +9,7 @@
 #include "proxy/ops/decider/correspondence.h"
 #include "proxy/ops/decider/decider.h"
 #include "proxy/ops/decider/follower.h"
+#include "proxy/ops/decider/last_decider.h"
 #include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/objects/outcome.h"
@@ -79,6 +80,8 @@ class SimProxy {
   };
   Task<void> run_decider();
   Task<void> run_follower();
+  Task<void> look_at_deciders();
+  void look_at_decider();
   uint32_t decides_as() const;
   Task<decider::DeciderAnswer> perform(decider::DeciderTask task, TimePoint deadline);
 
@@ -91,6 +94,7 @@ class SimProxy {
   Worker control_;
   std::optional<SimEtcd> etcd_;
   std::unique_ptr<decider::Election> election_;
+  decider::LastDecider last_decider_;
   std::function<void()> begins_;
   std::shared_ptr<decider::Decider> decider_;
   std::optional<decider::DeciderSettings> follows_by_;

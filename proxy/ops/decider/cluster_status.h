@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "proxy/async/clock.h"
+#include "proxy/cluster/membership.h"
 #include "server-patches/node/format/cluster_map.h"
 #include "server-patches/node/format/node_statistics.h"
 
@@ -38,6 +39,34 @@ struct DeciderFindings {
 
   friend bool operator==(const DeciderFindings&, const DeciderFindings&) = default;
 };
+// What only the decider knows and no map says, for whoever decides after it. Processes of nodes are
+// named by their incarnations, so that nothing is taken for true of another one.
+struct Handover {
+  struct Dead {
+    node::NodeId node = 0;
+    uint64_t incarnation = 0;
+
+    friend bool operator==(const Dead&, const Dead&) = default;
+  };
+  // As RoomWatch has it.
+  struct RoomOf {
+    node::NodeId node = 0;
+    uint64_t incarnation = 0;
+    Room room = Room::kForMore;
+    std::chrono::milliseconds wait{};
+    std::chrono::milliseconds try_in{};
+
+    friend bool operator==(const RoomOf&, const RoomOf&) = default;
+  };
+  // A card tells so many of each, the first ones.
+  static constexpr size_t kMost = 256;
+
+  std::vector<Dead> declared_dead;  // by the operator, and not heard of since
+  std::vector<RoomOf> rooms;        // of nodes that have refused a sync for lack of room
+  uint32_t surveyed_in = 0;  // the number of the epoch in which objects were counted; 0: never
+
+  friend bool operator==(const Handover&, const Handover&) = default;
+};
 // How the proxies of a cluster agree on who decides, as one of them sees it.
 struct ElectionStatus {
   std::string by = "nodes";  // or "etcd"
@@ -58,6 +87,7 @@ struct ProxyCard {
   DeciderFindings findings = {};          // of one that decides
   node::CapabilitySet capabilities = {};  // of its build
   bool runs_jobs = false;                 // for others, while it decides
+  Handover handover = {};                 // of one that decides
 
   friend bool operator==(const ProxyCard&, const ProxyCard&) = default;
 };

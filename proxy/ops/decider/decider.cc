@@ -19,9 +19,12 @@ constexpr size_t kHeartbeatsInFlight = 16;  // per node
 
 }  // namespace
 
-Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings, Election& election)
+Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings, Election& election,
+                    LastDecider& last)
     : ops_(ops),
       election_(election),
+      last_(last),
+      inherited_(last.inherited()),
       settings_(std::move(settings)),
       configured_(configured_nodes(settings_)),
       membership_{.nodes = {},
@@ -31,8 +34,9 @@ Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings, Election& electio
                   .capabilities = settings_.capabilities,
                   .own = cluster_settings(settings_)},
       decider_id_(static_cast<uint32_t>(ops.random.next() >> 32 | 1)),
-      reclaimer_(ops) {
+      reclaimer_(ops, last.expiry_clock()) {
   know_members(configured_);
+  take_over_counts();
 }
 
 Task<void> Decider::Impl::run() {
@@ -60,6 +64,7 @@ Task<void> Decider::Impl::run() {
   sync_stop_ = true;
   if (!deposed_) ops_.map.stop_serving("shutting down");
   flushes_.fail_all(deposed_ ? reason_ : "shutting down");
+  last_.keep(decider_id_, ops_.map.current(), status(), handover());
 }
 
 // A heartbeat may become shorter meanwhile. However late it is, replies are read in between.
@@ -199,6 +204,7 @@ void Decider::Impl::start() {
     if (!peers_[id].is_judged() && !is_removed(id)) return;
   }
   if (!knows_all_peers() || follow_members()) return;
+  take_over_vouches();
   if (settings_.force_epoch && !vouch_for_silent()) return;
   auto next = first_choice(request());
   if (!next) return wait_because(next.error());
@@ -243,10 +249,10 @@ bool gives_up_nodes(const ClusterMap& before, const ClusterMap& next) {
 Result<AcceptedLoss> Decider::Impl::accept_loss() {
   if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
   AcceptedLoss accepted;
-  accepted.objects = surveyed_.lost;
-  if (map_ != nullptr && serving_ && !has_lost_partitions() && surveyed_.lost > 0) {
+  accepted.objects = lost_objects();
+  if (map_ != nullptr && serving_ && !has_lost_partitions() && accepted.objects > 0) {
     log_membership(LogLevel::kWarning,
-                   LogFields().add("event", "loss_accepted").add("objects", surveyed_.lost));
+                   LogFields().add("event", "loss_accepted").add("objects", accepted.objects));
     forget_lost_objects();
     return accepted;
   }
@@ -384,7 +390,7 @@ Result<void> Decider::Impl::declare_dead(std::string_view name) {
   if (named == membership_.nodes.end() || named->is_removed()) {
     return fail(ErrorCode::kNotFound, "no node is named {}", name);
   }
-  Peer& peer = peers_[static_cast<size_t>(named - membership_.nodes.begin())];
+  const Peer& peer = peers_[static_cast<size_t>(named - membership_.nodes.begin())];
   if (!peer.is_judged()) {
     return fail(ErrorCode::kUnavailable, "node {} was not asked yet; try again", name);
   }
@@ -392,7 +398,7 @@ Result<void> Decider::Impl::declare_dead(std::string_view name) {
     return fail(ErrorCode::kConflict, "node {} answers: stop its process first", name);
   }
   log_membership(LogLevel::kWarning, LogFields().add("event", "declared_dead").add("node", name));
-  peer.vouched_dead = true;
+  vouch_for(static_cast<size_t>(named - membership_.nodes.begin()));
   return {};
 }
 
@@ -547,12 +553,13 @@ void Decider::Impl::look_again() {
   flushes_.give_up_carried();
 }
 
-Decider::Decider(OpsContext& ops, DeciderSettings settings, Election& election)
-    : impl_(std::make_unique<Impl>(ops, std::move(settings), election)) {}
+Decider::Decider(OpsContext& ops, DeciderSettings settings, Election& election, LastDecider& last)
+    : impl_(std::make_unique<Impl>(ops, std::move(settings), election, last)) {}
 Decider::~Decider() = default;
 Task<void> Decider::run() { return impl_->run(); }
 Task<void> Decider::join() { return impl_->join(); }
 ClusterStatus Decider::status() const { return impl_->status(); }
+Handover Decider::handover() const { return impl_->handover(); }
 Result<AcceptedLoss> Decider::accept_loss() { return impl_->accept_loss(); }
 Result<void> Decider::change_members(const MemberChange& change) {
   return impl_->change_members(change);

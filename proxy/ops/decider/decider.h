@@ -12,6 +12,7 @@
 #include "proxy/ops/context.h"
 #include "proxy/ops/decider/cluster_status.h"
 #include "proxy/ops/decider/election.h"
+#include "proxy/ops/decider/last_decider.h"
 #include "proxy/ops/decider/settings.h"
 
 namespace elastripe::decider {
@@ -20,8 +21,9 @@ namespace elastripe::decider {
 // reclaim share it with the heartbeats.
 class Decider {
  public:
-  // Tells `election`, which outlives it, what becomes of it.
-  Decider(OpsContext& ops, DeciderSettings settings, Election& election);
+  // Tells `election` what becomes of it; takes over what the decider before it has handed over to
+  // `last`, and leaves there what it knows itself when it ends. Both outlive it.
+  Decider(OpsContext& ops, DeciderSettings settings, Election& election, LastDecider& last);
   ~Decider();
 
   // Until cancelled (shutdown) or deposed; publishes maps through ops.map.
@@ -30,6 +32,7 @@ class Decider {
   Task<void> join();
 
   ClusterStatus status() const;  // control thread
+  Handover handover() const;     // for its card; control thread
   // That of the epochs that it makes.
   uint32_t id() const;
   // The operator accepts the loss that there is at this moment, and no later one: LOST partitions

@@ -31,8 +31,8 @@ Task<Result<void>> Decider::Impl::flush_all(uint32_t at, TimePoint deadline) {
 // A clock that was set forward does not flush early: what is flushed stays so.
 void Decider::Impl::look_at_flush_time() {
   if (map_ == nullptr || map_->flush_at == 0) return;
-  if (!flush_clock_) flush_clock_.emplace(ops_.clock);
-  flush_is_due_ = flush_clock_->look().has_value() && ops_.clock.unix_ms() / 1000 >= map_->flush_at;
+  flush_is_due_ =
+      last_.expiry_clock().look().has_value() && ops_.clock.unix_ms() / 1000 >= map_->flush_at;
 }
 
 bool Decider::Impl::wants_flush() const {
@@ -50,7 +50,6 @@ bool Decider::Impl::wants_flush() const {
 void Decider::Impl::carry_flushes() {
   flushes_.carried();
   flush_is_due_ = false;
-  if (map_->flush_at == 0) flush_clock_.reset();
   if (mutant(Mutant::kFlushUnserved)) flushes_.served();
 }
 

@@ -1,6 +1,7 @@
 // The inside of the decider, shared by its sources: decider.cc takes the turns, decider_calls.cc
 // talks to the nodes, decider_quorum.cc counts them, decider_work.cc runs what follows from a
-// served map and reports, decider_members.cc changes who the nodes are.
+// served map and reports, decider_members.cc changes who the nodes are, decider_handover.cc has
+// what the next decider is told.
 #pragma once
 
 #include <deque>
@@ -26,11 +27,12 @@ namespace elastripe::decider {
 // there, too.
 class Decider::Impl {
  public:
-  Impl(OpsContext& ops, DeciderSettings settings, Election& election);
+  Impl(OpsContext& ops, DeciderSettings settings, Election& election, LastDecider& last);
 
   Task<void> run();
   Task<void> join() { return scope_.join(); }
   ClusterStatus status() const;
+  Handover handover() const;
   Result<AcceptedLoss> accept_loss();
   Result<void> declare_dead(std::string_view name);
   Result<void> change_members(const MemberChange& change);
@@ -109,6 +111,7 @@ class Decider::Impl {
   void check_foreign(const node::Epoch& epoch);
   bool comes_before(const node::Epoch& other) const;
   bool is_late_for(const node::ClusterMap& found, bool is_decided) const;
+  bool is_idle_beside(const node::ClusterMap& found, const Peer& by) const;
   void yield_to(const node::Epoch& epoch);
   void look_again();
   bool may_install(size_t id) const;
@@ -118,6 +121,17 @@ class Decider::Impl {
                      const node::ClusterMap& next);
   void wait_because(std::string reason);
   void wait_because(const Error& error);
+
+  // From the decider before, to the one after.
+  MapPtr newest_map() const;
+  void vouch_for(size_t id);
+  void take_over_vouches();
+  void take_over_counts();
+  void meet_process(Peer& peer, bool is_new);
+  void hand_on(Handover& all) const;
+  // For good, and found by a survey of this decider: another one's may be of another moment, of
+  // which the operator who accepts the loss was not told.
+  uint64_t lost_objects() const { return has_surveyed_ ? surveyed_.lost : 0; }
 
   // Calls; each is a flow of scope_.
   Task<void> hello(size_t id);
@@ -146,6 +160,8 @@ class Decider::Impl {
 
   OpsContext& ops_;
   Election& election_;
+  LastDecider& last_;
+  Inherited inherited_;       // without who was declared dead and has answered since
   DeciderSettings settings_;  // its times are those of the newest map
   const std::vector<node::NodeInfo> configured_;
   MembershipSettings membership_;
@@ -165,6 +181,7 @@ class Decider::Impl {
   uint32_t inherited_number_ = 0;   // likewise
   node::Epoch made_;                // the newest that it made, in use or given up; number 0: none
   TimePoint inherits_until_;        // the map that it found served, from a decider before it
+  TimePoint signed_at_;             // when a frame last said that this decider is here
   TimePoint start_after_;           // after losing a race with another starting decider
   int races_ = 0;                   // so many, at most 16
   uint32_t above_number_ = 0;       // of any map seen
@@ -185,8 +202,7 @@ class Decider::Impl {
   std::optional<TimePoint> took_over_;  // when all survivors first had a map of this decider
 
   FlushRequests flushes_;
-  std::optional<jobs::ExpiryClock> flush_clock_;  // while map_ has a flush pending
-  bool flush_is_due_ = false;                     // the pending one
+  bool flush_is_due_ = false;  // the pending one
 
   std::optional<TimePoint> refused_at_;  // the first refusal for lack of room under map_
 
@@ -205,6 +221,8 @@ class Decider::Impl {
   TimePoint survey_due_ = TimePoint::max();  // wanted or not, for what is stored meanwhile
   node::Epoch forgets_in_;  // the operator has accepted the loss of objects as it is in this epoch
   jobs::SurveyReport surveyed_;
+  uint32_t surveyed_in_ = 0;   // the number of its epoch; 0: nobody has counted
+  bool has_surveyed_ = false;  // else the decider before has counted
   bool reclaim_running_ = false;
   TimePoint reclaim_after_;
   jobs::Reclaimer reclaimer_;

@@ -115,6 +115,8 @@ Task<void> Decider::Impl::run_survey(MapPtr map, bool forgets) {
   }
   const bool is_news = report->lost != surveyed_.lost || report->lacking != surveyed_.lacking;
   surveyed_ = *report;
+  surveyed_in_ = map->epoch.number;
+  has_surveyed_ = true;
   surveyed_.lost -= report->forgotten;
   if (!report->is_complete) {
     survey_wanted_ = true;
@@ -154,7 +156,7 @@ ClusterStatus Decider::Impl::status() const {
     status.state = serving_ ? "serving" : "forming";
   }
   describe_nodes(status, map_.get(), membership_.nodes, peers_, now());
-  status.can_accept_loss = awaits_last_copy_ || surveyed_.lost > 0;
+  status.can_accept_loss = awaits_last_copy_ || lost_objects() > 0;
   status.objects_lacking = surveyed_.lacking;
   status.objects_lost = surveyed_.lost;
   status.objects_surviving = surveyed_.surviving;

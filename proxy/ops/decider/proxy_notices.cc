@@ -27,6 +27,55 @@ enum class AnswerKind : uint8_t { kOtherDecides = 0, kDone = 1, kFailed = 2 };
 
 constexpr size_t kMaxSurviving = 64;
 
+uint32_t ms_of(std::chrono::milliseconds duration) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(duration.count(), 0, UINT32_MAX));
+}
+
+constexpr size_t kDeadBytes = sizeof(node::NodeId) + sizeof(uint64_t);
+constexpr size_t kRoomBytes = kDeadBytes + sizeof(uint8_t) + 2 * sizeof(uint32_t);
+
+void write(Writer& w, const Handover& handover) {
+  const auto most = [](const auto& list) { return std::min(list.size(), Handover::kMost); };
+  const size_t dead = most(handover.declared_dead);
+  w.u16(static_cast<uint16_t>(dead));
+  for (size_t i = 0; i < dead; ++i) {
+    w.u16(handover.declared_dead[i].node);
+    w.u64(handover.declared_dead[i].incarnation);
+  }
+  const size_t rooms = most(handover.rooms);
+  w.u16(static_cast<uint16_t>(rooms));
+  for (size_t i = 0; i < rooms; ++i) {
+    const Handover::RoomOf& room = handover.rooms[i];
+    w.u16(room.node);
+    w.u64(room.incarnation);
+    w.u8(static_cast<uint8_t>(room.room));
+    w.u32(ms_of(room.wait));
+    w.u32(ms_of(room.try_in));
+  }
+  w.u32(handover.surveyed_in);
+}
+
+Handover read_handover(Reader& in) {
+  Handover handover;
+  handover.declared_dead.resize(in.count<uint16_t>(kDeadBytes));
+  for (Handover::Dead& dead : handover.declared_dead) {
+    dead.node = in.u16();
+    dead.incarnation = in.u64();
+  }
+  handover.rooms.resize(in.count<uint16_t>(kRoomBytes));
+  for (Handover::RoomOf& room : handover.rooms) {
+    room.node = in.u16();
+    room.incarnation = in.u64();
+    const uint8_t left = in.u8();
+    if (left > static_cast<uint8_t>(Room::kNone)) in.fail();
+    room.room = static_cast<Room>(left);
+    room.wait = std::chrono::milliseconds(in.u32());
+    room.try_in = std::chrono::milliseconds(in.u32());
+  }
+  handover.surveyed_in = in.u32();
+  return handover;
+}
+
 void write(Writer& w, const ProxyCard& card) {
   w.u8(static_cast<uint8_t>(Kind::kCard));
   w.short_string(card.name);
@@ -46,6 +95,7 @@ void write(Writer& w, const ProxyCard& card) {
   for (size_t i = 0; i < count; ++i) w.u64(findings.objects_surviving[i]);
   w.u64(card.capabilities.bits());
   w.u8(card.runs_jobs);
+  write(w, card.handover);
 }
 
 ProxyCard read_card(Reader& in) {
@@ -66,6 +116,7 @@ ProxyCard read_card(Reader& in) {
   for (uint64_t& objects : findings.objects_surviving) objects = in.u64();
   if (!in.at_end()) card.capabilities = node::CapabilitySet(in.u64());
   if (!in.at_end()) card.runs_jobs = in.u8() != 0;
+  if (!in.at_end()) card.handover = read_handover(in);
   return card;
 }
 

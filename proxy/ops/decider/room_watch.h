@@ -21,6 +21,20 @@ class RoomWatch {
   static constexpr uint64_t kShareToTry = 32;
 
   Room room() const { return room_; }
+  // It has refused nothing, or a trial has succeeded since.
+  bool is_at_rest() const { return room_ == Room::kForMore && wait_ == Duration::zero(); }
+  Duration wait() const { return wait_; }
+  Duration try_in(TimePoint now) const {
+    return room_ == Room::kForMore ? Duration::zero()
+                                   : std::max<Duration>(try_after_ - now, Duration::zero());
+  }
+
+  // What another decider had found out, of the same process.
+  void take_over(Room room, Duration wait, TimePoint try_after, TimePoint now) {
+    room_ = room;
+    wait_ = std::clamp<Duration>(wait, Duration::zero(), kLongestWait);
+    try_after_ = std::min<TimePoint>(try_after, now + kLongestWait);
+  }
 
   // The node refused a record that sync brought. True if that is news.
   bool refused(Room left, TimePoint now) {

@@ -13,10 +13,11 @@
 namespace elastripe::jobs {
 
 // One for each decider, on its thread. It remembers how far it is, nothing else: the nodes keep the
-// age of tombstones and of shards.
+// age of tombstones and of shards. `expiry_clock` outlives it.
 class Reclaimer {
  public:
-  explicit Reclaimer(OpsContext& ops) : ops_(ops), expiry_clock_(ops.clock), orphans_(ops) {}
+  Reclaimer(OpsContext& ops, ExpiryClock& expiry_clock)
+      : ops_(ops), expiry_clock_(expiry_clock), orphans_(ops) {}
 
   // One round under `map`: all records, and of the shards as much as time allows; the next goes on
   // there. `synced`, one entry a partition: all its homes have it as synced in this epoch; others
@@ -57,7 +58,7 @@ class Reclaimer {
                                        std::vector<node::DropTombstonesRequest::Entry> records);
 
   OpsContext& ops_;
-  ExpiryClock expiry_clock_;
+  ExpiryClock& expiry_clock_;
   OrphanSweep orphans_;
   std::map<NodeId, Walk> walks_;  // of tails
   TimePoint drop_after_;

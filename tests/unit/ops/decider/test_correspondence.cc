@@ -188,6 +188,13 @@ TEST_CASE("a decider that does not answer leaves it unknown what it has done") {
   CHECK(answer->error().code == ErrorCode::kUnknownOutcome);
 }
 
+namespace {
+
+// That of the card below: two counts, two dead nodes, two nodes without room, an epoch.
+constexpr size_t kHandoverBytes = 2 * 2 + 2 * 10 + 2 * 19 + 4;
+
+}  // namespace
+
 TEST_CASE("notices are read as they were written, and others not at all") {
   MemberChange change;
   change.kind = MemberChange::Kind::kDrain;
@@ -222,6 +229,11 @@ TEST_CASE("notices are read as they were written, and others not at all") {
                              .state = jobs::JobState::kCancelled,
                              .cancelling = true,
                              .report = "{}"};
+  card.handover.declared_dead = {{.node = 3, .incarnation = 77}, {.node = 4, .incarnation = 78}};
+  card.handover.rooms = {
+      {.node = 1, .incarnation = 79, .room = Room::kNone, .wait = 20s, .try_in = 7ms},
+      {.node = 2, .incarnation = 80, .room = Room::kForMore, .wait = 10s, .try_in = 0ms}};
+  card.handover.surveyed_in = 12;
   const std::vector<ProxyNotice> notices = {
       card,
       TaskRequest{7, 8, FlushAll{5}},
@@ -244,16 +256,66 @@ TEST_CASE("notices are read as they were written, and others not at all") {
     CHECK(encode(*decode_notice(text + "of a later build")) == text);
     for (size_t n = 0; n < text.size(); ++n) {
       INFO(notice.index() << " cut to " << n);
-      // A card of an older build does not tell what that can do, and its replies tell of no job.
+      // A card of an older build does not tell what its decider hands over, or what it can do, and
+      // its replies tell of no job.
       const size_t left = text.size() - n;
       const auto* reply = std::get_if<TaskReply>(&notice);
       const bool is_done = reply != nullptr && reply->answer && reply->answer->has_value();
       const size_t job_bytes = is_done && (*reply->answer)->job ? encode(job).size() - 1 : 0;
-      const bool is_older = notice.index() == 0 ? left == 1 || left == 1 + sizeof(uint64_t)
-                                                : is_done && left == 1 + job_bytes;
+      const size_t tail = left - std::min(left, kHandoverBytes);
+      const bool is_older_card =
+          left >= kHandoverBytes && (tail == 0 || tail == 1 || tail == 1 + sizeof(uint64_t));
+      const bool is_older = notice.index() == 0 ? is_older_card : is_done && left == 1 + job_bytes;
       CHECK(decode_notice(std::string_view(text).substr(0, n)).has_value() == is_older);
     }
   }
   CHECK(std::get<ProxyCard>(*decode_notice(encode(card))) == card);
   CHECK_FALSE(decode_notice("\x09 of a kind that is not known"));
+}
+
+TEST_CASE("a card tells what is handed over within bounds, and none that lies about it is read") {
+  ProxyCard card;
+  card.name = "a";
+  SECTION("too much of it") {
+    for (uint16_t id = 0; id < 1000; ++id) {
+      card.handover.declared_dead.push_back({.node = id, .incarnation = id + 1U});
+      card.handover.rooms.push_back(
+          {.node = id, .incarnation = id + 1U, .room = Room::kForOwn, .wait = 10s, .try_in = 10s});
+    }
+    const std::string text = encode(card);
+    CHECK(text.size() < node::kMaxNoticeBytes);
+    const auto read = decode_notice(text);
+    REQUIRE(read);
+    const Handover& handover = std::get<ProxyCard>(*read).handover;
+    CHECK(handover.declared_dead.size() == Handover::kMost);
+    CHECK(handover.rooms.size() == Handover::kMost);
+    CHECK(handover.declared_dead.back().node == Handover::kMost - 1);
+  }
+  SECTION("of a room that there is not") {
+    card.handover.rooms = {
+        {.node = 1, .incarnation = 2, .room = static_cast<Room>(3), .wait = 1s, .try_in = 1s}};
+    CHECK_FALSE(decode_notice(encode(card)));
+  }
+  SECTION("with counts that its bytes have no room for") {
+    const std::string whole = encode(card);
+    for (const size_t from_end : {size_t{8}, size_t{6}}) {  // the dead, the rooms
+      std::string text = whole;
+      text[text.size() - from_end] = 1;
+      CHECK_FALSE(decode_notice(text));
+      text[text.size() - from_end + 1] = '\xff';
+      CHECK_FALSE(decode_notice(text));
+    }
+  }
+  SECTION("with any bit of it turned over") {
+    card.handover.declared_dead = {{.node = 3, .incarnation = 77}};
+    card.handover.rooms = {
+        {.node = 1, .incarnation = 79, .room = Room::kNone, .wait = 20s, .try_in = 7ms}};
+    const std::string whole = encode(card);
+    for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+      std::string text = whole;
+      text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));
+      const auto read = decode_notice(text);
+      if (read) CHECK(decode_notice(encode(*read)).has_value());
+    }
+  }
 }

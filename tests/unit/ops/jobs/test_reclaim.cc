@@ -228,7 +228,8 @@ TEST_CASE("nothing is destroyed while the wall clock has been set forward for a 
   const auto later = static_cast<uint32_t>(clock.unix_ms() / 1000 + 1800);
   REQUIRE(s.cluster.put(*s.proxy, "key", kBig, later));
   REQUIRE(s.cluster.put(*s.proxy, "small", "inline", later));
-  Reclaimer reclaimer(s.proxy->ops());
+  ExpiryClock reclaimer_clock(s.proxy->ops().clock);
+  Reclaimer reclaimer(s.proxy->ops(), reclaimer_clock);
   if (GENERATE(true, false)) {  // else before the first round
     REQUIRE(s.round(reclaimer).has_value());
     s.cluster.run_for(61s);
@@ -268,10 +269,12 @@ TEST_CASE("tombstones are as old as they are, whoever collects them") {
   s.proxy->ops().settings.tombstone_keep = 10s;
   REQUIRE(s.cluster.put(*s.proxy, "key", "one"));
   REQUIRE(s.cluster.run(remove_object(s.proxy->ops(), "key", s.cluster.deadline())).value());
-  Reclaimer early(s.proxy->ops());
+  ExpiryClock early_clock(s.proxy->ops().clock);
+  Reclaimer early(s.proxy->ops(), early_clock);
   CHECK(s.round(early).value().tombstones_dropped == 0);
   s.cluster.run_for(12s);
-  Reclaimer successor(s.proxy->ops());
+  ExpiryClock successor_clock(s.proxy->ops().clock);
+  Reclaimer successor(s.proxy->ops(), successor_clock);
   CHECK(s.round(successor).value().tombstones_dropped == 1);
   CHECK(s.cluster.records() == 0);
 }
@@ -325,7 +328,8 @@ TEST_CASE("a key that is deleted again during a round keeps its new tombstone fo
   REQUIRE(remove("key"));
   for (int i = 0; i < 9; ++i) REQUIRE(s.cluster.put(*s.proxy, sibling, "one"));
   REQUIRE(remove(sibling));  // of a higher version than anything of "key" below
-  Reclaimer reclaimer(s.proxy->ops());
+  ExpiryClock reclaimer_clock(s.proxy->ops().clock);
+  Reclaimer reclaimer(s.proxy->ops(), reclaimer_clock);
   REQUIRE(s.round(reclaimer).value().tombstones_dropped == 0);
   REQUIRE(s.cluster.records() == 6);
 
@@ -358,7 +362,8 @@ TEST_CASE("a key that is deleted again during a round keeps its new tombstone fo
 TEST_CASE("a round under a map that is over says so") {
   Serving s;
   REQUIRE(s.cluster.put(*s.proxy, "key", kBig));
-  Reclaimer reclaimer(s.proxy->ops());
+  ExpiryClock reclaimer_clock(s.proxy->ops().clock);
+  Reclaimer reclaimer(s.proxy->ops(), reclaimer_clock);
   auto& next = s.cluster.add_decider();
   REQUIRE(s.cluster.run_until([&] { return s.cluster.serves_whole(next); }, 20s));
   const auto report = s.round(reclaimer);

@@ -85,7 +85,8 @@ TEST_CASE("tombstones of buckets that do not fit in a page are as old as the oth
     fence.mutation = node::Mutation::kFence;
     REQUIRE(commits(cluster, proxy, std::move(fence)));
   }
-  Reclaimer reclaimer(proxy.ops());
+  ExpiryClock reclaimer_clock(proxy.ops().clock);
+  Reclaimer reclaimer(proxy.ops(), reclaimer_clock);
   const auto round = [&] {
     const std::vector<bool> synced(ClusterFixture::kPartitions, true);
     return cluster.run(reclaimer.round(proxy.map().current(), synced)).value().tombstones_dropped;

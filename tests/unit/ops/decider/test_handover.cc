@@ -1,0 +1,292 @@
+#include <catch2/catch.hpp>
+
+#include "proxy/ops/objects/outcome.h"
+#include "proxy/ops/records/commit.h"
+#include "tests/unit/ops/cluster_fixture.h"
+
+using namespace elastripe;
+using namespace elastripe::decider;
+using namespace std::chrono_literals;
+using node::NodeState;
+
+namespace {
+
+// The rest is no majority.
+constexpr node::NodeId kMost[] = {2, 3, 4};
+
+// Two proxies that tell each other of themselves: the first one decides, and the second takes over
+// when it is gone.
+struct Successors : ClusterFixture {
+  explicit Successors(sim::NodeMemory memory = {}) : ClusterFixture(5, "rs:2,1", 1, memory) {
+    first = &add();
+    REQUIRE(run_until([&] { return first->map().current() != nullptr; }));
+    second = &add();
+    REQUIRE(run_until([&] { return second->map().current() != nullptr; }));
+    REQUIRE(run_until([&] { return serves_whole(*first); }));
+  }
+  sim::SimProxy& add() {
+    sim::SimProxy& proxy = add_proxy();
+    proxy.follow_by(decider_settings, /*may_decide=*/true);
+    proxy.correspond(decider_settings.heartbeat);
+    return proxy;
+  }
+  // After the last card of the first one has come.
+  void kill_first() {
+    run_for(3s);
+    killed_in = first->map().current();
+    first->kill();
+  }
+  // The map that the second one has made is served.
+  bool second_serves() {
+    const MapPtr map = second->map().current();
+    return second->decider() != nullptr && map != nullptr &&
+           map->epoch.decider == second->decider()->id();
+  }
+  void vanish(node::NodeId id) {
+    node(id).kill(/*silent=*/true);
+    const std::string name = "node-" + std::to_string(id);
+    REQUIRE(run_until([&] { return first->decider()->declare_dead(name).has_value(); }));
+    REQUIRE(run_until(
+        [&] { return state_of(*first, id) == NodeState::kLost && serves_whole(*first); }));
+  }
+  void lose_memory(node::NodeId id) {
+    node(id).kill(/*silent=*/false);
+    REQUIRE(run_until([&] { return state_of(*first, id) == NodeState::kLost; }, 10s));
+    node(id).start();
+    REQUIRE(run_until(
+        [&] { return state_of(*first, id) == NodeState::kUp && serves_whole(*first); }, 20s));
+  }
+
+  sim::SimProxy* first = nullptr;
+  sim::SimProxy* second = nullptr;
+  MapPtr killed_in;
+};
+
+}  // namespace
+
+TEST_CASE("who takes over does not wait for nodes that were declared dead") {
+  Successors cluster;
+  REQUIRE(cluster.put(*cluster.first, "key", "value"));
+  for (const auto id : kMost) cluster.vanish(id);
+  cluster.kill_first();
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+  CHECK(cluster.get(*cluster.second, "key") == "value");
+  for (const auto id : kMost) CHECK(state_of(*cluster.second, id) == NodeState::kLost);
+
+  SECTION("nor does the next one, which the second has told") {
+    auto& third = cluster.add();
+    REQUIRE(cluster.run_until([&] { return third.map().current() != nullptr; }));
+    cluster.first = std::exchange(cluster.second, &third);
+    cluster.kill_first();
+    REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+    CHECK(cluster.get(third, "key") == "value");
+  }
+  SECTION("and they come back as other processes") {
+    for (const auto id : kMost) cluster.node(id).start();
+    REQUIRE(cluster.run_until([&] {
+      return state_of(*cluster.second, 2) == NodeState::kUp &&
+             cluster.serves_whole(*cluster.second);
+    }));
+    CHECK(cluster.second->decider()->handover().declared_dead.empty());
+    CHECK(cluster.get(*cluster.second, "key") == "value");
+  }
+}
+
+TEST_CASE("a proxy that was told nothing, and waits for the dead, follows who waits for none") {
+  Successors cluster;
+  for (const auto id : kMost) cluster.vanish(id);
+  cluster.kill_first();
+  cluster.second->pause();
+  auto& third = cluster.add();
+  REQUIRE(cluster.run_until([&] { return third.decider() != nullptr; }, 5s));
+  cluster.run_for(GENERATE(0s, 20s));  // before leases are over, or after
+  cluster.second->resume();
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+  REQUIRE(cluster.run_until(
+      [&] {
+        const MapPtr map = third.map().current();
+        return third.decider_has_ended() && map != nullptr &&
+               map->epoch.decider == cluster.second->decider()->id();
+      },
+      20s));
+}
+
+TEST_CASE("a takeover that takes long knows all the same who was declared dead") {
+  Successors cluster;
+  for (const auto id : {node::NodeId{3}, node::NodeId{4}}) cluster.vanish(id);
+  cluster.run_for(3s);
+  // Nobody has a majority any more, however long.
+  cluster.node(1).stall();
+  cluster.node(2).stall();
+  cluster.kill_first();
+  cluster.run_for(10min);
+  CHECK_FALSE(cluster.second_serves());
+  CHECK(cluster.second->decider()->handover().declared_dead.size() == 2);
+  // Two answer of the three that are not declared dead.
+  cluster.node(1).resume();
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }));
+}
+
+TEST_CASE("a node that was declared dead and answers counts as alive") {
+  Successors cluster;
+  cluster.node(4).stall();
+  REQUIRE(cluster.run_until(
+      [&] { return cluster.first->decider()->declare_dead("node-4").has_value(); }));
+  REQUIRE(cluster.run_until([&] { return state_of(*cluster.first, 4) == NodeState::kLost; }));
+  cluster.kill_first();
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+  REQUIRE(cluster.second->decider()->handover().declared_dead.size() == 1);
+  CHECK(state_of(*cluster.second, 4) == NodeState::kLost);
+  cluster.node(4).resume();
+  REQUIRE(cluster.run_until([&] { return state_of(*cluster.second, 4) == NodeState::kUp; }));
+  CHECK(cluster.second->decider()->handover().declared_dead.empty());
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(*cluster.second); }));
+  cluster.node(4).stall();
+  REQUIRE(cluster.run_until([&] { return state_of(*cluster.second, 4) != NodeState::kUp; }));
+  CHECK(state_of(*cluster.second, 4) == NodeState::kSuspect);
+}
+
+TEST_CASE("another process in the place of one that was declared dead counts as alive") {
+  Successors cluster;
+  cluster.vanish(4);
+  cluster.kill_first();
+  cluster.node(4).start();
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+  REQUIRE(cluster.run_until([&] { return state_of(*cluster.second, 4) == NodeState::kUp; }));
+  cluster.node(4).stall();
+  REQUIRE(cluster.run_until([&] { return state_of(*cluster.second, 4) != NodeState::kUp; }));
+  CHECK(state_of(*cluster.second, 4) == NodeState::kSuspect);
+}
+
+namespace {
+
+// Small nodes that are full of records when one of them dies.
+struct FullSuccessors : Successors {
+  FullSuccessors() : Successors({.limit_bytes = 256 << 10, .reserve_bytes = 48 << 10}) {
+    for (int i = 0; i < 400; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      records::Commit set;
+      set.key = key;
+      set.content.kind = node::RecordKind::kInline;
+      set.content.value = std::string(6000, 'v');
+      set.content.size = 6000;
+      (void)run(commit_record(first->ops(), set, deadline()));
+    }
+    node(1).kill(/*silent=*/false);
+    REQUIRE(run_until(
+        [&] { return state_of(*first, 1) == NodeState::kLost && serves_whole(*first); }, 20s));
+    REQUIRE(first->decider()->status().partitions_short > 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("who takes over gives no partitions to nodes that have no room") {
+  FullSuccessors cluster;
+  cluster.kill_first();
+  const auto handed_over = cluster.killed_in;
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 8s));
+  const MapPtr map = cluster.second->map().current();
+  REQUIRE(map->partitions.size() == handed_over->partitions.size());
+  for (size_t p = 0; p < map->partitions.size(); ++p) {
+    CHECK(map->partitions[p].homes == handed_over->partitions[p].homes);
+  }
+  CHECK(cluster.second->decider()->status().partitions_short > 0);
+  const auto status = cluster.second->decider()->status();
+  CHECK(std::ranges::count(status.nodes, false, &NodeStatus::has_room) > 0);
+  CHECK_FALSE(cluster.second->decider()->handover().rooms.empty());
+}
+
+TEST_CASE("who takes over shows what the last survey counted, and accepts no loss by that") {
+  Successors cluster;
+  REQUIRE(cluster.put(*cluster.first, "key", std::string(1000, 'v')));
+  const auto report =
+      cluster.run(objects::inspect_object(cluster.first->ops(), "key", cluster.deadline()));
+  REQUIRE(report);
+  const auto placement = report->record->content.segments.front().placement;
+  cluster.lose_memory(placement[0]);
+  cluster.lose_memory(placement[1]);
+  const auto status = [](sim::SimProxy& proxy) { return proxy.decider()->status(); };
+  REQUIRE(cluster.run_until([&] { return status(*cluster.first).objects_lost == 1; }));
+  CHECK(status(*cluster.first).can_accept_loss);
+  cluster.kill_first();
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+  CHECK(status(*cluster.second).objects_lost == 1);
+  CHECK(cluster.second->decider()->handover().surveyed_in == cluster.killed_in->epoch.number);
+  CHECK_FALSE(status(*cluster.second).can_accept_loss);
+  const auto early = cluster.second->decider()->accept_loss();
+  REQUIRE_FALSE(early);
+  CHECK(early.error().code == ErrorCode::kConflict);
+
+  REQUIRE(cluster.run_until([&] { return status(*cluster.second).can_accept_loss; }));
+  CHECK(cluster.second->decider()->handover().surveyed_in > cluster.killed_in->epoch.number);
+  const auto accepted = cluster.second->decider()->accept_loss();
+  REQUIRE(accepted);
+  CHECK(accepted->objects == 1);
+  REQUIRE(cluster.run_until([&] { return status(*cluster.second).objects_lost == 0; }));
+}
+
+namespace {
+
+node::MapPtr map_of(uint32_t decider) {
+  auto map = std::make_shared<node::ClusterMap>();
+  map->epoch = {.number = 7, .decider = decider, .map_hash = 1};
+  return map;
+}
+
+ProxyCard card_with_dead(node::NodeId id) {
+  ProxyCard card;
+  card.handover.declared_dead = {{.node = id, .incarnation = 9}};
+  return card;
+}
+
+}  // namespace
+
+TEST_CASE("what the last decider told is remembered, and only of that one") {
+  EventQueue events(1);
+  VirtualClock clock(events);
+  LastDecider last(clock);
+  const auto dead = [&] { return last.inherited().handover.declared_dead.size(); };
+  CHECK(dead() == 0);
+  const ProxyCard card = card_with_dead(3);
+  last.look(map_of(5), &card);
+  CHECK(last.inherited().decider == 5);
+  CHECK(dead() == 1);
+  SECTION("its card is not heard of any more, and its map not served") {
+    last.look(map_of(5), nullptr);
+    last.look(nullptr, nullptr);
+    CHECK(dead() == 1);
+  }
+  SECTION("another one decides") {
+    last.look(map_of(6), nullptr);
+    CHECK(dead() == 0);
+    const ProxyCard other;
+    last.look(map_of(6), &other);
+    CHECK(last.inherited().decider == 6);
+    CHECK(dead() == 0);
+  }
+  SECTION("this one decided, and left its map served") {
+    last.keep(8, map_of(8), {}, card_with_dead(4).handover);
+    last.look(map_of(8), nullptr);
+    CHECK(last.inherited().handover.declared_dead.front().node == 4);
+  }
+  SECTION("this one was to decide, and did not get to a map of its own") {
+    last.keep(8, map_of(5), {}, card_with_dead(4).handover);
+    last.look(map_of(5), nullptr);
+    CHECK(dead() == 1);
+  }
+}
+
+TEST_CASE("a wall clock that was set is not believed by the next decider of the process") {
+  ClusterFixture cluster;
+  sim::SimProxy& proxy = cluster.add_proxy();
+  LastDecider last(proxy.clock());
+  proxy.clock().set_wall_clock_by(1h);
+  CHECK_FALSE(last.expiry_clock().look());
+  last.keep(8, nullptr, {}, {});
+  CHECK_FALSE(last.expiry_clock().look());
+  // One that follows has seen it, too.
+  cluster.run_for(jobs::ExpiryClock::kDistrust);
+  last.look(nullptr, nullptr);
+  CHECK(last.expiry_clock().look());
+}
