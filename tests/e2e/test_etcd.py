@@ -10,7 +10,8 @@ import urllib.request
 
 import pytest
 
-from cluster import BIN, free_ports, payload, run, wait_for
+from authority import Authority
+from cluster import BIN, another_proxy, free_ports, payload, run, wait_for
 from proxies import failures_beside, load, wait_whole
 
 
@@ -242,3 +243,24 @@ def alone(directory, settings):
             "etcd": {key.split(".")[1]: value for key, value in (s.split("=", 1) for s in settings)}}
     file.write_text(json.dumps(tree))
     return file
+
+
+def test_etcd_speaks_tls_and_no_other_ca_is_believed(tmp_path, make_cluster):
+    cluster = make_cluster(nodes=4, scheme="rep:2", proxies=2, flags=["--etcd", "--tls"])
+    name = wait_for(cluster.decider, "one decides")
+    before = cluster.proxy_status(name)["election"]["elected"]
+    other = next(proxy for proxy in cluster.proxies if proxy != name)
+    assert before and cluster.proxy_status(other)["election"]["elected"] == before
+    cluster.kill(name)
+    wait_for(lambda: cluster.decider() == other, "the other one decides")
+    assert cluster.proxy_status(other)["election"]["elected"] != before
+    cluster.restart(name)
+    # Another CA, and those that the system believes.
+    Authority(tmp_path / "other")
+    port = free_ports(2)
+    for ca in [str(tmp_path / "other" / "ca.pem"), ""]:
+        words = ["--set", f"etcd.ca={ca}", "--set", f"listen.port={port}", "--set",
+                 f"admin.port={port + 1}", "--set", f"listeners.0.path={tmp_path / 'own.sock'}"]
+        with another_proxy(cluster, *words):
+            wait_for(lambda: "event=no_election" in cluster.log("another"), "it does not believe etcd")
+        assert "certificate" in cluster.log("another")

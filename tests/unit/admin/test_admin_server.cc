@@ -383,7 +383,7 @@ TEST_CASE("jobs of all kinds are shown and cancelled together") {
   REQUIRE(f.ask("POST", "/v1/jobs").find("Allow: GET, HEAD\r\n") != std::string::npos);
   REQUIRE(f.post("/v1/jobs/1/cancel", "").find(" 400 ") != std::string::npos);
   REQUIRE(f.cancelled == 0);
-  // Of one that is not known here the deciding proxy is asked.
+  // The deciding proxy is asked about one that is not known here.
   REQUIRE(f.post("/v1/jobs/2/cancel", "", "job").find(" 404 ") != std::string::npos);
   REQUIRE(f.cancelled == 1);
   REQUIRE(f.post("/v1/jobs/1/cancel", "", "job").find(" 202 ") != std::string::npos);
