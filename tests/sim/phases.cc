@@ -58,47 +58,6 @@ void take_over(Parts& parts) {
 
 namespace {
 
-// A card is left every second, and looked at as often.
-constexpr Duration kHandoverTime = seconds(3);
-
-void vanish_and_declare(Parts& parts, node::NodeId id) {
-  auto& [run, cluster, promise, clients, faults, audit] = parts;
-  promise.forget_failures();
-  promise.note_failure(id);
-  cluster.node(id).kill(/*silent=*/true);
-  const auto is_declared = [&] {
-    SimProxy* proxy = cluster.decider();
-    if (proxy == nullptr) return false;
-    const std::string name = proxy->decider()->status().nodes[id].info.name;
-    return proxy->decider()->declare_dead(name).has_value();
-  };
-  const bool is_done = run.until(kHealLimit, is_declared) &&
-                       run.until(kHealLimit, [&] { return cluster.is_settled_without(id); });
-  if (!is_done) blame_unrest(parts, "the cluster does not get over what was declared dead");
-}
-
-}  // namespace
-
-void declare_dead(Parts& parts) {
-  auto& [run, cluster, promise, clients, faults, audit] = parts;
-  run.trace.add("-- machines vanish and are declared dead");
-  size_t alive = cluster.nodes();
-  for (node::NodeId id = 0; 2 * alive > cluster.nodes() && run.goes_on(); ++id, --alive) {
-    vanish_and_declare(parts, id);
-  }
-  if (!run.goes_on()) return;
-  run.let_pass(kHandoverTime);
-  if (cluster.decider() != nullptr) cluster.kill_proxy(*cluster.decider());
-  if (!come_to_rest(parts, "who takes over waits for what was declared dead")) return;
-  audit.read_everything("after a takeover without the dead");
-  for (size_t id = 0; id < cluster.nodes(); ++id) {
-    if (!cluster.node(id).runs()) cluster.node(id).start();
-  }
-  come_to_rest(parts, "nodes that were declared dead do not come back");
-}
-
-namespace {
-
 // The first key whose object lacks shards; nothing if none does.
 std::optional<std::string> find_lacking_key(Parts& parts) {
   auto& [run, cluster, promise, clients, faults, audit] = parts;

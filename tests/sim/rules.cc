@@ -395,14 +395,6 @@ constexpr Scenario kEtcdElections{
   .faults = {.link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 2, .etcd_outages = 2,
              .etcd_cuts = 2, .until = 6s, .at_decider = 1}};
 
-constexpr Scenario kDeclaredDead{
-  .about = "most machines vanish and are declared dead, and the decider that was told so dies",
-  .cluster = {.nodes = 5, .proxies = 3, .scheme = "rep:2", .inline_max_bytes = 1024,
-              .followers = true, .elections = true},
-  .workload = {.keys = 3},
-  .faults = {.link_cuts = 2, .proxy_kills = 2, .proxy_pauses = 2, .at_decider = 0.7},
-  .expect = {.records_only = true, .declared_dead = true}};
-
 constexpr Scenario kFlushContested{
   .about = "flushes, and deciders that pause, wake up and meet others, while nodes die",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
@@ -438,8 +430,6 @@ constexpr Rule kRules[] = {
          "shorter-leases", kShorterLeases),
     RULE(kBeginUnelected, "elections: of those who wait, the one begins that etcd has elected",
          "elected", kEtcdElections, Rule::Purpose::kProgress),
-    RULE(kForgetVouched, "takeover: who was declared dead is not waited for again", "declared-dead",
-         kDeclaredDead, Rule::Purpose::kProgress),
     RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
          kContestedMaps),
     RULE(kTimeoutIsLoss, "rule 4: a timeout makes nothing LOST", "last-copy", kSilences),

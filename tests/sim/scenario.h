@@ -186,9 +186,6 @@ struct Expectations {
   // Fills the nodes when all has healed: nothing is lost, also if one dies then, and deletes give
   // the memory back.
   bool fill_nodes = false;
-  // When all has healed machines vanish until the rest is no majority, the operator declares each
-  // dead once, and the decider dies: who takes over waits for none of them.
-  bool declared_dead = false;
   // In some schedules nodes have no room for all homes of a partition.
   bool short_of_room = false;
 };

@@ -42,12 +42,6 @@ struct DeciderFindings {
 // What only the decider knows and no map says, for whoever decides after it. Processes of nodes are
 // named by their incarnations, so that nothing is taken for true of another one.
 struct Handover {
-  struct Dead {
-    node::NodeId node = 0;
-    uint64_t incarnation = 0;
-
-    friend bool operator==(const Dead&, const Dead&) = default;
-  };
   // As RoomWatch has it.
   struct RoomOf {
     node::NodeId node = 0;
@@ -58,12 +52,11 @@ struct Handover {
 
     friend bool operator==(const RoomOf&, const RoomOf&) = default;
   };
-  // A card tells so many of each, the first ones.
+  // A card tells so many, the first ones.
   static constexpr size_t kMost = 256;
 
-  std::vector<Dead> declared_dead;  // by the operator, and not heard of since
-  std::vector<RoomOf> rooms;        // of nodes that have refused a sync for lack of room
-  uint32_t surveyed_in = 0;  // the number of the epoch in which objects were counted; 0: never
+  std::vector<RoomOf> rooms;  // of nodes that have refused a sync for lack of room
+  uint32_t surveyed_in = 0;   // the number of the epoch in which objects were counted; 0: never
 
   friend bool operator==(const Handover&, const Handover&) = default;
 };

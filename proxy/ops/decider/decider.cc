@@ -204,7 +204,6 @@ void Decider::Impl::start() {
     if (!peers_[id].is_judged() && !is_removed(id)) return;
   }
   if (!knows_all_peers() || follow_members()) return;
-  take_over_vouches();
   if (settings_.force_epoch && !vouch_for_silent()) return;
   auto next = first_choice(request());
   if (!next) return wait_because(next.error());
@@ -390,7 +389,7 @@ Result<void> Decider::Impl::declare_dead(std::string_view name) {
   if (named == membership_.nodes.end() || named->is_removed()) {
     return fail(ErrorCode::kNotFound, "no node is named {}", name);
   }
-  const Peer& peer = peers_[static_cast<size_t>(named - membership_.nodes.begin())];
+  Peer& peer = peers_[static_cast<size_t>(named - membership_.nodes.begin())];
   if (!peer.is_judged()) {
     return fail(ErrorCode::kUnavailable, "node {} was not asked yet; try again", name);
   }
@@ -398,7 +397,7 @@ Result<void> Decider::Impl::declare_dead(std::string_view name) {
     return fail(ErrorCode::kConflict, "node {} answers: stop its process first", name);
   }
   log_membership(LogLevel::kWarning, LogFields().add("event", "declared_dead").add("node", name));
-  vouch_for(static_cast<size_t>(named - membership_.nodes.begin()));
+  peer.vouched_dead = true;
   return {};
 }
 

@@ -21,7 +21,7 @@ void Decider::Impl::heard(size_t id, TimePoint sent, const Result<NodeReply>& re
   if (sent < peer.changed) return;
   const bool is_new = peer.report.incarnation != reply->header.incarnation;
   peer.answered(reply->header, sent, now());
-  meet_process(peer, is_new);
+  if (is_new) meet_process(peer);
 }
 
 // Asks at once for the map of a node whose reply has named an epoch that nobody here has seen:
@@ -65,7 +65,6 @@ Task<void> Decider::Impl::hello(size_t id) {
   // Whoever has a map signs its heartbeats, which are of a cluster: this process may be of another.
   const node::HelloRequest request{.known_map = known ? known->epoch.map_hash : 0,
                                    .sign = map_ == nullptr ? sign() : node::DeciderSign::kNone};
-  if (request.sign != node::DeciderSign::kNone) signed_at_ = sent;
   const auto reply = co_await ops_.nodes.call(
       static_cast<NodeId>(id), Stamp{}, make_request(request), sent + settings_.suspect_after);
   if (over_ || version != peers_version_) co_return;
@@ -95,7 +94,6 @@ Task<void> Decider::Impl::hello(size_t id) {
   const bool is_decided =
       is_first && peer.decider_age && *peer.decider_age < settings_.suspect_after;
   if (found != nullptr && is_late_for(*found, is_decided)) co_return yield_to(found->epoch);
-  if (found != nullptr && is_idle_beside(*found, peer)) co_return yield_to(found->epoch);
   const bool is_news = peer.shows(reply->header, found, decider_id_);
   if (map_ != nullptr && found != nullptr) {
     if (found->cluster_id == map_->cluster_id) {
@@ -160,7 +158,6 @@ Task<void> Decider::Impl::heartbeat(size_t id, MapPtr map, Pulse pulse) {
   const TimePoint sent = now();
   node::HeartbeatRequest message;
   message.sign = pulse.sign;
-  if (pulse.sign != node::DeciderSign::kNone) signed_at_ = sent;
   message.known_synced = peer.count_synced();
   if (pulse.grants) {
     message.lease_stamp_ms = peer.clock_ms;

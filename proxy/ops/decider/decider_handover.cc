@@ -1,65 +1,17 @@
-// What a decider hands over to the one after it, and what it takes over. It changes who is waited
-// for and where records go; leases are waited for as ever.
+// What a decider hands over to the one after it, and what it takes over. None of it counts for who
+// has a majority, or for what is lost.
 #include <algorithm>
 #include <utility>
 
 #include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider/decider_events.h"
 #include "proxy/ops/decider/decider_impl.h"
-#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
 
-// The map of this decider, or, before it has one, the newest that the nodes have.
-MapPtr Decider::Impl::newest_map() const {
-  if (map_ != nullptr) return map_;
-  std::vector<MapPtr> maps;
-  for (const Peer& peer : peers_) {
-    maps.push_back(peer.report.verdict == Verdict::kAnswers ? peer.found : nullptr);
-  }
-  return newest_of_cluster(maps, configured_, membership_.partitions);
-}
-
-void Decider::Impl::vouch_for(size_t id) {
-  const MapPtr newest = newest_map();
-  const node::NodeInfo* member =
-      newest == nullptr ? nullptr : newest->find_node(static_cast<NodeId>(id));
-  peers_[id].vouched_dead = true;
-  peers_[id].vouched_process = member == nullptr ? 0 : member->incarnation;
-}
-
-// Before the first map. The operator has vouched for one process: the newest map has to have just
-// that one, and nobody may have answered in its place. If another decider has made that map since,
-// it knows of an answer where it has the node as up.
-void Decider::Impl::take_over_vouches() {
-  if (inherited_.handover.declared_dead.empty() || mutant(Mutant::kForgetVouched)) return;
-  const MapPtr newest = newest_map();
-  if (newest == nullptr) return;
-  for (const Handover::Dead& dead : inherited_.handover.declared_dead) {
-    const node::NodeInfo* member = newest->find_node(dead.node);
-    if (member == nullptr || member->is_removed() || dead.node >= peers_.size()) continue;
-    Peer& peer = peers_[dead.node];
-    const bool is_process = member->incarnation == dead.incarnation && dead.incarnation != 0;
-    const bool has_answered =
-        peer.report.verdict == Verdict::kAnswers || peer.report.incarnation != 0 ||
-        (newest->epoch.decider != inherited_.decider && member->state == node::NodeState::kUp);
-    if (!is_process || has_answered || peer.vouched_dead) continue;
-    log_membership(LogLevel::kWarning, LogFields()
-                                           .add("event", "declared_dead")
-                                           .add("node", member->name)
-                                           .add("by", "the decider before"));
-    peer.vouched_dead = true;
-    peer.vouched_process = dead.incarnation;
-  }
-}
-
-// A process that answers is not dead, whoever has vouched for that; and if it is new here, what the
-// decider before knew of its room is taken over.
-void Decider::Impl::meet_process(Peer& peer, bool is_new) {
+// What the decider before knew of the room of a process is taken over when that is met first.
+void Decider::Impl::meet_process(Peer& peer) {
   const uint64_t incarnation = peer.report.incarnation;
-  std::erase_if(inherited_.handover.declared_dead,
-                [&](const Handover::Dead& dead) { return dead.incarnation == incarnation; });
-  if (!is_new) return;
   for (const Handover::RoomOf& known : inherited_.handover.rooms) {
     if (known.incarnation != incarnation || incarnation == 0) continue;
     peer.room.take_over(known.room, known.wait, inherited_.told_at + known.try_in, now());
@@ -83,9 +35,6 @@ Handover Decider::Impl::handover() const {
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];
     const auto node = static_cast<NodeId>(id);
-    if (peer.vouched_dead && peer.vouched_process != 0 && !is_removed(id)) {
-      all.declared_dead.push_back({.node = node, .incarnation = peer.vouched_process});
-    }
     if (!peer.room.is_at_rest() && peer.report.incarnation != 0) {
       all.rooms.push_back({.node = node,
                            .incarnation = peer.report.incarnation,
@@ -95,14 +44,7 @@ Handover Decider::Impl::handover() const {
     }
   }
   hand_on(all);
-  // Those that no map has as lost yet hold the next one up; those without any room come first.
-  const auto is_lost = [&](const Handover::Dead& dead) {
-    const node::NodeInfo* member = map_ == nullptr ? nullptr : map_->find_node(dead.node);
-    return member != nullptr && member->state == node::NodeState::kLost;
-  };
-  std::ranges::sort(all.declared_dead, std::less(), [&](const Handover::Dead& dead) {
-    return std::pair(is_lost(dead), dead.node);
-  });
+  // Those without any room come first.
   std::ranges::sort(all.rooms, std::less(), [](const Handover::RoomOf& known) {
     return std::pair(-static_cast<int>(known.room), known.node);
   });
@@ -112,12 +54,6 @@ Handover Decider::Impl::handover() const {
 // What it was handed over and has not come to use yet.
 void Decider::Impl::hand_on(Handover& all) const {
   const Handover& from = inherited_.handover;
-  for (const Handover::Dead& dead : from.declared_dead) {
-    // With a map it has decided for whom that is true.
-    if (map_ == nullptr && std::ranges::find(all.declared_dead, dead) == all.declared_dead.end()) {
-      all.declared_dead.push_back(dead);
-    }
-  }
   for (const Handover::RoomOf& known : from.rooms) {
     const bool is_met = std::ranges::any_of(
         peers_, [&](const Peer& peer) { return peer.report.incarnation == known.incarnation; });

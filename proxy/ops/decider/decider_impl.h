@@ -111,7 +111,6 @@ class Decider::Impl {
   void check_foreign(const node::Epoch& epoch);
   bool comes_before(const node::Epoch& other) const;
   bool is_late_for(const node::ClusterMap& found, bool is_decided) const;
-  bool is_idle_beside(const node::ClusterMap& found, const Peer& by) const;
   void yield_to(const node::Epoch& epoch);
   void look_again();
   bool may_install(size_t id) const;
@@ -123,11 +122,8 @@ class Decider::Impl {
   void wait_because(const Error& error);
 
   // From the decider before, to the one after.
-  MapPtr newest_map() const;
-  void vouch_for(size_t id);
-  void take_over_vouches();
   void take_over_counts();
-  void meet_process(Peer& peer, bool is_new);
+  void meet_process(Peer& peer);
   void hand_on(Handover& all) const;
   // For good, and found by a survey of this decider: another one's may be of another moment, of
   // which the operator who accepts the loss was not told.
@@ -161,7 +157,7 @@ class Decider::Impl {
   OpsContext& ops_;
   Election& election_;
   LastDecider& last_;
-  Inherited inherited_;       // without who was declared dead and has answered since
+  const Inherited inherited_;
   DeciderSettings settings_;  // its times are those of the newest map
   const std::vector<node::NodeInfo> configured_;
   MembershipSettings membership_;
@@ -181,7 +177,6 @@ class Decider::Impl {
   uint32_t inherited_number_ = 0;   // likewise
   node::Epoch made_;                // the newest that it made, in use or given up; number 0: none
   TimePoint inherits_until_;        // the map that it found served, from a decider before it
-  TimePoint signed_at_;             // when a frame last said that this decider is here
   TimePoint start_after_;           // after losing a race with another starting decider
   int races_ = 0;                   // so many, at most 16
   uint32_t above_number_ = 0;       // of any map seen

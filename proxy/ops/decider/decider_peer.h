@@ -39,7 +39,6 @@ struct Peer {
   TimePoint lease_until;
   bool may_hold_foreign_lease = true;  // of a decider before this one
   bool vouched_dead = false;           // by the operator, until it answers
-  uint64_t vouched_process = 0;        // by the map; 0: none is known
   bool is_stray = false;               // this process belongs to another cluster
   // In its last answer: since it heard of a decider. Nothing: it knows of none.
   std::optional<Duration> decider_age = {};
@@ -164,6 +163,12 @@ struct Peer {
   // Has a map of ours: whatever lease it had is void.
   void installed(const node::Epoch& epoch) {
     acknowledged = epoch;
+    may_hold_foreign_lease = false;
+  }
+
+  // The operator vouches for its death, and for leases being over (force_epoch).
+  void vouch_gone() {
+    vouched_dead = true;
     may_hold_foreign_lease = false;
   }
 

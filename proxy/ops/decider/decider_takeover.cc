@@ -33,11 +33,8 @@ bool Decider::Impl::vouch_for_silent() {
       return false;
     }
   }
-  for (size_t id = 0; id < peers_.size(); ++id) {
-    if (!is_silent(peers_[id])) continue;
-    // For its death, and for leases being over.
-    vouch_for(id);
-    peers_[id].may_hold_foreign_lease = false;
+  for (Peer& peer : peers_) {
+    if (is_silent(peer)) peer.vouch_gone();
   }
   return true;
 }
@@ -139,19 +136,6 @@ bool Decider::Impl::has_proved_unserved(const Unserved& map) const {
 bool Decider::Impl::may_install(size_t id) const {
   return std::ranges::none_of(unserved_,
                               [&](const Unserved& map) { return map.holders.contains(id); });
-}
-
-// Whether it has waited in vain while another decider has made a map, whom a majority answers: that
-// one may have been told which nodes are dead. Nodes tell of any decider, and so of this one until
-// its own signs are past.
-bool Decider::Impl::is_idle_beside(const ClusterMap& found, const Peer& by) const {
-  if (!settings_.gives_way || ever_served_ || map_ != nullptr || !by.decider_age) return false;
-  const TimePoint heard_at = now() - *by.decider_age;
-  const bool is_there =
-      *by.decider_age < settings_.suspect_after && heard_at > signed_at_ + settings_.suspect_after;
-  if (!is_there || found.epoch.number <= std::max(inherited_number_, made_.number)) return false;
-  const MapPtr newest = newest_map();
-  return newest != nullptr && newest->cluster_id == found.cluster_id;
 }
 
 }  // namespace elastripe::decider

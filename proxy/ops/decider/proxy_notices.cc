@@ -31,18 +31,11 @@ uint32_t ms_of(std::chrono::milliseconds duration) {
   return static_cast<uint32_t>(std::clamp<int64_t>(duration.count(), 0, UINT32_MAX));
 }
 
-constexpr size_t kDeadBytes = sizeof(node::NodeId) + sizeof(uint64_t);
-constexpr size_t kRoomBytes = kDeadBytes + sizeof(uint8_t) + 2 * sizeof(uint32_t);
+constexpr size_t kRoomBytes =
+    sizeof(node::NodeId) + sizeof(uint64_t) + sizeof(uint8_t) + 2 * sizeof(uint32_t);
 
 void write(Writer& w, const Handover& handover) {
-  const auto most = [](const auto& list) { return std::min(list.size(), Handover::kMost); };
-  const size_t dead = most(handover.declared_dead);
-  w.u16(static_cast<uint16_t>(dead));
-  for (size_t i = 0; i < dead; ++i) {
-    w.u16(handover.declared_dead[i].node);
-    w.u64(handover.declared_dead[i].incarnation);
-  }
-  const size_t rooms = most(handover.rooms);
+  const size_t rooms = std::min(handover.rooms.size(), Handover::kMost);
   w.u16(static_cast<uint16_t>(rooms));
   for (size_t i = 0; i < rooms; ++i) {
     const Handover::RoomOf& room = handover.rooms[i];
@@ -57,11 +50,6 @@ void write(Writer& w, const Handover& handover) {
 
 Handover read_handover(Reader& in) {
   Handover handover;
-  handover.declared_dead.resize(in.count<uint16_t>(kDeadBytes));
-  for (Handover::Dead& dead : handover.declared_dead) {
-    dead.node = in.u16();
-    dead.incarnation = in.u64();
-  }
   handover.rooms.resize(in.count<uint16_t>(kRoomBytes));
   for (Handover::RoomOf& room : handover.rooms) {
     room.node = in.u16();

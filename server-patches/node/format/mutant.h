@@ -99,7 +99,6 @@ enum class Mutant {
   kForgetAsked,     // proxy: has an update taken that the tail may have taken, and forgotten
   kForgetLeases,    // decider: a takeover waits for leases of its own time only
   kBeginUnelected,  // decider: a proxy that hears of no decider begins without being elected
-  kForgetVouched,   // decider: a takeover does not know whom the operator has declared dead
 };
 
 #ifdef ELASTRIPE_MUTANTS

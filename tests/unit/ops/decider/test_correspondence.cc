@@ -191,7 +191,7 @@ TEST_CASE("a decider that does not answer leaves it unknown what it has done") {
 namespace {
 
 // That of the card below: two counts, two dead nodes, two nodes without room, an epoch.
-constexpr size_t kHandoverBytes = 2 * 2 + 2 * 10 + 2 * 19 + 4;
+constexpr size_t kHandoverBytes = 2 + 2 * 19 + 4;
 
 }  // namespace
 
@@ -229,7 +229,6 @@ TEST_CASE("notices are read as they were written, and others not at all") {
                              .state = jobs::JobState::kCancelled,
                              .cancelling = true,
                              .report = "{}"};
-  card.handover.declared_dead = {{.node = 3, .incarnation = 77}, {.node = 4, .incarnation = 78}};
   card.handover.rooms = {
       {.node = 1, .incarnation = 79, .room = Room::kNone, .wait = 20s, .try_in = 7ms},
       {.node = 2, .incarnation = 80, .room = Room::kForMore, .wait = 10s, .try_in = 0ms}};
@@ -278,7 +277,6 @@ TEST_CASE("a card tells what is handed over within bounds, and none that lies ab
   card.name = "a";
   SECTION("too much of it") {
     for (uint16_t id = 0; id < 1000; ++id) {
-      card.handover.declared_dead.push_back({.node = id, .incarnation = id + 1U});
       card.handover.rooms.push_back(
           {.node = id, .incarnation = id + 1U, .room = Room::kForOwn, .wait = 10s, .try_in = 10s});
     }
@@ -287,9 +285,8 @@ TEST_CASE("a card tells what is handed over within bounds, and none that lies ab
     const auto read = decode_notice(text);
     REQUIRE(read);
     const Handover& handover = std::get<ProxyCard>(*read).handover;
-    CHECK(handover.declared_dead.size() == Handover::kMost);
     CHECK(handover.rooms.size() == Handover::kMost);
-    CHECK(handover.declared_dead.back().node == Handover::kMost - 1);
+    CHECK(handover.rooms.back().node == Handover::kMost - 1);
   }
   SECTION("of a room that there is not") {
     card.handover.rooms = {
@@ -298,16 +295,14 @@ TEST_CASE("a card tells what is handed over within bounds, and none that lies ab
   }
   SECTION("with counts that its bytes have no room for") {
     const std::string whole = encode(card);
-    for (const size_t from_end : {size_t{8}, size_t{6}}) {  // the dead, the rooms
-      std::string text = whole;
-      text[text.size() - from_end] = 1;
-      CHECK_FALSE(decode_notice(text));
-      text[text.size() - from_end + 1] = '\xff';
-      CHECK_FALSE(decode_notice(text));
-    }
+    constexpr size_t kFromEnd = 6;
+    std::string text = whole;
+    text[text.size() - kFromEnd] = 1;
+    CHECK_FALSE(decode_notice(text));
+    text[text.size() - kFromEnd + 1] = '\xff';
+    CHECK_FALSE(decode_notice(text));
   }
   SECTION("with any bit of it turned over") {
-    card.handover.declared_dead = {{.node = 3, .incarnation = 77}};
     card.handover.rooms = {
         {.node = 1, .incarnation = 79, .room = Room::kNone, .wait = 20s, .try_in = 7ms}};
     const std::string whole = encode(card);
