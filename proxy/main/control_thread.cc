@@ -195,7 +195,7 @@ Task<DeciderAnswer> ControlThread::tell_job(uint64_t id, TimePoint deadline) {
     if (correspondence_.has_told(*job)) {
       const auto now = shared_.jobs.find(id);
       if (!now || now->token != job->token) break;
-      co_return decider::TaskOutcome{.job = *now};
+      co_return decider::TaskOutcome{.job = now};
     }
     if (clock.now() >= deadline || !co_await clock.sleep_for(kLookPeriod)) break;
   }
