@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "server-patches/node/format/mutant.h"
+
 namespace elastripe {
 
 using node::ClusterMap;
@@ -13,6 +15,25 @@ using node::NodeState;
 using node::Partition;
 
 namespace {
+
+// Whether `map` has the very process as lost that answers: a wrong word of the operator, or an
+// address that refused connections for another reason. It had no part in later maps, and whoever
+// made these may have taken it for gone where a majority was counted.
+bool is_left_for_dead(const ClusterMap& map, size_t id, const NodeReport& report) {
+  const NodeInfo* info = map.find_node(static_cast<NodeId>(id));
+  return report.verdict == Verdict::kAnswers && info != nullptr &&
+         info->state == NodeState::kLost && info->incarnation == report.incarnation &&
+         report.epoch.number < map.epoch.number && !mutant(Mutant::kCountLeftForDead);
+}
+
+// Nodes that count where a majority for a later map than `map` was counted.
+size_t count_members(const ClusterMap& map, const std::vector<NodeReport>& reports) {
+  size_t members = 0;
+  for (size_t id = 0; id < reports.size(); ++id) {
+    members += !reports[id].is_removed && !is_left_for_dead(map, id, reports[id]);
+  }
+  return members;
+}
 
 // Nodes that can not say whether there is a later map than `map`.
 size_t nodes_not_telling(const ClusterMap& map, const std::vector<NodeReport>& reports) {
@@ -49,8 +70,7 @@ bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& rep
     still_have_it += reports[id].verdict == Verdict::kAnswers && reports[id].epoch == map.epoch &&
                      map.is_up(static_cast<NodeId>(id));
   }
-  const auto members =
-      static_cast<size_t>(std::ranges::count(reports, false, &NodeReport::is_removed));
+  const size_t members = count_members(map, reports);
   const size_t not_telling = nodes_not_telling(map, reports);
   return still_have_it <= map.max_parities && not_telling > members - not_telling &&
          !members_not_telling(map, reports).empty();

@@ -32,6 +32,7 @@ void Faults::plan() {
                       [this, id = next_upgrade_++] { upgrade_a_node(id); });
   }
   plan(plan_.node_stalls, &Faults::stall_a_node);
+  if (plan_.wrong_words > 0) plan(plan_.wrong_words, &Faults::declare_wrongly);
   plan(plan_.node_sticks, &Faults::stick_a_node);
   plan(plan_.bit_flips, &Faults::flip_a_bit);
   plan(plan_.clock_steps, &Faults::step_a_clock);
@@ -232,6 +233,57 @@ void Faults::stall_a_node() {
   victim.stall();
   run_.events.after(random_.between(milliseconds(10), plan_.longest),
                     [&victim] { victim.resume(); });
+}
+
+// As many nodes as the scheme survives stall, and an operator takes them for dead. Soon another
+// proxy is the only one that sees them, and one more node, but none of those that are left.
+void Faults::declare_wrongly() {
+  SimProxy* decider = cluster_.decider();
+  const size_t count = promise_.tolerated();
+  if (decider == nullptr || !cluster_.is_settled() || 2 * count >= cluster_.nodes()) return;
+  std::vector<node::NodeId> stalled;
+  const size_t first = random_.below(cluster_.nodes());
+  for (size_t i = 0; i < count; ++i) {
+    SimNode& node = cluster_.node((first + i) % cluster_.nodes());
+    stalled.push_back(node.id());
+    promise_.note_failure(node.id());
+    node.stall();
+  }
+  run_.trace.add("nodes from {} on stall, {} of them, and are to be declared dead", first, count);
+  declare(*decider, stalled, run_.events.now() + seconds(3));
+  run_.events.after(random_.between(milliseconds(500), seconds(3)),
+                    [this, decider, stalled] { divide(*decider, stalled); });
+}
+
+// As soon as they do not answer.
+void Faults::declare(SimProxy& decider, std::vector<node::NodeId> stalled, TimePoint until) {
+  if (run_.calm || !decider.is_alive() || decider.decider_has_ended()) return;
+  std::erase_if(stalled, [&](node::NodeId id) {
+    const std::string& name = cluster_.configuration().decider.nodes[id].name;
+    const bool is_done = decider.decider()->declare_dead(name).has_value();
+    run_.totals.wrong_words += is_done;
+    if (is_done) run_.trace.add("node {} is declared dead", id);
+    return is_done;
+  });
+  if (stalled.empty() || run_.events.now() > until) return;
+  run_.events.after(random_.between(milliseconds(10), milliseconds(200)),
+                    [this, &decider, stalled, until] { declare(decider, stalled, until); });
+}
+
+void Faults::divide(SimProxy& decider, const std::vector<node::NodeId>& stalled) {
+  constexpr Duration kHowLong = seconds(8);
+  SimProxy* const witness = cluster_.choose_proxy(random_);
+  if (run_.calm || witness == nullptr || witness == &decider) return;
+  std::set<node::NodeId> seen(stalled.begin(), stalled.end());
+  seen.insert(static_cast<node::NodeId>((stalled.back() + 1u) % cluster_.nodes()));
+  run_.trace.add("proxy {} alone sees the stalled nodes and the next one", witness->id());
+  for (const auto& proxy : cluster_.proxies()) {
+    for (size_t id = 0; id < cluster_.nodes(); ++id) {
+      const auto node = static_cast<node::NodeId>(id);
+      if (seen.contains(node) != (proxy.get() == witness)) cut(*proxy, node, kHowLong);
+    }
+  }
+  for (const node::NodeId id : stalled) cluster_.node(id).resume();
 }
 
 // A node that answers no data frame is of no use, however well it answers heartbeats.

@@ -45,6 +45,9 @@ class Faults {
   void kill_many();
   void bury_one();
   void stall_a_node();
+  void declare_wrongly();
+  void declare(SimProxy& decider, std::vector<node::NodeId> stalled, TimePoint until);
+  void divide(SimProxy& decider, const std::vector<node::NodeId>& stalled);
   void stick_a_node();
   void flip_a_bit();
   void step_a_clock();

@@ -395,6 +395,14 @@ constexpr Scenario kEtcdElections{
   .faults = {.link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 2, .etcd_outages = 2,
              .etcd_cuts = 2, .until = 6s, .at_decider = 1}};
 
+constexpr Scenario kWrongWords{
+  .about = "nodes that only stall are declared dead, and wake up beside another proxy",
+  .cluster = {.nodes = 5, .proxies = 3, .scheme = "rep:3", .inline_max_bytes = 1024,
+              .followers = true, .elections = true},
+  .workload = {.clients = 4, .keys = 3, .operations = 40, .think_max = 400ms},
+  .faults = {.wrong_words = 1, .until = 12s},
+  .expect = {.records_only = true}};
+
 constexpr Scenario kFlushContested{
   .about = "flushes, and deciders that pause, wake up and meet others, while nodes die",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
@@ -432,6 +440,11 @@ constexpr Rule kRules[] = {
          "elected", kEtcdElections, Rule::Purpose::kProgress),
     RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
          kContestedMaps),
+    RULE(kTrustWords, "rule 4: a word about a node does not count for the majority that acts on it",
+         "wrong-words", kWrongWords),
+    RULE(kCountLeftForDead,
+         "rule 4: who was taken for dead does not tell that there is no later map", "left-for-dead",
+         kWrongWords),
     RULE(kTimeoutIsLoss, "rule 4: a timeout makes nothing LOST", "last-copy", kSilences),
     RULE(kSyncOneSource, "rule 3: sync takes the maximum of all sources", "sync-source",
          kSlowSweeps),

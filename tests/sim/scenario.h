@@ -102,6 +102,7 @@ struct Workload {
 struct FaultPlan {
   int node_kills = 0;
   int node_stalls = 0;
+  int wrong_words = 0;  // nodes that only stall are declared dead, and wake up for another proxy
   int node_sticks = 0;  // threads that do not come back, while others answer heartbeats
   int bit_flips = 0;    // in stored records: at one home of a key at a time
   int link_cuts = 0;

@@ -32,6 +32,7 @@ void Totals::add(const Totals& o) {
   burials += o.burials;
   joiners += o.joiners;
   settings_changed += o.settings_changed;
+  wrong_words += o.wrong_words;
   elected += o.elected;
   etcd_outages += o.etcd_outages;
   etcd_ends += o.etcd_ends;

@@ -25,7 +25,8 @@ struct Totals {
   uint64_t node_kills = 0, node_stalls = 0, link_cuts = 0, proxy_kills = 0, proxy_pauses = 0;
   uint64_t node_sticks = 0, bit_flips = 0, burials = 0, joiners = 0, strays = 0;
   uint64_t settings_changed = 0;
-  uint64_t elected = 0;  // times that a proxy began to decide whom etcd had elected
+  uint64_t wrong_words = 0;  // nodes that were declared dead, and were not
+  uint64_t elected = 0;      // times that a proxy began to decide whom etcd had elected
   uint64_t etcd_outages = 0, etcd_ends = 0;
   uint64_t members_added = 0, members_drained = 0, members_refilled = 0, members_removed = 0;
   uint64_t clock_steps = 0, forced = 0, restarts = 0, rounds = 0, repairer_kills = 0;

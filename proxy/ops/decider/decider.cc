@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ranges>
-#include <tuple>
 
 #include "proxy/base/log.h"
 #include "proxy/ops/decider/decider_impl.h"
@@ -397,7 +396,7 @@ Result<void> Decider::Impl::declare_dead(std::string_view name) {
     return fail(ErrorCode::kConflict, "node {} answers: stop its process first", name);
   }
   log_membership(LogLevel::kWarning, LogFields().add("event", "declared_dead").add("node", name));
-  peer.vouched_dead = true;
+  peer.vouch_dead(peers_quorum() ? Word::kSaid : Word::kForced);
   return {};
 }
 
@@ -443,6 +442,9 @@ void Decider::Impl::advance() {
   if (!installed_) {
     if (!is_installed()) return;
     installed_ = true;
+    for (size_t id = 0; id < peers_.size(); ++id) {
+      if (map_->nodes[id].state == node::NodeState::kLost) peers_[id].is_left_out();
+    }
     if (!took_over_) took_over_ = now();
   }
   if (!granting_) {
@@ -493,42 +495,6 @@ void Decider::Impl::begin_grants() {
   for (size_t id = 0; id < peers_.size() && !over_ && map_ == map; ++id) {
     if (is_member(id) && peers_[id].report.epoch == map->epoch) send_heartbeat(id, pulse);
   }
-}
-
-// A map that is not ours and not older: another decider is at work.
-void Decider::Impl::check_foreign(const node::Epoch& epoch) {
-  if (over_ || map_ == nullptr) return;
-  if (epoch.number >= map_->epoch.number && epoch != map_->epoch) yield_to(epoch);
-}
-
-// All who meet agree on it.
-bool Decider::Impl::comes_before(const node::Epoch& other) const {
-  return std::tie(made_.number, made_.decider) > std::tie(other.number, other.decider);
-}
-
-// Whether a decider that has followed, and has no map, finds the map of another one that began in
-// the same moment, and comes before it; or, if it has made none yet, was faster.
-bool Decider::Impl::is_late_for(const ClusterMap& found, bool is_decided) const {
-  if (!settings_.gives_way || ever_served_ || map_ != nullptr) return false;
-  if (found.epoch.decider == decider_id_ || found.cluster_id != inherited_cluster_) return false;
-  if (made_.number != 0) return found.epoch.number >= made_.number && !comes_before(found.epoch);
-  return is_decided && found.epoch.number > inherited_number_;
-}
-
-void Decider::Impl::yield_to(const node::Epoch& epoch) {
-  above_number_ = std::max(above_number_, epoch.number);
-  // One of two that take over together has to go on, or nobody decides.
-  if (ever_served_ || (settings_.gives_way && !comes_before(epoch))) {
-    over_ = deposed_ = true;
-    reason_ = fmt::format("deposed by proxy {:08x} at epoch {}", epoch.decider, epoch.number);
-    log_membership(LogLevel::kWarning, LogFields().add("event", "deposed").add("reason", reason_));
-    if (!settings_.hands_over) ops_.map.stop_serving(reason_);
-    return;
-  }
-  // Both were starting.
-  log_membership(LogLevel::kInfo,
-                 LogFields().add("event", "looks_again").add("epoch", map_->epoch.number));
-  look_again();
 }
 
 // Builds upon what others have done meanwhile. Who has taken over may have to wait for two leases

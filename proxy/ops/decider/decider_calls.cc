@@ -88,13 +88,16 @@ Task<void> Decider::Impl::hello(size_t id) {
     if (reply->status() != Status::kNoLease) peer.tells_nothing(reply->header);
     co_return;
   }
-  if (peer.told(reply->header, reply->args(), now())) peer.leased = reply->header.epoch;
+  const bool has_lease = peer.told(reply->header, reply->args(), now());
+  if (has_lease) peer.leased = reply->header.epoch;
   look_at_capabilities(id);
   // Later ones tell of ourselves.
   const bool is_decided =
       is_first && peer.decider_age && *peer.decider_age < settings_.suspect_after;
-  if (found != nullptr && is_late_for(*found, is_decided)) co_return yield_to(found->epoch);
   const bool is_news = peer.shows(reply->header, found, decider_id_);
+  if (found != nullptr && may_give_way_to(*found)) {
+    if (has_lease || is_late_for(*found, is_decided)) co_return depose(found->epoch);
+  }
   if (map_ != nullptr && found != nullptr) {
     if (found->cluster_id == map_->cluster_id) {
       // What a process has that our map leaves out, nothing of ours relies on.

@@ -73,7 +73,7 @@ std::string Decider::Impl::reason_of(const NodeChange& change) const {
     case NodeState::kLost:
       break;
   }
-  if (peer.vouched_dead) return "the operator declares it dead";
+  if (peer.is_vouched_dead()) return "the operator declares it dead";
   if (peer.is_stray) return "a process of another cluster has its address";
   if (peer.lacks != node::CapabilitySet()) return "it lacks " + node::to_string(peer.lacks);
   if (peer.report.verdict == Verdict::kRefuses) return "its address refuses connections";

@@ -70,6 +70,7 @@ class Decider::Impl {
   void forget_lost_objects();
   void adopt(node::ClusterMap map);
   void set_aside(size_t id);
+  std::vector<node::MapPtr> maps_found() const;
   bool follow_members();
   void know_members(std::vector<node::NodeInfo> nodes);
   void warn_of_ignored(const std::vector<node::NodeInfo>& members) const;
@@ -105,12 +106,15 @@ class Decider::Impl {
   bool enough_leases() const;
   Duration longest_lease() const;
   bool may_grant() const;
+  size_t count_gone(const std::vector<Verdict>& verdicts) const;
   bool peers_quorum() const;
   bool knows_all_peers() const;
   bool is_member(size_t id) const;
   void check_foreign(const node::Epoch& epoch);
   bool comes_before(const node::Epoch& other) const;
+  bool may_give_way_to(const node::ClusterMap& found) const;
   bool is_late_for(const node::ClusterMap& found, bool is_decided) const;
+  void depose(const node::Epoch& by);
   void yield_to(const node::Epoch& epoch);
   void look_again();
   bool may_install(size_t id) const;

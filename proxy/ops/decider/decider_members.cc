@@ -35,6 +35,19 @@ void Decider::Impl::know_members(std::vector<node::NodeInfo> nodes) {
   members_ = ops_.map.members();
 }
 
+// By node id; null: none, or it is of a process that is none of ours.
+std::vector<MapPtr> Decider::Impl::maps_found() const {
+  std::vector<MapPtr> maps;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    const bool answers = peer.report.verdict == Verdict::kAnswers && peer.found != nullptr;
+    const bool is_ours =
+        answers && names_as_known(*peer.found, membership_.nodes[id], peer.report.incarnation);
+    maps.push_back(is_ours ? peer.found : nullptr);
+  }
+  return maps;
+}
+
 // A proxy that starts asks the nodes of its configuration, and may find a map with others, or with
 // the same in another order. Then it asks those. True if it has to. The map is the one to build
 // upon; where too few answer to tell which one that is, the newest leads on.
@@ -44,14 +57,7 @@ void Decider::Impl::know_members(std::vector<node::NodeInfo> nodes) {
 // after the other; and as members change one at a time, each change in a map that a majority before
 // it and a majority after it has, no majority is found beside them.
 bool Decider::Impl::follow_members() {
-  std::vector<MapPtr> maps;
-  for (size_t id = 0; id < peers_.size(); ++id) {
-    const Peer& peer = peers_[id];
-    const bool answers = peer.report.verdict == Verdict::kAnswers && peer.found != nullptr;
-    const bool is_ours =
-        answers && names_as_known(*peer.found, membership_.nodes[id], peer.report.incarnation);
-    maps.push_back(is_ours ? peer.found : nullptr);
-  }
+  const std::vector<MapPtr> maps = maps_found();
   const auto base = choose_base(request().reports, maps);
   const MapPtr leads = base && *base != nullptr
                            ? *base

@@ -11,6 +11,16 @@
 
 namespace elastripe::decider {
 
+// What the operator has said of a node that does not answer: that it is dead. A word may be wrong,
+// and the node be a part of another decider's majority. So at first it is a reason for a map
+// without the node, and does not count where majorities are counted.
+enum class Word : uint8_t {
+  kNone,
+  kSaid,
+  kInstalled,  // counts: all who are left have a map without it, and whoever takes over meets that
+  kForced,     // counts at once: without it there was no majority
+};
+
 struct Peer {
   NodeReport report;
   node::MapPtr found;  // the map that the node told, if any
@@ -38,7 +48,7 @@ struct Peer {
   TimePoint clock_at;
   TimePoint lease_until;
   bool may_hold_foreign_lease = true;  // of a decider before this one
-  bool vouched_dead = false;           // by the operator, until it answers
+  Word word = Word::kNone;             // of the operator, until it answers
   bool is_stray = false;               // this process belongs to another cluster
   // In its last answer: since it heard of a decider. Nothing: it knows of none.
   std::optional<Duration> decider_age = {};
@@ -73,7 +83,7 @@ struct Peer {
     // Also after look_again(): an empty successor must not be taken for having the old map.
     if (report.incarnation != 0 && header.incarnation != report.incarnation) begin_incarnation(now);
     judged = true;
-    vouched_dead = false;
+    word = Word::kNone;
     silent_for = {};
     answered_at = now;
     answered_sent = std::max(answered_sent, sent);
@@ -168,8 +178,15 @@ struct Peer {
 
   // The operator vouches for its death, and for leases being over (force_epoch).
   void vouch_gone() {
-    vouched_dead = true;
+    vouch_dead(Word::kForced);
     may_hold_foreign_lease = false;
+  }
+
+  void vouch_dead(Word said) { word = std::max(word, said); }
+  bool is_vouched_dead() const { return word != Word::kNone; }
+  // All who are left have a map of ours without it.
+  void is_left_out() {
+    if (word == Word::kSaid) word = Word::kInstalled;
   }
 
   // A process of another cluster answers in its place, which says that ours is gone.
@@ -187,12 +204,14 @@ struct Peer {
     begin_incarnation(now);
     judged = false;
     silent_for = {};
-    vouched_dead = false;
+    word = Word::kNone;
     greet_after = {};
   }
 
-  // Forgets the verdict, so that the node is asked again.
+  // Forgets the verdict, so that the node is asked again. What is built upon next may be another
+  // decider's map, which has it.
   void look_again() {
+    if (word == Word::kInstalled) word = Word::kSaid;
     judged = false;
     silent_for = {};
     found = nullptr;

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "proxy/ops/decider/decider_impl.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
 
@@ -31,14 +32,24 @@ Verdict Decider::Impl::own_verdict(size_t id) const {
   if (is_removed(id)) return Verdict::kRefuses;
   const bool is_unable = peer.report.verdict == Verdict::kAnswers && peer.report.capabilities &&
                          !peer.report.capabilities->has_all(required_);
-  return peer.vouched_dead || is_unable ? Verdict::kRefuses : peer.report.verdict;
+  return peer.is_vouched_dead() || is_unable ? Verdict::kRefuses : peer.report.verdict;
+}
+
+// So many count as gone where a majority is counted.
+size_t Decider::Impl::count_gone(const std::vector<Verdict>& verdicts) const {
+  size_t gone = 0;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const bool is_only_said =
+        peers_[id].word == Word::kSaid && !is_removed(id) && !mutant(Mutant::kTrustWords);
+    gone += verdicts[id] == Verdict::kRefuses && !is_only_said;
+  }
+  return gone;
 }
 
 bool Decider::Impl::peers_quorum() const {
   const std::vector<Verdict> verdicts = this->verdicts();
-  const auto refusing = std::ranges::count(verdicts, Verdict::kRefuses);
   const auto answering = std::ranges::count(verdicts, Verdict::kAnswers);
-  return is_quorum(peers_.size(), static_cast<size_t>(refusing), static_cast<size_t>(answering));
+  return is_quorum(peers_.size(), count_gone(verdicts), static_cast<size_t>(answering));
 }
 
 bool Decider::Impl::knows_all_peers() const {
@@ -58,32 +69,28 @@ bool Decider::Impl::is_member(size_t id) const {
 // A decider that is cut off must stop granting before another one may exclude its nodes.
 bool Decider::Impl::may_grant() const {
   const std::vector<Verdict> verdicts = this->verdicts();
-  size_t refusing = 0, acknowledged = 0;
+  size_t acknowledged = 0;
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];
-    if (verdicts[id] == Verdict::kRefuses) {
-      ++refusing;
-    } else if (is_member(id) && peer.acknowledged == map_->epoch &&
-               now() - peer.answered_sent <= settings_.lease) {
-      ++acknowledged;
-    }
+    acknowledged += verdicts[id] != Verdict::kRefuses && is_member(id) &&
+                    peer.acknowledged == map_->epoch &&
+                    now() - peer.answered_sent <= settings_.lease;
   }
-  return is_quorum(peers_.size(), refusing, acknowledged);
+  return is_quorum(peers_.size(), count_gone(verdicts), acknowledged);
 }
 
 // All members that answer; after a moment, a majority.
 bool Decider::Impl::enough_leases() const {
   const std::vector<Verdict> verdicts = this->verdicts();
-  size_t refusing = 0, leases = 0, missing = 0;
+  size_t leases = 0, missing = 0;
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];
-    if (verdicts[id] == Verdict::kRefuses) ++refusing;
     if (!is_member(id) || peer.report.verdict != Verdict::kAnswers) continue;
     const bool leased = peer.leased == map_->epoch;
     leases += leased;
     missing += !leased;
   }
-  if (!is_quorum(peers_.size(), refusing, leases)) return false;
+  if (!is_quorum(peers_.size(), count_gone(verdicts), leases)) return false;
   return missing == 0 || now() - grants_began_ >= 3 * settings_.heartbeat;
 }
 

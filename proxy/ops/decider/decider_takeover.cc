@@ -1,7 +1,9 @@
 // The first map of a decider: out of what the nodes have, beside others who may be at work.
 #include <algorithm>
+#include <tuple>
 
 #include "proxy/base/hash.h"
+#include "proxy/base/log.h"
 #include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider/decider_impl.h"
 
@@ -28,7 +30,7 @@ bool Decider::Impl::vouch_for_silent() {
   const auto is_silent = [](const Peer& peer) { return peer.report.verdict == Verdict::kSilent; };
   const Duration patience = settings_.suspect_after + settings_.lease;
   for (const Peer& peer : peers_) {
-    if (is_silent(peer) && !peer.vouched_dead && !peer.is_silent(patience)) {
+    if (is_silent(peer) && !peer.is_vouched_dead() && !peer.is_silent(patience)) {
       wait_because("silent nodes may answer yet, before they are given up");
       return false;
     }
@@ -57,7 +59,7 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   // Who was taken for dead or silent by other times, or rules, than the cluster's is asked again.
   if (*found != nullptr && follow_cluster(settings_, **found)) {
     if (settings_.force_epoch) {
-      for (Peer& peer : peers_) peer.vouched_dead = false;
+      for (Peer& peer : peers_) peer.word = Word::kNone;
     }
     look_again();
     return fail(ErrorCode::kUnavailable, "nodes are asked again, by the times of the cluster");
@@ -136,6 +138,55 @@ bool Decider::Impl::has_proved_unserved(const Unserved& map) const {
 bool Decider::Impl::may_install(size_t id) const {
   return std::ranges::none_of(unserved_,
                               [&](const Unserved& map) { return map.holders.contains(id); });
+}
+
+// A map that is not ours and not older: another decider is at work.
+void Decider::Impl::check_foreign(const node::Epoch& epoch) {
+  if (over_ || map_ == nullptr) return;
+  if (epoch.number >= map_->epoch.number && epoch != map_->epoch) yield_to(epoch);
+}
+
+// All who meet agree on it.
+bool Decider::Impl::comes_before(const node::Epoch& other) const {
+  return std::tie(made_.number, made_.decider) > std::tie(other.number, other.decider);
+}
+
+// Whether a decider that has followed, and has no map, finds a map that it does not know from then.
+bool Decider::Impl::may_give_way_to(const ClusterMap& found) const {
+  if (!settings_.gives_way || ever_served_ || map_ != nullptr) return false;
+  if (found.epoch.decider == decider_id_) return false;
+  uint64_t cluster = inherited_cluster_;
+  if (cluster == 0) {
+    // It has just started. One node alone does not tell which cluster is ours.
+    const MapPtr newest = newest_of_cluster(maps_found(), configured_, membership_.partitions);
+    cluster = newest == nullptr ? 0 : newest->cluster_id;
+  }
+  return found.cluster_id == cluster &&
+         found.epoch.number >= std::max(made_.number, inherited_number_ + 1);
+}
+
+// Whether the map is of another decider that began in the same moment, and comes before it; or, if
+// it has made none yet, was faster. One under which a node has a lease is of a decider that has
+// taken over: this one may wait in vain for nodes that the other one need not wait for.
+bool Decider::Impl::is_late_for(const ClusterMap& found, bool is_decided) const {
+  return made_.number != 0 ? !comes_before(found.epoch) : is_decided;
+}
+
+void Decider::Impl::depose(const node::Epoch& by) {
+  over_ = deposed_ = true;
+  reason_ = fmt::format("deposed by proxy {:08x} at epoch {}", by.decider, by.number);
+  log_membership(LogLevel::kWarning, LogFields().add("event", "deposed").add("reason", reason_));
+  if (!settings_.hands_over) ops_.map.stop_serving(reason_);
+}
+
+void Decider::Impl::yield_to(const node::Epoch& epoch) {
+  above_number_ = std::max(above_number_, epoch.number);
+  // One of two that take over together has to go on, or nobody decides.
+  if (ever_served_ || (settings_.gives_way && !comes_before(epoch))) return depose(epoch);
+  // Both were starting.
+  log_membership(LogLevel::kInfo,
+                 LogFields().add("event", "looks_again").add("epoch", map_->epoch.number));
+  look_again();
 }
 
 }  // namespace elastripe::decider

@@ -17,6 +17,8 @@ enum class Mutant {
   kSkipLeaseWait,         // decider: does not wait the lease of an excluded node out
   kSuspectIsSource,       // decider: a returned suspect's old records count as synced
   kTimeoutIsLoss,         // decider: a timeout may make a partition LOST
+  kTrustWords,            // decider: who is declared dead counts as gone for majorities at once
+  kCountLeftForDead,      // decider: a takeover counts who was taken for dead as a witness
   kSyncOneSource,         // sync: stores what one source has instead of the maximum
   kMarkBeforeStored,      // sync: marks synced before every home has stored
   kConfirmAny,            // node: confirms an old copy whatever its version is

@@ -178,3 +178,29 @@ TEST_CASE("a stray node of another cluster is none of ours") {
     CHECK(find_strays(c.settings, c.request.reports, c.maps).value() == Homes{1, 2, 3});
   }
 }
+
+// Whoever has taken them for gone may have counted no more than the others for a majority.
+TEST_CASE(
+    "processes that a map has as lost, and that answer, do not tell that there is no later map") {
+  Takeover c(5, 2);
+  c.settle();
+  const auto before = std::make_shared<const ClusterMap>(c.map);
+  for (const NodeId id : Homes{3, 4}) c.request.reports[id].verdict = Verdict::kRefuses;
+  c.settle();
+  for (const NodeId id : Homes{3, 4}) REQUIRE(c.map.nodes[id].state == NodeState::kLost);
+
+  for (const NodeId id : Homes{3, 4}) c.wake(id);
+  for (const NodeId id : Homes{0, 1}) c.silence(id);
+  c.maps.assign(5, nullptr);
+  c.maps[2] = std::make_shared<const ClusterMap>(c.map);
+  c.maps[3] = c.maps[4] = before;
+  const auto base = [&] { return choose_base(c.request.reports, c.maps); };
+  // Nodes 0 and 1 are a majority of three.
+  REQUIRE_FALSE(base());
+  CHECK(base().error().code == ErrorCode::kUnavailable);
+  SECTION("a majority of the others does") {
+    c.wake(1);
+    c.maps[1] = c.maps[2];
+    CHECK(base().value() == c.maps[2]);
+  }
+}

@@ -17,7 +17,8 @@ constexpr node::NodeId kMost[] = {2, 3, 4};
 // Two proxies that tell each other of themselves: the first one decides, and the second takes over
 // when it is gone.
 struct Successors : ClusterFixture {
-  explicit Successors(sim::NodeMemory memory = {}) : ClusterFixture(5, "rs:2,1", 1, memory) {
+  explicit Successors(sim::NodeMemory memory = {}, const char* scheme = "rs:2,1")
+      : ClusterFixture(5, scheme, 1, memory) {
     first = &add();
     REQUIRE(run_until([&] { return first->map().current() != nullptr; }));
     second = &add();
@@ -80,6 +81,65 @@ TEST_CASE("that a node was declared dead is for that decider only") {
   }
   REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
   CHECK(cluster.get(*cluster.second, "key") == "value");
+}
+
+TEST_CASE("who waits in vain for the dead follows a decider that need not wait for them") {
+  Successors cluster;
+  const bool has_just_started = GENERATE(false, true);
+  auto* third = has_just_started ? nullptr : &cluster.add();
+  REQUIRE(cluster.put(*cluster.first, "key", "value"));
+  for (const auto id : kMost) cluster.vanish(id);
+  cluster.kill_first();
+  if (has_just_started) third = &cluster.add();
+  REQUIRE(cluster.run_until([&] { return third->decider() && cluster.second->decider(); }, 20s));
+  cluster.run_for(20s);
+  REQUIRE_FALSE(third->decider_has_ended());
+  for (const auto id : kMost) {
+    REQUIRE(cluster.second->decider()->declare_dead(fmt::format("node-{}", id)).has_value());
+  }
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+  REQUIRE(cluster.run_until(
+      [&] {
+        const MapPtr map = third->map().current();
+        return third->decider_has_ended() && map != nullptr &&
+               map->epoch.decider == cluster.second->decider()->id();
+      },
+      20s));
+  CHECK(cluster.get(*third, "key") == "value");
+}
+
+// A word may be wrong, and the nodes a part of another decider's majority.
+TEST_CASE("that a node is declared dead counts for the majority once all who are left know") {
+  Successors cluster({}, "rep:3");
+  const auto declare = [&](node::NodeId id) {
+    return cluster.first->decider()->declare_dead(fmt::format("node-{}", id)).has_value();
+  };
+  const auto serves = [&] { return cluster.first->decider()->status().state == "serving"; };
+  cluster.node(3).stall();
+  cluster.node(4).stall();
+  REQUIRE(cluster.run_until([&] { return declare(3) && declare(4); }));
+  SECTION("not before") {
+    cluster.node(2).stall();
+    cluster.run_for(20s);
+    CHECK_FALSE(serves());
+    CHECK(cluster.first->decider()->status().state == "waiting");
+    SECTION("but where there is no majority without it") {
+      REQUIRE(declare(2));
+      // One is gone now, and two of four answer.
+      cluster.run_for(20s);
+      CHECK_FALSE(serves());
+      REQUIRE(declare(3));
+      CHECK(cluster.run_until(serves, 20s));
+    }
+  }
+  SECTION("then two of three are enough") {
+    const auto is_out = [&] { return state_of(*cluster.first, 4) == NodeState::kLost; };
+    REQUIRE(
+        cluster.run_until([&] { return is_out() && cluster.serves_whole(*cluster.first); }, 20s));
+    cluster.node(2).stall();
+    REQUIRE(cluster.run_until(
+        [&] { return state_of(*cluster.first, 2) == NodeState::kSuspect && serves(); }, 20s));
+  }
 }
 
 namespace {
