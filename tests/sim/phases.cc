@@ -58,6 +58,58 @@ void take_over(Parts& parts) {
 
 namespace {
 
+bool declare(SimProxy& decider, node::NodeId id) {
+  const std::string name = decider.decider()->status().nodes[id].info.name;
+  return decider.decider()->declare_dead(name).has_value();
+}
+
+void vanish_and_declare(Parts& parts, node::NodeId id) {
+  auto& [run, cluster, promise, clients, faults, audit] = parts;
+  promise.forget_failures();
+  promise.note_failure(id);
+  cluster.node(id).kill(/*silent=*/true);
+  const auto is_declared = [&] {
+    SimProxy* proxy = cluster.decider();
+    return proxy != nullptr && declare(*proxy, id);
+  };
+  const bool is_done = run.until(kHealLimit, is_declared) &&
+                       run.until(kHealLimit, [&] { return cluster.is_settled_without(id); });
+  if (!is_done) blame_unrest(parts, "the cluster does not get over what was declared dead");
+}
+
+}  // namespace
+
+void declare_dead(Parts& parts) {
+  auto& [run, cluster, promise, clients, faults, audit] = parts;
+  run.trace.add("-- machines vanish and are declared dead");
+  std::vector<node::NodeId> dead;
+  while (2 * dead.size() <= cluster.nodes() && run.goes_on()) {
+    dead.push_back(static_cast<node::NodeId>(dead.size()));
+    vanish_and_declare(parts, dead.back());
+  }
+  if (!run.goes_on()) return;
+  if (cluster.decider() != nullptr) cluster.kill_proxy(*cluster.decider());
+  // Some proxies begin, as nobody decides, and wait. One of them is told.
+  std::set<node::NodeId> told;
+  SimProxy* waits = nullptr;
+  const bool is_told = run.until(kHealLimit, [&] {
+    if (cluster.decider() != waits) told.clear();
+    waits = cluster.decider();
+    if (waits == nullptr) return false;
+    for (const node::NodeId id : dead) {
+      if (!told.contains(id) && declare(*waits, id)) told.insert(id);
+    }
+    return told.size() == dead.size();
+  });
+  if (!is_told) return blame_unrest(parts, "nobody is there to be told who is dead");
+  if (!come_to_rest(parts, "the cluster does not get over the dead again")) return;
+  audit.read_everything("after a takeover without the dead");
+  for (const node::NodeId id : dead) cluster.node(id).start();
+  come_to_rest(parts, "nodes that were declared dead do not come back");
+}
+
+namespace {
+
 // The first key whose object lacks shards; nothing if none does.
 std::optional<std::string> find_lacking_key(Parts& parts) {
   auto& [run, cluster, promise, clients, faults, audit] = parts;

@@ -35,6 +35,8 @@ bool finish_clients(Parts& parts);
 
 // Somebody who has nothing but what the nodes tell makes the maps from now on.
 void take_over(Parts& parts);
+// As above, after machines have vanished for whose death the operator vouched, to each in turn.
+void declare_dead(Parts& parts);
 void wait_for_repair(Parts& parts);
 // What is still of the older build starts again, one after the other, and the cluster uses all that
 // the newest one has.

@@ -403,6 +403,14 @@ constexpr Scenario kWrongWords{
   .faults = {.wrong_words = 1, .until = 12s},
   .expect = {.records_only = true}};
 
+constexpr Scenario kDeclaredDead{
+  .about = "most machines vanish and are declared dead, and the decider that was told so dies",
+  .cluster = {.nodes = 5, .proxies = 4, .scheme = "rep:2", .inline_max_bytes = 1024,
+              .followers = true, .elections = true},
+  .workload = {.keys = 3},
+  .faults = {.link_cuts = 2, .proxy_kills = 1, .proxy_pauses = 2, .at_decider = 0.7},
+  .expect = {.records_only = true, .declared_dead = true}};
+
 constexpr Scenario kFlushContested{
   .about = "flushes, and deciders that pause, wake up and meet others, while nodes die",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
@@ -438,6 +446,8 @@ constexpr Rule kRules[] = {
          "shorter-leases", kShorterLeases),
     RULE(kBeginUnelected, "elections: of those who wait, the one begins that etcd has elected",
          "elected", kEtcdElections, Rule::Purpose::kProgress),
+    RULE(kNeverGiveWay, "takeover: who waits in vain gives way to who serves", "declared-dead",
+         kDeclaredDead, Rule::Purpose::kProgress),
     RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
          kContestedMaps),
     RULE(kTrustWords, "rule 4: a word about a node does not count for the majority that acts on it",

@@ -187,6 +187,9 @@ struct Expectations {
   // Fills the nodes when all has healed: nothing is lost, also if one dies then, and deletes give
   // the memory back.
   bool fill_nodes = false;
+  // When all has healed machines vanish until the rest is no majority, the operator declares each
+  // dead, and the decider dies: one of those who begin then is told so once more.
+  bool declared_dead = false;
   // In some schedules nodes have no room for all homes of a partition.
   bool short_of_room = false;
 };

@@ -45,6 +45,7 @@ RunResult World::run() {
   }
   if (run.goes_on() && scenario.faults.upgrades) finish_upgrade(parts_);
   if (run.goes_on() && scenario.faults.burials > 0) take_over(parts_);
+  if (run.goes_on() && scenario.expect.declared_dead) declare_dead(parts_);
   if (run.goes_on() && scenario.expect.write_on) write_on(parts_);
   if (run.goes_on() && scenario.expect.accept_loss) accept_loss(parts_);
   if (run.goes_on() && scenario.workload.transitions > 0) transition_everything(parts_);

@@ -3,6 +3,7 @@
 
 #include "proxy/base/log.h"
 #include "proxy/ops/decider/decider_impl.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
 
@@ -96,7 +97,8 @@ Task<void> Decider::Impl::hello(size_t id) {
       is_first && peer.decider_age && *peer.decider_age < settings_.suspect_after;
   const bool is_news = peer.shows(reply->header, found, decider_id_);
   if (found != nullptr && may_give_way_to(*found)) {
-    if (has_lease || is_late_for(*found, is_decided)) co_return depose(found->epoch);
+    const bool is_served = has_lease && !mutant(Mutant::kNeverGiveWay);
+    if (is_served || is_late_for(*found, is_decided)) co_return depose(found->epoch);
   }
   if (map_ != nullptr && found != nullptr) {
     if (found->cluster_id == map_->cluster_id) {

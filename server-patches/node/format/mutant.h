@@ -100,6 +100,7 @@ enum class Mutant {
   kRepeatTask,      // proxy: what another one asks of the decider is done for each node that tells
   kForgetAsked,     // proxy: has an update taken that the tail may have taken, and forgotten
   kForgetLeases,    // decider: a takeover waits for leases of its own time only
+  kNeverGiveWay,    // decider: waits on for nodes that another one need not wait for
   kBeginUnelected,  // decider: a proxy that hears of no decider begins without being elected
 };
 
