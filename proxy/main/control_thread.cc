@@ -428,6 +428,7 @@ Task<void> ControlThread::publish_stored() {
   Clock& clock = environment_.clock();
   do {
     if (decider_ == nullptr) look_at_decider();
+    shared_.work.divide(correspondence_.work_share());
     const MapPtr map = shared_.map.current();
     if (map == nullptr) continue;
     stored_.store(std::make_shared<const StoredItems>(stored_items(status(), *map)));

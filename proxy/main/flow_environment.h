@@ -12,6 +12,7 @@
 #include "proxy/main/credentials.h"
 #include "proxy/ops/context.h"
 #include "proxy/ops/jobs/job_book.h"
+#include "proxy/ops/jobs/work_share.h"
 #include "proxy/session/server_stats.h"
 
 namespace elastripe {
@@ -36,6 +37,7 @@ struct ProxyShared {
   MetricRegistry registry;
   MapView map;
   jobs::JobBook jobs;
+  jobs::SharedWork work;  // of this proxy, where all have a part of it
   ServerStats stats;
   std::atomic<bool> shuts_down = false;
 };

@@ -38,7 +38,7 @@ MaintenanceThread::MaintenanceThread(ProxyShared& shared, std::function<void()> 
       transition_bytes_(shared.registry.cell(kTransitionBytes)),
       repairer_(environment_.ops(), shared.config.repair, on_repaired_),
       scrubber_(environment_.ops(), shared.config.scrub),
-      recycler_(environment_.ops(), shared.config.recycler),
+      recycler_(environment_.ops(), shared.config.recycler, &shared.work),
       repair_(std::make_shared<const jobs::RepairStatus>()),
       scrub_(std::make_shared<const jobs::ScrubStatus>(scrubber_.status())) {
   for (const auto direction : {coding::Direction::kForward, coding::Direction::kBackward}) {

@@ -100,6 +100,7 @@ void SimProxy::correspond(Duration period) {
 Task<void> SimProxy::look_at_deciders() {
   do {
     if (decides_as() == 0) look_at_decider();
+    work_.divide(letters_->work_share());
   } while (co_await clock_.sleep_for(kLookEvery));
 }
 
@@ -120,7 +121,7 @@ Task<DeciderAnswer> SimProxy::perform(DeciderTask task, TimePoint deadline) {
 }
 
 void SimProxy::start_recycler(const jobs::RecyclerSettings& settings) {
-  recycler_.emplace(data_.ops, settings);
+  recycler_.emplace(data_.ops, settings, &work_);
   flows_.spawn(recycler_->run());
 }
 

@@ -101,6 +101,7 @@ class SimProxy {
   bool may_decide_ = false;
   std::shared_ptr<decider::Follower> follower_;
   jobs::JobBook jobs_;
+  jobs::SharedWork work_;
   std::optional<decider::Correspondence> letters_;
   std::optional<jobs::Recycler> recycler_;
   std::optional<jobs::Repairer> repairer_;

@@ -60,6 +60,7 @@ constexpr Scenario kHotSync{
    .cluster = {.nodes = 6, .proxies = 3, .scheme = "ers:2,2,3", .inline_max_bytes = 2,
                .segment_bytes = 24, .partitions = 1,
                .network = {.drop_reply = 0.02, .duplicate = 0.03, .slow = 0.1, .late = 0.03},
+               .followers = true, .elections = true,
                .fold_after = 60ms},
    .workload = {.clients = 5, .keys = 1, .operations = 12, .think_max = 60ms,
                 .weights = {36, 3, 0, 0, 1, 0, 3, 0, 0, 1, 2, 54}, .expiring = 0, .large = 1,

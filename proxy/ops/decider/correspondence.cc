@@ -232,6 +232,18 @@ std::vector<KnownProxy> Correspondence::proxies() const {
   return proxies;
 }
 
+// By what each is to the others.
+jobs::WorkShare Correspondence::work_share() const {
+  const TimePoint now = ops_.clock.now();
+  jobs::WorkShare share;
+  for (const auto& [from, heard] : heard_) {
+    if (heard.at + kCardLife <= now || heard.card.leaves) continue;
+    ++share.parts;
+    share.part += from < self_;
+  }
+  return share;
+}
+
 const ProxyCard* Correspondence::find_decider(uint32_t decider) const {
   const auto found = std::ranges::find_if(
       heard_, [&](const auto& entry) { return entry.second.card.decides_as == decider; });

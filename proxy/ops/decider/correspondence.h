@@ -14,6 +14,7 @@
 #include "proxy/async/scope.h"
 #include "proxy/ops/context.h"
 #include "proxy/ops/decider/proxy_notices.h"
+#include "proxy/ops/jobs/work_share.h"
 
 namespace elastripe::decider {
 
@@ -41,6 +42,8 @@ class Correspondence {
   Task<void> run();
   // Those of which was heard lately, itself first.
   std::vector<KnownProxy> proxies() const;
+  // This proxy's part of what any of them may do, among those that do not shut down.
+  jobs::WorkShare work_share() const;
   // What the one tells that makes the maps of this decider; null: it was not heard of.
   const ProxyCard* find_decider(uint32_t decider) const;
   // Does it, if this proxy decides, or has the one do it whose maps it follows; while another one

@@ -35,19 +35,20 @@ Task<void> Recycler::run() {
   TimePoint rests_since = ops_.clock.now();
   while (co_await ops_.clock.sleep_for(std::min(settings_.fold_after, kLookPeriod))) {
     if (ops_.clock.now() < rests_since + settings_.fold_after) continue;
-    (void)co_await round(settings_.fold_after, settings_.retained_bytes);
+    const WorkShare share = work_ == nullptr ? WorkShare{} : work_->share();
+    (void)co_await round(settings_.fold_after, settings_.retained_bytes, share);
     rests_since = ops_.clock.now();
   }
 }
 
-Task<size_t> Recycler::round(Duration min_age, uint64_t retained_bytes) {
+Task<size_t> Recycler::round(Duration min_age, uint64_t retained_bytes, WorkShare share) {
   const MapPtr map = ops_.map.current();
   if (map == nullptr || !map->capabilities.has(node::Capability::kUpdateLogs)) co_return 0;
   std::vector<Task<Scan>> flows;
   flows.reserve(map->nodes.size());
   for (size_t id = 0; id < map->nodes.size(); ++id) {
     const auto at = static_cast<NodeId>(id);
-    if (map->is_up(at)) flows.push_back(scan_logs(map, at, min_age));
+    if (map->is_up(at) && share.has(at, ops_.clock.unix_ms())) flows.push_back(scan_logs(map, at, min_age));
   }
   std::vector<node::ScannedLog> logs;
   auto scans = co_await when_all(std::move(flows));

@@ -7,6 +7,7 @@
 
 #include "proxy/ops/context.h"
 #include "proxy/ops/jobs/recycler_settings.h"
+#include "proxy/ops/jobs/work_share.h"
 
 namespace elastripe::jobs {
 
@@ -14,14 +15,17 @@ class Recycler {
  public:
   static constexpr Duration kLookPeriod = std::chrono::seconds(1);  // at least
 
-  Recycler(OpsContext& ops, RecyclerSettings settings) : ops_(ops), settings_(settings) {}
+  // `work` says at which nodes this one looks for logs; null: at all. It outlives the recycler.
+  Recycler(OpsContext& ops, RecyclerSettings settings, const SharedWork* work = nullptr)
+      : ops_(ops), settings_(settings), work_(work) {}
 
   // Until shutdown.
   Task<void> run();
   void change_settings(const RecyclerSettings& settings) { settings_ = settings; }
   // Folds all that is at least `min_age` old, once, but for what another recycler is folding, and
-  // for what was written last at each node, up to `retained_bytes`. How many it has folded.
-  Task<size_t> round(Duration min_age, uint64_t retained_bytes);
+  // for what was written last at each node, up to `retained_bytes`, at the nodes of `share`. How
+  // many it has folded.
+  Task<size_t> round(Duration min_age, uint64_t retained_bytes, WorkShare share = {});
 
  private:
   struct Scan {
@@ -37,6 +41,7 @@ class Recycler {
 
   OpsContext& ops_;
   RecyclerSettings settings_;
+  const SharedWork* const work_;
   size_t numbered_ = 0;  // so many keys that others may have left, one round after the other
 };
 

@@ -20,6 +20,7 @@ struct Correspondent {
               ProxyCard card;
               card.name = std::to_string(id);
               card.decides_as = this->decides_as;
+              card.leaves = leaves;
               card.findings.objects_lost = 3;
               return card;
             },
@@ -39,6 +40,7 @@ struct Correspondent {
 
   const uint64_t id;
   uint32_t decides_as;
+  bool leaves = false;
   int performed = 0;
   Duration takes = 10ms;
   Scope scope;
@@ -150,6 +152,37 @@ TEST_CASE("proxies learn of each other, and that one is gone") {
     CHECK(cluster.all[1].others() == 2);
     CHECK(cluster.all[0].others() == 2);
   }
+}
+
+TEST_CASE("work that any proxy may do is divided among those that are there") {
+  Letters l;
+  // How many would look after the node.
+  const auto count = [&](node::NodeId at) {
+    const uint64_t unix_ms = l.proxies[0]->clock().unix_ms();
+    return std::ranges::count_if(l.all, [&](const Correspondent& one) {
+      return one.scope.live() > 0 && one.letters.work_share().has(at, unix_ms);
+    });
+  };
+  const auto is_divided = [&] {
+    for (node::NodeId at = 0; at < 20; ++at) {
+      if (count(at) != 1) return false;
+    }
+    return true;
+  };
+  CHECK(count(7) == 3);  // nobody has heard of the others
+  REQUIRE(l.all_know_each_other());
+  CHECK(is_divided());
+  const auto who = [&] {
+    return l.all[0].letters.work_share().has(7, l.proxies[0]->clock().unix_ms());
+  };
+  CHECK(l.run_until([&] { return who(); }, 40s));
+  CHECK(l.run_until([&] { return !who(); }, 40s));
+
+  l.all[2].leaves = true;
+  CHECK(l.run_until([&] { return l.all[0].letters.work_share().parts == 2; }, 3s));
+  l.proxies[1]->kill();
+  CHECK(l.run_until([&] { return l.all[0].letters.work_share().parts == 1; }, 10s));
+  for (node::NodeId at = 0; at < 20; ++at) CHECK(l.all[0].letters.work_share().has(at, 0));
 }
 
 TEST_CASE("the deciding proxy does what another one asks, once") {
