@@ -411,6 +411,16 @@ constexpr Scenario kDeclaredDead{
   .faults = {.link_cuts = 2, .proxy_kills = 1, .proxy_pauses = 2, .at_decider = 0.7},
   .expect = {.records_only = true, .declared_dead = true}};
 
+constexpr Scenario kGivenWay{
+  .about = "deciders that die or are cut off while they change the members",
+  .cluster = {.nodes = 6, .proxies = 3, .scheme = "rep:2", .inline_max_bytes = 1024,
+              .network = {.drop_reply = 0.02, .late = 0.03}, .followers = true,
+              .elections = true},
+  .workload = {.keys = 3},
+  .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 1, .proxy_kills = 2,
+             .quick_restarts = 0.4, .member_changes = 10, .at_decider = 0.6},
+  .expect = {.records_only = true}};
+
 constexpr Scenario kFlushContested{
   .about = "flushes, and deciders that pause, wake up and meet others, while nodes die",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
@@ -448,6 +458,8 @@ constexpr Rule kRules[] = {
          "elected", kEtcdElections, Rule::Purpose::kProgress),
     RULE(kNeverGiveWay, "takeover: who waits in vain gives way to who serves", "declared-dead",
          kDeclaredDead, Rule::Purpose::kProgress),
+    RULE(kGiveWayAgain, "takeover: nobody gives way for ever to who does not serve", "given-way",
+         kGivenWay, Rule::Purpose::kProgress),
     RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
          kContestedMaps),
     RULE(kTrustWords, "rule 4: a word about a node does not count for the majority that acts on it",

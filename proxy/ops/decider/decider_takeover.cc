@@ -154,7 +154,7 @@ bool Decider::Impl::comes_before(const node::Epoch& other) const {
 // Whether a decider that has followed, and has no map, finds a map that it does not know from then.
 bool Decider::Impl::may_give_way_to(const ClusterMap& found) const {
   if (!settings_.gives_way || ever_served_ || map_ != nullptr) return false;
-  if (found.epoch.decider == decider_id_) return false;
+  if (found.epoch.decider == decider_id_ || !last_.may_give_way_to(found.epoch)) return false;
   uint64_t cluster = inherited_cluster_;
   if (cluster == 0) {
     // It has just started. One node alone does not tell which cluster is ours.
@@ -173,6 +173,7 @@ bool Decider::Impl::is_late_for(const ClusterMap& found, bool is_decided) const 
 }
 
 void Decider::Impl::depose(const node::Epoch& by) {
+  if (!ever_served_) last_.give_way_to(by);
   over_ = deposed_ = true;
   reason_ = fmt::format("deposed by proxy {:08x} at epoch {}", by.decider, by.number);
   log_membership(LogLevel::kWarning, LogFields().add("event", "deposed").add("reason", reason_));

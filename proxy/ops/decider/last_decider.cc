@@ -1,5 +1,7 @@
 #include "proxy/ops/decider/last_decider.h"
 
+#include "server-patches/node/format/mutant.h"
+
 namespace elastripe::decider {
 
 void LastDecider::look(const node::MapPtr& followed, const ProxyCard* card) {
@@ -29,6 +31,10 @@ void LastDecider::keep(uint32_t decider, const node::MapPtr& left, const Decider
            .told_at = clock_.now(),
            .findings = findings,
            .handover = handover};
+}
+
+bool LastDecider::may_give_way_to(const node::Epoch& map) const {
+  return map.number > gave_way_to_ || mutant(Mutant::kGiveWayAgain);
 }
 
 }  // namespace elastripe::decider

@@ -29,6 +29,11 @@ class LastDecider {
   void keep(uint32_t decider, const node::MapPtr& left, const DeciderFindings& findings,
             const Handover& handover);
 
+  // This proxy has begun to decide, and given way to the decider of that map: once for a map, as
+  // that one may be gone, too.
+  void give_way_to(const node::Epoch& map) { gave_way_to_ = map.number; }
+  bool may_give_way_to(const node::Epoch& map) const;
+
   const Inherited& inherited() const { return last_; }
   // What it has seen of the wall clock counts for every decider of the process.
   jobs::ExpiryClock& expiry_clock() { return expiry_clock_; }
@@ -37,6 +42,7 @@ class LastDecider {
   const Clock& clock_;
   jobs::ExpiryClock expiry_clock_;
   Inherited last_;
+  uint32_t gave_way_to_ = 0;  // the number of the epoch
 };
 
 }  // namespace elastripe::decider

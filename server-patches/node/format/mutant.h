@@ -101,6 +101,7 @@ enum class Mutant {
   kForgetAsked,     // proxy: has an update taken that the tail may have taken, and forgotten
   kForgetLeases,    // decider: a takeover waits for leases of its own time only
   kNeverGiveWay,    // decider: waits on for nodes that another one need not wait for
+  kGiveWayAgain,    // decider: gives way to a map again though nobody has served it since
   kBeginUnelected,  // decider: a proxy that hears of no decider begins without being elected
 };
 

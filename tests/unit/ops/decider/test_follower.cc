@@ -46,6 +46,25 @@ TEST_CASE("a proxy that starts where nobody decides does so at once") {
   CHECK(Proxies::decides(proxy));
 }
 
+TEST_CASE("proxies that start together form one cluster") {
+  const int count = GENERATE(2, 3, 10);
+  const int apart_ms = GENERATE(0, 1, 7, 60);
+  Proxies cluster;
+  std::deque<sim::SimProxy*> proxies;
+  for (int i = 0; i < count; ++i) {
+    proxies.push_back(&cluster.add());
+    cluster.run_for(apart_ms * 1ms);
+  }
+  const auto all_serve = [&] {
+    return std::ranges::all_of(proxies, [&](sim::SimProxy* proxy) {
+      return Proxies::serves(*proxy) && Proxies::epoch(*proxy) == Proxies::epoch(*proxies[0]);
+    });
+  };
+  CHECK(cluster.run_until(all_serve, 60s));
+  cluster.run_for(20s);
+  CHECK(std::ranges::count_if(proxies, [](auto* proxy) { return Proxies::decides(*proxy); }) == 1);
+}
+
 TEST_CASE("a proxy that starts beside a decider follows it") {
   Proxies cluster;
   auto& first = cluster.add();
