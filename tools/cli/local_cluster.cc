@@ -392,15 +392,9 @@ Result<> LocalCluster::wait_for_proxy(const std::string& name, const ProcessId& 
 }
 
 Result<> LocalCluster::start(const std::vector<std::string>& wanted) {
-  // Proxies that begin together depose each other before one decides: the first goes ahead, when
-  // etcd is there.
-  const auto first = std::ranges::find_if(wanted, is_proxy);
-  std::vector<std::string> etcd, ahead, behind;
-  for (const std::string& name : wanted) {
-    auto& group = name == kEtcdName ? etcd : is_proxy(name) && name != *first ? behind : ahead;
-    group.push_back(name);
-  }
-  for (const auto& group : {etcd, ahead, behind}) {
+  std::vector<std::string> etcd, others;
+  for (const std::string& name : wanted) (name == kEtcdName ? etcd : others).push_back(name);
+  for (const auto& group : {etcd, others}) {
     if (auto done = start_together(group); !done) return done;
   }
   return {};
