@@ -67,8 +67,8 @@ void add_pivots(const std::string& what, const std::string& text, const Rows& al
                 .x_label = what,
                 .y_label = "microseconds, of all servers",
                 .lines = true},
-               rows, "{" + what + "}", what == "connections" ? "{request} {system}" : "{request}",
-               "cpu_us");
+               rows, what.starts_with("proxies") ? "{proxies}" : "{" + what + "}",
+               what == "connections" ? "{request} {system}" : "{request}", "cpu_us");
 }
 
 Result<Report> run(ScalingOptions& o) {
@@ -85,8 +85,9 @@ Result<Report> run(ScalingOptions& o) {
   auto proxies = TRY(start_proxies(o, *testbed));
   const std::vector<ObjectBytes> objects(sizes.begin(), sizes.end());
   std::vector<Group> groups;
+  // `each`: to each proxy of the cluster; else to all together.
   const auto add_group = [&](const char* what, const ObjectBytes& of_size, int connections,
-                             Operation operation, std::span<const Target> of) {
+                             Operation operation, std::span<const Target> of, bool each = false) {
     const Json labels{
         {"what", what}, {"object_bytes", of_size.object_bytes()}, {"connections", connections}};
     const LoadSettings settings{.connections = connections,
@@ -95,6 +96,8 @@ Result<Report> run(ScalingOptions& o) {
     for (Load& load : loads) {
       load.labels["nodes"] = load.target.back.size();
       load.labels["proxies"] = load.target.front.size();
+      if (each) load.settings.connections *= static_cast<int>(load.target.front.size());
+      load.labels["connections"] = load.settings.connections;
     }
     groups.push_back(load_cases(loads));
   };
@@ -112,6 +115,7 @@ Result<Report> run(ScalingOptions& o) {
       }
       add_group("nodes", of_size, kFixedConnections, operation, all.subspan(1));
       add_group("proxies", of_size, kFixedConnections, operation, proxies);
+      add_group("proxies with their clients", of_size, kFixedConnections, operation, proxies, true);
     }
   }
   auto rows = TRY(measure(std::move(groups), {.rounds = o.rounds}));
@@ -138,13 +142,21 @@ Result<Report> run(ScalingOptions& o) {
                   "more proxies of one thread.",
                   o.scheme, o.nodes.front(), kFixedConnections),
       rows, report);
-  for (const Json& row : where(rows, {{"what", "proxies"}})) {
-    const auto* base = find(rows, labels_of(row, {"what", "request", "object_bytes"},
-                                            {{"proxies", o.proxies.front()}}));
-    if (base == nullptr || row.at("proxies") == o.proxies.front()) continue;
-    report.add_goal(
-        fill("{request} of {object_bytes bytes}: processor time with {server} / with one", row),
-        "at_most", kProxyGoal, {}, ratio(row, *base, "cpu_us"));
+  add_pivots("proxies with their clients",
+             fmt::format("Objects of {{object_bytes bytes}}, {} on {} nodes, more and more proxies "
+                         "of one thread, and {} connections to each.",
+                         o.scheme, o.nodes.front(), kFixedConnections),
+             rows, report);
+  for (const char* what : {"proxies", "proxies with their clients"}) {
+    for (const Json& row : where(rows, {{"what", what}})) {
+      const auto* base = find(rows, labels_of(row, {"what", "request", "object_bytes"},
+                                              {{"proxies", o.proxies.front()}}));
+      if (base == nullptr || row.at("proxies") == o.proxies.front()) continue;
+      report.add_goal(fill("{request} of {object_bytes bytes}: processor time with {server}, "
+                           "{connections} connections / with one",
+                           row),
+                      "at_most", kProxyGoal, {}, ratio(row, *base, "cpu_us"));
+    }
   }
   return report;
 }
