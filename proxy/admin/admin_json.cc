@@ -244,7 +244,15 @@ Json election_json(const decider::ElectionStatus& election) {
   return {{"by", election.by}, {"elected", election.elected}, {"problem", election.problem}};
 }
 
+Json maintenance(const jobs::RepairStatus& repair, const jobs::ScrubStatus& scrub) {
+  return {{"repair", repair_json(repair)}, {"scrub", scrub_json(scrub)}};
+}
+
 }  // namespace
+
+std::string maintenance_json(const jobs::RepairStatus& repair, const jobs::ScrubStatus& scrub) {
+  return maintenance(repair, scrub).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
                         const jobs::ScrubStatus& scrub, const std::string& version,
@@ -253,6 +261,11 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
     return std::ranges::count_if(
         status.nodes, [&](const decider::NodeStatus& n) { return n.info.state == state; });
   };
+  Json work = maintenance(repair, scrub);
+  if (const Json told = Json::parse(status.maintenance, nullptr, /*allow_exceptions=*/false);
+      told.is_object()) {
+    work.update(told);
+  }
   return text_of({{"version", version},
                   {"proxy_id", proxy_id},
                   {"state", status.state},
@@ -278,8 +291,8 @@ std::string status_json(const decider::ClusterStatus& status, const jobs::Repair
                     {"short", status.partitions_short},
                     {"to_move", status.partitions_to_move}}},
                   {"objects", objects_json(status)},
-                  {"repair", repair_json(repair)},
-                  {"scrub", scrub_json(scrub)},
+                  {"repair", work["repair"]},
+                  {"scrub", work["scrub"]},
                   {"memory", memory_json(status.nodes)},
                   {"update_logs", update_logs_json(status.nodes)}});
 }

@@ -12,6 +12,10 @@
 
 namespace elastripe {
 
+// How far repair and scrubs are, as part of a card (DeciderFindings).
+std::string maintenance_json(const jobs::RepairStatus& repair, const jobs::ScrubStatus& scrub);
+// `repair` and `scrub` are of this proxy, and shown unless `status` has those of the one that
+// decides.
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
                         const jobs::ScrubStatus& scrub, const std::string& version,
                         const std::string& proxy_id);

@@ -139,6 +139,10 @@ Result<void> ControlThread::may_change(const SettingsChange& change) const {
   return {};
 }
 
+void ControlThread::have_maintenance_told(std::function<std::string()> tell) {
+  tell_maintenance_ = std::move(tell);
+}
+
 void ControlThread::have_jobs_run(JobRunner runner) { job_runner_ = std::move(runner); }
 
 const ControlThread::Tenure* ControlThread::tenure() {
@@ -325,6 +329,7 @@ decider::ProxyCard ControlThread::card() const {
                              .handover = {}};
   if (decider_ != nullptr) {
     card.findings = decider_->status();
+    card.findings.maintenance = tell_maintenance_();
     card.handover = decider_->handover();
   }
   return card;

@@ -40,6 +40,8 @@ class ControlThread {
     std::function<void()> leave;  // another proxy goes on with what runs
   };
   void have_jobs_run(JobRunner runner);  // before start()
+  // How far repair and scrubs are, as DeciderFindings have it. Before start().
+  void have_maintenance_told(std::function<std::string()> tell);
   // Any thread, while it runs: all threads do, these of the cluster.
   void follows(const node::ClusterSettings& settings);
   // Any thread, while it runs: this proxy's decider does it, or the proxy's that it follows. `done`
@@ -94,6 +96,7 @@ class ControlThread {
   FlowEnvironment environment_;
   ClusterFollower cluster_follower_;
   JobRunner job_runner_;
+  std::function<std::string()> tell_maintenance_;
   std::optional<Tenure> tenure_;
   ConfigPtr config_;              // in force
   std::optional<HttpEtcd> etcd_;  // nothing: the nodes elect who decides

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <latch>
 
+#include "proxy/admin/admin_json.h"
 #include "proxy/base/log.h"
 #include "proxy/main/cluster_config.h"
 
@@ -125,6 +126,8 @@ Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
       {.run = [this](const jobs::ClusterJob& job) { return maintenance_.run_job(job); },
        .cancel = [this](uint64_t id) { maintenance_.cancel_job(id); },
        .leave = [this] { maintenance_.leave_jobs(); }});
+  control_.have_maintenance_told(
+      [this] { return maintenance_json(maintenance_.repair(), maintenance_.background_scrub()); });
   Gauge& end = shared_.registry.cell(kTlsValidUntil);
   shared_.registry.add_collector([this, &end] {
     const auto until = shared_.credentials->valid_until();

@@ -36,6 +36,9 @@ struct DeciderFindings {
   uint64_t objects_lost = 0;
   std::vector<uint64_t> objects_surviving;  // by the number of further failures that they survive
   bool can_accept_loss = false;             // there is a loss for the operator to accept
+  // How far repair and scrubs are, which are the deciding proxy's: as its status shows them, a JSON
+  // object. Empty: nothing was told.
+  std::string maintenance = {};
 
   friend bool operator==(const DeciderFindings&, const DeciderFindings&) = default;
 };

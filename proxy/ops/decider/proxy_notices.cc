@@ -26,6 +26,7 @@ enum class TaskKind : uint8_t {
 enum class AnswerKind : uint8_t { kOtherDecides = 0, kDone = 1, kFailed = 2 };
 
 constexpr size_t kMaxSurviving = 64;
+constexpr size_t kMaxMaintenanceBytes = 3 << 10;
 
 uint32_t ms_of(std::chrono::milliseconds duration) {
   return static_cast<uint32_t>(std::clamp<int64_t>(duration.count(), 0, UINT32_MAX));
@@ -84,6 +85,7 @@ void write(Writer& w, const ProxyCard& card) {
   w.u64(card.capabilities.bits());
   w.u8(card.runs_jobs);
   write(w, card.handover);
+  w.short_string(findings.maintenance.size() > kMaxMaintenanceBytes ? "" : findings.maintenance);
 }
 
 ProxyCard read_card(Reader& in) {
@@ -105,6 +107,7 @@ ProxyCard read_card(Reader& in) {
   if (!in.at_end()) card.capabilities = node::CapabilitySet(in.u64());
   if (!in.at_end()) card.runs_jobs = in.u8() != 0;
   if (!in.at_end()) card.handover = read_handover(in);
+  if (!in.at_end()) findings.maintenance = in.short_string();
   return card;
 }
 

@@ -120,6 +120,21 @@ TEST_CASE("status tells how many objects survive how many further failures") {
       json({{"lacking_shards", 3}, {"lost", 0}, {"surviving", {{"0", 0}, {"1", 3}, {"2", 100}}}}));
 }
 
+TEST_CASE("status tells what repair and scrubs do at the proxy that decides") {
+  const RepairStatus there{.waits_for = "node n2", .settled_in = {.number = 7}, .progress = {}};
+  ClusterStatus status = three_nodes();
+  const auto shown = [&] { return json::parse(status_json(status, {}, {}, "v1", "0a1b")); };
+  const json own = shown();
+  status.maintenance = maintenance_json(there, {.scrubs = 5});
+  CHECK(shown()["repair"]["settled_epoch"] == 7);
+  CHECK(shown()["repair"]["waits_for"] == "node n2");
+  CHECK(shown()["scrub"]["ended"] == 5);
+  for (const char* unreadable : {"", "{", "7", "[]", "{\"repair\": "}) {
+    status.maintenance = unreadable;
+    CHECK(shown() == own);
+  }
+}
+
 TEST_CASE("status tells what repair does, and when it will be through") {
   RepairStatus repair{
       .waits_for = "node n2 to come back", .settled_in = {.number = 3}, .progress = {}};

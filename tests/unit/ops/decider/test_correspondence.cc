@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <ranges>
 
 #include "proxy/ops/decider/correspondence.h"
 #include "tests/unit/ops/cluster_fixture.h"
@@ -223,8 +224,16 @@ TEST_CASE("a decider that does not answer leaves it unknown what it has done") {
 
 namespace {
 
-// That of the card below: two counts, two dead nodes, two nodes without room, an epoch.
-constexpr size_t kHandoverBytes = 2 + 2 * 19 + 4;
+// What the card below ends with, and one of an older build does not: what it can do, whether it
+// runs jobs, two nodes without room and an epoch, how far repair is.
+constexpr size_t kLaterFields[] = {sizeof(uint64_t), 1, 2 + 2 * 19 + 4, 2 + 2};
+
+// Whether a card that lacks its last `left` bytes is one of an older build.
+bool is_older_card(size_t left) {
+  size_t later = 0;
+  return std::ranges::any_of(std::views::reverse(kLaterFields),
+                             [&](size_t bytes) { return (later += bytes) == left; });
+}
 
 }  // namespace
 
@@ -251,6 +260,7 @@ TEST_CASE("notices are read as they were written, and others not at all") {
   card.capabilities = node::own_capabilities();
   card.findings.objects_surviving = {1, 2};
   card.findings.can_accept_loss = true;
+  card.findings.maintenance = "{}";
   card.runs_jobs = true;
   const jobs::ClusterJob job{.id = 3,
                              .token = 8,
@@ -288,16 +298,13 @@ TEST_CASE("notices are read as they were written, and others not at all") {
     CHECK(encode(*decode_notice(text + "of a later build")) == text);
     for (size_t n = 0; n < text.size(); ++n) {
       INFO(notice.index() << " cut to " << n);
-      // A card of an older build does not tell what its decider hands over, or what it can do, and
-      // its replies tell of no job.
+      // Replies of an older build tell of no job.
       const size_t left = text.size() - n;
       const auto* reply = std::get_if<TaskReply>(&notice);
       const bool is_done = reply != nullptr && reply->answer && reply->answer->has_value();
       const size_t job_bytes = is_done && (*reply->answer)->job ? encode(job).size() - 1 : 0;
-      const size_t tail = left - std::min(left, kHandoverBytes);
-      const bool is_older_card =
-          left >= kHandoverBytes && (tail == 0 || tail == 1 || tail == 1 + sizeof(uint64_t));
-      const bool is_older = notice.index() == 0 ? is_older_card : is_done && left == 1 + job_bytes;
+      const bool is_older =
+          notice.index() == 0 ? is_older_card(left) : is_done && left == 1 + job_bytes;
       CHECK(decode_notice(std::string_view(text).substr(0, n)).has_value() == is_older);
     }
   }
@@ -320,6 +327,12 @@ TEST_CASE("a card tells what is handed over within bounds, and none that lies ab
     const Handover& handover = std::get<ProxyCard>(*read).handover;
     CHECK(handover.rooms.size() == Handover::kMost);
     CHECK(handover.rooms.back().node == Handover::kMost - 1);
+  }
+  SECTION("more of repair than there is room for") {
+    card.findings.maintenance.assign(100'000, ' ');
+    const auto read = decode_notice(encode(card));
+    REQUIRE(read);
+    CHECK(std::get<ProxyCard>(*read).findings.maintenance.empty());
   }
   SECTION("of a room that there is not") {
     card.handover.rooms = {
