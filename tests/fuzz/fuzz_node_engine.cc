@@ -61,6 +61,8 @@ class Driver {
     return reply.header.status;
   }
 
+  uint64_t map_hash() const { return epoch_.map_hash; }
+
   void tick() {
     engine_.tick();
     CHECK(!engine_.statistics().empty());
@@ -74,12 +76,15 @@ class Driver {
   Epoch epoch_;  // of the map that it has
 };
 
-// As a node would get it.
-std::string sealed(Opcode opcode, ByteView bare) {
+// As a node that has a map of that hash would get it.
+std::string sealed(Opcode opcode, ByteView args, ByteView bare, uint64_t map_hash) {
   if (bare.empty()) return {};
   if (opcode == Opcode::kRecordApply) return sealed_content(bare);
   if (opcode == Opcode::kRecordStore) return sealed_record(bare);
-  if (opcode == Opcode::kInstallMap) return sealed_map(bare);
+  if (opcode == Opcode::kInstallMap) {
+    const auto request = decode<InstallMapRequest>(args);
+    return request && request->is_changes ? sealed_changes(map_hash, bare) : sealed_map(bare);
+  }
   return std::string(as_text(bare));
 }
 
@@ -295,6 +300,18 @@ Frames map_frames() {
   return frames;
 }
 
+// The sample map is what changes, and what who asks then knows.
+Frames changes_frames() {
+  const HelloRequest hello = {.known_map = sample_map().epoch.map_hash, .takes_changes = true};
+  Frames frames;
+  frames
+      .add(Opcode::kInstallMap, InstallMapRequest{.is_changes = true},
+           bare_changes(sample_map(), next_sample_map()))
+      .add(Opcode::kHello, hello)
+      .add(Opcode::kHeartbeat, kLease);
+  return frames;
+}
+
 }  // namespace
 
 bool elastripe::fuzz::accepts(std::string_view input) {
@@ -309,7 +326,8 @@ bool elastripe::fuzz::accepts(std::string_view input) {
     const std::string_view bare = in.raw(payload_bytes);
     if (!in.ok()) return false;
     if (!is_known(opcode)) continue;
-    const std::string payload = sealed(static_cast<Opcode>(opcode), as_view(bare));
+    const std::string payload =
+        sealed(static_cast<Opcode>(opcode), as_view(bare_args), as_view(bare), driver.map_hash());
     const std::string args =
         sealed_args(static_cast<Opcode>(opcode), as_view(bare_args), as_view(payload));
     all_done &=
@@ -322,7 +340,8 @@ bool elastripe::fuzz::accepts(std::string_view input) {
 std::vector<std::string> elastripe::fuzz::seeds() {
   std::vector<std::string> seeds;
   std::set<uint8_t> opcodes;
-  for (const Frames& frames : {record_frames(), log_frames(), shard_frames(), map_frames()}) {
+  for (const Frames& frames :
+       {record_frames(), log_frames(), shard_frames(), map_frames(), changes_frames()}) {
     seeds.push_back(frames.bytes());
     opcodes.insert(frames.opcodes().begin(), frames.opcodes().end());
   }

@@ -74,6 +74,19 @@ bool accepts_map(ByteView bare) {
   return map && comes_back(*map, as_view(bytes));
 }
 
+// The input is changes of the sample map, without its hash.
+bool accepts_changes(ByteView bare) {
+  const ClusterMap base = sample_map();
+  const std::string bytes = sealed_changes(base.epoch.map_hash, bare);
+  const auto changed = apply_changes(base, as_view(bytes));
+  if (!changed) return false;
+  CHECK(changed->encoded == encoded(changed->map));
+  CHECK(decode_changes_head(as_view(bytes))->epoch == changed->map.epoch);
+  const auto again = apply_changes(base, as_view(changes_between(base, changed->map).value()));
+  CHECK(again && again->map == changed->map);
+  return true;
+}
+
 template <class Header, auto decode_header>
 Format header(const Header& sample) {
   Format format;
@@ -102,12 +115,14 @@ const std::vector<Format>& formats() {
         bare_record(tombstone(7)), grown_record(inline_record(7, "value")),
         grown_record(striped_record(7)), grown_record(tombstone(7))}},
       {accepts_map, {bare_map(sample_map())}},
+      {accepts_changes, {bare_changes(sample_map(), next_sample_map())}},
       {accepts_log, {encoded(sample_log(7)), encoded(LogImage{})}},
       header<RequestHeader, decode_request_header>(
           {.opcode = Opcode::kShardBuild, .args_bytes = 3, .body_bytes = 9, .epoch = {1, 2, 3}}),
       header<ReplyHeader, decode_reply_header>(
           {.status = Status::kBadPage, .body_bytes = 9, .opaque = 5, .epoch = {1, 2, 3}}),
-      message<HelloRequest>({{7, DeciderSign::kHere}}),
+      message<HelloRequest>({{7, DeciderSign::kHere, true}}),
+      message<InstallMapRequest>({{}, {.is_changes = true}}),
       message<HelloReply>({{.clock_ms = 1,
                             .max_version = 2,
                             .has_lease = true,
@@ -115,7 +130,8 @@ const std::vector<Format>& formats() {
                             .statistics = {},
                             .capabilities = CapabilitySet(5),
                             .version = "1.2",
-                            .decider_age_ms = 30}}),
+                            .decider_age_ms = 30,
+                            .is_changes = true}}),
       message<HeartbeatRequest>({{1000, 3000, DeciderSign::kHere, 7}}),
       message<NoticesRequest>({{7, 8, {{1, 2, 3, 4, "text"}, {1, 0, 4, 5, ""}}}}),
       message<NoticesReply>({{9, {{1, 2, 3, 4, "text"}}}}),

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "server-patches/node/format/crc32c.h"
+#include "server-patches/node/format/map_changes.h"
 #include "server-patches/node/format/messages.h"
 
 namespace elastripe::node {
@@ -166,6 +167,32 @@ inline ClusterMap sample_map() {
                   .text = "pools: []"};
   seal(map);
   return map;
+}
+
+// The map after it, in which most kinds of things have changed.
+inline ClusterMap next_sample_map() {
+  ClusterMap map = sample_map();
+  map.base = map.epoch;
+  ++map.epoch.number;
+  map.version_floor <<= 1;
+  map.nodes[1].state = NodeState::kSuspect;
+  map.nodes.push_back(map.nodes[2]);
+  map.nodes.back().id = 3;
+  map.partitions[0].homes = {0, 2};
+  map.partitions[1].sources = {{0, 1}, {2}};
+  map.settings.text = "pools: [] ";
+  seal(map);
+  return map;
+}
+
+// Changes without the hash of the map that they are of, which comes first.
+inline std::string sealed_changes(uint64_t base_hash, ByteView bare) {
+  std::string sealed;
+  Writer(sealed).u64(base_hash);
+  return sealed.append(as_text(bare));
+}
+inline std::string bare_changes(const ClusterMap& base, const ClusterMap& next) {
+  return changes_between(base, next).value().substr(sizeof(uint64_t));
 }
 
 }  // namespace elastripe::node

@@ -248,7 +248,7 @@ def test_what_only_a_newer_proxy_knows_is_refused_or_left_alone(node):
             reply = c.call(opcode, b"args of it")
             assert reply.status == nf.INVALID
             assert reply.payload == b"unknown opcode %d" % opcode
-        known = struct.pack("<QB", 0, 0)
+        known = struct.pack("<QBB", 0, 0, 0)
         c.send(nf.HELLO, known + b"fields behind those that are known", header=dict(zero=1))
         assert c.receive().status == nf.OK
 

@@ -15,6 +15,7 @@
 
 #include "server-patches/node/engine/answer.h"
 #include "server-patches/node/engine/board.h"
+#include "server-patches/node/engine/brought_map.h"
 #include "server-patches/node/engine/context.h"
 #include "server-patches/node/engine/counters.h"
 #include "server-patches/node/engine/delayed_deletions.h"
@@ -268,6 +269,7 @@ class Engine::Impl {
   // Written under the exclusive gate, read under the shared one.
   MapPtr map_;
   std::string encoded_map_;
+  KeptChanges map_changes_;     // since the map before
   std::optional<NodeId> self_;  // if the map names this incarnation as up
   std::unique_ptr<PartitionState[]> partitions_;
   std::vector<uint32_t> own_partitions_;  // of which it is a home

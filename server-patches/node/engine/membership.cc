@@ -5,14 +5,6 @@
 #include "server-patches/node/engine/impl.h"
 
 namespace elastripe::node {
-namespace {
-
-// A decider's map is one above the last: a node that was away misses as many as were made
-// meanwhile. So that one stray map does not use up all numbers.
-constexpr uint64_t kMaxEpochStep = uint64_t{1} << 20;
-constexpr uint64_t kMaxVersionFloor = uint64_t{1} << 62;
-
-}  // namespace
 
 bool is_home(const Partition& partition, NodeId self, size_t count) {
   const size_t homes = std::min(count, partition.homes.size());
@@ -86,7 +78,10 @@ Answer Engine::Impl::hello(const Frame& frame) {
   if (auto stuck = check_progress()) return std::move(*stuck);
   std::shared_lock shared(gate_);
   const bool is_known = map_ && map_->epoch.map_hash == request->known_map;
-  Answer result = answer(Status::kOk, describe(), OwnedBytes(is_known ? "" : encoded_map_));
+  HelloReply reply = describe();
+  reply.is_changes = !is_known && request->takes_changes && map_changes_.are_of(request->known_map);
+  const std::string_view map = reply.is_changes ? map_changes_.bytes : encoded_map_;
+  Answer result = answer(Status::kOk, reply, OwnedBytes(is_known ? "" : map));
   if (map_) result.epoch = map_->epoch;
   hear_decider(/*grants=*/false, request->sign);  // it is told of others
   return result;
@@ -143,44 +138,24 @@ Answer Engine::Impl::notices(const Frame& frame) {
 }
 
 Answer Engine::Impl::install_map(const Frame& frame) {
-  auto decoded = decode_map(frame.payload);
+  if (auto stuck = check_progress()) return std::move(*stuck);
+  MapPtr installed;
+  {
+    std::shared_lock shared(gate_);
+    installed = map_;
+  }
+  auto brought = read_map(frame, std::move(installed), options_.capabilities);
   if (auto stuck = check_progress()) return std::move(*stuck);
   std::unique_lock exclusive(gate_);
   const auto finish = [&](Answer result) {
     if (map_) result.epoch = map_->epoch;
     return result;
   };
-  if (!decoded) return finish(refuse(Status::kInvalid, decoded.error()));
-  const uint32_t number = decoded->epoch.number;
-  if (number == 0) return finish(refuse(Status::kInvalid, "epoch 0 is no map"));
-  const uint64_t installed = map_ ? map_->epoch.number : 0;
-  if (number > installed + kMaxEpochStep) {
-    return finish(refuse(Status::kInvalid, "no decider gets so far ahead"));
-  }
-  if (decoded->version_floor > kMaxVersionFloor) {
-    return finish(refuse(Status::kInvalid, "no decider gets to such versions"));
-  }
-  if (map_) {
-    if (decoded->cluster_id != map_->cluster_id) {
-      return finish(refuse(Status::kStaleEpoch, "the node belongs to another cluster"));
-    }
-    if (decoded->epoch == map_->epoch) return finish({});
-    if (frame.header.epoch != map_->epoch) {
-      return finish(refuse(Status::kStaleEpoch, "the node has another map than the one replaced"));
-    }
-    if (number <= map_->epoch.number) {
-      return finish(refuse(Status::kStaleEpoch, "the node has a later map, or one of that number"));
-    }
-    if (decoded->partitions.size() != map_->partitions.size()) {
-      return finish(refuse(Status::kInvalid, "the number of partitions is fixed"));
-    }
-  }
-  if (!map_ && frame.header.epoch.number != 0) {
-    return finish(refuse(Status::kStaleEpoch, "the node has no map to replace"));
-  }
+  if (!brought) return finish(refuse(Status::kInvalid, brought.error()));
+  if (auto refused = check_map(frame, *brought, map_.get())) return finish(std::move(*refused));
   // All that needs memory comes first: a map is installed as a whole, or not at all.
-  auto map = std::make_shared<const ClusterMap>(std::move(*decoded));
-  std::string encoded(as_text(frame.payload));
+  const uint32_t number = brought->head.epoch.number;
+  auto map = std::make_shared<const ClusterMap>(std::move(brought->made->map));
   const std::optional<NodeId> self = find_self(*map, options_.incarnation);
   std::vector<uint32_t> own;
   for (uint32_t p = 0; self && p < map->partitions.size(); ++p) {
@@ -192,7 +167,8 @@ Answer Engine::Impl::install_map(const Frame& frame) {
   lease_until_ms_ = 0;  // a lease is the permission to serve under one epoch
   decider_heard_ms_ = clock_.boottime_ms();
   const MapPtr before = std::exchange(map_, std::move(map));
-  encoded_map_ = std::move(encoded);
+  encoded_map_ = std::move(brought->made->encoded);
+  map_changes_ = before == brought->installed ? std::move(brought->kept) : KeptChanges{};
   self_ = self;
   own_partitions_ = std::move(own);
   for (size_t p = 0; p < map_->partitions.size(); ++p) {

@@ -19,6 +19,7 @@ constexpr std::array kCapabilities = {
     CapabilityName{Capability::kUnnumberedUpdates, "unnumbered_updates"},
     CapabilityName{Capability::kMarks, "marks"},
     CapabilityName{Capability::kSettings, "settings"},
+    CapabilityName{Capability::kMapChanges, "map_changes"},
 };
 
 constexpr CapabilitySet kAll = [] {

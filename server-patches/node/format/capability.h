@@ -26,6 +26,7 @@ enum class Capability : uint8_t {
   kUnnumberedUpdates = 6,  // LOG_CANCEL, updates that copies have without a number
   kMarks = 7,              // marks and given cas in contents; uses that reads note and tell
   kSettings = 8,           // maps say what all proxies follow, whatever their files say
+  kMapChanges = 9,         // maps that INSTALL_MAP tells as changes of the one before
 };
 
 class CapabilitySet {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "coding/scheme.h"
+#include "server-patches/node/format/map_parts.h"
 
 namespace elastripe::node {
 namespace {
@@ -12,9 +13,6 @@ namespace {
 constexpr uint8_t kSyncedFlag = 1;
 constexpr uint8_t kLostFlag = 2;
 constexpr size_t kHashBytes = 8;
-// The least that an element takes on the wire.
-constexpr size_t kNodeBytes = 19;
-constexpr size_t kPartitionBytes = 4;
 
 void encode_ids(const std::vector<NodeId>& ids, Writer& w) {
   w.u8(static_cast<uint8_t>(ids.size()));
@@ -24,34 +22,11 @@ void encode_ids(const std::vector<NodeId>& ids, Writer& w) {
 // Everything but the hash itself, which comes first on the wire.
 void encode_body(const ClusterMap& map, std::string& out) {
   Writer w(out);
-  w.u64(map.cluster_id);
-  w.u32(map.epoch.number);
-  w.u32(map.epoch.decider);
-  w.u32(map.base.number);
-  w.u32(map.base.decider);
-  w.u64(map.base.map_hash);
-  w.u64(map.version_floor);
-  w.u64(map.flush_floor);
-  w.u32(map.flush_at);
-  w.u8(map.max_parities);
+  encode_head(map, w);
   w.u16(static_cast<uint16_t>(map.nodes.size()));
-  for (const NodeInfo& node : map.nodes) {
-    w.u16(node.id);
-    w.short_string(node.name);
-    w.short_string(node.host);
-    w.u16(node.port);
-    w.short_string(node.domain);
-    w.u64(node.incarnation);
-    w.u8(static_cast<uint8_t>(node.state));
-  }
+  for (const NodeInfo& node : map.nodes) encode_node(node, w);
   w.u32(static_cast<uint32_t>(map.partitions.size()));
-  for (const Partition& partition : map.partitions) {
-    w.u8(static_cast<uint8_t>((partition.synced ? kSyncedFlag : 0) |
-                              (partition.lost ? kLostFlag : 0)));
-    encode_ids(partition.homes, w);
-    w.u16(static_cast<uint16_t>(partition.sources.size()));
-    for (const auto& group : partition.sources) encode_ids(group, w);
-  }
+  for (const Partition& partition : map.partitions) encode_partition(partition, w);
   w.u64(map.capabilities.bits());
   if (map.capabilities.has(Capability::kMembers)) {
     for (const NodeInfo& node : map.nodes) w.u8(static_cast<uint8_t>(node.role));
@@ -68,9 +43,59 @@ std::vector<NodeId> decode_ids(Reader& in, size_t nodes) {
   return ids;
 }
 
-// The most sources in all partitions together: one takes a few bytes on the wire, and many in
-// memory.
-constexpr size_t kMaxGroups = size_t{1} << 20;
+// Who is removed has no part in anything.
+void decode_roles(Reader& in, ClusterMap& map) {
+  for (NodeInfo& node : map.nodes) {
+    node.role = decode_role(in);
+    if (node.is_removed() && node.state == NodeState::kUp) return in.fail();
+  }
+}
+
+constexpr uint32_t kMaxTime_ms = 3'600'000;
+
+bool are_possible(const ClusterSettings& settings) {
+  const auto times = {uint32_t{1},       settings.heartbeat_ms,     settings.suspect_after_ms,
+                      settings.lease_ms, settings.longest_lease_ms, kMaxTime_ms};
+  return std::ranges::is_sorted(times);
+}
+
+}  // namespace
+
+void encode_head(const ClusterMap& map, Writer& w) {
+  w.u64(map.cluster_id);
+  w.u32(map.epoch.number);
+  w.u32(map.epoch.decider);
+  w.u32(map.base.number);
+  w.u32(map.base.decider);
+  w.u64(map.base.map_hash);
+  w.u64(map.version_floor);
+  w.u64(map.flush_floor);
+  w.u32(map.flush_at);
+  w.u8(map.max_parities);
+}
+
+void decode_head(Reader& in, ClusterMap& map) {
+  map.cluster_id = in.u64();
+  map.epoch.number = in.u32();
+  map.epoch.decider = in.u32();
+  map.base.number = in.u32();
+  map.base.decider = in.u32();
+  map.base.map_hash = in.u64();
+  map.version_floor = in.u64();
+  map.flush_floor = in.u64();
+  map.flush_at = in.u32();
+  map.max_parities = in.u8();
+}
+
+void encode_node(const NodeInfo& node, Writer& w) {
+  w.u16(node.id);
+  w.short_string(node.name);
+  w.short_string(node.host);
+  w.u16(node.port);
+  w.short_string(node.domain);
+  w.u64(node.incarnation);
+  w.u8(static_cast<uint8_t>(node.state));
+}
 
 NodeInfo decode_node(Reader& in) {
   NodeInfo node;
@@ -86,22 +111,18 @@ NodeInfo decode_node(Reader& in) {
   return node;
 }
 
-// Who is removed has no part in anything.
-void decode_roles(Reader& in, ClusterMap& map) {
-  for (NodeInfo& node : map.nodes) {
-    const uint8_t role = in.u8();
-    if (role > static_cast<uint8_t>(NodeRole::kRemoved)) return in.fail();
-    node.role = static_cast<NodeRole>(role);
-    if (node.is_removed() && node.state == NodeState::kUp) return in.fail();
-  }
+NodeRole decode_role(Reader& in) {
+  const uint8_t role = in.u8();
+  if (role > static_cast<uint8_t>(NodeRole::kRemoved)) in.fail();
+  return static_cast<NodeRole>(role);
 }
 
-constexpr uint32_t kMaxTime_ms = 3'600'000;
-
-bool are_possible(const ClusterSettings& settings) {
-  const auto times = {uint32_t{1},       settings.heartbeat_ms,     settings.suspect_after_ms,
-                      settings.lease_ms, settings.longest_lease_ms, kMaxTime_ms};
-  return std::ranges::is_sorted(times);
+void encode_partition(const Partition& partition, Writer& w) {
+  w.u8(static_cast<uint8_t>((partition.synced ? kSyncedFlag : 0) |
+                            (partition.lost ? kLostFlag : 0)));
+  encode_ids(partition.homes, w);
+  w.u16(static_cast<uint16_t>(partition.sources.size()));
+  for (const auto& group : partition.sources) encode_ids(group, w);
 }
 
 Partition decode_partition(Reader& in, const ClusterMap& map) {
@@ -119,8 +140,6 @@ Partition decode_partition(Reader& in, const ClusterMap& map) {
   }
   return partition;
 }
-
-}  // namespace
 
 const char* name(NodeState state) {
   switch (state) {
@@ -207,16 +226,7 @@ Decoded<ClusterMap> decode_map(ByteView bytes) {
   if (XXH3_64bits(body.data(), body.size()) != map.epoch.map_hash) {
     return std::unexpected("map does not match its hash");
   }
-  map.cluster_id = in.u64();
-  map.epoch.number = in.u32();
-  map.epoch.decider = in.u32();
-  map.base.number = in.u32();
-  map.base.decider = in.u32();
-  map.base.map_hash = in.u64();
-  map.version_floor = in.u64();
-  map.flush_floor = in.u64();
-  map.flush_at = in.u32();
-  map.max_parities = in.u8();
+  decode_head(in, map);
   const size_t nodes = in.count<uint16_t>(kNodeBytes);
   if (!in.ok()) return std::unexpected("map is cut off");
   if (map.max_parities < 1 || map.max_parities > coding::kMaxParities) {

@@ -18,6 +18,7 @@ void encode(const HelloRequest& m, std::string& out) {
   Writer w(out);
   w.u64(m.known_map);
   w.u8(static_cast<uint8_t>(m.sign));
+  w.u8(m.takes_changes);
 }
 
 // That of an older build has no args.
@@ -27,6 +28,7 @@ Decoded<HelloRequest> decode<HelloRequest>(ByteView bytes) {
   HelloRequest m;
   if (!in.at_end()) m.known_map = in.u64();
   if (!in.at_end()) m.sign = read_enum<DeciderSign>(in, DeciderSign::kLeaves);
+  if (!in.at_end()) m.takes_changes = read_flag(in);
   return finish(in, m, "HELLO");
 }
 
@@ -46,6 +48,7 @@ void encode(const HelloReply& m, std::string& out) {
   w.short_string(m.version);
   std::ranges::for_each(kNodeStatistics | std::views::drop(kFirstNodeStatistics), add);
   w.u64(m.decider_age_ms.value_or(kNoDecider));
+  if (m.is_changes) w.u8(m.is_changes);
 }
 
 template <>
@@ -68,6 +71,7 @@ Decoded<HelloReply> decode<HelloReply>(ByteView bytes) {
   const uint64_t unknown = m.has_lease ? 0 : kNoDecider;
   const uint64_t decider_age_ms = in.at_end() ? unknown : in.u64();
   if (decider_age_ms != kNoDecider) m.decider_age_ms = decider_age_ms;
+  if (!in.at_end()) m.is_changes = read_flag(in);
   return finish(in, std::move(m), "HELLO reply");
 }
 
@@ -88,6 +92,18 @@ Decoded<HeartbeatRequest> decode<HeartbeatRequest>(ByteView bytes) {
   if (!in.at_end()) m.sign = read_enum<DeciderSign>(in, DeciderSign::kLeaves);
   if (!in.at_end()) m.known_synced = in.u32();
   return finish(in, m, "HEARTBEAT");
+}
+
+void encode(const InstallMapRequest& m, std::string& out) {
+  if (m.is_changes) Writer(out).u8(m.is_changes);
+}
+
+template <>
+Decoded<InstallMapRequest> decode<InstallMapRequest>(ByteView bytes) {
+  Reader in(bytes);
+  InstallMapRequest m;
+  if (!in.at_end()) m.is_changes = read_flag(in);
+  return finish(in, m, "INSTALL_MAP");
 }
 
 namespace {

@@ -37,6 +37,7 @@ struct HelloReply {
   // Since a decider was heard of last, on the node's clock. Nothing: never, or not since one has
   // left.
   std::optional<uint64_t> decider_age_ms = {};
+  bool is_changes = false;  // the payload tells the map as changes of the one that the sender knows
 };  // payload: the installed map; empty if there is none, or the sender knows it
 
 // What a decider tells those who follow, through the node.
@@ -51,6 +52,7 @@ struct HelloRequest {
   using Reply = HelloReply;
   uint64_t known_map = 0;  // the hash of a map that the sender has; 0: it has none
   DeciderSign sign = DeciderSign::kNone;
+  bool takes_changes = false;  // of that map
 };
 
 // HEARTBEAT: the header's epoch is the decider's; any other epoch at the node answers kStaleEpoch.
@@ -69,13 +71,15 @@ struct HeartbeatRequest {
 };
 // The reply has no payload.
 
-// INSTALL_MAP: payload is the map; the header's epoch is that of the map which it replaces (number
-// 0: none). Accepted if that is the installed map and the new number is above it, or if the new map
-// is already installed; else kStaleEpoch: no decider overlooks a map that another one has made.
-// Voids the lease unless it is the installed one.
-struct InstallMapRequest : NoArgs {
+// INSTALL_MAP: payload is the map, or its changes since the one that it replaces; the header's
+// epoch is that of the map which it replaces (number 0: none). Accepted if that is the installed
+// map and the new number is above it, or if the new map is already installed; else kStaleEpoch: no
+// decider overlooks a map that another one has made. Voids the lease unless it is the installed
+// one.
+struct InstallMapRequest {
   static constexpr Opcode kOpcode = Opcode::kInstallMap;
   using Reply = NoArgs;
+  bool is_changes = false;  // only to nodes that have kMapChanges
 };
 
 enum class Role : uint8_t {
@@ -216,6 +220,7 @@ struct RecordStoreRequest {
 ELASTRIPE_MESSAGE(HelloRequest);
 ELASTRIPE_MESSAGE(HelloReply);
 ELASTRIPE_MESSAGE(HeartbeatRequest);
+ELASTRIPE_MESSAGE(InstallMapRequest);
 ELASTRIPE_MESSAGE(RecordReadRequest);
 ELASTRIPE_MESSAGE(RecordReadReply);
 ELASTRIPE_MESSAGE(RecordApplyRequest);

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "proxy/cluster/takeover.h"
+#include "server-patches/node/format/map_changes.h"
 
 using namespace elastripe;
 using node::ClusterMap;
@@ -321,9 +322,23 @@ class History {
     }
     for (const Partition& partition : next->partitions) CHECK(!partition.homes.empty());
     CHECK(!needs_homes(*next, ring_, known));  // it is what the reports ask for
+    check_changes(base, *next);
     last_ = std::make_shared<const ClusterMap>(std::move(*next));
     served_ = nullptr;
     ++maps_;
+  }
+
+  // Whoever has the map before, or the last that was made, gets the next one of its changes.
+  void check_changes(const ClusterMap& base, const ClusterMap& next) const {
+    std::string whole;
+    node::encode(next, whole);
+    for (const ClusterMap* const before : {&base, last_.get()}) {
+      const auto changes = node::changes_between(*before, next);
+      REQUIRE(changes.has_value());
+      const auto changed = node::apply_changes(*before, node::as_view(*changes));
+      REQUIRE(changed.has_value());
+      CHECK(changed->encoded == whole);
+    }
   }
 
   void install_some() {

@@ -3,6 +3,7 @@
 #include <semaphore>
 #include <thread>
 
+#include "server-patches/node/format/map_changes.h"
 #include "tests/unit/node/node_fixture.h"
 
 namespace elastripe::node::test {
@@ -60,7 +61,12 @@ TEST_CASE("a node with a thread that is stuck in a frame says so, and gets no le
   REQUIRE(status(node.heartbeat(node.clock.now_ms, 3000)) == "NO_LEASE");
   REQUIRE(status(node.send(Opcode::kHello, {})) == "NO_LEASE");
   // Not even a map: it would wait for the frame, and nobody would answer any more.
-  REQUIRE(status(node.try_install(make_map(2, {1, 2, 0}))) == "NO_LEASE");
+  ClusterMap next = make_map(2, {1, 2, 0});
+  REQUIRE(status(node.try_install(next)) == "NO_LEASE");
+  seal(next);
+  const std::string changes = changes_between(node.map, next).value();
+  REQUIRE(status(node.send(Opcode::kInstallMap, encoded(InstallMapRequest{.is_changes = true}),
+                           changes)) == "NO_LEASE");
   REQUIRE(status(node.read("other")) == "NOT_FOUND");
   node.clock.now_ms += 1000;
   REQUIRE(status(node.read("other")) == "NO_LEASE");
