@@ -102,6 +102,7 @@ void Network::send(int proxy, node::NodeId to, std::string frame, Caller caller)
   Traffic& traffic = traffic_[node::index_of(opcode_of(frame))];
   ++traffic.frames;
   traffic.bytes += frame.size();
+  if (frame_rule_ != nullptr) frame_rule_(proxy, to, frame);
   SimNode& target = node(to);
   Flight flight{proxy, to, target.runs() ? target.process() : 0, std::move(frame), caller};
   if (cuts_.contains({proxy, to})) {
@@ -153,11 +154,8 @@ void Network::arrive(Flight flight) {
                target.is_stalled() ? " (waits: stalled)" : "");
   }
   const node::Opcode opcode = opcode_of(flight.frame);
-  const bool is_watched = (install_watch_ != nullptr && opcode == node::Opcode::kInstallMap) ||
-                          (commit_watch_ != nullptr && opcode == node::Opcode::kRecordApply);
-  // The map that is to be installed, or the content of the record that it shall make.
-  std::string payload;
-  if (is_watched) {
+  std::string payload;  // the content of the record that it shall make
+  if (commit_watch_ != nullptr && opcode == node::Opcode::kRecordApply) {
     payload = flight.frame.substr(node::kHeaderBytes + header_of(flight.frame).args_bytes);
   }
   target.deliver(std::move(flight.frame),
@@ -168,8 +166,10 @@ void Network::arrive(Flight flight) {
                  });
 }
 
-void Network::note_install(std::string_view map) {
-  const auto installed = node::decode_map(node::as_view(map));
+// The frame may have told changes only, so the node is asked what has become of them.
+void Network::note_install(SimNode& at) {
+  const node::Reply reply = at.hello();
+  const auto installed = node::decode_map(reply.payload.bytes());
   CHECK(installed.has_value(), "a node took a bad map: {}", installed.error());
   install_watch_(*installed);
 }
@@ -184,12 +184,15 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string
   const auto header = node::decode_reply_header(node::as_view(bytes).first<node::kHeaderBytes>());
   CHECK(header.has_value(), "a node sent a bad header: {}", header.error());
   traffic_[node::index_of(header->opcode)].bytes += bytes.size();
+  if (frame_rule_ != nullptr) frame_rule_(proxy, from, bytes);
   if (trace_.on() && header->status != node::Status::kOk) {
     trace_.add("p{} <- n{} {} {}", proxy, from, node::name(header->opcode),
                node::name(header->status));
   }
   if (header->status == node::Status::kOk) {
-    if (header->opcode == node::Opcode::kInstallMap && !payload.empty()) note_install(payload);
+    if (install_watch_ != nullptr && header->opcode == node::Opcode::kInstallMap) {
+      note_install(node(from));
+    }
     if (stage_watch_ != nullptr && header->opcode == node::Opcode::kShardBuild) stage_watch_(proxy);
     if (append_watch_ != nullptr && header->opcode == node::Opcode::kLogAppend) {
       append_watch_(proxy, from);

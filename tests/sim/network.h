@@ -68,6 +68,10 @@ class Network {
       std::function<std::optional<Duration>(int proxy, node::NodeId, const node::RequestHeader&)>;
   void set_delay_rule(DelayRule rule) { delay_rule_ = std::move(rule); }
 
+  // Likewise: sees each request frame and each reply, and may change it.
+  using FrameRule = std::function<void(int proxy, node::NodeId, std::string& frame)>;
+  void set_frame_rule(FrameRule rule) { frame_rule_ = std::move(rule); }
+
   // Called when a node has answered an APPLY with kOk, before its answer leaves. `record` is what
   // was committed in `epoch`; null if the answer does not tell.
   using CommitWatch =
@@ -113,7 +117,7 @@ class Network {
   Duration delay();
   void launch(Flight flight, Duration delay);
   void arrive(Flight flight);
-  void note_install(std::string_view map);
+  void note_install(SimNode& at);
   void disconnect(Caller caller);
   // `payload`: of the request, where a watch is told of it.
   void reply(int proxy, node::NodeId from, std::string bytes, std::string_view payload,
@@ -129,6 +133,7 @@ class Network {
   std::set<std::pair<int, node::NodeId>> cuts_;
   std::vector<Flight> held_;
   DelayRule delay_rule_;
+  FrameRule frame_rule_;
   CommitWatch commit_watch_;
   AppendWatch append_watch_;
   StageWatch stage_watch_;

@@ -1,6 +1,7 @@
 #include "tests/sim/node.h"
 
 #include "proxy/base/check.h"
+#include "server-patches/node/format/map_changes.h"
 #include "server-patches/node/format/messages.h"
 #include "server-patches/node/format/shard_update_messages.h"
 
@@ -208,6 +209,13 @@ std::string describe_map(std::string_view bytes) {
   return text;
 }
 
+std::string describe_changes(std::string_view bytes) {
+  const auto head = node::decode_changes_head(node::as_view(bytes));
+  if (!head) return " ?";
+  return fmt::format(" -> e{} by {:x}, changes of {:x}", head->epoch.number, head->epoch.decider,
+                     head->base_hash);
+}
+
 }  // namespace
 
 std::string describe_request(std::string_view frame) {
@@ -217,7 +225,10 @@ std::string describe_request(std::string_view frame) {
   std::string text = fmt::format("{} e{}", node::name(header->opcode), header->epoch.number);
   switch (header->opcode) {
     case node::Opcode::kInstallMap:
-      text += describe_map(frame.substr(node::kHeaderBytes + header->args_bytes));
+      if (auto m = node::decode<node::InstallMapRequest>(args)) {
+        const auto payload = frame.substr(node::kHeaderBytes + header->args_bytes);
+        text += m->is_changes ? describe_changes(payload) : describe_map(payload);
+      }
       break;
     case node::Opcode::kRecordRead:
       if (auto m = node::decode<node::RecordReadRequest>(args)) {

@@ -64,6 +64,7 @@ class SimNode final : public node::NodeClock {
   void deliver(std::string frame, ReplyFunction reply);
   void tick();
 
+  node::Reply hello();  // without a frame
   bool has_lease();
   uint64_t statistic(std::string_view name) const;  // of one that runs
 
@@ -73,7 +74,6 @@ class SimNode final : public node::NodeClock {
  private:
   void handle(const std::string& frame, ReplyFunction reply);
   std::string stray_map() const;
-  node::Reply hello();
 
   EventQueue& events_;
   Trace& trace_;

@@ -352,11 +352,13 @@ void Decider::Impl::adopt(ClusterMap map) {
         LogFields().add("event", forms ? "forms" : "takes_over").add("epoch", map.epoch.number));
   }
   above_number_ = std::max(above_number_, map.epoch.number);
-  auto encoded = std::make_shared<std::string>();
-  node::encode(map, *encoded);
-  encoded_map_ = std::move(encoded);
+  std::string encoded;
+  node::encode(map, encoded);
+  encoded_map_ = Buffer::copy_of(encoded);
   made_ = map.epoch;
   const MapPtr before = std::exchange(map_, std::make_shared<const ClusterMap>(std::move(map)));
+  if (before != nullptr) former_ = before;
+  changes_.clear();
   required_ = map_->capabilities;
   follow_cluster(settings_, *map_);
   installed_ = granting_ = serving_ = false;

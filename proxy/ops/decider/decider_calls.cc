@@ -3,10 +3,12 @@
 
 #include "proxy/base/log.h"
 #include "proxy/ops/decider/decider_impl.h"
-#include "server-patches/node/format/mutant.h"
+#include "proxy/ops/decider/told_map.h"
+#include "server-patches/node/format/map_changes.h"
 
 namespace elastripe::decider {
 
+using node::Capability;
 using node::ClusterMap;
 using node::Status;
 
@@ -61,27 +63,33 @@ Task<void> Decider::Impl::hello(size_t id) {
   const bool is_first = peer.answered_at == TimePoint{};
   const TimePoint sent = now();
   peer.greet_after = sent + (map_ == nullptr ? 2 * settings_.heartbeat : settings_.suspect_after);
-  // With many nodes most have the same map, which is large.
-  const MapPtr known = map_ != nullptr ? map_ : ops_.map.current();
+  // With many nodes most have the same map, or the one before, and a map is large.
+  MapPtr known = map_ != nullptr ? map_ : ops_.map.current();
+  if (std::exchange(peer.asks_for_whole, false)) known = nullptr;
   // Whoever has a map signs its heartbeats, which are of a cluster: this process may be of another.
-  const node::HelloRequest request{.known_map = known ? known->epoch.map_hash : 0,
-                                   .sign = map_ == nullptr ? sign() : node::DeciderSign::kNone};
+  const node::HelloRequest request{
+      .known_map = known ? known->epoch.map_hash : 0,
+      .sign = map_ == nullptr ? sign() : node::DeciderSign::kNone,
+      .takes_changes = settings_.capabilities.has(Capability::kMapChanges)};
   const auto reply = co_await ops_.nodes.call(
       static_cast<NodeId>(id), Stamp{}, make_request(request), sent + settings_.suspect_after);
   if (over_ || version != peers_version_) co_return;
   peer.greeting = false;
   MapPtr found;
-  if (known && reply && reply->header.epoch == known->epoch) found = known;
-  if (reply && reply->status() == Status::kOk && !reply->payload().empty()) {
-    auto decoded = node::decode_map(reply->payload());
-    if (!decoded) {
+  if (reply && reply->status() == Status::kOk) {
+    auto told = told_map(*reply, known);
+    if (!told) {
       log_membership(LogLevel::kWarning, LogFields()
                                              .add("event", "map_unreadable")
                                              .add("node", membership_.nodes[id].name)
-                                             .add("reason", decoded.error()));
+                                             .add("reason", told.error()));
+      // What was told may have been changes. A whole map that can not be read is asked for in its
+      // time.
+      peer.asks_for_whole = known != nullptr;
+      if (peer.asks_for_whole) peer.greet_after = {};
       co_return;
     }
-    found = std::make_shared<const ClusterMap>(std::move(*decoded));
+    found = std::move(*told);
   }
   heard(id, sent, reply);
   if (!reply) co_return;
@@ -121,6 +129,25 @@ Task<void> Decider::Impl::hello(size_t id) {
   advance();
 }
 
+// What the node is told of map_ in place of all of it, given the map that it has; empty: nothing is
+// shorter that it would understand.
+Buffer Decider::Impl::changes_for(const Peer& peer) {
+  const auto& node_has = peer.report.capabilities;
+  if (!settings_.capabilities.has(Capability::kMapChanges) || !node_has ||
+      !node_has->has(Capability::kMapChanges) || peer.takes_whole) {
+    return {};
+  }
+  const node::Epoch& has = peer.report.epoch;
+  const auto is_it = [&](const MapPtr& map) { return map != nullptr && map->epoch == has; };
+  const MapPtr base = is_it(former_) ? former_ : is_it(peer.found) ? peer.found : nullptr;
+  if (base == nullptr) return {};
+  const auto [made, is_new] = changes_.try_emplace(base->epoch.map_hash);
+  if (!is_new) return made->second;
+  const auto changes = node::changes_between(*base, *map_);
+  if (changes && changes->size() < encoded_map_.size()) made->second = Buffer::copy_of(*changes);
+  return made->second;
+}
+
 Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   const uint64_t version = peers_version_;
   Peer& peer = peers_[id];
@@ -131,8 +158,10 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   // known).
   const node::Epoch replaced = peer.report.epoch;
   const Stamp stamp{map->cluster_id, replaced, 0};
-  const Buffer bytes = Buffer::copy_of(*encoded_map_);
-  NodeRequestPtr request = make_request(node::InstallMapRequest{});
+  const Buffer changes = changes_for(peer);
+  const bool is_changes = !changes.empty();
+  const Buffer bytes = is_changes ? changes : encoded_map_;
+  NodeRequestPtr request = make_request(node::InstallMapRequest{.is_changes = is_changes});
   request->payload.push_back(bytes.bytes());
   request->keep.push_back(bytes);
   const auto reply = co_await ops_.nodes.call(static_cast<NodeId>(id), stamp, std::move(request),
@@ -142,6 +171,9 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   heard(id, sent, reply);
   meet(id);
   if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
+  const bool is_refused =
+      reply->status() == Status::kStaleEpoch || reply->status() == Status::kInvalid;
+  if (is_changes && is_refused) peer.takes_whole = true;  // from now on, until it has this map
   if (reply->status() == Status::kOk) {
     peer.installed(map->epoch);
   } else if (reply->status() == Status::kStaleEpoch) {

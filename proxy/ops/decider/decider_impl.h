@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -139,6 +140,7 @@ class Decider::Impl {
   Task<void> heartbeat(size_t id, MapPtr map, Pulse pulse);
   void heard(size_t id, TimePoint sent, const Result<NodeReply>& reply);
   void meet(size_t id);
+  Buffer changes_for(const Peer& peer);
   void look_at_capabilities(size_t id);
   void send_heartbeat(size_t id, const Pulse& pulse);
   node::DeciderSign sign() const;
@@ -188,8 +190,10 @@ class Decider::Impl {
 
   // The newest map that this decider made; null until it has made one.
   MapPtr map_;
-  std::shared_ptr<const std::string> encoded_map_;
-  node::CapabilitySet required_;  // of members: what the newest map that is known of uses
+  Buffer encoded_map_;
+  MapPtr former_;                       // the one that it made before
+  std::map<uint64_t, Buffer> changes_;  // to map_, by the hash of what they are of; empty: none
+  node::CapabilitySet required_;        // of members: what the newest map that is known of uses
   std::vector<Unserved> unserved_;
   bool installed_ = false;  // on every survivor
   bool granting_ = false;   // leases under map_

@@ -54,6 +54,9 @@ struct Peer {
   std::optional<Duration> decider_age = {};
   std::string version;        // of its build, for people
   node::CapabilitySet lacks;  // of what the cluster uses; logged
+  // Changes of maps that were told did not fit: by the decider, or by the node.
+  bool takes_whole = false;
+  bool asks_for_whole = false;
 
   // Calls under way.
   bool greeting = false;
@@ -174,6 +177,7 @@ struct Peer {
   void installed(const node::Epoch& epoch) {
     acknowledged = epoch;
     may_hold_foreign_lease = false;
+    takes_whole = false;
   }
 
   // The operator vouches for its death, and for leases being over (force_epoch).
@@ -248,6 +252,7 @@ struct Peer {
     decider_age.reset();
     version.clear();
     lacks = {};
+    takes_whole = asks_for_whole = false;
   }
 };
 

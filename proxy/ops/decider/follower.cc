@@ -6,6 +6,7 @@
 #include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider/decider_events.h"
 #include "proxy/ops/decider/decider_status.h"
+#include "proxy/ops/decider/told_map.h"
 
 namespace elastripe::decider {
 
@@ -172,23 +173,27 @@ Task<void> Follower::greet(size_t id) {
   ++asked_[id].calls;
   const TimePoint sent = now();
   peer.greet_after = sent + 2 * settings_.heartbeat;
-  const MapPtr known = known_;
-  const node::HelloRequest request{.known_map = known ? known->epoch.map_hash : 0};
+  const MapPtr known = std::exchange(peer.asks_for_whole, false) ? nullptr : known_;
+  const node::HelloRequest request{
+      .known_map = known ? known->epoch.map_hash : 0,
+      .takes_changes = settings_.capabilities.has(node::Capability::kMapChanges)};
   const auto reply = co_await ops_.nodes.call(
       static_cast<NodeId>(id), Stamp{}, make_request(request), sent + settings_.suspect_after);
   if (over_ || version != peers_version_) co_return;
   peer.greeting = false;
   --asked_[id].calls;
   if (!heard(id, sent, reply)) co_return;
-  MapPtr found;
-  if (known && reply->header.epoch == known->epoch) found = known;
-  if (!reply->payload().empty()) {
-    auto decoded = node::decode_map(reply->payload());
-    if (!decoded) co_return;
-    found = std::make_shared<const ClusterMap>(std::move(*decoded));
+  const auto map = told_map(*reply, known);
+  if (!map) {
+    // It may have been changes. A whole map that can not be read is asked for in its time.
+    peer.asks_for_whole = known != nullptr;
+    if (!peer.asks_for_whole) co_return;
+    peer.greet_after = {};
+    co_return ask(id);
   }
+  const MapPtr& found = *map;
   if (found && (known_ == nullptr || found->epoch.number >= known_->epoch.number)) known_ = found;
-  peer.shows(reply->header, std::move(found), 0);
+  peer.shows(reply->header, found, 0);
   told(id, *reply);
   look();
 }
