@@ -5,6 +5,7 @@
 #include "proxy/ops/decider/decider_impl.h"
 #include "proxy/ops/decider/told_map.h"
 #include "server-patches/node/format/map_changes.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
 
@@ -139,7 +140,8 @@ Buffer Decider::Impl::changes_for(const Peer& peer) {
   }
   const node::Epoch& has = peer.report.epoch;
   const auto is_it = [&](const MapPtr& map) { return map != nullptr && map->epoch == has; };
-  const MapPtr base = is_it(former_) ? former_ : is_it(peer.found) ? peer.found : nullptr;
+  MapPtr base = is_it(former_) ? former_ : is_it(peer.found) ? peer.found : nullptr;
+  if (mutant(Mutant::kChangesOfAnyBase) && has.number != 0) base = former_;
   if (base == nullptr) return {};
   const auto [made, is_new] = changes_.try_emplace(base->epoch.map_hash);
   if (!is_new) return made->second;

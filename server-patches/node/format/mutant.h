@@ -15,6 +15,7 @@ enum class Mutant {
   kLostIsMiss,            // node: a LOST partition answers NOT_FOUND
   kIgnoreLease,           // node: serves past its lease
   kSkipLeaseWait,         // decider: does not wait the lease of an excluded node out
+  kChangesOfAnyBase,      // decider, node: changes of a map go to whatever map a node has
   kSuspectIsSource,       // decider: a returned suspect's old records count as synced
   kTimeoutIsLoss,         // decider: a timeout may make a partition LOST
   kTrustWords,            // decider: who is declared dead counts as gone for majorities at once
