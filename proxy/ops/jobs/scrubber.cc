@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "proxy/async/scope.h"
 #include "proxy/base/log.h"
 #include "proxy/ops/jobs/job_events.h"
 
@@ -12,29 +13,46 @@ constexpr uint32_t kObjectsAtOnce = 1;  // nobody waits for it
 }
 
 Task<void> Scrubber::run() {
-  const LoggedJob logged{.kind = "scrub"};
+  Scope jobs;
   rests_since_ = ops_.clock.now();
   while (co_await ops_.clock.sleep_for(kLookPeriod)) {
-    if (ops_.clock.now() < next_at() || !ops_.map.works_in_background()) continue;
-    job_ = std::make_unique<ScrubJob>(
-        ops_, ScrubJobSpec{.job = {.rate = settings_.rate, .parallel = kObjectsAtOnce},
-                           .repairs = settings_.repairs});
-    log_info("{}", started_line(logged, ops_.map.current()));
-    co_await job_->run();
-    last_ = job_->progress();
-    job_.reset();
+    const bool is_ours = ops_.map.works_in_background();
+    if (job_ != nullptr) {
+      if (!is_ours) job_->cancel();
+    } else if (is_ours && is_on() && ops_.clock.now() >= next_at()) {
+      jobs.spawn(scrub());
+    }
+  }
+  co_await jobs.join();
+}
+
+Task<void> Scrubber::scrub() {
+  const LoggedJob logged{.kind = "scrub"};
+  job_ = std::make_unique<ScrubJob>(
+      ops_, ScrubJobSpec{.job = {.rate = settings_.rate, .parallel = kObjectsAtOnce},
+                         .repairs = settings_.repairs});
+  log_info("{}", started_line(logged, ops_.map.current()));
+  co_await job_->run();
+  last_ = job_->progress();
+  job_.reset();
+  // One that was broken off is due as it was.
+  if (last_.state != JobState::kCancelled) {
     rests_since_ = ops_.clock.now();
     ++scrubs_;
-    log_info("{}", ended_line(logged, ops_.map.current(), last_));
-    for (const JobProblem& problem : last_.problems) {
-      log_info("scrub: {}: {}", escape_for_log(problem.key, 250), problem.reason);
-    }
+  }
+  log_info("{}", ended_line(logged, ops_.map.current(), last_));
+  for (const JobProblem& problem : last_.problems) {
+    log_info("scrub: {}: {}", escape_for_log(problem.key, 250), problem.reason);
   }
 }
 
 void Scrubber::change_settings(const ScrubSettings& settings) {
   settings_ = settings;
   if (job_ != nullptr) job_->set_pace(settings_.rate, kObjectsAtOnce);
+}
+
+void Scrubber::take_over(Duration due_in) {
+  if (is_on()) rests_since_ = ops_.clock.now() + due_in - settings_.every;
 }
 
 ScrubStatus Scrubber::status() const {

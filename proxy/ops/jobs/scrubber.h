@@ -28,9 +28,13 @@ class Scrubber {
   // Also of the scrub that runs; but whether it repairs, and whether there are any, is for the
   // next.
   void change_settings(const ScrubSettings& settings);
+  // This proxy begins to decide, and the one before it would have scrubbed next in so long: now, if
+  // it was just doing so.
+  void take_over(Duration due_in);
   ScrubStatus status() const;
 
  private:
+  Task<void> scrub();
   bool is_on() const { return settings_.every != Duration::zero(); }
   TimePoint next_at() const { return is_on() ? rests_since_ + settings_.every : TimePoint::max(); }
 

@@ -235,6 +235,32 @@ TEST_CASE("all objects are scrubbed and mended again and again", "[job]") {
   REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
 }
 
+TEST_CASE("scrubs are for the proxy that decides", "[job]") {
+  ScrubbedMany s;
+  Scrubber scrubber(s.proxy->ops(), {.every = 10min, .rate = 1});
+  Scope scope;
+  scope.spawn(scrubber.run());
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().is_running; }, 11min));
+  s.proxy->map().work_in_background(false);
+  s.cluster.run_for(2s);
+  scrubber.change_settings({.every = 10min, .rate = 0});  // so that what has begun soon ends
+  REQUIRE(s.cluster.run_until([&] { return !scrubber.status().is_running; }, 1min));
+  CHECK(scrubber.status().scrubs == 0);
+  CHECK(scrubber.status().next_in == 0s);
+  s.cluster.run_for(20min);
+  CHECK_FALSE(scrubber.status().is_running);
+
+  // Others have scrubbed meanwhile.
+  s.proxy->map().work_in_background(true);
+  scrubber.take_over(4min);
+  s.cluster.run_for(3min);
+  CHECK(scrubber.status().scrubs == 0);
+  CHECK(scrubber.status().next_in <= 1min);
+  REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 1; }, 5min));
+  s.proxy->kill();
+  REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
+}
+
 TEST_CASE("scrubs may begin, end and go at another rate while the scrubber runs", "[job]") {
   ScrubbedMany s;
   const ScrubSettings never{.every = Duration::zero()};
