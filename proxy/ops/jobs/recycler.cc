@@ -44,11 +44,13 @@ Task<void> Recycler::run() {
 Task<size_t> Recycler::round(Duration min_age, uint64_t retained_bytes, WorkShare share) {
   const MapPtr map = ops_.map.current();
   if (map == nullptr || !map->capabilities.has(node::Capability::kUpdateLogs)) co_return 0;
+  const uint64_t now_ms = ops_.clock.unix_ms();
   std::vector<Task<Scan>> flows;
   flows.reserve(map->nodes.size());
   for (size_t id = 0; id < map->nodes.size(); ++id) {
     const auto at = static_cast<NodeId>(id);
-    if (map->is_up(at) && share.has(at, ops_.clock.unix_ms())) flows.push_back(scan_logs(map, at, min_age));
+    const bool is_ours = share.has(at, now_ms, settings_.fold_after + kLookPeriod);
+    if (map->is_up(at) && is_ours) flows.push_back(scan_logs(map, at, min_age));
   }
   std::vector<node::ScannedLog> logs;
   auto scans = co_await when_all(std::move(flows));

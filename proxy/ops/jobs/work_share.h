@@ -14,15 +14,18 @@ namespace elastripe::jobs {
 // One proxy's part. Proxies may know of different others for some seconds: work is then done twice,
 // or later.
 struct WorkShare {
-  static constexpr uint64_t kTurn_ms = 10'000;
+  static constexpr std::chrono::milliseconds kShortestTurn{10'000};
 
   uint32_t part = 0;
   uint32_t parts = 1;  // as many as there are proxies
 
-  // Another one's turn comes every ten seconds, so that no node waits for a proxy that is there and
-  // does nothing.
-  bool has(node::NodeId at, uint64_t unix_ms) const {
-    return (at + unix_ms / kTurn_ms) % parts == part;
+  // Whether the node is this one's to look at. Then it is another one's turn, so that no node waits
+  // for a proxy that is there and does nothing. A turn is as long as all need to look twice.
+  bool has(node::NodeId at, uint64_t unix_ms, Duration look_period) const {
+    using std::chrono::milliseconds;
+    const auto looks = std::chrono::duration_cast<milliseconds>(2 * look_period);
+    const auto turn_ms = static_cast<uint64_t>(std::max(kShortestTurn, looks).count());
+    return (at + unix_ms / turn_ms) % parts == part;
   }
 };
 
