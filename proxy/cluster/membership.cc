@@ -356,14 +356,6 @@ void set_flush(ClusterMap& map, const ClusterMap& last, const MapRequest& reques
 
 }  // namespace
 
-bool has_bit(const std::vector<uint8_t>& bits, size_t partition) {
-  return partition / 8 < bits.size() && (bits[partition / 8] >> (partition % 8) & 1) != 0;
-}
-
-bool is_quorum(size_t configured, size_t refusing, size_t answering) {
-  return 2 * answering > configured - refusing;
-}
-
 Standing standing_of(const NodeInfo* last, const NodeReport& report) {
   const Standing before = last == nullptr ? Standing{} : Standing{last->state, last->incarnation};
   switch (report.verdict) {
@@ -590,6 +582,16 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
       return fail(ErrorCode::kLost, "node {} does not answer and may have the last copy",
                   map.nodes[*silent].name);
     }
+  }
+  node::seal(map);
+  return map;
+}
+
+Result<ClusterMap> same_map(const ClusterMap& last, const MapRequest& request) {
+  ClusterMap map = last;
+  map.base = last.epoch;
+  if (auto set = set_epoch(map, last.epoch.number, last.version_floor, request); !set) {
+    return fail(set.error());
   }
   node::seal(map);
   return map;

@@ -104,6 +104,11 @@ Result<node::ClusterMap> first_map(const MembershipSettings& settings, const Rin
 Result<node::ClusterMap> next_map(const node::ClusterMap& last, const MembershipSettings& settings,
                                   const Ring& ring, const MapRequest& request);
 
+// A map that says of nodes and partitions what `last` does, whatever the reports say: for a decider
+// that has to learn what it can only ask under a map of its own. All who are left have `last`.
+// kInvalid: no number is left.
+Result<node::ClusterMap> same_map(const node::ClusterMap& last, const MapRequest& request);
+
 // The state and incarnation that `report` gives a node which had `last` (null: not in the map).
 struct Standing {
   node::NodeState state = node::NodeState::kLost;
@@ -137,9 +142,13 @@ size_t moves_at_once(size_t partitions);
 // Whether a decider may start, install maps and grant leases: of the nodes that are not known to be
 // gone, more than half answer. Two deciders can not both have that: a process that is gone answers
 // neither of them.
-bool is_quorum(size_t configured, size_t refusing, size_t answering);
+constexpr bool is_quorum(size_t configured, size_t refusing, size_t answering) {
+  return 2 * answering > configured - refusing;
+}
 
 // Bit `partition` of a report.
-bool has_bit(const std::vector<uint8_t>& bits, size_t partition);
+inline bool has_bit(const std::vector<uint8_t>& bits, size_t partition) {
+  return partition / 8 < bits.size() && (bits[partition / 8] >> (partition % 8) & 1) != 0;
+}
 
 }  // namespace elastripe

@@ -37,11 +37,14 @@ size_t count_members(const ClusterMap& map, const std::vector<NodeReport>& repor
 
 // Nodes that can not say whether there is a later map than `map`.
 size_t nodes_not_telling(const ClusterMap& map, const std::vector<NodeReport>& reports) {
-  return static_cast<size_t>(std::ranges::count_if(reports, [&](const NodeReport& report) {
-    if (report.is_removed) return false;
-    return report.verdict != Verdict::kAnswers || report.epoch.number == 0 ||
-           report.epoch.number > map.epoch.number;
-  }));
+  size_t count = 0;
+  for (size_t id = 0; id < reports.size(); ++id) {
+    const NodeReport& report = reports[id];
+    if (report.is_removed || is_left_for_dead(map, id, report)) continue;
+    count += report.verdict != Verdict::kAnswers || report.epoch.number == 0 ||
+             report.epoch.number > map.epoch.number;
+  }
+  return count;
 }
 
 // The members of `map` among them. Whatever a later map served came from members of this one: nodes
@@ -62,8 +65,8 @@ std::vector<NodeId> members_not_telling(const ClusterMap& map,
 
 // Whether a later map may have been served by nodes that do not tell: silent, dead or empty by now,
 // or with a later map already. Those that tell an older one were no part of it; of them, the
-// members of `map` must have been excluded by timeouts, M at most, and its nodes were a quorum
-// beside them, some of which had `map`.
+// members of `map` must have been excluded by timeouts or wrong words, M at most (operators have to
+// see to that), and its nodes were a quorum beside them, some of which had `map`.
 bool may_be_superseded(const ClusterMap& map, const std::vector<NodeReport>& reports) {
   size_t still_have_it = 0;
   for (size_t id = 0; id < reports.size(); ++id) {
@@ -190,6 +193,16 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
     return numbers;
   };
 
+  // Of two maps of one number, only that very one.
+  const auto has_member_with = [&](const ClusterMap& map, const node::Epoch& epoch) {
+    return std::ranges::any_of(map.nodes, [&](const NodeInfo& member) {
+      if (member.state != NodeState::kUp || member.id >= reports.size()) return false;
+      const NodeReport& report = reports[member.id];
+      return answers(member.id) && report.incarnation == member.incarnation &&
+             report.epoch == epoch;
+    });
+  };
+
   std::vector<node::MapPtr> found;  // one of each epoch
   for (size_t id = 0; id < maps.size(); ++id) {
     if (maps[id] == nullptr || !answers(id)) continue;
@@ -201,6 +214,7 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
   node::MapPtr newest;
   node::MapPtr base;
   bool is_ambiguous = false;
+  std::vector<node::MapPtr> served;  // maybe
   for (const node::MapPtr& map : found) {
     if (map->cluster_id != found.front()->cluster_id) {
       return fail(ErrorCode::kUnavailable, "the nodes belong to different clusters");
@@ -212,17 +226,22 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
     if (std::ranges::any_of(members, is_later)) continue;  // superseded
     const bool was_served = std::ranges::none_of(members, is_earlier);
     const bool supersedes = std::ranges::any_of(found, [&](const node::MapPtr& older) {
-      return older->epoch.number < map->epoch.number &&
-             std::ranges::count(numbers_of_members(*older), map->epoch.number) > 0;
+      return older->epoch.number < map->epoch.number && has_member_with(*older, map->epoch);
     });
     if (!was_served && !supersedes) continue;
+    if (was_served) served.push_back(map);
     is_ambiguous |= base != nullptr;
     if (base == nullptr || map->epoch.number > base->epoch.number) base = map;
   }
-  if (base == nullptr) base = newest;
-  if (base == nullptr || (!is_ambiguous && !may_be_superseded(*base, reports))) return base;
   const bool any_silent = std::ranges::any_of(
       reports, [](const NodeReport& report) { return report.verdict == Verdict::kSilent; });
+  // Of all others a member that tells says that they were not.
+  if (is_ambiguous && !any_silent && served.size() == 1 && !mutant(Mutant::kAnyRival)) {
+    base = served.front();
+    is_ambiguous = false;
+  }
+  if (base == nullptr) base = newest;
+  if (base == nullptr || (!is_ambiguous && !may_be_superseded(*base, reports))) return base;
   if (any_silent) {
     return fail(ErrorCode::kUnavailable,
                 "nodes that do not answer may have another map in use than epoch {}",
@@ -236,6 +255,13 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
   if (accept_loss) return with_all_lost(*newest);
   return fail(ErrorCode::kLost, "nodes {} are gone, and may have had a later map than epoch {}",
               names_of(newest->nodes, gone), newest->epoch.number);
+}
+
+bool loses_more(const ClusterMap& last, const ClusterMap& next) {
+  for (size_t p = 0; p < next.partitions.size(); ++p) {
+    if (next.partitions[p].lost && !last.partitions[p].lost) return true;
+  }
+  return false;
 }
 
 }  // namespace elastripe

@@ -38,4 +38,7 @@ Result<std::vector<node::NodeId>> find_strays(const MembershipSettings& settings
                                               const std::vector<NodeReport>& reports,
                                               const std::vector<node::MapPtr>& maps);
 
+// Whether a partition is LOST in `next` that was not in `last`.
+bool loses_more(const node::ClusterMap& last, const node::ClusterMap& next);
+
 }  // namespace elastripe

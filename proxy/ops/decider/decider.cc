@@ -1,9 +1,9 @@
 #include "proxy/ops/decider/decider.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "proxy/base/log.h"
+#include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider/decider_impl.h"
 #include "proxy/ops/decider/decider_status.h"
 #include "server-patches/node/format/mutant.h"
@@ -331,16 +331,19 @@ bool Decider::Impl::is_blocked_by_lease() const {
 
 // A sync that is under way may have completed a partition since the nodes last reported: its
 // sources forget it then, and would be missed though the homes have it all. So a loss is declared
-// only with no sync running, on reports from after it.
+// only with no sync running, on reports from after it. A sync of another decider goes on until the
+// nodes have our map: then they tell what they have as synced.
 bool Decider::Impl::is_false_loss(const ClusterMap& next) const {
-  const bool is_new_loss = std::ranges::any_of(
-      std::views::iota(size_t{0}, next.partitions.size()),
-      [&](size_t p) { return next.partitions[p].lost && !map_->partitions[p].lost; });
-  if (!is_new_loss) return false;
+  if (!loses_more(*map_, next)) return false;
   if (sync_running_) return true;
-  return std::ranges::any_of(peers_, [&](const Peer& peer) {
-    return peer.report.verdict == Verdict::kAnswers && peer.answered_sent < sync_ended_;
-  });
+  const bool trusts = mutant(Mutant::kTrustOldReports);
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    if (peer.report.verdict != Verdict::kAnswers) continue;
+    if (peer.answered_sent < sync_ended_) return true;
+    if (is_member(id) && peer.told_in != map_->epoch && !trusts) return true;
+  }
+  return false;
 }
 
 void Decider::Impl::adopt(ClusterMap map) {
@@ -390,15 +393,22 @@ Result<void> Decider::Impl::declare_dead(std::string_view name) {
   if (named == membership_.nodes.end() || named->is_removed()) {
     return fail(ErrorCode::kNotFound, "no node is named {}", name);
   }
-  Peer& peer = peers_[static_cast<size_t>(named - membership_.nodes.begin())];
+  const auto peer_id = static_cast<size_t>(named - membership_.nodes.begin());
+  Peer& peer = peers_[peer_id];
   if (!peer.is_judged()) {
     return fail(ErrorCode::kUnavailable, "node {} was not asked yet; try again", name);
   }
   if (peer.report.verdict == Verdict::kAnswers) {
     return fail(ErrorCode::kConflict, "node {} answers: stop its process first", name);
   }
+  const bool has_majority = peers_quorum();
+  if (!has_majority && !has_asked_all()) {
+    return fail(ErrorCode::kUnavailable,
+                "other nodes may answer yet, and be a majority without node {}; try again", name);
+  }
   log_membership(LogLevel::kWarning, LogFields().add("event", "declared_dead").add("node", name));
-  peer.vouch_dead(peers_quorum() ? Word::kSaid : Word::kForced);
+  peer.vouch_dead(has_majority ? Word::kSaid : Word::kForced);
+  if (installed_ && map_->nodes[peer_id].state == node::NodeState::kLost) peer.is_left_out();
   return {};
 }
 

@@ -107,7 +107,10 @@ Task<void> Decider::Impl::hello(size_t id) {
   const bool is_news = peer.shows(reply->header, found, decider_id_);
   if (found != nullptr && may_give_way_to(*found)) {
     const bool is_served = has_lease && !mutant(Mutant::kNeverGiveWay);
-    if (is_served || is_late_for(*found, is_decided)) co_return depose(found->epoch);
+    if (is_served || is_late_for(*found, is_decided)) {
+      last_.give_way_to(*found);
+      co_return depose(found->epoch);
+    }
   }
   if (map_ != nullptr && found != nullptr) {
     if (found->cluster_id == map_->cluster_id) {
@@ -173,9 +176,8 @@ Task<void> Decider::Impl::install(size_t id, MapPtr map) {
   heard(id, sent, reply);
   meet(id);
   if (!reply || map_ != map || peer.report.incarnation != map->nodes[id].incarnation) co_return;
-  const bool is_refused =
-      reply->status() == Status::kStaleEpoch || reply->status() == Status::kInvalid;
-  if (is_changes && is_refused) peer.takes_whole = true;  // from now on, until it has this map
+  // From now on, until it has this map.
+  if (is_changes && reply->status() != Status::kOk) peer.takes_whole = true;
   if (reply->status() == Status::kOk) {
     peer.installed(map->epoch);
   } else if (reply->status() == Status::kStaleEpoch) {

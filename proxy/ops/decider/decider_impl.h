@@ -108,6 +108,7 @@ class Decider::Impl {
   Duration longest_lease() const;
   bool may_grant() const;
   size_t count_gone(const std::vector<Verdict>& verdicts) const;
+  bool has_asked_all() const;
   bool peers_quorum() const;
   bool knows_all_peers() const;
   bool is_member(size_t id) const;

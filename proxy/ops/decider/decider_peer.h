@@ -38,6 +38,8 @@ struct Peer {
   TimePoint answered_at;    // when the last answer came
   TimePoint answered_sent;  // when the frame that it answers left
   Duration silent_for{};
+  // The epoch of the map under which it told last which partitions are synced.
+  node::Epoch told_in;
   // Members only: the newest epochs under which it answered, and told that it has a lease.
   node::Epoch acknowledged;
   node::Epoch leased;
@@ -165,6 +167,7 @@ struct Peer {
       decider_age = std::chrono::milliseconds(std::min(*reply->decider_age_ms, kLongest_ms));
     }
     if (header.epoch != report.epoch) return false;
+    told_in = header.epoch;
     // Bits are only ever set within an epoch.
     report.synced.resize(std::max(report.synced.size(), reply->synced.size()));
     for (size_t i = 0; i < reply->synced.size(); ++i) {

@@ -39,11 +39,24 @@ Verdict Decider::Impl::own_verdict(size_t id) const {
 size_t Decider::Impl::count_gone(const std::vector<Verdict>& verdicts) const {
   size_t gone = 0;
   for (size_t id = 0; id < peers_.size(); ++id) {
-    const bool is_only_said =
-        peers_[id].word == Word::kSaid && !is_removed(id) && !mutant(Mutant::kTrustWords);
+    const bool is_only_said = peers_[id].word == Word::kSaid && !is_removed(id) &&
+                              peers_[id].report.verdict != Verdict::kRefuses &&
+                              !mutant(Mutant::kTrustWords);
     gone += verdicts[id] == Verdict::kRefuses && !is_only_said;
   }
   return gone;
+}
+
+// Whether each node has answered, refused, or been silent for long enough to be taken for so.
+bool Decider::Impl::has_asked_all() const {
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const bool has_answered =
+        peers_[id].is_judged() && peers_[id].report.verdict != Verdict::kSilent;
+    if (!is_removed(id) && !has_answered && !peers_[id].is_silent(settings_.suspect_after)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool Decider::Impl::peers_quorum() const {

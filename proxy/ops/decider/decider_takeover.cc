@@ -6,6 +6,7 @@
 #include "proxy/base/log.h"
 #include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider/decider_impl.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
 
@@ -83,6 +84,12 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   }
   auto next = forms ? first_map(membership_, ring(), known, cluster_id_of(peers_))
                     : next_map(*base, membership_, ring(), known);
+  // What another decider has synced since the nodes were asked, nobody has told: they do so once
+  // they have a map of ours, which no longer lets it go on.
+  const bool may_be_false = next && !forms && !known.give_up_silent && loses_more(*base, *next);
+  if (may_be_false && next->base == base->epoch && !mutant(Mutant::kTrustOldReports)) {
+    next = same_map(*base, known);
+  }
   unserved_.clear();
   if (next && !forms) {
     note_unserved(known, *base, *next);
@@ -154,10 +161,11 @@ bool Decider::Impl::comes_before(const node::Epoch& other) const {
 // Whether a decider that has followed, and has no map, finds a map that it does not know from then.
 bool Decider::Impl::may_give_way_to(const ClusterMap& found) const {
   if (!settings_.gives_way || ever_served_ || map_ != nullptr) return false;
-  if (found.epoch.decider == decider_id_ || !last_.may_give_way_to(found.epoch)) return false;
+  if (found.epoch.decider == decider_id_ || !last_.may_give_way_to(found)) return false;
   uint64_t cluster = inherited_cluster_;
   if (cluster == 0) {
     // It has just started. One node alone does not tell which cluster is ours.
+    if (!has_asked_all()) return false;
     const MapPtr newest = newest_of_cluster(maps_found(), configured_, membership_.partitions);
     cluster = newest == nullptr ? 0 : newest->cluster_id;
   }
@@ -169,11 +177,12 @@ bool Decider::Impl::may_give_way_to(const ClusterMap& found) const {
 // it has made none yet, was faster. One under which a node has a lease is of a decider that has
 // taken over: this one may wait in vain for nodes that the other one need not wait for.
 bool Decider::Impl::is_late_for(const ClusterMap& found, bool is_decided) const {
-  return made_.number != 0 ? !comes_before(found.epoch) : is_decided;
+  if (made_.number != 0) return !comes_before(found.epoch);
+  // Who has just started does not know which maps were there before, nor whether the other one has.
+  return is_decided && inherited_cluster_ != 0;
 }
 
 void Decider::Impl::depose(const node::Epoch& by) {
-  if (!ever_served_) last_.give_way_to(by);
   over_ = deposed_ = true;
   reason_ = fmt::format("deposed by proxy {:08x} at epoch {}", by.decider, by.number);
   log_membership(LogLevel::kWarning, LogFields().add("event", "deposed").add("reason", reason_));

@@ -33,8 +33,14 @@ void LastDecider::keep(uint32_t decider, const node::MapPtr& left, const Decider
            .handover = handover};
 }
 
-bool LastDecider::may_give_way_to(const node::Epoch& map) const {
-  return map.number > gave_way_to_ || mutant(Mutant::kGiveWayAgain);
+void LastDecider::give_way_to(const node::ClusterMap& map) {
+  gave_way_in_ = map.cluster_id;
+  gave_way_to_ = map.epoch.number;
+}
+
+bool LastDecider::may_give_way_to(const node::ClusterMap& map) const {
+  return map.cluster_id != gave_way_in_ || map.epoch.number > gave_way_to_ ||
+         mutant(Mutant::kGiveWayAgain);
 }
 
 }  // namespace elastripe::decider

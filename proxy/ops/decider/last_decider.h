@@ -31,8 +31,8 @@ class LastDecider {
 
   // This proxy has begun to decide, and given way to the decider of that map: once for a map, as
   // that one may be gone, too.
-  void give_way_to(const node::Epoch& map) { gave_way_to_ = map.number; }
-  bool may_give_way_to(const node::Epoch& map) const;
+  void give_way_to(const node::ClusterMap& map);
+  bool may_give_way_to(const node::ClusterMap& map) const;
 
   const Inherited& inherited() const { return last_; }
   // What it has seen of the wall clock counts for every decider of the process.
@@ -42,7 +42,8 @@ class LastDecider {
   const Clock& clock_;
   jobs::ExpiryClock expiry_clock_;
   Inherited last_;
-  uint32_t gave_way_to_ = 0;  // the number of the epoch
+  uint64_t gave_way_in_ = 0;  // that cluster
+  uint32_t gave_way_to_ = 0;  // the number of its map
 };
 
 }  // namespace elastripe::decider

@@ -18,6 +18,8 @@ enum class Mutant {
   kChangesOfAnyBase,      // decider, node: changes of a map go to whatever map a node has
   kSuspectIsSource,       // decider: a returned suspect's old records count as synced
   kTimeoutIsLoss,         // decider: a timeout may make a partition LOST
+  kAnyRival,              // decider: takes over from a map of a number, whichever was served
+  kTrustOldReports,       // decider: declares a loss by what nodes told another decider's map
   kTrustWords,            // decider: who is declared dead counts as gone for majorities at once
   kCountLeftForDead,      // decider: a takeover counts who was taken for dead as a witness
   kSyncOneSource,         // sync: stores what one source has instead of the maximum

@@ -64,6 +64,25 @@ TEST_CASE("a starting decider builds upon the map that may be in use") {
     }
     CHECK(!choose_base(c.request.reports, maps));
   }
+  SECTION("two maps of one number, of which one can not have been served") {
+    // Node 0 was cut off, with a decider that has it install a map for all but node 1; then for the
+    // others another decider left out both, and node 1 has got none.
+    auto cut_off = std::make_shared<ClusterMap>(*newer);
+    auto served = std::make_shared<ClusterMap>(*newer);
+    served->epoch.decider = 8;
+    cut_off->nodes[1].state = NodeState::kSuspect;
+    cut_off->nodes[4].state = NodeState::kUp;
+    served->nodes[0].state = served->nodes[1].state = NodeState::kSuspect;
+    served->nodes[4].state = NodeState::kUp;
+    node::seal(*cut_off);
+    node::seal(*served);
+    c.wake(4);
+    maps = {cut_off, older, served, served, served};
+    for (NodeId id = 0; id < maps.size(); ++id) c.request.reports[id].epoch = maps[id]->epoch;
+    CHECK(choose_base(c.request.reports, maps).value() == served);
+    c.silence(1);
+    CHECK(!choose_base(c.request.reports, maps));
+  }
 }
 
 namespace {
@@ -198,6 +217,13 @@ TEST_CASE(
   // Nodes 0 and 1 are a majority of three.
   REQUIRE_FALSE(base());
   CHECK(base().error().code == ErrorCode::kUnavailable);
+  SECTION("nor does one that was up, and never got a map") {
+    for (const NodeId id : Homes{3, 4}) {
+      c.request.reports[id].epoch = {};
+      c.maps[id] = nullptr;
+    }
+    CHECK_FALSE(base());
+  }
   SECTION("a majority of the others does") {
     c.wake(1);
     c.maps[1] = c.maps[2];

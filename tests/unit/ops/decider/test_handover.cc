@@ -136,10 +136,39 @@ TEST_CASE("that a node is declared dead counts for the majority once all who are
     const auto is_out = [&] { return state_of(*cluster.first, 4) == NodeState::kLost; };
     REQUIRE(
         cluster.run_until([&] { return is_out() && cluster.serves_whole(*cluster.first); }, 20s));
+    const bool is_next_one = GENERATE(false, true);
+    if (is_next_one) {
+      // Whose map says the same from the beginning.
+      cluster.kill_first();
+      REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+      std::swap(cluster.first, cluster.second);
+      REQUIRE(is_out());
+      REQUIRE(cluster.run_until([&] { return declare(3) && declare(4); }));
+      REQUIRE(cluster.run_until([&] { return cluster.serves_whole(*cluster.first); }, 20s));
+    }
     cluster.node(2).stall();
     REQUIRE(cluster.run_until(
         [&] { return state_of(*cluster.first, 2) == NodeState::kSuspect && serves(); }, 20s));
   }
+}
+
+TEST_CASE("a decider that has just begun does not take who has not answered yet for gone") {
+  Successors cluster({}, "rep:3");
+  cluster.node(3).stall();
+  cluster.node(4).stall();
+  cluster.kill_first();
+  const auto declare = [&](node::NodeId id) {
+    return cluster.second->decider()->declare_dead(fmt::format("node-{}", id));
+  };
+  REQUIRE(cluster.run_until([&] { return cluster.second->decider() != nullptr; }, 20s));
+  const auto early = declare(3);
+  REQUIRE_FALSE(early);
+  CHECK(early.error().code == ErrorCode::kUnavailable);
+  REQUIRE(cluster.run_until([&] { return declare(3) && declare(4); }, 5s));
+  // Two of five.
+  cluster.node(2).stall();
+  cluster.run_for(20s);
+  CHECK(cluster.second->decider()->status().state == "waiting");
 }
 
 namespace {
