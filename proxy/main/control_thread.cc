@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "proxy/admin/job_report.h"
 #include "proxy/main/cluster_config.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/decider/etcd_election.h"
@@ -16,8 +15,6 @@ namespace {
 
 constexpr FlowMemory kMemory{.staged = 16 << 20, .cache = 1 << 20};
 constexpr Duration kLongestPeriod = std::chrono::milliseconds(250);  // of letters to others
-constexpr Duration kLookPeriod = std::chrono::milliseconds(20);      // whether it was told
-constexpr Duration kJobsPeriod = std::chrono::milliseconds(500);     // whether any were left
 constexpr Duration kStoredPeriod = std::chrono::seconds(1);          // as clients see it
 
 decider::DeciderSettings decider_settings(const Config& config) {
@@ -61,6 +58,9 @@ ControlThread::ControlThread(ProxyShared& shared)
           [this](DeciderTask task, TimePoint deadline) {
             return perform(std::move(task), deadline);
           }),
+      jobs_(
+          environment_.ops(), shared.jobs, correspondence_, [this] { return decides_as(); },
+          [&shared] { return shared.shuts_down.load(); }),
       cluster_metrics_(shared.registry),
       ops_metrics_(shared.registry) {}
 
@@ -86,7 +86,7 @@ void ControlThread::start() {
   prepare_election();
   flows_.spawn(decide_or_follow());
   flows_.spawn(publish_stored());
-  flows_.spawn(look_after_jobs());
+  flows_.spawn(jobs_.run());
   flows_.spawn(correspondence_.run());
   thread_ = std::thread([this] { environment_.loop().run(); });
 }
@@ -143,109 +143,7 @@ void ControlThread::have_maintenance_told(std::function<std::string()> tell) {
   tell_maintenance_ = std::move(tell);
 }
 
-void ControlThread::have_jobs_run(JobRunner runner) { job_runner_ = std::move(runner); }
-
-const ControlThread::Tenure* ControlThread::tenure() {
-  const MapPtr map = shared_.map.current();
-  const uint32_t decider = decides_as();
-  if (decider == 0 || map == nullptr || map->epoch.decider != decider) return nullptr;
-  if (!tenure_ || tenure_->decider != decider) {
-    tenure_ = {.decider = decider, .term = map->epoch.number, .since = environment_.clock().now()};
-  }
-  return &*tenure_;
-}
-
-// What was asked for before has to be known: there is one job at a time, and each has an id.
-Task<Result<uint32_t>> ControlThread::wait_for_jobs(TimePoint deadline) {
-  Clock& clock = environment_.clock();
-  do {
-    const Tenure* const tenure = this->tenure();
-    if (tenure == nullptr || !correspondence_.has_read(tenure->since)) continue;
-    take_over_jobs(*tenure);
-    co_return tenure->term;
-  } while (clock.now() < deadline && co_await clock.sleep_for(kLookPeriod));
-  co_return fail(ErrorCode::kUnavailable, "this proxy has just begun to decide; try again");
-}
-
-Task<DeciderAnswer> ControlThread::start_job(decider::StartJob start, TimePoint deadline) {
-  const auto term = co_await wait_for_jobs(deadline);
-  if (!term) co_return fail(term.error());
-  auto job = shared_.jobs.begin(*term, start.token, std::move(start.kind), std::move(start.order));
-  if (!job) co_return fail(job.error());
-  const bool is_new = job->report.empty();
-  if (auto run = is_new ? job_runner_.run(*job) : Result<void>(); !run) {
-    shared_.jobs.forget(job->id);
-    co_return fail(run.error());
-  }
-  co_return co_await tell_job(job->id, deadline);
-}
-
-Task<DeciderAnswer> ControlThread::cancel_job(uint64_t id, TimePoint deadline) {
-  const auto term = co_await wait_for_jobs(deadline);
-  if (!term) co_return fail(term.error());
-  if (auto cancelled = shared_.jobs.cancel(id, *term); !cancelled) {
-    co_return fail(cancelled.error());
-  }
-  job_runner_.cancel(id);
-  co_return co_await tell_job(id, deadline);
-}
-
-// What is answered has to outlive this proxy.
-Task<DeciderAnswer> ControlThread::tell_job(uint64_t id, TimePoint deadline) {
-  const auto job = shared_.jobs.find(id);
-  const uint32_t decides = decides_as();
-  Clock& clock = environment_.clock();
-  while (job && decides != 0 && decides_as() == decides) {
-    if (correspondence_.has_told(*job)) {
-      const auto now = shared_.jobs.find(id);
-      if (!now || now->token != job->token) break;
-      co_return decider::TaskOutcome{.job = now};
-    }
-    if (clock.now() >= deadline || !co_await clock.sleep_for(kLookPeriod)) break;
-  }
-  co_return fail(ErrorCode::kUnknownOutcome, "other proxies could not be told of it");
-}
-
-// What was moved counts twice where it was, until readers are done with it: who balances anew
-// before would move too much.
-bool ControlThread::is_too_early(const Tenure& tenure) {
-  OpsContext& ops = environment_.ops();
-  if (ops.clock.now() >= tenure.since + ops.settings.read_grace) return false;
-  return std::ranges::any_of(shared_.jobs.all(), [&](const jobs::ClusterJob& job) {
-    return job.is_running() && job.term < tenure.term && job.kind == "rebalance";
-  });
-}
-
-void ControlThread::take_over_jobs(const Tenure& tenure) {
-  if (shared_.shuts_down || is_too_early(tenure)) return;
-  const jobs::JobBook::Left left = shared_.jobs.take_over(tenure.term);
-  const auto end = [&](const jobs::ClusterJob& job, jobs::JobState state, std::string reason) {
-    jobs::JobProgress progress;
-    progress.state = state;
-    progress.reason = std::move(reason);
-    shared_.jobs.tell(job.id, tenure.term, progress, ended_job_json(job.report, progress));
-  };
-  for (const jobs::ClusterJob& job : left.ended) {
-    if (job.cancelling) {
-      end(job, jobs::JobState::kCancelled, {});
-    } else {
-      end(job, jobs::JobState::kFailed, "its proxy has ended, and another job came after it");
-    }
-  }
-  if (!left.goes_on) return;
-  const auto run = job_runner_.run(*left.goes_on);
-  if (!run && run.error().code == ErrorCode::kInvalid) {
-    end(*left.goes_on, jobs::JobState::kFailed, run.error().message);
-  }
-}
-
-Task<void> ControlThread::look_after_jobs() {
-  Clock& clock = environment_.clock();
-  while (co_await clock.sleep_for(kJobsPeriod)) {
-    const Tenure* const tenure = this->tenure();
-    if (tenure != nullptr && correspondence_.has_read(tenure->since)) take_over_jobs(*tenure);
-  }
-}
+void ControlThread::have_jobs_run(decider::JobRunner runner) { jobs_.have_run(std::move(runner)); }
 
 ControlThread::DeciderPtr ControlThread::new_decider(const decider::DeciderSettings& settings) {
   return std::make_shared<decider::Decider>(environment_.ops(), settings, *election_,
@@ -261,18 +159,12 @@ void ControlThread::do_task(DeciderTask task, std::function<void(DeciderAnswer)>
 }
 
 Task<void> ControlThread::run_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
-  // Whoever decides next may be asked for a job again: that is done once.
-  OpsContext& ops = environment_.ops();
-  const TimePoint deadline = fresh_deadline(ops);
-  DeciderAnswer answer = co_await correspondence_.do_task(task, deadline);
-  const auto is_unknown = [&] {
-    return !answer && answer.error().code == ErrorCode::kUnknownOutcome;
-  };
-  while (is_of_jobs(task) && is_unknown() && ops.clock.now() < deadline &&
-         co_await ops.clock.sleep_for(kLookPeriod)) {
-    answer = co_await correspondence_.do_task(task, deadline);
+  const TimePoint deadline = fresh_deadline(environment_.ops());
+  if (is_of_jobs(task)) {
+    done(co_await jobs_.ask(std::move(task), deadline));
+  } else {
+    done(co_await correspondence_.do_task(std::move(task), deadline));
   }
-  done(std::move(answer));
 }
 
 namespace {
@@ -301,10 +193,10 @@ Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline)
     co_return with_counts(decider->accept_loss());
   }
   if (auto* start = std::get_if<decider::StartJob>(&task)) {
-    co_return co_await start_job(std::move(*start), deadline);
+    co_return co_await jobs_.start(std::move(*start), deadline);
   }
   if (const auto* cancel = std::get_if<decider::CancelJob>(&task)) {
-    co_return co_await cancel_job(cancel->id, deadline);
+    co_return co_await jobs_.cancel(*cancel, deadline);
   }
   if (const auto* dead = std::get_if<decider::DeclareDead>(&task)) {
     co_return without_counts(decider->declare_dead(dead->node));
@@ -422,7 +314,7 @@ Task<void> ControlThread::decide_or_follow() {
     is_forced = false;
     if (leaves_ || is_unable_) decider_->leave();
     co_await decider_->run();
-    if (!shutting_down_) job_runner_.leave();
+    if (!shutting_down_) jobs_.leave();
     end(decider_);
     if (shutting_down_) co_return;
   }

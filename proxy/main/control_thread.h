@@ -15,6 +15,7 @@
 #include "proxy/ops/decider/correspondence.h"
 #include "proxy/ops/decider/decider.h"
 #include "proxy/ops/decider/follower.h"
+#include "proxy/ops/decider/job_keeper.h"
 #include "proxy/ops/decider/last_decider.h"
 
 namespace elastripe {
@@ -31,15 +32,8 @@ class ControlThread {
     std::function<Result<void>(const node::ClusterSettings&)> check;
     std::function<Result<void>(const node::ClusterSettings&)> follow;
   };
-  void have_followed(ClusterFollower follower);  // before start()
-  // Runs the cluster's jobs while this proxy decides. Any thread may call them.
-  struct JobRunner {
-    // Begins it, or goes on with it. kInvalid: it makes no sense here.
-    std::function<Result<void>(const jobs::ClusterJob&)> run;
-    std::function<void(uint64_t id)> cancel;
-    std::function<void()> leave;  // another proxy goes on with what runs
-  };
-  void have_jobs_run(JobRunner runner);  // before start()
+  void have_followed(ClusterFollower follower);   // before start()
+  void have_jobs_run(decider::JobRunner runner);  // before start()
   // How far repair and scrubs are, as DeciderFindings have it. Before start().
   void have_maintenance_told(std::function<std::string()> tell);
   // Any thread, while it runs: all threads do, these of the cluster.
@@ -74,20 +68,6 @@ class ControlThread {
   Result<void> may_change(const SettingsChange& change) const;
   DeciderPtr new_decider(const decider::DeciderSettings& settings);
   decider::ClusterStatus status() const;
-  // That of the decider that this proxy is, once it serves.
-  struct Tenure {
-    uint32_t decider = 0;
-    uint32_t term = 0;
-    TimePoint since;
-  };
-  const Tenure* tenure();
-  Task<decider::DeciderAnswer> start_job(decider::StartJob start, TimePoint deadline);
-  Task<decider::DeciderAnswer> cancel_job(uint64_t id, TimePoint deadline);
-  Task<Result<uint32_t>> wait_for_jobs(TimePoint deadline);
-  Task<decider::DeciderAnswer> tell_job(uint64_t id, TimePoint deadline);
-  bool is_too_early(const Tenure& tenure);
-  Task<void> look_after_jobs();
-  void take_over_jobs(const Tenure& tenure);
   Task<void> publish_stored();
   Task<void> finish();
   void shut_down();
@@ -95,9 +75,7 @@ class ControlThread {
   ProxyShared& shared_;
   FlowEnvironment environment_;
   ClusterFollower cluster_follower_;
-  JobRunner job_runner_;
   std::function<std::string()> tell_maintenance_;
-  std::optional<Tenure> tenure_;
   ConfigPtr config_;              // in force
   std::optional<HttpEtcd> etcd_;  // nothing: the nodes elect who decides
   std::unique_ptr<decider::Election> election_;
@@ -105,6 +83,7 @@ class ControlThread {
   DeciderPtr decider_;                           // null while it follows
   std::shared_ptr<decider::Follower> follower_;  // null while it decides
   decider::Correspondence correspondence_;
+  decider::JobKeeper jobs_;
   ClusterMetrics cluster_metrics_;
   OpsMetrics ops_metrics_;
   Scope flows_;

@@ -9,6 +9,7 @@
 #include <latch>
 
 #include "proxy/admin/admin_json.h"
+#include "proxy/admin/job_report.h"
 #include "proxy/base/log.h"
 #include "proxy/main/cluster_config.h"
 
@@ -125,7 +126,8 @@ Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
   control_.have_jobs_run(
       {.run = [this](const jobs::ClusterJob& job) { return maintenance_.run_job(job); },
        .cancel = [this](uint64_t id) { maintenance_.cancel_job(id); },
-       .leave = [this] { maintenance_.leave_jobs(); }});
+       .leave = [this] { maintenance_.leave_jobs(); },
+       .ended_report = ended_job_json});
   control_.have_maintenance_told(
       [this] { return maintenance_json(maintenance_.repair(), maintenance_.background_scrub()); });
   Gauge& end = shared_.registry.cell(kTlsValidUntil);
