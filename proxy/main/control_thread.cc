@@ -58,9 +58,13 @@ ControlThread::ControlThread(ProxyShared& shared)
           [this](DeciderTask task, TimePoint deadline) {
             return perform(std::move(task), deadline);
           }),
-      jobs_(
-          environment_.ops(), shared.jobs, correspondence_, [this] { return decides_as(); },
-          [&shared] { return shared.shuts_down.load(); }),
+      jobs_(environment_.ops(), shared.jobs, correspondence_,
+            {.decides_as = [this] { return decides_as(); },
+             .has_majority_since =
+                 [this](TimePoint since) {
+                   return decider_ != nullptr && decider_->has_majority_since(since);
+                 },
+             .ends = [&shared] { return shared.shuts_down.load(); }}),
       cluster_metrics_(shared.registry),
       ops_metrics_(shared.registry) {}
 

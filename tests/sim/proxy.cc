@@ -1,5 +1,6 @@
 #include "tests/sim/proxy.h"
 
+#include "proxy/ops/attempt.h"
 #include "proxy/ops/decider/etcd_election.h"
 #include "tests/sim/totals.h"
 
@@ -82,6 +83,7 @@ void SimProxy::correspond(Duration period) {
   const auto card = [this] {
     ProxyCard card;
     card.name = std::to_string(id_);
+    card.runs_jobs = runner_.has_value();
     card.decides_as = decides_as();
     if (card.decides_as != 0) {
       card.findings = decider_->status();
@@ -94,6 +96,18 @@ void SimProxy::correspond(Duration period) {
       [this] { return decides_as(); },
       [this](DeciderTask task, TimePoint deadline) { return perform(std::move(task), deadline); });
   flows_.spawn(letters_->run());
+  if (runner_) {
+    keeper_.emplace(control_.ops, jobs_, *letters_,
+                    JobKeeper::Proxy{.decides_as = [this] { return decides_as(); },
+                                     .has_majority_since =
+                                         [this](TimePoint since) {
+                                           return decides_as() != 0 &&
+                                                  decider_->has_majority_since(since);
+                                         },
+                                     .ends = [] { return false; }});
+    keeper_->have_run(runner_->interface());
+    flows_.spawn(keeper_->run());
+  }
   flows_.spawn(look_at_deciders());
 }
 
@@ -113,11 +127,37 @@ void SimProxy::look_at_decider() {
 uint32_t SimProxy::decides_as() const { return decider_ && !decider_ended_ ? decider_->id() : 0; }
 
 Task<DeciderAnswer> SimProxy::perform(DeciderTask task, TimePoint deadline) {
+  if (decides_as() == 0) co_return fail(ErrorCode::kUnavailable, "not here");
+  if (keeper_) {
+    if (auto* start = std::get_if<StartJob>(&task)) {
+      co_return co_await keeper_->start(std::move(*start), deadline);
+    }
+    if (const auto* cancel = std::get_if<CancelJob>(&task)) {
+      co_return co_await keeper_->cancel(*cancel, deadline);
+    }
+  }
   const auto* flush = std::get_if<FlushAll>(&task);
-  if (flush == nullptr || decides_as() == 0) co_return fail(ErrorCode::kUnavailable, "not here");
+  if (flush == nullptr) co_return fail(ErrorCode::kUnavailable, "not here");
   const auto flushed = co_await decider_->flush_all(flush->at, deadline);
   if (!flushed) co_return fail(flushed.error());
   co_return TaskOutcome{};
+}
+
+void SimProxy::do_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
+  clock_.post(clock_.now(), [this, task = std::move(task), done = std::move(done)] {
+    flows_.spawn(run_task(task, done));
+  });
+}
+
+Task<void> SimProxy::run_task(DeciderTask task, std::function<void(DeciderAnswer)> done) {
+  const TimePoint deadline = fresh_deadline(control_.ops);
+  DeciderAnswer answer;
+  if (keeper_ && is_of_jobs(task)) {
+    answer = co_await keeper_->ask(std::move(task), deadline);
+  } else {
+    answer = co_await letters_->do_task(std::move(task), deadline);
+  }
+  if (is_alive()) done(std::move(answer));
 }
 
 void SimProxy::start_recycler(const jobs::RecyclerSettings& settings) {
@@ -132,9 +172,14 @@ void SimProxy::start_repairer(const jobs::RepairSettings& settings) {
 
 Task<void> SimProxy::run_decider() {
   co_await decider_->run();
-  decider_ended_ = true;
-  flows_.spawn(join_ended(decider_));
+  end_decider();
   if (follows_by_) co_await run_follower();
+}
+
+void SimProxy::end_decider() {
+  decider_ended_ = true;
+  if (keeper_) keeper_->leave();
+  flows_.spawn(join_ended(decider_));
 }
 
 // Where nobody decides it does, or the supervisor starts somebody who does.
@@ -153,8 +198,7 @@ Task<void> SimProxy::run_follower() {
     decider_ = std::make_shared<Decider>(control_.ops, settings, *election_, last_decider_);
     decider_ended_ = false;
     co_await decider_->run();
-    decider_ended_ = true;
-    flows_.spawn(join_ended(decider_));
+    end_decider();
   }
 }
 

@@ -9,11 +9,13 @@
 #include "proxy/ops/decider/correspondence.h"
 #include "proxy/ops/decider/decider.h"
 #include "proxy/ops/decider/follower.h"
+#include "proxy/ops/decider/job_keeper.h"
 #include "proxy/ops/decider/last_decider.h"
 #include "proxy/ops/jobs/recycler.h"
 #include "proxy/ops/jobs/repairer.h"
 #include "proxy/ops/objects/outcome.h"
 #include "tests/sim/etcd.h"
+#include "tests/sim/job_runner.h"
 #include "tests/sim/network.h"
 
 namespace elastripe::sim {
@@ -47,6 +49,13 @@ class SimProxy {
   // Tells others of itself, and does what they ask of it while it decides, from now on.
   void correspond(Duration period);
   decider::Correspondence* letters() { return letters_ ? &*letters_ : nullptr; }
+  // Before it corresponds: runs jobs while it decides, and goes on with those of others.
+  void run_jobs() { runner_.emplace(clock_, jobs_, flows_); }
+  const jobs::JobBook& jobs() const { return jobs_; }
+  bool has_ended(const jobs::ClusterJob& job) const { return runner_ && runner_->has_ended(job); }
+  // It does it, or has it done, as one that is asked by its admin interface. `done` is called once,
+  // unless the process dies.
+  void do_task(decider::DeciderTask task, std::function<void(decider::DeciderAnswer)> done);
   // Folds update logs from now on.
   void start_recycler(const jobs::RecyclerSettings& settings);
   // Repairs from now on.
@@ -79,6 +88,8 @@ class SimProxy {
     OpsContext ops;
   };
   Task<void> run_decider();
+  void end_decider();
+  Task<void> run_task(decider::DeciderTask task, std::function<void(decider::DeciderAnswer)> done);
   Task<void> run_follower();
   Task<void> look_at_deciders();
   void look_at_decider();
@@ -102,7 +113,9 @@ class SimProxy {
   std::shared_ptr<decider::Follower> follower_;
   jobs::JobBook jobs_;
   jobs::SharedWork work_;
+  std::optional<SimJobRunner> runner_;
   std::optional<decider::Correspondence> letters_;
+  std::optional<decider::JobKeeper> keeper_;
   std::optional<jobs::Recycler> recycler_;
   std::optional<jobs::Repairer> repairer_;
   bool decider_ended_ = false;

@@ -51,6 +51,7 @@ void Correspondence::turn() {
   if (is_due) renew_card();
   if (const MapPtr map = ops_.map.current()) jobs_.belong_to(map->cluster_id);
   tell_jobs();
+  forget_jobs();
   // Whoever decides may be asked at any time.
   if (is_due || !waiting_.empty() || sent_.size() > 1 || decides_as_() != 0) meet();
 }
@@ -112,9 +113,35 @@ void Correspondence::tell_jobs() {
   }
 }
 
-bool Correspondence::has_told(const jobs::ClusterJob& job) const {
-  const auto told = std::ranges::find(sent_, kFirstJobNumber + job.id, &Sent::number);
-  return told != sent_.end() && told->version >= version_of(job) && !told->at.empty();
+std::optional<TimePoint> Correspondence::told_at(const jobs::ClusterJob& job) const {
+  const MapPtr map = ops_.map.current();
+  const auto sent = std::ranges::find(sent_, kFirstJobNumber + job.id, &Sent::number);
+  if (map == nullptr || sent == sent_.end() || sent->version < version_of(job)) return std::nullopt;
+  std::optional<TimePoint> last;
+  for (const NodeId at : meeting_nodes(*map)) {
+    const auto told = sent->told.find({at, map->nodes[at].incarnation});
+    if (told == sent->told.end()) return std::nullopt;
+    last = std::max(last.value_or(told->second), told->second);
+  }
+  return last;
+}
+
+// What whoever decides has not told of for as long as notices live, it does not know: what a proxy
+// did as another one took over, which has not heard of it. That can not come to an end.
+void Correspondence::forget_jobs() {
+  const TimePoint now = ops_.clock.now();
+  const MapPtr map = ops_.map.current();
+  const uint32_t decider = map == nullptr || decides_as_() != 0 ? 0 : map->epoch.decider;
+  const ProxyCard* const card = decider == 0 ? nullptr : find_decider(decider);
+  const uint32_t heeded = card != nullptr && card->runs_jobs ? decider : 0;
+  if (std::exchange(heeded_, heeded) != heeded) heeded_since_ = now;
+  if (heeded_ == 0) return;
+  for (const jobs::ClusterJob& job : jobs_.all()) {
+    const auto heard = job_heard_.find(job.id);
+    const TimePoint last = heard == job_heard_.end() ? TimePoint::min() : heard->second;
+    if (std::max(last, heeded_since_) + kLongestLife <= now) jobs_.forget(job.id);
+  }
+  std::erase_if(job_heard_, [&](const auto& entry) { return !jobs_.find(entry.first); });
 }
 
 std::vector<NodeId> Correspondence::meeting_nodes(const node::ClusterMap& map) const {
@@ -171,12 +198,14 @@ Task<void> Correspondence::exchange(MapPtr map, NodeId at) {
       *map, at,
       co_await ops_.nodes.call(at, stamp, make_request(request), now + ops_.settings.node_timeout));
   place.is_busy = false;
-  place.asked_at = now;
   if (over_ || !reply || place.incarnation != incarnation) co_return;
   place.read_at = now;
+  const uint32_t decides = decides_as_();
+  const bool is_own = decides != 0 && reply->reply.header.epoch.decider == decides;
   for (Sent& sent : sent_) {
     if (std::ranges::find(posted, std::pair(sent.number, sent.version)) != posted.end()) {
       sent.at.emplace(at, incarnation);
+      if (is_own) sent.told.emplace(std::pair(at, incarnation), ops_.clock.now());
     }
   }
   place.last = std::max(place.last, reply->args.last);
@@ -204,7 +233,8 @@ void Correspondence::read(const node::Notice& notice) {
     if (is_new || mutant(Mutant::kRepeatTask))
       scope_.spawn(perform(notice.from, notice.number, std::move(*request)));
   } else if (auto* job = std::get_if<jobs::ClusterJob>(&*said)) {
-    jobs_.note(std::move(*job));
+    const uint64_t id = job->id;
+    if (jobs_.note(std::move(*job))) job_heard_[id] = now;
   } else if (auto* reply = std::get_if<TaskReply>(&*said)) {
     const auto found = waiting_.find(reply->to_number);
     if (found == waiting_.end()) return;

@@ -50,11 +50,13 @@ class Correspondence {
   // takes over that is nobody, and it waits. kUnavailable: nobody has done it; kUnknownOutcome:
   // that one has not answered; all else is the decider's answer.
   Task<DeciderAnswer> do_task(DeciderTask task, TimePoint deadline);
-  // Whether what others have said before `since`, and was left where proxies meet, is known: one
-  // node has told, and others that do not answer are not waited for.
+  // Whether what others have said before `since`, and was left where proxies meet, is known: all
+  // these nodes have told. One that does not answer is waited for until the map leaves it out.
   bool has_read(TimePoint since) const;
-  // Whether others can learn of the job as it is now, should this proxy end.
-  bool has_told(const jobs::ClusterJob& job) const;
+  // Since when others can learn of the job as it is now, should this proxy end, and nodes with it:
+  // all have it where proxies meet, and had a map of this decider then. Nothing: they can not yet.
+  // Whoever decides next reads there once its own map is everywhere.
+  std::optional<TimePoint> told_at(const jobs::ClusterJob& job) const;
   // Has the proxy that decides as `decider` do it. Nothing: it was not done, as that one is not
   // known, or does not decide any more. kUnknownOutcome: it has not answered.
   Task<std::optional<DeciderAnswer>> ask(uint32_t decider, DeciderTask task, TimePoint deadline);
@@ -66,6 +68,8 @@ class Correspondence {
     TimePoint until;
     std::string text;
     std::set<std::pair<NodeId, uint64_t>> at = {};  // processes that have it
+    // Those of them that had a map of this decider then, and since when they have it.
+    std::map<std::pair<NodeId, uint64_t>, TimePoint> told = {};
     TimePoint since = {};
     uint64_t version = 0;  // of what has the same number again and again
     bool is_cancelling = false;
@@ -74,7 +78,6 @@ class Correspondence {
     uint64_t incarnation = 0;
     uint64_t last = 0;
     bool is_busy = false;
-    TimePoint asked_at = TimePoint::min();
     TimePoint read_at = TimePoint::min();  // all that it had then is known
   };
   struct Heard {
@@ -90,6 +93,7 @@ class Correspondence {
   void turn();
   void renew_card();
   void tell_jobs();
+  void forget_jobs();
   std::vector<NodeId> meeting_nodes(const node::ClusterMap& map) const;
   void send(uint64_t to, TimePoint until, const ProxyNotice& notice);
   void forget(TimePoint now);
@@ -115,6 +119,9 @@ class Correspondence {
   std::map<uint64_t, Heard> heard_;                               // by sender
   std::map<std::pair<uint64_t, uint64_t>, TimePoint> performed_;  // by sender and number
   std::map<uint64_t, Waiting> waiting_;                           // by number
+  std::map<uint64_t, TimePoint> job_heard_;                       // by its id
+  uint32_t heeded_ = 0;  // the decider whose card was seen in every turn
+  TimePoint heeded_since_;
 };
 
 }  // namespace elastripe::decider

@@ -549,6 +549,7 @@ void Decider::know_own(const DeciderSettings& settings) { impl_->know_own(settin
 void Decider::survey_again() { impl_->survey_again(); }
 void Decider::leave() { impl_->leave(); }
 uint32_t Decider::id() const { return impl_->id(); }
+bool Decider::has_majority_since(TimePoint since) const { return impl_->has_majority_since(since); }
 Task<Result<void>> Decider::flush_all(uint32_t at, TimePoint deadline) {
   return impl_->flush_all(at, deadline);
 }

@@ -35,6 +35,9 @@ class Decider {
   Handover handover() const;     // for its card; control thread
   // That of the epochs that it makes.
   uint32_t id() const;
+  // Since then a majority of the nodes has said that it has this decider's newest map: nobody else
+  // was served by others before.
+  bool has_majority_since(TimePoint since) const;
   // The operator accepts the loss that there is at this moment, and no later one: LOST partitions
   // start again, empty; objects that lack too many shards are deleted; a silent node whose last
   // copies the decider waits for is given up, and those partitions become LOST. kConflict: nothing

@@ -92,6 +92,21 @@ bool Decider::Impl::may_grant() const {
   return is_quorum(peers_.size(), count_gone(verdicts), acknowledged);
 }
 
+bool Decider::Impl::has_majority_since(TimePoint since) const {
+  if (map_ == nullptr) return false;
+  const std::vector<Verdict> verdicts = this->verdicts();
+  size_t refusing = 0, confirmed = 0;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    if (verdicts[id] == Verdict::kRefuses) {
+      ++refusing;
+    } else if (is_member(id) && peer.report.epoch == map_->epoch && peer.answered_sent >= since) {
+      ++confirmed;
+    }
+  }
+  return is_quorum(peers_.size(), refusing, confirmed);
+}
+
 // All members that answer; after a moment, a majority.
 bool Decider::Impl::enough_leases() const {
   const std::vector<Verdict> verdicts = this->verdicts();

@@ -11,13 +11,8 @@ constexpr Duration kLeftPeriod = std::chrono::milliseconds(500);  // whether any
 
 }  // namespace
 
-JobKeeper::JobKeeper(OpsContext& ops, jobs::JobBook& book, Correspondence& letters,
-                     DecidesAs decides_as, std::function<bool()> ends)
-    : ops_(ops),
-      book_(book),
-      letters_(letters),
-      decides_as_(std::move(decides_as)),
-      ends_(std::move(ends)) {}
+JobKeeper::JobKeeper(OpsContext& ops, jobs::JobBook& book, Correspondence& letters, Proxy proxy)
+    : ops_(ops), book_(book), letters_(letters), proxy_(std::move(proxy)) {}
 
 void JobKeeper::have_run(JobRunner runner) { runner_ = std::move(runner); }
 
@@ -25,7 +20,7 @@ void JobKeeper::leave() { runner_.leave(); }
 
 const JobKeeper::Tenure* JobKeeper::tenure() {
   const MapPtr map = ops_.map.current();
-  const uint32_t decider = decides_as_();
+  const uint32_t decider = proxy_.decides_as();
   if (decider == 0 || map == nullptr || map->epoch.decider != decider) return nullptr;
   if (!tenure_ || tenure_->decider != decider) {
     tenure_ = {.decider = decider, .term = map->epoch.number, .since = ops_.clock.now()};
@@ -49,6 +44,10 @@ Task<DeciderAnswer> JobKeeper::start(StartJob order, TimePoint deadline) {
   if (!term) co_return fail(term.error());
   auto job = book_.begin(*term, order.token, std::move(order.kind), std::move(order.order));
   if (!job) co_return fail(job.error());
+  // It was left by another proxy. Nobody knows yet whether this one goes on with it.
+  if (job->is_running() && job->term != *term) {
+    co_return fail(ErrorCode::kUnknownOutcome, "another proxy has begun it");
+  }
   const bool is_new = job->report.empty();
   if (auto run = is_new ? runner_.run(*job) : Result<void>(); !run) {
     book_.forget(job->id);
@@ -68,14 +67,20 @@ Task<DeciderAnswer> JobKeeper::cancel(CancelJob order, TimePoint deadline) {
 }
 
 // What is answered has to outlive this proxy.
+bool JobKeeper::is_certain(const jobs::ClusterJob& job) const {
+  const auto told = letters_.told_at(job);
+  return told && proxy_.has_majority_since(*told);
+}
+
 Task<DeciderAnswer> JobKeeper::tell(uint64_t id, TimePoint deadline) {
   const auto job = book_.find(id);
-  const uint32_t decides = decides_as_();
-  while (job && decides != 0 && decides_as_() == decides) {
-    if (letters_.has_told(*job)) {
+  const uint32_t decides = proxy_.decides_as();
+  while (job && decides != 0 && proxy_.decides_as() == decides) {
+    if (is_certain(*job)) {
       const auto now = book_.find(id);
       if (!now || now->token != job->token) break;
-      co_return TaskOutcome{.job = now};
+      // It may have ended meanwhile, and would end otherwise at whoever has not heard of that.
+      if (now->is_running() || is_certain(*now)) co_return TaskOutcome{.job = now};
     }
     if (ops_.clock.now() >= deadline || !co_await ops_.clock.sleep_for(kLookPeriod)) break;
   }
@@ -100,7 +105,7 @@ void JobKeeper::end(const jobs::ClusterJob& job, uint32_t term, jobs::JobState s
 }
 
 void JobKeeper::take_over(const Tenure& tenure) {
-  if (ends_() || is_too_early(tenure)) return;
+  if (proxy_.ends() || is_too_early(tenure)) return;
   const jobs::JobBook::Left left = book_.take_over(tenure.term);
   for (const jobs::ClusterJob& job : left.ended) {
     if (job.cancelling) {
@@ -125,13 +130,19 @@ Task<void> JobKeeper::run() {
 }
 
 Task<DeciderAnswer> JobKeeper::ask(DeciderTask task, TimePoint deadline) {
-  DeciderAnswer answer = co_await letters_.do_task(task, deadline);
-  const auto is_unknown = [&] {
+  const auto is_unknown = [](const DeciderAnswer& answer) {
     return !answer && answer.error().code == ErrorCode::kUnknownOutcome;
   };
-  while (is_unknown() && ops_.clock.now() < deadline &&
+  DeciderAnswer answer = co_await letters_.do_task(task, deadline);
+  while (is_unknown(answer) && ops_.clock.now() < deadline &&
          co_await ops_.clock.sleep_for(kLookPeriod)) {
-    answer = co_await letters_.do_task(task, deadline);
+    DeciderAnswer again = co_await letters_.do_task(task, deadline);
+    // Whoever was asked before may have done it all the same.
+    if (!again && !is_unknown(again)) {
+      co_return fail(ErrorCode::kUnknownOutcome, "{}; when it was asked for again: {}",
+                     answer.error().message, again.error().message);
+    }
+    answer = std::move(again);
   }
   co_return answer;
 }

@@ -24,11 +24,14 @@ struct JobRunner {
 // On the thread of `ops`. Outlives its run().
 class JobKeeper {
  public:
-  using DecidesAs = Correspondence::DecidesAs;
-
-  // `ends`: this process is about to, and takes over nothing any more.
-  JobKeeper(OpsContext& ops, jobs::JobBook& book, Correspondence& letters, DecidesAs decides_as,
-            std::function<bool()> ends);
+  // The proxy that it is of.
+  struct Proxy {
+    Correspondence::DecidesAs decides_as;
+    // That of its decider (decider.h).
+    std::function<bool(TimePoint)> has_majority_since;
+    std::function<bool()> ends;  // it is about to, and takes over nothing any more
+  };
+  JobKeeper(OpsContext& ops, jobs::JobBook& book, Correspondence& letters, Proxy proxy);
   void have_run(JobRunner runner);  // before all else
 
   // Goes on with what others have left, whenever this proxy decides; until cancelled.
@@ -37,7 +40,8 @@ class JobKeeper {
   void leave();
 
   // A task of jobs: this proxy does it, or the one does that decides. Whoever decides next is asked
-  // again, by the same token. Errors: those of Correspondence::do_task(), and what follows.
+  // again, by the same token. Errors: those of Correspondence::do_task(), and what follows; all but
+  // kUnknownOutcome: nobody has begun it.
   Task<DeciderAnswer> ask(DeciderTask task, TimePoint deadline);
 
   // What this proxy is asked for, as it decides. They end when others can learn of it.
@@ -55,6 +59,7 @@ class JobKeeper {
   };
   const Tenure* tenure();
   Task<Result<uint32_t>> wait_for_term(TimePoint deadline);
+  bool is_certain(const jobs::ClusterJob& job) const;
   Task<DeciderAnswer> tell(uint64_t id, TimePoint deadline);
   bool is_too_early(const Tenure& tenure) const;
   void take_over(const Tenure& tenure);
@@ -63,8 +68,7 @@ class JobKeeper {
   OpsContext& ops_;
   jobs::JobBook& book_;
   Correspondence& letters_;
-  const DecidesAs decides_as_;
-  const std::function<bool()> ends_;
+  const Proxy proxy_;
   JobRunner runner_;
   std::optional<Tenure> tenure_;
 };

@@ -37,23 +37,28 @@ void JobBook::prune() {
   }
 }
 
-void JobBook::note(ClusterJob job) {
+bool JobBook::note(ClusterJob job) {
   const auto order = [](const ClusterJob& of) { return std::tuple(of.term, of.version); };
   const std::lock_guard lock(mutex_);
-  // Two proxies that decide in the same moment may each have begun it.
+  // Two proxies that decide in the same moment may each have begun it. Nobody was told of what the
+  // earlier one has begun: whoever decides later would know.
   const auto same = std::ranges::find(jobs_, job.token, &ClusterJob::token);
-  if (same != jobs_.end() && same->id != job.id && same->term >= job.term) return;
+  if (same != jobs_.end() && same->id != job.id) {
+    if (same->term >= job.term) return false;
+    jobs_.erase(same);
+  }
   ClusterJob* const known = look_up(job.id);
   if (known != nullptr) {
-    if (order(job) <= order(*known)) return;
+    if (order(job) <= order(*known)) return order(job) == order(*known);
     // The word of its proxy may be from before it was cancelled.
     job.cancelling |= known->cancelling && known->token == job.token && job.is_running();
     *known = std::move(job);
-    return;
+    return true;
   }
   last_id_ = std::max(last_id_, job.id);
   jobs_.insert(std::ranges::upper_bound(jobs_, job.id, {}, &ClusterJob::id), std::move(job));
   prune();
+  return true;
 }
 
 Result<ClusterJob> JobBook::begin(uint32_t term, uint64_t token, std::string kind,
@@ -105,7 +110,10 @@ void JobBook::tell(uint64_t id, uint32_t term, const JobProgress& progress, std:
 
 JobBook::Left JobBook::take_over(uint32_t term) {
   const std::lock_guard lock(mutex_);
-  const auto order = [](const ClusterJob& of) { return std::tuple(of.term, of.id); };
+  // The one that runs came last of those of one term: it was begun when all others had ended.
+  const auto order = [](const ClusterJob& of) {
+    return std::tuple(of.term, of.is_running(), of.id);
+  };
   const auto last = std::ranges::max_element(jobs_, {}, order);
   Left left;
   const uint64_t last_id = last == jobs_.end() ? 0 : last->id;

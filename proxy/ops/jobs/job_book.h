@@ -44,8 +44,8 @@ class JobBook {
   std::vector<ClusterJob> all() const;  // oldest first
   std::optional<ClusterJob> find(uint64_t id) const;
 
-  // What another proxy tells.
-  void note(ClusterJob job);
+  // What another proxy tells. False if this one knows, or has said, something that counts more.
+  bool note(ClusterJob job);
 
   // What follows is for the proxy that decides, since `term`.
 

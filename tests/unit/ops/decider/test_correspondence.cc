@@ -22,6 +22,7 @@ struct Correspondent {
               card.name = std::to_string(id);
               card.decides_as = this->decides_as;
               card.leaves = leaves;
+              card.runs_jobs = true;
               card.findings.objects_lost = 3;
               return card;
             },
@@ -95,11 +96,11 @@ TEST_CASE("all know of a job, also when the proxy is gone that has told of it") 
   REQUIRE(l.run_until([&] { return l.all[2].book.find(1).has_value(); }, 3s));
   const jobs::ClusterJob known = *l.all[0].book.find(1);
   CHECK(*l.all[1].book.find(1) == known);
-  CHECK(l.all[0].letters.has_told(known));
+  CHECK(l.all[0].letters.told_at(known) > begun);
   CHECK(l.all[0].letters.has_read(begun));
   // Its progress comes with the cards, its end at once.
   l.all[0].book.tell(1, 1, jobs::JobProgress(), "further");
-  CHECK_FALSE(l.all[0].letters.has_told(*l.all[0].book.find(1)));
+  CHECK_FALSE(l.all[0].letters.told_at(*l.all[0].book.find(1)));
   REQUIRE(l.run_until([&] { return l.all[1].book.find(1)->report == "further"; }, 3s));
   // Only who decides tells of jobs.
   l.all[1].book.note({.id = 9, .kind = "repair", .term = 1, .report = "of a follower"});
@@ -128,6 +129,51 @@ TEST_CASE("a job is told of again before it is forgotten") {
   l.proxies.push_back(&late);
   l.all.emplace_back(l, late, 0);
   REQUIRE(l.run_until([&] { return l.all[3].book.find(1).has_value(); }, 10s));
+}
+
+TEST_CASE(
+    "what was begun as another proxy took over is forgotten, if that one knows nothing of it") {
+  Letters l;
+  REQUIRE(l.all_know_each_other());
+  REQUIRE(l.all[0].book.begin(1, 1, "transition", "{}"));
+  l.all[0].book.tell(1, 1, jobs::JobProgress(), "report");
+  REQUIRE(l.run_until([&] { return l.all[1].book.find(1).has_value(); }, 3s));
+  l.all[1].book.note({.id = 2, .token = 2, .kind = "repair", .term = 1, .report = "untold"});
+  // The decider knows less of the same job, which counts less.
+  l.all[2].book.note({.id = 1, .token = 1, .kind = "transition", .term = 3, .runs = 2});
+  l.run_for(50s);
+  CHECK(l.all[1].book.find(2));
+  CHECK(l.all[2].book.find(1)->runs == 2);
+  l.run_for(50s);
+  CHECK_FALSE(l.all[1].book.find(2));
+  CHECK(l.all[1].book.find(1));
+  CHECK(l.all[2].book.find(1)->runs == 1);
+  SECTION("but not while nobody decides") {
+    l.all[0].decides_as = 0;
+    l.run_for(3s);
+    l.all[1].book.note({.id = 3, .token = 3, .kind = "repair", .term = 1, .report = "untold"});
+    l.run_for(100s);
+    CHECK(l.all[1].book.find(3));
+  }
+}
+
+TEST_CASE("what is left at nodes is certain when all of them have it") {
+  Letters l;
+  REQUIRE(l.all_know_each_other());
+  REQUIRE(l.all[0].book.begin(1, 1, "transition", "{}"));
+  const jobs::ClusterJob job = *l.all[0].book.find(1);
+  SECTION("those where proxies meet") {
+    l.network().cut(l.proxies[0]->id(), 1);
+    l.run_for(300ms);
+    CHECK_FALSE(l.all[0].letters.told_at(job));
+    l.network().mend(l.proxies[0]->id(), 1);
+    CHECK(l.run_until([&] { return l.all[0].letters.told_at(job).has_value(); }, 3s));
+  }
+  SECTION("by a map of who tells") {
+    l.all[0].decides_as = l.decider + 1;
+    l.run_for(3s);
+    CHECK_FALSE(l.all[0].letters.told_at(job));
+  }
 }
 
 TEST_CASE("proxies learn of each other, and that one is gone") {

@@ -178,6 +178,20 @@ TEST_CASE("a job of long ago does not come back to life", "[jobs]") {
   CHECK(healthy.find(runs->id)->is_running());
 }
 
+TEST_CASE("what runs is not taken for older than what was ended beside it", "[jobs]") {
+  JobBook book;
+  REQUIRE(book.begin(7, 1, "transition", "{}")->id == 1);
+  book.note(told(2, 3, 1));  // late, of an earlier term
+  const auto left = book.take_over(7);
+  CHECK_FALSE(left.goes_on);
+  REQUIRE(left.ended.size() == 1);
+  book.tell(2, 7, ended(JobState::kFailed), "another job came after it");
+  const auto next = book.take_over(9);
+  REQUIRE(next.goes_on);
+  CHECK(next.goes_on->id == 1);
+  CHECK(next.ended.empty());
+}
+
 TEST_CASE("what two have begun for the same asker runs once", "[jobs]") {
   JobBook book;
   REQUIRE(book.begin(5, 77, "transition", "{}")->id == 1);
@@ -185,6 +199,20 @@ TEST_CASE("what two have begun for the same asker runs once", "[jobs]") {
   late.token = 77;
   book.note(late);
   CHECK_FALSE(book.find(2));
+  ClusterJob later = told(4, 6, 1);  // of one that knew nothing of ours
+  later.token = 77;
+  book.note(later);
+  CHECK(book.find(4));
+  CHECK_FALSE(book.find(1));
+}
+
+TEST_CASE("a word that counts less is told from one that counts", "[jobs]") {
+  JobBook book;
+  CHECK(book.note(told(1, 3, 4)));
+  CHECK(book.note(told(1, 3, 4)));
+  CHECK_FALSE(book.note(told(1, 3, 3)));
+  CHECK_FALSE(book.note(told(1, 2, 9, JobState::kDone)));
+  CHECK(book.note(told(1, 3, 5)));
 }
 
 TEST_CASE("jobs of another cluster are forgotten", "[jobs]") {
