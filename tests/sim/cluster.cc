@@ -89,6 +89,7 @@ SimProxy* Cluster::add_proxy() {
   }
   if (run_.scenario.cluster.followers) {
     proxies_.back()->follow_by(own.decider, run_.scenario.cluster.elections);
+    if (run_.scenario.workload.jobs > 0) proxies_.back()->run_jobs();
     proxies_.back()->correspond(own.decider.heartbeat);
   }
   if (const Duration after = run_.scenario.cluster.repair_after; after > Duration::zero()) {

@@ -42,6 +42,7 @@ void Faults::plan() {
   if (plan_.etcd_outages > 0) plan(plan_.etcd_outages, &Faults::stop_etcd);
   if (plan_.etcd_cuts > 0) plan(plan_.etcd_cuts, &Faults::cut_etcd);
   plan(plan_.link_cuts, &Faults::cut_a_link);
+  if (plan_.partitions > 0) plan(plan_.partitions, &Faults::part_decider);
   plan(plan_.proxy_kills, &Faults::kill_a_proxy);
   plan(plan_.proxy_pauses, &Faults::pause_a_proxy);
 }
@@ -343,6 +344,21 @@ void Faults::cut(SimProxy& proxy, node::NodeId id, Duration how_long) {
     run_.trace.add("the link of proxy {} and node {} is mended", proxy.id(), id);
     cluster_.network().mend(proxy.id(), id);
   });
+}
+
+// As of a machine with a proxy and a node: clients there find both, and nobody else does.
+void Faults::part_decider() {
+  SimProxy* const decider = cluster_.decider();
+  if (decider == nullptr) return;
+  const auto beside = static_cast<node::NodeId>(random_.below(cluster_.nodes()));
+  const Duration how_long = random_.between(milliseconds(10), 2 * plan_.longest);
+  for (const auto& proxy : cluster_.proxies()) {
+    for (size_t id = 0; proxy->is_alive() && id < cluster_.nodes(); ++id) {
+      const bool is_beside = id == beside;
+      if (is_beside == (proxy.get() == decider)) continue;
+      cut(*proxy, static_cast<node::NodeId>(id), how_long);
+    }
+  }
 }
 
 void Faults::stop_etcd() {

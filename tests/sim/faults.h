@@ -57,6 +57,7 @@ class Faults {
   void cut_etcd();
   void end_etcd();
   void cut_a_link();
+  void part_decider();
   void kill_a_proxy();
   void kill_a_repairer(int left, TimePoint until);
   void pause_a_proxy();

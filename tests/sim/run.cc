@@ -3,8 +3,9 @@
 namespace elastripe::sim {
 
 const char* name(Fault fault) {
-  static constexpr const char* kNames[] = {"none",     "stale", "lost",  "torn",    "parity",
-                                           "versions", "leak",  "stuck", "refused", "undecided"};
+  static constexpr const char* kNames[] = {"none",   "stale",    "lost",     "torn",
+                                           "parity", "versions", "leak",     "stuck",
+                                           "jobs",   "refused",  "undecided"};
   return kNames[static_cast<size_t>(fault)];
 }
 

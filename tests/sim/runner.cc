@@ -52,6 +52,8 @@ std::string report(const Campaign& campaign) {
       t.rounds, t.burials, t.repairer_kills, t.upgrades, t.joiners, t.members_added,
       t.members_drained, t.members_refilled, t.members_removed, t.strays, t.clock_steps, t.forced,
       t.restarts, t.settings_changed, t.elected, t.etcd_outages, t.etcd_ends);
+  text += fmt::format("orders of jobs {}  begun {}  cancelled {}  gone on with {}\n", t.job_orders,
+                      t.jobs_begun, t.jobs_cancelled, t.jobs_gone_on);
   text += fmt::format("frames {}  dropped {}  duplicated {}  late {}  events {}\n", t.frames,
                       t.dropped, t.duplicated, t.late, t.events);
   text += fmt::format(
@@ -67,13 +69,14 @@ std::string report(const Campaign& campaign) {
       t.ops.reclaimed_records, t.ops.logged_updates, t.ops.full_logs, t.ops.folded_logs,
       t.unchecked);
   text += fmt::format(
-      "lost {}  stale {}  torn {}  parity {}  versions {}  leaks {}  stuck {}  refused {}  "
+      "lost {}  stale {}  torn {}  parity {}  versions {}  leaks {}  stuck {}  jobs {}  refused {} "
+      " "
       "undecided {}  LOST "
       "beyond m "
       "failures {}\n",
       fault(Fault::kLost), fault(Fault::kStale), fault(Fault::kTorn), fault(Fault::kParity),
-      fault(Fault::kVersions), fault(Fault::kLeak), fault(Fault::kStuck), fault(Fault::kRefused),
-      fault(Fault::kUndecided), t.beyond_promise);
+      fault(Fault::kVersions), fault(Fault::kLeak), fault(Fault::kStuck), fault(Fault::kJobs),
+      fault(Fault::kRefused), fault(Fault::kUndecided), t.beyond_promise);
   return text;
 }
 

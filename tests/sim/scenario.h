@@ -79,6 +79,7 @@ struct Workload {
   int transitions = 0;  // with any, all objects are transitioned once more when all has healed
   int flushes = 0;
   int rebalances = 0;
+  int jobs = 0;  // orders of the operator: they begin jobs of the cluster, and cancel some
   double late_flushes = 0.2;    // of flushes: after a few seconds
   double expiring = 0.1;        // of sets and touches, in seconds
   double long_expiry = 0;       // of what expires: only after up to clock_step_max
@@ -106,6 +107,7 @@ struct FaultPlan {
   int node_sticks = 0;  // threads that do not come back, while others answer heartbeats
   int bit_flips = 0;    // in stored records: at one home of a key at a time
   int link_cuts = 0;
+  int partitions = 0;  // the decider and one node lose sight of all others
   int proxy_kills = 0;
   int proxy_pauses = 0;
   double quick_restarts = 0.3;  // before anybody may have noticed

@@ -33,6 +33,10 @@ void Totals::add(const Totals& o) {
   joiners += o.joiners;
   settings_changed += o.settings_changed;
   wrong_words += o.wrong_words;
+  job_orders += o.job_orders;
+  jobs_begun += o.jobs_begun;
+  jobs_cancelled += o.jobs_cancelled;
+  jobs_gone_on += o.jobs_gone_on;
   elected += o.elected;
   etcd_outages += o.etcd_outages;
   etcd_ends += o.etcd_ends;

@@ -42,6 +42,7 @@ RunResult World::run() {
     if (run.goes_on()) heal();
     if (run.goes_on()) audit.read_everything("after healing");
     if (run.goes_on() && scenario.expect.repaired) wait_for_repair(parts_);
+    if (run.goes_on() && scenario.workload.jobs > 0) operator_.check();
   }
   if (run.goes_on() && scenario.faults.upgrades) finish_upgrade(parts_);
   if (run.goes_on() && scenario.faults.burials > 0) take_over(parts_);
@@ -102,7 +103,8 @@ void World::work() {
   faults.plan();
   watch_network();
   clients.start(run.scenario.workload.operations);
-  const auto are_done = [&] { return clients.are_done(); };
+  operator_.start();
+  const auto are_done = [&] { return clients.are_done() && operator_.is_done(); };
   run.until_promptly(run.scenario.faults.until, are_done);
   // Some schedules heal while clients are still at work, others when all are done.
   if (run.random.chance(0.5)) run.until_promptly(kHealLimit, are_done);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/operator.h"
 #include "tests/sim/phases.h"
 
 namespace elastripe::sim {
@@ -33,6 +34,7 @@ class World {
   void shut_down();
 
   Parts parts_;
+  Operator operator_{parts_.run, parts_.cluster};
 };
 
 }  // namespace elastripe::sim
