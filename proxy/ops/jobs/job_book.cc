@@ -6,6 +6,18 @@
 
 namespace elastripe::jobs {
 
+namespace {
+
+// What is answered of an end counts more than what a proxy may say that decided in between, and was
+// not heard.
+void adopt_end(ClusterJob& job, uint32_t term) {
+  if (job.is_running() || job.term >= term) return;
+  job.term = term;
+  job.version = 0;
+}
+
+}  // namespace
+
 void JobBook::belong_to(uint64_t cluster_id) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(cluster_id_, cluster_id) == cluster_id) return;
@@ -65,7 +77,10 @@ Result<ClusterJob> JobBook::begin(uint32_t term, uint64_t token, std::string kin
                                   std::string order) {
   const std::lock_guard lock(mutex_);
   const auto same = std::ranges::find(jobs_, token, &ClusterJob::token);
-  if (same != jobs_.end()) return *same;
+  if (same != jobs_.end()) {
+    adopt_end(*same, term);
+    return *same;
+  }
   const auto running = std::ranges::find_if(jobs_, &ClusterJob::is_running);
   if (running != jobs_.end()) {
     return fail(ErrorCode::kConflict, "{} {} is running: one at a time", running->kind,
@@ -95,6 +110,7 @@ Result<ClusterJob> JobBook::cancel(uint64_t id, uint32_t term) {
     return fail(ErrorCode::kUnknownOutcome, "another proxy runs it");
   }
   if (job->is_running() && !std::exchange(job->cancelling, true)) ++job->version;
+  adopt_end(*job, term);
   return *job;
 }
 

@@ -192,6 +192,21 @@ TEST_CASE("what runs is not taken for older than what was ended beside it", "[jo
   CHECK(next.ended.empty());
 }
 
+TEST_CASE("an end that is answered counts for whoever decided in between", "[jobs]") {
+  JobBook between;  // decided in term 5, and nobody heard of it
+  between.note(told(1, 4, 1));
+  REQUIRE(between.take_over(5).goes_on);
+  for (const bool asks_again : {false, true}) {
+    JobBook book;
+    book.note(told(1, 4, 2, JobState::kCancelled));
+    const auto answered = asks_again ? book.begin(6, 1, "transition", "{}") : book.cancel(1, 6);
+    REQUIRE(answered);
+    CHECK(answered->term == 6);
+    CHECK(between.note(*answered));
+  }
+  CHECK(between.find(1)->state == JobState::kCancelled);
+}
+
 TEST_CASE("what two have begun for the same asker runs once", "[jobs]") {
   JobBook book;
   REQUIRE(book.begin(5, 77, "transition", "{}")->id == 1);
