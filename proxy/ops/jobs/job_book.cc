@@ -126,16 +126,18 @@ void JobBook::tell(uint64_t id, uint32_t term, const JobProgress& progress, std:
 
 JobBook::Left JobBook::take_over(uint32_t term) {
   const std::lock_guard lock(mutex_);
-  // The one that runs came last of those of one term: it was begun when all others had ended.
-  const auto order = [](const ClusterJob& of) {
-    return std::tuple(of.term, of.is_running(), of.id);
+  const auto is_after = [](const ClusterJob& other, const ClusterJob& job) {
+    if (other.is_running()) return std::tuple(other.term, other.id) > std::tuple(job.term, job.id);
+    // An older one may have a later term since its end was answered.
+    return other.term > job.term && other.id > job.id;
   };
-  const auto last = std::ranges::max_element(jobs_, {}, order);
   Left left;
-  const uint64_t last_id = last == jobs_.end() ? 0 : last->id;
+  const std::vector<ClusterJob> before = jobs_;
   for (ClusterJob& job : jobs_) {
     if (!job.is_running() || job.term >= term) continue;
-    const bool goes_on = job.id == last_id && !job.cancelling;
+    const bool is_last =
+        std::ranges::none_of(before, [&](const ClusterJob& other) { return is_after(other, job); });
+    const bool goes_on = is_last && !job.cancelling;
     job.term = term;
     job.version = 0;
     if (goes_on) {

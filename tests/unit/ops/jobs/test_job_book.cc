@@ -207,6 +207,16 @@ TEST_CASE("an end that is answered counts for whoever decided in between", "[job
   CHECK(between.find(1)->state == JobState::kCancelled);
 }
 
+TEST_CASE("what has ended is not taken for later, as its end was answered later", "[jobs]") {
+  JobBook book;
+  book.note(told(1, 4, 2, JobState::kDone));
+  book.note(told(2, 4, 1));
+  REQUIRE(book.cancel(1, 6)->term == 6);
+  const auto left = book.take_over(7);
+  REQUIRE(left.goes_on);
+  CHECK(left.goes_on->id == 2);
+}
+
 TEST_CASE("what two have begun for the same asker runs once", "[jobs]") {
   JobBook book;
   REQUIRE(book.begin(5, 77, "transition", "{}")->id == 1);
