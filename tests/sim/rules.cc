@@ -421,6 +421,13 @@ constexpr Scenario kGivenWay{
              .quick_restarts = 0.4, .member_changes = 10, .at_decider = 0.6},
   .expect = {.records_only = true}};
 
+constexpr Scenario kJobs{
+  .about = "jobs, and deciders that die, stop, or are cut off with one node",
+  .cluster = {.proxies = 4, .followers = true, .elections = true},
+  .workload = {.clients = 1, .keys = 1, .operations = 16, .think_max = 600ms, .jobs = 14},
+  .faults = {.link_cuts = 2, .partitions = 4, .proxy_kills = 3, .proxy_pauses = 4, .until = 8s,
+             .at_decider = 0.8}};
+
 constexpr Scenario kFlushContested{
   .about = "flushes, and deciders that pause, wake up and meet others, while nodes die",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
@@ -593,6 +600,14 @@ constexpr Rule kRules[] = {
          "repeat-flush", kFlushContested),
     RULE(kRepeatTask, "rule 27: a flush that another proxy asks for is done once", "repeat-task",
          kFlushFollowed),
+    RULE(kLeaveJobs, "jobs: who decides next goes on with the job that is left", "left-jobs", kJobs,
+         Rule::Purpose::kProgress),
+    RULE(kBeginTwice, "jobs: what is asked for again by its token is begun once", "begun-twice",
+         kJobs),
+    RULE(kUncancel, "jobs: what was cancelled is not begun again", "cancelled-jobs", kJobs),
+    RULE(kAnswerUntold, "jobs: what is answered can be learnt by others", "untold-jobs", kJobs),
+    RULE(kRefuseMaybeDone, "jobs: what may have been begun is not told as refused", "refused-jobs",
+         kJobs),
 };
 #undef RULE
 

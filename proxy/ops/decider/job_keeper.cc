@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server-patches/node/format/mutant.h"
+
 namespace elastripe::decider {
 
 namespace {
@@ -68,6 +70,7 @@ Task<DeciderAnswer> JobKeeper::cancel(CancelJob order, TimePoint deadline) {
 
 // What is answered has to outlive this proxy.
 bool JobKeeper::is_certain(const jobs::ClusterJob& job) const {
+  if (mutant(Mutant::kAnswerUntold)) return true;
   const auto told = letters_.told_at(job);
   return told && proxy_.has_majority_since(*told);
 }
@@ -105,7 +108,7 @@ void JobKeeper::end(const jobs::ClusterJob& job, uint32_t term, jobs::JobState s
 }
 
 void JobKeeper::take_over(const Tenure& tenure) {
-  if (proxy_.ends() || is_too_early(tenure)) return;
+  if (proxy_.ends() || is_too_early(tenure) || mutant(Mutant::kLeaveJobs)) return;
   const jobs::JobBook::Left left = book_.take_over(tenure.term);
   for (const jobs::ClusterJob& job : left.ended) {
     if (job.cancelling) {
@@ -138,7 +141,7 @@ Task<DeciderAnswer> JobKeeper::ask(DeciderTask task, TimePoint deadline) {
          co_await ops_.clock.sleep_for(kLookPeriod)) {
     DeciderAnswer again = co_await letters_.do_task(task, deadline);
     // Whoever was asked before may have done it all the same.
-    if (!again && !is_unknown(again)) {
+    if (!again && !is_unknown(again) && !mutant(Mutant::kRefuseMaybeDone)) {
       co_return fail(ErrorCode::kUnknownOutcome, "{}; when it was asked for again: {}",
                      answer.error().message, again.error().message);
     }

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "server-patches/node/format/mutant.h"
+
 namespace elastripe::jobs {
 
 namespace {
@@ -77,7 +79,7 @@ Result<ClusterJob> JobBook::begin(uint32_t term, uint64_t token, std::string kin
                                   std::string order) {
   const std::lock_guard lock(mutex_);
   const auto same = std::ranges::find(jobs_, token, &ClusterJob::token);
-  if (same != jobs_.end()) {
+  if (same != jobs_.end() && !mutant(Mutant::kBeginTwice)) {
     adopt_end(*same, term);
     return *same;
   }
@@ -137,7 +139,7 @@ JobBook::Left JobBook::take_over(uint32_t term) {
     if (!job.is_running() || job.term >= term) continue;
     const bool is_last =
         std::ranges::none_of(before, [&](const ClusterJob& other) { return is_after(other, job); });
-    const bool goes_on = is_last && !job.cancelling;
+    const bool goes_on = is_last && (!job.cancelling || mutant(Mutant::kUncancel));
     job.term = term;
     job.version = 0;
     if (goes_on) {

@@ -106,6 +106,12 @@ enum class Mutant {
   kNeverGiveWay,    // decider: waits on for nodes that another one need not wait for
   kGiveWayAgain,    // decider: gives way to a map again though nobody has served it since
   kBeginUnelected,  // decider: a proxy that hears of no decider begins without being elected
+  // Jobs of the cluster.
+  kLeaveJobs,        // proxy: who decides next does not go on with the job that is left
+  kBeginTwice,       // proxy: a job that is asked for again is begun again
+  kUncancel,         // proxy: who decides next goes on with a job that was cancelled
+  kAnswerUntold,     // proxy: a job is answered before others can learn of it
+  kRefuseMaybeDone,  // proxy: who may have been obeyed, and asks again, is told that it was refused
 };
 
 #ifdef ELASTRIPE_MUTANTS
