@@ -7,6 +7,7 @@
 #include "server-patches/shim/newcomers.h"
 #include "server-patches/shim/node.h"
 #include "server-patches/shim/partial_frames.h"
+#include "server-patches/shim/replies.h"
 
 static const char kRefusal[] = "SERVER_ERROR elastripe node: clients read and write through the proxy";
 
@@ -28,32 +29,9 @@ static void refuse_frame(conn *c, const char *reason) {
     close_after_pending_replies(c);
 }
 
-/* The reply's memory is freed by free_reply when memcached is through with `resp`. */
-static bool reply_in_place(conn *c, mc_resp *resp, node_reply *reply, const node_part *parts,
-                           size_t count) {
-    io_pending_t *io = do_cache_alloc(c->thread->io_cache);
-    if (io == NULL)
-        return false;
-    io->io_queue_type = IO_QUEUE_ELASTRIPE;
-    io->thread = c->thread;
-    io->c = c;
-    io->resp = resp;
-    memcpy(io->data, &reply, sizeof(reply));
-    resp->io_pending = io;
-    for (size_t i = 0; i < count; i++)
-        resp_add_iov(resp, parts[i].data, parts[i].bytes);
-    return true;
-}
-
-static void free_reply(io_pending_t *io) {
-    node_reply *reply;
-    memcpy(&reply, io->data, sizeof(reply));
-    node_free_reply(reply);
-}
-
 /* Serves one whole frame and queues its reply. */
-static void serve(conn *c, const char *header, const char *body, size_t body_bytes) {
-    node_part parts[NODE_REPLY_PARTS];
+static void serve(conn *c, const char *header, const char *body, size_t body_bytes,
+                  bool is_control) {
     node_reply *large;
 
     c->last_cmd_time = current_time;
@@ -62,27 +40,31 @@ static void serve(conn *c, const char *header, const char *body, size_t body_byt
         refuse_frame(c, "out of memory for a reply");
         return;
     }
-    size_t total =
-        node_serve(header, body, body_bytes, c->resp->wbuf, WRITE_BUFFER_SIZE, &large);
-    if (total == NODE_OUT_OF_MEMORY) {
+    size_t total = node_serve(header, body, body_bytes, c->resp->wbuf, WRITE_BUFFER_SIZE, &large);
+    if (total == 0)
+        total = reply_in_place(c, c->resp, large, is_control);
+    else if (total != NODE_OUT_OF_MEMORY)
+        resp_add_iov(c->resp, c->resp->wbuf, total);
+    if (total == 0 || total == NODE_OUT_OF_MEMORY) {
         c->resp->skip = true;
         refuse_frame(c, "out of memory for a reply");
         return;
     }
-    if (total > 0) {
-        resp_add_iov(c->resp, c->resp->wbuf, total);
-    } else {
-        size_t count = node_reply_parts(large, parts);
-        for (size_t i = 0; i < count; i++)
-            total += parts[i].bytes;
-        if (!reply_in_place(c, c->resp, large, parts, count)) {
-            c->resp->skip = true;
-            node_free_reply(large);
-            refuse_frame(c, "out of memory for a reply");
-            return;
-        }
-    }
     conn_set_state(c, total > FLUSH_BYTES ? conn_mwrite : conn_new_cmd);
+}
+
+/* False: not now, the connection comes back to it. */
+static bool serve_with_room(conn *c, const char *header, const char *body, size_t body_bytes,
+                            bool is_control) {
+    if (is_control) {
+        serve(c, header, body, body_bytes, true);
+        return true;
+    }
+    if (!replies_have_room(c))
+        return false;
+    serve(c, header, body, body_bytes, false);
+    replies_are_queued(c);
+    return true;
 }
 
 bool elastripe_leaves(conn *c, bool *stop) {
@@ -127,15 +109,17 @@ int elastripe_try_read_frame(conn *c) {
         refuse_frame(c, reason);
         return 1;
     }
-    /* It may be long, and have to wait for room: partial_frames looks after it from here. */
-    if (!node_is_control(c->rcurr))
+    const bool is_control = node_is_control(c->rcurr);
+    /* It may be long, and have to wait for room, which looks after it from here. */
+    if (!is_control)
         newcomer_leaves(c);
 
     if (c->rbytes >= NODE_HEADER_BYTES + body_bytes) {
         const char *header = c->rcurr;
-        c->rcurr += NODE_HEADER_BYTES + body_bytes;
-        c->rbytes -= NODE_HEADER_BYTES + body_bytes;
-        serve(c, header, header + NODE_HEADER_BYTES, body_bytes);
+        if (serve_with_room(c, header, header + NODE_HEADER_BYTES, body_bytes, is_control)) {
+            c->rcurr += NODE_HEADER_BYTES + body_bytes;
+            c->rbytes -= NODE_HEADER_BYTES + body_bytes;
+        }
         return 1;
     }
     if (c->resp_head) {
@@ -144,7 +128,7 @@ int elastripe_try_read_frame(conn *c) {
         return 1;
     }
     partial_frame *begun;
-    switch (partial_frame_begin(c, NODE_HEADER_BYTES + body_bytes, node_is_control(c->rcurr), &begun)) {
+    switch (partial_frame_begin(c, NODE_HEADER_BYTES + body_bytes, is_control, &begun)) {
     case PARTIAL_BEGUN:
         break;
     case PARTIAL_WAITS:
@@ -167,9 +151,13 @@ int elastripe_try_read_frame(conn *c) {
 void elastripe_complete_frame(conn *c) {
     partial_frame *whole = c->item;
     const char *body = whole->frame + NODE_HEADER_BYTES;
+    /* The connection had no replies when it began the frame: where there is no room, it waits. */
+    if (!serve_with_room(c, whole->frame, body, c->ritem - body, whole->is_control)) {
+        partial_frame_whole(whole);
+        return;
+    }
     c->item = NULL;
     c->item_malloced = false;
-    serve(c, whole->frame, body, c->ritem - body);
     partial_frame_end(whole);
 }
 
@@ -181,7 +169,20 @@ void elastripe_drop_frame(conn *c) {
     c->item_malloced = false;
 }
 
+bool elastripe_goes_on(conn *c) {
+    if (elastripe_enabled && c->try_read_command == elastripe_try_read_frame) {
+        if (c->item != NULL) {
+            conn_set_state(c, conn_nread);
+            return true;
+        }
+        if (c->rbytes > 0)
+            return true;
+    }
+    return elastripe_tls_buffered(c);
+}
+
 void elastripe_connected(conn *c) {
+    c->was_woken = false;
     if (elastripe_enabled && c->state != conn_listening)
         newcomer_arrives(c);
 }
@@ -219,7 +220,7 @@ static void never_queued(io_queue_t *q) {
 void elastripe_add_io_queue(LIBEVENT_THREAD *me) {
     if (elastripe_enabled)
         thread_io_queue_add(me, IO_QUEUE_ELASTRIPE, NULL, never_queued, never_queued, NULL,
-                            free_reply);
+                            reply_left);
 }
 
 static bool is_one_of(const char *word, const char *const *words) {
@@ -306,6 +307,10 @@ void elastripe_stats(ADD_STAT add_stats, void *c) {
     add_number(&sink, "partial_data_bytes", use.data_bytes);
     add_number(&sink, "partial_control_bytes", use.control_bytes);
     add_number(&sink, "partial_waiting", use.waiting);
+    const replies_use replies = replies_in_use();
+    add_number(&sink, "reply_data_bytes", replies.data_bytes);
+    add_number(&sink, "reply_control_bytes", replies.control_bytes);
+    add_number(&sink, "reply_waiting", replies.waiting);
     const newcomers_count newcomers = newcomers_counted();
     add_number(&sink, "newcomers", newcomers.waiting);
     add_number(&sink, "newcomers_cut", newcomers.cut);
@@ -315,6 +320,7 @@ void elastripe_stats(ADD_STAT add_stats, void *c) {
 
 static void cut_slow(void) {
     partial_frames_cut_slow();
+    replies_cut_slow();
     newcomers_cut_slow();
 }
 

@@ -17,6 +17,9 @@ int elastripe_try_read_frame(conn* c);
 void elastripe_complete_frame(conn* c);
 /* Whatever of a frame the connection has read, it will not read the rest. */
 void elastripe_drop_frame(conn* c);
+/* After a connection has waited, its state as conn_new_cmd has it: whether it has to be driven, as
+ * no event will tell of what has been read of it. */
+bool elastripe_goes_on(conn* c);
 void elastripe_add_io_queue(LIBEVENT_THREAD* me);
 
 /* The first thread serves control frames only (HELLO, HEARTBEAT, INSTALL_MAP, NOTICES), so that

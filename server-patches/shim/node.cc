@@ -222,6 +222,10 @@ size_t node_reply_parts(const node_reply* reply, node_part parts[NODE_REPLY_PART
   return count;
 }
 
+size_t node_reply_bytes(const node_reply* reply) {
+  return sizeof(node_reply) + reply->reply.args.capacity() + reply->reply.payload.size();
+}
+
 void node_free_reply(node_reply* reply) { delete reply; }
 
 void node_statistics(node_add_stat add, void* context) try {

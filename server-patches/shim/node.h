@@ -56,6 +56,8 @@ typedef struct {
   size_t bytes;
 } node_part;
 size_t node_reply_parts(const node_reply* reply, node_part parts[NODE_REPLY_PARTS]);
+/* What it takes of the heap. Nothing of it is the store's: it is a copy. */
+size_t node_reply_bytes(const node_reply* reply);
 void node_free_reply(node_reply* reply);
 
 typedef void (*node_add_stat)(const char* name, size_t name_bytes, const char* value,

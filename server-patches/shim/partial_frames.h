@@ -4,23 +4,22 @@
 #define ELASTRIPE_SHIM_PARTIAL_FRAMES_H
 
 /* Included after memcached.h. */
-#include <stddef.h>
+#include "server-patches/shim/room.h"
 
 typedef struct partial_frame {
-  struct partial_frame *prev, *next;
-  conn* c;
-  size_t bytes;
+  holding held;
   bool is_control;
-  rel_time_t since;
   char frame[];
 } partial_frame;
 
 typedef enum { PARTIAL_BEGUN, PARTIAL_WAITS, PARTIAL_NO_MEMORY } partial_begin;
 
 /* Worker threads. Begins a frame of that size, which *frame then is until partial_frame_end frees
- * it. PARTIAL_WAITS: the connection is redispatched when there is room, and has to try again.
- * Control frames have room of their own and do not wait. */
+ * it. PARTIAL_WAITS: the connection waits for room, and has to try again. Control frames have room
+ * of their own and do not wait. */
 partial_begin partial_frame_begin(conn* c, size_t bytes, bool is_control, partial_frame** frame);
+/* All of it is there; that it is not served yet is not the peer's fault. */
+void partial_frame_whole(partial_frame* frame);
 void partial_frame_end(partial_frame* frame);
 
 /* Any thread, now and then: while others wait for room, or have been refused it, whoever has begun

@@ -1,0 +1,63 @@
+/* Memory beside --memory-mb that is bounded over all connections. Where there is no room, a
+ * connection is not read until somebody has given back what it held. */
+#ifndef ELASTRIPE_SHIM_ROOM_H
+#define ELASTRIPE_SHIM_ROOM_H
+
+/* Included after memcached.h. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* Part of what holds the memory. Only room.c looks inside. */
+typedef struct holding {
+  struct holding *prev, *next;
+  conn* c;
+  size_t bytes;
+  rel_time_t since;
+  bool is_spared, is_cut;
+} holding;
+
+typedef struct room {
+  const size_t limit_bytes;
+  const char* const why_cut; /* for the log */
+  pthread_mutex_t lock;
+  atomic_size_t taken_bytes; /* changed under the lock */
+  /* Guarded by the lock. */
+  bool has_refused; /* since the last cut */
+  holding* holdings;
+  conn *first_waiting, *last_waiting; /* linked by `next`, which memcached has for listeners */
+} room;
+
+#define ROOM(limit_bytes, why_cut) {limit_bytes, why_cut, PTHREAD_MUTEX_INITIALIZER, 0, false, NULL, NULL, NULL}
+
+/* Worker threads: the connection's own. Waiting: there is no event for the connection any more, its
+ * state is conn_watch, and it is redispatched when there may be room: elastripe_goes_on. It then has
+ * to try again, with the same room. Whoever waits may hold what is of other rooms only, of which
+ * nobody waits for this one. */
+
+/* Takes so much, for `held`, until room_give_back. False: there is no room, and the connection
+ * waits, or does not if it may not. */
+bool room_take(room* from, holding* held, conn* c, size_t bytes, bool may_wait);
+void room_give_back(room* from, holding* held);
+
+/* Where it is not known how much it will be: one may enter while the room is not full, and take
+ * what it turns out to be, even beyond the limit. False: the connection waits. Who has entered says
+ * so when all is taken. */
+bool room_is_full(const room* of);
+bool room_enter(room* of, conn* c);
+void room_take_anyway(room* from, holding* held, conn* c, size_t bytes);
+void room_entered(room* of, conn* c);
+
+/* It is the node that keeps the connection from giving this back, not the peer: room_cut_slow passes
+ * it over. */
+void room_spare(room* of, holding* held);
+
+/* Any thread, now and then: while others wait for room, or have been refused it, whoever has held
+ * some for long loses its connection. */
+void room_cut_slow(room* of);
+
+/* Any thread. What is taken, and how many connections wait. */
+size_t room_taken(const room* of);
+size_t room_waiting(room* of);
+
+#endif

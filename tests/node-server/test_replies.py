@@ -1,0 +1,215 @@
+"""Replies that their peers do not take: the memory of all of them together is bounded."""
+
+import contextlib
+import select
+import socket
+import struct
+import threading
+
+import node_frames as nf
+import pytest
+from authority import Authority
+from cluster import wait_for
+
+LIMIT = 256 << 20
+THREADS = 4
+# One more reply for each thread, and what the process takes otherwise.
+ALLOWED = LIMIT + THREADS * nf.MAX_BODY_BYTES
+OVERHEAD = 64 << 20
+LARGE = 4 << 20  # the largest shard
+FILL = LIMIT // LARGE  # so many replies take all the memory
+SLOW_S = 10
+
+
+class TlsNode(nf.NodeProcess):
+    def __init__(self, binary, directory, **options):
+        self.authority = Authority(directory / "ca")
+        self.authority.issue("node")
+        self.authority.issue("proxy")
+        self.context = self.authority.context("proxy")
+        file = self.authority.file
+        super().__init__(binary, options=["--tls-certificate", file("node.pem"), "--tls-key",
+                                          file("node.key"), "--tls-ca", file("ca.pem")], **options)
+
+    def text_connection(self):
+        return self.context.wrap_socket(super().text_connection(), server_hostname="localhost")
+
+    def connect(self):
+        connection = super().connect()
+        connection.socket = self.context.wrap_socket(connection.socket, server_hostname="localhost")
+        return connection
+
+
+class World:
+    """A node with a large shard, and connections that ask for it."""
+
+    def __init__(self, node, stack):
+        self.node, self.stack = node, stack
+        self.control = self.connection()
+        self.control.join_cluster()
+        self.payload = bytes(range(256)) * (LARGE // 256)
+        with self.connection() as writer:
+            assert writer.write_shard(nf.shard_name(1), self.payload).status == nf.OK
+        self.rss_before = self.rss()
+
+    def connection(self):
+        made = self.stack.enter_context(self.node.connect())
+        return made.adopt(self.control) if hasattr(self, "control") else made
+
+    def ask(self, c):
+        c.send(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 0))
+
+    def slow_connections(self, count):
+        """Each asks for the large shard and takes nothing of it, nor do the buffers of its socket
+        take much."""
+        made = []
+        for _ in range(count):
+            c = self.connection()
+            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            self.ask(c)
+            made.append(c)
+        return made
+
+    def rss(self):
+        with open(f"/proc/{self.node.process.pid}/status", encoding="ascii") as f:
+            line = next(line for line in f if line.startswith("VmRSS:"))
+        return int(line.split()[1]) << 10
+
+    def statistic(self, name):
+        return int(self.node.statistics().get(name, 0))
+
+    def waiting(self):
+        return self.statistic("reply_waiting")
+
+    def has_looked_at(self, reads):
+        """Whether so many large reads have been served, or wait."""
+        statistics = self.node.statistics()
+        return (int(statistics["frames_SHARD_READ"]) + int(statistics.get("reply_waiting", 0))
+                >= reads)
+
+    def memcached_statistic(self, name):
+        with self.node.text_connection() as s:
+            s.sendall(b"stats\r\n")
+            text = b""
+            while not text.endswith(b"END\r\n"):
+                text += s.recv(65536)
+        return int(text.partition(b"STAT %s " % name)[2].split()[0])
+
+    def uptime(self):
+        return self.memcached_statistic(b"uptime")
+
+    def connections(self):
+        return self.memcached_statistic(b"curr_connections")
+
+
+@contextlib.contextmanager
+def running(node):
+    with node, contextlib.ExitStack() as stack:
+        yield World(node, stack)
+        assert node.is_running(), node.log()
+        stack.close()
+        assert node.terminate() == 0, node.log()
+        assert "ERROR: " not in node.log() and "WARNING: " not in node.log(), node.log()
+
+
+@pytest.fixture(params=["clear", "tls"])
+def world(request, binary, tmp_path):
+    node = (nf.NodeProcess(binary, threads=THREADS) if request.param == "clear"
+            else TlsNode(binary, tmp_path, threads=THREADS))
+    with running(node) as made:
+        yield made
+
+
+@pytest.fixture
+def clear_world(binary):
+    with running(nf.NodeProcess(binary, threads=THREADS)) as made:
+        yield made
+
+
+def test_replies_that_nobody_takes_hold_up_others_for_a_while_only(world):
+    slow = world.slow_connections(FILL + 40)
+    wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
+    assert world.rss() - world.rss_before < ALLOWED + OVERHEAD
+    held = world.statistic("reply_data_bytes")
+    assert LIMIT <= held <= ALLOWED
+    assert 0 < world.waiting() <= 40
+
+    # Whole in the read buffer, several at once; and one that arrives in part.
+    several, long = world.connection(), world.connection()
+    several.socket.sendall(several.frame(nf.HELLO) + b"".join(
+        several.frame(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 5000))
+        for _ in range(50)))
+    long.socket.sendall(long.shard_frame(nf.shard_name(2), bytes(100_000)))
+    wait_for(lambda: world.statistic("partial_data_bytes") >= 100_000, "the long frame to arrive")
+
+    # Control frames are answered meanwhile, also on a connection that is new.
+    assert world.control.hello().status == nf.OK
+    with world.connection() as late:
+        stamp = struct.unpack_from("<Q", late.hello().args)[0]
+        beat = late.call(nf.HEARTBEAT, struct.pack("<QI", stamp, nf.LEASE_MS))
+        assert beat.status == nf.OK
+    assert several.receive().opcode == nf.HELLO
+    connections = world.connections()
+    assert not select.select([several.socket, long.socket], [], [], 0)[0]
+    assert world.waiting() > 0
+
+    # Once the slow ones have been cut.
+    for _ in range(50):
+        reply = several.receive()
+        assert reply.status == nf.OK and len(reply.payload) == 5000
+    assert long.receive().status == nf.OK
+    assert world.rss() - world.rss_before < ALLOWED + OVERHEAD
+    assert world.waiting() == 0
+    assert "others wait for the memory of its replies" in world.node.log()
+    assert FILL <= connections - world.connections() <= FILL + THREADS
+    assert world.statistic("reply_data_bytes") <= (40 + 1) * LARGE
+    for c in slow:
+        c.socket.close()
+    wait_for(lambda: world.statistic("reply_data_bytes") == 0, "all replies to be dropped")
+
+
+def test_who_takes_a_reply_slowly_is_not_cut_while_nobody_waits(clear_world):
+    world = clear_world
+    slow = world.connection()
+    slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
+    for _ in range(3):  # the sockets take one of them
+        world.ask(slow)
+    wait_for(lambda: world.has_looked_at(1), "the reply to begin")
+    begun = world.uptime()
+    taken = b""
+
+    def takes_some():
+        nonlocal taken
+        taken += slow.receive_bytes(4096)
+        assert world.statistic("reply_data_bytes") >= LARGE
+        return world.uptime() > begun + SLOW_S + 2
+
+    wait_for(takes_some, "the time to pass after which it would be cut")
+    assert len(taken) < LARGE
+    taken += slow.receive_bytes(nf.HEADER_BYTES + LARGE - len(taken))
+    assert taken[nf.HEADER_BYTES:] == world.payload
+    for _ in range(2):
+        assert slow.receive().payload == world.payload
+
+
+def test_who_waits_with_a_whole_frame_is_not_cut_for_it(clear_world):
+    """Though others wait for the memory of frames, and it is held for longer than a peer may."""
+    world = clear_world
+    slow = world.slow_connections(2 * FILL + THREADS)
+    wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
+    frame = bytes(nf.MAX_BODY_BYTES)
+    whole = [world.connection() for _ in range(LIMIT // nf.MAX_BODY_BYTES - 1)]
+    for c in whole:
+        c.socket.sendall(c.frame(nf.SHARD_WRITE, payload=frame))
+    wait_for(lambda: world.waiting() >= FILL + len(whole), "frames to wait for replies to leave")
+    last = world.connection()
+    with contextlib.ExitStack() as stack:
+        sender = threading.Thread(target=last.socket.sendall,
+                                  args=(last.frame(nf.SHARD_WRITE, payload=frame),))
+        stack.callback(sender.join)
+        sender.start()
+        wait_for(lambda: world.statistic("partial_waiting") == 1, "the last frame to wait for room")
+        connections = world.connections()
+        for c in [*whole, last]:
+            assert c.receive().status == nf.INVALID  # no shard is that long
+    assert connections - world.connections() >= 2 * FILL
