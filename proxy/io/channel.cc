@@ -224,6 +224,7 @@ void Channel::connected() {
   connect_timer_.cancel();
   state_ = State::kConnected;
   is_heard_ = false;
+  last_sent_ = loop_.turn_time();
   if (tls_ == nullptr) backoff_.reset();
   stream_.watch(true);
   log_debug("connected to node {}", node_.name);
@@ -291,13 +292,32 @@ void Channel::break_off(ErrorCode code, const std::string& reason) {
            fail(is_unsent ? ErrorCode::kNotSent : code, "node {}: {}", node_.name, reason));
   }
   if (body_.call != nullptr) finish(*body_.call, fail(code, "node {}: {}", node_.name, reason));
+  forget_stream();
+  if (!waiting_.empty()) request_turn_end();
+}
+
+// What belongs to a connection that is closed.
+void Channel::forget_stream() {
   body_ = {};
   slots_.clear();
   free_slots_.clear();
   tombstones_ = 0;
   out_.clear();
   in_begin_ = in_end_;  // what lies before it may still be held
-  if (!waiting_.empty()) request_turn_end();
+}
+
+bool Channel::close_if_idle() {
+  if (state_ == State::kIdle) return !waiting_.empty();
+  if (state_ != State::kConnected || loop_.turn_time() - last_sent_ < limits_.idle) return true;
+  // A slot that is taken is of a call, or of one that has expired: its reply may yet come.
+  const bool is_asked = free_slots_.size() < slots_.size() || body_.left > 0;
+  if (is_asked || !waiting_.empty() || !out_.empty()) return true;
+  log_debug("connection to node {} closed: idle", node_.name);
+  close_stream();
+  forget_stream();
+  in_ = {};
+  in_begin_ = in_end_ = 0;
+  return false;
 }
 
 void Channel::write_frames() {
@@ -307,7 +327,9 @@ void Channel::write_frames() {
       NodeCall* call = waiting_.front();
       waiting_.pop_front();
       ++waiting_first_;
-      if (call != nullptr) write_frame(*call, now_ms);
+      if (call == nullptr) continue;
+      write_frame(*call, now_ms);
+      last_sent_ = loop_.turn_time();
     }
     if (out_.empty()) return;
     const uint64_t before = out_.written_bytes();

@@ -34,6 +34,9 @@ struct ChannelLimits {
   // a node which is back is not left alone for longer.
   Duration first_backoff = std::chrono::milliseconds(10);
   Duration longest_backoff = std::chrono::milliseconds(100);
+  // Nothing was sent for so long, and nothing is waited for: the connection is closed, within a
+  // quarter of that time. The next call makes another one.
+  Duration idle = std::chrono::seconds(60);
 };
 
 // What a channel counts, by node.
@@ -99,6 +102,9 @@ class Channel : private TurnEnd, private Stream::Owner {
   void expire(NodeCall& call);
   // Completes every call with kCancelled and closes the connection.
   void cancel_all();
+  // Closes the connection if it is idle (ChannelLimits). Returns whether there still is one, or
+  // will be.
+  bool close_if_idle();
 
   const std::string& name() const { return node_.name; }
   size_t tombstones() const { return tombstones_; }
@@ -148,6 +154,7 @@ class Channel : private TurnEnd, private Stream::Owner {
   // behind with kNotSent; waiting ones connect again.
   void break_off(ErrorCode code, const std::string& reason);
   void close_stream();
+  void forget_stream();
 
   void write_frames();
   void write_frame(NodeCall& call, uint64_t now_ms);
@@ -183,6 +190,7 @@ class Channel : private TurnEnd, private Stream::Owner {
   size_t address_ = 0;                               // that is being tried
   bool all_refused_ = true;  // those that were tried, and they are all that the node may have
   bool is_heard_ = false;    // the node has sent something on this connection
+  TimePoint last_sent_;      // or connected, if nothing was sent
   Backoff backoff_;
   TimePoint try_again_at_;
   Error last_failure_;               // until then

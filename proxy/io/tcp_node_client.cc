@@ -68,6 +68,7 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequestP
   if (!channel.submit(call, deadline)) {
     co_return fail(ErrorCode::kBusy, "the queue to node {} is full", channel.name());
   }
+  if (!idle_timer_.armed()) look_for_idle();
   CallStop* const stop = request->stop;
   if (stop != nullptr) stop->begin(call);
   co_await Completion{call};
@@ -76,8 +77,25 @@ Task<Result<NodeReply>> TcpNodeClient::call(NodeId to, Stamp stamp, NodeRequestP
   co_return std::move(*call.result);
 }
 
+void TcpNodeClient::look_for_idle() {
+  loop_.arm(idle_timer_, loop_.turn_time() + limits_.idle / 4);
+}
+
+void TcpNodeClient::close_idle() {
+  bool any = false;
+  for (const auto* lines : {&lines_, &left_}) {
+    for (const Line& line : *lines) {
+      for (Channel* channel : {line.data.get(), line.control.get()}) {
+        if (channel->close_if_idle()) any = true;
+      }
+    }
+  }
+  if (any) look_for_idle();
+}
+
 void TcpNodeClient::cancel_all() {
   cancelled_ = true;
+  idle_timer_.cancel();
   for (const auto* lines : {&lines_, &left_}) {
     for (const Line& line : *lines) {
       line.data->cancel_all();

@@ -33,6 +33,13 @@ class TcpNodeClient : public NodeClient {
   void cancel_all();
 
  private:
+  // One for all channels: theirs would lie in the heap of every deadline of a call.
+  struct IdleTimer : Timer {
+    explicit IdleTimer(TcpNodeClient& client) : owner(client) {}
+    void on_timer() override { owner.close_idle(); }
+    TcpNodeClient& owner;
+  };
+
   // One node. `data` and `control` are never null.
   struct Line {
     NodeAddress address;
@@ -40,6 +47,8 @@ class TcpNodeClient : public NodeClient {
   };
   Line line_to(NodeAddress node);
   void look_at_members();
+  void look_for_idle();
+  void close_idle();
 
   Loop& loop_;
   Clock& clock_;
@@ -52,6 +61,7 @@ class TcpNodeClient : public NodeClient {
   uint64_t members_version_ = 0;  // as looked at
   std::vector<Line> lines_;       // by node id
   std::vector<Line> left_;        // to where nodes are no more: calls may be under way
+  IdleTimer idle_timer_{*this};   // armed while there may be a connection
   bool cancelled_ = false;
 };
 

@@ -40,6 +40,12 @@ class NodeStub {
   }
   void hang_up() { peer_.reset(); }
   bool connected() const { return peer_.valid(); }
+  // Without waiting: whether somebody connects, and whether who is connected has hung up.
+  bool has_caller() const { return is_readable(listener_.get(), 0); }
+  bool is_hung_up_on() const {
+    char byte = 0;
+    return is_readable(peer_.get(), 0) && recv(peer_.get(), &byte, 1, MSG_PEEK) <= 0;
+  }
   int peer() const { return peer_.get(); }
 
   Received receive() {
@@ -84,10 +90,11 @@ class NodeStub {
 
  private:
   static Result<Fd> listen() { return listen_on(resolve("127.0.0.1", 0).value(), false); }
-  static void wait_readable(int fd) {
+  static bool is_readable(int fd, int timeout_ms) {
     pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
-    REQUIRE(poll(&wait, 1, 10'000) == 1);
+    return poll(&wait, 1, timeout_ms) == 1;
   }
+  static void wait_readable(int fd) { REQUIRE(is_readable(fd, 10'000)); }
   std::string read_exactly(size_t bytes) {
     std::string all(bytes, '\0');
     for (size_t have = 0; have < bytes;) {
