@@ -104,14 +104,8 @@ def test_a_connection_may_change_from_control_to_data_in_any_piece(node):
                 assert c.receive().status == nf.OK
 
 
-def has_sanitizer(binary):
-    with open(binary, "rb") as f:
-        content = f.read()
-    return b"__asan_init" in content or b"__tsan_init" in content
-
-
 def test_a_node_without_memory_for_replies_closes_connections_and_lives_on(binary):
-    if has_sanitizer(binary):
+    if nf.has_sanitizer(binary):
         pytest.skip("sanitizers end the process where memory ends")
     with nf.NodeProcess(binary) as node, node.connect() as control:
         control.join_cluster()

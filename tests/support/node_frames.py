@@ -331,6 +331,13 @@ class Connection:
         return self.call(SHARD_DELETE, struct.pack("<II", after_ms, len(names)) + b"".join(names))
 
 
+def has_sanitizer(binary):
+    """Whether it was built with one, which has its own ways with memory."""
+    with open(binary, "rb") as f:
+        content = f.read()
+    return b"__asan_init" in content or b"__tsan_init" in content
+
+
 class NodeProcess:
     """elastripe-node on a free port."""
 
