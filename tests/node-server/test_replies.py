@@ -173,23 +173,42 @@ def test_replies_that_nobody_takes_hold_up_others_for_a_while_only(world):
     wait_for(lambda: world.statistic("reply_data_bytes") == 0, "all replies to be dropped")
 
 
+def test_all_who_wait_go_on_though_their_own_replies_take_no_memory(clear_world):
+    """So that none of these tells the next one that there is room, by leaving; and some are gone."""
+    world = clear_world
+    slow = world.slow_connections(FILL + THREADS)
+    wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
+    waiting = world.waiting()
+    others = [world.connection() for _ in range(3 * FILL)]
+    for c in others:
+        c.send(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 10))
+    wait_for(lambda: world.waiting() == waiting + len(others), "all others to wait")
+    for c in others[::3]:
+        c.socket.close()
+    del others[::3]
+    for c in others:
+        assert c.receive().payload == world.payload[:10]
+
+
 def test_who_takes_a_reply_slowly_is_not_cut_while_nobody_waits(clear_world):
     world = clear_world
     slow = world.connection()
     slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
     for _ in range(3):  # the sockets take one of them
         world.ask(slow)
-    wait_for(lambda: world.has_looked_at(1), "the reply to begin")
-    begun = world.uptime()
     taken = b""
+    served, since = 0, 0
 
     def takes_some():
-        nonlocal taken
+        nonlocal taken, served, since
         taken += slow.receive_bytes(4096)
-        assert world.statistic("reply_data_bytes") >= LARGE
-        return world.uptime() > begun + SLOW_S + 2
+        so_far = world.statistic("frames_SHARD_READ")
+        if so_far != served:
+            served, since = so_far, world.uptime()
+        return world.uptime() > since + SLOW_S + 1
 
-    wait_for(takes_some, "the time to pass after which it would be cut")
+    wait_for(takes_some, "a reply to be held for longer than others would be left waiting")
+    assert world.statistic("reply_data_bytes") >= LARGE
     assert len(taken) < LARGE
     taken += slow.receive_bytes(nf.HEADER_BYTES + LARGE - len(taken))
     assert taken[nf.HEADER_BYTES:] == world.payload
@@ -198,23 +217,30 @@ def test_who_takes_a_reply_slowly_is_not_cut_while_nobody_waits(clear_world):
 
 
 def test_who_waits_with_a_whole_frame_is_not_cut_for_it(clear_world):
-    """Though others wait for the memory of frames, and it is held for longer than a peer may."""
+    """Though others wait for the memory of frames, and it has begun before the replies were made."""
     world = clear_world
-    slow = world.slow_connections(2 * FILL + THREADS)
+    whole = []
+    for _ in range(LIMIT // nf.MAX_BODY_BYTES - 1):
+        c = world.connection()
+        frame = c.frame(nf.SHARD_WRITE, payload=bytes(nf.MAX_BODY_BYTES))
+        c.socket.sendall(frame[:100_000])
+        whole.append((c, frame))
+    wait_for(lambda: world.statistic("partial_data_bytes") >= len(whole) * nf.MAX_BODY_BYTES,
+             "the frames to begin")
+    begun = world.uptime()
+    wait_for(lambda: world.uptime() > begun + 2, "replies to be made later than that")
+    slow = world.slow_connections(FILL + THREADS)
     wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
-    frame = bytes(nf.MAX_BODY_BYTES)
-    whole = [world.connection() for _ in range(LIMIT // nf.MAX_BODY_BYTES - 1)]
-    for c in whole:
-        c.socket.sendall(c.frame(nf.SHARD_WRITE, payload=frame))
-    wait_for(lambda: world.waiting() >= FILL + len(whole), "frames to wait for replies to leave")
+    waiting = world.waiting()
+    for c, frame in whole:
+        c.socket.sendall(frame[100_000:])
+    wait_for(lambda: world.waiting() == waiting + len(whole), "frames to wait for replies to leave")
     last = world.connection()
     with contextlib.ExitStack() as stack:
-        sender = threading.Thread(target=last.socket.sendall,
-                                  args=(last.frame(nf.SHARD_WRITE, payload=frame),))
+        frame = last.frame(nf.SHARD_WRITE, payload=bytes(nf.MAX_BODY_BYTES))
+        sender = threading.Thread(target=last.socket.sendall, args=(frame,))
         stack.callback(sender.join)
         sender.start()
         wait_for(lambda: world.statistic("partial_waiting") == 1, "the last frame to wait for room")
-        connections = world.connections()
-        for c in [*whole, last]:
+        for c in [c for c, _ in whole] + [last]:
             assert c.receive().status == nf.INVALID  # no shard is that long
-    wait_for(lambda: world.connections() <= connections - FILL, "slow ones to be cut")
