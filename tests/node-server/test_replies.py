@@ -16,6 +16,7 @@ THREADS = 4
 # One more reply for each thread, and what the process takes otherwise.
 ALLOWED = LIMIT + THREADS * nf.MAX_BODY_BYTES
 OVERHEAD = 64 << 20
+CONTROL_LIMIT = 64 << 20
 LARGE = 4 << 20  # the largest shard
 FILL = LIMIT // LARGE  # so many replies take all the memory
 SLOW_S = 10
@@ -244,3 +245,30 @@ def test_who_waits_with_a_whole_frame_is_not_cut_for_it(clear_world):
         wait_for(lambda: world.statistic("partial_waiting") == 1, "the last frame to wait for room")
         for c in [c for c, _ in whole] + [last]:
             assert c.receive().status == nf.INVALID  # no shard is that long
+
+
+def test_control_replies_that_nobody_takes_give_way_to_others(binary, monkeypatch):
+    monkeypatch.setattr(nf, "PARTITIONS", 1 << 16)  # so that maps are large, which HELLO tells
+    with running(nf.NodeProcess(binary, threads=THREADS)) as world, world.node.connect() as stranger:
+        map_bytes = len(stranger.hello().payload)
+        assert map_bytes > 400_000
+
+        def is_told():
+            with world.node.connect() as late:
+                try:
+                    return len(late.hello().payload) == map_bytes
+                except ConnectionError:
+                    return False
+
+        for _ in range(CONTROL_LIMIT // map_bytes + 20):
+            c = world.stack.enter_context(world.node.connect())
+            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            # More than its socket takes.
+            c.socket.sendall(b"".join(c.frame(nf.HELLO) for _ in range(20)))
+        wait_for(lambda: not is_told(), "all the memory to be taken")
+        assert world.statistic("reply_control_bytes") <= CONTROL_LIMIT
+        known_map = struct.pack("<Q", world.control.epoch[2])
+        assert world.control.call(nf.HELLO, known_map).status == nf.OK  # this reply is small
+        with world.connection() as c:
+            assert c.read_shard(nf.shard_name(1)).payload == world.payload
+        wait_for(is_told, "slow ones to be cut")
