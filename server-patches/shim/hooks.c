@@ -67,9 +67,26 @@ static bool serve_with_room(conn *c, const char *header, const char *body, size_
     return true;
 }
 
+/* A malloc'ed read buffer in which part of a header is left grows up to sixteenfold with each read,
+ * past what is counted. What has come to this thread in one goes on in a buffer of the thread. */
+static void take_cached_buffer(conn *c) {
+    if (!c->rbuf_malloced || c->rbytes > READ_BUFFER_SIZE || !elastripe_is_frame(*c->rcurr))
+        return;
+    char *cached = do_cache_alloc(c->thread->rbuf_cache);
+    if (cached == NULL)
+        return;
+    memcpy(cached, c->rcurr, c->rbytes);
+    free(c->rbuf);
+    c->rcurr = c->rbuf = cached;
+    c->rsize = READ_BUFFER_SIZE;
+    c->rbuf_malloced = false;
+}
+
 bool elastripe_leaves(conn *c, bool *stop) {
-    if (c->thread != elastripe_control_thread())
+    if (c->thread != elastripe_control_thread()) {
+        take_cached_buffer(c);
         return false;
+    }
     if (elastripe_is_frame(*c->rcurr) &&
         (c->rbytes < NODE_HEADER_BYTES || node_is_control(c->rcurr)))
         return false;
