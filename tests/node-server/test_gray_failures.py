@@ -107,7 +107,8 @@ def test_a_connection_may_change_from_control_to_data_in_any_piece(node):
 def test_a_node_without_memory_for_replies_closes_connections_and_lives_on(binary):
     if nf.has_sanitizer(binary):
         pytest.skip("sanitizers end the process where memory ends")
-    with nf.NodeProcess(binary) as node, node.connect() as control:
+    # Each thread has 64 MiB of addresses beforehand, which are a quarter of what replies may take.
+    with nf.NodeProcess(binary, threads=1) as node, node.connect() as control:
         control.join_cluster()
         assert control.write_shard(nf.shard_name(1), bytes(4 << 20)).status == nf.OK
         with open(f"/proc/{node.process.pid}/statm", encoding="ascii") as f:
