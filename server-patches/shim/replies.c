@@ -6,8 +6,8 @@
 
 static const char kWhyCut[] = "others wait for the memory of its replies, which it does not take";
 
-/* How large a reply will be is known once it is there. So those of data frames may take more, by one
- * reply for each worker thread. */
+/* How large a reply will be is known once it is there. So those of data frames may take more, by
+ * one reply for each worker thread. */
 static room data_room = ROOM(256u << 20, kWhyCut);
 static room control_room = ROOM(64u << 20, kWhyCut);
 

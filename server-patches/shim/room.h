@@ -28,12 +28,13 @@ typedef struct room {
   conn *first_waiting, *last_waiting; /* linked by `next`, which memcached has for listeners */
 } room;
 
-#define ROOM(limit_bytes, why_cut) {limit_bytes, why_cut, PTHREAD_MUTEX_INITIALIZER, 0, false, NULL, NULL, NULL}
+#define ROOM(limit, why) \
+  {.limit_bytes = limit, .why_cut = why, .lock = PTHREAD_MUTEX_INITIALIZER}
 
 /* Worker threads: the connection's own. Waiting: there is no event for the connection any more, its
- * state is conn_watch, and it is redispatched when there may be room: elastripe_goes_on. It then has
- * to try again, with the same room. Whoever waits may hold what is of other rooms only, of which
- * nobody waits for this one. */
+ * state is conn_watch, and it is redispatched when there may be room: elastripe_goes_on. It then
+ * has to try again, with the same room. A connection that waits holds nothing of that room, and of
+ * another one only if none that waits there holds anything of this one. */
 
 /* Takes so much, for `held`, until room_give_back. False: there is no room, and the connection
  * waits, or does not if it may not. */
@@ -48,8 +49,8 @@ bool room_enter(room* of, conn* c);
 void room_take_anyway(room* from, holding* held, conn* c, size_t bytes);
 void room_entered(room* of, conn* c);
 
-/* It is the node that keeps the connection from giving this back, not the peer: room_cut_slow passes
- * it over. */
+/* It is the node that keeps the connection from giving this back, not the peer: room_cut_slow
+ * passes it over. */
 void room_spare(room* of, holding* held);
 
 /* Any thread, now and then: while others wait for room, or have been refused it, whoever has held
