@@ -143,8 +143,8 @@ Result<void> ControlThread::may_change(const SettingsChange& change) const {
   return {};
 }
 
-void ControlThread::have_maintenance_told(std::function<std::string()> tell) {
-  tell_maintenance_ = std::move(tell);
+void ControlThread::have_maintained(Maintenance maintenance) {
+  maintenance_ = std::move(maintenance);
 }
 
 void ControlThread::have_jobs_run(decider::JobRunner runner) { jobs_.have_run(std::move(runner)); }
@@ -225,7 +225,7 @@ decider::ProxyCard ControlThread::card() const {
                              .handover = {}};
   if (decider_ != nullptr) {
     card.findings = decider_->status();
-    card.findings.maintenance = tell_maintenance_();
+    card.findings.maintenance = maintenance_.tell();
     card.handover = decider_->handover();
   }
   return card;
@@ -304,6 +304,8 @@ Task<void> ControlThread::decide_or_follow() {
       end(follower_);
       if (!is_alone) co_return;
       look_at_decider();
+      const decider::Inherited& last = last_decider_.inherited();
+      maintenance_.take_over(last.findings.maintenance, environment_.clock().now() - last.told_at);
       // By the times that it has heard of; what is this proxy's own may have changed meanwhile.
       const decider::DeciderSettings known = follower_->settings();
       settings = decider_settings(*config_);

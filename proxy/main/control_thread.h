@@ -34,8 +34,13 @@ class ControlThread {
   };
   void have_followed(ClusterFollower follower);   // before start()
   void have_jobs_run(decider::JobRunner runner);  // before start()
-  // How far repair and scrubs are, as DeciderFindings have it. Before start().
-  void have_maintenance_told(std::function<std::string()> tell);
+  // Repair and scrubs, which are the deciding proxy's. Any thread may call them.
+  struct Maintenance {
+    std::function<std::string()> tell;  // how far they are, as DeciderFindings have it
+    // This proxy begins to decide, and that is what the one before it has told, so long ago.
+    std::function<void(const std::string& told, Duration ago)> take_over;
+  };
+  void have_maintained(Maintenance maintenance);  // before start()
   // Any thread, while it runs: all threads do, these of the cluster.
   void follows(const node::ClusterSettings& settings);
   // Any thread, while it runs: this proxy's decider does it, or the proxy's that it follows. `done`
@@ -75,7 +80,7 @@ class ControlThread {
   ProxyShared& shared_;
   FlowEnvironment environment_;
   ClusterFollower cluster_follower_;
-  std::function<std::string()> tell_maintenance_;
+  Maintenance maintenance_;
   ConfigPtr config_;              // in force
   std::optional<HttpEtcd> etcd_;  // nothing: the nodes elect who decides
   std::unique_ptr<decider::Election> election_;

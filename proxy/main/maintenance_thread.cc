@@ -74,6 +74,10 @@ void MaintenanceThread::change_settings(ConfigPtr config, std::function<void()> 
   });
 }
 
+void MaintenanceThread::take_over(Duration scrub_due_in) {
+  environment_.loop().post([this, scrub_due_in] { scrubber_.take_over(scrub_due_in); });
+}
+
 void MaintenanceThread::join() {
   if (thread_.joinable()) thread_.join();
 }

@@ -48,6 +48,8 @@ class MaintenanceThread : private Timer {
   void leave_jobs();
   // Any thread. A moment old.
   jobs::RepairStatus repair() const { return *repair_.load(); }
+  // This proxy begins to decide: the next scrub is due in so long.
+  void take_over(Duration scrub_due_in);
   jobs::ScrubStatus background_scrub() const { return *scrub_.load(); }
 
  private:

@@ -52,7 +52,8 @@ void Scrubber::change_settings(const ScrubSettings& settings) {
 }
 
 void Scrubber::take_over(Duration due_in) {
-  if (is_on()) rests_since_ = ops_.clock.now() + due_in - settings_.every;
+  if (is_on())
+    rests_since_ = ops_.clock.now() + std::min(due_in, settings_.every) - settings_.every;
 }
 
 ScrubStatus Scrubber::status() const {

@@ -11,9 +11,9 @@ namespace elastripe::jobs {
 struct ScrubStatus {
   bool is_on = true;
   bool is_running = false;
-  Duration next_in{};    // unless it runs
-  uint64_t scrubs = 0;   // that have ended
-  JobProgress progress;  // of the one that runs, or of the last one
+  Duration next_in{};         // unless it runs
+  uint64_t scrubs = 0;        // that have ended
+  JobProgress progress = {};  // of the one that runs, or of the last one
 };
 
 // On one thread, that of `ops`. Outlives its run().
