@@ -81,8 +81,8 @@ struct NodeCall final : Timer, StoppableCall {
   std::optional<Result<NodeReply>> result;
 };
 
-// What a channel is for. Only the decider has control frames to send, so that its channels tell of
-// a lost connection once, and those of all threads only when they are debugged.
+// What a channel is for. Only the control thread has control frames to send, so that its channels
+// tell of a lost connection once, and those of all threads only when they are debugged.
 enum class ChannelUse : uint8_t { kData, kControl };
 
 // Loop thread only.

@@ -52,6 +52,12 @@ class BoottimeClock final : public NodeClock {
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return in_ms(now);
   }
+  uint64_t cpu_us() const override {
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<uint64_t>(used.tv_sec) * 1'000'000 +
+           static_cast<uint64_t>(used.tv_nsec) / 1000;
+  }
 
  private:
   static uint64_t in_ms(const timespec& time) {

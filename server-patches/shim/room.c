@@ -54,7 +54,9 @@ static void hold(room *from, holding *held, conn *c, size_t bytes) {
 
 bool room_take(room *from, holding *held, conn *c, size_t bytes, bool may_wait) {
     pthread_mutex_lock(&from->lock);
-    const bool fits = bytes <= from->limit_bytes - from->taken_bytes;
+    /* Nobody goes ahead of who waits, or a long frame would wait for ever behind short ones. */
+    const bool is_ahead = !may_wait || from->first_waiting == NULL || c->was_woken;
+    const bool fits = is_ahead && bytes <= from->limit_bytes - from->taken_bytes;
     if (fits) {
         hold(from, held, c, bytes);
         if (c->was_woken)
@@ -117,6 +119,10 @@ void room_spare(room *of, holding *held) {
 }
 
 void room_cut_slow(room *of) {
+    /* They are told of once the lock is given back: a log may be slow. More than a few are not told
+     * of anyway. */
+    int cut[10];
+    size_t cuts = 0;
     pthread_mutex_lock(&of->lock);
     const bool lacks_room = of->first_waiting != NULL || of->has_refused;
     of->has_refused = false;
@@ -126,9 +132,12 @@ void room_cut_slow(room *of) {
         /* Its own thread finds the end and closes it; until then the descriptor is its own. */
         held->is_cut = true;
         shutdown(held->c->sfd, SHUT_RDWR);
-        node_log_closed(held->c->sfd, of->why_cut);
+        if (cuts < sizeof(cut) / sizeof(cut[0]))
+            cut[cuts++] = held->c->sfd;
     }
     pthread_mutex_unlock(&of->lock);
+    for (size_t i = 0; i < cuts; i++)
+        node_log_closed(cut[i], of->why_cut);
 }
 
 size_t room_taken(const room *of) { return of->taken_bytes; }

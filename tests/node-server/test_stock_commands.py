@@ -41,6 +41,7 @@ def test_reads_version_and_statistics_work(shared_node):
         assert ask(s, b"mn\r\n", b"\r\n") == b"MN\r\n"
     statistics = shared_node.statistics()
     assert "moved_pages" in statistics and len(statistics) > 5
+    assert int(statistics["cpu_us"]) > 0
 
 
 @pytest.mark.parametrize("command", WITHOUT_VALUE)
