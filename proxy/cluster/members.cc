@@ -4,6 +4,8 @@
 #include <limits>
 #include <string>
 
+#include "proxy/cluster/membership.h"
+
 namespace elastripe {
 
 using node::NodeInfo;
@@ -122,6 +124,23 @@ std::vector<NodeInfo> merged_members(const std::vector<NodeInfo>& of_map,
     nodes.back().id = static_cast<node::NodeId>(nodes.size() - 1);
   }
   return nodes;
+}
+
+Result<void> check_configuration(const node::ClusterMap& last, const MembershipSettings& settings) {
+  if (last.partitions.size() != settings.partitions) {
+    return fail(ErrorCode::kInvalid, "the cluster has {} partitions, the configuration {}",
+                last.partitions.size(), settings.partitions);
+  }
+  if (last.nodes.size() > settings.nodes.size()) {
+    return fail(ErrorCode::kInvalid, "the cluster has {} nodes, and only {} are known here",
+                last.nodes.size(), settings.nodes.size());
+  }
+  for (const node::NodeInfo& node : last.nodes) {
+    if (node.name == settings.nodes[node.id].name) continue;
+    return fail(ErrorCode::kInvalid, "node {} of the cluster is {}, and is known here as {}",
+                node.id, node.name, settings.nodes[node.id].name);
+  }
+  return {};
 }
 
 }  // namespace elastripe

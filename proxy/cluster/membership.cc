@@ -238,23 +238,6 @@ bool is_everywhere(const ClusterMap& last, const ClusterMap& next,
 
 }  // namespace
 
-Result<void> check_configuration(const ClusterMap& last, const MembershipSettings& settings) {
-  if (last.partitions.size() != settings.partitions) {
-    return fail(ErrorCode::kInvalid, "the cluster has {} partitions, the configuration {}",
-                last.partitions.size(), settings.partitions);
-  }
-  if (last.nodes.size() > settings.nodes.size()) {
-    return fail(ErrorCode::kInvalid, "the cluster has {} nodes, and only {} are known here",
-                last.nodes.size(), settings.nodes.size());
-  }
-  for (const NodeInfo& node : last.nodes) {
-    if (node.name == settings.nodes[node.id].name) continue;
-    return fail(ErrorCode::kInvalid, "node {} of the cluster is {}, and is known here as {}",
-                node.id, node.name, settings.nodes[node.id].name);
-  }
-  return {};
-}
-
 namespace {
 
 // Whether every home of every partition had all of it under `last`. A home is marked as synced only
@@ -525,6 +508,18 @@ std::optional<NodeId> silent_last_copy(const ClusterMap& last, const ClusterMap&
   return std::nullopt;
 }
 
+// Nodes that joined the configuration since are no part of the last map: unknown to it.
+ClusterMap with_nodes(const ClusterMap& last, const MembershipSettings& settings) {
+  ClusterMap map = last;
+  for (size_t id = map.nodes.size(); id < settings.nodes.size(); ++id) {
+    map.nodes.push_back(settings.nodes[id]);
+    map.nodes.back().id = static_cast<NodeId>(id);
+    map.nodes.back().state = NodeState::kLost;
+    map.nodes.back().incarnation = 0;
+  }
+  return map;
+}
+
 }  // namespace
 
 Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& settings,
@@ -563,13 +558,7 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
   }
   set_flush(map, last, request);
 
-  // Nodes that joined the configuration since are no part of the last map: unknown to it.
-  ClusterMap known = last;
-  for (size_t id = known.nodes.size(); id < map.nodes.size(); ++id) {
-    known.nodes.push_back(map.nodes[id]);
-    known.nodes.back().state = NodeState::kLost;
-    known.nodes.back().incarnation = 0;
-  }
+  const ClusterMap known = with_nodes(last, settings);
   const size_t most = moves_at_once(known.partitions.size());
   const size_t moving = count_unsynced(known, request);
   const Succession succession{known, map, request, ring, moving < most ? most - moving : 0};
@@ -587,12 +576,14 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
   return map;
 }
 
-Result<ClusterMap> same_map(const ClusterMap& last, const MapRequest& request) {
-  ClusterMap map = last;
+Result<ClusterMap> same_map(const ClusterMap& last, const MembershipSettings& settings,
+                            const MapRequest& request) {
+  ClusterMap map = with_nodes(last, settings);
   map.base = last.epoch;
   if (auto set = set_epoch(map, last.epoch.number, last.version_floor, request); !set) {
     return fail(set.error());
   }
+  set_flush(map, last, request);
   node::seal(map);
   return map;
 }

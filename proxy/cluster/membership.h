@@ -107,7 +107,8 @@ Result<node::ClusterMap> next_map(const node::ClusterMap& last, const Membership
 // A map that says of nodes and partitions what `last` does, whatever the reports say: for a decider
 // that has to learn what it can only ask under a map of its own. All who are left have `last`.
 // kInvalid: no number is left.
-Result<node::ClusterMap> same_map(const node::ClusterMap& last, const MapRequest& request);
+Result<node::ClusterMap> same_map(const node::ClusterMap& last, const MembershipSettings& settings,
+                                  const MapRequest& request);
 
 // The state and incarnation that `report` gives a node which had `last` (null: not in the map).
 struct Standing {

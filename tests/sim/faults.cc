@@ -346,15 +346,18 @@ void Faults::cut(SimProxy& proxy, node::NodeId id, Duration how_long) {
   });
 }
 
-// As of a machine with a proxy and a node: clients there find both, and nobody else does.
+// As of a machine with a proxy and a node, or a rack with some: clients there find both, and nobody
+// else does.
 void Faults::part_decider() {
   SimProxy* const decider = cluster_.decider();
   if (decider == nullptr) return;
-  const auto beside = static_cast<node::NodeId>(random_.below(cluster_.nodes()));
+  const auto first = random_.below(cluster_.nodes());
+  const int most = plan_.cut_off_nodes;
+  const size_t count = most == 1 ? 1 : 1 + random_.below(static_cast<uint64_t>(most));
   const Duration how_long = random_.between(milliseconds(10), 2 * plan_.longest);
   for (const auto& proxy : cluster_.proxies()) {
     for (size_t id = 0; proxy->is_alive() && id < cluster_.nodes(); ++id) {
-      const bool is_beside = id == beside;
+      const bool is_beside = (id + cluster_.nodes() - first) % cluster_.nodes() < count;
       if (is_beside == (proxy.get() == decider)) continue;
       cut(*proxy, static_cast<node::NodeId>(id), how_long);
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/sim/scenario.h"
+#include "tests/sim/takeover_scenarios.h"
 
 namespace elastripe::sim {
 
@@ -389,45 +390,6 @@ constexpr Scenario kFlushFollowed{
   .faults = {.proxy_kills = 1, .until = 6s, .at_decider = 0.5},
   .expect = {.records_only = true}};
 
-constexpr Scenario kEtcdElections{
-  .about = "deciders that die, and etcd, which is away now and then, elects others",
-  .cluster = {.proxies = 3, .followers = true, .elections = true, .etcd_ttl = 2s},
-  .faults = {.link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 2, .etcd_outages = 2,
-             .etcd_cuts = 2, .until = 6s, .at_decider = 1}};
-
-constexpr Scenario kWrongWords{
-  .about = "nodes that only stall are declared dead, and wake up beside another proxy",
-  .cluster = {.nodes = 5, .proxies = 3, .scheme = "rep:3", .inline_max_bytes = 1024,
-              .followers = true, .elections = true},
-  .workload = {.clients = 4, .keys = 3, .operations = 40, .think_max = 400ms},
-  .faults = {.wrong_words = 1, .until = 12s},
-  .expect = {.records_only = true}};
-
-constexpr Scenario kDeclaredDead{
-  .about = "most machines vanish and are declared dead, and the decider that was told so dies",
-  .cluster = {.nodes = 5, .proxies = 4, .scheme = "rep:2", .inline_max_bytes = 1024,
-              .followers = true, .elections = true},
-  .workload = {.keys = 3},
-  .faults = {.link_cuts = 2, .proxy_kills = 1, .proxy_pauses = 2, .at_decider = 0.7},
-  .expect = {.records_only = true, .declared_dead = true}};
-
-constexpr Scenario kGivenWay{
-  .about = "deciders that die or are cut off while they change the members",
-  .cluster = {.nodes = 6, .proxies = 3, .scheme = "rep:2", .inline_max_bytes = 1024,
-              .network = {.drop_reply = 0.02, .late = 0.03}, .followers = true,
-              .elections = true},
-  .workload = {.keys = 3},
-  .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 1, .proxy_kills = 2,
-             .quick_restarts = 0.4, .member_changes = 10, .at_decider = 0.6},
-  .expect = {.records_only = true}};
-
-constexpr Scenario kJobs{
-  .about = "jobs, and deciders that die, stop, or are cut off with one node",
-  .cluster = {.proxies = 4, .followers = true, .elections = true},
-  .workload = {.clients = 1, .keys = 1, .operations = 16, .think_max = 600ms, .jobs = 14},
-  .faults = {.link_cuts = 2, .partitions = 4, .proxy_kills = 3, .proxy_pauses = 4, .until = 8s,
-             .at_decider = 0.8}};
-
 constexpr Scenario kFlushContested{
   .about = "flushes, and deciders that pause, wake up and meet others, while nodes die",
   .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
@@ -472,6 +434,10 @@ constexpr Rule kRules[] = {
          kGivenWay, Rule::Purpose::kProgress),
     RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
          kContestedMaps),
+    RULE(kAnyRival, "takeover: the map counts that its members have, not another one of its number",
+         "divided", kDivided),
+    RULE(kTrustOldReports, "rule 3: a loss is declared by what nodes tell under the map before it",
+         "old-reports", kOldReports),
     RULE(kTrustWords, "rule 4: a word about a node does not count for the majority that acts on it",
          "wrong-words", kWrongWords),
     RULE(kCountLeftForDead,

@@ -107,7 +107,8 @@ struct FaultPlan {
   int node_sticks = 0;  // threads that do not come back, while others answer heartbeats
   int bit_flips = 0;    // in stored records: at one home of a key at a time
   int link_cuts = 0;
-  int partitions = 0;  // the decider and one node lose sight of all others
+  int partitions = 0;     // the decider and some nodes lose sight of all others
+  int cut_off_nodes = 1;  // so many of them, at most
   int proxy_kills = 0;
   int proxy_pauses = 0;
   double quick_restarts = 0.3;  // before anybody may have noticed

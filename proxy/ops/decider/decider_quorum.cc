@@ -95,16 +95,13 @@ bool Decider::Impl::may_grant() const {
 bool Decider::Impl::has_majority_since(TimePoint since) const {
   if (map_ == nullptr) return false;
   const std::vector<Verdict> verdicts = this->verdicts();
-  size_t refusing = 0, confirmed = 0;
+  size_t confirmed = 0;
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];
-    if (verdicts[id] == Verdict::kRefuses) {
-      ++refusing;
-    } else if (is_member(id) && peer.report.epoch == map_->epoch && peer.answered_sent >= since) {
-      ++confirmed;
-    }
+    confirmed += verdicts[id] != Verdict::kRefuses && is_member(id) &&
+                 peer.report.epoch == map_->epoch && peer.answered_sent >= since;
   }
-  return is_quorum(peers_.size(), refusing, confirmed);
+  return is_quorum(peers_.size(), count_gone(verdicts), confirmed);
 }
 
 // All members that answer; after a moment, a majority.

@@ -88,7 +88,7 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   // they have a map of ours, which no longer lets it go on.
   const bool may_be_false = next && !forms && !known.give_up_silent && loses_more(*base, *next);
   if (may_be_false && next->base == base->epoch && !mutant(Mutant::kTrustOldReports)) {
-    next = same_map(*base, known);
+    next = same_map(*base, membership_, known);
   }
   unserved_.clear();
   if (next && !forms) {
@@ -111,11 +111,14 @@ void Decider::Impl::note_unserved(const MapRequest& known, const ClusterMap& bas
     if (known_as != unserved_.end()) continue;
     Unserved& noted = unserved_.emplace_back(map->epoch);
     for (size_t id = 0; id < map->nodes.size() && id < next.nodes.size(); ++id) {
+      const NodeReport& report = known.reports[id];
       const bool is_live = map->nodes[id].state == node::NodeState::kUp &&
+                           report.verdict == Verdict::kAnswers &&
+                           report.incarnation == map->nodes[id].incarnation &&
                            next.nodes[id].state == node::NodeState::kUp &&
                            map->nodes[id].incarnation == next.nodes[id].incarnation;
       if (!is_live) continue;
-      const node::Epoch& has = known.reports[id].epoch;
+      const node::Epoch& has = report.epoch;
       if (has.number < map->epoch.number) noted.behind.insert(id);
       if (has == map->epoch) noted.holders.insert(id);
     }

@@ -171,6 +171,32 @@ TEST_CASE("a decider that has just begun does not take who has not answered yet 
   CHECK(cluster.second->decider()->status().state == "waiting");
 }
 
+TEST_CASE("who takes over gets on where something is lost, and flushes what it is asked to") {
+  Successors cluster({}, "rep:2");
+  for (const char* key : {"a", "b", "c", "d", "e", "f"}) {
+    REQUIRE(cluster.put(*cluster.first, key, "value"));
+  }
+  cluster.run_for(3s);
+  for (const auto id : {node::NodeId{1}, node::NodeId{2}}) cluster.node(id).kill(/*silent=*/false);
+  cluster.first->kill();
+  REQUIRE(cluster.run_until([&] { return cluster.second->decider() != nullptr; }, 20s));
+  Scope scope;
+  std::optional<Result<void>> flushed;
+  const bool flushes = GENERATE(false, true);
+  if (flushes) {
+    scope.spawn([](sim::SimProxy& proxy, auto& done) -> Task<void> {
+      done = co_await proxy.decider()->flush_all(0, proxy.clock().now() + 60s);
+    }(*cluster.second, flushed));
+  }
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 30s));
+  CHECK(cluster.second->decider()->status().partitions_lost > 0);
+  if (flushes) {
+    REQUIRE(cluster.run_until([&] { return flushed.has_value(); }, 60s));
+    CHECK(flushed->has_value());
+    CHECK(cluster.second->map().current()->flush_floor > 0);
+  }
+}
+
 namespace {
 
 // Small nodes that are full of records when one of them dies.

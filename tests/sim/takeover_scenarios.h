@@ -1,0 +1,68 @@
+// Scenarios of deciders that die, wait, are cut off or take over, for the rules about them.
+#pragma once
+
+#include "tests/sim/scenario.h"
+
+namespace elastripe::sim {
+
+using namespace std::chrono_literals;
+
+// clang-format off
+
+inline constexpr Scenario kEtcdElections{
+  .about = "deciders that die, and etcd, which is away now and then, elects others",
+  .cluster = {.proxies = 3, .followers = true, .elections = true, .etcd_ttl = 2s},
+  .faults = {.link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 2, .etcd_outages = 2,
+             .etcd_cuts = 2, .until = 6s, .at_decider = 1}};
+
+inline constexpr Scenario kWrongWords{
+  .about = "nodes that only stall are declared dead, and wake up beside another proxy",
+  .cluster = {.nodes = 5, .proxies = 3, .scheme = "rep:3", .inline_max_bytes = 1024,
+              .followers = true, .elections = true},
+  .workload = {.clients = 4, .keys = 3, .operations = 40, .think_max = 400ms},
+  .faults = {.wrong_words = 1, .until = 12s},
+  .expect = {.records_only = true}};
+
+inline constexpr Scenario kDeclaredDead{
+  .about = "most machines vanish and are declared dead, and the decider that was told so dies",
+  .cluster = {.nodes = 5, .proxies = 4, .scheme = "rep:2", .inline_max_bytes = 1024,
+              .followers = true, .elections = true},
+  .workload = {.keys = 3},
+  .faults = {.link_cuts = 2, .proxy_kills = 1, .proxy_pauses = 2, .at_decider = 0.7},
+  .expect = {.records_only = true, .declared_dead = true}};
+
+inline constexpr Scenario kGivenWay{
+  .about = "deciders that die or are cut off while they change the members",
+  .cluster = {.nodes = 6, .proxies = 3, .scheme = "rep:2", .inline_max_bytes = 1024,
+              .network = {.drop_reply = 0.02, .late = 0.03}, .followers = true,
+              .elections = true},
+  .workload = {.keys = 3},
+  .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 1, .proxy_kills = 2,
+             .quick_restarts = 0.4, .member_changes = 10, .at_decider = 0.6},
+  .expect = {.records_only = true}};
+
+inline constexpr Scenario kJobs{
+  .about = "jobs, and deciders that die, stop, or are cut off with one node",
+  .cluster = {.proxies = 4, .followers = true, .elections = true},
+  .workload = {.clients = 1, .keys = 1, .operations = 16, .think_max = 600ms, .jobs = 14},
+  .faults = {.link_cuts = 2, .partitions = 4, .proxy_kills = 3, .proxy_pauses = 4, .until = 8s,
+             .at_decider = 0.8}};
+
+inline constexpr Scenario kDivided{
+  .about = "deciders that are cut off with some nodes, and meet others",
+  .cluster = {.nodes = 7, .proxies = 4, .followers = true, .elections = true},
+  .workload = {.keys = 2, .operations = 20, .think_max = 600ms},
+  .faults = {.link_cuts = 2, .partitions = 4, .cut_off_nodes = 3, .proxy_kills = 3,
+             .proxy_pauses = 4, .until = 8s, .at_decider = 0.8}};
+
+inline constexpr Scenario kOldReports{
+  .about = "deciders that pause and wake up beside others that sync, while nodes die",
+  .cluster = {.nodes = 5, .proxies = 3, .scheme = "rep:3", .inline_max_bytes = 1024},
+  .workload = {.keys = 3, .operations = 16},
+  .faults = {.node_kills = 4, .node_stalls = 2, .proxy_kills = 2, .proxy_pauses = 8,
+             .quick_restarts = 0.2, .until = 6s, .at_decider = 0.9},
+  .expect = {.records_only = true}};
+
+// clang-format on
+
+}  // namespace elastripe::sim
