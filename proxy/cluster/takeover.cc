@@ -236,7 +236,7 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
   const bool any_silent = std::ranges::any_of(
       reports, [](const NodeReport& report) { return report.verdict == Verdict::kSilent; });
   // Of all others a member that tells says that they were not.
-  if (is_ambiguous && !any_silent && served.size() == 1 && !mutant(Mutant::kAnyRival)) {
+  if (is_ambiguous && !any_silent && served.size() == 1) {
     base = served.front();
     is_ambiguous = false;
   }

@@ -31,16 +31,6 @@ inline constexpr Scenario kDeclaredDead{
   .faults = {.link_cuts = 2, .proxy_kills = 1, .proxy_pauses = 2, .at_decider = 0.7},
   .expect = {.records_only = true, .declared_dead = true}};
 
-inline constexpr Scenario kGivenWay{
-  .about = "deciders that die or are cut off while they change the members",
-  .cluster = {.nodes = 6, .proxies = 3, .scheme = "rep:2", .inline_max_bytes = 1024,
-              .network = {.drop_reply = 0.02, .late = 0.03}, .followers = true,
-              .elections = true},
-  .workload = {.keys = 3},
-  .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 1, .proxy_kills = 2,
-             .quick_restarts = 0.4, .member_changes = 10, .at_decider = 0.6},
-  .expect = {.records_only = true}};
-
 inline constexpr Scenario kJobs{
   .about = "jobs, and deciders that die, stop, or are cut off with one node",
   .cluster = {.proxies = 4, .followers = true, .elections = true},
@@ -48,20 +38,17 @@ inline constexpr Scenario kJobs{
   .faults = {.link_cuts = 2, .partitions = 4, .proxy_kills = 3, .proxy_pauses = 4, .until = 8s,
              .at_decider = 0.8}};
 
-inline constexpr Scenario kDivided{
-  .about = "deciders that are cut off with some nodes, and meet others",
-  .cluster = {.nodes = 7, .proxies = 4, .followers = true, .elections = true},
-  .workload = {.keys = 2, .operations = 20, .think_max = 600ms},
-  .faults = {.link_cuts = 2, .partitions = 4, .cut_off_nodes = 3, .proxy_kills = 3,
-             .proxy_pauses = 4, .until = 8s, .at_decider = 0.8}};
-
 inline constexpr Scenario kOldReports{
-  .about = "deciders that pause and wake up beside others that sync, while nodes die",
-  .cluster = {.nodes = 5, .proxies = 3, .scheme = "rep:3", .inline_max_bytes = 1024},
-  .workload = {.keys = 3, .operations = 16},
-  .faults = {.node_kills = 4, .node_stalls = 2, .proxy_kills = 2, .proxy_pauses = 8,
-             .quick_restarts = 0.2, .until = 6s, .at_decider = 0.9},
-  .expect = {.records_only = true}};
+  .about = "deciders that pause and wake up beside others that sync, while nodes start again",
+  .cluster = {.nodes = 6, .proxies = 3,
+              .pools = {{{.prefix = "copies-", .scheme = "rep:3", .inline_max_bytes = 8}}},
+              .network = {.late = 0.01}, .repair_after = 300ms},
+  .workload = {.keys = 4, .operations = 6, .weights = {30, 16, 2, 2, 4, 2, 4, 3, 1, 4, 4},
+               .transitions = 4, .expiring = 0.03, .large = 0.9, .segments = 6},
+  .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 1, .proxy_kills = 2,
+             .proxy_pauses = 1, .quick_restarts = 0.4, .member_changes = 6, .rounds = 6,
+             .upgrades = true, .until = 2s, .at_decider = 0.4},
+  .expect = {.repaired = true}};
 
 // clang-format on
 

@@ -1,7 +1,5 @@
 #include "proxy/ops/decider/last_decider.h"
 
-#include "server-patches/node/format/mutant.h"
-
 namespace elastripe::decider {
 
 void LastDecider::look(const node::MapPtr& followed, const ProxyCard* card) {
@@ -39,8 +37,7 @@ void LastDecider::give_way_to(const node::ClusterMap& map) {
 }
 
 bool LastDecider::may_give_way_to(const node::ClusterMap& map) const {
-  return map.cluster_id != gave_way_in_ || map.epoch.number > gave_way_to_ ||
-         mutant(Mutant::kGiveWayAgain);
+  return map.cluster_id != gave_way_in_ || map.epoch.number > gave_way_to_;
 }
 
 }  // namespace elastripe::decider

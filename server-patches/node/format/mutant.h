@@ -18,7 +18,6 @@ enum class Mutant {
   kChangesOfAnyBase,      // decider, node: changes of a map go to whatever map a node has
   kSuspectIsSource,       // decider: a returned suspect's old records count as synced
   kTimeoutIsLoss,         // decider: a timeout may make a partition LOST
-  kAnyRival,              // decider: takes over from a map of a number, whichever was served
   kTrustOldReports,       // decider: declares a loss by what nodes told another decider's map
   kTrustWords,            // decider: who is declared dead counts as gone for majorities at once
   kCountLeftForDead,      // decider: a takeover counts who was taken for dead as a witness
@@ -104,7 +103,6 @@ enum class Mutant {
   kForgetAsked,     // proxy: has an update taken that the tail may have taken, and forgotten
   kForgetLeases,    // decider: a takeover waits for leases of its own time only
   kNeverGiveWay,    // decider: waits on for nodes that another one need not wait for
-  kGiveWayAgain,    // decider: gives way to a map again though nobody has served it since
   kBeginUnelected,  // decider: a proxy that hears of no decider begins without being elected
   // Jobs of the cluster.
   kLeaveJobs,        // proxy: who decides next does not go on with the job that is left
