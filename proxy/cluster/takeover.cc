@@ -193,7 +193,7 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
     return numbers;
   };
 
-  // Of two maps of one number, only that very one.
+  // Only that very one: there may be two maps of one number.
   const auto has_member_with = [&](const ClusterMap& map, const node::Epoch& epoch) {
     return std::ranges::any_of(map.nodes, [&](const NodeInfo& member) {
       if (member.state != NodeState::kUp || member.id >= reports.size()) return false;
@@ -235,7 +235,7 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
   }
   const bool any_silent = std::ranges::any_of(
       reports, [](const NodeReport& report) { return report.verdict == Verdict::kSilent; });
-  // Of all others a member that tells says that they were not.
+  // The others were not: each has a member that tells so.
   if (is_ambiguous && !any_silent && served.size() == 1) {
     base = served.front();
     is_ambiguous = false;
