@@ -105,12 +105,14 @@ def test_without_etcd_the_cluster_serves_on_and_nothing_changes_hands(cluster):
         assert "impossible now" in cluster.cli("status").stdout
         writers.wait_acks(300)
         assert (cluster.decider(), cluster.status()["epoch"]["number"]) == (name, epoch)
-        # A node that dies meanwhile is dealt with as ever.
+        assert sum(ledger.failures for ledger in writers.ledgers) == 0
+        # A node that dies meanwhile is dealt with as ever: of a write that it was just to commit,
+        # the outcome may be unknown.
         cluster.kill("n3")
         writers.wait_acks(100)
         cluster.restart("n3")
         assert wait_whole(cluster) == name
-        assert sum(ledger.failures for ledger in writers.ledgers) == 0
+        assert sum(ledger.failures for ledger in writers.ledgers) <= len(writers.ledgers)
         cluster.restart("etcd")
         assert wait_elected(cluster, etcd) == name
         wait_for(lambda: not any(cluster.proxy_status(proxy)["election"]["problem"]
