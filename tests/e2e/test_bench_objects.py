@@ -113,16 +113,14 @@ def test_scaling_with_connections_and_nodes(tmp_path):
     assert cases == {("connections", 1, 0, 1), ("connections", 100, 0, 1), ("connections", 1, 7, 1),
                      ("connections", 100, 7, 1), ("nodes", 32, 7, 1), ("nodes", 32, 8, 1),
                      ("proxies", 32, 7, 1), ("proxies", 32, 7, 2),
-                     ("proxies with their clients", 32, 7, 1),
-                     ("proxies with their clients", 64, 7, 2)}
+                     ("fleet", 32, 7, 1), ("fleet", 64, 7, 2)}
     assert {case["object_bytes"] for case in results["cases"]} == {1 << 10, 64 << 10}
     for case in results["cases"]:
         assert case["per_second"]["median"] > 0
     assert charts == ["scaling-connections-1kib", "scaling-connections-64kib",
+                      "scaling-fleet-1kib", "scaling-fleet-64kib",
                       "scaling-nodes-1kib", "scaling-nodes-64kib",
-                      "scaling-proxies-1kib", "scaling-proxies-64kib",
-                      "scaling-proxies-with-their-clients-1kib",
-                      "scaling-proxies-with-their-clients-64kib"]
+                      "scaling-proxies-1kib", "scaling-proxies-64kib"]
 
 
 def test_reclaim_beside_writes(tmp_path):

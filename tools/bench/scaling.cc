@@ -67,7 +67,7 @@ void add_pivots(const std::string& what, const std::string& text, const Rows& al
                 .x_label = what,
                 .y_label = "microseconds, of all servers",
                 .lines = true},
-               rows, what.starts_with("proxies") ? "{proxies}" : "{" + what + "}",
+               rows, what == "proxies" || what == "fleet" ? "{proxies}" : "{" + what + "}",
                what == "connections" ? "{request} {system}" : "{request}", "cpu_us");
 }
 
@@ -115,7 +115,7 @@ Result<Report> run(ScalingOptions& o) {
       }
       add_group("nodes", of_size, kFixedConnections, operation, all.subspan(1));
       add_group("proxies", of_size, kFixedConnections, operation, proxies);
-      add_group("proxies with their clients", of_size, kFixedConnections, operation, proxies, true);
+      add_group("fleet", of_size, kFixedConnections, operation, proxies, true);
     }
   }
   auto rows = TRY(measure(std::move(groups), {.rounds = o.rounds}));
@@ -142,12 +142,12 @@ Result<Report> run(ScalingOptions& o) {
                   "more proxies of one thread.",
                   o.scheme, o.nodes.front(), kFixedConnections),
       rows, report);
-  add_pivots("proxies with their clients",
+  add_pivots("fleet",
              fmt::format("Objects of {{object_bytes bytes}}, {} on {} nodes, more and more proxies "
                          "of one thread, and {} connections to each.",
                          o.scheme, o.nodes.front(), kFixedConnections),
              rows, report);
-  for (const char* what : {"proxies", "proxies with their clients"}) {
+  for (const char* what : {"proxies", "fleet"}) {
     for (const Json& row : where(rows, {{"what", what}})) {
       const auto* base = find(rows, labels_of(row, {"what", "request", "object_bytes"},
                                               {{"proxies", o.proxies.front()}}));
