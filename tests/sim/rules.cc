@@ -433,7 +433,7 @@ constexpr Rule kRules[] = {
     RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
          kContestedMaps),
     RULE(kTrustOldReports, "rule 3: a loss is declared by what nodes tell under the map before it",
-         "old-reports", kOldReports),
+         "old-reports", kRollingUpgrade),
     RULE(kTrustWords, "rule 4: a word about a node does not count for the majority that acts on it",
          "wrong-words", kWrongWords),
     RULE(kCountLeftForDead,

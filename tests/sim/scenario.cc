@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/sim/takeover_scenarios.h"
+
 namespace elastripe::sim {
 
 using namespace std::chrono_literals;
@@ -278,18 +280,7 @@ constexpr Scenario kScenarios[] = {
    .workload = {.clients = 4, .keys = 3, .operations = 30, .think_max = 500ms},
    .faults = {.link_cuts = 6, .partitions = 8, .cut_off_nodes = 3, .proxy_kills = 2,
               .until = 10s, .longest = 4s, .at_decider = 1}},
-  {.name = "rolling-upgrade",
-   .about = "nodes and proxies of an older build start again as new ones, one after the other",
-   .share = 0.5,
-   .cluster = {.nodes = 6, .proxies = 3,
-               .pools = {{{.prefix = "copies-", .scheme = "rep:3", .inline_max_bytes = 8}}},
-               .network = {.late = 0.01}, .repair_after = 300ms},
-   .workload = {.keys = 4, .operations = 6, .weights = {30, 16, 2, 2, 4, 2, 4, 3, 1, 4, 4},
-                .transitions = 4, .expiring = 0.03, .large = 0.9, .segments = 6},
-   .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 1, .proxy_kills = 2,
-              .proxy_pauses = 1, .quick_restarts = 0.4, .member_changes = 6, .rounds = 6,
-              .upgrades = true, .until = 2s, .at_decider = 0.4},
-   .expect = {.repaired = true}},
+  kRollingUpgrade,
   // Clients stop for longer than read_grace, reclaim waits and any lease lasts.
   {.name = "streaming",
    .about = "values that come and go part by part, for as long as their clients like",

@@ -1,4 +1,5 @@
-// Scenarios of deciders that die, wait, are cut off or take over, for the rules about them.
+// Scenarios of deciders that die, wait, are cut off or take over, for the rules about them; one of
+// them is among the random ones, too.
 #pragma once
 
 #include "tests/sim/scenario.h"
@@ -38,17 +39,18 @@ inline constexpr Scenario kJobs{
   .faults = {.link_cuts = 2, .partitions = 4, .proxy_kills = 3, .proxy_pauses = 4, .until = 8s,
              .at_decider = 0.8}};
 
-inline constexpr Scenario kOldReports{
-  .about = "deciders that pause and wake up beside others that sync, while nodes start again",
-  .cluster = {.nodes = 6, .proxies = 3,
-              .pools = {{{.prefix = "copies-", .scheme = "rep:3", .inline_max_bytes = 8}}},
-              .network = {.late = 0.01}, .repair_after = 300ms},
-  .workload = {.keys = 4, .operations = 6, .weights = {30, 16, 2, 2, 4, 2, 4, 3, 1, 4, 4},
-               .transitions = 4, .expiring = 0.03, .large = 0.9, .segments = 6},
-  .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 1, .proxy_kills = 2,
-             .proxy_pauses = 1, .quick_restarts = 0.4, .member_changes = 6, .rounds = 6,
-             .upgrades = true, .until = 2s, .at_decider = 0.4},
-  .expect = {.repaired = true}};
+inline constexpr Scenario kRollingUpgrade{.name = "rolling-upgrade",
+   .about = "nodes and proxies of an older build start again as new ones, one after the other",
+   .share = 0.5,
+   .cluster = {.nodes = 6, .proxies = 3,
+               .pools = {{{.prefix = "copies-", .scheme = "rep:3", .inline_max_bytes = 8}}},
+               .network = {.late = 0.01}, .repair_after = 300ms},
+   .workload = {.keys = 4, .operations = 6, .weights = {30, 16, 2, 2, 4, 2, 4, 3, 1, 4, 4},
+                .transitions = 4, .expiring = 0.03, .large = 0.9, .segments = 6},
+   .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 1, .proxy_kills = 2,
+              .proxy_pauses = 1, .quick_restarts = 0.4, .member_changes = 6, .rounds = 6,
+              .upgrades = true, .until = 2s, .at_decider = 0.4},
+   .expect = {.repaired = true}};
 
 // clang-format on
 

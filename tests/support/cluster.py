@@ -288,6 +288,7 @@ class Ledger:
         self.acknowledged = {}  # key -> sequence
         self.attempted = {}     # key -> last sequence sent
         self.acks = self.failures = 0
+        self.reasons = []       # of the failures
 
     @staticmethod
     def value(key, sequence, size):
@@ -312,8 +313,9 @@ class Ledger:
         value = self.value(key, sequence, self.random.choice(self.sizes))
         try:
             stored = client.set(key, value, noreply=False)
-        except (MemcacheError, OSError):
+        except (MemcacheError, OSError) as error:
             self.failures += 1
+            self.reasons.append(str(error))
             return False
         if stored:
             self.acknowledged[key] = sequence
