@@ -152,6 +152,20 @@ TEST_CASE("that a node is declared dead counts for the majority once all who are
   }
 }
 
+TEST_CASE("nobody gives way to a map twice") {
+  Successors cluster;
+  LastDecider last(cluster.first->clock());
+  node::ClusterMap map = *cluster.first->map().current();
+  CHECK(last.may_give_way_to(map));
+  last.give_way_to(map);
+  CHECK_FALSE(last.may_give_way_to(map));
+  ++map.epoch.number;
+  CHECK(last.may_give_way_to(map));
+  map.epoch.number = 1;
+  ++map.cluster_id;
+  CHECK(last.may_give_way_to(map));
+}
+
 TEST_CASE("a decider that has just begun does not take who has not answered yet for gone") {
   Successors cluster({}, "rep:3");
   cluster.node(3).stall();
