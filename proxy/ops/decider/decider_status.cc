@@ -59,13 +59,17 @@ void describe_nodes(ClusterStatus& status, const node::ClusterMap* map,
   }
 }
 
-void describe_map(ClusterStatus& status, const node::ClusterMap& map,
-                  const std::deque<Peer>& peers) {
+void describe_epoch(ClusterStatus& status, const node::ClusterMap& map) {
   status.epoch = map.epoch;
   status.capabilities = map.capabilities;
   status.flush_at = map.flush_at;
   status.cluster_id = map.cluster_id;
   status.settings_version = map.settings.version;
+}
+
+void describe_map(ClusterStatus& status, const node::ClusterMap& map,
+                  const std::deque<Peer>& peers) {
+  describe_epoch(status, map);
   status.partitions = static_cast<uint32_t>(map.partitions.size());
   for (uint32_t p = 0; p < map.partitions.size(); ++p) {
     const node::Partition& partition = map.partitions[p];

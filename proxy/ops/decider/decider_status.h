@@ -21,7 +21,9 @@ bool is_synced(const node::ClusterMap& map, const std::deque<Peer>& peers, uint3
 void describe_nodes(ClusterStatus& status, const node::ClusterMap* map,
                     const std::vector<node::NodeInfo>& asked, const std::deque<Peer>& peers,
                     TimePoint now);
-// Fills in what the map says, and of its partitions what the nodes told.
+// Fills in what holds for the map as a whole.
+void describe_epoch(ClusterStatus& status, const node::ClusterMap& map);
+// Fills in all that the map says, and of its partitions what the nodes told.
 void describe_map(ClusterStatus& status, const node::ClusterMap& map,
                   const std::deque<Peer>& peers);
 // Last of all.

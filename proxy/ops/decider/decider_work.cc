@@ -168,6 +168,9 @@ ClusterStatus Decider::Impl::status() const {
     for (size_t id = 0; id < peers_.size(); ++id) {
       status.nodes[id].has_lease = peers_[id].leased == map_->epoch;
     }
+  } else if (const MapPtr followed = ops_.map.current(); followed != nullptr) {
+    // It takes over, and serves by the map that it followed.
+    describe_epoch(status, *followed);
   }
   leave_out_removed(status);
   return status;

@@ -250,6 +250,18 @@ TEST_CASE("who takes over gives no partitions to nodes that have no room") {
   CHECK_FALSE(cluster.second->decider()->handover().rooms.empty());
 }
 
+TEST_CASE("who takes over shows the map that it serves by until it has its own") {
+  Successors cluster;
+  cluster.kill_first();
+  REQUIRE(cluster.run_until([&] { return cluster.second->decider() != nullptr; }, 20s));
+  const ClusterStatus status = cluster.second->decider()->status();
+  CHECK(status.state == "starting");
+  CHECK(status.epoch == cluster.killed_in->epoch);
+  CHECK(status.cluster_id == cluster.killed_in->cluster_id);
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+  CHECK(cluster.second->decider()->status().epoch.number > cluster.killed_in->epoch.number);
+}
+
 TEST_CASE("who takes over shows what the last survey counted, and accepts no loss by that") {
   Successors cluster;
   REQUIRE(cluster.put(*cluster.first, "key", std::string(1000, 'v')));
