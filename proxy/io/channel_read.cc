@@ -17,7 +17,7 @@ constexpr size_t kMinRoomBytes = 16 << 10;
 // Bodies up to this size are slices of the input block, and keep it for as long as they live.
 constexpr size_t kSliceBytes = 4 << 10;
 // Then other sockets of the loop get their turn.
-constexpr size_t kReadPerTurn = 2 << 20;
+constexpr size_t kReadPerTurn = 256 << 10;
 
 size_t total(const std::vector<MutableByteView>& parts) {
   size_t bytes = 0;
@@ -32,7 +32,7 @@ void Channel::on_readable() {
 }
 
 void Channel::read_some() {
-  for (size_t taken = 0; taken < kReadPerTurn;) {
+  for (size_t taken = 0; taken < kReadPerTurn && state_ == State::kConnected;) {
     std::array<iovec, 64> parts;
     const size_t count = read_targets(parts);
     size_t asked = 0;
@@ -47,6 +47,8 @@ void Channel::read_some() {
     take_into_body(got.bytes);
     if (!parse()) return break_off(ErrorCode::kDisconnected, "it sent a malformed reply");
     if (got.bytes < asked) return;
+    // Callers check what has been read while it is in the processor's cache.
+    resume_finished();
   }
 }
 
