@@ -52,6 +52,7 @@ void Correspondence::turn() {
   if (const MapPtr map = ops_.map.current()) jobs_.belong_to(map->cluster_id);
   tell_jobs();
   forget_jobs();
+  if (decides_as_() == 0) hear_since_ = TimePoint::min();
   // Whoever decides may be asked at any time.
   if (is_due || !waiting_.empty() || sent_.size() > 1 || decides_as_() != 0) meet();
 }
@@ -144,20 +145,29 @@ void Correspondence::forget_jobs() {
   std::erase_if(job_heard_, [&](const auto& entry) { return !jobs_.find(entry.first); });
 }
 
+// What is answered of a job survives the crashes that objects do.
 std::vector<NodeId> Correspondence::meeting_nodes(const node::ClusterMap& map) const {
+  const size_t wanted = std::max<size_t>(kMeetingNodes, map.max_parities + 1);
   std::vector<NodeId> nodes;
-  for (size_t id = 0; id < map.nodes.size() && nodes.size() < kMeetingNodes; ++id) {
+  for (size_t id = 0; id < map.nodes.size() && nodes.size() < wanted; ++id) {
     if (map.is_up(static_cast<NodeId>(id))) nodes.push_back(static_cast<NodeId>(id));
   }
   return nodes;
 }
 
-bool Correspondence::has_read(TimePoint since) const {
+bool Correspondence::is_unheard(NodeId at) const {
+  const auto place = places_.find(at);
+  return place == places_.end() || place->second.read_at < hear_since_;
+}
+
+bool Correspondence::hear_all(TimePoint since) {
+  hear_since_ = since;
   const MapPtr map = ops_.map.current();
-  return map != nullptr && std::ranges::all_of(meeting_nodes(*map), [&](NodeId at) {
-           const auto place = places_.find(at);
-           return place != places_.end() && place->second.read_at >= since;
-         });
+  if (map == nullptr) return false;
+  for (size_t id = 0; id < map->nodes.size(); ++id) {
+    if (map->is_up(static_cast<NodeId>(id)) && is_unheard(static_cast<NodeId>(id))) return false;
+  }
+  return true;
 }
 
 void Correspondence::send(uint64_t to, TimePoint until, const ProxyNotice& notice) {
@@ -168,12 +178,19 @@ void Correspondence::send(uint64_t to, TimePoint until, const ProxyNotice& notic
 void Correspondence::meet() {
   const MapPtr map = ops_.map.current();
   if (map == nullptr || over_) return;
-  for (const NodeId at : meeting_nodes(*map)) {
-    if (!places_[at].is_busy) scope_.spawn(exchange(map, at));
+  const std::vector<NodeId> meeting = meeting_nodes(*map);
+  for (const NodeId at : meeting) {
+    if (!places_[at].is_busy) scope_.spawn(exchange(map, at, /*tells=*/true));
+  }
+  if (hear_since_ == TimePoint::min()) return;
+  for (size_t id = meeting.empty() ? 0 : meeting.back() + 1; id < map->nodes.size(); ++id) {
+    const auto at = static_cast<NodeId>(id);
+    if (!map->is_up(at) || !is_unheard(at) || places_[at].is_busy) continue;
+    scope_.spawn(exchange(map, at, /*tells=*/false));
   }
 }
 
-Task<void> Correspondence::exchange(MapPtr map, NodeId at) {
+Task<void> Correspondence::exchange(MapPtr map, NodeId at, bool tells) {
   Place& place = places_[at];
   place.is_busy = true;
   const uint64_t incarnation = map->nodes[at].incarnation;
@@ -183,7 +200,7 @@ Task<void> Correspondence::exchange(MapPtr map, NodeId at) {
   std::vector<std::pair<uint64_t, uint64_t>> posted;  // numbers, and their versions
   std::vector<std::string> texts;
   for (const Sent& sent : sent_) {
-    if (sent.at.contains({at, incarnation})) continue;
+    if (!tells || sent.at.contains({at, incarnation})) continue;
     posted.emplace_back(sent.number, sent.version);
     texts.push_back(sent.text);
     request.posted.push_back({.from = self_,

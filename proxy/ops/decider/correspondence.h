@@ -18,11 +18,12 @@
 
 namespace elastripe::decider {
 
-// All meet at the same few nodes, the first ones that the map has as up; a node that does not
-// answer is not waited for. On one thread, that of `ops`. Outlives its run().
+// All meet at the same few nodes, the first ones that the map has as up, and at more of them than
+// may crash; a node that does not answer is not waited for. On one thread, that of `ops`. Outlives
+// its run().
 class Correspondence {
  public:
-  static constexpr size_t kMeetingNodes = 3;
+  static constexpr size_t kMeetingNodes = 3;  // at least
   static constexpr Duration kCardPeriod = std::chrono::seconds(1);
   static constexpr Duration kCardLife = std::chrono::seconds(5);
   static constexpr Duration kReplyLife = std::chrono::seconds(10);
@@ -50,12 +51,13 @@ class Correspondence {
   // takes over that is nobody, and it waits. kUnavailable: nobody has done it; kUnknownOutcome:
   // that one has not answered; all else is the decider's answer.
   Task<DeciderAnswer> do_task(DeciderTask task, TimePoint deadline);
-  // Whether what others have said before `since`, and was left where proxies meet, is known: all
-  // these nodes have told. One that does not answer is waited for until the map leaves it out.
-  bool has_read(TimePoint since) const;
+  // For who begins to decide: reads at all nodes what others have left before `since`, as they may
+  // have met elsewhere. Returns whether it is known; ask until it is. A node that does not answer
+  // is waited for until the map leaves it out.
+  bool hear_all(TimePoint since);
   // Since when others can learn of the job as it is now, should this proxy end, and nodes with it:
   // all have it where proxies meet, and had a map of this decider then. Nothing: they can not yet.
-  // Whoever decides next reads there once its own map is everywhere.
+  // Whoever decides next hears all nodes once its own map is everywhere.
   std::optional<TimePoint> told_at(const jobs::ClusterJob& job) const;
   // Has the proxy that decides as `decider` do it. Nothing: it was not done, as that one is not
   // known, or does not decide any more. kUnknownOutcome: it has not answered.
@@ -95,10 +97,12 @@ class Correspondence {
   void tell_jobs();
   void forget_jobs();
   std::vector<NodeId> meeting_nodes(const node::ClusterMap& map) const;
+  bool is_unheard(NodeId at) const;
   void send(uint64_t to, TimePoint until, const ProxyNotice& notice);
   void forget(TimePoint now);
   void meet();
-  Task<void> exchange(MapPtr map, NodeId at);
+  // `tells`: it also leaves there what this proxy has to say.
+  Task<void> exchange(MapPtr map, NodeId at, bool tells);
   void read(const node::Notice& notice);
   Task<void> perform(uint64_t from, uint64_t number, TaskRequest request);
 
@@ -122,6 +126,7 @@ class Correspondence {
   std::map<uint64_t, TimePoint> job_heard_;                       // by its id
   uint32_t heeded_ = 0;  // the decider whose card was seen in every turn
   TimePoint heeded_since_;
+  TimePoint hear_since_ = TimePoint::min();  // all nodes shall be read since then
 };
 
 }  // namespace elastripe::decider

@@ -34,7 +34,7 @@ const JobKeeper::Tenure* JobKeeper::tenure() {
 Task<Result<uint32_t>> JobKeeper::wait_for_term(TimePoint deadline) {
   do {
     const Tenure* const tenure = this->tenure();
-    if (tenure == nullptr || !letters_.has_read(tenure->since)) continue;
+    if (tenure == nullptr || !letters_.hear_all(tenure->since)) continue;
     take_over(*tenure);
     co_return tenure->term;
   } while (ops_.clock.now() < deadline && co_await ops_.clock.sleep_for(kLookPeriod));
@@ -61,29 +61,35 @@ Task<DeciderAnswer> JobKeeper::start(StartJob order, TimePoint deadline) {
 Task<DeciderAnswer> JobKeeper::cancel(CancelJob order, TimePoint deadline) {
   const auto term = co_await wait_for_term(deadline);
   if (!term) co_return fail(term.error());
-  if (auto cancelled = book_.cancel(order.id, *term); !cancelled) {
-    co_return fail(cancelled.error());
+  const auto before = book_.find(order.id);
+  auto cancelled = book_.cancel(order.id, *term);
+  if (!cancelled) co_return fail(cancelled.error());
+  if (before->is_running() && before->term != *term) {
+    // It is too early to go on with it, and so nobody runs it.
+    end(*cancelled, *term, jobs::JobState::kCancelled, {});
+  } else {
+    runner_.cancel(order.id);
   }
-  runner_.cancel(order.id);
   co_return co_await tell(order.id, deadline);
 }
 
-// What is answered has to outlive this proxy.
-bool JobKeeper::is_certain(const jobs::ClusterJob& job) const {
-  if (mutant(Mutant::kAnswerUntold)) return true;
-  const auto told = letters_.told_at(job);
-  return told && proxy_.has_majority_since(*told);
-}
-
+// What is answered has to outlive this proxy. What was told once is; news of the job would begin
+// that anew again and again.
 Task<DeciderAnswer> JobKeeper::tell(uint64_t id, TimePoint deadline) {
-  const auto job = book_.find(id);
+  auto job = book_.find(id);
+  std::optional<TimePoint> told;
   const uint32_t decides = proxy_.decides_as();
   while (job && decides != 0 && proxy_.decides_as() == decides) {
-    if (is_certain(*job)) {
-      const auto now = book_.find(id);
+    if (!told) told = letters_.told_at(*job);
+    if ((told && proxy_.has_majority_since(*told)) || mutant(Mutant::kAnswerUntold)) {
+      const bool has_ended = !job->is_running();
+      auto now = book_.find(id);
       if (!now || now->token != job->token) break;
-      // It may have ended meanwhile, and would end otherwise at whoever has not heard of that.
-      if (now->is_running() || is_certain(*now)) co_return TaskOutcome{.job = now};
+      job = std::move(now);
+      if (job->is_running() || has_ended) co_return TaskOutcome{.job = job};
+      // It has ended meanwhile, and would end otherwise at whoever has not heard of that.
+      told.reset();
+      continue;
     }
     if (ops_.clock.now() >= deadline || !co_await ops_.clock.sleep_for(kLookPeriod)) break;
   }
@@ -128,7 +134,7 @@ void JobKeeper::take_over(const Tenure& tenure) {
 Task<void> JobKeeper::run() {
   while (co_await ops_.clock.sleep_for(kLeftPeriod)) {
     const Tenure* const tenure = this->tenure();
-    if (tenure != nullptr && letters_.has_read(tenure->since)) take_over(*tenure);
+    if (tenure != nullptr && letters_.hear_all(tenure->since)) take_over(*tenure);
   }
 }
 

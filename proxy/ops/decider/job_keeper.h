@@ -59,7 +59,6 @@ class JobKeeper {
   };
   const Tenure* tenure();
   Task<Result<uint32_t>> wait_for_term(TimePoint deadline);
-  bool is_certain(const jobs::ClusterJob& job) const;
   Task<DeciderAnswer> tell(uint64_t id, TimePoint deadline);
   bool is_too_early(const Tenure& tenure) const;
   void take_over(const Tenure& tenure);

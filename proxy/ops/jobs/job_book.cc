@@ -10,10 +10,10 @@ namespace elastripe::jobs {
 
 namespace {
 
-// What is answered of an end counts more than what a proxy may say that decided in between, and was
-// not heard.
-void adopt_end(ClusterJob& job, uint32_t term) {
-  if (job.is_running() || job.term >= term) return;
+// What is said from now on, or answered of an end, counts more than what a proxy may say that
+// decided in between, and was not heard.
+void adopt(ClusterJob& job, uint32_t term) {
+  if (job.term >= term) return;
   job.term = term;
   job.version = 0;
 }
@@ -69,6 +69,9 @@ bool JobBook::note(ClusterJob job) {
     *known = std::move(job);
     return true;
   }
+  // One that this proxy has left out already: a node where proxies do not meet any more tells of
+  // it.
+  if (jobs_.size() >= kRemembered && job.id < jobs_.front().id) return false;
   last_id_ = std::max(last_id_, job.id);
   jobs_.insert(std::ranges::upper_bound(jobs_, job.id, {}, &ClusterJob::id), std::move(job));
   prune();
@@ -80,7 +83,7 @@ Result<ClusterJob> JobBook::begin(uint32_t term, uint64_t token, std::string kin
   const std::lock_guard lock(mutex_);
   const auto same = std::ranges::find(jobs_, token, &ClusterJob::token);
   if (same != jobs_.end() && !mutant(Mutant::kBeginTwice)) {
-    adopt_end(*same, term);
+    if (!same->is_running()) adopt(*same, term);
     return *same;
   }
   const auto running = std::ranges::find_if(jobs_, &ClusterJob::is_running);
@@ -108,11 +111,11 @@ Result<ClusterJob> JobBook::cancel(uint64_t id, uint32_t term) {
   const std::lock_guard lock(mutex_);
   ClusterJob* const job = look_up(id);
   if (job == nullptr) return fail(ErrorCode::kNotFound, "there is no job {}", id);
-  if (job->is_running() && job->term != term) {
+  if (job->is_running() && job->term > term) {
     return fail(ErrorCode::kUnknownOutcome, "another proxy runs it");
   }
+  adopt(*job, term);
   if (job->is_running() && !std::exchange(job->cancelling, true)) ++job->version;
-  adopt_end(*job, term);
   return *job;
 }
 
@@ -140,8 +143,7 @@ JobBook::Left JobBook::take_over(uint32_t term) {
     const bool is_last =
         std::ranges::none_of(before, [&](const ClusterJob& other) { return is_after(other, job); });
     const bool goes_on = is_last && (!job.cancelling || mutant(Mutant::kUncancel));
-    job.term = term;
-    job.version = 0;
+    adopt(job, term);
     if (goes_on) {
       ++job.runs;
       left.goes_on = job;

@@ -53,8 +53,8 @@ class JobBook {
   // while another one is running, naming it.
   Result<ClusterJob> begin(uint32_t term, uint64_t token, std::string kind, std::string order);
   void forget(uint64_t id);
-  // It shall end. kNotFound; one that has ended is left alone. kUnknownOutcome: it runs in another
-  // term, at another proxy.
+  // It shall end, also one that was left: that is of `term` then. kNotFound; one that has ended is
+  // left alone. kUnknownOutcome: it runs in a later term, at another proxy.
   Result<ClusterJob> cancel(uint64_t id, uint32_t term);
   // How far it is; nothing of a job that another one has gone on with.
   void tell(uint64_t id, uint32_t term, const JobProgress& progress, std::string report);

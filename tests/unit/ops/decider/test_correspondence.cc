@@ -52,7 +52,7 @@ struct Correspondent {
 
 // The first proxy decides, by the cluster's maps, and the others follow it.
 struct Letters : ClusterFixture {
-  Letters() {
+  explicit Letters(const char* scheme = "rs:2,1") : ClusterFixture(5, scheme) {
     for (int i = 0; i < 3; ++i) {
       sim::SimProxy& proxy = add_proxy();
       proxy.follow_by(decider_settings, /*may_decide=*/i == 0);
@@ -97,7 +97,7 @@ TEST_CASE("all know of a job, also when the proxy is gone that has told of it") 
   const jobs::ClusterJob known = *l.all[0].book.find(1);
   CHECK(*l.all[1].book.find(1) == known);
   CHECK(l.all[0].letters.told_at(known) > begun);
-  CHECK(l.all[0].letters.has_read(begun));
+  CHECK(l.run_until([&] { return l.all[0].letters.hear_all(begun); }, 3s));
   // Its progress comes with the cards, its end at once.
   l.all[0].book.tell(1, 1, jobs::JobProgress(), "further");
   CHECK_FALSE(l.all[0].letters.told_at(*l.all[0].book.find(1)));
@@ -174,6 +174,51 @@ TEST_CASE("what is left at nodes is certain when all of them have it") {
     l.run_for(3s);
     CHECK_FALSE(l.all[0].letters.told_at(job));
   }
+}
+
+TEST_CASE("what is left at nodes survives as many crashes as objects do") {
+  Letters l("rs:2,3");
+  REQUIRE(l.all_know_each_other());
+  REQUIRE(l.all[0].book.begin(1, 1, "transition", "{}"));
+  const jobs::ClusterJob job = *l.all[0].book.find(1);
+  l.network().cut(l.proxies[0]->id(), 3);
+  l.run_for(300ms);
+  CHECK_FALSE(l.all[0].letters.told_at(job));
+  l.network().mend(l.proxies[0]->id(), 3);
+  CHECK(l.run_until([&] { return l.all[0].letters.told_at(job).has_value(); }, 3s));
+}
+
+TEST_CASE("who begins to decide hears what was left where proxies do not meet any more") {
+  Letters l;
+  const auto lose = [&](node::NodeId id) {
+    l.node(id).kill(/*silent=*/false);
+    REQUIRE(l.run_until([&] { return !l.proxies[0]->map().current()->is_up(id); }, 10s));
+  };
+  const auto bring_back = [&](node::NodeId id) {
+    l.node(id).start();
+    REQUIRE(l.run_until([&] { return l.proxies[0]->map().current()->is_up(id); }, 10s));
+    REQUIRE(l.run_until([&] { return l.serves_whole(*l.proxies[0]); }, 10s));
+  };
+  lose(0);
+  REQUIRE(l.all[0].book.begin(1, 1, "transition", "{}"));
+  const jobs::ClusterJob job = *l.all[0].book.find(1);
+  REQUIRE(l.run_until([&] { return l.all[0].letters.told_at(job).has_value(); }, 10s));
+  l.all[0].decides_as = 0;
+  bring_back(0);
+  for (const auto id : {node::NodeId{1}, node::NodeId{2}}) {
+    lose(id);
+    bring_back(id);
+  }
+  sim::SimProxy& late = l.add_proxy();
+  late.follow_by(l.decider_settings, /*may_decide=*/false);
+  l.proxies.push_back(&late);
+  l.all.emplace_back(l, late, 0);
+  l.run_for(5s);
+  CHECK_FALSE(l.all[3].book.find(1));
+  l.all[3].decides_as = 7;
+  const TimePoint now = late.clock().now();
+  REQUIRE(l.run_until([&] { return l.all[3].letters.hear_all(now); }, 3s));
+  CHECK(l.all[3].book.find(1));
 }
 
 TEST_CASE("proxies learn of each other, and that one is gone") {

@@ -14,8 +14,8 @@ namespace {
 
 // Proxies of which one decides, and the next one when that is gone.
 struct Jobs : ClusterFixture {
-  explicit Jobs(int count) {
-    settings.read_grace = 2s;
+  explicit Jobs(int count, Duration read_grace = 2s) {
+    settings.read_grace = read_grace;
     for (int i = 0; i < count; ++i) {
       sim::SimProxy& proxy = add_proxy();
       proxy.run_jobs();
@@ -85,6 +85,20 @@ TEST_CASE("a job that is left is answered as begun when this proxy goes on with 
   const auto begun = cluster.wait(cluster.ask(1, order));
   REQUIRE(begun);
   CHECK(begun->job->runs == 2);
+}
+
+TEST_CASE("a rebalance that is left can be cancelled before anybody goes on with it") {
+  Jobs cluster(2, /*read_grace=*/60s);
+  REQUIRE(cluster.decides(0));
+  const StartJob order{.token = 7, .kind = "rebalance", .order = kLong.to_text()};
+  REQUIRE(cluster.wait(cluster.ask(0, order)));
+  cluster.run_for(2s);
+  cluster.proxies[0]->kill();
+  REQUIRE(cluster.run_until([&] { return cluster.decides(1); }));
+  const auto cancelled = cluster.wait(cluster.ask(1, CancelJob{1}));
+  REQUIRE(cancelled);
+  CHECK(cancelled->job->state == jobs::JobState::kCancelled);
+  CHECK(cancelled->job->runs == 1);
 }
 
 TEST_CASE("a job that no runner takes is refused, and is none") {

@@ -72,6 +72,10 @@ TEST_CASE("the last ones are remembered, those that run above all", "[jobs]") {
   CHECK(all.front().id == 1);
   CHECK(all[1].id == 26);
   CHECK(all.back().id == 40);
+  book.tell(1, 1, ended(JobState::kDone), "done");
+  book.note(told(41, 1, 1, JobState::kDone));
+  CHECK_FALSE(book.note(told(2, 1, 9)));  // left out before: a node may still tell of it
+  CHECK(book.all().front().id == 26);
 }
 
 TEST_CASE("a later word counts, in whatever order it comes", "[jobs]") {
@@ -131,7 +135,7 @@ TEST_CASE("whoever decides next goes on with the job that is left", "[jobs]") {
 TEST_CASE("a job that was cancelled is not begun again", "[jobs]") {
   JobBook book;
   book.note(told(1, 2, 7));
-  CHECK(book.cancel(1, 3).error().code == ErrorCode::kUnknownOutcome);
+  CHECK(book.cancel(1, 1).error().code == ErrorCode::kUnknownOutcome);
   REQUIRE(book.cancel(1, 2));
   book.note(told(1, 2, 12));  // what its proxy said before it heard of that
   const auto left = book.take_over(5);
@@ -140,6 +144,17 @@ TEST_CASE("a job that was cancelled is not begun again", "[jobs]") {
   book.tell(1, 5, ended(JobState::kCancelled), "cancelled");
   CHECK(book.find(1)->state == JobState::kCancelled);
   CHECK(book.begin(5, 108, "repair", "{}"));
+}
+
+TEST_CASE("a job that is left can be cancelled by whoever decides now", "[jobs]") {
+  JobBook book;
+  book.note(told(1, 2, 7));
+  const auto cancelled = book.cancel(1, 3);
+  REQUIRE(cancelled);
+  CHECK(cancelled->cancelling);
+  book.tell(1, 3, ended(JobState::kCancelled), "cancelled");
+  CHECK_FALSE(book.note(told(1, 2, 12)));
+  CHECK(book.find(1)->state == JobState::kCancelled);
 }
 
 TEST_CASE("an older job does not undo what came after it", "[jobs]") {
