@@ -288,15 +288,23 @@ std::vector<NodeInfo> next_nodes(const ClusterMap* last, const MembershipSetting
 // A node that is lost may come back without, and stays out then: to wait for it could last for
 // ever. One that is only silent is to come back as it is, with its memory, so it has a say as far
 // as is known; if it never does, the operator declares it dead.
-node::CapabilitySet next_capabilities(const ClusterMap& map, const MembershipSettings& settings,
-                                      const MapRequest& request) {
-  node::CapabilitySet common = settings.capabilities;
+node::CapabilitySet common_capabilities(const ClusterMap& map, const MembershipSettings& settings,
+                                        const MapRequest& request) {
+  node::CapabilitySet common = settings.capabilities.without(node::peer_capabilities());
   for (const NodeInfo& node : map.nodes) {
     if (node.state == NodeState::kLost) continue;
     const NodeReport& report = request.reports[node.id];
     common = common.common_with(report.capabilities.value_or(node::CapabilitySet()));
   }
   return common;
+}
+
+// Those of `last`, and what all nodes of `map` and all proxies have beyond.
+node::CapabilitySet next_capabilities(const ClusterMap& last, const ClusterMap& map,
+                                      const MembershipSettings& settings,
+                                      const MapRequest& request) {
+  const auto common = common_capabilities(map, settings, request);
+  return last.capabilities.with(common.common_with(request.proxies_have.value_or(common)));
 }
 
 Result<void> set_epoch(ClusterMap& map, uint32_t last_number, uint64_t last_floor,
@@ -357,6 +365,7 @@ Standing standing_of(const NodeInfo* last, const NodeReport& report) {
 bool needs_map(const ClusterMap& last, const MembershipSettings& settings,
                const MapRequest& request) {
   if (last.max_parities < wanted_parities(last, settings, request)) return true;
+  if (next_capabilities(last, last, settings, request) != last.capabilities) return true;
   for (size_t id = 0; id < settings.nodes.size(); ++id) {
     const NodeInfo* before = last.find_node(static_cast<NodeId>(id));
     if (before == nullptr) return true;
@@ -472,7 +481,7 @@ Result<ClusterMap> first_map(const MembershipSettings& settings, const Ring& rin
   map.cluster_id = cluster_id;
   map.max_parities = settings.max_parities;
   map.nodes = next_nodes(nullptr, settings, request);
-  map.capabilities = next_capabilities(map, settings, request);
+  map.capabilities = common_capabilities(map, settings, request);
   if (map.capabilities.has(node::Capability::kSettings)) {
     map.settings = next_settings(map, settings, request);
   }
@@ -548,7 +557,7 @@ Result<ClusterMap> next_map(const ClusterMap& last, const MembershipSettings& se
                 count(NodeState::kSuspect), last.max_parities);
   }
   if (count(NodeState::kUp) == 0) return fail(ErrorCode::kUnavailable, "no node answers");
-  map.capabilities = last.capabilities.with(next_capabilities(map, settings, request));
+  map.capabilities = next_capabilities(last, map, settings, request);
   if (map.capabilities.has(node::Capability::kSettings)) {
     map.settings = next_settings(last, settings, request);
   }

@@ -78,6 +78,9 @@ struct MapRequest {
   uint32_t decider = 0;
   uint32_t above_number = 0;  // the new map's number is above this one, and above the last map's
   FlushOrder flush;
+  // What all other proxies of the cluster have; nothing: there are none. They could not follow a
+  // map that uses more; but where there was none before, they have nothing to misunderstand.
+  std::optional<node::CapabilitySet> proxies_have = {};
   bool was_served = false;  // the map before, by this decider: no node has a lease from earlier
   std::optional<SettingsChange> settings = {};
   // What the operator accepts, of this one map:

@@ -168,10 +168,15 @@ void finish_upgrade(Parts& parts) {
   }
   if (run.goes_on()) take_over(parts);
   if (!run.goes_on() || cluster.decider() == nullptr) return;
-  const auto used = cluster.decider()->decider()->status().capabilities;
-  if (used == node::own_capabilities()) return;
+  // Once all proxies have told that they can.
+  const auto used = [&] {
+    return cluster.decider() == nullptr ? node::CapabilitySet()
+                                        : cluster.decider()->decider()->status().capabilities;
+  };
+  const auto all = node::own_capabilities().without(node::peer_capabilities());
+  if (run.until(kHealLimit, [&] { return used() == all; })) return;
   run.violation(Fault::kStuck,
-                fmt::format("all are upgraded, and use no more than {}", node::to_string(used)));
+                fmt::format("all are upgraded, and use no more than {}", node::to_string(used())));
 }
 
 void write_on(Parts& parts) {

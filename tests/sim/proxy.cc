@@ -67,6 +67,7 @@ void SimProxy::elect_by(EtcdStore& store, Duration ttl, std::function<void()> be
 void SimProxy::start_decider(const DeciderSettings& settings) {
   forced_ = settings.force_epoch;
   decider_ = std::make_shared<Decider>(control_.ops, settings, *election_, last_decider_);
+  if (letters_) decider_->know_proxies(letters_->others_have());
   flows_.spawn(run_decider());
 }
 
@@ -84,6 +85,7 @@ void SimProxy::correspond(Duration period) {
     ProxyCard card;
     card.name = std::to_string(id_);
     card.runs_jobs = runner_.has_value();
+    card.capabilities = follows_by_ ? follows_by_->capabilities : node::own_capabilities();
     card.decides_as = decides_as();
     if (card.decides_as != 0) {
       card.findings = decider_->status();
@@ -113,7 +115,11 @@ void SimProxy::correspond(Duration period) {
 
 Task<void> SimProxy::look_at_deciders() {
   do {
-    if (decides_as() == 0) look_at_decider();
+    if (decides_as() == 0) {
+      look_at_decider();
+    } else {
+      decider_->know_proxies(letters_->others_have());
+    }
     work_.divide(letters_->work_share());
   } while (co_await clock_.sleep_for(kLookEvery));
 }
@@ -196,6 +202,7 @@ Task<void> SimProxy::run_follower() {
     settings.silent = follower_->silent();
     if (begins_) begins_();
     decider_ = std::make_shared<Decider>(control_.ops, settings, *election_, last_decider_);
+    if (letters_) decider_->know_proxies(letters_->others_have());
     decider_ended_ = false;
     co_await decider_->run();
     end_decider();

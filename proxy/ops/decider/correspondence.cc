@@ -34,6 +34,7 @@ Correspondence::Correspondence(OpsContext& ops, uint64_t self, Duration period, 
       perform_(std::move(perform)) {}
 
 Task<void> Correspondence::run() {
+  begun_ = ops_.clock.now();
   do {
     turn();
   } while (co_await ops_.clock.sleep_for(period_));
@@ -277,6 +278,21 @@ std::vector<KnownProxy> Correspondence::proxies() const {
     if (heard.at + kCardLife > now) proxies.push_back({.card = heard.card, .age = now - heard.at});
   }
   return proxies;
+}
+
+node::CapabilitySet Correspondence::others_have() const {
+  const MapPtr map = ops_.map.current();
+  const auto is_read = [&](NodeId at) {
+    const auto place = places_.find(at);
+    return place != places_.end() && place->second.read_at >= begun_ + kCardLife;
+  };
+  if (map == nullptr || !std::ranges::all_of(meeting_nodes(*map), is_read)) return {};
+  const TimePoint now = ops_.clock.now();
+  node::CapabilitySet have = node::own_capabilities();
+  for (const auto& [from, heard] : heard_) {
+    if (heard.at + kCardLife > now) have = have.common_with(heard.card.capabilities);
+  }
+  return have;
 }
 
 // By what each is to the others.

@@ -43,6 +43,9 @@ class Correspondence {
   Task<void> run();
   // Those of which was heard lately, itself first.
   std::vector<KnownProxy> proxies() const;
+  // What all other proxies can do that have told of themselves; none before each has had the time
+  // to.
+  node::CapabilitySet others_have() const;
   // This proxy's part of what any of them may do, among those that do not shut down.
   jobs::WorkShare work_share() const;
   // What the one tells that makes the maps of this decider; null: it was not heard of.
@@ -115,6 +118,7 @@ class Correspondence {
   const Perform perform_;
   Scope scope_;
   bool over_ = false;
+  TimePoint begun_;
   uint64_t last_number_ = 0;
   TimePoint card_at_;
   uint64_t card_version_ = 0;

@@ -167,6 +167,7 @@ MapRequest Decider::Impl::request() const {
   MapRequest request;
   request.decider = decider_id_;
   request.above_number = above_number_;
+  request.proxies_have = proxies_have_;
   request.was_served = serving_;
   if (flush_is_due_) request.flush = {.now = true, .at = 0};
   flushes_.add_to(request.flush);
@@ -546,6 +547,7 @@ Result<void> Decider::change_settings(const SettingsChange& change) {
   return impl_->change_settings(change);
 }
 void Decider::know_own(const DeciderSettings& settings) { impl_->know_own(settings); }
+void Decider::know_proxies(node::CapabilitySet have) { impl_->know_proxies(have); }
 void Decider::survey_again() { impl_->survey_again(); }
 void Decider::leave() { impl_->leave(); }
 uint32_t Decider::id() const { return impl_->id(); }

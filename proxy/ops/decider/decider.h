@@ -59,6 +59,9 @@ class Decider {
   Result<void> change_settings(const SettingsChange& change);
   // What this proxy's settings are now, for a cluster that has none.
   void know_own(const DeciderSettings& settings);
+  // What all other proxies have, as far as they have told: what the cluster uses gets more only
+  // within that. Until then there are none.
+  void know_proxies(node::CapabilitySet have);
   // Another proxy is to decide; until one does, this one does.
   void leave();
   // Shards were made again: counts anew which objects lack some.

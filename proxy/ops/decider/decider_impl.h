@@ -39,6 +39,7 @@ class Decider::Impl {
   Result<void> change_members(const MemberChange& change);
   Result<void> change_settings(const SettingsChange& change);
   void know_own(const DeciderSettings& settings) { membership_.own = cluster_settings(settings); }
+  void know_proxies(node::CapabilitySet have) { proxies_have_ = have; }
   void survey_again() { survey_wanted_ = true; }
   void leave() { leaves_ = true; }
   uint32_t id() const { return decider_id_; }
@@ -207,6 +208,7 @@ class Decider::Impl {
   std::optional<TimePoint> took_over_;  // when all survivors first had a map of this decider
 
   FlushRequests flushes_;
+  std::optional<node::CapabilitySet> proxies_have_;
   bool flush_is_due_ = false;  // the pending one
 
   std::optional<TimePoint> refused_at_;  // the first refusal for lack of room under map_

@@ -100,7 +100,7 @@ void Follower::look_for_decider() {
 }
 
 TimePoint Follower::may_begin_at() const {
-  if (!alone_since_) return TimePoint::max();
+  if (!alone_since_ || is_too_old_) return TimePoint::max();
   return election_.may_begin_at({.since = *alone_since_, .has_majority = has_majority()});
 }
 
@@ -286,6 +286,12 @@ void Follower::look() {
   if (newest != nullptr && is_served(*newest, lately)) {
     served_until_ = now();
     if (serving_ && newest == map_) return;
+    const node::CapabilitySet lacks = newest->capabilities.without(settings_.capabilities);
+    is_too_old_ = lacks != node::CapabilitySet();
+    if (is_too_old_) {
+      return wait(fmt::format("the cluster uses {}, for which this proxy is too old",
+                              node::to_string(lacks)));
+    }
     log_membership(LogLevel::kInfo,
                    LogFields().add("event", "follows").add("epoch", newest->epoch.number));
     map_ = newest;
@@ -294,11 +300,16 @@ void Follower::look() {
     reason_.clear();
     ops_.map.serve(map_);
   } else if (serving_ && now() - served_until_ > settings_.lease + settings_.suspect_after) {
-    serving_ = false;
-    reason_ = "no proxy decides, or a majority of the nodes does not answer";
-    log_membership(LogLevel::kWarning, LogFields().add("event", "waits").add("reason", reason_));
-    ops_.map.stop_serving(reason_);
+    wait("no proxy decides, or a majority of the nodes does not answer");
   }
+}
+
+void Follower::wait(std::string reason) {
+  serving_ = false;
+  if (reason_ == reason) return;
+  reason_ = std::move(reason);
+  log_membership(LogLevel::kWarning, LogFields().add("event", "waits").add("reason", reason_));
+  ops_.map.stop_serving(reason_);
 }
 
 void Follower::note_free_bytes() {
@@ -320,7 +331,7 @@ std::vector<std::string> Follower::silent() const {
 ClusterStatus Follower::status() const {
   ClusterStatus status;
   status.decides = false;
-  status.state = serving_ ? "serving" : map_ == nullptr ? "starting" : "waiting";
+  status.state = serving_ ? "serving" : reason_.empty() ? "starting" : "waiting";
   status.reason = reason_;
   describe_nodes(status, map_.get(), members_, peers_, now());
   if (map_ != nullptr) {

@@ -58,6 +58,7 @@ class Follower {
   bool heard(size_t id, TimePoint sent, const Result<NodeReply>& reply);
   void told(size_t id, const NodeReply& reply);
   void look();
+  void wait(std::string reason);
   void follow_members();
   void know_members(std::vector<node::NodeInfo> nodes);
   void note_free_bytes();
@@ -88,7 +89,8 @@ class Follower {
   node::MapPtr known_;                    // the newest that was seen, served or not
   node::MapPtr map_;                      // that was published last
   bool serving_ = false;
-  TimePoint served_until_;  // was seen to be served then
+  TimePoint served_until_;   // was seen to be served then
+  bool is_too_old_ = false;  // for the map that is served
   std::string reason_;
 };
 

@@ -41,6 +41,10 @@ constexpr CapabilitySet kWithout;
 
 CapabilitySet own_capabilities() { return kAll.without(kWithout); }
 
+CapabilitySet peer_capabilities() {
+  return CapabilitySet(uint64_t{1} << static_cast<unsigned>(Capability::kMapChanges));
+}
+
 std::string to_string(CapabilitySet capabilities) {
   std::string text;
   for (unsigned number = 0; number < 64; ++number) {

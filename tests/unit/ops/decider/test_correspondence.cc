@@ -23,6 +23,7 @@ struct Correspondent {
               card.decides_as = this->decides_as;
               card.leaves = leaves;
               card.runs_jobs = true;
+              card.capabilities = has;
               card.findings.objects_lost = 3;
               return card;
             },
@@ -43,6 +44,7 @@ struct Correspondent {
   const uint64_t id;
   uint32_t decides_as;
   bool leaves = false;
+  node::CapabilitySet has = node::own_capabilities();
   int performed = 0;
   Duration takes = 10ms;
   Scope scope;
@@ -244,6 +246,21 @@ TEST_CASE("proxies learn of each other, and that one is gone") {
     CHECK(cluster.all[1].others() == 2);
     CHECK(cluster.all[0].others() == 2);
   }
+}
+
+TEST_CASE("what all proxies can is what each has told, once all had the time to") {
+  Letters cluster;
+  const node::CapabilitySet older(1);
+  cluster.all[2].has = older;
+  const auto& letters = cluster.all[0].letters;
+  CHECK(letters.others_have() == node::CapabilitySet());
+  REQUIRE(cluster.all_know_each_other());
+  CHECK(letters.others_have() == node::CapabilitySet());
+  cluster.run_for(Correspondence::kCardLife);
+  CHECK(letters.others_have() == older);
+  cluster.all[2].has = node::own_capabilities();
+  cluster.run_for(3s);
+  CHECK(letters.others_have() == node::own_capabilities());
 }
 
 TEST_CASE("work that any proxy may do is divided among those that are there") {

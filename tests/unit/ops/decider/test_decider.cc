@@ -171,6 +171,32 @@ TEST_CASE("a decider that starts goes by the rules of the cluster, and not of it
   CHECK(cluster.get(second, "key") == "value");
 }
 
+TEST_CASE("the cluster uses what all nodes and all proxies have, and no more") {
+  ClusterFixture cluster;
+  const node::CapabilitySet all = node::own_capabilities().without(node::peer_capabilities());
+  const auto restart = [&](node::NodeId id, node::CapabilitySet build) {
+    cluster.node(id).kill(/*silent=*/false);
+    cluster.run_for(2s);
+    cluster.node(id).install_build(build);
+    cluster.node(id).start();
+  };
+  restart(0, {});
+  auto& proxy = cluster.add_decider();
+  const auto used = [&] { return proxy.decider()->status().capabilities; };
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  CHECK(used() == node::CapabilitySet());
+  proxy.decider()->know_proxies({});
+  restart(0, node::own_capabilities());
+  REQUIRE(cluster.run_until(
+      [&] { return state_of(proxy, 0) == NodeState::kUp && cluster.serves_whole(proxy); }, 20s));
+  CHECK(used() == node::CapabilitySet());
+  proxy.decider()->know_proxies(node::own_capabilities());
+  REQUIRE(cluster.run_until([&] { return used() == all; }, 5s));
+  proxy.decider()->know_proxies({});
+  cluster.run_for(1s);
+  CHECK(used() == all);
+}
+
 TEST_CASE("a heartbeat that gets shorter is kept at once") {
   ClusterFixture cluster(5, "rs:2,1");
   cluster.decider_settings.heartbeat = 10s;

@@ -80,6 +80,29 @@ TEST_CASE("a proxy that starts beside a decider follows it") {
   CHECK(Proxies::epoch(second) == epoch);
 }
 
+constexpr node::CapabilitySet kSettings(uint64_t{1}
+                                        << static_cast<int>(node::Capability::kSettings));
+
+TEST_CASE("a proxy that is too old for the cluster neither serves nor decides") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  cluster.decider_settings.capabilities = node::own_capabilities().without(kSettings);
+  auto& old = cluster.add();
+  cluster.run_for(5s);
+  CHECK(Proxies::serves(second));
+  CHECK_FALSE(Proxies::serves(old));
+  const decider::ClusterStatus status = old.follower()->status();
+  CHECK(status.state == "waiting");
+  CHECK(status.reason == "the cluster uses settings, for which this proxy is too old");
+  first.kill();
+  REQUIRE(cluster.run_until([&] { return Proxies::decides(second); }, 20s));
+  second.kill();
+  cluster.run_for(20s);
+  CHECK(old.decider() == nullptr);
+}
+
 TEST_CASE("a follower takes the place of a dead decider while leases run") {
   Proxies cluster;
   auto& first = cluster.add();
