@@ -3,12 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <random>
 
 #include "proxy/async/one_shot.h"
 #include "proxy/base/check.h"
 #include "proxy/etcd/etcd_json.h"
+#include "proxy/io/tls.h"
 
 namespace elastripe {
 
@@ -35,10 +38,12 @@ Result<std::string> read_password(const std::string& path) {
         "{}: has a password, and others than its owner may use it (mode {:o}): chmod 600 it", path,
         status.st_mode & 07777U);
   }
+  errno = 0;
   std::ifstream file(path);
   std::string line;
   if (!file || !std::getline(file, line)) {
-    return fail(ErrorCode::kUnavailable, "{}: has no password that can be read", path);
+    return fail(ErrorCode::kUnavailable, "{}: {}", path,
+                errno != 0 ? std::strerror(errno) : "has no password");
   }
   return line;
 }
@@ -68,6 +73,19 @@ Result<T> read_reply(const Result<HttpReply>& reply, std::optional<T> (*parse)(s
 }
 
 }  // namespace
+
+Result<void> check_files(const EtcdSettings& settings) {
+  if (!settings.password_file.empty()) {
+    const auto password = read_password(settings.password_file);
+    if (!password) {
+      return fail(ErrorCode::kInvalid, "etcd.password_file: {}", password.error().message);
+    }
+  }
+  const auto checked = check_client_files(
+      {.certificate = settings.tls.certificate, .key = settings.tls.key, .ca = settings.tls.ca});
+  if (!checked) return fail(ErrorCode::kInvalid, "etcd: {}", checked.error().message);
+  return {};
+}
 
 struct HttpEtcd::Call {
   OneShot<Result<HttpReply>> done;

@@ -23,6 +23,10 @@ struct EtcdSettings {
   friend bool operator==(const EtcdSettings&, const EtcdSettings&) = default;
 };
 
+// Whether its files can be read, and used. kInvalid with the file and the reason. A proxy that runs
+// waits for them instead: they are read for each connection and each login.
+Result<void> check_files(const EtcdSettings& settings);
+
 // Asks one member as long as that answers, then the next. Loop thread.
 class HttpEtcd final : public etcd::EtcdClient {
  public:

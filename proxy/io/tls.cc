@@ -73,18 +73,29 @@ std::string why_unbelievable(ssl_ctx_st* context, X509* own) {
   return X509_verify_cert_error_string(X509_STORE_CTX_get_error(check.get()));
 }
 
+std::unexpected<Error> refuse_certificate(const TlsFiles& files, const std::string& reason) {
+  return fail(ErrorCode::kInvalid, "certificate {}: {}", files.certificate, reason);
+}
+
+Result<void> check_dates(ssl_ctx_st* context, const TlsFiles& files) {
+  const X509* own = SSL_CTX_get0_certificate(context);
+  if (X509_cmp_current_time(X509_get0_notAfter(own)) < 0) {
+    return refuse_certificate(files, "has expired at " + text_of(*X509_get0_notAfter(own)));
+  }
+  if (X509_cmp_current_time(X509_get0_notBefore(own)) > 0) {
+    return refuse_certificate(files,
+                              "is valid from " + text_of(*X509_get0_notBefore(own)) + " only");
+  }
+  return {};
+}
+
 // What others would refuse in each handshake is refused here, once.
 Result<void> check_certificate(ssl_ctx_st* context, const TlsFiles& files, TlsRole role) {
   X509* own = SSL_CTX_get0_certificate(context);
   const auto refuse_it = [&](const std::string& reason) {
-    return fail(ErrorCode::kInvalid, "certificate {}: {}", files.certificate, reason);
+    return refuse_certificate(files, reason);
   };
-  if (X509_cmp_current_time(X509_get0_notAfter(own)) < 0) {
-    return refuse_it("has expired at " + text_of(*X509_get0_notAfter(own)));
-  }
-  if (X509_cmp_current_time(X509_get0_notBefore(own)) > 0) {
-    return refuse_it("is valid from " + text_of(*X509_get0_notBefore(own)) + " only");
-  }
+  if (auto dated = check_dates(context, files); !dated) return dated;
   if (role != TlsRole::kClient) {
     if (!is_of_server(own)) return refuse_it("is for clients only (extended key usage)");
     return {};
@@ -141,6 +152,17 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::create(const TlsFiles& fil
     return fail(checked.error());
   }
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(context), role));
+}
+
+Result<void> check_client_files(const TlsFiles& files) {
+  ERR_clear_error();
+  const std::unique_ptr<ssl_ctx_st, FreeTls> context(SSL_CTX_new(TLS_client_method()));
+  if (!context) return fail(ErrorCode::kInvalid, "TLS: {}", take_tls_error());
+  if (!files.certificate.empty()) {
+    if (auto read = read_files(context.get(), files); !read) return read;
+    if (auto dated = check_dates(context.get(), files); !dated) return dated;
+  }
+  return files.ca.empty() ? Result<void>() : believe(context.get(), files.ca, TlsRole::kClient);
 }
 
 std::chrono::system_clock::time_point TlsContext::valid_until() const {

@@ -61,6 +61,10 @@ class TlsContext {
   const TlsRole role_;
 };
 
+// Whether a client that others connect, like libcurl, can use these files, as far as they are
+// named: a certificate with its key, a CA. kInvalid as above.
+Result<void> check_client_files(const TlsFiles& files);
+
 // The reason of the last failure on this thread, which it takes from OpenSSL's queue: one line.
 std::string take_tls_error();
 // That of a connection; a certificate that is not believed is told in OpenSSL's words.

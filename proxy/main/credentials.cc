@@ -17,13 +17,17 @@ bool any_listener(const Config& config, auto asks) {
   return asks(config.listen) || std::ranges::any_of(config.listeners, asks);
 }
 
-// What works today and ought to be looked at.
-void log_doubts(const TlsFiles& files, const TlsContext& context) {
+void doubt_key(const char* section, const std::string& key) {
   struct stat status{};
-  if (stat(files.key.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    log_warning("tls: key {}: others than its owner may use it (mode {:o})", files.key,
+  if (stat(key.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    log_warning("{}: key {}: others than its owner may use it (mode {:o})", section, key,
                 status.st_mode & 07777U);
   }
+}
+
+// What works today and ought to be looked at.
+void log_doubts(const TlsFiles& files, const TlsContext& context) {
+  doubt_key("tls", files.key);
   const auto left = context.valid_until() - std::chrono::system_clock::now();
   if (left < kShort) {
     log_warning("tls: certificate {}: is valid for {} more days only", files.certificate,
@@ -66,6 +70,7 @@ Result<void> Credentials::load(const Config& config) {
   if (loaded && config.tls.nodes) loaded = load_tls(node_client_, TlsRole::kClient);
   if (!loaded) return loaded;
   if (!contexts.empty()) log_doubts(config.tls.files, *contexts.front().second);
+  if (config.etcd.is_used()) doubt_key("etcd", config.etcd.client.tls.key);
   if (users != nullptr) users_.store(std::move(users));
   for (auto& [to, context] : contexts) to->store(std::move(context));
   return {};

@@ -147,7 +147,9 @@ int run(const Options& options) {
   if (!config) return complain(config.error().message);
   config->decider.force_epoch = options.force_epoch;
   if (options.check_config) {
-    if (auto read = Credentials().load(*config); !read) return complain(read.error().message);
+    auto read = Credentials().load(*config);
+    if (read && config->etcd.is_used()) read = check_files(config->etcd.client);
+    if (!read) return complain(read.error().message);
     fmt::print("{}: the configuration is valid\n", options.config_file);
     return 0;
   }

@@ -273,6 +273,41 @@ def test_checking_a_configuration_reads_its_files(tmp_path, authority):
         assert refused.returncode == 1 and f"tls: key {key}: " in refused.stderr
 
 
+def test_checking_a_configuration_reads_the_files_of_etcd(tmp_path, authority):
+    """A proxy that runs would wait for them, and elect nobody."""
+    password = tmp_path / "password"
+    right = {"user": "stripes", "password_file": password, "ca": authority.file("ca.pem"),
+             "certificate": authority.file("proxy.pem"), "key": authority.file("proxy.key")}
+
+    def check(**others):
+        etcd = ", ".join(f"{name}: {value}" for name, value in (right | others).items())
+        return check_config(tmp_path, "etcd: {endpoints: https://127.0.0.1:1, %s}\n" % etcd)
+
+    missing = f"etcd.password_file: {password}: No such file or directory"
+    assert missing in check().stderr
+    password.touch(mode=0o600)
+    assert f"etcd.password_file: {password}: has no password" in check().stderr
+    password.write_text("secret\n")
+    done = check()
+    assert (done.returncode, done.stderr) == (0, "")
+    none = tmp_path / "none"
+    for name in ("ca", "certificate", "key"):
+        refused = check(**{name: none})
+        assert refused.returncode == 1
+        assert f"etcd: {name} {none}: No such file or directory" in refused.stderr
+    other = authority.file("client.key")
+    assert f"etcd: key {other}: " in check(key=other).stderr
+    loose = tmp_path / "loose.key"
+    loose.write_bytes((authority.dir / "proxy.key").read_bytes())
+    loose.chmod(0o640)
+    done = check(key=loose)
+    assert done.returncode == 0
+    assert f"etcd: key {loose}: others than its owner may use it (mode 640)" in done.stderr + done.stdout
+    password.chmod(0o644)
+    refused = check()
+    assert refused.returncode == 1 and f"etcd.password_file: {password}: has a password" in refused.stderr
+
+
 def test_nothing_listens_beyond_loopback_without_authentication(tmp_path, authority):
     """The place of a node or a client listener; its own check is of the same words."""
     def check(text):
