@@ -254,17 +254,6 @@ std::string maintenance_json(const jobs::RepairStatus& repair, const jobs::Scrub
   return maintenance(repair, scrub).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::optional<Duration> scrub_due_in(const std::string& maintenance) {
-  constexpr int64_t kLongest_s = int64_t{365} * 24 * 3600;
-  const Json told = Json::parse(maintenance, nullptr, /*allow_exceptions=*/false);
-  const Json scrub = told.is_object() ? told.value("scrub", Json()) : Json();
-  if (!scrub.is_object()) return std::nullopt;
-  if (scrub.value("state", Json()) == "running") return Duration::zero();
-  const Json left = scrub.value("seconds_until_next", Json());
-  if (!left.is_number_integer()) return std::nullopt;
-  return std::chrono::seconds(std::clamp<int64_t>(left.get<int64_t>(), 0, kLongest_s));
-}
-
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,
                         const jobs::ScrubStatus& scrub, const std::string& version,
                         const std::string& proxy_id) {

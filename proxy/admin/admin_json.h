@@ -15,9 +15,6 @@ namespace elastripe {
 
 // How far repair and scrubs are, as part of a card (DeciderFindings).
 std::string maintenance_json(const jobs::RepairStatus& repair, const jobs::ScrubStatus& scrub);
-// When, from the moment that it was told, the next scrub is due: at once while one runs. Nothing:
-// it does not say.
-std::optional<Duration> scrub_due_in(const std::string& maintenance);
 // `repair` and `scrub` are of this proxy, and shown unless `status` has those of the one that
 // decides.
 std::string status_json(const decider::ClusterStatus& status, const jobs::RepairStatus& repair,

@@ -253,6 +253,7 @@ decider::ClusterStatus ControlThread::status() const {
   const decider::ProxyCard* decides = correspondence_.find_decider(status.epoch.decider);
   auto& findings = static_cast<decider::DeciderFindings&>(status);
   const decider::Inherited& last = last_decider_.inherited();
+    card.handover.scrub_due_in = maintenance_.scrub_due_in();
   if (decides != nullptr) {
     findings = decides->findings;
   } else if (last.decider == status.epoch.decider) {
@@ -305,7 +306,9 @@ Task<void> ControlThread::decide_or_follow() {
       if (!is_alone) co_return;
       look_at_decider();
       const decider::Inherited& last = last_decider_.inherited();
-      maintenance_.take_over(last.findings.maintenance, environment_.clock().now() - last.told_at);
+      if (const auto due_in = last.handover.scrub_due_in) {
+        maintenance_.take_over(*due_in - (environment_.clock().now() - last.told_at));
+      }
       // By the times that it has heard of; what is this proxy's own may have changed meanwhile.
       const decider::DeciderSettings known = follower_->settings();
       settings = decider_settings(*config_);

@@ -37,8 +37,10 @@ class ControlThread {
   // Repair and scrubs, which are the deciding proxy's. Any thread may call them.
   struct Maintenance {
     std::function<std::string()> tell;  // how far they are, as DeciderFindings have it
-    // This proxy begins to decide, and that is what the one before it has told, so long ago.
-    std::function<void(const std::string& told, Duration ago)> take_over;
+    // Until the next scrub (Handover).
+    std::function<std::optional<std::chrono::seconds>()> scrub_due_in;
+    // This proxy begins to decide, and the one before it would have scrubbed in so long.
+    std::function<void(Duration scrub_due_in)> take_over;
   };
   void have_maintained(Maintenance maintenance);  // before start()
   // Any thread, while it runs: all threads do, these of the cluster.

@@ -128,16 +128,13 @@ Proxy::Proxy(Config config, std::unique_ptr<Credentials> credentials,
        .cancel = [this](uint64_t id) { maintenance_.cancel_job(id); },
        .leave = [this] { maintenance_.leave_jobs(); },
        .ended_report = ended_job_json});
-  control_.have_maintained({.tell =
-                                [this] {
-                                  return maintenance_json(maintenance_.repair(),
-                                                          maintenance_.background_scrub());
-                                },
-                            .take_over =
-                                [this](const std::string& told, Duration ago) {
-                                  if (const auto due_in = scrub_due_in(told))
-                                    maintenance_.take_over(*due_in - ago);
-                                }});
+  control_.have_maintained(
+      {.tell =
+           [this] {
+             return maintenance_json(maintenance_.repair(), maintenance_.background_scrub());
+           },
+       .scrub_due_in = [this] { return maintenance_.background_scrub().due_in(); },
+       .take_over = [this](Duration due_in) { maintenance_.take_over(due_in); }});
   Gauge& end = shared_.registry.cell(kTlsValidUntil);
   shared_.registry.add_collector([this, &end] {
     const auto until = shared_.credentials->valid_until();

@@ -1,7 +1,9 @@
 // What `status` and /v1/nodes show of a cluster and of the proxies that serve it: by value.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,9 @@ struct Handover {
 
   std::vector<RoomOf> rooms;  // of nodes that have refused a sync for lack of room
   uint32_t surveyed_in = 0;   // the number of the epoch in which objects were counted; 0: never
+  // Until the next background scrub, from when it was told; zero while one runs. Nothing: there are
+  // none, or a card of an older build does not say.
+  std::optional<std::chrono::seconds> scrub_due_in = {};
 
   friend bool operator==(const Handover&, const Handover&) = default;
 };

@@ -27,6 +27,7 @@ enum class AnswerKind : uint8_t { kOtherDecides = 0, kDone = 1, kFailed = 2 };
 
 constexpr size_t kMaxSurviving = 64;
 constexpr size_t kMaxMaintenanceBytes = 3 << 10;
+constexpr uint32_t kNoScrub = UINT32_MAX;
 
 uint32_t ms_of(std::chrono::milliseconds duration) {
   return static_cast<uint32_t>(std::clamp<int64_t>(duration.count(), 0, UINT32_MAX));
@@ -47,6 +48,18 @@ void write(Writer& w, const Handover& handover) {
     w.u32(ms_of(room.try_in));
   }
   w.u32(handover.surveyed_in);
+}
+
+void write_scrub_due(Writer& w, const Handover& handover) {
+  const auto due_in = handover.scrub_due_in;
+  w.u32(due_in ? static_cast<uint32_t>(std::clamp<int64_t>(due_in->count(), 0, kNoScrub - 1))
+               : kNoScrub);
+}
+
+std::optional<std::chrono::seconds> read_scrub_due(Reader& in) {
+  const uint32_t due_in_s = in.u32();
+  if (due_in_s == kNoScrub) return std::nullopt;
+  return std::chrono::seconds(due_in_s);
 }
 
 Handover read_handover(Reader& in) {
@@ -86,6 +99,8 @@ void write(Writer& w, const ProxyCard& card) {
   w.u8(card.runs_jobs);
   write(w, card.handover);
   w.short_string(findings.maintenance.size() > kMaxMaintenanceBytes ? "" : findings.maintenance);
+  // Fields of later builds are behind those that older ones know.
+  write_scrub_due(w, card.handover);
 }
 
 ProxyCard read_card(Reader& in) {
@@ -108,6 +123,7 @@ ProxyCard read_card(Reader& in) {
   if (!in.at_end()) card.runs_jobs = in.u8() != 0;
   if (!in.at_end()) card.handover = read_handover(in);
   if (!in.at_end()) findings.maintenance = in.short_string();
+  if (!in.at_end()) card.handover.scrub_due_in = read_scrub_due(in);
   return card;
 }
 

@@ -14,6 +14,14 @@ struct ScrubStatus {
   Duration next_in{};         // unless it runs
   uint64_t scrubs = 0;        // that have ended
   JobProgress progress = {};  // of the one that runs, or of the last one
+
+  // In how many seconds whoever scrubs next begins: at once where this one breaks off. Nothing: not
+  // at all.
+  std::optional<std::chrono::seconds> due_in() const {
+    if (!is_on) return std::nullopt;
+    if (is_running) return std::chrono::seconds::zero();
+    return std::chrono::floor<std::chrono::seconds>(next_in);
+  }
 };
 
 // On one thread, that of `ops`. Outlives its run().

@@ -129,13 +129,6 @@ TEST_CASE("status tells what repair and scrubs do at the proxy that decides") {
   CHECK(shown()["repair"]["settled_epoch"] == 7);
   CHECK(shown()["repair"]["waits_for"] == "node n2");
   CHECK(shown()["scrub"]["ended"] == 5);
-  CHECK(scrub_due_in(maintenance_json({}, {.next_in = std::chrono::seconds(90)})) ==
-        std::chrono::seconds(90));
-  CHECK(scrub_due_in(maintenance_json({}, {.is_running = true})) == Duration::zero());
-  CHECK_FALSE(scrub_due_in(maintenance_json({}, {.is_on = false})));
-  for (const char* unreadable : {"", "{", "7", "{\"scrub\": 1}", "{\"scrub\": {\"state\": 7}}"}) {
-    CHECK_FALSE(scrub_due_in(unreadable));
-  }
   for (const char* unreadable : {"", "{", "7", "[]", "{\"repair\": "}) {
     status.maintenance = unreadable;
     CHECK(shown() == own);

@@ -333,8 +333,8 @@ TEST_CASE("a decider that does not answer leaves it unknown what it has done") {
 namespace {
 
 // What the card below ends with, and one of an older build does not: what it can do, whether it
-// runs jobs, two nodes without room and an epoch, how far repair is.
-constexpr size_t kLaterFields[] = {sizeof(uint64_t), 1, 2 + 2 * 19 + 4, 2 + 2};
+// runs jobs, two nodes without room and an epoch, how far repair is, when it scrubs.
+constexpr size_t kLaterFields[] = {sizeof(uint64_t), 1, 2 + 2 * 19 + 4, 2 + 2, sizeof(uint32_t)};
 
 // Whether a card that lacks its last `left` bytes is one of an older build.
 bool is_older_card(size_t left) {
@@ -384,6 +384,7 @@ TEST_CASE("notices are read as they were written, and others not at all") {
       {.node = 1, .incarnation = 79, .room = Room::kNone, .wait = 20s, .try_in = 7ms},
       {.node = 2, .incarnation = 80, .room = Room::kForMore, .wait = 10s, .try_in = 0ms}};
   card.handover.surveyed_in = 12;
+  card.handover.scrub_due_in = 90s;
   const std::vector<ProxyNotice> notices = {
       card,
       TaskRequest{7, 8, FlushAll{5}},
@@ -446,10 +447,32 @@ TEST_CASE("a card tells what is handed over within bounds, and none that lies ab
     card.handover.rooms = {
         {.node = 1, .incarnation = 2, .room = static_cast<Room>(3), .wait = 1s, .try_in = 1s}};
     CHECK_FALSE(decode_notice(encode(card)));
+  SECTION("when the next scrub is due, as far as it can be told") {
+    const auto told = [&](std::optional<std::chrono::seconds> due_in) {
+      card.handover.scrub_due_in = due_in;
+      const auto read = decode_notice(encode(card));
+      REQUIRE(read);
+      return std::get<ProxyCard>(*read).handover.scrub_due_in;
+    };
+    CHECK(told(0s) == 0s);
+    CHECK(told(168h) == 168h);
+    CHECK(told(-1s) == 0s);
+    CHECK(told(24h * 100'000) == std::chrono::seconds(UINT32_MAX - 1));
+    CHECK_FALSE(told(std::nullopt));
+  }
+  SECTION("of an older build, which says when the next scrub is due only to people") {
+    card.handover.scrub_due_in = 90s;
+    card.findings.maintenance = R"({"scrub": {"state": "waiting", "seconds_until_next": 90}})";
+    const std::string text = encode(card);
+    const auto read = decode_notice(std::string_view(text).substr(0, text.size() - 4));
+    REQUIRE(read);
+    CHECK_FALSE(std::get<ProxyCard>(*read).handover.scrub_due_in);
+    CHECK(std::get<ProxyCard>(*read).findings == card.findings);
+  }
   }
   SECTION("with counts that its bytes have no room for") {
     const std::string whole = encode(card);
-    constexpr size_t kFromEnd = 8;  // how far repair is lies behind them
+    constexpr size_t kFromEnd = 12;  // how far repair is, and when it scrubs, lie behind them
     std::string text = whole;
     text[text.size() - kFromEnd] = 1;
     CHECK_FALSE(decode_notice(text));

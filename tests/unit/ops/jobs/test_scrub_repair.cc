@@ -241,6 +241,7 @@ TEST_CASE("scrubs are for the proxy that decides", "[job]") {
   Scope scope;
   scope.spawn(scrubber.run());
   REQUIRE(s.cluster.run_until([&] { return scrubber.status().is_running; }, 11min));
+  CHECK(scrubber.status().due_in() == 0s);
   s.proxy->map().work_in_background(false);
   s.cluster.run_for(2s);
   scrubber.change_settings({.every = 10min, .rate = 0});  // so that what has begun soon ends
@@ -256,6 +257,7 @@ TEST_CASE("scrubs are for the proxy that decides", "[job]") {
   s.cluster.run_for(3min);
   CHECK(scrubber.status().scrubs == 0);
   CHECK(scrubber.status().next_in <= 1min);
+  CHECK(scrubber.status().due_in() == 60s);
   REQUIRE(s.cluster.run_until([&] { return scrubber.status().scrubs == 1; }, 5min));
   s.proxy->kill();
   REQUIRE(s.cluster.run_until([&] { return scope.live() == 0; }));
@@ -270,6 +272,7 @@ TEST_CASE("scrubs may begin, end and go at another rate while the scrubber runs"
   s.cluster.run_for(400s);
   CHECK(scrubber.status().scrubs == 0);
   CHECK_FALSE(scrubber.status().is_on);
+  CHECK_FALSE(scrubber.status().due_in());
   // As long after its start as is said now.
   scrubber.change_settings({.every = 10min, .rate = 1});
   s.cluster.run_for(100s);
