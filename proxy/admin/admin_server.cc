@@ -410,14 +410,16 @@ void AdminServer::answer_jobs(evhttp_request* request, const JobKind* kind, std:
   if (rest.empty()) return reply_json(request, 200, jobs_json(jobs, kind));
   if (posts) rest.remove_suffix(kCancel.size());
   const auto id = number_of(rest.substr(std::min<size_t>(1, rest.size())));
-  for (const jobs::ClusterJob& job : jobs) {
-    if (!id || job.id != *id || job.report.empty() || (kind != nullptr && kind->name != job.kind))
-      continue;
-    if (!posts) return reply_json(request, 200, job.report);
-    return run(request, cancel_job(request, *id));
-  }
+  const auto known = std::ranges::find_if(jobs, [&](const jobs::ClusterJob& job) {
+    return id && job.id == *id && !job.report.empty();
+  });
+  const bool is_known = known != jobs.end();
+  const bool is_other = is_known && kind != nullptr && kind->name != known->kind;
+  if (is_known && !is_other && !posts) return reply_json(request, 200, known->report);
   // Who decides may know of one that this proxy has not heard of yet.
-  if (posts && kind == nullptr && id) return run(request, cancel_job(request, *id));
+  if (posts && id && !is_other) {
+    return run(request, cancel_job(request, *id, kind == nullptr ? "" : name));
+  }
   reply_error(request, 404, ErrorCode::kNotFound, "no such " + name);
 }
 
@@ -427,8 +429,8 @@ Task<void> AdminServer::start_job(evhttp_request* request, std::string kind, std
   reply_json(request, 202, job->report);
 }
 
-Task<void> AdminServer::cancel_job(evhttp_request* request, uint64_t id) {
-  const auto job = co_await sources_.cancel_job(id);
+Task<void> AdminServer::cancel_job(evhttp_request* request, uint64_t id, std::string kind) {
+  const auto job = co_await sources_.cancel_job(id, std::move(kind));
   if (!job) co_return reply_failure(request, job.error());
   reply_json(request, 202, job->report);
 }

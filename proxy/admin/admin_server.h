@@ -52,7 +52,8 @@ struct AdminSources {
   // The order is a JSON object that the kind has parsed.
   std::function<Task<Result<jobs::ClusterJob>>(std::string kind, std::string order)> start_job;
   std::function<std::vector<jobs::ClusterJob>()> jobs;  // oldest first
-  std::function<Task<Result<jobs::ClusterJob>>(uint64_t id)> cancel_job;
+  // Only one of the kind; empty: of any.
+  std::function<Task<Result<jobs::ClusterJob>>(uint64_t id, std::string kind)> cancel_job;
   std::function<jobs::RepairStatus()> repair;
   std::function<jobs::ScrubStatus()> background_scrub;
   std::string version;
@@ -95,7 +96,7 @@ class AdminServer {
   // Jobs of one kind, or (null) of all; `rest` of the path is behind theirs.
   void answer_jobs(evhttp_request* request, const JobKind* kind, std::string_view rest);
   Task<void> start_job(evhttp_request* request, std::string kind, std::string order);
-  Task<void> cancel_job(evhttp_request* request, uint64_t id);
+  Task<void> cancel_job(evhttp_request* request, uint64_t id, std::string kind);
   void answer_settings(evhttp_request* request);
   Task<void> change_settings(evhttp_request* request, SettingsOrder order);
   void answer_ready(evhttp_request* request);

@@ -45,7 +45,10 @@ AdminSources AdminThread::sources() {
                                                      std::move(kind), std::move(order)});
               },
           .jobs = [this] { return shared_.jobs.all(); },
-          .cancel_job = [this](uint64_t id) { return do_job_task(decider::CancelJob{id}); },
+          .cancel_job =
+              [this](uint64_t id, std::string kind) {
+                return do_job_task(decider::CancelJob{id, std::move(kind)});
+              },
           .repair = [this] { return maintenance_.repair(); },
           .background_scrub = [this] { return maintenance_.background_scrub(); },
           .version = shared_.stats.version,

@@ -201,6 +201,10 @@ Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline)
   }
   if (const auto* cancel = std::get_if<decider::CancelJob>(&task)) {
     co_return co_await jobs_.cancel(*cancel, deadline);
+    const auto known = shared_.jobs.find(cancel->id);
+    if (known && !cancel->kind.empty() && known->kind != cancel->kind) {
+      co_return fail(ErrorCode::kNotFound, "no such {}", cancel->kind);
+    }
   }
   if (const auto* dead = std::get_if<decider::DeclareDead>(&task)) {
     co_return without_counts(decider->declare_dead(dead->node));

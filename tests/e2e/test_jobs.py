@@ -39,7 +39,8 @@ def check(cluster, name, state):
 def ask(cluster, name, path, **body):
     """Of that proxy: status and what it says. With a body, or to cancel, it is to do something."""
     port = cluster.port + cluster.nodes + 1 if name == "proxy" else cluster.proxy_port(name) + 1
-    action = "transition" if body else "job" if path.endswith("/cancel") else None
+    of_kind = path.split("/")[2].removesuffix("s")  # "/v1/jobs/3/cancel"
+    action = of_kind if body or path.endswith("/cancel") else None
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}")
     if action:
         request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(),
@@ -114,7 +115,10 @@ def test_whoever_decides_next_goes_on_with_a_job(cluster, end):
     # Who was away learns how it went, and does nothing more about it.
     wait_for_job(cluster, decides, number, lambda told: told["state"] == "done", "all know")
     assert start_slow(cluster, decides, 4) == 2
-    status, told = ask(cluster, others[1], "/v1/jobs/2/cancel")
+    # Others have hardly heard of it, and ask the one that decides.
+    assert ask(cluster, others[1], "/v1/repairs/2/cancel")[0] == 404
+    jobs = "jobs" if end == signal.SIGKILL else "transitions"
+    status, told = ask(cluster, others[1], f"/v1/{jobs}/2/cancel")
     assert status == 202 and told["state"] in ("cancelling", "cancelled")
     assert wait_done(cluster, decides, 2)["state"] == "cancelled"
 

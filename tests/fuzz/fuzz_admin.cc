@@ -64,7 +64,7 @@ AdminSources make_sources() {
   sources.repair = [] { return RepairStatus{}; };
   sources.background_scrub = [] { return ScrubStatus{}; };
   sources.jobs = [] { return std::vector{job_of("transition", "{}")}; };
-  sources.cancel_job = [](uint64_t id) -> Task<Result<ClusterJob>> {
+  sources.cancel_job = [](uint64_t id, std::string) -> Task<Result<ClusterJob>> {
     if (id != 1) co_return fail(ErrorCode::kNotFound, "there is no job {}", id);
     co_return job_of("transition", "{}");
   };

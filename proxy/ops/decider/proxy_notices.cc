@@ -162,6 +162,7 @@ void write_task(Writer& w, const StartJob& start) {
 void write_task(Writer& w, const CancelJob& cancel) {
   w.u8(static_cast<uint8_t>(TaskKind::kCancelJob));
   w.u64(cancel.id);
+  w.short_string(cancel.kind);
 }
 
 std::optional<DeciderTask> read_task(Reader& in) {
@@ -197,8 +198,11 @@ std::optional<DeciderTask> read_task(Reader& in) {
       start.order = in.short_string();
       return start;
     }
-    case TaskKind::kCancelJob:
-      return CancelJob{in.u64()};
+    case TaskKind::kCancelJob: {
+      CancelJob cancel{.id = in.u64()};
+      if (!in.at_end()) cancel.kind = in.short_string();
+      return cancel;
+    }
   }
   return std::nullopt;
 }

@@ -32,6 +32,7 @@ struct StartJob {
 };
 struct CancelJob {
   uint64_t id = 0;
+  std::string kind = {};  // that it has to be of; empty: of any, as builds of before took it
 };
 using DeciderTask = std::variant<FlushAll, AcceptLoss, DeclareDead, MemberChange, SettingsChange,
                                  StartJob, CancelJob>;

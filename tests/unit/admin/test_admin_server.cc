@@ -80,7 +80,8 @@ struct Fixture {
     sources.repair = [] { return RepairStatus{}; };
     sources.background_scrub = [] { return ScrubStatus{}; };
     sources.jobs = [this] { return book.all(); };
-    sources.cancel_job = [this](uint64_t id) -> Task<Result<ClusterJob>> {
+    sources.cancel_job = [this](uint64_t id, std::string kind) -> Task<Result<ClusterJob>> {
+      cancelled_kind = std::move(kind);
       ++cancelled;
       co_return book.cancel(id, /*term=*/1);
     };
@@ -151,6 +152,7 @@ struct Fixture {
   std::vector<MemberChange> changes;
   std::vector<SettingsOrder> orders;
   std::atomic<int> cancelled = 0;
+  std::string cancelled_kind;
   JobBook book;
   uint64_t tokens = 0;
   uint16_t port = 0;
@@ -357,7 +359,6 @@ TEST_CASE("a transition is started, shown and cancelled, and there is one at a t
   }
   REQUIRE(f.ask("GET", "/v1/transitions/1/cancel").find(" 405 ") != std::string::npos);
   REQUIRE(f.ask("POST", "/v1/transitions/1").find(" 405 ") != std::string::npos);
-  REQUIRE(f.post("/v1/transitions/2/cancel", "").find(" 404 ") != std::string::npos);
   REQUIRE(f.post("/v1/transitions/cancel", "").find(" 404 ") != std::string::npos);
   REQUIRE(f.post("/v1/transitions//cancel", "").find(" 404 ") != std::string::npos);
   REQUIRE(f.cancelled == 0);
@@ -386,8 +387,19 @@ TEST_CASE("jobs of all kinds are shown and cancelled together") {
   // The deciding proxy is asked about one that is not known here.
   REQUIRE(f.post("/v1/jobs/2/cancel", "", "job").find(" 404 ") != std::string::npos);
   REQUIRE(f.cancelled == 1);
+  REQUIRE(f.cancelled_kind.empty());
+  // And it looks whether that is of the kind that the path names.
+  for (const JobKind& kind : job_kinds()) {
+    INFO(kind.name);
+    const int before = f.cancelled;
+    const std::string path = std::string(kind.path) + "/2/cancel";
+    REQUIRE(f.post(path, "", std::string(kind.name)).find(" 404 ") != std::string::npos);
+    REQUIRE(f.cancelled == before + 1);
+    REQUIRE(f.cancelled_kind == kind.name);
+  }
+  const int before = f.cancelled;
   REQUIRE(f.post("/v1/jobs/1/cancel", "", "job").find(" 202 ") != std::string::npos);
-  REQUIRE(f.cancelled == 2);
+  REQUIRE(f.cancelled == before + 1);
 }
 
 TEST_CASE("what a web page can send starts and cancels no transition, nor does a wrong body") {
