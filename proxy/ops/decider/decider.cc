@@ -213,6 +213,7 @@ void Decider::Impl::start() {
 // With a map: does it still say what is so?
 void Decider::Impl::decide() {
   const MapRequest now_known = request();
+  awaits_told_ = false;
   if (!needs_map(*map_, membership_, now_known) && !wants_homes(now_known) && !wants_flush() &&
       !wants_away(now_known)) {
     wait_because(peers_quorum() ? "" : "a majority of the nodes that may be alive does not answer");
@@ -223,11 +224,12 @@ void Decider::Impl::decide() {
   if (!peers_quorum()) {
     return wait_because("a majority of the nodes that may be alive does not answer");
   }
-  if (!knows_all_peers() || is_blocked_by_lease()) return;
+  awaits_told_ = !knows_all_peers();
+  if (awaits_told_ || is_blocked_by_lease()) return;
   auto next = next_map(*map_, membership_, ring(), now_known);
   if (!next) return wait_because(next.error());
   if (is_false_loss(*next)) {
-    sync_stop_ = true;
+    awaits_told_ = sync_stop_ = true;
     return;
   }
   adopt(std::move(*next));
@@ -366,7 +368,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   required_ = map_->capabilities;
   follow_cluster(settings_, *map_);
   installed_ = granting_ = serving_ = false;
-  awaits_last_copy_ = false;
+  awaits_last_copy_ = awaits_told_ = false;
   survey_wanted_ = true;
   misplaced_ = count_misplaced(*map_, ring());
   sync_stop_ = true;  // what it does for the map before would only hold up the next one's
@@ -517,7 +519,7 @@ void Decider::Impl::look_again() {
   map_ = nullptr;
   required_ = {};  // what the map uses that is built upon will tell
   unserved_.clear();
-  awaits_last_copy_ = false;
+  awaits_last_copy_ = awaits_told_ = false;
   installed_ = granting_ = serving_ = false;
   flush_is_due_ = false;
   took_over_.reset();

@@ -113,6 +113,7 @@ class Decider::Impl {
   bool has_asked_all() const;
   bool peers_quorum() const;
   bool knows_all_peers() const;
+  std::string whom_it_awaits() const;
   bool is_member(size_t id) const;
   void check_foreign(const node::Epoch& epoch);
   bool comes_before(const node::Epoch& other) const;
@@ -180,7 +181,8 @@ class Decider::Impl {
   bool over_ = false;  // shut down or deposed
   bool deposed_ = false;
   bool leaves_ = false;
-  std::string reason_;  // why it waits; empty if it does not
+  std::string reason_;        // why it waits; empty if it does not
+  bool awaits_told_ = false;  // a map is wanted, and what all nodes have is not known yet
   TimePoint last_turn_;
   uint64_t inherited_cluster_ = 0;  // of the map that it found served, from a decider before it
   uint32_t inherited_number_ = 0;   // likewise

@@ -1,4 +1,6 @@
 // Who counts as what, and who are enough.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -71,6 +73,30 @@ bool Decider::Impl::knows_all_peers() const {
   return std::ranges::all_of(peers_, [&](const Peer& peer) {
     return peer.report.verdict != Verdict::kAnswers || peer.is_known(own);
   });
+}
+
+// For people: before the first map nobody is told anything else; later one goes on being served.
+std::string Decider::Impl::whom_it_awaits() const {
+  if (over_ || (map_ != nullptr && !awaits_told_)) return {};
+  const uint32_t own = map_ == nullptr ? 0 : decider_id_;
+  std::vector<std::string_view> to_answer, to_tell;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const Peer& peer = peers_[id];
+    const std::string_view name = membership_.nodes[id].name;
+    if (!peer.is_judged()) {
+      if (map_ == nullptr && !is_removed(id)) to_answer.push_back(name);
+    } else if (peer.report.verdict == Verdict::kAnswers) {
+      const bool has_told = map_ == nullptr || !is_member(id) || peer.told_in == map_->epoch;
+      if (!peer.is_known(own) || !has_told) to_tell.push_back(name);
+    }
+  }
+  if (!to_answer.empty())
+    return fmt::format("waiting for {} to answer", fmt::join(to_answer, ", "));
+  if (!to_tell.empty()) {
+    return fmt::format("waiting for {} to tell what {}", fmt::join(to_tell, ", "),
+                       to_tell.size() == 1 ? "it has" : "they have");
+  }
+  return awaits_told_ && sync_running_ ? "waiting for a sync to end, before anything is lost" : "";
 }
 
 // A node that has to have the map: the very process that the map names as up.

@@ -155,6 +155,7 @@ ClusterStatus Decider::Impl::status() const {
   } else {
     status.state = serving_ ? "serving" : "forming";
   }
+  if (reason_.empty()) status.reason = whom_it_awaits();
   describe_nodes(status, map_.get(), membership_.nodes, peers_, now());
   status.can_accept_loss = awaits_last_copy_ || lost_objects() > 0;
   status.objects_lacking = surveyed_.lacking;
