@@ -58,7 +58,8 @@ Result<double> change(const Globals& globals, const SetArguments& arguments,
       return answer.error().find(words) != std::string::npos;
     };
     // What is set once more is as it was set, unless that was for one version only.
-    const bool may_be_done = says("has not answered") && !arguments.of_version;
+    const bool may_be_done =
+        (says("has not answered") || says("is not served yet")) && !arguments.of_version;
     if ((!says("try again") && !may_be_done) || SteadyClock::now() >= end)
       return std::unexpected(answer.error());
   }
