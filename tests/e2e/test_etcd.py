@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from authority import Authority
-from cluster import BIN, another_proxy, free_ports, payload, run, wait_for
+from cluster import BIN, Raw, another_proxy, free_ports, payload, run, wait_for
 from proxies import failures_beside, load, wait_whole
 
 
@@ -146,6 +146,32 @@ def test_nobody_begins_while_etcd_is_away(cluster):
     assert client.get("key") == payload(100_000, 1)
     cluster.restart(name)
     wait_whole(cluster)
+
+
+def test_a_stop_ends_proxies_before_what_they_need(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rs:2,1", proxies=2, flags=["--etcd"],
+                           settings=["timing.shutdown_wait_ms=60000"])
+    value = payload(24 << 20, "large")
+    assert cluster.client().set("large", value, noreply=False)
+    reader = Raw(cluster.port)
+    reader.send(b"get large\r\n")
+    assert reader.line().startswith(b"VALUE large ")
+
+    def running():
+        told = cluster.json("cluster", "status", "--dir", cluster.dir)["processes"]
+        return {process["name"] for process in told if process["running"]}
+    needed = {"n0", "n1", "n2", "etcd"}
+    stops = subprocess.Popen([BIN / "elastripe", "cluster", "stop", "--dir", cluster.dir])
+    try:
+        wait_for(lambda: "proxy2" not in running(), "the proxy ends that has nothing to do")
+        assert running() == needed | {"proxy"}
+        assert reader.file.read(len(value)) == value
+        assert reader.file.read() == b"\r\nEND\r\n"
+        assert stops.wait(60) == 0
+    finally:
+        stops.kill()
+        reader.close()
+    assert not running()
 
 
 @contextlib.contextmanager

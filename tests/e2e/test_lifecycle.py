@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
+import types
 
 import pytest
 
@@ -29,7 +30,7 @@ def nodes(tmp_path_factory):
 class Proxy:
     """A proxy of those nodes, with a file of these settings."""
 
-    def __init__(self, nodes, directory, **settings):
+    def __init__(self, nodes, directory, is_served=True, **settings):
         self.port = free_ports(2)
         self.log_file = directory / "proxy.log"
         self.file = directory / "proxy.yaml"
@@ -42,6 +43,10 @@ class Proxy:
         with open(self.log_file, "w") as log:
             self.process = subprocess.Popen([BIN / "elastripe-proxy", "--config", self.file],
                                             stdout=log, stderr=subprocess.STDOUT)
+        if is_served:
+            self.wait_ready()
+
+    def wait_ready(self):
         wait_for(lambda: self.asks("/readyz") == (200, "ok\n"), lambda: f"ready: {self.log()}")
 
     def write(self, **settings):
@@ -320,6 +325,36 @@ def test_what_needs_a_restart_is_named_and_the_rest_is_taken(start):
     wait_for(is_off, "repair and scrubs are off")
     assert "changed settings: none" in proxy.reload(
         repair={"automatic": False}, scrub={"every_ms": 0})
+
+
+def test_settings_change_before_there_is_a_cluster(tmp_path):
+    """It forms with the pools of the file that was read last; what leases rest on needs a restart."""
+    nodes = types.SimpleNamespace(port=free_ports(3), nodes=2)
+    pools = [{"prefix": "", "scheme": "rep:2"}]
+    proxy = Proxy(nodes, tmp_path, is_served=False, pools=pools)
+    user = ["--user", "root"] if os.geteuid() == 0 else []
+    started = [proxy.process]
+    try:
+        wait_for(lambda: "a new cluster needs all its nodes" in proxy.log(), "it waits for the nodes")
+        log = proxy.reload(pools=[*pools, {"prefix": "a/", "scheme": "rep:2", "inline_max_bytes": 7}],
+                           timing={"lease_ms": 2500}, limits={"connections": 77})
+        assert "what differs and needs a restart: timing.lease_ms\n" in log
+        assert "changed settings: limits.connections=77, pools\n" in log
+        with open(tmp_path / "nodes.log", "w") as out:
+            for i in range(nodes.nodes):
+                command = [BIN / "elastripe-node", "--name", f"n{i}", "--port", str(nodes.port + 1 + i),
+                           "--memory-mb", "64", *user]
+                started.append(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT))
+        proxy.wait_ready()
+        told = proxy.settings()
+        assert (told["maxconns"], told["lease_ms"], told["pool_a/"]) == ("77", "3000", "rep:2")
+        of_cluster = json.loads(proxy.asks("/v1/settings")[1])
+        assert of_cluster["version"] == 1 and "a/" in of_cluster["settings"]
+        assert "lease_ms: 3000" in of_cluster["settings"]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 def test_settings_change_under_load(start):

@@ -169,6 +169,12 @@ def test_a_drain_that_has_no_other_place_says_so_and_may_be_taken_back(make_clus
     check_objects(cluster, values)
     assert nodes_of(cluster)["n1"]["role"] == "draining"
     assert cluster.client().set("new", payload(100_000, "new"), noreply=False)
+    # Settings change meanwhile, and the node goes on leaving.
+    cluster.cli("config", "set", "timing.lease_ms=2500", "pools.1={prefix: two/, scheme: 'rep:2'}")
+    assert nodes_of(cluster)["n1"]["role"] == "draining"
+    assert cluster.client().set("two/new", b"value", noreply=False)
     cluster.cli("node", "drain", "n1", "--undo")
+    shown = cluster.json("config", "show")
+    assert shown["version"] == 2 and "lease_ms: 2500" in shown["settings"]
     assert nodes_of(cluster)["n1"]["role"] == "member"
     check_objects(cluster, values)
