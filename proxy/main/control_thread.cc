@@ -201,10 +201,6 @@ Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline)
     co_return co_await jobs_.start(std::move(*start), deadline);
   }
   if (const auto* cancel = std::get_if<decider::CancelJob>(&task)) {
-    const auto known = shared_.jobs.find(cancel->id);
-    if (known && !cancel->kind.empty() && known->kind != cancel->kind) {
-      co_return fail(ErrorCode::kNotFound, "no such {}", cancel->kind);
-    }
     co_return co_await jobs_.cancel(*cancel, deadline);
   }
   if (const auto* dead = std::get_if<decider::DeclareDead>(&task)) {

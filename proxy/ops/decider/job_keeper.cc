@@ -62,6 +62,9 @@ Task<DeciderAnswer> JobKeeper::cancel(CancelJob order, TimePoint deadline) {
   const auto term = co_await wait_for_term(deadline);
   if (!term) co_return fail(term.error());
   const auto before = book_.find(order.id);
+  if (before && !order.kind.empty() && before->kind != order.kind) {
+    co_return fail(ErrorCode::kNotFound, "job {} is no {}", order.id, order.kind);
+  }
   auto cancelled = book_.cancel(order.id, *term);
   if (!cancelled) co_return fail(cancelled.error());
   if (before->is_running() && before->term != *term) {

@@ -95,7 +95,9 @@ TEST_CASE("a rebalance that is left can be cancelled before anybody goes on with
   cluster.run_for(2s);
   cluster.proxies[0]->kill();
   REQUIRE(cluster.run_until([&] { return cluster.decides(1); }));
-  const auto cancelled = cluster.wait(cluster.ask(1, CancelJob{1}));
+  const auto other = cluster.wait(cluster.ask(1, CancelJob{1, "transition"}));
+  CHECK(other.error().code == ErrorCode::kNotFound);
+  const auto cancelled = cluster.wait(cluster.ask(1, CancelJob{1, "rebalance"}));
   REQUIRE(cancelled);
   CHECK(cancelled->job->state == jobs::JobState::kCancelled);
   CHECK(cancelled->job->runs == 1);
