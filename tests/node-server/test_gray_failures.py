@@ -1,7 +1,5 @@
 """A node whose data threads make no progress, or whose memory beside the items is gone."""
 
-import ctypes
-import os
 import resource
 import select
 import struct
@@ -10,22 +8,7 @@ import threading
 import node_frames as nf
 import pytest
 from cluster import wait_for
-
-LIBC = ctypes.CDLL(None, use_errno=True)
-LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
-WAIT_ALL = 0x40000000  # __WALL: threads too
-
-
-def worker_threads(pid):
-    """The ids of memcached's worker threads, the one for control frames first."""
-    found = []
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as f:
-            if f.read().strip() == "mc-worker":
-                found.append(int(tid))
-    return sorted(found)
-
+from stopped_threads import Stopped, worker_threads
 
 def is_at_end(readable):
     """Whether the node has closed the connection of a socket that has something to read."""
@@ -33,26 +16,6 @@ def is_at_end(readable):
         return readable.recv(1) == b""
     except ConnectionResetError:
         return True
-
-
-class Stopped:
-    """One thread of another process, stopped while the others run on."""
-
-    def __init__(self, tid):
-        self.tid = tid
-
-    def ptrace(self, request):
-        if LIBC.ptrace(request, self.tid, None, None) != 0:
-            raise OSError(ctypes.get_errno(), f"ptrace {request:#x} of thread {self.tid}")
-
-    def __enter__(self):
-        self.ptrace(PTRACE_SEIZE)
-        self.ptrace(PTRACE_INTERRUPT)
-        os.waitpid(self.tid, WAIT_ALL)
-        return self
-
-    def __exit__(self, *_):
-        self.ptrace(PTRACE_DETACH)
 
 
 def test_control_frames_are_answered_while_the_data_thread_stands_still(binary):

@@ -10,6 +10,7 @@ import node_frames as nf
 import pytest
 from authority import Authority
 from cluster import wait_for
+from stopped_threads import Stopped
 
 LIMIT = 256 << 20
 THREADS = 4
@@ -51,6 +52,8 @@ class World:
         self.payload = bytes(range(256)) * (LARGE // 256)
         with self.connection() as writer:
             assert writer.write_shard(nf.shard_name(1), self.payload).status == nf.OK
+        self.text = stack.enter_context(node.text_connection())
+        self.statistics()
         self.rss_before = self.rss()
 
     def connection(self):
@@ -60,16 +63,22 @@ class World:
     def ask(self, c):
         c.send(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 0))
 
-    def slow_connections(self, count):
-        """Each asks for the large shard and takes nothing of it, nor do the buffers of its socket
-        take much."""
-        made = []
-        for _ in range(count):
-            c = self.connection()
-            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            self.ask(c)
-            made.append(c)
+    def known_connection(self):
+        """One on which something has been served: it is no newcomer, which would be cut in time."""
+        made = self.connection()
+        assert made.call(nf.HELLO, struct.pack("<Q", self.control.epoch[2])).status == nf.OK
         return made
+
+    def slow_connections(self, count):
+        """They take nothing of what they ask for, nor do the buffers of their sockets take much."""
+        made = [self.known_connection() for _ in range(count)]
+        for c in made:
+            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        return made
+
+    def stopped_clock(self):
+        """However long it takes, nobody is cut: the node's main thread sets its clock, and accepts."""
+        return Stopped(self.node.process.pid)
 
     def rss(self):
         with open(f"/proc/{self.node.process.pid}/status", encoding="ascii") as f:
@@ -82,31 +91,39 @@ class World:
         rss = 0 if nf.has_sanitizer(self.node.process.args[0]) else self.rss() - self.rss_before
         return held <= ALLOWED and rss < ALLOWED + OVERHEAD
 
+    def text_statistics(self, command):
+        self.text.sendall(command)
+        text = b""
+        while not text.endswith(b"END\r\n"):
+            part = self.text.recv(65536)
+            assert part, text
+            text += part
+        lines = text.decode().splitlines()[:-1]
+        return dict(line.split(" ", 2)[1:] for line in lines)
+
+    def statistics(self):
+        return self.text_statistics(b"stats elastripe\r\n")
+
     def statistic(self, name):
-        return int(self.node.statistics().get(name, 0))
+        return int(self.statistics().get(name, 0))
 
     def waiting(self):
         return self.statistic("reply_waiting")
 
     def has_looked_at(self, reads):
         """Whether so many large reads have been served, or wait."""
-        statistics = self.node.statistics()
-        return (int(statistics["frames_SHARD_READ"]) + int(statistics.get("reply_waiting", 0))
+        statistics = self.statistics()
+        return (int(statistics.get("frames_SHARD_READ", 0)) + int(statistics["reply_waiting"])
                 >= reads)
 
     def memcached_statistic(self, name):
-        with self.node.text_connection() as s:
-            s.sendall(b"stats\r\n")
-            text = b""
-            while not text.endswith(b"END\r\n"):
-                text += s.recv(65536)
-        return int(text.partition(b"STAT %s " % name)[2].split()[0])
+        return int(self.text_statistics(b"stats\r\n")[name])
 
     def uptime(self):
-        return self.memcached_statistic(b"uptime")
+        return self.memcached_statistic("uptime")
 
     def connections(self):
-        return self.memcached_statistic(b"curr_connections")
+        return self.memcached_statistic("curr_connections")
 
 
 @contextlib.contextmanager
@@ -135,29 +152,34 @@ def clear_world(binary):
 
 def test_replies_that_nobody_takes_hold_up_others_for_a_while_only(world):
     slow = world.slow_connections(FILL + 40)
-    wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
-    assert world.is_within_budget()
-    assert world.statistic("reply_data_bytes") >= LIMIT
-    assert 0 < world.waiting() <= 40
+    several, long = world.known_connection(), world.known_connection()
+    late = world.connection()
+    wait_for(lambda: world.statistic("newcomers") == 1, "the late one to be accepted")
+    connections = world.connections()
+    with world.stopped_clock():
+        for c in slow:
+            world.ask(c)
+        wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
+        assert world.is_within_budget()
+        assert world.statistic("reply_data_bytes") >= LIMIT
+        assert 0 < world.waiting() <= 40
 
-    # Whole in the read buffer, several at once; and one that arrives in part.
-    several, long = world.connection(), world.connection()
-    several.socket.sendall(several.frame(nf.HELLO) + b"".join(
-        several.frame(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 5000))
-        for _ in range(50)))
-    long.socket.sendall(long.shard_frame(nf.shard_name(2), bytes(100_000)))
-    wait_for(lambda: world.statistic("partial_data_bytes") >= 100_000, "the long frame to arrive")
+        # Whole in the read buffer, several at once; and one that arrives in part.
+        several.socket.sendall(several.frame(nf.HELLO) + b"".join(
+            several.frame(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 5000))
+            for _ in range(50)))
+        long.socket.sendall(long.shard_frame(nf.shard_name(2), bytes(100_000)))
+        wait_for(lambda: world.statistic("partial_data_bytes") >= 100_000,
+                 "the long frame to arrive")
 
-    # Control frames are answered meanwhile, also on a connection that is new.
-    assert world.control.hello().status == nf.OK
-    with world.connection() as late:
+        # Control frames are answered meanwhile, also on a connection that is new.
+        assert world.control.hello().status == nf.OK
         stamp = struct.unpack_from("<Q", late.hello().args)[0]
         beat = late.call(nf.HEARTBEAT, struct.pack("<QI", stamp, nf.LEASE_MS))
         assert beat.status == nf.OK
-    assert several.receive().opcode == nf.HELLO
-    connections = world.connections()
-    assert not select.select([several.socket, long.socket], [], [], 0)[0]
-    assert world.waiting() > 0
+        assert several.receive().opcode == nf.HELLO
+        assert not select.select([several.socket, long.socket], [], [], 0)[0]
+        assert world.waiting() > 0
 
     # Once the slow ones have been cut.
     for _ in range(50):
@@ -178,15 +200,18 @@ def test_all_who_wait_go_on_though_their_own_replies_take_no_memory(clear_world)
     """So that none of these tells the next one that there is room, by leaving; and some are gone."""
     world = clear_world
     slow = world.slow_connections(FILL + THREADS)
-    wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
-    waiting = world.waiting()
-    others = [world.connection() for _ in range(3 * FILL)]
-    for c in others:
-        c.send(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 10))
-    wait_for(lambda: world.waiting() == waiting + len(others), "all others to wait")
-    for c in others[::3]:
-        c.socket.close()
-    del others[::3]
+    others = [world.known_connection() for _ in range(3 * FILL)]
+    with world.stopped_clock():
+        for c in slow:
+            world.ask(c)
+        wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
+        waiting = world.waiting()
+        for c in others:
+            c.send(nf.SHARD_READ, nf.shard_name(1) + struct.pack("<II", 0, 10))
+        wait_for(lambda: world.waiting() == waiting + len(others), "all others to wait")
+        for c in others[::3]:
+            c.socket.close()
+        del others[::3]
     for c in others:
         assert c.receive().payload == world.payload[:10]
 
@@ -221,8 +246,10 @@ def test_who_waits_with_a_whole_frame_is_not_cut_for_it(clear_world):
     """Though others wait for the memory of frames, and it has begun before the replies were made."""
     world = clear_world
     whole = []
+    slow = world.slow_connections(FILL + THREADS)
+    last = world.known_connection()
     for _ in range(LIMIT // nf.MAX_BODY_BYTES - 1):
-        c = world.connection()
+        c = world.known_connection()
         frame = c.frame(nf.SHARD_WRITE, payload=bytes(nf.MAX_BODY_BYTES))
         c.socket.sendall(frame[:100_000])
         whole.append((c, frame))
@@ -230,19 +257,22 @@ def test_who_waits_with_a_whole_frame_is_not_cut_for_it(clear_world):
              "the frames to begin")
     begun = world.uptime()
     wait_for(lambda: world.uptime() > begun + 2, "replies to be made later than that")
-    slow = world.slow_connections(FILL + THREADS)
-    wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
-    waiting = world.waiting()
-    for c, frame in whole:
-        c.socket.sendall(frame[100_000:])
-    wait_for(lambda: world.waiting() == waiting + len(whole), "frames to wait for replies to leave")
-    last = world.connection()
     with contextlib.ExitStack() as stack:
-        frame = last.frame(nf.SHARD_WRITE, payload=bytes(nf.MAX_BODY_BYTES))
-        sender = threading.Thread(target=last.socket.sendall, args=(frame,))
-        stack.callback(sender.join)
-        sender.start()
-        wait_for(lambda: world.statistic("partial_waiting") == 1, "the last frame to wait for room")
+        with world.stopped_clock():
+            for c in slow:
+                world.ask(c)
+            wait_for(lambda: world.has_looked_at(len(slow)), "all to be served or to wait")
+            waiting = world.waiting()
+            for c, frame in whole:
+                c.socket.sendall(frame[100_000:])
+            wait_for(lambda: world.waiting() == waiting + len(whole),
+                     "frames to wait for replies to leave")
+            frame = last.frame(nf.SHARD_WRITE, payload=bytes(nf.MAX_BODY_BYTES))
+            sender = threading.Thread(target=last.socket.sendall, args=(frame,))
+            stack.callback(sender.join)
+            sender.start()
+            wait_for(lambda: world.statistic("partial_waiting") == 1,
+                     "the last frame to wait for room")
         for c in [c for c, _ in whole] + [last]:
             assert c.receive().status == nf.INVALID  # no shard is that long
 
@@ -253,22 +283,25 @@ def test_control_replies_that_nobody_takes_give_way_to_others(binary, monkeypatc
         map_bytes = len(stranger.hello().payload)
         assert map_bytes > 400_000
 
-        def is_told():
-            with world.node.connect() as late:
-                try:
-                    return len(late.hello().payload) == map_bytes
-                except ConnectionError:
-                    return False
+        def is_told(c):
+            try:
+                return len(c.hello().payload) == map_bytes
+            except ConnectionError:
+                return False
 
-        for _ in range(CONTROL_LIMIT // map_bytes + 20):
-            c = world.stack.enter_context(world.node.connect())
-            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            # More than its socket takes.
-            c.socket.sendall(b"".join(c.frame(nf.HELLO) for _ in range(20)))
-        wait_for(lambda: not is_told(), "all the memory to be taken")
-        assert world.statistic("reply_control_bytes") <= CONTROL_LIMIT
-        known_map = struct.pack("<Q", world.control.epoch[2])
-        assert world.control.call(nf.HELLO, known_map).status == nf.OK  # this reply is small
-        with world.connection() as c:
-            assert c.read_shard(nf.shard_name(1)).payload == world.payload
-        wait_for(is_told, "slow ones to be cut")
+        def is_told_anew():
+            with world.node.connect() as late:
+                return is_told(late)
+
+        slow = world.slow_connections(CONTROL_LIMIT // map_bytes + 20)
+        reader = world.known_connection()
+        with world.stopped_clock():
+            for c in slow:
+                # More than its socket takes.
+                c.socket.sendall(b"".join(c.frame(nf.HELLO) for _ in range(20)))
+            wait_for(lambda: not is_told(stranger), "all the memory to be taken")
+            assert world.statistic("reply_control_bytes") <= CONTROL_LIMIT
+            known_map = struct.pack("<Q", world.control.epoch[2])
+            assert world.control.call(nf.HELLO, known_map).status == nf.OK  # this reply is small
+            assert reader.read_shard(nf.shard_name(1)).payload == world.payload
+        wait_for(is_told_anew, "slow ones to be cut")
