@@ -56,14 +56,9 @@ static void serve(conn *c, const char *header, const char *body, size_t body_byt
 /* False: not now, the connection comes back to it. */
 static bool serve_with_room(conn *c, const char *header, const char *body, size_t body_bytes,
                             bool is_control) {
-    if (is_control) {
-        serve(c, header, body, body_bytes, true);
-        return true;
-    }
-    if (!replies_have_room(c))
+    if (!is_control && !replies_have_room(c))
         return false;
-    serve(c, header, body, body_bytes, false);
-    replies_are_queued(c);
+    serve(c, header, body, body_bytes, is_control);
     return true;
 }
 

@@ -16,7 +16,7 @@ partial_begin partial_frame_begin(conn *c, size_t bytes, bool is_control, partia
     room *from = room_of(is_control);
     partial_frame *begun = malloc(sizeof(*begun) + bytes); /* none of it is touched yet */
     if (begun == NULL) {
-        room_entered(from, c);
+        room_leave(from, c);
         return PARTIAL_NO_MEMORY;
     }
     if (!room_take(from, &begun->held, c, bytes, !is_control)) {

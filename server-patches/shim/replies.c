@@ -27,13 +27,11 @@ static held_reply *of_io(io_pending_t *io) {
 bool replies_have_room(conn *c) {
     if (c->resp_head == NULL)
         return room_enter(&data_room, c);
-    if (!room_is_full(&data_room))
+    if (room_is_open(&data_room))
         return true;
     conn_set_state(c, conn_mwrite);
     return false;
 }
-
-void replies_are_queued(conn *c) { room_entered(&data_room, c); }
 
 static bool take(room *from, held_reply *held, conn *c, size_t bytes) {
     if (from == &control_room)

@@ -12,8 +12,6 @@
  * connection has been told what to do first, and comes back to this frame: its own replies have to
  * leave, so that whoever waits holds none, or it waits for those of others. */
 bool replies_have_room(conn* c);
-/* The frame has been served. */
-void replies_are_queued(conn* c);
 
 /* Makes `reply` that of `resp`, to be freed when memcached is through with it, and returns its size
  * on the wire. 0: there is no memory for it, and it has been freed. Replies to control frames have

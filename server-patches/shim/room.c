@@ -7,29 +7,38 @@
 
 #define SLOW_SECONDS 10
 
-/* Whoever is woken wakes the next one once it has taken its own, and is the first again if it found
- * no room: so that while the first one fits, somebody is on the way. Waking all would have most of
- * them wait again, for every reply that leaves. */
+static bool room_is_full(const room *of) { return of->taken_bytes >= of->limit_bytes; }
+
+/* Whoever is woken keeps its place, ahead of all others, until it has got in, and wakes the next one
+ * then: while the first one fits, it is on the way. Waking all would have most of them wait again,
+ * for every reply that leaves. */
 static void wake_first(room *of) {
     conn *c = of->first_waiting;
-    if (c == NULL || room_is_full(of))
+    if (c == NULL || c->was_woken || room_is_full(of))
+        return;
+    c->was_woken = true;
+    redispatch_conn(c);
+}
+
+static bool is_next(const room *of, const conn *c) {
+    return of->first_waiting == NULL || of->first_waiting == c;
+}
+
+static void leave_line(room *of, conn *c) {
+    if (of->first_waiting != c)
         return;
     of->first_waiting = c->next;
     if (of->first_waiting == NULL)
         of->last_waiting = NULL;
     c->next = NULL;
-    c->was_woken = true;
-    redispatch_conn(c);
+    c->was_woken = false;
+    wake_first(of);
 }
 
 static void wait_for_room(room *of, conn *c) {
-    if (of->first_waiting == NULL || c->was_woken) {
-        c->next = of->first_waiting;
-        of->first_waiting = c;
-        if (of->last_waiting == NULL)
-            of->last_waiting = c;
-    } else {
-        c->next = NULL;
+    if (of->first_waiting == NULL) {
+        of->first_waiting = of->last_waiting = c;
+    } else if (of->first_waiting != c) {
         of->last_waiting->next = c;
         of->last_waiting = c;
     }
@@ -55,13 +64,11 @@ static void hold(room *from, holding *held, conn *c, size_t bytes) {
 bool room_take(room *from, holding *held, conn *c, size_t bytes, bool may_wait) {
     pthread_mutex_lock(&from->lock);
     /* Nobody goes ahead of who waits, or a long frame would wait for ever behind short ones. */
-    const bool is_ahead = !may_wait || from->first_waiting == NULL || c->was_woken;
+    const bool is_ahead = !may_wait || is_next(from, c);
     const bool fits = is_ahead && bytes <= from->limit_bytes - from->taken_bytes;
     if (fits) {
         hold(from, held, c, bytes);
-        if (c->was_woken)
-            wake_first(from);
-        c->was_woken = false;
+        leave_line(from, c);
     } else if (may_wait) {
         wait_for_room(from, c);
     } else {
@@ -69,6 +76,12 @@ bool room_take(room *from, holding *held, conn *c, size_t bytes, bool may_wait) 
     }
     pthread_mutex_unlock(&from->lock);
     return fits;
+}
+
+void room_leave(room *of, conn *c) {
+    pthread_mutex_lock(&of->lock);
+    leave_line(of, c);
+    pthread_mutex_unlock(&of->lock);
 }
 
 void room_give_back(room *from, holding *held) {
@@ -84,32 +97,34 @@ void room_give_back(room *from, holding *held) {
     pthread_mutex_unlock(&from->lock);
 }
 
-bool room_is_full(const room *of) { return of->taken_bytes >= of->limit_bytes; }
+static bool has_plenty(const room *of) { return of->taken_bytes < of->limit_bytes / 2; }
 
-bool room_enter(room *of, conn *c) {
-    if (!room_is_full(of))
+bool room_is_open(room *of) {
+    if (has_plenty(of))
         return true;
     pthread_mutex_lock(&of->lock);
-    const bool waits = room_is_full(of);
-    if (waits)
+    const bool is_open = of->first_waiting == NULL && !room_is_full(of);
+    pthread_mutex_unlock(&of->lock);
+    return is_open;
+}
+
+bool room_enter(room *of, conn *c) {
+    if (has_plenty(of) && !c->was_woken)
+        return true;
+    pthread_mutex_lock(&of->lock);
+    const bool enters = !room_is_full(of) && (has_plenty(of) || is_next(of, c));
+    if (enters)
+        leave_line(of, c);
+    else
         wait_for_room(of, c);
     pthread_mutex_unlock(&of->lock);
-    return !waits;
+    return enters;
 }
 
 void room_take_anyway(room *from, holding *held, conn *c, size_t bytes) {
     pthread_mutex_lock(&from->lock);
     hold(from, held, c, bytes);
     pthread_mutex_unlock(&from->lock);
-}
-
-void room_entered(room *of, conn *c) {
-    if (!c->was_woken)
-        return;
-    c->was_woken = false;
-    pthread_mutex_lock(&of->lock);
-    wake_first(of);
-    pthread_mutex_unlock(&of->lock);
 }
 
 void room_spare(room *of, holding *held) {

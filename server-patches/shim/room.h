@@ -25,7 +25,9 @@ typedef struct room {
   /* Guarded by the lock. */
   bool has_refused; /* since the last cut */
   holding* holdings;
-  conn *first_waiting, *last_waiting; /* linked by `next`, which memcached has for listeners */
+  /* In the order in which they came; the first one may have been woken. Linked by `next`, which
+   * memcached has for listeners. */
+  conn *first_waiting, *last_waiting;
 } room;
 
 #define ROOM(limit, why) \
@@ -33,21 +35,24 @@ typedef struct room {
 
 /* Worker threads: the connection's own. Waiting: there is no event for the connection any more, its
  * state is conn_watch, and it is redispatched when there may be room: elastripe_goes_on. It then
- * has to try again, with the same room. A connection that waits holds nothing of that room, and of
- * another one only if none that waits there holds anything of this one. */
+ * has to try again, with the same room, or to leave the line. A connection that waits holds nothing
+ * of that room, and of another one only if none that waits there holds anything of this one. */
 
 /* Takes so much, for `held`, until room_give_back. False: there is no room, and the connection
  * waits, or does not if it may not. */
 bool room_take(room* from, holding* held, conn* c, size_t bytes, bool may_wait);
 void room_give_back(room* from, holding* held);
+/* For a connection that may have waited, and will not try again. */
+void room_leave(room* of, conn* c);
 
 /* Where it is not known how much it will be: one may enter while the room is not full, and take
- * what it turns out to be, even beyond the limit. False: the connection waits. Who has entered says
- * so when all is taken. */
-bool room_is_full(const room* of);
+ * what it turns out to be, even beyond the limit. False: the connection waits. Who waits enters
+ * first. But while half of the room is free nobody else waits behind it: those who wait go on one
+ * by one, and where many ask, there would always be some. */
 bool room_enter(room* of, conn* c);
 void room_take_anyway(room* from, holding* held, conn* c, size_t bytes);
-void room_entered(room* of, conn* c);
+/* Whether one may enter who does not wait for it. */
+bool room_is_open(room* of);
 
 /* It is the node that keeps the connection from giving this back, not the peer: room_cut_slow
  * passes it over. */

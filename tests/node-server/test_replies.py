@@ -10,7 +10,7 @@ import node_frames as nf
 import pytest
 from authority import Authority
 from cluster import wait_for
-from stopped_threads import Stopped
+from stopped_threads import Stopped, worker_threads
 
 LIMIT = 256 << 20
 THREADS = 4
@@ -214,6 +214,29 @@ def test_all_who_wait_go_on_though_their_own_replies_take_no_memory(clear_world)
         del others[::3]
     for c in others:
         assert c.receive().payload == world.payload[:10]
+
+
+def test_nobody_overtakes_who_waits(binary):
+    """Not even while it is on its way, as it has been told that there is room."""
+    with running(nf.NodeProcess(binary, threads=1)) as world:
+        slow = world.slow_connections(FILL)
+        first = world.known_connection()
+        others = [world.known_connection() for _ in range(20)]
+        for c in slow:
+            world.ask(c)
+        wait_for(lambda: world.statistic("reply_data_bytes") >= LIMIT, "all memory to be taken")
+        first.socket.sendall(first.shard_frame(nf.shard_name(2), b"written by the first"))
+        wait_for(lambda: world.waiting() == 1, "the first to wait")
+        # So that the worker sees all of this at once, in this order.
+        _, worker = worker_threads(world.node.process.pid)
+        with Stopped(worker):
+            slow[0].socket.close()
+            for c in others:
+                c.send(nf.SHARD_READ, nf.shard_name(2) + struct.pack("<II", 0, 0))
+        assert first.receive().status == nf.OK
+        for c in others:
+            reply = c.receive()
+            assert (reply.status, reply.payload) == (nf.OK, b"written by the first")
 
 
 def test_who_takes_a_reply_slowly_is_not_cut_while_nobody_waits(clear_world):
