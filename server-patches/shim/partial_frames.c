@@ -14,7 +14,7 @@ static room *room_of(bool is_control) { return is_control ? &control_room : &dat
 
 partial_begin partial_frame_begin(conn *c, size_t bytes, bool is_control, partial_frame **frame) {
     room *from = room_of(is_control);
-    partial_frame *begun = malloc(sizeof(*begun) + bytes); /* none of it is touched yet */
+    partial_frame *begun = malloc(sizeof(*begun));
     if (begun == NULL) {
         room_leave(from, c);
         return PARTIAL_NO_MEMORY;
@@ -24,6 +24,11 @@ partial_begin partial_frame_begin(conn *c, size_t bytes, bool is_control, partia
         return is_control ? PARTIAL_NO_MEMORY : PARTIAL_WAITS;
     }
     begun->is_control = is_control;
+    begun->frame = malloc(bytes); /* none of it is touched yet */
+    if (begun->frame == NULL) {
+        partial_frame_end(begun);
+        return PARTIAL_NO_MEMORY;
+    }
     *frame = begun;
     return PARTIAL_BEGUN;
 }
@@ -34,6 +39,7 @@ void partial_frame_whole(partial_frame *frame) {
 
 void partial_frame_end(partial_frame *frame) {
     room_give_back(room_of(frame->is_control), &frame->held);
+    free(frame->frame);
     free(frame);
 }
 

@@ -9,7 +9,7 @@
 typedef struct partial_frame {
   holding held;
   bool is_control;
-  char frame[];
+  char* frame;
 } partial_frame;
 
 typedef enum { PARTIAL_BEGUN, PARTIAL_WAITS, PARTIAL_NO_MEMORY } partial_begin;

@@ -96,6 +96,36 @@ def test_a_node_without_memory_for_replies_closes_connections_and_lives_on(binar
         assert node.terminate() == 0, node.log()
 
 
+def test_a_frame_takes_no_memory_before_there_is_room_for_it(binary):
+    if nf.has_sanitizer(binary):
+        pytest.skip("sanitizers end the process where memory ends")
+    with nf.NodeProcess(binary) as node, node.connect() as control:
+        control.join_cluster()
+        late = node.connect().adopt(control)
+        frame = late.frame(nf.SHARD_WRITE, payload=bytes(nf.MAX_BODY_BYTES - 1024))
+        holders = [node.connect() for _ in range(32)]  # all the memory for frames
+        for c in holders:
+            c.socket.sendall(frame[:100_000])
+        wait_for(lambda: int(node.statistics()["partial_data_bytes"]) >= 32 * (len(frame) - 1024),
+                 "the frames to begin")
+        with open(f"/proc/{node.process.pid}/status", encoding="ascii") as f:
+            line = next(line for line in f if line.startswith("VmData:"))
+        less_than_a_frame = (int(line.split()[1]) << 10) + len(frame) // 2
+        unlimited = resource.prlimit(node.process.pid, resource.RLIMIT_DATA)
+        resource.prlimit(node.process.pid, resource.RLIMIT_DATA, (less_than_a_frame, unlimited[1]))
+        late.socket.sendall(frame[:100_000])
+        wait_for(lambda: node.statistics()["partial_waiting"] == "1" or
+                 select.select([late.socket], [], [], 0)[0], "the late one to wait")
+        resource.prlimit(node.process.pid, resource.RLIMIT_DATA, unlimited)
+        holders[0].socket.close()
+        late.socket.sendall(frame[100_000:])
+        assert late.receive().status == nf.INVALID  # no shard is that long
+        for c in holders:
+            c.socket.close()
+        assert "out of memory" not in node.log()
+        assert node.terminate() == 0, node.log()
+
+
 def test_frames_that_are_never_finished_hold_up_others_for_a_while_only(binary):
     with nf.NodeProcess(binary) as node, node.connect() as control:
         control.join_cluster()
