@@ -163,11 +163,11 @@ int elastripe_try_read_frame(conn *c) {
 void elastripe_complete_frame(conn *c) {
     partial_frame *whole = c->item;
     const char *body = whole->frame + NODE_HEADER_BYTES;
+    /* First: for what it waits from here on, inside the engine too, its peer is not to blame. */
+    partial_frame_whole(whole);
     /* The connection had no replies when it began the frame: where there is no room, it waits. */
-    if (!serve_with_room(c, whole->frame, body, c->ritem - body, whole->is_control)) {
-        partial_frame_whole(whole);
+    if (!serve_with_room(c, whole->frame, body, c->ritem - body, whole->is_control))
         return;
-    }
     c->item = NULL;
     c->item_malloced = false;
     partial_frame_end(whole);
