@@ -2,37 +2,12 @@
 // bounds or take more memory than the input warrants (run it under ASan too).
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <new>
 #include <random>
 
 #include "server-patches/node/format/map_changes.h"
 #include "server-patches/node/format/shard_update_messages.h"
+#include "tests/unit/node/allocations.h"
 #include "tests/unit/node/node_fixture.h"
-
-namespace {
-
-// What decoders ask for: the most at once, of this thread.
-thread_local size_t largest_allocation = 0;
-
-}  // namespace
-
-// TSan links a new and delete of its own; there nothing is measured.
-#if !__has_feature(thread_sanitizer)
-void* operator new(size_t bytes) {
-  largest_allocation = std::max(largest_allocation, bytes);
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-// Under ASan the default would not be made of the one above, and what it gives goes to the same
-// delete.
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  largest_allocation = std::max(largest_allocation, bytes);
-  return std::malloc(bytes);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-#endif
 
 namespace elastripe::node::test {
 namespace {

@@ -1,7 +1,9 @@
 // Maps that are told as changes: the format, and what a node takes and tells.
 #include <array>
+#include <new>
 
 #include "server-patches/node/format/map_changes.h"
+#include "tests/unit/node/allocations.h"
 #include "tests/unit/node/node_fixture.h"
 
 namespace elastripe::node::test {
@@ -359,6 +361,77 @@ TEST_CASE("an older build takes and tells whole maps") {
   node.install(next);
   CHECK_FALSE(args_of<HelloReply>(node.ask(base.epoch.map_hash)).is_changes);
   CHECK(payload_of(node.ask(base.epoch.map_hash)) == encoded(next));
+}
+
+namespace {
+
+Frame install_frame(std::string_view args, std::string_view map, const Epoch& replaced) {
+  Frame frame;
+  frame.header.opcode = Opcode::kInstallMap;
+  frame.header.args_bytes = static_cast<uint32_t>(args.size());
+  frame.header.body_bytes = static_cast<uint32_t>(args.size() + map.size());
+  frame.header.cluster_id = kClusterId;
+  frame.header.epoch = replaced;
+  frame.args = as_view(args);
+  frame.payload = as_view(map);
+  return frame;
+}
+
+// Nothing: memory has ended on the way.
+std::optional<Reply> serve_with(size_t allocations, Engine& engine, const Frame& frame) {
+  const FewAllocations few(allocations);
+  try {
+    return engine.serve(frame);
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a map that there is no memory for changes nothing") {
+  ChangedNode node;
+  REQUIRE(status(node.set("another key", "value")) == "OK");
+  const ClusterMap next = next_of(node.map);
+  const bool is_changes = GENERATE(false, true);
+  const std::string args = is_changes ? kAsChanges : "";
+  const std::string map = is_changes ? changes_of(node.map, next) : encoded(next);
+  const Frame frame = install_frame(args, map, node.map.epoch);
+  const std::vector<uint8_t> synced = node.hello().synced;
+  std::optional<Reply> reply;
+  for (size_t allocations = 0; !reply; ++allocations) {
+    INFO("after " << allocations << " allocations");
+    reply = serve_with(allocations, node.engine, frame);
+    if (reply) break;
+    const Reply told = node.ask(0);
+    CHECK(told.header.epoch == node.map.epoch);
+    CHECK(payload_of(told) == encoded(node.map));
+    CHECK(node.hello().synced == synced);
+    CHECK(node.hello().has_lease);
+    CHECK(status(node.read("another key")) == "OK");
+  }
+  CHECK(status(*reply) == "OK");
+  CHECK(payload_of(node.ask(0)) == encoded(next));
+  CHECK_FALSE(node.hello().has_lease);
+}
+
+TEST_CASE("a first map that there is no memory for may be followed by one of more partitions") {
+  ClusterMap larger = make_map(2, {1, 2, 0});
+  larger.partitions.resize(64 * kPartitions, larger.partitions[0]);
+  seal(larger);
+  const std::string first = encoded(sealed(make_map(1, {1, 2, 0})));
+  const std::string second = encoded(larger);
+  bool is_installed = false;
+  for (size_t allocations = 0; !is_installed; ++allocations) {
+    INFO("after " << allocations << " allocations");
+    FakeClock clock;
+    ArenaStore store{{}};
+    Engine engine(TestNode::own({}), store, clock);
+    is_installed = serve_with(allocations, engine, install_frame({}, first, {})).has_value();
+    const auto reply = serve_with(kAllSucceed, engine, install_frame({}, second, {}));
+    REQUIRE(reply);
+    CHECK(status(*reply) == (is_installed ? "STALE_EPOCH" : "OK"));
+  }
 }
 
 }  // namespace elastripe::node::test
