@@ -78,7 +78,7 @@ Task<void> Decider::Impl::hello(size_t id) {
   peer.greeting = false;
   MapPtr found;
   if (reply && reply->status() == Status::kOk) {
-    auto told = told_map(*reply, known);
+    auto told = told_map(*reply, known, peers_);
     if (!told) {
       log_membership(LogLevel::kWarning, LogFields()
                                              .add("event", "map_unreadable")

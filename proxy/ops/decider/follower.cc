@@ -183,7 +183,7 @@ Task<void> Follower::greet(size_t id) {
   peer.greeting = false;
   --asked_[id].calls;
   if (!heard(id, sent, reply)) co_return;
-  const auto map = told_map(*reply, known);
+  const auto map = told_map(*reply, known, peers_);
   if (!map) {
     // It may have been changes. A whole map that can not be read is asked for in its time.
     peer.asks_for_whole = known != nullptr;

@@ -8,9 +8,13 @@ namespace elastripe::decider {
 using node::ClusterMap;
 using node::MapPtr;
 
-node::Decoded<MapPtr> told_map(const NodeReply& reply, const MapPtr& known) {
+node::Decoded<MapPtr> told_map(const NodeReply& reply, const MapPtr& known,
+                               const std::deque<Peer>& peers) {
   if (reply.payload().empty()) {
     return known != nullptr && reply.header.epoch == known->epoch ? known : nullptr;
+  }
+  for (const Peer& peer : peers) {
+    if (peer.found != nullptr && peer.found->epoch == reply.header.epoch) return peer.found;
   }
   const auto args = node::decode<node::HelloReply>(reply.args());
   if (args && args->is_changes) {

@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "proxy/ops/decider/told_map.h"
+#include "server-patches/node/format/map_changes.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 using namespace elastripe;
@@ -186,4 +188,37 @@ TEST_CASE("a decider that begins hears what has changed since it was cut off") {
   CHECK(told.changes >= 1);
   CHECK((told.whole > 0) == cluster.damages_hellos);
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 10s));
+}
+
+TEST_CASE("a map that many nodes tell is made once") {
+  ClusterFixture cluster;
+  auto& proxy = cluster.add_decider();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
+  const node::MapPtr known = proxy.map().current();
+  node::ClusterMap next = *known;
+  ++next.epoch.number;
+  node::seal(next);
+  node::HelloReply args;
+  std::string payload;
+  SECTION("as changes") {
+    args.is_changes = true;
+    payload = node::changes_between(*known, next).value();
+  }
+  SECTION("whole") { node::encode(next, payload); }
+  std::string body;
+  node::encode(args, body);
+  NodeReply reply;
+  reply.header.epoch = next.epoch;
+  reply.header.args_bytes = static_cast<uint32_t>(body.size());
+  reply.body = Buffer::copy_of(body + payload);
+
+  std::deque<decider::Peer> peers(3);
+  peers[0].found = known;
+  const auto first = decider::told_map(reply, known, peers);
+  REQUIRE(first);
+  CHECK(**first == next);
+  peers[1].found = *first;
+  const auto second = decider::told_map(reply, known, peers);
+  REQUIRE(second);
+  CHECK(*second == *first);  // the very same
 }
