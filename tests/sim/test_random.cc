@@ -82,8 +82,11 @@ TEST_CASE("random schedules keep every promise", "[random]") {
       if (scenario.faults.changes_of_mind > 0) {
         CHECK(totals.members_refilled > schedules);
       } else if (scenario.faults.until * scenario.faults.rounds >= std::chrono::seconds(4)) {
-        // A drain takes some time.
-        CHECK(totals.members_removed > schedules / 10);
+        // A drain takes some time, and rounds are often over sooner: most of their schedules remove
+        // nothing.
+        if (scenario.faults.rounds == 1 || totals.schedules >= kMany) {
+          CHECK(totals.members_removed > schedules / 10);
+        }
       }
     }
     if (scenario.faults.upgrades) {
