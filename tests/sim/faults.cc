@@ -27,10 +27,7 @@ void Faults::plan() {
       if (!run_.calm) kill_many();
     });
   }
-  if (plan_.upgrades && next_upgrade_ < cluster_.nodes()) {
-    run_.events.after(random_.between(Duration::zero(), seconds(1)),
-                      [this, id = next_upgrade_++] { upgrade_a_node(id); });
-  }
+  if (plan_.upgrades) plan_upgrade();
   plan(plan_.node_stalls, &Faults::stall_a_node);
   if (plan_.wrong_words > 0) plan(plan_.wrong_words, &Faults::declare_wrongly);
   plan(plan_.node_sticks, &Faults::stick_a_node);
@@ -211,12 +208,26 @@ void Faults::bury_one() {
   run_.events.after(random_.between(milliseconds(50), milliseconds(900)), [this] { bury_one(); });
 }
 
-// As soon as it may be down.
-void Faults::upgrade_a_node(node::NodeId id) {
-  SimNode& node = cluster_.node(id);
-  if (run_.calm || !node.is_outdated()) return;
-  if (promise_.may_fail(id)) {
-    promise_.note_failure(id);
+void Faults::plan_upgrade() {
+  to_upgrade_.reset();
+  for (size_t id = 0; id < cluster_.nodes() && !to_upgrade_; ++id) {
+    if (cluster_.node(id).is_outdated()) to_upgrade_ = static_cast<node::NodeId>(id);
+  }
+  if (!to_upgrade_) return;
+  promise_.doom(*to_upgrade_);
+  run_.events.after(random_.between(Duration::zero(), seconds(1)), [this] { upgrade_a_node(); });
+}
+
+// As soon as it may be down. If that is in a later round than it was planned for, the node is that
+// one's: beside those that are doomed in a round no other may lose its memory.
+void Faults::upgrade_a_node() {
+  if (run_.calm || !to_upgrade_) return;
+  SimNode& node = cluster_.node(*to_upgrade_);
+  if (!node.is_outdated()) return;
+  CHECK(promise_.is_doomed(node.id()), "seed {}: node {} is to be upgraded, and not doomed",
+        run_.seed, node.id());
+  if (promise_.may_fail(node.id())) {
+    promise_.note_failure(node.id());
     ++run_.totals.upgrades;
     node.kill(/*silent=*/false);
     run_.events.after(random_.between(milliseconds(1), seconds(1)), [&node] {
@@ -224,7 +235,7 @@ void Faults::upgrade_a_node(node::NodeId id) {
     });
     return;
   }
-  run_.events.after(milliseconds(100), [this, id] { upgrade_a_node(id); });
+  run_.events.after(milliseconds(100), [this] { upgrade_a_node(); });
 }
 
 void Faults::stall_a_node() {
@@ -463,7 +474,7 @@ void Faults::begin_round() {
   cluster_.network().trouble();
   if (cluster_.etcd() != nullptr) cluster_.etcd()->trouble();
   buried_.clear();
-  promise_.begin_round(plan_.upgrades ? std::optional(next_upgrade_) : std::nullopt);
+  promise_.begin_round();
   for (size_t id = 0; id < cluster_.nodes(); ++id) {
     SimNode& node = cluster_.node(id);
     if (node.is_up()) continue;

@@ -2,6 +2,7 @@
 // very worst ones. None happens in a calm world.
 #pragma once
 
+#include <optional>
 #include <set>
 
 #include "tests/sim/clients.h"
@@ -61,7 +62,8 @@ class Faults {
   void kill_a_proxy();
   void kill_a_repairer(int left, TimePoint until);
   void pause_a_proxy();
-  void upgrade_a_node(node::NodeId id);
+  void plan_upgrade();
+  void upgrade_a_node();
   void restart_proxies() { cluster_.restart_proxies(); }
 
   void kill_node(SimNode& victim);
@@ -78,8 +80,8 @@ class Faults {
   Cluster& cluster_;
   Promise& promise_;
   Clients& clients_;
-  std::set<node::NodeId> buried_;  // died for good
-  node::NodeId next_upgrade_ = 0;
+  std::set<node::NodeId> buried_;           // died for good
+  std::optional<node::NodeId> to_upgrade_;  // in this round
 };
 
 }  // namespace elastripe::sim

@@ -20,9 +20,16 @@ const std::vector<node::NodeId>& Promise::doomed() {
   return doomed_;
 }
 
-void Promise::begin_round(std::optional<node::NodeId> victim) {
+bool Promise::is_doomed(node::NodeId id) const {
+  return std::ranges::find(doomed_, id) != doomed_.end();
+}
+
+void Promise::doom(node::NodeId id) {
+  if (!is_doomed(id)) doomed_.front() = id;
+}
+
+void Promise::begin_round() {
   doomed_ = choose_doomed();
-  if (victim && std::ranges::find(doomed_, *victim) == doomed_.end()) doomed_.front() = *victim;
   killed_.clear();
   suspected_.clear();
 }

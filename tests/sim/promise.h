@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +18,9 @@ class Promise {
 
   // Nodes whose memory may be lost: of at most as many domains as the schemes survive.
   const std::vector<node::NodeId>& doomed();
+  bool is_doomed(node::NodeId id) const;
+  // It takes the place of another one, if it is not yet among them.
+  void doom(node::NodeId id);
   // Whether the promise covers one more failure.
   bool is_tolerated(node::NodeId id) const;
   // Whether the scenario lets the node fail now.
@@ -27,8 +29,8 @@ class Promise {
   bool can_spare(node::NodeId id, bool silently);
   size_t tolerated() const;  // so many failures since the last complete sync lose nothing
 
-  // All is repaired: other nodes may die from now on, that one among them.
-  void begin_round(std::optional<node::NodeId> victim);
+  // All is repaired: other nodes may die from now on.
+  void begin_round();
   void note_failure(node::NodeId id);  // its memory is lost
   void forget_failures() { failed_.clear(); }
   // A node has installed the map. What it excludes has failed; what it gives up must not be what a

@@ -151,8 +151,8 @@ struct FaultPlan {
   int rounds = 1;
   // Proxies that die while they repair what faults have cost.
   int repairer_kills = 0;
-  // All processes begin as those of an older build, and start again as such of the newest one, the
-  // nodes one in each round at least.
+  // All processes begin as those of an older build, and start again as such of the newest one: a
+  // node in each round that lasts long enough, the others when all has healed.
   bool upgrades = false;
   // After a commit at a head, before its proxy hears of it: the head dies; the proxy does, a moment
   // later.
