@@ -285,9 +285,8 @@ std::vector<NodeInfo> next_nodes(const ClusterMap* last, const MembershipSetting
   return nodes;
 }
 
-// A node that is lost may come back without, and stays out then: to wait for it could last for
-// ever. One that is only silent is to come back as it is, with its memory, so it has a say as far
-// as is known; if it never does, the operator declares it dead.
+// To wait for a node that is lost could last for ever; it stays out if it comes back without. One
+// that is only silent has a say, as it is to come back as it is, or the operator declares it dead.
 node::CapabilitySet common_capabilities(const ClusterMap& map, const MembershipSettings& settings,
                                         const MapRequest& request) {
   node::CapabilitySet common = settings.capabilities.without(node::peer_capabilities());

@@ -57,8 +57,8 @@ class CapabilitySet {
 
 // What this build has.
 CapabilitySet own_capabilities();
-// Of these, what two peers need not agree on with all others: no map says that a cluster uses it,
-// so that an older build is none the worse for it.
+// What two peers agree on between themselves: no map says that a cluster uses it, so that an older
+// build is none the worse for it.
 CapabilitySet peer_capabilities();
 
 // Names with commas between them, for people; those of newer builds as "bit 7"; "none".
