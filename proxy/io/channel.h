@@ -4,7 +4,8 @@
 //
 // Replies are matched by `opaque` = (generation of the slot, index of the slot). A call that times
 // out leaves its slot taken, as a tombstone, so that the late reply is known and swallowed.
-// Whatever completes is resumed last in an event, when the channel's state is whole again.
+// Whatever completes is resumed last in an event, or between two reads, when the channel's state is
+// whole again.
 #pragma once
 
 #include <array>

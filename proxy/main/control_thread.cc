@@ -341,7 +341,7 @@ Task<void> ControlThread::decide_or_follow() {
     }
     decider_ = new_decider(settings);
     decider_->know_own(decider_settings(*config_));
-    decider_->know_proxies(correspondence_.others_have());
+    decider_->know_proxies([this] { return correspondence_.others_have(); });
     follower_ = nullptr;
     is_forced = false;
     if (leaves_ || is_unable_) decider_->leave();
@@ -356,11 +356,7 @@ Task<void> ControlThread::decide_or_follow() {
 Task<void> ControlThread::publish_stored() {
   Clock& clock = environment_.clock();
   do {
-    if (decider_ == nullptr) {
-      look_at_decider();
-    } else {
-      decider_->know_proxies(correspondence_.others_have());
-    }
+    if (decider_ == nullptr) look_at_decider();
     shared_.work.divide(correspondence_.work_share());
     const MapPtr map = shared_.map.current();
     if (map == nullptr) continue;

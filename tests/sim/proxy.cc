@@ -67,7 +67,7 @@ void SimProxy::elect_by(EtcdStore& store, Duration ttl, std::function<void()> be
 void SimProxy::start_decider(const DeciderSettings& settings) {
   forced_ = settings.force_epoch;
   decider_ = std::make_shared<Decider>(control_.ops, settings, *election_, last_decider_);
-  if (letters_) decider_->know_proxies(letters_->others_have());
+  know_proxies();
   flows_.spawn(run_decider());
 }
 
@@ -98,6 +98,7 @@ void SimProxy::correspond(Duration period) {
       [this] { return decides_as(); },
       [this](DeciderTask task, TimePoint deadline) { return perform(std::move(task), deadline); });
   flows_.spawn(letters_->run());
+  know_proxies();
   if (runner_) {
     keeper_.emplace(control_.ops, jobs_, *letters_,
                     JobKeeper::Proxy{.decides_as = [this] { return decides_as(); },
@@ -113,13 +114,13 @@ void SimProxy::correspond(Duration period) {
   flows_.spawn(look_at_deciders());
 }
 
+void SimProxy::know_proxies() {
+  if (decider_ && letters_) decider_->know_proxies([this] { return letters_->others_have(); });
+}
+
 Task<void> SimProxy::look_at_deciders() {
   do {
-    if (decides_as() == 0) {
-      look_at_decider();
-    } else {
-      decider_->know_proxies(letters_->others_have());
-    }
+    if (decides_as() == 0) look_at_decider();
     work_.divide(letters_->work_share());
   } while (co_await clock_.sleep_for(kLookEvery));
 }
@@ -202,7 +203,7 @@ Task<void> SimProxy::run_follower() {
     settings.silent = follower_->silent();
     if (begins_) begins_();
     decider_ = std::make_shared<Decider>(control_.ops, settings, *election_, last_decider_);
-    if (letters_) decider_->know_proxies(letters_->others_have());
+    know_proxies();
     decider_ended_ = false;
     co_await decider_->run();
     end_decider();

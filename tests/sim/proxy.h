@@ -94,6 +94,7 @@ class SimProxy {
   Task<void> run_follower();
   Task<void> look_at_deciders();
   void look_at_decider();
+  void know_proxies();
   uint32_t decides_as() const;
   Task<decider::DeciderAnswer> perform(decider::DeciderTask task, TimePoint deadline);
 

@@ -282,12 +282,14 @@ std::vector<KnownProxy> Correspondence::proxies() const {
 
 node::CapabilitySet Correspondence::others_have() const {
   const MapPtr map = ops_.map.current();
+  const TimePoint now = ops_.clock.now();
+  // Cards fade at the nodes as they do here: one look finds all.
+  const TimePoint since = std::max(begun_ + kCardLife, now - 2 * kCardPeriod);
   const auto is_read = [&](NodeId at) {
     const auto place = places_.find(at);
-    return place != places_.end() && place->second.read_at >= begun_ + kCardLife;
+    return place != places_.end() && place->second.read_at >= since;
   };
   if (map == nullptr || !std::ranges::all_of(meeting_nodes(*map), is_read)) return {};
-  const TimePoint now = ops_.clock.now();
   node::CapabilitySet have = node::own_capabilities();
   for (const auto& [from, heard] : heard_) {
     if (heard.at + kCardLife > now) have = have.common_with(heard.card.capabilities);

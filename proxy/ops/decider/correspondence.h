@@ -44,7 +44,7 @@ class Correspondence {
   // Those of which was heard lately, itself first.
   std::vector<KnownProxy> proxies() const;
   // What all other proxies can do that have told of themselves; none before each has had the time
-  // to.
+  // to, and none while this proxy does not hear.
   node::CapabilitySet others_have() const;
   // This proxy's part of what any of them may do, among those that do not shut down.
   jobs::WorkShare work_share() const;

@@ -95,7 +95,7 @@ void Decider::Impl::turn() {
   if (over_) return;
   advance();
   stop_without_majority();
-  election_.decide(serving_ ? map_ : nullptr, leaves_);
+  election_.decide(serving_ ? map_ : nullptr, leaves_ || is_too_old_);
   if (!over_) send_frames();
   if (!over_) start_work();
   note_free_bytes();
@@ -167,7 +167,7 @@ MapRequest Decider::Impl::request() const {
   MapRequest request;
   request.decider = decider_id_;
   request.above_number = above_number_;
-  request.proxies_have = proxies_have_;
+  if (proxies_have_) request.proxies_have = proxies_have_();
   request.was_served = serving_;
   if (flush_is_due_) request.flush = {.now = true, .at = 0};
   flushes_.add_to(request.flush);
@@ -518,6 +518,7 @@ void Decider::Impl::begin_grants() {
 void Decider::Impl::look_again() {
   map_ = nullptr;
   required_ = {};  // what the map uses that is built upon will tell
+  is_too_old_ = false;
   unserved_.clear();
   awaits_last_copy_ = awaits_told_ = false;
   installed_ = granting_ = serving_ = false;
@@ -549,7 +550,7 @@ Result<void> Decider::change_settings(const SettingsChange& change) {
   return impl_->change_settings(change);
 }
 void Decider::know_own(const DeciderSettings& settings) { impl_->know_own(settings); }
-void Decider::know_proxies(node::CapabilitySet have) { impl_->know_proxies(have); }
+void Decider::know_proxies(ProxiesHave have) { impl_->know_proxies(std::move(have)); }
 void Decider::survey_again() { impl_->survey_again(); }
 void Decider::leave() { impl_->leave(); }
 uint32_t Decider::id() const { return impl_->id(); }

@@ -3,6 +3,7 @@
 // served, and drives the sync of partitions and reclaim.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,9 +60,10 @@ class Decider {
   Result<void> change_settings(const SettingsChange& change);
   // What this proxy's settings are now, for a cluster that has none.
   void know_own(const DeciderSettings& settings);
-  // What all other proxies have, as far as they have told: what the cluster uses gets more only
-  // within that. Until then there are none.
-  void know_proxies(node::CapabilitySet have);
+  // Whom to ask what all other proxies have: what the cluster uses gets more only within that.
+  // Without, there are none.
+  using ProxiesHave = std::function<node::CapabilitySet()>;
+  void know_proxies(ProxiesHave have);
   // Another proxy is to decide; until one does, this one does.
   void leave();
   // Shards were made again: counts anew which objects lack some.

@@ -39,7 +39,7 @@ class Decider::Impl {
   Result<void> change_members(const MemberChange& change);
   Result<void> change_settings(const SettingsChange& change);
   void know_own(const DeciderSettings& settings) { membership_.own = cluster_settings(settings); }
-  void know_proxies(node::CapabilitySet have) { proxies_have_ = have; }
+  void know_proxies(ProxiesHave have) { proxies_have_ = std::move(have); }
   void survey_again() { survey_wanted_ = true; }
   void leave() { leaves_ = true; }
   uint32_t id() const { return decider_id_; }
@@ -181,6 +181,7 @@ class Decider::Impl {
   bool over_ = false;  // shut down or deposed
   bool deposed_ = false;
   bool leaves_ = false;
+  bool is_too_old_ = false;   // for the map that it would go on from: another proxy has to
   std::string reason_;        // why it waits; empty if it does not
   bool awaits_told_ = false;  // a map is wanted, and what all nodes have is not known yet
   TimePoint last_turn_;
@@ -210,7 +211,7 @@ class Decider::Impl {
   std::optional<TimePoint> took_over_;  // when all survivors first had a map of this decider
 
   FlushRequests flushes_;
-  std::optional<node::CapabilitySet> proxies_have_;
+  ProxiesHave proxies_have_;
   bool flush_is_due_ = false;  // the pending one
 
   std::optional<TimePoint> refused_at_;  // the first refusal for lack of room under map_

@@ -75,6 +75,7 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
     return fail(ErrorCode::kUnavailable, "no node has a map, and this proxy only joins a cluster");
   }
   required_ = forms ? node::CapabilitySet() : base->capabilities;
+  is_too_old_ = !settings_.capabilities.has_all(required_);
   for (size_t id = 0; id < peers_.size(); ++id) look_at_capabilities(id);
   const std::vector<Verdict> verdicts = this->verdicts();
   for (size_t id = 0; id < verdicts.size(); ++id) known.reports[id].verdict = verdicts[id];

@@ -289,6 +289,7 @@ void Follower::look() {
     const node::CapabilitySet lacks = newest->capabilities.without(settings_.capabilities);
     is_too_old_ = lacks != node::CapabilitySet();
     if (is_too_old_) {
+      election_.hear_decider(settings_.lease);  // it stands for nothing any more
       return wait(fmt::format("the cluster uses {}, for which this proxy is too old",
                               node::to_string(lacks)));
     }

@@ -261,6 +261,10 @@ TEST_CASE("what all proxies can is what each has told, once all had the time to"
   cluster.all[2].has = node::own_capabilities();
   cluster.run_for(3s);
   CHECK(letters.others_have() == node::own_capabilities());
+  // Who does not hear can not know of those who have told nothing.
+  for (node::NodeId id = 0; id < 3; ++id) cluster.network().cut(cluster.proxies[0]->id(), id);
+  cluster.run_for(3s);
+  CHECK(letters.others_have() == node::CapabilitySet());
 }
 
 TEST_CASE("work that any proxy may do is divided among those that are there") {

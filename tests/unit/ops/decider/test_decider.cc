@@ -185,14 +185,15 @@ TEST_CASE("the cluster uses what all nodes and all proxies have, and no more") {
   const auto used = [&] { return proxy.decider()->status().capabilities; };
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(proxy); }));
   CHECK(used() == node::CapabilitySet());
-  proxy.decider()->know_proxies({});
+  node::CapabilitySet others;
+  proxy.decider()->know_proxies([&] { return others; });
   restart(0, node::own_capabilities());
   REQUIRE(cluster.run_until(
       [&] { return state_of(proxy, 0) == NodeState::kUp && cluster.serves_whole(proxy); }, 20s));
   CHECK(used() == node::CapabilitySet());
-  proxy.decider()->know_proxies(node::own_capabilities());
+  others = node::own_capabilities();
   REQUIRE(cluster.run_until([&] { return used() == all; }, 5s));
-  proxy.decider()->know_proxies({});
+  others = {};
   cluster.run_for(1s);
   CHECK(used() == all);
 }

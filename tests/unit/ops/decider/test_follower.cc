@@ -103,6 +103,51 @@ TEST_CASE("a proxy that is too old for the cluster neither serves nor decides") 
   CHECK(old.decider() == nullptr);
 }
 
+TEST_CASE("a proxy that is too old to go on leaves it to a newer one") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  first.kill();
+  cluster.run_for(10s);
+  cluster.decider_settings.capabilities = node::own_capabilities().without(kSettings);
+  auto& old = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::decides(old); }, 10s));
+  cluster.run_for(5s);
+  CHECK(old.decider()->status().state == "waiting");
+  cluster.decider_settings.capabilities = node::own_capabilities();
+  auto& newer = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(newer); }, 20s));
+  REQUIRE(cluster.run_until([&] { return !Proxies::decides(old); }, 20s));
+  cluster.run_for(5s);
+  CHECK_FALSE(Proxies::serves(old));
+  CHECK(Proxies::serves(newer));
+}
+
+TEST_CASE("a follower serves no map that uses more than it can") {
+  Proxies cluster;
+  node::CapabilitySet others;
+  cluster.node(0).kill(/*silent=*/false);
+  cluster.node(0).install_build({});
+  cluster.node(0).start();
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  first.decider()->know_proxies([&] { return others; });
+  cluster.decider_settings.capabilities = node::own_capabilities().without(kSettings);
+  auto& old = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(old); }, 10s));
+  cluster.node(0).kill(/*silent=*/false);
+  cluster.run_for(2s);
+  cluster.node(0).install_build(node::own_capabilities());
+  cluster.node(0).start();
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(first); }, 20s));
+  cluster.run_for(5s);
+  CHECK(Proxies::serves(old));
+  others = node::own_capabilities();
+  REQUIRE(cluster.run_until([&] { return !Proxies::serves(old); }, 10s));
+  cluster.run_for(5s);
+  CHECK_FALSE(Proxies::serves(old));
+}
+
 TEST_CASE("a follower takes the place of a dead decider while leases run") {
   Proxies cluster;
   auto& first = cluster.add();
