@@ -88,7 +88,9 @@ SimProxy* Cluster::add_proxy() {
                    [this, &proxy] { check_election(proxy); });
   }
   if (run_.scenario.cluster.followers) {
-    proxies_.back()->follow_by(own.decider, run_.scenario.cluster.elections);
+    DeciderSettings settings = own.decider;
+    settings.capabilities = settings.capabilities.common_with(build_);
+    proxies_.back()->follow_by(settings, run_.scenario.cluster.elections);
     if (run_.scenario.workload.jobs > 0) proxies_.back()->run_jobs();
     proxies_.back()->correspond(own.decider.heartbeat);
   }
@@ -178,7 +180,18 @@ void Cluster::tell(size_t i) {
   });
 }
 
+void Cluster::check_builds() {
+  for (const auto& proxy : proxies_) {
+    const node::MapPtr map = proxy->is_alive() ? proxy->map().current() : nullptr;
+    if (map == nullptr || proxy->build().has_all(map->capabilities)) continue;
+    run_.violation(Fault::kStuck, fmt::format("proxy {} serves a map that uses {}, and can only {}",
+                                              proxy->id(), node::to_string(map->capabilities),
+                                              node::to_string(proxy->build())));
+  }
+}
+
 void Cluster::tick_nodes() {
+  if (run_.scenario.faults.upgrades && run_.scenario.cluster.followers) check_builds();
   for (size_t id = 0; id < nodes(); ++id) node(id).tick();
   run_.events.after(kTickEvery, [this] { tick_nodes(); });
 }

@@ -90,6 +90,7 @@ class Cluster {
   static bool is_deciding(SimProxy& proxy);
   void check_election(SimProxy& proxy);
   void tick_nodes();
+  void check_builds();
   void follow_maps();
   void tell(size_t proxy);
   void keep_a_decider();

@@ -166,6 +166,10 @@ void finish_upgrade(Parts& parts) {
     if (!come_to_rest(parts, "the cluster does not heal after an upgrade")) return;
     wait_for_repair(parts);
   }
+  for (size_t i = 0; i < cluster.proxies().size() && run.goes_on(); ++i) {
+    SimProxy& proxy = *cluster.proxies()[i];
+    if (proxy.is_alive() && proxy.build() != node::own_capabilities()) cluster.kill_proxy(proxy);
+  }
   if (run.goes_on()) take_over(parts);
   if (!run.goes_on() || cluster.decider() == nullptr) return;
   // Once all proxies have told that they can.

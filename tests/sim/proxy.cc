@@ -85,7 +85,7 @@ void SimProxy::correspond(Duration period) {
     ProxyCard card;
     card.name = std::to_string(id_);
     card.runs_jobs = runner_.has_value();
-    card.capabilities = follows_by_ ? follows_by_->capabilities : node::own_capabilities();
+    card.capabilities = build();
     card.decides_as = decides_as();
     if (card.decides_as != 0) {
       card.findings = decider_->status();

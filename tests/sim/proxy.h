@@ -44,6 +44,9 @@ class SimProxy {
   void start_decider(const decider::DeciderSettings& settings);
   decider::Decider* decider() { return decider_.get(); }
   const decider::Follower* follower() const { return follower_.get(); }
+  node::CapabilitySet build() const {
+    return follows_by_ ? follows_by_->capabilities : node::own_capabilities();
+  }
   // Learns from the nodes which map is served, from now on; while it decides it makes them.
   // `may_decide`: it does so when nobody else does.
   void follow_by(const decider::DeciderSettings& settings, bool may_decide);

@@ -434,6 +434,8 @@ constexpr Rule kRules[] = {
          kContestedMaps),
     RULE(kTrustOldReports, "rule 3: a loss is declared by what nodes tell under the map before it",
          "old-reports", kRollingUpgrade),
+    RULE(kServeBeyond, "upgrades: a proxy serves no map that uses more than it can",
+         "serve-beyond", kMixedProxies, Rule::Purpose::kProgress),
     RULE(kTrustWords, "rule 4: a word about a node does not count for the majority that acts on it",
          "wrong-words", kWrongWords),
     RULE(kCountLeftForDead,

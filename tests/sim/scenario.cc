@@ -281,6 +281,7 @@ constexpr Scenario kScenarios[] = {
    .faults = {.link_cuts = 6, .partitions = 8, .cut_off_nodes = 3, .proxy_kills = 2,
               .until = 10s, .longest = 4s, .at_decider = 1}},
   kRollingUpgrade,
+  kMixedProxies,
   // Clients stop for longer than read_grace, reclaim waits and any lease lasts.
   {.name = "streaming",
    .about = "values that come and go part by part, for as long as their clients like",

@@ -54,4 +54,12 @@ inline constexpr Scenario kRollingUpgrade{.name = "rolling-upgrade",
 
 // clang-format on
 
+inline constexpr Scenario kMixedProxies = [] {
+  Scenario mixed = kRollingUpgrade;
+  mixed.name = "mixed-proxies";
+  mixed.about = "the same, where older proxies follow and decide beside newer ones";
+  mixed.cluster.followers = mixed.cluster.elections = true;
+  return mixed;
+}();
+
 }  // namespace elastripe::sim

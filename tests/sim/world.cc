@@ -69,11 +69,12 @@ void World::form() {
     cluster.install_build(node::CapabilitySet(run.random.chance(0.5) ? 1 : 3));
   }
   cluster.start();
-  cluster.install_build(node::own_capabilities());
+  if (!run.scenario.cluster.followers) cluster.install_build(node::own_capabilities());
   if (!come_to_rest(parts_, "no cluster is formed")) return;
   while (static_cast<int>(cluster.proxies().size()) < run.scenario.cluster.proxies) {
     faults.set_clock_wrong(*cluster.add_proxy());
   }
+  cluster.install_build(node::own_capabilities());
   run.calm = true;
   run.until(seconds(2), [&] { return cluster.is_settled(); });
   run.calm = false;

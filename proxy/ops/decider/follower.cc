@@ -7,6 +7,7 @@
 #include "proxy/ops/decider/decider_events.h"
 #include "proxy/ops/decider/decider_status.h"
 #include "proxy/ops/decider/told_map.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
 
@@ -287,7 +288,7 @@ void Follower::look() {
     served_until_ = now();
     if (serving_ && newest == map_) return;
     const node::CapabilitySet lacks = newest->capabilities.without(settings_.capabilities);
-    is_too_old_ = lacks != node::CapabilitySet();
+    is_too_old_ = lacks != node::CapabilitySet() && !mutant(Mutant::kServeBeyond);
     if (is_too_old_) {
       election_.hear_decider(settings_.lease);  // it stands for nothing any more
       return wait(fmt::format("the cluster uses {}, for which this proxy is too old",
