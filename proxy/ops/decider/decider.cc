@@ -167,7 +167,7 @@ MapRequest Decider::Impl::request() const {
   MapRequest request;
   request.decider = decider_id_;
   request.above_number = above_number_;
-  if (proxies_have_) request.proxies_have = proxies_have_();
+  if (proxies_have_ && !mutant(Mutant::kServeBeyond)) request.proxies_have = proxies_have_();
   request.was_served = serving_;
   if (flush_is_due_) request.flush = {.now = true, .at = 0};
   flushes_.add_to(request.flush);

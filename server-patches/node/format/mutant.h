@@ -19,7 +19,7 @@ enum class Mutant {
   kSuspectIsSource,       // decider: a returned suspect's old records count as synced
   kTimeoutIsLoss,         // decider: a timeout may make a partition LOST
   kTrustOldReports,       // decider: declares a loss by what nodes told another decider's map
-  kServeBeyond,           // proxy: follows a map that uses more than its build can
+  kServeBeyond,           // decider, proxy: use what a build can, whatever the others can
   kTrustWords,            // decider: who is declared dead counts as gone for majorities at once
   kCountLeftForDead,      // decider: a takeover counts who was taken for dead as a witness
   kSyncOneSource,         // sync: stores what one source has instead of the maximum
