@@ -2,6 +2,7 @@
 #include <ranges>
 
 #include "proxy/ops/decider/correspondence.h"
+#include "tests/support/notices.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
 using namespace elastripe;
@@ -350,60 +351,9 @@ bool is_older_card(size_t left) {
 }  // namespace
 
 TEST_CASE("notices are read as they were written, and others not at all") {
-  MemberChange change;
-  change.kind = MemberChange::Kind::kDrain;
-  change.node.name = "n1";
-  change.node.host = "h";
-  change.node.port = 7;
-  change.node.domain = "d";
-  SettingsChange settings{.of_version = 4, .max_parities = 2, .settings = {}};
-  settings.settings = {.version = 5,
-                       .heartbeat_ms = 1,
-                       .suspect_after_ms = 2,
-                       .lease_ms = 3,
-                       .longest_lease_ms = 4,
-                       .refused_is_dead = true,
-                       .text = "pools: []"};
-  ProxyCard card;
-  card.name = "a";
-  card.clients = "b:1";
-  card.decides_as = 9;
-  card.leaves = true;
-  card.capabilities = node::own_capabilities();
-  card.findings.objects_surviving = {1, 2};
-  card.findings.can_accept_loss = true;
-  card.findings.maintenance = "{}";
-  card.runs_jobs = true;
-  const jobs::ClusterJob job{.id = 3,
-                             .token = 8,
-                             .kind = "repair",
-                             .order = "{}",
-                             .term = 4,
-                             .version = 5,
-                             .runs = 6,
-                             .state = jobs::JobState::kCancelled,
-                             .cancelling = true,
-                             .report = "{}"};
-  card.handover.rooms = {
-      {.node = 1, .incarnation = 79, .room = Room::kNone, .wait = 20s, .try_in = 7ms},
-      {.node = 2, .incarnation = 80, .room = Room::kForMore, .wait = 10s, .try_in = 0ms}};
-  card.handover.surveyed_in = 12;
-  card.handover.scrub_due_in = 90s;
-  const std::vector<ProxyNotice> notices = {
-      card,
-      TaskRequest{7, 8, FlushAll{5}},
-      TaskRequest{7, 8, AcceptLoss{}},
-      TaskRequest{7, 8, DeclareDead{"n2"}},
-      TaskRequest{7, 8, change},
-      TaskRequest{7, 8, settings},
-      TaskRequest{7, 8, StartJob{6, "transition", "{}"}},
-      TaskRequest{7, 8, CancelJob{3, "repair"}},
-      job,
-      TaskReply{4, TaskOutcome{.job = job}},
-      TaskReply{4, {}},
-      TaskReply{4, TaskOutcome{.loss = {1, 2, 3}}},
-      TaskReply{4, DeciderAnswer(fail(ErrorCode::kNotFound, "no node"))}};
-  for (const ProxyNotice& notice : notices) {
+  const jobs::ClusterJob job = cancelled_job();
+  const std::vector<ProxyNotice> all = notices_of_all_kinds();
+  for (const ProxyNotice& notice : all) {
     const std::string text = encode(notice);
     const auto read = decode_notice(text);
     REQUIRE(read);
@@ -425,7 +375,8 @@ TEST_CASE("notices are read as they were written, and others not at all") {
       CHECK(decode_notice(std::string_view(text).substr(0, n)).has_value() == is_older);
     }
   }
-  CHECK(std::get<ProxyCard>(*decode_notice(encode(card))) == card);
+  CHECK(std::get<ProxyCard>(*decode_notice(encode(all.front()))) ==
+        std::get<ProxyCard>(all.front()));
   CHECK_FALSE(decode_notice("\x09 of a kind that is not known"));
 }
 

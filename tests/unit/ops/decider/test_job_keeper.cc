@@ -12,6 +12,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr sim::JobOrder kLong{.steps = 100, .step_ms = 500};
+
 // Proxies of which one decides, and the next one when that is gone.
 struct Jobs : ClusterFixture {
   explicit Jobs(int count, Duration read_grace = 2s) {
@@ -39,6 +41,16 @@ struct Jobs : ClusterFixture {
   std::optional<DeciderAnswer>& begin(size_t at, uint64_t token, sim::JobOrder order) {
     return ask(at, StartJob{.token = token, .kind = "transition", .order = order.to_text()});
   }
+  // The first proxy begins one and dies; the second decides.
+  StartJob leave_rebalance() {
+    REQUIRE(decides(0));
+    StartJob order{.token = 7, .kind = "rebalance", .order = kLong.to_text()};
+    REQUIRE(wait(ask(0, order)));
+    run_for(2s);
+    proxies[0]->kill();
+    REQUIRE(run_until([&] { return decides(1); }));
+    return order;
+  }
   DeciderAnswer wait(std::optional<DeciderAnswer>& answer) {
     REQUIRE(run_until([&] { return answer.has_value(); }, 20s));
     return *answer;
@@ -53,8 +65,6 @@ struct Jobs : ClusterFixture {
   std::vector<sim::SimProxy*> proxies;
   std::deque<std::optional<DeciderAnswer>> answers;
 };
-
-constexpr sim::JobOrder kLong{.steps = 100, .step_ms = 500};
 
 }  // namespace
 
@@ -76,12 +86,7 @@ TEST_CASE("a job is begun once, goes on at whoever decides next, and ends once")
 // Rebalances wait for a grace before they go on.
 TEST_CASE("a job that is left is answered as begun when this proxy goes on with it") {
   Jobs cluster(2);
-  REQUIRE(cluster.decides(0));
-  const StartJob order{.token = 7, .kind = "rebalance", .order = kLong.to_text()};
-  REQUIRE(cluster.wait(cluster.ask(0, order)));
-  cluster.run_for(2s);
-  cluster.proxies[0]->kill();
-  REQUIRE(cluster.run_until([&] { return cluster.decides(1); }));
+  const StartJob order = cluster.leave_rebalance();
   const auto begun = cluster.wait(cluster.ask(1, order));
   REQUIRE(begun);
   CHECK(begun->job->runs == 2);
@@ -89,12 +94,7 @@ TEST_CASE("a job that is left is answered as begun when this proxy goes on with 
 
 TEST_CASE("a rebalance that is left can be cancelled before anybody goes on with it") {
   Jobs cluster(2, /*read_grace=*/60s);
-  REQUIRE(cluster.decides(0));
-  const StartJob order{.token = 7, .kind = "rebalance", .order = kLong.to_text()};
-  REQUIRE(cluster.wait(cluster.ask(0, order)));
-  cluster.run_for(2s);
-  cluster.proxies[0]->kill();
-  REQUIRE(cluster.run_until([&] { return cluster.decides(1); }));
+  cluster.leave_rebalance();
   const auto other = cluster.wait(cluster.ask(1, CancelJob{1, "transition"}));
   CHECK(other.error().code == ErrorCode::kNotFound);
   const auto cancelled = cluster.wait(cluster.ask(1, CancelJob{1, "rebalance"}));
