@@ -28,17 +28,13 @@ std::string tidy_message(std::string_view text) {
 ErrorKind kind_of(memcached_return_t code) {
   switch (code) {
     case MEMCACHED_NOTFOUND:
-    case MEMCACHED_NOTSTORED:
       return ErrorKind::kNotFound;
-    case MEMCACHED_DATA_EXISTS:
-      return ErrorKind::kExists;
     case MEMCACHED_TIMEOUT:
     case MEMCACHED_IN_PROGRESS:
       return ErrorKind::kTimeout;
     case MEMCACHED_SERVER_ERROR:
     case MEMCACHED_CLIENT_ERROR:
     case MEMCACHED_ERROR:
-    case MEMCACHED_E2BIG:
     case MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE:
       return ErrorKind::kServer;
     case MEMCACHED_BAD_KEY_PROVIDED:
@@ -55,10 +51,7 @@ bool is_answered(memcached_return_t code) {
   switch (code) {
     case MEMCACHED_SUCCESS:
     case MEMCACHED_NOTFOUND:
-    case MEMCACHED_NOTSTORED:
-    case MEMCACHED_DATA_EXISTS:
     case MEMCACHED_CLIENT_ERROR:
-    case MEMCACHED_E2BIG:
     case MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE:
       return true;
     default:
@@ -70,14 +63,9 @@ bool is_answered(memcached_return_t code) {
 std::string_view text_of(memcached_return_t code) {
   switch (code) {
     case MEMCACHED_NOTFOUND:
-    case MEMCACHED_NOTSTORED:
       return "no such object";
-    case MEMCACHED_DATA_EXISTS:
-      return "the object has another cas unique";
     case MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE:
-      return "out of memory storing object";
-    case MEMCACHED_E2BIG:
-      return "object too large for cache";
+      return "the server is out of memory";
     case MEMCACHED_ERROR:
       return "ERROR";
     case MEMCACHED_TIMEOUT:

@@ -1,4 +1,5 @@
-// A connection that speaks memcached's classic commands, by libmemcached.
+// A connection on which whole objects are read, by libmemcached. That does not tell its socket, so
+// nobody can look whether the server has closed it: writes take the other one (meta_connection.h).
 #pragma once
 
 #include <libmemcached/memcached.h>
@@ -22,7 +23,7 @@ class ClassicConnection {
 
   using Command = std::function<memcached_return_t(memcached_st*)>;
   // Runs one command of libmemcached's, on a connection that is logged in. MEMCACHED_NOTFOUND is
-  // kNotFound, and MEMCACHED_NOTSTORED, too: what could not be added to is not there.
+  // kNotFound.
   Result<> run(const Command& command);
 
  private:

@@ -107,34 +107,36 @@ Result<Values> Client::get_many(std::span<const std::string> keys) {
   return found;
 }
 
-Result<> Client::put(std::string_view key, std::string_view object, const PutOptions& options) {
+Result<> Client::store(std::string_view command, std::string_view key, std::string_view object,
+                       const PutOptions& options, const Error& not_stored) {
   if (auto valid = validate(key, object); !valid) return valid;
-  // No object has this one, and libmemcached would send a command without it.
-  if (options.cas == 0) return fail(ErrorKind::kExists, "no object has the cas unique 0");
-  auto stored = connections_->classic.run([&](memcached_st* handle) {
-    return options.cas ? memcached_cas(handle, key.data(), key.size(), object.data(), object.size(),
-                                       options.exptime, options.flags, *options.cas)
-                       : memcached_set(handle, key.data(), key.size(), object.data(), object.size(),
-                                       options.exptime, options.flags);
-  });
-  if (!stored && !options.cas && stored.error().kind == ErrorKind::kNotFound) {
-    return fail(ErrorKind::kServer, "the object is not stored");
+  std::string line(command);
+  line.append(" ").append(key);
+  line += " " + std::to_string(options.flags) + " " + std::to_string(options.exptime) + " " +
+          std::to_string(object.size());
+  if (options.cas) line += " " + std::to_string(*options.cas);
+  const auto answer = connections_->meta.ask(line, &object);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->line == "STORED") return {};
+  if (answer->line == "NOT_STORED") return std::unexpected(not_stored);
+  if (answer->line == "NOT_FOUND") return fail(ErrorKind::kNotFound, "no such object");
+  if (answer->line == "EXISTS") {
+    return fail(ErrorKind::kExists, "the object has another cas unique");
   }
-  return stored;
+  return connections_->meta.give_up(*answer);
+}
+
+Result<> Client::put(std::string_view key, std::string_view object, const PutOptions& options) {
+  // memcached takes it for none.
+  if (options.cas == 0) return fail(ErrorKind::kExists, "no object has the cas unique 0");
+  return store(options.cas ? "cas" : "set", key, object, options,
+               {ErrorKind::kServer, "the object is not stored"});
 }
 
 Result<> Client::add(std::string_view key, std::string_view object, const PutOptions& options) {
   if (options.cas)
     return fail(ErrorKind::kInvalid, "an object that is not there has no cas unique");
-  if (auto valid = validate(key, object); !valid) return valid;
-  auto added = connections_->classic.run([&](memcached_st* handle) {
-    return memcached_add(handle, key.data(), key.size(), object.data(), object.size(),
-                         options.exptime, options.flags);
-  });
-  if (!added && added.error().kind == ErrorKind::kNotFound) {
-    return fail(ErrorKind::kExists, "there is such an object");
-  }
-  return added;
+  return store("add", key, object, options, {ErrorKind::kExists, "there is such an object"});
 }
 
 Result<PutErrors> Client::put_many(std::span<const Object> objects, const PutOptions& options) {
@@ -146,17 +148,11 @@ Result<PutErrors> Client::put_many(std::span<const Object> objects, const PutOpt
 }
 
 Result<> Client::append(std::string_view key, std::string_view bytes) {
-  if (auto valid = validate(key, bytes); !valid) return valid;
-  return connections_->classic.run([&](memcached_st* handle) {
-    return memcached_append(handle, key.data(), key.size(), bytes.data(), bytes.size(), 0, 0);
-  });
+  return store("append", key, bytes, {}, {ErrorKind::kNotFound, "no such object"});
 }
 
 Result<> Client::prepend(std::string_view key, std::string_view bytes) {
-  if (auto valid = validate(key, bytes); !valid) return valid;
-  return connections_->classic.run([&](memcached_st* handle) {
-    return memcached_prepend(handle, key.data(), key.size(), bytes.data(), bytes.size(), 0, 0);
-  });
+  return store("prepend", key, bytes, {}, {ErrorKind::kNotFound, "no such object"});
 }
 
 Result<uint64_t> Client::increment(std::string_view key, uint64_t delta) {
@@ -180,8 +176,11 @@ Result<uint64_t> Client::count(std::string_view command, std::string_view key, u
 
 Result<> Client::remove(std::string_view key) {
   if (auto valid = validate_key(key); !valid) return valid;
-  return connections_->classic.run(
-      [&](memcached_st* handle) { return memcached_delete(handle, key.data(), key.size(), 0); });
+  const auto answer = connections_->meta.ask("delete " + std::string(key));
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->line == "DELETED") return {};
+  if (answer->line == "NOT_FOUND") return fail(ErrorKind::kNotFound, "no such object");
+  return connections_->meta.give_up(*answer);
 }
 
 Result<> Client::touch(std::string_view key, int64_t exptime) {

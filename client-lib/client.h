@@ -5,11 +5,12 @@
 //   auto value = client->get("greeting");
 //   if (value) use(value->bytes()); else report(value.error().message);
 //
-// A thin layer over libmemcached's ASCII protocol. One Client is for one thread at a time, and asks
+// A thin layer over memcached's ASCII protocol. One Client is for one thread at a time, and asks
 // one server; Pool (pool.h) is for many of both. It connects at the first request and again after a
-// failure. What libmemcached does not do, or not well, takes a second connection: parts of objects,
-// put_many, counters, touch and stats. A forked child may use the Client that it has of its parent:
-// it connects by itself.
+// failure. Whole objects are read by libmemcached, on a connection of its own; writes and all else
+// take a second one, which is looked at before each request: one that the server has closed while
+// it was idle is made anew, and nothing is lost on it. A forked child may use the Client that it
+// has of its parent: it connects by itself.
 //
 // Every call may fail as kInvalid (nothing was sent), kServer (refused; nothing was done),
 // kConnection and kTimeout; a write as kUnknownOutcome, too. What else it fails as stands beside
@@ -105,8 +106,6 @@ class Client {
   Result<Values> get_many(std::span<const std::string> keys);
 
   // Stores up to kMaxObjectBytes. On success the object survives what its pool's scheme promises.
-  // libmemcached sends in pieces of 8196 bytes and forgets to push the last one when it is full: a
-  // request of an exact multiple of that waits for TCP, 40 to 200 ms.
   Result<> put(std::string_view key, std::string_view object, const PutOptions& options = {});
 
   // Stores an object that is not there yet. kExists if there is one. Takes no cas.
@@ -148,6 +147,9 @@ class Client {
   explicit Client(const Options& options);
 
   Result<> get_some(std::span<const std::string> keys, Values& found);
+  // A classic command that stores; `not_stored` is what that answer says of it.
+  Result<> store(std::string_view command, std::string_view key, std::string_view object,
+                 const PutOptions& options, const Error& not_stored);
   Result<uint64_t> count(std::string_view command, std::string_view key, uint64_t delta);
 
   std::unique_ptr<Connections> connections_;

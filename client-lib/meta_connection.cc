@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -125,10 +126,9 @@ Result<MetaConnection::Answer> MetaConnection::ask(std::string_view line,
 
 Result<MetaConnection::Answer> MetaConnection::exchange(std::string_view line,
                                                         const std::string_view* data) {
-  std::string request(line);
-  request += kLineEnd;
-  if (data != nullptr) request.append(*data).append(kLineEnd);
-  if (auto sent = send(request); !sent) return std::unexpected(sent.error());
+  const auto sent =
+      data == nullptr ? send({line, kLineEnd}) : send({line, kLineEnd, *data, kLineEnd});
+  if (!sent) return std::unexpected(sent.error());
   auto answer = next_line();
   if (!answer || answer->code() != "VA") return answer;
   std::string_view count = std::string_view(answer->line).substr(2);
@@ -215,7 +215,7 @@ Result<> MetaConnection::store_all(std::span<const Object> objects, const PutOpt
       request.append("set ").append(key).append(middle).append(std::to_string(bytes.size()));
       request.append(kLineEnd).append(bytes).append(kLineEnd);
     }
-    if (auto done = send(request); !done) return done;
+    if (auto done = send({request}); !done) return done;
     while (outcomes.size() < sent) {
       auto line = read_line();
       if (!line) return std::unexpected(line.error());
@@ -298,12 +298,26 @@ void MetaConnection::close() {
   received_.clear();
 }
 
-Result<> MetaConnection::send(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+// All parts at once, without a copy of them.
+Result<> MetaConnection::send(std::initializer_list<std::string_view> parts) {
+  std::vector<iovec> left;
+  for (const std::string_view part : parts) {
+    if (!part.empty()) left.push_back({const_cast<char*>(part.data()), part.size()});
+  }
+  for (size_t first = 0; first < left.size();) {
+    msghdr message{};
+    message.msg_iov = &left[first];
+    message.msg_iovlen = left.size() - first;
+    const ssize_t sent = ::sendmsg(fd_, &message, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return fail_by_errno();
-    bytes.remove_prefix(static_cast<size_t>(sent));
+    auto bytes = static_cast<size_t>(sent);
+    for (; first < left.size() && bytes >= left[first].iov_len; ++first) {
+      bytes -= left[first].iov_len;
+    }
+    if (first == left.size()) break;
+    left[first].iov_base = static_cast<char*>(left[first].iov_base) + bytes;
+    left[first].iov_len -= bytes;
   }
   return {};
 }

@@ -1,10 +1,12 @@
-// A connection for what libmemcached does not do: memcached's meta commands, many stores of which
-// each has its own outcome, and answers of which it keeps no text. Blocking, one request at a time.
+// A connection for what libmemcached does not do: it looks whether the server has closed it before
+// a request is sent, as every write needs. It knows memcached's meta commands, many stores of which
+// each has its own outcome, and keeps the texts of answers. Blocking, one request at a time.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +20,7 @@ namespace elastripe::client {
 
 class MetaConnection {
  public:
-  // It connects at the first request, and again after a failure.
+  // It connects at the first request, and again after a failure or when the server has closed it.
   explicit MetaConnection(Options options) : options_(std::move(options)) {}
   ~MetaConnection() { close(); }
   MetaConnection(const MetaConnection&) = delete;
@@ -60,7 +62,7 @@ class MetaConnection {
   // Whether the server has neither closed the connection nor said what nobody asked for.
   bool is_quiet() const;
   void close();
-  Result<> send(std::string_view bytes);
+  Result<> send(std::initializer_list<std::string_view> parts);
   Result<Answer> exchange(std::string_view line, const std::string_view* data);
   Result<Answer> next_line();
   Result<std::string> read_line();

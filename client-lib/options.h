@@ -21,8 +21,9 @@ struct Options {
   int connect_timeout_ms = 2000;
   int request_timeout_ms = 30000;  // longest wait for progress on the connection
 
-  // libmemcached does not tell that a server has closed an idle connection, and what is written on
-  // it then is lost with an outcome that nobody knows. So a connection is made anew after so long.
+  // libmemcached does not tell that a server has closed an idle connection, and a read that is sent
+  // on it then fails. So a connection for such reads is made anew after so long. Writes need it
+  // not: theirs is looked at before each.
   int idle_ms = 1000;
 
   // What each connection logs in with, by memcached's ASCII authentication; nobody if `user` is
