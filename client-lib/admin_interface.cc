@@ -30,8 +30,11 @@ ErrorKind kind_of(CURLcode code) {
   return code == CURLE_OPERATION_TIMEDOUT ? ErrorKind::kTimeout : ErrorKind::kConnection;
 }
 
-// The words of a proxy's protocol for one that serves nothing.
-Error refused(long status, std::string reason) {
+// The words of a proxy's protocol for what nobody knows, and for a proxy that serves nothing.
+Error refused(long status, const Json& json, std::string reason) {
+  if (json.is_object() && json.value("error", Json()) == "unknown_outcome") {
+    return refusal("outcome unknown: " + reason);
+  }
   if (status == 404) return {ErrorKind::kNotFound, std::move(reason)};
   if (status == 503 && !reason.starts_with("not serving")) reason = "not serving: " + reason;
   return {ErrorKind::kServer, std::move(reason)};
@@ -133,7 +136,7 @@ Result<Json> AdminInterface::request(const std::string& path, std::string_view a
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   Json json = Json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  if (status / 100 != 2) return std::unexpected(refused(status, reason_of(json, answer)));
+  if (status / 100 != 2) return std::unexpected(refused(status, json, reason_of(json, answer)));
   if (!json.is_object()) {
     return fail(ErrorKind::kConnection, address_ + " does not answer with JSON");
   }

@@ -7,10 +7,11 @@ import threading
 import pytest
 
 import elastripe
-from elastripe import ConnectionFailed, NotFound, NotServing, ServerError
+from elastripe import ConnectionFailed, NotFound, NotServing, ServerError, UnknownOutcome
 from fake_proxy import CLOSE
 
 UNAVAILABLE = (503, {"error": "unavailable", "message": "deposed"})
+UNKNOWN = (503, {"error": "unknown_outcome", "message": "the decider has died"})
 STARTED = (202, {"id": 3, "state": "running"})
 
 
@@ -78,11 +79,13 @@ def test_a_request_goes_on_to_the_proxy_that_serves(proxy, admin):
         ("POST", "/v1/transitions"), ("GET", "/v1/objects/a%2F%25")]
 
 
-def test_a_transition_that_may_have_started_is_not_started_elsewhere(proxy, admin):
-    first, second = admin(CLOSE), admin(STARTED)
+@pytest.mark.parametrize("answer, error", [(CLOSE, ConnectionFailed), (UNKNOWN, UnknownOutcome),
+                                           ((202, b"<html>"), ConnectionFailed)])
+def test_a_transition_that_may_have_started_is_not_started_elsewhere(proxy, admin, answer, error):
+    first, second = admin(answer), admin(STARTED)
     client = elastripe.Client([proxy(settings(first.address)).address,
                                proxy(settings(second.address)).address])
-    with pytest.raises(ConnectionFailed) as caught:
+    with pytest.raises(error) as caught:
         client.transition(5, all=True)
     assert caught.value.may_have_taken_effect
     assert second.requests == []
@@ -106,7 +109,9 @@ def test_a_proxy_that_listens_everywhere_is_asked_where_it_was_reached(proxy, ad
 @pytest.mark.parametrize("answer, error", [
     ((404, {"error": "not_found", "message": "no such object"}), NotFound),
     ((409, {"error": "conflict", "message": "transition 3 is running"}), ServerError),
-    (UNAVAILABLE, NotServing), ((200, b"<html>"), ServerError), ((501, b"<html>"), ServerError)])
+    (UNAVAILABLE, NotServing), ((503, b"<html>"), NotServing), (UNKNOWN, UnknownOutcome),
+    ((200, b"<html>"), ConnectionFailed), ((200, []), ConnectionFailed),
+    ((501, b"<html>"), ServerError)])
 def test_a_refusal_has_its_kind(proxy, admin, answer, error):
     client = elastripe.Client(proxy(settings(admin(answer).address)).address)
     with pytest.raises(error) as caught:

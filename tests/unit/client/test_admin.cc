@@ -59,6 +59,8 @@ TEST_CASE("what an admin interface refuses has its kind") {
              "job 2 runs"},
         Case{http(503, R"({"error": "unavailable", "message": "deposed"})"), ErrorKind::kServer,
              "not serving: deposed"},
+        Case{http(503, R"({"error": "unknown_outcome", "message": "the decider has died"})"),
+             ErrorKind::kUnknownOutcome, "outcome unknown: the decider has died"},
         Case{http(400, "<html>\nno JSON"), ErrorKind::kServer, "<html>"},
         Case{http(200, "no JSON"), ErrorKind::kConnection, "does not answer with JSON"},
         Case{kSilence, ErrorKind::kTimeout, ""}, Case{kClose, ErrorKind::kConnection, ""}}) {
@@ -70,7 +72,8 @@ TEST_CASE("what an admin interface refuses has its kind") {
     CHECK(name(job.error().kind) == name(kind));
     CHECK(job.error().message.find(message) != std::string::npos);
     CHECK(job.error().may_have_taken_effect() ==
-          (kind == ErrorKind::kTimeout || kind == ErrorKind::kConnection));
+          (kind == ErrorKind::kTimeout || kind == ErrorKind::kConnection ||
+           kind == ErrorKind::kUnknownOutcome));
     CHECK(proxy.requests().size() == 3);
   }
 }
@@ -99,6 +102,21 @@ TEST_CASE("the next proxy is asked when one serves nothing") {
   CHECK(job->id() == 3);
   CHECK(serving.requests().back() ==
         R"(POST /v1/transitions|{"dry_run":false,"parallel":4,"prefix":"logs/","rate":0,"to":5})");
+}
+
+TEST_CASE("a transition that may have begun is begun at no other proxy") {
+  for (const Reply& reply :
+       {http(503, R"({"error": "unknown_outcome", "message": "the decider has died"})"), kSilence,
+        kClose}) {
+    FakeProxy first({});
+    FakeProxy second({});
+    first.will_reply({settings_of(first), kStatus, reply});
+    second.will_reply({settings_of(second), kStatus, http(202, report_of("running"))});
+    const auto job = admin_of({first.address(), second.address()})->transition(5, {.all = true});
+    REQUIRE(!job);
+    CHECK(job.error().may_have_taken_effect());
+    CHECK(second.requests().empty());
+  }
 }
 
 TEST_CASE("a transition is waited for, and its end told") {

@@ -11,7 +11,7 @@ from typing import Any
 
 from .bounds import Address, parse_address
 from .errors import (ConnectionFailed, Error, NotFound, NotServing, ServerError, TimedOut,
-                     nothing_is_sent)
+                     UnknownOutcome, nothing_is_sent)
 
 Report = dict[str, Any]  # JSON, as the interface answers it
 
@@ -40,7 +40,10 @@ class Admin:
             host = Address().host if proxy.is_unix_socket else proxy.host
             address = Address(host, address.port)
         admin = cls(told, address, timeout)
-        found = admin.request("GET", "/v1/status").get("proxy_id")
+        try:
+            found = admin.request("GET", "/v1/status").get("proxy_id")
+        except NotFound as error:  # which is not the object, or the job
+            raise ServerError(error.message) from error
         if found != settings.get("proxy_id"):
             raise ServerError(f"the admin interface {address} is of another proxy than {proxy}: "
                               "name its address, or ask where the proxy runs")
@@ -48,7 +51,8 @@ class Admin:
 
     def request(self, method: str, path: str, action: str = "",
                 body: Report | None = None) -> Report:
-        """The answer. Raises NotFound, ServerError, NotServing, ConnectionFailed or TimedOut."""
+        """The answer. Raises NotFound, ServerError, NotServing, ConnectionFailed, TimedOut or
+        UnknownOutcome."""
         headers = {"Host": self._told} | ({"X-Elastripe": action} if action else {})
         connection = http.client.HTTPConnection(*self._address, timeout=self._timeout)
         try:
@@ -62,15 +66,12 @@ class Admin:
             raise TimedOut(f"{self._address}: no answer in time") from error
         except (OSError, http.client.HTTPException) as error:
             raise ConnectionFailed(f"{self._address}: {error}") from error
-        try:
-            answer: Report = json.loads(text)
-        except ValueError as error:
-            raise ServerError(f"{self._address} does not answer with JSON") from error
-        if response.status // 100 == 2:
-            return answer
-        message = str(answer.get("message", answer.get("error", response.reason)))
-        raised: dict[int, type[Error]] = {404: NotFound, 503: NotServing}
-        raise raised.get(response.status, ServerError)(message)
+        answer = _object_in(text)
+        if response.status // 100 != 2:
+            raise _refused(response.status, answer or {}, response.reason)
+        if answer is None:
+            raise ConnectionFailed(f"{self._address} does not answer with JSON")
+        return answer
 
     def _connect(self, connection: http.client.HTTPConnection) -> None:
         try:
@@ -79,6 +80,23 @@ class Admin:
             raise TimedOut(f"{self._address}: no connection in time") from error
         except OSError as error:
             raise ConnectionFailed(f"{self._address}: {error}") from error
+
+
+def _object_in(text: bytes) -> Report | None:
+    """The JSON object that the text is; None if it is none."""
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _refused(status: int, answer: Report, reason: str) -> Error:
+    message = str(answer.get("message", answer.get("error", reason)))
+    if answer.get("error") == "unknown_outcome":
+        return UnknownOutcome(f"outcome unknown: {message}")
+    kinds: dict[int, type[Error]] = {404: NotFound, 503: NotServing}
+    return kinds.get(status, ServerError)(message)
 
 
 class Transition:
