@@ -5,7 +5,6 @@
 
 #include "client-lib/admin_interface.h"
 #include "client-lib/fail.h"
-#include "client-lib/proxies.h"
 
 namespace elastripe::client {
 namespace {
@@ -15,6 +14,14 @@ using Json = nlohmann::json;
 constexpr std::chrono::milliseconds kFirstPause{10};
 constexpr std::chrono::milliseconds kLongestPause{1000};
 constexpr size_t kIdleClients = 1;
+constexpr const char* kTransitions = "/v1/transitions";
+constexpr std::string_view kAction = "transition";
+
+// In which proxies that did not begin a job have heard of it: two seconds, and some more.
+constexpr std::chrono::milliseconds kHeard{5000};
+constexpr std::chrono::milliseconds kHeardPause{50};
+
+std::string path_of(uint64_t id) { return std::string(kTransitions) + "/" + std::to_string(id); }
 
 // A field, or what there is without one of this type.
 template <class T>
@@ -86,35 +93,47 @@ Result<Json> body_of(unsigned to, const TransitionOptions& options) {
 
 }  // namespace
 
+Transition::Transition(std::shared_ptr<const AdminInterfaces> admin, uint64_t id)
+    : admin_(std::move(admin)), id_(id), heard_by_(Clock::now() + kHeard) {}
+
+Result<TransitionReport> Transition::ask() const { return report_of(admin_->get(path_of(id_))); }
+
+bool Transition::is_unheard(const Result<TransitionReport>& report) const {
+  return !report && report.error().kind == ErrorKind::kNotFound && Clock::now() < heard_by_;
+}
+
 Result<TransitionReport> Transition::report() const {
-  return report_of(admin_->get("/v1/transitions/" + std::to_string(id_)));
+  for (;;) {
+    auto now = ask();
+    if (!is_unheard(now)) return now;
+    std::this_thread::sleep_for(kHeardPause);
+  }
 }
 
 Result<TransitionReport> Transition::cancel() const {
-  return report_of(admin_->post("/v1/transitions/" + std::to_string(id_) + "/cancel", "transition",
-                                Json::object()));
+  return report_of(
+      admin_->post(Retry::kConditional, path_of(id_) + "/cancel", kAction, Json::object()));
 }
 
 Result<TransitionReport> Transition::wait(std::chrono::milliseconds timeout) const {
-  using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    auto now = report();
-    if (!now || now->state == "done" || now->state == "cancelled") return now;
-    if (now->state == "failed") {
+    auto now = ask();
+    if (!now && !is_unheard(now)) return now;
+    const std::string state = now ? now->state : "not heard of";
+    if (state == "done" || state == "cancelled") return now;
+    if (state == "failed") {
       return fail(ErrorKind::kServer, "the transition failed: " + now->reason);
     }
     // in milliseconds: the longest timeout has no form in the clock's unit
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
-    if (waited + pause > timeout) {
-      return fail(ErrorKind::kTimeout, "the transition is " + now->state);
-    }
+    if (waited + pause > timeout) return fail(ErrorKind::kTimeout, "the transition is " + state);
     std::this_thread::sleep_for(pause);
   }
 }
 
-Admin::Admin(std::unique_ptr<Proxies> proxies, std::string named)
-    : proxies_(std::move(proxies)), named_(std::move(named)) {}
+Admin::Admin(std::shared_ptr<const AdminInterfaces> interfaces)
+    : interfaces_(std::move(interfaces)) {}
 Admin::~Admin() = default;
 Admin::Admin(Admin&&) noexcept = default;
 Admin& Admin::operator=(Admin&&) noexcept = default;
@@ -133,31 +152,28 @@ Result<Admin> Admin::create(const std::vector<std::string>& addresses, const Opt
       return fail(ErrorKind::kInvalid, "one admin interface is not of many proxies");
     }
   }
-  return Admin(std::move(*proxies), std::string(named));
+  return Admin(std::make_shared<const AdminInterfaces>(std::move(*proxies), std::string(named)));
 }
 
 Result<ObjectInfo> Admin::object_info(std::string_view key) {
   if (auto valid = validate_key(key); !valid) return std::unexpected(valid.error());
-  return proxies_->run(Retry::kRead, [&](Client& client) -> Result<ObjectInfo> {
-    const auto admin = AdminInterface::of_proxy(client, named_);
-    if (!admin) return std::unexpected(admin.error());
-    const auto json = admin->get("/v1/objects/" + percent_encoded(key));
-    if (!json) return std::unexpected(json.error());
-    return info_of(*json);
-  });
+  const auto json = interfaces_->get("/v1/objects/" + percent_encoded(key));
+  if (!json) return std::unexpected(json.error());
+  return info_of(*json);
 }
 
 Result<Transition> Admin::transition(unsigned to, const TransitionOptions& options) {
   const auto body = body_of(to, options);
   if (!body) return std::unexpected(body.error());
-  return proxies_->run(Retry::kWrite, [&](Client& client) -> Result<Transition> {
-    auto admin = AdminInterface::of_proxy(client, named_);
-    if (!admin) return std::unexpected(admin.error());
-    const auto json = admin->post("/v1/transitions", "transition", *body);
-    if (!json) return std::unexpected(json.error());
-    return Transition(std::make_shared<const AdminInterface>(std::move(*admin)),
-                      field<uint64_t>(*json, "id"));
-  });
+  const auto json = interfaces_->post(Retry::kWrite, kTransitions, kAction, *body);
+  if (!json) return std::unexpected(json.error());
+  return Transition(interfaces_, field<uint64_t>(*json, "id"));
+}
+
+Result<Transition> Admin::find_transition(uint64_t id) {
+  const auto json = interfaces_->get(path_of(id));
+  if (!json) return std::unexpected(json.error());
+  return Transition(interfaces_, id);
 }
 
 }  // namespace elastripe::client

@@ -1,7 +1,7 @@
-// The admin interface of a proxy (docs/admin-api.md): where an object lies, and how much redundancy
-// it has. It is HTTP, by libcurl; a build without that has no such header installed.
+// The admin interface of the proxies (docs/admin-api.md): where an object lies, and how much
+// redundancy it has. It is HTTP, by libcurl; a build without that has no such header installed.
 //
-//   auto admin = Admin::create({"127.0.0.1:11311"});
+//   auto admin = Admin::create({"proxy1:11311", "proxy2:11311"});
 //   auto job = admin->transition(5, {.prefix = "vid"});   // to five data shards, online
 //   auto report = job->wait();
 #pragma once
@@ -22,8 +22,7 @@
 
 namespace elastripe::client {
 
-class AdminInterface;
-class Proxies;
+class AdminInterfaces;
 
 // An object's record: GET /v1/objects/KEY, whose whole answer is `json`.
 struct ObjectInfo {
@@ -55,16 +54,20 @@ struct TransitionOptions {
   unsigned parallel = 4;  // objects at a time
 };
 
-// A job of the cluster, as one proxy tells of it. Should that proxy end, another one goes on with
-// the job, which has its id there, too.
+// A job of the cluster, which is not bound to the proxy that was asked for it: each call asks any
+// of those that the Admin knows, as Pool does (pool.h). Should the one end that runs the job,
+// another one goes on with it. For many threads; outlives the Admin.
 class Transition {
  public:
+  // Another program may go on with the job by it: Admin::find_transition().
   uint64_t id() const { return id_; }
 
-  // kNotFound when the proxy knows it no more.
+  // kNotFound when the cluster knows it no more, as of all but the last few. A proxy that has not
+  // heard of a new one yet is given the time to.
   Result<TransitionReport> report() const;
 
-  // No object begins any more; wait for those that have begun.
+  // No object begins any more; wait for those that have begun. What was not answered is asked for
+  // elsewhere: it is no harm twice.
   Result<TransitionReport> cancel() const;
 
   // The last report, when it is done or cancelled. kServer if it failed as a whole, kTimeout if it
@@ -74,11 +77,16 @@ class Transition {
 
  private:
   friend class Admin;
-  Transition(std::shared_ptr<const AdminInterface> admin, uint64_t id)
-      : admin_(std::move(admin)), id_(id) {}
+  using Clock = std::chrono::steady_clock;
+  Transition(std::shared_ptr<const AdminInterfaces> admin, uint64_t id);
 
-  std::shared_ptr<const AdminInterface> admin_;
+  Result<TransitionReport> ask() const;
+  // Whether it is another proxy's, of which the asked one has not heard.
+  bool is_unheard(const Result<TransitionReport>& report) const;
+
+  std::shared_ptr<const AdminInterfaces> admin_;
   uint64_t id_;
+  Clock::time_point heard_by_;  // all proxies know of it then
 };
 
 // For many threads. Of several proxies another one is asked as by Pool (pool.h).
@@ -100,11 +108,14 @@ class Admin {
   // once. kServer also if another job runs.
   Result<Transition> transition(unsigned to, const TransitionOptions& options);
 
- private:
-  Admin(std::unique_ptr<Proxies> proxies, std::string named);
+  // That of the id, which anybody may have started. kNotFound if the proxy that answers knows of
+  // none: of one that has begun within the last two seconds it may not have heard yet.
+  Result<Transition> find_transition(uint64_t id);
 
-  std::unique_ptr<Proxies> proxies_;
-  std::string named_;
+ private:
+  explicit Admin(std::shared_ptr<const AdminInterfaces> interfaces);
+
+  std::shared_ptr<const AdminInterfaces> interfaces_;
 };
 
 }  // namespace elastripe::client

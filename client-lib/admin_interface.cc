@@ -98,6 +98,23 @@ Result<AdminInterface> AdminInterface::of_proxy(Client& client, const std::strin
   return found;
 }
 
+Result<Json> AdminInterfaces::get(const std::string& path) const {
+  return proxies_->run(Retry::kRead, [&](Client& client) -> Result<Json> {
+    const auto admin = AdminInterface::of_proxy(client, named_);
+    if (!admin) return std::unexpected(admin.error());
+    return admin->get(path);
+  });
+}
+
+Result<Json> AdminInterfaces::post(Retry retry, const std::string& path, std::string_view action,
+                                   const Json& body) const {
+  return proxies_->run(retry, [&](Client& client) -> Result<Json> {
+    const auto admin = AdminInterface::of_proxy(client, named_);
+    if (!admin) return std::unexpected(admin.error());
+    return admin->post(path, action, body);
+  });
+}
+
 Result<Json> AdminInterface::request(const std::string& path, std::string_view action,
                                      const std::string& body) const {
   static std::once_flag is_ready;

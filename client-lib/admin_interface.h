@@ -1,15 +1,18 @@
-// The HTTP side of the admin interface of one proxy. Each request is a connection.
+// The HTTP side of the admin interface: of one proxy, and of whichever answers.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "client-lib/client.h"
+#include "client-lib/proxies.h"
 
 namespace elastripe::client {
 
+// That of one proxy. Each request is a connection.
 class AdminInterface {
  public:
   // That of the proxy that `client` asks, at the address `named`, or at the one that the proxy
@@ -33,6 +36,23 @@ class AdminInterface {
   std::string told_;  // the name that the interface knows itself by
   std::string address_;
   Options options_;
+};
+
+// Those of all proxies of a cluster, of which one is asked at a time, as Proxies do. For many
+// threads.
+class AdminInterfaces {
+ public:
+  // `named`: the address of that of a lone proxy, if it is not where the proxy tells.
+  AdminInterfaces(std::unique_ptr<Proxies> proxies, std::string named)
+      : proxies_(std::move(proxies)), named_(std::move(named)) {}
+
+  Result<nlohmann::json> get(const std::string& path) const;
+  Result<nlohmann::json> post(Retry retry, const std::string& path, std::string_view action,
+                              const nlohmann::json& body) const;
+
+ private:
+  const std::unique_ptr<Proxies> proxies_;
+  const std::string named_;
 };
 
 // The key as a part of a path.

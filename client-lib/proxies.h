@@ -22,7 +22,8 @@ namespace elastripe::client {
 enum class Retry : uint8_t {
   kRead,         // it changes nothing: it may be sent again
   kWrite,        // it must not be sent again
-  kConditional,  // it names a cas unique, and so takes effect once at most: it may be sent again
+  kConditional,  // it takes effect once at most, as it names a cas unique, or what is done already
+                 // is no harm twice: it may be sent again
 };
 
 // Whether the error is no answer of a proxy that serves.
@@ -61,7 +62,7 @@ class Proxies {
   //
   // The next proxy is asked when nothing was done: there is no connection, or the proxy says that
   // it serves nothing. A read is also asked again when its answer did not come. A write is then
-  // sent again only if it has a cas unique; if the later try is refused, nobody knows whether that
+  // sent again only if it is conditional; if the later try is refused, nobody knows whether that
   // is due to the first, and the outcome is unknown. A connection that broke may have been of a
   // process that has ended: its proxy is asked once more, after the others.
   template <std::invocable<Client&> Request>

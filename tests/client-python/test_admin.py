@@ -122,9 +122,42 @@ def test_a_refusal_has_its_kind(proxy, admin, answer, error):
 def test_the_end_of_a_transition_is_told(proxy, admin):
     running = (200, {"id": 3, "state": "running"})
     failed = (200, {"id": 3, "state": "failed", "reason": "no partition could be walked"})
-    there = admin(STARTED, running, running, failed, (404, {"message": "no transition 3"}))
-    job = elastripe.Client(proxy(settings(there.address)).address).transition(5, all=True)
+    there = admin(STARTED, running, running, failed)
+    job = elastripe.Client(proxy(*4 * [settings(there.address)]).address).transition(5, all=True)
     with pytest.raises(ServerError, match="no partition could be walked"):
         job.wait()
-    with pytest.raises(NotFound, match="no transition 3"):
-        job.wait()
+
+
+def test_a_transition_goes_on_without_the_proxy_that_was_asked_for_it(proxy, admin):
+    """The other one hears of it a moment later."""
+    unknown = (404, {"message": "no such transition"})
+    first = admin(STARTED)
+    other = admin(unknown, (200, {"state": "running"}), unknown, (200, {"state": "done"}),
+                  (202, {"state": "cancelling"}))
+    proxies = proxy(settings(first.address)), proxy(*5 * [settings(other.address)])
+    job = elastripe.Client([each.address for each in proxies]).transition(5, all=True)
+    proxies[0].stop()
+    assert job.report()["state"] == "running"
+    assert job.wait()["state"] == "done"
+    assert job.cancel()["state"] == "cancelling"
+
+
+@pytest.mark.parametrize("answer", [UNKNOWN, UNAVAILABLE, CLOSE])
+def test_a_cancellation_that_was_not_answered_is_asked_for_elsewhere(proxy, admin, answer):
+    first, other = admin(STARTED, answer), admin((202, {"state": "cancelling"}))
+    job = elastripe.Client([proxy(*2 * [settings(first.address)]).address,
+                            proxy(settings(other.address)).address]).transition(5, all=True)
+    assert job.cancel()["state"] == "cancelling"
+    assert other.requests[1][:3] == ("POST", "/v1/transitions/3/cancel", "transition")
+
+
+def test_a_transition_is_found_by_its_id(proxy, admin):
+    there = admin((200, {"id": 3}), (200, {"id": 3, "state": "done"}), (404, {"message": "no job"}))
+    client = elastripe.Client(proxy(*3 * [settings(there.address)]).address)
+    job = client.find_transition(3)
+    assert job.id == 3 and there.requests[-1][:2] == ("GET", "/v1/transitions/3")
+    assert job.wait()["state"] == "done"
+    with pytest.raises(NotFound, match="no job"):
+        client.find_transition(4)
+    with pytest.raises(elastripe.Invalid):
+        client.find_transition(-1)

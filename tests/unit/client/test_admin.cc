@@ -1,5 +1,6 @@
 // What the client makes of an admin interface, and which one it takes for that of a proxy.
 #include <catch2/catch.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ Reply settings_of(const FakeProxy& proxy, const std::string& host = "127.0.0.1")
          "\r\nSTAT proxy_id 7d02\r\nEND\r\n";
 }
 const Reply kStatus = http(200, R"({"proxy_id": "7d02"})");
+const Reply kUnknownJob = http(404, R"({"error": "not_found", "message": "no such transition"})");
 const std::string kObject = R"({"key": "a/b", "kind": "striped", "size": 1048576,
   "homes": ["n4", "n1"], "scheme": "ers-2:4,1,5", "missing_shards": 1, "unreachable_shards": 2})";
 
@@ -22,6 +24,15 @@ Result<Admin> admin_of(const std::vector<std::string>& proxies) {
   Options options;
   options.request_timeout_ms = 200;
   return Admin::create(proxies, options);
+}
+
+// Answers of its interface, each behind those to what the client asks first.
+std::vector<Reply> admin_replies(const FakeProxy& proxy, const std::vector<Reply>& answers) {
+  std::vector<Reply> replies;
+  for (const Reply& answer : answers) {
+    replies.insert(replies.end(), {settings_of(proxy), kStatus, answer});
+  }
+  return replies;
 }
 
 std::string report_of(const std::string& state) {
@@ -121,10 +132,11 @@ TEST_CASE("a transition that may have begun is begun at no other proxy") {
 
 TEST_CASE("a transition is waited for, and its end told") {
   FakeProxy proxy({});
-  proxy.will_reply({settings_of(proxy), kStatus, http(202, report_of("running")),
-                    http(200, report_of("running")), http(200, report_of("done")),
-                    http(200, report_of("failed")), http(200, report_of("running")),
-                    http(202, report_of("cancelling")), http(200, report_of("cancelled"))});
+  proxy.will_reply(
+      admin_replies(proxy, {http(202, report_of("running")), http(200, report_of("running")),
+                            http(200, report_of("done")), http(200, report_of("failed")),
+                            http(200, report_of("running")), http(202, report_of("cancelling")),
+                            http(200, report_of("cancelled"))}));
   const auto job = admin_of({proxy.address()})->transition(5, {.key = "key"});
   REQUIRE(job);
   const auto report = job->wait();
@@ -137,6 +149,50 @@ TEST_CASE("a transition is waited for, and its end told") {
   CHECK(job->cancel()->state == "cancelling");
   CHECK(proxy.requests().back() == "POST /v1/transitions/3/cancel|{}");
   CHECK(job->wait()->state == "cancelled");
+}
+
+TEST_CASE("a transition goes on without the proxy that was asked for it") {
+  FakeProxy other({});
+  auto first = std::make_unique<FakeProxy>(std::vector<Reply>{});
+  first->will_reply(admin_replies(*first, {http(202, report_of("running"))}));
+  // It hears of the transition a moment later.
+  other.will_reply(
+      admin_replies(other, {kUnknownJob, http(200, report_of("running")), kUnknownJob,
+                            http(200, report_of("done")), http(202, report_of("cancelling"))}));
+  const auto job = admin_of({first->address(), other.address()})->transition(5, {.all = true});
+  REQUIRE(job);
+  first.reset();
+  CHECK(job->report()->state == "running");
+  CHECK(job->wait()->state == "done");
+  CHECK(job->cancel()->state == "cancelling");
+}
+
+TEST_CASE("a cancellation that was not answered is asked for elsewhere") {
+  for (const Reply& reply :
+       {http(503, R"({"error": "unknown_outcome", "message": "untold"})"),
+        http(503, R"({"error": "unavailable", "message": "deposed"})"), kSilence, kClose}) {
+    FakeProxy first({});
+    FakeProxy other({});
+    first.will_reply(admin_replies(first, {http(202, report_of("running")), reply}));
+    other.will_reply(admin_replies(other, {http(202, report_of("cancelling"))}));
+    const auto job = admin_of({first.address(), other.address()})->transition(5, {.all = true});
+    REQUIRE(job);
+    CHECK(job->cancel()->state == "cancelling");
+    CHECK(other.requests().back() == "POST /v1/transitions/3/cancel|{}");
+  }
+}
+
+TEST_CASE("a transition is found by its id") {
+  FakeProxy proxy({});
+  proxy.will_reply(admin_replies(
+      proxy, {http(200, report_of("running")), http(200, report_of("done")), kUnknownJob}));
+  auto admin = admin_of({proxy.address()});
+  const auto job = admin->find_transition(3);
+  REQUIRE(job);
+  CHECK(job->id() == 3);
+  CHECK(proxy.requests().back() == "GET /v1/transitions/3");
+  CHECK(job->wait()->state == "done");
+  CHECK(admin->find_transition(4).error().kind == ErrorKind::kNotFound);
 }
 
 TEST_CASE("what names not one choice, or no text, is not sent") {

@@ -7,7 +7,7 @@ import http.client
 import json
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from .bounds import Address, parse_address
 from .errors import (ConnectionFailed, Error, NotFound, NotServing, ServerError, TimedOut,
@@ -15,7 +15,13 @@ from .errors import (ConnectionFailed, Error, NotFound, NotServing, ServerError,
 
 Report = dict[str, Any]  # JSON, as the interface answers it
 
+TRANSITIONS = "/v1/transitions"
+TRANSITION = "transition"  # what its header says of a request that does something
+
 _LONGEST_PAUSE_S = 1.0
+# In which proxies that did not begin a job have heard of it: two seconds, and some more.
+_HEARD_S = 5.0
+_HEARD_PAUSE_S = 0.05
 
 
 class Admin:
@@ -99,23 +105,50 @@ def _refused(status: int, answer: Report, reason: str) -> Error:
     return kinds.get(status, ServerError)(message)
 
 
-class Transition:
-    """A job of the cluster that takes objects to another k (docs/transitioning.md), as one proxy
-    tells of it. Should that proxy end, another one goes on with it, under the same id."""
+class AskAdmin(Protocol):
+    """Has any proxy's interface answer: see Client."""
 
-    def __init__(self, admin: Admin, report: Report) -> None:
-        self._admin = admin
-        self.id = int(report["id"])
+    def __call__(self, method: str, path: str, action: str = "", body: Report | None = None, *,
+                 is_conditional: bool = False) -> Report: ...
+
+
+class Transition:
+    """A job of the cluster that takes objects to another k (docs/transitioning.md). It is not bound
+    to the proxy that was asked for it: each call asks any of those that the client knows. Should
+    the one end that runs the job, another one goes on with it.
+
+    Another program may go on with the job by its `id`: Client.find_transition."""
+
+    def __init__(self, ask: AskAdmin, id: int) -> None:
+        self._ask = ask
+        self._heard_by = time.monotonic() + _HEARD_S
+        self.id = id
 
     def report(self) -> Report:
         """How far it is: GET /v1/transitions/ID of docs/admin-api.md. Raises NotFound when the
-        proxy knows it no more, ConnectionFailed, TimedOut."""
-        return self._admin.request("GET", f"/v1/transitions/{self.id}")
+        cluster knows it no more, as of all but the last few, ConnectionFailed, TimedOut. A proxy
+        that has not heard of a new one yet is given the time to."""
+        while True:
+            report = self._report()
+            if report is not None:
+                return report
+            time.sleep(_HEARD_PAUSE_S)
+
+    def _report(self) -> Report | None:
+        """None where a proxy has not heard of it yet."""
+        try:
+            return self._ask("GET", f"{TRANSITIONS}/{self.id}")
+        except NotFound:
+            if time.monotonic() < self._heard_by:
+                return None
+            raise
 
     def cancel(self) -> Report:
-        """No object begins any more; `wait` for those that have begun. Raises as `report` does,
-        and ServerError."""
-        return self._admin.request("POST", f"/v1/transitions/{self.id}/cancel", "transition")
+        """No object begins any more; `wait` for those that have begun. What was not answered is
+        asked for elsewhere: it is no harm twice. Raises as `report` does, ServerError and
+        UnknownOutcome."""
+        return self._ask("POST", f"{TRANSITIONS}/{self.id}/cancel", TRANSITION,
+                         is_conditional=True)
 
     def wait(self, timeout: float | None = None) -> Report:
         """The last report, when it is done or cancelled: its counts tell what became of the
@@ -124,7 +157,7 @@ class Transition:
         end = None if timeout is None else time.monotonic() + timeout
         pause = 0.01
         while True:
-            report = self.report()
+            report = self._report() or {"state": "not heard of"}
             if report["state"] in ("done", "cancelled"):
                 return report
             if report["state"] == "failed":

@@ -7,7 +7,7 @@ import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from .admin import Admin, Report, Transition
+from .admin import TRANSITION, TRANSITIONS, Admin, Report, Transition
 from .bounds import Data, Key, checked_data, checked_key, checked_number, parse_address
 from .connection import Answer, Connection, Options, Value
 from .errors import (Error, Exists, Invalid, NotFound, OutOfRange, PutManyFailed, ServerError,
@@ -135,7 +135,7 @@ class Client:
         else:
             unique = b"%d" % checked_number("cas", cas)
             stored = self._proxies.run(lambda c: _stored_by_cas(c, name, value, unique, options),
-                                       has_cas=True)
+                                       is_conditional=True)
         if not stored:
             raise ServerError("the object is not stored")
 
@@ -249,7 +249,7 @@ class Client:
             if answer.code == "HD":
                 return answer.number("c")
             raise _refused_update(answer) or connection.give_up(answer)
-        return self._proxies.run(request, has_cas=cas is not None)
+        return self._proxies.run(request, is_conditional=cas is not None)
 
     # -- the cluster
 
@@ -263,7 +263,7 @@ class Client:
         """The object's record, where its shards are and which are missing: GET /v1/objects/KEY of
         docs/admin-api.md. Raises NotFound."""
         path = "/v1/objects/" + urllib.parse.quote(checked_key(key), safe="")
-        return self._proxies.run(lambda c: self._admin_of(c).request("GET", path), is_read=True)
+        return self._ask_admin("GET", path)
 
     def transition(self, to: int, *, key: Key | None = None, prefix: Key | None = None,
                    all: bool = False, dry_run: bool = False, rate: int = 0,
@@ -285,10 +285,23 @@ class Client:
             raise Invalid("name one of key, prefix and all")
         body |= chosen
 
-        def request(connection: Connection) -> Transition:
-            admin = self._admin_of(connection)
-            return Transition(admin, admin.request("POST", "/v1/transitions", "transition", body))
-        return self._proxies.run(request)
+        report = self._ask_admin("POST", TRANSITIONS, TRANSITION, body)
+        return Transition(self._ask_admin, int(report["id"]))
+
+    def find_transition(self, id: int) -> Transition:
+        """The transition of this id, which anybody may have started. Raises NotFound if the proxy
+        that answers knows of none: of one that has begun within the last two seconds it may not
+        have heard yet."""
+        number = checked_number("id", id)
+        self._ask_admin("GET", f"{TRANSITIONS}/{number}")
+        return Transition(self._ask_admin, number)
+
+    def _ask_admin(self, method: str, path: str, action: str = "", body: Report | None = None, *,
+                   is_conditional: bool = False) -> Report:
+        """What the admin interface of the first proxy answers that can."""
+        return self._proxies.run(
+            lambda connection: self._admin_of(connection).request(method, path, action, body),
+            is_read=method == "GET", is_conditional=is_conditional)
 
     def _admin_of(self, connection: Connection) -> Admin:
         with nothing_is_sent():

@@ -73,13 +73,13 @@ class Proxies:
         self._preferred = 0  # an int needs no lock, either: what is lost is one hint
 
     def run(self, request: Callable[[Connection], Result], *, is_read: bool = False,
-            has_cas: bool = False) -> Result:
+            is_conditional: bool = False) -> Result:
         """What `request` returns, of the first proxy that can answer.
 
         The next proxy is asked when nothing was done: there is no connection, or the proxy says
         that it serves nothing. A read is also asked again when its answer did not come. A write is
-        then sent again only if it has a cas unique, so that it takes effect once at most; if the
-        later try finds another cas unique, nobody knows whether that is the first try's, and
+        then sent again only if it is conditional, so that it takes effect once at most, as with a
+        cas unique; if the later try is refused, nobody knows whether that is due to the first, and
         UnknownOutcome is raised. A connection that broke may have been of a process that has
         ended: its proxy is asked once more, after the others.
         """
@@ -97,7 +97,7 @@ class Proxies:
                 failure = error
             self._note_failure(number, failure)
             if failure.may_have_taken_effect and not is_read:
-                if not has_cas:
+                if not is_conditional:
                     break
                 unknown = failure
             elif not is_no_answer(failure):
