@@ -158,7 +158,11 @@ class MapView {
   using Follow = std::function<void(const node::ClusterSettings&)>;
   void have_followed(Follow follow) { follow_ = std::move(follow); }
 
+  // What was served last, also while nothing is; null: nothing yet. On the decider's thread.
+  const node::MapPtr& last_served() const { return last_served_; }
+
   void serve(node::MapPtr map) {
+    last_served_ = map;
     know_members(map->nodes, static_cast<uint32_t>(map->partitions.size()));
     if (follow_ == nullptr || are_same(map->settings, followed_)) {
       kept_back_ = nullptr;
@@ -203,6 +207,7 @@ class MapView {
   Published<std::string> reason_{
       std::make_shared<const std::string>("starting: no cluster map yet")};
   // These belong to the decider's thread.
+  node::MapPtr last_served_;
   Follow follow_;
   node::ClusterSettings followed_;
   node::MapPtr kept_back_;

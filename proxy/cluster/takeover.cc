@@ -35,14 +35,22 @@ size_t count_members(const ClusterMap& map, const std::vector<NodeReport>& repor
   return members;
 }
 
+// Whether it can say that there is no later map than `map`, as it would have it. One without any
+// map can if it is the process that `map` has joined: a later map had that process, and it would
+// too.
+bool tells(const ClusterMap& map, size_t id, const NodeReport& report) {
+  if (report.verdict != Verdict::kAnswers || report.epoch.number > map.epoch.number) return false;
+  const NodeInfo* info = map.find_node(static_cast<NodeId>(id));
+  return report.epoch.number != 0 || (info != nullptr && info->incarnation == report.incarnation);
+}
+
 // Nodes that can not say whether there is a later map than `map`.
 size_t nodes_not_telling(const ClusterMap& map, const std::vector<NodeReport>& reports) {
   size_t count = 0;
   for (size_t id = 0; id < reports.size(); ++id) {
     const NodeReport& report = reports[id];
     if (report.is_removed || is_left_for_dead(map, id, report)) continue;
-    count += report.verdict != Verdict::kAnswers || report.epoch.number == 0 ||
-             report.epoch.number > map.epoch.number;
+    count += !tells(map, id, report);
   }
   return count;
 }
@@ -55,10 +63,8 @@ std::vector<NodeId> members_not_telling(const ClusterMap& map,
   for (const NodeInfo& member : map.nodes) {
     if (member.state != NodeState::kUp || member.id >= reports.size()) continue;
     const NodeReport& report = reports[member.id];
-    const bool tells = report.verdict == Verdict::kAnswers &&
-                       report.incarnation == member.incarnation && report.epoch.number != 0 &&
-                       report.epoch.number <= map.epoch.number;
-    if (!tells) members.push_back(member.id);
+    const bool is_member = report.incarnation == member.incarnation;
+    if (!is_member || !tells(map, member.id, report)) members.push_back(member.id);
   }
   return members;
 }
@@ -175,7 +181,8 @@ Result<std::vector<NodeId>> find_strays(const MembershipSettings& settings,
 }
 
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
-                                 const std::vector<node::MapPtr>& maps, bool accept_loss) {
+                                 const std::vector<node::MapPtr>& maps, const node::MapPtr& own,
+                                 bool accept_loss) {
   const auto answers = [&](size_t id) { return reports[id].verdict == Verdict::kAnswers; };
   // The numbers of the maps that the answering members of `map` have.
   const auto numbers_of_members = [&](const ClusterMap& map) {
@@ -204,12 +211,13 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
   };
 
   std::vector<node::MapPtr> found;  // one of each epoch
+  if (own != nullptr) found.push_back(own);
   for (size_t id = 0; id < maps.size(); ++id) {
     if (maps[id] == nullptr || !answers(id)) continue;
-    const auto same = [&](const node::MapPtr& map) {
+    const auto is_same = [&](const node::MapPtr& map) {
       return map->epoch == maps[id]->epoch && map->cluster_id == maps[id]->cluster_id;
     };
-    if (std::ranges::none_of(found, same)) found.push_back(maps[id]);
+    if (std::ranges::none_of(found, is_same)) found.push_back(maps[id]);
   }
   node::MapPtr newest;
   node::MapPtr base;
@@ -224,7 +232,7 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
     const auto is_later = [&](uint32_t number) { return number > map->epoch.number; };
     const auto is_earlier = [&](uint32_t number) { return number < map->epoch.number; };
     if (std::ranges::any_of(members, is_later)) continue;  // superseded
-    const bool was_served = std::ranges::none_of(members, is_earlier);
+    const bool was_served = map == own || std::ranges::none_of(members, is_earlier);
     const bool supersedes = std::ranges::any_of(found, [&](const node::MapPtr& older) {
       return older->epoch.number < map->epoch.number && has_member_with(*older, map->epoch);
     });

@@ -14,13 +14,18 @@ namespace elastripe {
 // only if it supersedes another. What is left is the map that may be in use, or knows the one that
 // is.
 //
-// Null: no node has a map. kUnavailable: nodes of different clusters; or there is a silent node,
+// `own` (null: none) is the map that was served last where the decider is. It was in use, whoever
+// has it by now: without it, nodes that were left out and return, when all others have crashed, may
+// look like the ones that are left of M crashes, and their old records would count.
+//
+// Null: nobody has a map. kUnavailable: nodes of different clusters; or there is a silent node,
 // which may have a later map, or tell which of several is the one. kLost: more than M members of
 // the newest map are gone, which may have served a later one with the survivors left out, so that
 // what these have may be old. They keep it while the decider waits: for the others, should they
 // live after all, or for the operator, who accepts the loss: then all partitions are LOST.
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
-                                 const std::vector<node::MapPtr>& maps, bool accept_loss = false);
+                                 const std::vector<node::MapPtr>& maps,
+                                 const node::MapPtr& own = nullptr, bool accept_loss = false);
 
 // Finds, among the maps that were found (null: none), the newest of the cluster that most are of.
 // Maps of other clusters than the configured one do not count: with another number of partitions,

@@ -68,7 +68,7 @@ void read_report(node::Reader& in, const std::vector<node::MapPtr>& told, NodeRe
 }
 
 // As Decider::Impl::first_choice(); `known` loses the nodes of other clusters.
-Result<node::ClusterMap> first_choice(MapRequest& known) {
+Result<node::ClusterMap> first_choice(MapRequest& known, const node::MapPtr& own) {
   static const MembershipSettings settings = make_settings();
   static const Ring ring = make_ring();
   const auto strays = find_strays(settings, known.reports, known.maps);
@@ -78,13 +78,14 @@ Result<node::ClusterMap> first_choice(MapRequest& known) {
     known.reports[id] = report(Verdict::kRefuses);
     known.maps[id] = nullptr;
   }
-  const auto base = choose_base(known.reports, known.maps, known.give_up_silent);
+  const auto base = choose_base(known.reports, known.maps, own, known.give_up_silent);
   if (!base) return fail(base.error());
   for (const NodeReport& report : known.reports) {
     known.above_number = std::max(known.above_number, report.epoch.number);
   }
   if (*base == nullptr) return first_map(settings, ring, known, 1);
-  CHECK(std::ranges::find(known.maps, *base) != known.maps.end() || known.give_up_silent);
+  const bool is_found = *base == own || std::ranges::find(known.maps, *base) != known.maps.end();
+  CHECK(is_found || known.give_up_silent);
   return next_map(**base, settings, ring, known);
 }
 
@@ -100,11 +101,12 @@ bool fuzz::accepts(std::string_view input) {
   known.accept_loss = (options & 1) != 0;
   known.give_up_silent = (options & 2) != 0;
   if ((options & 4) != 0) known.flush.now = true;
+  const bool has_served = (options & 8) != 0 && !told.empty();
   known.reports.resize(kNodes);
   known.maps.resize(kNodes);
   for (size_t i = 0; i < kNodes; ++i) read_report(in, told, known.reports[i], known.maps[i]);
   if (!in.ok()) return false;
-  auto map = first_choice(known);
+  auto map = first_choice(known, has_served ? told.front() : nullptr);
   if (!map) {
     CHECK(!map.error().message.empty());
     return false;
@@ -166,5 +168,7 @@ std::vector<std::string> fuzz::seeds() {
   Seed two = one;  // of which the second has not reached all
   two.maps.push_back(first_choice(request).value());
   two.map_of_node[0] = two.map_of_node[1] = 1;
-  return {none.bytes(), one.bytes(), lost.bytes(), accepted.bytes(), two.bytes()};
+  Seed served = two;  // and the first was served by who takes over
+  served.options = 8;
+  return {none.bytes(), one.bytes(), lost.bytes(), accepted.bytes(), two.bytes(), served.bytes()};
 }

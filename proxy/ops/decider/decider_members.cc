@@ -58,7 +58,7 @@ std::vector<MapPtr> Decider::Impl::maps_found() const {
 // it and a majority after it has, no majority is found beside them.
 bool Decider::Impl::follow_members() {
   const std::vector<MapPtr> maps = maps_found();
-  const auto base = choose_base(request().reports, maps);
+  const auto base = choose_base(request().reports, maps, ops_.map.last_served());
   const MapPtr leads = base && *base != nullptr
                            ? *base
                            : newest_of_cluster(maps, configured_, membership_.partitions);

@@ -55,7 +55,7 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
     known.reports[id] = peers_[id].report;
     known.maps[id] = nullptr;
   }
-  auto found = choose_base(known.reports, known.maps, known.give_up_silent);
+  auto found = choose_base(known.reports, known.maps, ops_.map.last_served(), known.give_up_silent);
   if (!found) return fail(found.error());
   // Who was taken for dead or silent by other times, or rules, than the cluster's is asked again.
   if (*found != nullptr && follow_cluster(settings_, **found)) {

@@ -138,6 +138,7 @@ class History {
   size_t acknowledged() const { return writes_; }
   size_t losses() const { return losses_; }
   size_t doubts() const { return doubts_; }
+  size_t outdated() const { return outdated_; }
   size_t maps() const { return maps_; }
   size_t moves() const { return moves_; }
   size_t removals() const { return removals_; }
@@ -223,24 +224,36 @@ class History {
     CHECK(last_ != before);
     ++moves_;
   }
-  // A new decider knows only what the nodes tell.
+  // A new decider knows what the nodes tell and, if it has followed, the map that was served last.
   void take_over() {
     ++decider_;
+    const bool has_followed = newest_served_ != nullptr && below(2) == 0;
+    const MapPtr own = has_followed ? newest_served_ : nullptr;
     MapRequest known = request();
     for (NodeId id = 0; id < processes_.size(); ++id) {
       known.maps.push_back(reachable(id) ? processes_[id]->installed : nullptr);
     }
     if (!has_quorum(known)) return;
-    auto base = choose_base(known.reports, known.maps);
+    auto base = choose_base(known.reports, known.maps, own);
     if (!base && base.error().code == ErrorCode::kLost) {
       // The operator is asked, and sometimes says that the survivors have nothing new.
       INFO(base.error().message << ", failures " << failures_);
       CHECK(failures_ > settings_.max_parities);
       ++doubts_;
       if (below(3) != 0) return;
-      base = choose_base(known.reports, known.maps, /*accept_loss=*/true);
+      base = choose_base(known.reports, known.maps, own, /*accept_loss=*/true);
     }
     if (!base || *base == nullptr) return;
+    if (newest_served_ != nullptr && (*base)->epoch.number < newest_served_->epoch.number) {
+      // Some that were left out, and M that have crashed, look like M that have crashed, to those
+      // who were not there.
+      INFO("base " << (*base)->epoch.number << ", failures " << failures_);
+      CHECK_FALSE(has_followed);
+      CHECK(failures_ > settings_.max_parities);
+      acknowledged_.clear();
+      newest_served_ = nullptr;
+      ++outdated_;
+    }
     // Who the members are is what that map says.
     set_members(merged_members((*base)->nodes, settings_.nodes));
     for (NodeId id = 0; id < processes_.size(); ++id) {
@@ -432,14 +445,18 @@ class History {
     forget_failures_if_whole();
   }
 
-  // m crashes are survived from here on anew: all is synced on M+1 homes, and every node has a map.
+  // m crashes are survived from here on anew: all is synced on M+1 homes, and every node that the
+  // map names as up is.
   void forget_failures_if_whole() {
     if (!served_) return;
+    for (NodeId id = 0; id < served_->nodes.size(); ++id) {
+      if (served_->is_up(id) && !is_member(*served_, id)) return;
+    }
     for (size_t p = 0; p < kPartitions; ++p) {
       const Partition& partition = served_->partitions[p];
       if (partition.lost || partition.homes.size() <= settings_.max_parities) return;
       for (const NodeId id : partition.homes) {
-        if (!is_member(*served_, id) || !processes_[id]->held[p].synced) return;
+        if (!processes_[id]->held[p].synced) return;
       }
     }
     failures_ = static_cast<size_t>(std::ranges::count(rooms_, Room::kNone));
@@ -494,7 +511,8 @@ class History {
   size_t failures_ = 0;
   size_t writes_ = 0;
   size_t losses_ = 0;
-  size_t doubts_ = 0;  // takeovers that the operator had to be asked about
+  size_t doubts_ = 0;    // takeovers that the operator had to be asked about
+  size_t outdated_ = 0;  // takeovers that build upon what is older than what was served
   size_t maps_ = 0;
   size_t moves_ = 0;  // maps that only change homes
   size_t removals_ = 0;

@@ -187,7 +187,7 @@ class Script {
     return maps;
   }
   std::string base(bool accept_loss) {
-    const auto found = choose_base(cluster_->request.reports, maps(), accept_loss);
+    const auto found = choose_base(cluster_->request.reports, maps(), /*own=*/nullptr, accept_loss);
     if (!found) return to_string(found.error()) + "\n";
     const auto lost = std::ranges::count((*found)->partitions, true, &node::Partition::lost);
     return fmt::format("epoch {}, {} partitions LOST\n", (*found)->epoch.number, lost);

@@ -105,7 +105,7 @@ struct Takeover : Cluster {
   Result<node::MapPtr> base(bool accept_loss = false) {
     maps.resize(request.reports.size());
     for (NodeId id = 0; id < maps.size(); ++id) has_map(id);
-    return choose_base(request.reports, maps, accept_loss);
+    return choose_base(request.reports, maps, /*own=*/nullptr, accept_loss);
   }
   // As the next decider would make it.
   ClusterMap take_over() {

@@ -243,6 +243,40 @@ TEST_CASE("a follower asks as much of few nodes as of many") {
   cluster.network().set_delay_rule(nullptr);
 }
 
+// Two that crashed, of which one was left out until then, look like M = 1 that crashed to who was
+// not there.
+TEST_CASE("who has followed builds upon nothing that is older than what was served") {
+  Proxies cluster(3);
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  const auto have_excluded = [&](node::NodeId id) {
+    return cluster.run_until([&] {
+      const MapPtr map = second.map().current();
+      return map != nullptr && !map->is_up(id) && map->is_up(1) && cluster.serves_whole(first);
+    });
+  };
+  cluster.node(2).kill(/*silent=*/false);
+  REQUIRE(have_excluded(2));
+  REQUIRE(cluster.put(second, "key", "old"));
+  for (const auto* proxy : {&first, &second}) cluster.network().cut(proxy->id(), 0);
+  cluster.node(2).start();
+  REQUIRE(have_excluded(0));
+  REQUIRE(cluster.put(second, "key", "new"));
+
+  first.kill();
+  for (const size_t id : {1u, 2u}) cluster.node(id).kill(/*silent=*/false);
+  cluster.network().mend(second.id(), 0);
+  const auto has_begun = [&] { return Proxies::decides(second) && !Proxies::serves(second); };
+  REQUIRE(cluster.run_until(has_begun));
+  CHECK_FALSE(cluster.run_until([&] { return Proxies::serves(second); }));
+  CHECK(second.decider()->status().reason.find("may have had a later map") != std::string::npos);
+  // The others may yet be there. The operator says that they are not.
+  REQUIRE(second.decider()->accept_loss());
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  CHECK(cluster.get(second, "key") == "lost: every home of the key's partition crashed");
+}
+
 TEST_CASE("a follower learns of members that came after it") {
   Proxies cluster;
   const auto all = cluster.decider_settings.nodes;
