@@ -38,7 +38,7 @@ def check(cluster, name, state):
 
 def ask(cluster, name, path, **body):
     """Of that proxy: status and what it says. With a body, or to cancel, it is to do something."""
-    port = cluster.port + cluster.nodes + 1 if name == "proxy" else cluster.proxy_port(name) + 1
+    port = cluster.admin_port(name)
     of_kind = path.split("/")[2].removesuffix("s")  # "/v1/jobs/3/cancel"
     action = of_kind if body or path.endswith("/cancel") else None
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}")

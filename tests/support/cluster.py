@@ -100,18 +100,22 @@ class Cluster:
         index = self.proxies.index(name)
         return self.port + self.nodes + 2 * index if index else self.port
 
+    def admin_port(self, name):
+        return self.port + self.nodes + 1 if name == "proxy" else self.proxy_port(name) + 1
+
     def proxy_status(self, name):
         """What that proxy tells; nothing if it does not answer."""
-        port = self.port + self.nodes + 1 if name == "proxy" else self.proxy_port(name) + 1
+        url = f"http://127.0.0.1:{self.admin_port(name)}/v1/status"
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/status", timeout=2) as answer:
+            with urllib.request.urlopen(url, timeout=2) as answer:
                 return json.load(answer)
         except OSError:
             return {}
 
-    def decider(self):
-        """The proxy that decides, once the others know it; nothing meanwhile."""
-        told = {name: self.proxy_status(name) for name in self.proxies}
+    def decider(self, beside=None):
+        """The proxy that decides, once the others know it; nothing meanwhile. `beside`: one that is
+        not asked, as it would not answer."""
+        told = {name: self.proxy_status(name) for name in self.proxies if name != beside}
         names = [name for name, status in told.items() if status.get("decides")]
         return names[0] if len(names) == 1 else None
 
@@ -129,6 +133,18 @@ class Cluster:
     def restart(self, *names, **environment):
         """`environment`: variables that the processes get beside those of the test."""
         self.cli("cluster", "restart", "--dir", self.dir, *names, env=os.environ | environment)
+
+    @contextlib.contextmanager
+    def suspended(self, name):
+        """That process does nothing until the end of the block."""
+        pid = self.pid(name)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            stat = pathlib.Path(f"/proc/{pid}/stat")
+            wait_for(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", f"{name} stands still")
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def stop(self):
         self.cli("cluster", "stop", "--dir", self.dir)
@@ -185,24 +201,24 @@ class Cluster:
     def object(self, key):
         return self.json("object", key)
 
-    def ask_admin(self, path):
-        """The status and the text that the admin interface answers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port + 1 + self.nodes,
+    def ask_admin(self, path, name="proxy"):
+        """The status and the text that the admin interface of that proxy answers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.admin_port(name),
                                                 timeout=DEADLINE_S)
         with contextlib.closing(connection):
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
 
-    def admin(self, path):
+    def admin(self, path, name="proxy"):
         """The text that it answers with success."""
-        status, text = self.ask_admin(path)
+        status, text = self.ask_admin(path, name)
         assert status == 200, f"{path}: {status} {text}"
         return text
 
-    def metrics(self):
-        """{series: value}, a series being a name with its labels as /metrics writes them."""
-        lines = self.admin("/metrics").splitlines()
+    def metrics(self, name="proxy"):
+        """{series: value} of that proxy, a series being a name with its labels as /metrics writes them."""
+        lines = self.admin("/metrics", name).splitlines()
         series = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
         return {name: float(value) for name, value in series}
 

@@ -57,6 +57,17 @@ def pytest_runtest_makereport(item, call):
                 report.sections.append((log.name, "\n".join(lines)))
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What tests have measured and not judged: record_property() of pytest."""
+    told = [(report.nodeid, name, value)
+            for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+            if report.when == "call" for name, value in report.user_properties]
+    if told:
+        terminalreporter.section("measured")
+    for test, name, value in told:
+        terminalreporter.line(f"{test.rpartition('::')[2]}: {name}: {value}")
+
+
 @pytest.fixture(scope="module")
 def parent_of_all():
     """The processes that `elastripe cluster` leaves behind become this one's, so that it can ask
