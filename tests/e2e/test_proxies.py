@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
-from cluster import Raw, payload, run, wait_for
-from proxies import failures_beside, load, wait_whole
+from cluster import Cluster, Raw, payload, run, wait_for
+from proxies import Visits, check_service_beside, failures_beside, killed, load, wait_whole
 
 
 @pytest.fixture(name="cluster")
@@ -48,6 +48,16 @@ def test_a_proxy_that_was_stopped_tells_nothing_old(cluster):
                 os.kill(cluster.pid(decides), signal.SIGCONT)
             wait_whole(cluster)
             writers.wait_acks(100)
+
+
+@pytest.mark.parametrize("gone", [killed, Cluster.suspended])
+def test_clients_of_other_proxies_are_served_while_nobody_decides(make_cluster, gone, record_property):
+    # Each quarter of that is long enough for a request on a busy machine.
+    settings = ["timing.suspect_after_ms=2500", "timing.lease_ms=7500"]
+    cluster = make_cluster(nodes=8, scheme="ers:4,2,5", proxies=3, settings=settings)
+    with Visits(cluster) as visits:
+        service = check_service_beside(cluster, visits, gone)
+    record_property("seconds of clients of the others", service)
 
 
 def test_a_transition_and_updates_run_beside_a_change_of_the_decider(cluster):
