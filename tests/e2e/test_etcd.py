@@ -12,7 +12,7 @@ import pytest
 
 from authority import Authority
 from cluster import BIN, Raw, another_proxy, free_ports, payload, run, wait_for
-from proxies import failures_beside, load, wait_whole
+from proxies import Visits, check_service_beside, failures_beside, killed, load, wait_whole
 
 
 class Etcd:
@@ -91,6 +91,14 @@ def test_whom_etcd_elects_takes_the_place_of_one_that_is_gone(cluster):
     assert f"epoch {epoch} " in etcd.get("/elastripe/elastripe/map")
     members = etcd.get("/elastripe/elastripe/members").splitlines()
     assert members[0] == f"n0 127.0.0.1:{cluster.port + 1} n0 member" and len(members) == 8
+
+
+def test_clients_of_other_proxies_are_served_while_etcd_elects(make_cluster, record_property):
+    settings = ["timing.suspect_after_ms=2500", "timing.lease_ms=7500"]
+    cluster = make_cluster(nodes=8, scheme="ers:4,2,5", proxies=3, flags=["--etcd"], settings=settings)
+    with Visits(cluster) as visits:
+        service = check_service_beside(cluster, visits, killed)
+    record_property("seconds of clients of the others", service)
 
 
 def test_without_etcd_the_cluster_serves_on_and_nothing_changes_hands(cluster):
