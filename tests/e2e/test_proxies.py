@@ -40,14 +40,67 @@ def test_a_proxy_that_was_stopped_tells_nothing_old(cluster):
     with load(cluster) as writers:
         for _ in range(2):
             decides = wait_whole(cluster)
-            os.kill(cluster.pid(decides), signal.SIGSTOP)
-            try:
-                wait_for(lambda: cluster.decider() not in (None, decides), "another one decides")
+            with cluster.suspended(decides):
+                wait_for(lambda: cluster.decider(beside=decides), "another one decides")
                 writers.wait_acks(100)
-            finally:
-                os.kill(cluster.pid(decides), signal.SIGCONT)
             wait_whole(cluster)
             writers.wait_acks(100)
+
+
+def answer_of_get(connection):
+    """The value that the client asked for; nothing where the proxy refused to read it."""
+    line = connection.line()
+    if not line.startswith(b"VALUE "):
+        return None
+    value = connection.file.read(int(line.split()[3]))
+    assert connection.file.read(7) == b"\r\nEND\r\n"
+    return value
+
+
+def read_first(cluster, name, change):
+    """That proxy is suspended. Meanwhile another one writes, change() is done, and clients ask the suspended one, so
+    that to read is the first thing that it does when it goes on: it finds what was written, and nothing older."""
+    other = next(proxy for proxy in cluster.proxies if proxy != name and proxy != cluster.decider())
+    connections = {f"read_first/{name}/{i}": Raw(cluster.proxy_port(name)) for i in range(12)}
+    own, others = (cluster.client(port=cluster.proxy_port(proxy)) for proxy in (name, other))
+    sizes = dict(zip(connections, [100, 5000, 60_000, 300_000] * 3))
+    for key, connection in connections.items():
+        assert own.set(key, payload(sizes[key], "old"), noreply=False)
+        connection.send(f"get {key}\r\n".encode())
+        assert answer_of_get(connection) == payload(sizes[key], "old")
+    with cluster.suspended(name):
+        for key in connections:
+            assert others.set(key, payload(sizes[key], "between"), noreply=False)
+        change()
+        for key, connection in connections.items():
+            assert others.set(key, payload(sizes[key], "new"), noreply=False)
+            connection.send(f"get {key}\r\n".encode())
+    for key, connection in connections.items():
+        while (found := answer_of_get(connection)) is None:
+            connection.send(f"get {key}\r\n".encode())
+        assert found == payload(sizes[key], "new"), f"{key} is old"
+        connection.close()
+
+
+def test_a_follower_that_was_suspended_reads_nothing_old(cluster):
+    decides = wait_whole(cluster)
+    follower = [name for name in cluster.proxies if name != decides][-1]
+    third = next(name for name in cluster.proxies if name not in (decides, follower))
+
+    def new_maps():
+        cluster.kill(decides)
+        wait_for(lambda: cluster.decider(beside=follower) == third, "the third one decides")
+        cluster.kill("n2")
+        wait_for(lambda: cluster.proxy_status(third).get("nodes", {}).get("lost") == 1, "n2 is lost")
+        # Proxies that are silent are told of for longer than any lease is.
+        wait_for(lambda: len(cluster.proxy_status(third).get("proxies", [])) == 1, "the others are forgotten")
+
+    with load(cluster) as writers:
+        read_first(cluster, follower, lambda: writers.wait_acks(100))
+        read_first(cluster, follower, new_maps)
+        cluster.restart(decides, "n2")
+        assert wait_whole(cluster) == third
+        writers.wait_acks(100)
 
 
 @pytest.mark.parametrize("gone", [killed, Cluster.suspended])
