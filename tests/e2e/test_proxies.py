@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from cluster import Cluster, Raw, payload, run, wait_for
+from cluster import Cluster, Raw, payload, run, store_objects, wait_for
 from proxies import Visits, check_service_beside, failures_beside, killed, load, wait_whole
 
 
@@ -101,6 +101,41 @@ def test_a_follower_that_was_suspended_reads_nothing_old(cluster):
         cluster.restart(decides, "n2")
         assert wait_whole(cluster) == third
         writers.wait_acks(100)
+
+
+def test_repair_goes_on_while_proxies_are_killed(make_cluster):
+    cluster = make_cluster(nodes=8, scheme="ers:4,2,5", proxies=3,
+                           settings=["repair.after_ms=200", "repair.rate=4MiB"])
+    decides = wait_whole(cluster)
+    values = store_objects(cluster, 40, 300_000)
+
+    def restored(name):
+        told = cluster.proxy_status(name)
+        return told and told["repair"]["objects"]["restored"]
+
+    with load(cluster) as writers:
+        cluster.kill("n2")
+        wait_for(lambda: restored(decides), "it is repaired")
+        cluster.kill(decides)
+        after = wait_for(lambda: cluster.decider(beside=decides), "another one decides")
+        wait_for(lambda: restored(after), "the next one goes on")
+        third = next(name for name in cluster.proxies if name not in (decides, after))
+        with killed(cluster, third):
+            writers.wait_acks(50)
+        cluster.restart(decides)
+
+        def is_settled():
+            told = cluster.proxy_status(after)
+            return told and told["epoch"]["number"] == told["repair"]["settled_epoch"]
+
+        assert wait_whole(cluster) == after
+        wait_for(is_settled, "nothing lacks a shard")
+    # n2 is still gone: its shards are on the node that had none of the object.
+    assert cluster.proxy_status(after)["nodes"]["lost"] == 1
+    assert all(report["clean"] for report in cluster.scrub(*values))
+    for name in cluster.proxies:
+        client = cluster.client(port=cluster.proxy_port(name))
+        assert all(client.get(key) == value for key, value in values.items())
 
 
 @pytest.mark.parametrize("gone", [killed, Cluster.suspended])
