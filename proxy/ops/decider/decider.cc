@@ -62,7 +62,7 @@ Task<void> Decider::Impl::run() {
   over_ = true;
   sync_stop_ = true;
   if (!deposed_) ops_.map.stop_serving("shutting down");
-  flushes_.fail_all(deposed_ ? reason_ : "shutting down");
+  requests_.fail_all(deposed_ ? reason_ : "shutting down");
   last_.keep(decider_id_, ops_.map.current(), status(), handover());
 }
 
@@ -84,7 +84,7 @@ void Decider::Impl::turn() {
     peer.judge(is_late ? Duration::zero() : since_last, settings_.suspect_after);
   }
   watch_rooms();
-  flushes_.expire(now());
+  requests_.expire(now());
   if (over_) return;
   look_at_flush_time();
   if (map_ == nullptr) {
@@ -170,7 +170,7 @@ MapRequest Decider::Impl::request() const {
   if (proxies_have_ && !mutant(Mutant::kServeBeyond)) request.proxies_have = proxies_have_();
   request.was_served = serving_;
   if (flush_is_due_) request.flush = {.now = true, .at = 0};
-  flushes_.add_to(request.flush);
+  requests_.add_to(request.flush);
   for (size_t id = 0; id < peers_.size(); ++id) {
     request.reports.push_back(peers_[id].report);
     NodeReport& report = request.reports.back();
@@ -484,7 +484,8 @@ void Decider::Impl::advance() {
                    LogFields().add("event", "serves").add("epoch", map_->epoch.number));
     ops_.map.serve(map_);
     served_at_ = now();
-    answer_flushes();
+    note_flushed();
+    requests_.served();  // last of all: who waits for an answer goes on at once
   }
 }
 
@@ -531,7 +532,7 @@ void Decider::Impl::look_again() {
   const auto pause = static_cast<uint64_t>(longest.count());
   start_after_ = now() + Duration(static_cast<int64_t>(ops_.random.next() % (pause + 1)));
   for (Peer& peer : peers_) peer.look_again();
-  flushes_.give_up_carried();
+  requests_.give_up_carried();
 }
 
 Decider::Decider(OpsContext& ops, DeciderSettings settings, Election& election, LastDecider& last)

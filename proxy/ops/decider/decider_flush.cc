@@ -24,7 +24,7 @@ Task<Result<void>> Decider::Impl::flush_all(uint32_t at, TimePoint deadline) {
   if (over_) co_return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
   const bool is_past = at <= ops_.clock.unix_ms() / 1000;
   OneShot<Result<void>> answer;
-  flushes_.add({.at = is_past ? 0 : at, .deadline = deadline, .answer = &answer});
+  requests_.add({.at = is_past ? 0 : at, .deadline = deadline, .answer = &answer});
   co_return co_await answer;
 }
 
@@ -36,7 +36,7 @@ void Decider::Impl::look_at_flush_time() {
 }
 
 bool Decider::Impl::wants_flush() const {
-  if (!serving_ || !(flush_is_due_ || flushes_.are_asked())) return false;
+  if (!serving_ || !(flush_is_due_ || requests_.are_asked())) return false;
   const int pause = all_synced() ? kFlushPause : kFlushPauseInSync;
   if (now() < served_at_ + pause * settings_.heartbeat) return false;
   for (size_t id = 0; id < peers_.size(); ++id) {
@@ -48,20 +48,18 @@ bool Decider::Impl::wants_flush() const {
 }
 
 void Decider::Impl::carry_flushes() {
-  flushes_.carried();
+  requests_.carried();
   flush_is_due_ = false;
-  if (mutant(Mutant::kFlushUnserved)) flushes_.served();
+  if (mutant(Mutant::kFlushUnserved)) requests_.served();
 }
 
-// Last of all: who waits for an answer goes on at once.
-void Decider::Impl::answer_flushes() {
+void Decider::Impl::note_flushed() {
   const auto before = std::exchange(served_flush_floor_, map_->flush_floor);
   if (before && map_->flush_floor > *before) {
     log_info("epoch {}: values up to version {} are flushed", map_->epoch.number,
              map_->flush_floor);
     reclaim_after_ = now();
   }
-  flushes_.served();
 }
 
 }  // namespace elastripe::decider

@@ -16,7 +16,7 @@
 #include "proxy/ops/decider/decider.h"
 #include "proxy/ops/decider/decider_events.h"
 #include "proxy/ops/decider/decider_peer.h"
-#include "proxy/ops/decider/flush_requests.h"
+#include "proxy/ops/decider/pending_requests.h"
 #include "proxy/ops/jobs/reclaim.h"
 #include "proxy/ops/jobs/survey.h"
 
@@ -88,7 +88,7 @@ class Decider::Impl {
   void look_at_flush_time();
   bool wants_flush() const;
   void carry_flushes();
-  void answer_flushes();
+  void note_flushed();
   void note_free_bytes();
   void watch_rooms();
   bool wants_homes(const MapRequest& known) const;
@@ -210,7 +210,7 @@ class Decider::Impl {
   std::optional<uint64_t> served_flush_floor_;  // of the map that was served last
   std::optional<TimePoint> took_over_;  // when all survivors first had a map of this decider
 
-  FlushRequests flushes_;
+  PendingRequests requests_;
   ProxiesHave proxies_have_;
   bool flush_is_due_ = false;  // the pending one
 

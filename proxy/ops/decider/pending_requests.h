@@ -14,7 +14,7 @@ namespace elastripe::decider {
 
 // On the decider's thread. A request is asked until a map carries it, and is answered when that map
 // is served, or one that follows from it. Whoever asks meanwhile shares the next map.
-class FlushRequests {
+class PendingRequests {
  public:
   // At the unix second `at`; 0: at once. `answer` outlives the request.
   struct Request {
