@@ -177,8 +177,11 @@ class MapView {
     followed_ = settings;
     if (kept_back_ != nullptr && are_same(kept_back_->settings, followed_)) {
       map_.store(std::exchange(kept_back_, nullptr));
+      if (const auto told = told_) told();
     }
   }
+  // `told` is called when a map that was kept back is not any more.
+  void have_told(std::function<void()> told) { told_ = std::move(told); }
   // It ends, and takes no settings any more: it serves on under maps with those that it has.
   void follow_no_more() {
     follow_ = [](const node::ClusterSettings&) {};
@@ -209,6 +212,7 @@ class MapView {
   // These belong to the decider's thread.
   node::MapPtr last_served_;
   Follow follow_;
+  std::function<void()> told_;
   node::ClusterSettings followed_;
   node::MapPtr kept_back_;
 };

@@ -15,7 +15,6 @@ namespace {
 
 constexpr FlowMemory kMemory{.staged = 16 << 20, .cache = 1 << 20};
 constexpr Duration kLongestPeriod = std::chrono::milliseconds(250);  // of letters to others
-constexpr Duration kServedPeriod = std::chrono::milliseconds(10);    // whether a map is served
 constexpr Duration kStoredPeriod = std::chrono::seconds(1);          // as clients see it
 
 decider::DeciderSettings decider_settings(const Config& config) {
@@ -206,32 +205,11 @@ Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline)
   if (const auto* dead = std::get_if<decider::DeclareDead>(&task)) {
     co_return without_counts(decider->declare_dead(dead->node));
   }
-  if (const auto* settings = std::get_if<SettingsChange>(&task)) {
-    co_return without_counts(co_await change_settings(decider, *settings, deadline));
+  if (auto* settings = std::get_if<SettingsChange>(&task)) {
+    if (auto may = may_change(*settings); !may) co_return fail(may.error());
+    co_return without_counts(co_await decider->change_settings(std::move(*settings), deadline));
   }
   co_return without_counts(decider->change_members(std::get<MemberChange>(task)));
-}
-
-// A map that is not served yet may be passed over by whoever takes over, and its version be another
-// change's: nobody is told that this one holds before that is certain.
-Task<Result<void>> ControlThread::change_settings(DeciderPtr decider, SettingsChange change,
-                                                  TimePoint deadline) {
-  if (auto may = may_change(change); !may) co_return may;
-  if (auto made = decider->change_settings(change); !made) co_return made;
-  const auto is_served = [&] {
-    const MapPtr map = shared_.map.current();
-    return map != nullptr && map->epoch.decider == decider->id() &&
-           (map->settings.version > change.of_version ||
-            map->settings.text == change.settings.text);
-  };
-  while (!is_served()) {
-    const TimePoint now = environment_.clock().now();
-    if (decider != decider_ || now >= deadline ||
-        !co_await environment_.clock().sleep_until(now + kServedPeriod)) {
-      co_return fail(ErrorCode::kUnknownOutcome, "the change was made, and is not served yet");
-    }
-  }
-  co_return Result<void>{};
 }
 
 decider::ProxyCard ControlThread::card() const {

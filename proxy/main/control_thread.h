@@ -64,7 +64,6 @@ class ControlThread {
   using DeciderPtr = std::shared_ptr<decider::Decider>;
 
   Task<void> run_task(decider::DeciderTask task, std::function<void(decider::DeciderAnswer)> done);
-  Task<Result<void>> change_settings(DeciderPtr decider, SettingsChange change, TimePoint deadline);
   Task<decider::DeciderAnswer> perform(decider::DeciderTask task, TimePoint deadline);
   decider::ProxyCard card() const;
   uint32_t decides_as() const;

@@ -249,17 +249,20 @@ bool Cluster::has_long_leases() {
 // Leases get four times as long as they are configured, or as long as that.
 void Cluster::change_settings() {
   if (decider() == nullptr) return;
-  Decider& at = *decider()->decider();
   const node::MapPtr map = decider()->map().current();
-  if (at.status().state != "serving" || map == nullptr || map->settings.version == 0) return;
+  const bool serves = decider()->decider()->status().state == "serving";
+  if (!serves || map == nullptr || map->settings.version == 0) return;
   SettingsChange change{.of_version = map->settings.version,
                         .max_parities = map->max_parities,
                         .settings = map->settings};
   const auto configured = static_cast<uint32_t>(configuration().decider.lease / milliseconds(1));
-  change.settings.lease_ms = has_long_leases() ? configured : 4 * configured;
-  if (!at.change_settings(change)) return;
-  run_.trace.add("leases become {} ms", change.settings.lease_ms);
-  ++run_.totals.settings_changed;
+  const uint32_t lease_ms = has_long_leases() ? configured : 4 * configured;
+  change.settings.lease_ms = lease_ms;
+  decider()->do_task(std::move(change), [this, lease_ms](const DeciderAnswer& answer) {
+    if (!answer) return;
+    run_.trace.add("leases become {} ms", lease_ms);
+    ++run_.totals.settings_changed;
+  });
 }
 
 // It drains a few at a time, and stops the process of a node that is removed, which is empty then.

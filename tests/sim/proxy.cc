@@ -143,10 +143,13 @@ Task<DeciderAnswer> SimProxy::perform(DeciderTask task, TimePoint deadline) {
       co_return co_await keeper_->cancel(*cancel, deadline);
     }
   }
-  const auto* flush = std::get_if<FlushAll>(&task);
-  if (flush == nullptr) co_return fail(ErrorCode::kUnavailable, "not here");
-  const auto flushed = co_await decider_->flush_all(flush->at, deadline);
-  if (!flushed) co_return fail(flushed.error());
+  Result<void> done = fail(ErrorCode::kUnavailable, "not here");
+  if (const auto* flush = std::get_if<FlushAll>(&task)) {
+    done = co_await decider_->flush_all(flush->at, deadline);
+  } else if (auto* change = std::get_if<SettingsChange>(&task)) {
+    done = co_await decider_->change_settings(std::move(*change), deadline);
+  }
+  if (!done) co_return fail(done.error());
   co_return TaskOutcome{};
 }
 
@@ -161,8 +164,10 @@ Task<void> SimProxy::run_task(DeciderTask task, std::function<void(DeciderAnswer
   DeciderAnswer answer;
   if (keeper_ && is_of_jobs(task)) {
     answer = co_await keeper_->ask(std::move(task), deadline);
-  } else {
+  } else if (letters_) {
     answer = co_await letters_->do_task(std::move(task), deadline);
+  } else {
+    answer = co_await perform(std::move(task), deadline);
   }
   if (is_alive()) done(std::move(answer));
 }

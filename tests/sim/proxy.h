@@ -57,8 +57,8 @@ class SimProxy {
   void run_jobs() { runner_.emplace(clock_, jobs_, flows_); }
   const jobs::JobBook& jobs() const { return jobs_; }
   bool has_ended(const jobs::ClusterJob& job) const { return runner_ && runner_->has_ended(job); }
-  // It does it, or has it done, as one that is asked by its admin interface. `done` is called once,
-  // unless the process dies.
+  // It does it, or has it done if it corresponds, as one that is asked by its admin interface.
+  // `done` is called once, unless the process dies.
   void do_task(decider::DeciderTask task, std::function<void(decider::DeciderAnswer)> done);
   // Folds update logs from now on.
   void start_recycler(const jobs::RecyclerSettings& settings);

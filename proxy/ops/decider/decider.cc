@@ -54,6 +54,7 @@ Task<void> Decider::Impl::run() {
       peers_[id].fell_silent();
     }
   }
+  ops_.map.have_told([this] { answer_served(); });
   while (!over_) {
     turn();
     if (over_) break;
@@ -61,17 +62,20 @@ Task<void> Decider::Impl::run() {
   }
   over_ = true;
   sync_stop_ = true;
+  ops_.map.have_told(nullptr);
   if (!deposed_) ops_.map.stop_serving("shutting down");
   requests_.fail_all(deposed_ ? reason_ : "shutting down");
   last_.keep(decider_id_, ops_.map.current(), status(), handover());
 }
 
-// A heartbeat may become shorter meanwhile. However late it is, replies are read in between.
+// A heartbeat may become shorter meanwhile, and be longer than somebody waits. However late it is,
+// replies are read in between.
 Task<bool> Decider::Impl::sleep_to_turn() {
   do {
     const TimePoint next = std::min(last_turn_ + settings_.heartbeat, now() + kLongestNap);
     if (!co_await ops_.clock.sleep_until(next)) co_return false;
-  } while (now() < last_turn_ + settings_.heartbeat);
+    requests_.expire(now());
+  } while (!over_ && now() < last_turn_ + settings_.heartbeat);
   co_return true;
 }
 
@@ -84,8 +88,6 @@ void Decider::Impl::turn() {
     peer.judge(is_late ? Duration::zero() : since_last, settings_.suspect_after);
   }
   watch_rooms();
-  requests_.expire(now());
-  if (over_) return;
   look_at_flush_time();
   if (map_ == nullptr) {
     start();
@@ -485,8 +487,30 @@ void Decider::Impl::advance() {
     ops_.map.serve(map_);
     served_at_ = now();
     note_flushed();
-    requests_.served();  // last of all: who waits for an answer goes on at once
+    answer_served();
   }
+}
+
+// A map that is not served yet may be passed over by whoever takes over: nobody is told that what
+// it says holds before that is certain. Without a map, that of the present one is served.
+Task<Result<void>> Decider::Impl::have_served(std::optional<ClusterMap> next, TimePoint deadline) {
+  if (!next && ops_.map.current() == map_) co_return Result<void>{};
+  const bool is_new = next.has_value();
+  if (is_new) adopt(std::move(*next));
+  OneShot<Result<void>> answer;
+  requests_.add({.flush_at = {}, .deadline = deadline, .answer = &answer, .is_carried = true});
+  if (is_new) advance();
+  if (is_new && !over_) send_frames();
+  auto served = co_await answer;
+  if (served) co_return served;
+  co_return fail(served.error().code, "the change was made, and is not served yet: {}",
+                 served.error().message);
+}
+
+// Last of all: who waits for an answer goes on at once. A map is kept back while threads of this
+// proxy go by other settings.
+void Decider::Impl::answer_served() {
+  if (!over_ && serving_) requests_.served(/*is_followed=*/ops_.map.current() == map_);
 }
 
 // Those of a predecessor may be from before they got shorter.
@@ -547,8 +571,8 @@ Result<void> Decider::change_members(const MemberChange& change) {
   return impl_->change_members(change);
 }
 Result<void> Decider::declare_dead(std::string_view name) { return impl_->declare_dead(name); }
-Result<void> Decider::change_settings(const SettingsChange& change) {
-  return impl_->change_settings(change);
+Task<Result<void>> Decider::change_settings(SettingsChange change, TimePoint deadline) {
+  return impl_->change_settings(std::move(change), deadline);
 }
 void Decider::know_own(const DeciderSettings& settings) { impl_->know_own(settings); }
 void Decider::know_proxies(ProxiesHave have) { impl_->know_proxies(std::move(have)); }

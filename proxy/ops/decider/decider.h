@@ -54,10 +54,12 @@ class Decider {
   // members does not allow it. A node is removed only when it is lost, or has been drained and is
   // empty. kUnavailable: not now, and why.
   Result<void> change_members(const MemberChange& change);
-  // The cluster-wide settings change, in the map that follows at once; it ends when that is made.
-  // kConflict: they are not of that version any more. kUnavailable: not now, or not before all
-  // nodes know of such settings.
-  Result<void> change_settings(const SettingsChange& change);
+  // The cluster-wide settings change, in the map that follows at once. Ends when that is served,
+  // and this proxy goes by it: whoever takes over may pass over a map that was not, and give its
+  // version to another change. kConflict: they are not of that version any more. kUnavailable: not
+  // now, or not before all nodes know of such settings; kInvalid: they are none. kUnknownOutcome:
+  // the map was made, and another decider may build upon it, or not.
+  Task<Result<void>> change_settings(SettingsChange change, TimePoint deadline);
   // What this proxy's settings are now, for a cluster that has none.
   void know_own(const DeciderSettings& settings);
   // Whom to ask what all other proxies have: what the cluster uses gets more only within that.

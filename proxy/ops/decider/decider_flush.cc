@@ -24,7 +24,7 @@ Task<Result<void>> Decider::Impl::flush_all(uint32_t at, TimePoint deadline) {
   if (over_) co_return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
   const bool is_past = at <= ops_.clock.unix_ms() / 1000;
   OneShot<Result<void>> answer;
-  requests_.add({.at = is_past ? 0 : at, .deadline = deadline, .answer = &answer});
+  requests_.add({.flush_at = is_past ? 0 : at, .deadline = deadline, .answer = &answer});
   co_return co_await answer;
 }
 
@@ -50,7 +50,7 @@ bool Decider::Impl::wants_flush() const {
 void Decider::Impl::carry_flushes() {
   requests_.carried();
   flush_is_due_ = false;
-  if (mutant(Mutant::kFlushUnserved)) requests_.served();
+  if (mutant(Mutant::kFlushUnserved)) requests_.served(/*is_followed=*/false);
 }
 
 void Decider::Impl::note_flushed() {

@@ -37,7 +37,7 @@ class Decider::Impl {
   Result<AcceptedLoss> accept_loss();
   Result<void> declare_dead(std::string_view name);
   Result<void> change_members(const MemberChange& change);
-  Result<void> change_settings(const SettingsChange& change);
+  Task<Result<void>> change_settings(SettingsChange change, TimePoint deadline);
   void know_own(const DeciderSettings& settings) { membership_.own = cluster_settings(settings); }
   void know_proxies(ProxiesHave have) { proxies_have_ = std::move(have); }
   void survey_again() { survey_wanted_ = true; }
@@ -89,6 +89,9 @@ class Decider::Impl {
   bool wants_flush() const;
   void carry_flushes();
   void note_flushed();
+  void answer_served();
+  Result<std::optional<node::ClusterMap>> map_with(const SettingsChange& change);
+  Task<Result<void>> have_served(std::optional<node::ClusterMap> next, TimePoint deadline);
   void note_free_bytes();
   void watch_rooms();
   bool wants_homes(const MapRequest& known) const;

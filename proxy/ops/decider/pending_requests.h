@@ -1,7 +1,9 @@
-// The flush_all that clients wait for (rule 27): what they ask of the next map, and their answers.
+// What is asked of the decider and is done once a map that says so is served: flush_all (rule 27),
+// and changes of the cluster's settings. Who asks waits for the answer.
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,14 +15,14 @@
 namespace elastripe::decider {
 
 // On the decider's thread. A request is asked until a map carries it, and is answered when that map
-// is served, or one that follows from it. Whoever asks meanwhile shares the next map.
+// is served, or one that follows from it. Whoever asks for a flush meanwhile shares the next map; a
+// change has one of its own, which is there before it waits.
 class PendingRequests {
  public:
-  // At the unix second `at`; 0: at once. `answer` outlives the request.
   struct Request {
-    uint32_t at = 0;
+    std::optional<uint32_t> flush_at;  // a flush at that unix second, 0: at once; else a change
     TimePoint deadline;
-    OneShot<Result<void>>* answer = nullptr;
+    OneShot<Result<void>>* answer = nullptr;  // outlives the request
     bool is_carried = false;
   };
 
@@ -30,9 +32,9 @@ class PendingRequests {
   // and whoever flushes later decides which.
   void add_to(FlushOrder& order) const {
     for (const Request& request : requests_) {
-      if (request.is_carried) continue;
-      order.now |= request.at == 0;
-      order.at = request.at;
+      if (request.is_carried || !request.flush_at) continue;
+      order.now |= *request.flush_at == 0;
+      order.at = request.flush_at;
     }
   }
   bool are_asked() const {
@@ -47,7 +49,7 @@ class PendingRequests {
   // served: asked for again, they might flush twice (as rule 6 says of commits).
   void give_up_carried() {
     if (mutant(Mutant::kRepeatFlush)) {
-      for (Request& request : requests_) request.is_carried = false;
+      for (Request& request : requests_) request.is_carried = !request.flush_at;
       return;
     }
     answer(
@@ -55,10 +57,15 @@ class PendingRequests {
         [](const Request& request) { return failure(request, "another proxy makes maps, too"); });
   }
 
-  // Answers resume whoever waits, at once.
-  void served() {
-    answer([](const Request& request) { return request.is_carried; },
-           [](const Request&) { return Result<void>{}; });
+  // Answers resume whoever waits, at once, and these may ask for the next map: so all that are due
+  // are answered together. `is_followed`: this proxy goes by the settings of that map, for which
+  // changes wait.
+  void served(bool is_followed) {
+    answer(
+        [&](const Request& request) {
+          return request.is_carried && (request.flush_at || is_followed);
+        },
+        [](const Request&) { return Result<void>{}; });
   }
   void expire(TimePoint now) {
     answer([now](const Request& request) { return request.deadline <= now; },

@@ -56,8 +56,8 @@ struct Watched : ClusterFixture {
                           .max_parities = map->max_parities,
                           .settings = map->settings};
     ++change.settings.lease_ms;
-    REQUIRE(decider.decider()->change_settings(change));
-    REQUIRE(run_until([&] { return epoch(decider) > map->epoch.number; }));
+    REQUIRE(run(decider.decider()->change_settings(change, deadline())));
+    REQUIRE(epoch(decider) > map->epoch.number);
   }
   sim::SimProxy& add_follower() {
     sim::SimProxy& proxy = add_proxy();
