@@ -28,7 +28,8 @@ Cluster::Cluster(Run& run)
     : run_(run),
       network_(run.events, run.trace, run.random.next(), run.scenario.cluster.network,
                run.scenario.cluster.nodes, run.scenario.cluster.node_memory),
-      scheme_(run.scenario.cluster.scheme) {
+      scheme_(run.scenario.cluster.scheme),
+      settings_(run, [this] { return std::max(newest_installed_, newest_epoch()); }) {
   configurations_.push_back(std::make_unique<Configuration>(run.scenario, nodes(), scheme_));
   if (run.scenario.cluster.etcd_ttl > Duration::zero()) {
     etcd_ = std::make_unique<EtcdStore>(run.events, run.trace, run.random.next());
@@ -145,6 +146,7 @@ void Cluster::follow_maps() {
       up_in_epoch_[held->epoch.number] = static_cast<size_t>(
           std::ranges::count(held->nodes, node::NodeState::kUp, &node::NodeInfo::state));
       note_epoch(held->epoch.number);
+      settings_.look(*held);
     }
     if (&proxy == source || run_.scenario.cluster.followers) continue;
     if (source != nullptr) share_rooms(source->map(), proxy.map());
@@ -247,22 +249,11 @@ bool Cluster::has_long_leases() {
 }
 
 // Leases get four times as long as they are configured, or as long as that.
-void Cluster::change_settings() {
-  if (decider() == nullptr) return;
-  const node::MapPtr map = decider()->map().current();
-  const bool serves = decider()->decider()->status().state == "serving";
-  if (!serves || map == nullptr || map->settings.version == 0) return;
-  SettingsChange change{.of_version = map->settings.version,
-                        .max_parities = map->max_parities,
-                        .settings = map->settings};
+void Cluster::change_settings(SimProxy& at) {
+  const node::MapPtr map = at.map().current();
+  if (map == nullptr || map->settings.version == 0) return;
   const auto configured = static_cast<uint32_t>(configuration().decider.lease / milliseconds(1));
-  const uint32_t lease_ms = has_long_leases() ? configured : 4 * configured;
-  change.settings.lease_ms = lease_ms;
-  decider()->do_task(std::move(change), [this, lease_ms](const DeciderAnswer& answer) {
-    if (!answer) return;
-    run_.trace.add("leases become {} ms", lease_ms);
-    ++run_.totals.settings_changed;
-  });
+  settings_.ask(at, *map, map->settings.lease_ms > configured ? configured : 4 * configured);
 }
 
 // It drains a few at a time, and stops the process of a node that is removed, which is empty then.

@@ -15,6 +15,7 @@
 #include "tests/sim/configuration.h"
 #include "tests/sim/proxy.h"
 #include "tests/sim/run.h"
+#include "tests/sim/settings_changes.h"
 
 namespace elastripe::sim {
 
@@ -46,8 +47,10 @@ class Cluster {
   SimProxy* add_proxy();
   // The operator has the decider, if there is one, add, drain or remove a node.
   void change_a_member(SimRandom& random);
-  void change_settings();
+  // He asks this proxy for other settings: leases get longer, or shorter.
+  void change_settings(SimProxy& at);
   bool has_long_leases();
+  SettingsChanges& settings() { return settings_; }
   // What starts from now on has these.
   void install_build(node::CapabilitySet capabilities);
   SimProxy* choose_proxy(SimRandom& random);  // any that is alive; null: none is
@@ -115,6 +118,7 @@ class Cluster {
   std::map<uint64_t, size_t> up_in_epoch_;
   std::vector<uint32_t> scheduled_epochs_;  // by proxy: the newest map on its way
   std::vector<uint32_t> heard_epochs_;
+  SettingsChanges settings_;
   TimePoint at_rest_since_ = TimePoint::max();
   bool accepted_loss_ = false;
 };

@@ -154,7 +154,17 @@ void Faults::change_settings() {
   SimProxy* decider = cluster_.decider();
   const bool is_contested = decider != nullptr && plan_.contested_settings > 0 &&
                             cluster_.has_long_leases() && random_.chance(plan_.contested_settings);
-  if (!is_contested) return cluster_.change_settings();
+  if (!is_contested) {
+    const bool is_parted =
+        decider != nullptr && plan_.parted_settings > 0 && random_.chance(plan_.parted_settings);
+    if (is_parted) part_decider();
+    // Without letters, only who decides can do it.
+    const bool may_ask_any = run_.scenario.cluster.followers && !is_parted;
+    SimProxy* const asked =
+        may_ask_any && random_.chance(0.5) ? cluster_.choose_proxy(random_) : decider;
+    if (asked != nullptr) cluster_.change_settings(*asked);
+    return;
+  }
   constexpr int kSuccessors = 4;
   constexpr Duration kHowLong = seconds(6);
   const auto node = static_cast<node::NodeId>(random_.below(cluster_.nodes()));
@@ -167,7 +177,7 @@ void Faults::change_settings() {
     run_.events.after(kHowLong, [this, id, node] { cluster_.network().mend(id, node); });
   }
   run_.trace.add("proxy {} alone sees node {}", witness, node);
-  cluster_.change_settings();
+  cluster_.change_settings(*decider);
   run_.events.after(random_.between(Duration::zero(), milliseconds(100)), [this, decider] {
     if (!run_.calm && decider->is_alive()) cluster_.kill_proxy(*decider);
   });

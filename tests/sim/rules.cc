@@ -564,6 +564,8 @@ constexpr Rule kRules[] = {
          "repeat-flush", kFlushContested),
     RULE(kRepeatTask, "rule 27: a flush that another proxy asks for is done once", "repeat-task",
          kFlushFollowed),
+    RULE(kChangeUnserved, "settings: a change is acknowledged when its map is served",
+         "unserved-change", kPassedOver),
     RULE(kLeaveJobs, "jobs: who decides next goes on with the job that is left", "left-jobs", kJobs,
          Rule::Purpose::kProgress),
     RULE(kBeginTwice, "jobs: what is asked for again by its token is begun once", "begun-twice",

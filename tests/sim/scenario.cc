@@ -474,7 +474,8 @@ constexpr Scenario kScenarios[] = {
    .cluster = {.proxies = 3, .followers = true, .elections = true},
    .workload = {.clients = 4, .operations = 16},
    .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 4, .proxy_kills = 2,
-              .proxy_pauses = 4, .settings_changes = 8, .until = 8s, .at_decider = 0.7}},
+              .proxy_pauses = 4, .settings_changes = 8, .parted_settings = 0.2, .until = 8s,
+              .at_decider = 0.7}},
 };
 // clang-format on
 

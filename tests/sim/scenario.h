@@ -141,6 +141,9 @@ struct FaultPlan {
   // The share of these in which the decider, and all who decide after it for some time, lose sight
   // of a node just then, which another proxy still asks; and the decider dies.
   double contested_settings = 0;
+  // The share of the others in which it and some nodes, which alone get the map, lose sight of all
+  // others just then.
+  double parted_settings = 0;
   double growth = 0.3;         // of these: another node is added though there are enough
   double refills = 0.2;        // of those that ask for a node which can not be removed yet
   double changes_of_mind = 0;  // of changes while a node drains: it does so no more

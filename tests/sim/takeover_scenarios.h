@@ -39,6 +39,12 @@ inline constexpr Scenario kJobs{
   .faults = {.link_cuts = 2, .partitions = 4, .proxy_kills = 3, .proxy_pauses = 4, .until = 8s,
              .at_decider = 0.8}};
 
+inline constexpr Scenario kPassedOver{
+  .about = "changes of the settings, as their decider is cut off with one node",
+  .cluster = {.proxies = 3, .followers = true, .elections = true},
+  .workload = {.clients = 1, .keys = 1, .operations = 16, .think_max = 600ms},
+  .faults = {.settings_changes = 10, .parted_settings = 0.7, .until = 8s}};
+
 inline constexpr Scenario kRollingUpgrade{.name = "rolling-upgrade",
    .about = "nodes and proxies of an older build start again as new ones, one after the other",
    .share = 0.5,

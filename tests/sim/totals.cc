@@ -32,6 +32,7 @@ void Totals::add(const Totals& o) {
   burials += o.burials;
   joiners += o.joiners;
   settings_changed += o.settings_changed;
+  settings_unknown += o.settings_unknown;
   wrong_words += o.wrong_words;
   job_orders += o.job_orders;
   jobs_begun += o.jobs_begun;

@@ -24,7 +24,7 @@ struct Totals {
   uint64_t short_of_room = 0;
   uint64_t node_kills = 0, node_stalls = 0, link_cuts = 0, proxy_kills = 0, proxy_pauses = 0;
   uint64_t node_sticks = 0, bit_flips = 0, burials = 0, joiners = 0, strays = 0;
-  uint64_t settings_changed = 0;
+  uint64_t settings_changed = 0, settings_unknown = 0;  // as the operator was told
   uint64_t wrong_words = 0;  // nodes that were declared dead, and were not
   // As the operator was told; and how often another proxy has gone on with one.
   uint64_t job_orders = 0, jobs_begun = 0, jobs_cancelled = 0, jobs_gone_on = 0;

@@ -43,6 +43,7 @@ RunResult World::run() {
     if (run.goes_on()) audit.read_everything("after healing");
     if (run.goes_on() && scenario.expect.repaired) wait_for_repair(parts_);
     if (run.goes_on() && scenario.workload.jobs > 0) operator_.check();
+    if (run.goes_on() && scenario.faults.settings_changes > 0) cluster.settings().check();
   }
   if (run.goes_on() && scenario.faults.upgrades) finish_upgrade(parts_);
   if (run.goes_on() && scenario.faults.burials > 0) take_over(parts_);

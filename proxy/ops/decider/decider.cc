@@ -498,7 +498,11 @@ Task<Result<void>> Decider::Impl::have_served(std::optional<ClusterMap> next, Ti
   const bool is_new = next.has_value();
   if (is_new) adopt(std::move(*next));
   OneShot<Result<void>> answer;
-  requests_.add({.flush_at = {}, .deadline = deadline, .answer = &answer, .is_carried = true});
+  if (mutant(Mutant::kChangeUnserved)) {
+    answer.set(Result<void>{});
+  } else {
+    requests_.add({.flush_at = {}, .deadline = deadline, .answer = &answer, .is_carried = true});
+  }
   if (is_new) advance();
   if (is_new && !over_) send_frames();
   auto served = co_await answer;

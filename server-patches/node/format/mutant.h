@@ -102,6 +102,7 @@ enum class Mutant {
   kRepeatFlush,     // decider: flushes again when a map that flushes was given up
   kRepeatTask,      // proxy: what another one asks of the decider is done for each node that tells
   kForgetAsked,     // proxy: has an update taken that the tail may have taken, and forgotten
+  kChangeUnserved,  // decider: acknowledges a change of the settings before its map is served
   kForgetLeases,    // decider: a takeover waits for leases of its own time only
   kNeverGiveWay,    // decider: waits on for nodes that another one need not wait for
   kBeginUnelected,  // decider: a proxy that hears of no decider begins without being elected
