@@ -1,7 +1,7 @@
 // The inside of the decider, shared by its sources: decider.cc takes the turns, decider_calls.cc
 // talks to the nodes, decider_quorum.cc counts them, decider_work.cc runs what follows from a
-// served map and reports, decider_members.cc changes who the nodes are, decider_handover.cc has
-// what the next decider is told.
+// served map and reports, decider_members.cc changes who the nodes are, decider_loss.cc gives up
+// what is lost, decider_handover.cc has what the next decider is told.
 #pragma once
 
 #include <deque>
