@@ -194,7 +194,7 @@ Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline)
     co_return without_counts(co_await decider->flush_all(flush->at, deadline));
   }
   if (std::holds_alternative<decider::AcceptLoss>(task)) {
-    co_return with_counts(decider->accept_loss());
+    co_return with_counts(co_await decider->accept_loss(deadline));
   }
   if (auto* start = std::get_if<decider::StartJob>(&task)) {
     co_return co_await jobs_.start(std::move(*start), deadline);
@@ -209,7 +209,8 @@ Task<DeciderAnswer> ControlThread::perform(DeciderTask task, TimePoint deadline)
     if (auto may = may_change(*settings); !may) co_return fail(may.error());
     co_return without_counts(co_await decider->change_settings(std::move(*settings), deadline));
   }
-  co_return without_counts(decider->change_members(std::get<MemberChange>(task)));
+  auto& members = std::get<MemberChange>(task);
+  co_return without_counts(co_await decider->change_members(std::move(members), deadline));
 }
 
 decider::ProxyCard ControlThread::card() const {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "tests/sim/phases.h"
@@ -89,8 +90,11 @@ void accept_loss(Parts& parts) {
     clients.begin_loss(key, proxy);  // it may happen at any time, or never
   }
   cluster.note_accepted_loss();
-  if (has_loss) (void)proxy.decider()->accept_loss();
-  if (!run.until(kHealLimit, [&] { return cluster.is_settled(); })) {
+  const auto is_answered = std::make_shared<bool>(!has_loss);
+  if (has_loss) {
+    proxy.do_task(decider::AcceptLoss{}, [is_answered](const auto&) { *is_answered = true; });
+  }
+  if (!run.until(kHealLimit, [&] { return *is_answered && cluster.is_settled(); })) {
     return run.violation(Fault::kStuck, "after the loss was accepted: " + cluster.why_unsettled());
   }
   for (const size_t index : losses) clients.end_loss(index);

@@ -139,6 +139,7 @@ void Cluster::follow_maps() {
       (followed_ == nullptr || served->epoch.number > followed_->epoch.number)) {
     followed_ = served;
     run_.trace.add("epoch {} is served", served->epoch.number);
+    stop_removed(*served);
   }
   for (size_t i = 0; followed_ != nullptr && i < proxies_.size(); ++i) {
     SimProxy& proxy = *proxies_[i];
@@ -233,14 +234,16 @@ void Cluster::change_configuration() {
   configurations_.push_back(std::make_unique<Configuration>(run_.scenario, nodes(), scheme_));
 }
 
-bool Cluster::ask_member(Decider& at, MemberChange::Kind kind, node::NodeId id) {
+void Cluster::ask_member(MemberChange::Kind kind, node::NodeId id, std::function<void(bool)> then) {
   const ConfiguredNode named = node_of_member(run_.scenario, id);
   MemberChange change{.kind = kind, .node = {}};
   change.node.name = named.name;
   change.node.host = named.host;
   change.node.port = named.port;
   change.node.domain = named.domain;
-  return at.change_members(change).has_value();
+  decider()->do_task(std::move(change), [then = std::move(then)](const DeciderAnswer& answer) {
+    then(answer.has_value());
+  });
 }
 
 bool Cluster::has_long_leases() {
@@ -260,8 +263,7 @@ void Cluster::change_settings(SimProxy& at) {
 void Cluster::change_a_member(SimRandom& random) {
   using Kind = MemberChange::Kind;
   if (decider() == nullptr) return;
-  Decider& at = *decider()->decider();
-  const ClusterStatus status = at.status();
+  const ClusterStatus status = decider()->decider()->status();
   const node::MapPtr map = decider()->map().current();
   if (status.state != "serving" || map == nullptr) return;
   const auto seeds = static_cast<size_t>(run_.scenario.cluster.nodes);
@@ -274,39 +276,57 @@ void Cluster::change_a_member(SimRandom& random) {
     const auto draining = std::ranges::find_if(status.nodes, [](const NodeStatus& node) {
       return node.info.role == node::NodeRole::kDraining;
     });
-    if (draining != status.nodes.end()) {
-      if (ask_member(at, Kind::kRefill, draining->info.id)) note_refill(draining->info.id);
-      return;
-    }
+    if (draining != status.nodes.end()) return refill_a_member(draining->info.id);
   }
   if (plain <= seeds || (plain < 2 * seeds && random.chance(plan.growth))) {
     const auto removed = std::ranges::find_if(map->nodes, &node::NodeInfo::is_removed);
     const bool comes_back = removed != map->nodes.end() && random.chance(0.5);
     const auto id = static_cast<node::NodeId>(comes_back ? removed->id : map->nodes.size());
+    stop_removed(*map);
+    leaving_.erase(id);
     if (id == nodes()) network_.add_node().install_build(build_);
     if (!node(id).is_up()) node(id).start();
-    if (!ask_member(at, Kind::kAdd, id)) return;
-    run_.trace.add("node {} is added", id);
-    ++run_.totals.members_added;
-    return;
+    return ask_member(Kind::kAdd, id, [this, id](bool is_done) {
+      if (!is_done) return;
+      run_.trace.add("node {} is added", id);
+      ++run_.totals.members_added;
+    });
   }
-  const node::NodeInfo chosen = status.nodes[random.below(status.nodes.size())].info;
-  if (chosen.role == node::NodeRole::kMember) {
-    if (plain <= seeds || !ask_member(at, Kind::kDrain, chosen.id)) return;
-    run_.trace.add("node {} is drained", chosen.id);
-    ++run_.totals.members_drained;
-  } else if (ask_member(at, Kind::kRemove, chosen.id)) {
-    run_.trace.add("node {} is removed", chosen.id);
-    ++run_.totals.members_removed;
-    if (node(chosen.id).is_up()) node(chosen.id).kill(/*silent=*/false);
-  } else if (random.chance(plan.refills) && ask_member(at, Kind::kRefill, chosen.id)) {
-    note_refill(chosen.id);
+  const node::NodeInfo& info = status.nodes[random.below(status.nodes.size())].info;
+  const node::NodeId chosen = info.id;
+  if (info.role == node::NodeRole::kMember) {
+    if (plain <= seeds) return;
+    return ask_member(Kind::kDrain, chosen, [this, chosen](bool is_done) {
+      if (!is_done) return;
+      run_.trace.add("node {} is drained", chosen);
+      ++run_.totals.members_drained;
+    });
   }
+  const bool refills = random.chance(plan.refills);
+  leaving_.insert(chosen);
+  ask_member(Kind::kRemove, chosen, [this, chosen, refills](bool is_done) {
+    if (!is_done && refills) refill_a_member(chosen);
+  });
 }
 
-void Cluster::note_refill(node::NodeId id) {
-  run_.trace.add("node {} is no longer drained", id);
-  ++run_.totals.members_refilled;
+// Whatever he was told: a map that is served says so.
+void Cluster::stop_removed(const node::ClusterMap& served) {
+  std::erase_if(leaving_, [&](node::NodeId id) {
+    if (id >= served.nodes.size() || !served.nodes[id].is_removed()) return false;
+    run_.trace.add("node {} is removed", id);
+    ++run_.totals.members_removed;
+    if (node(id).is_up()) node(id).kill(/*silent=*/false);
+    return true;
+  });
+}
+
+void Cluster::refill_a_member(node::NodeId id) {
+  if (decider() == nullptr) return;
+  ask_member(MemberChange::Kind::kRefill, id, [this, id](bool is_done) {
+    if (!is_done) return;
+    run_.trace.add("node {} is no longer drained", id);
+    ++run_.totals.members_refilled;
+  });
 }
 
 void Cluster::install_build(node::CapabilitySet capabilities) {

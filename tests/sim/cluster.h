@@ -98,8 +98,10 @@ class Cluster {
   void tell(size_t proxy);
   void keep_a_decider();
   void change_configuration();
-  bool ask_member(decider::Decider& at, MemberChange::Kind kind, node::NodeId id);
-  void note_refill(node::NodeId id);
+  // `then` is called with whether that was done, as far as the operator knows.
+  void ask_member(MemberChange::Kind kind, node::NodeId id, std::function<void(bool)> then);
+  void refill_a_member(node::NodeId id);
+  void stop_removed(const node::ClusterMap& served);
 
   Run& run_;
   Network network_;
@@ -119,6 +121,8 @@ class Cluster {
   std::vector<uint32_t> scheduled_epochs_;  // by proxy: the newest map on its way
   std::vector<uint32_t> heard_epochs_;
   SettingsChanges settings_;
+  std::set<node::NodeId>
+      leaving_;  // the operator wants them removed, and then stops their processes
   TimePoint at_rest_since_ = TimePoint::max();
   bool accepted_loss_ = false;
 };

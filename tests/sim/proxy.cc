@@ -143,11 +143,18 @@ Task<DeciderAnswer> SimProxy::perform(DeciderTask task, TimePoint deadline) {
       co_return co_await keeper_->cancel(*cancel, deadline);
     }
   }
+  if (std::holds_alternative<AcceptLoss>(task)) {
+    const auto accepted = co_await decider_->accept_loss(deadline);
+    if (!accepted) co_return fail(accepted.error());
+    co_return TaskOutcome{.loss = *accepted};
+  }
   Result<void> done = fail(ErrorCode::kUnavailable, "not here");
   if (const auto* flush = std::get_if<FlushAll>(&task)) {
     done = co_await decider_->flush_all(flush->at, deadline);
-  } else if (auto* change = std::get_if<SettingsChange>(&task)) {
-    done = co_await decider_->change_settings(std::move(*change), deadline);
+  } else if (auto* settings = std::get_if<SettingsChange>(&task)) {
+    done = co_await decider_->change_settings(std::move(*settings), deadline);
+  } else if (auto* members = std::get_if<MemberChange>(&task)) {
+    done = co_await decider_->change_members(std::move(*members), deadline);
   }
   if (!done) co_return fail(done.error());
   co_return TaskOutcome{};

@@ -68,7 +68,7 @@ constexpr Scenario kHotSync{
                 .weights = {36, 3, 0, 0, 1, 0, 3, 0, 0, 1, 2, 54}, .expiring = 0, .large = 1,
                 .segments = 1},
    .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 1, .proxy_kills = 1,
-              .quick_restarts = 0.4, .member_changes = 14, .appender_kills = 0.01, .until = 2s,
+              .quick_restarts = 0.4, .member_changes = 20, .appender_kills = 0.01, .until = 2s,
               .longest = 700ms, .at_decider = 0.3},
    .expect = {.check_leaks = false}};
 

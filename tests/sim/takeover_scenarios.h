@@ -65,6 +65,7 @@ inline constexpr Scenario kMixedProxies = [] {
   mixed.name = "mixed-proxies";
   mixed.about = "the same, where older proxies follow and decide beside newer ones";
   mixed.cluster.followers = mixed.cluster.elections = true;
+  mixed.faults.member_changes = 10;
   return mixed;
 }();
 

@@ -25,7 +25,7 @@ void settle_doubt(Parts& parts) {
   if (promise.is_broken() && status.can_accept_loss) {
     run.trace.add("-- the operator accepts what a takeover can not vouch for");
     promise.note_silent_given_up();
-    (void)proxy->decider()->accept_loss();
+    proxy->do_task(decider::AcceptLoss{}, [](const auto&) {});
   }
 }
 

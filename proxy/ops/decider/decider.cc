@@ -486,9 +486,11 @@ Task<void> Decider::run() { return impl_->run(); }
 Task<void> Decider::join() { return impl_->join(); }
 ClusterStatus Decider::status() const { return impl_->status(); }
 Handover Decider::handover() const { return impl_->handover(); }
-Result<AcceptedLoss> Decider::accept_loss() { return impl_->accept_loss(); }
-Result<void> Decider::change_members(const MemberChange& change) {
-  return impl_->change_members(change);
+Task<Result<AcceptedLoss>> Decider::accept_loss(TimePoint deadline) {
+  return impl_->accept_loss(deadline);
+}
+Task<Result<void>> Decider::change_members(MemberChange change, TimePoint deadline) {
+  return impl_->change_members(std::move(change), deadline);
 }
 Result<void> Decider::declare_dead(std::string_view name) { return impl_->declare_dead(name); }
 Task<Result<void>> Decider::change_settings(SettingsChange change, TimePoint deadline) {

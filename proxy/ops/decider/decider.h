@@ -41,19 +41,20 @@ class Decider {
   bool has_majority_since(TimePoint since) const;
   // The operator accepts the loss that there is at this moment, and no later one: LOST partitions
   // start again, empty; objects that lack too many shards are deleted; a silent node whose last
-  // copies the decider waits for is given up, and those partitions become LOST. kConflict: nothing
-  // is lost. kUnavailable: no map can be made just now, and why.
-  Result<AcceptedLoss> accept_loss();
+  // copies the decider waits for is given up, and those partitions become LOST. Where that takes
+  // a map, it ends as change_settings() does. kConflict: nothing is lost. kUnavailable: no map can
+  // be made just now, and why.
+  Task<Result<AcceptedLoss>> accept_loss(TimePoint deadline);
   // The operator vouches that this node's process is gone, with its memory: it counts as refusing
   // connections until it answers. kNotFound: no such node. kConflict: it answers. kUnavailable: not
   // now, and why.
   Result<void> declare_dead(std::string_view name);
-  // A node is added, drained or removed, in the map that follows at once. It ends when that map is
-  // made; the status tells what becomes of it. One change follows another only when its map is
-  // served, so that any two majorities know each other. kNotFound, kConflict, kInvalid: the list of
-  // members does not allow it. A node is removed only when it is lost, or has been drained and is
-  // empty. kUnavailable: not now, and why.
-  Result<void> change_members(const MemberChange& change);
+  // A node is added, drained or removed, in the map that follows at once. It ends as
+  // change_settings() does; the status tells what becomes of the node. One change follows another
+  // only when its map is served, so that any two majorities know each other. kNotFound, kConflict,
+  // kInvalid: the list of members does not allow it. A node is removed only when it is lost, or has
+  // been drained and is empty. kUnavailable: not now, and why.
+  Task<Result<void>> change_members(MemberChange change, TimePoint deadline);
   // The cluster-wide settings change, in the map that follows at once. Ends when that is served,
   // and this proxy goes by it: whoever takes over may pass over a map that was not, and give its
   // version to another change. kConflict: they are not of that version any more. kUnavailable: not

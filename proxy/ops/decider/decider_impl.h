@@ -34,9 +34,9 @@ class Decider::Impl {
   Task<void> join() { return scope_.join(); }
   ClusterStatus status() const;
   Handover handover() const;
-  Result<AcceptedLoss> accept_loss();
+  Task<Result<AcceptedLoss>> accept_loss(TimePoint deadline);
   Result<void> declare_dead(std::string_view name);
-  Result<void> change_members(const MemberChange& change);
+  Task<Result<void>> change_members(MemberChange change, TimePoint deadline);
   Task<Result<void>> change_settings(SettingsChange change, TimePoint deadline);
   void know_own(const DeciderSettings& settings) { membership_.own = cluster_settings(settings); }
   void know_proxies(ProxiesHave have) { proxies_have_ = std::move(have); }
@@ -70,7 +70,7 @@ class Decider::Impl {
   Result<node::ClusterMap> first_choice(MapRequest known);
   Result<node::ClusterMap> accepting_map();
   bool has_lost_partitions() const;
-  void forget_lost_objects();
+  void forget_lost_objects(const node::Epoch& in);
   void adopt(node::ClusterMap map);
   void set_aside(size_t id);
   std::vector<node::MapPtr> maps_found() const;
@@ -90,6 +90,7 @@ class Decider::Impl {
   void carry_flushes();
   void note_flushed();
   void answer_served();
+  Result<std::optional<node::ClusterMap>> map_with(const MemberChange& change);
   Result<std::optional<node::ClusterMap>> map_with(const SettingsChange& change);
   Task<Result<void>> have_served(std::optional<node::ClusterMap> next, TimePoint deadline);
   void note_free_bytes();

@@ -21,19 +21,20 @@ bool gives_up_nodes(const ClusterMap& before, const ClusterMap& next) {
 
 }  // namespace
 
-// At once, or not at all: an acceptance that waited could meet a loss that nobody has seen.
-Result<AcceptedLoss> Decider::Impl::accept_loss() {
-  if (over_) return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
+// In a map that is made at once, or not at all: an acceptance that waited could meet a loss that
+// nobody has seen.
+Task<Result<AcceptedLoss>> Decider::Impl::accept_loss(TimePoint deadline) {
+  if (over_) co_return fail(ErrorCode::kUnavailable, "{}", deposed_ ? reason_ : "shutting down");
   AcceptedLoss accepted;
   accepted.objects = lost_objects();
   if (map_ != nullptr && serving_ && !has_lost_partitions() && accepted.objects > 0) {
     log_membership(LogLevel::kWarning,
                    LogFields().add("event", "loss_accepted").add("objects", accepted.objects));
-    forget_lost_objects();
-    return accepted;
+    forget_lost_objects(map_->epoch);
+    co_return accepted;
   }
   auto next = accepting_map();
-  if (!next) return fail(next.error());
+  if (!next) co_return fail(next.error());
   for (size_t p = 0; p < next->partitions.size(); ++p) {
     const bool is_lost = next->partitions[p].lost;
     accepted.lost += is_lost;
@@ -45,20 +46,20 @@ Result<AcceptedLoss> Decider::Impl::accept_loss() {
                                          .add("partitions_lost", accepted.lost));
   // What this very map gives up may lose further objects, of which the operator was not told.
   if (map_ == nullptr || gives_up_nodes(*map_, *next)) accepted.objects = 0;
-  adopt(std::move(*next));
-  if (accepted.objects > 0) forget_lost_objects();
-  advance();
-  if (!over_) send_frames();
-  return accepted;
+  if (accepted.objects > 0) forget_lost_objects(next->epoch);
+  if (auto served = co_await have_served(std::move(*next), deadline); !served) {
+    co_return fail(served.error());
+  }
+  co_return accepted;
 }
 
 bool Decider::Impl::has_lost_partitions() const {
   return map_ != nullptr && std::ranges::any_of(map_->partitions, &node::Partition::lost);
 }
 
-void Decider::Impl::forget_lost_objects() {
+void Decider::Impl::forget_lost_objects(const node::Epoch& in) {
   survey_wanted_ = true;
-  forgets_in_ = map_->epoch;
+  forgets_in_ = in;
 }
 
 Result<ClusterMap> Decider::Impl::accepting_map() {

@@ -163,28 +163,34 @@ Result<void> Decider::Impl::may_change() const {
   return {};
 }
 
-Result<void> Decider::Impl::change_members(const MemberChange& change) {
-  if (auto may = may_change(); !may) return may;
+// Nothing: they are as they shall be.
+Result<std::optional<node::ClusterMap>> Decider::Impl::map_with(const MemberChange& change) {
+  if (auto may = may_change(); !may) return fail(may.error());
   if (!map_->capabilities.has(node::Capability::kMembers)) {
     return fail(ErrorCode::kUnavailable,
                 "some nodes are of a build that knows no changes of the members; upgrade them");
   }
   if (change.kind == MemberChange::Kind::kRemove) {
-    if (auto may = may_remove(change.node.name); !may) return may;
+    if (auto may = may_remove(change.node.name); !may) return fail(may.error());
   }
   auto members = changed_members(map_->nodes, change);
   if (!members) return fail(members.error());
-  if (are_same_members(*members, map_->nodes)) return {};
+  if (are_same_members(*members, map_->nodes)) return std::nullopt;
   auto next = try_members(std::move(*members), change);
   if (!next) return fail(next.error());
-  log_membership(LogLevel::kInfo, LogFields()
-                                      .add("event", "asked")
-                                      .add("change", name_of(change.kind))
-                                      .add("node", change.node.name));
-  adopt(std::move(*next));
-  advance();
-  if (!over_) send_frames();
-  return {};
+  return std::optional(std::move(*next));
+}
+
+Task<Result<void>> Decider::Impl::change_members(MemberChange change, TimePoint deadline) {
+  auto next = map_with(change);
+  if (!next) co_return fail(next.error());
+  if (*next) {
+    log_membership(LogLevel::kInfo, LogFields()
+                                        .add("event", "asked")
+                                        .add("change", name_of(change.kind))
+                                        .add("node", change.node.name));
+  }
+  co_return co_await have_served(std::move(*next), deadline);
 }
 
 // A process that still answers shall know that it is removed, so that a proxy whose configuration

@@ -1,5 +1,5 @@
 // What is asked of the decider and is done once a map that says so is served: flush_all (rule 27),
-// and changes of the cluster's settings. Who asks waits for the answer.
+// and what the operator changes. Who asks waits for the answer.
 #pragma once
 
 #include <algorithm>

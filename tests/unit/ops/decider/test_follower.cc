@@ -272,7 +272,7 @@ TEST_CASE("who has followed builds upon nothing that is older than what was serv
   CHECK_FALSE(cluster.run_until([&] { return Proxies::serves(second); }));
   CHECK(second.decider()->status().reason.find("may have had a later map") != std::string::npos);
   // The others may yet be there. The operator says that they are not.
-  REQUIRE(second.decider()->accept_loss());
+  REQUIRE(cluster.run(second.decider()->accept_loss(cluster.deadline())));
   REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
   CHECK(cluster.get(second, "key") == "lost: every home of the key's partition crashed");
 }
@@ -300,7 +300,9 @@ TEST_CASE("a follower learns of members that came after it") {
   change.node.name = all.back().name;
   change.node.host = all.back().host;
   change.node.port = all.back().port;
-  REQUIRE(cluster.run_until([&] { return first.decider()->change_members(change).has_value(); }));
+  REQUIRE(cluster.run_until([&] {
+    return cluster.run(first.decider()->change_members(change, cluster.deadline())).has_value();
+  }));
   REQUIRE(cluster.run_until([&] {
     const MapPtr map = third.map().current();
     return watched.status().nodes.size() == all.size() && map != nullptr &&

@@ -279,13 +279,13 @@ TEST_CASE("who takes over shows what the last survey counted, and accepts no los
   CHECK(status(*cluster.second).objects_lost == 1);
   CHECK(cluster.second->decider()->handover().surveyed_in == cluster.killed_in->epoch.number);
   CHECK_FALSE(status(*cluster.second).can_accept_loss);
-  const auto early = cluster.second->decider()->accept_loss();
+  const auto early = cluster.run(cluster.second->decider()->accept_loss(cluster.deadline()));
   REQUIRE_FALSE(early);
   CHECK(early.error().code == ErrorCode::kConflict);
 
   REQUIRE(cluster.run_until([&] { return status(*cluster.second).can_accept_loss; }));
   CHECK(cluster.second->decider()->handover().surveyed_in > cluster.killed_in->epoch.number);
-  const auto accepted = cluster.second->decider()->accept_loss();
+  const auto accepted = cluster.run(cluster.second->decider()->accept_loss(cluster.deadline()));
   REQUIRE(accepted);
   CHECK(accepted->objects == 1);
   REQUIRE(cluster.run_until([&] { return status(*cluster.second).objects_lost == 0; }));

@@ -133,7 +133,7 @@ class Script {
       return fmt::format("{}\n", fmt::join(cluster_->homes_of(proxy, command.word(1)), " "));
     }
     if (name == "accept-loss") {
-      const auto accepted = proxy.decider()->accept_loss();
+      const auto accepted = cluster_->run(proxy.decider()->accept_loss(cluster_->deadline()));
       if (!accepted) return to_string(accepted.error()) + "\n";
       return fmt::format("{} start empty, {} lost\n", accepted->start_empty, accepted->lost);
     }
@@ -150,7 +150,8 @@ class Script {
       MemberChange change{.kind = kinds.at(command.word(1)), .node = {}};
       change.node.name = change.node.host = change.node.domain = "node-" + command.word(2);
       change.node.port = 1;
-      const auto changed = proxy.decider()->change_members(change);
+      const auto changed =
+          cluster_->run(proxy.decider()->change_members(change, cluster_->deadline()));
       return changed ? "done\n" : to_string(changed.error()) + "\n";
     }
     if (name == "pause") {

@@ -141,7 +141,11 @@ void drain(Healing& s, NodeId id) {
   change.node.name = "node-" + std::to_string(id);
   // Not just while another map is being made.
   REQUIRE(s.cluster.run_until(
-      [&] { return s.decider->decider()->change_members(change).has_value(); }, 10s));
+      [&] {
+        auto asked = s.decider->decider()->change_members(change, s.cluster.deadline());
+        return s.cluster.run(std::move(asked)).has_value();
+      },
+      10s));
 }
 
 size_t shards_on(Healing& s, NodeId id) {

@@ -48,6 +48,7 @@ struct Surveyed : ClusterFixture {
     const auto stored = run(store_value(proxy->ops(), request, text, deadline()));
     return stored.has_value() && *stored == StoreStatus::kStored;
   }
+  Result<AcceptedLoss> accept_loss() { return run(proxy->decider()->accept_loss(deadline())); }
 
   sim::SimProxy* proxy = nullptr;
   const std::string value = std::string(1000, 'v');
@@ -64,14 +65,14 @@ TEST_CASE("objects that lack shards are counted, and forgotten when their loss i
   cluster.lose_memory(placement[0]);
   CHECK(cluster.finds(1, 0));
   CHECK(cluster.get(*cluster.proxy, "key") == cluster.value);
-  CHECK(cluster.proxy->decider()->accept_loss().error().code == ErrorCode::kConflict);
+  CHECK(cluster.accept_loss().error().code == ErrorCode::kConflict);
   cluster.lose_memory(placement[1]);
   REQUIRE(cluster.finds(0, 1));
   CHECK(cluster.proxy->decider()->status().partitions_lost == 0);
   CHECK(cluster.get(*cluster.proxy, "key").starts_with("lost"));
   CHECK(!cluster.add("key", "again"));
 
-  const auto accepted = cluster.proxy->decider()->accept_loss();
+  const auto accepted = cluster.accept_loss();
   REQUIRE(accepted);
   CHECK(accepted->objects == 1);
   REQUIRE(cluster.finds(0, 0));
@@ -79,7 +80,7 @@ TEST_CASE("objects that lack shards are counted, and forgotten when their loss i
   CHECK(cluster.get(*cluster.proxy, "small") == "inline");
   CHECK(cluster.add("key", "again"));
   CHECK(cluster.get(*cluster.proxy, "key") == "again");
-  CHECK(cluster.proxy->decider()->accept_loss().error().code == ErrorCode::kConflict);
+  CHECK(cluster.accept_loss().error().code == ErrorCode::kConflict);
 }
 
 TEST_CASE("shards of nodes that do not answer are neither there nor gone") {
@@ -112,7 +113,7 @@ TEST_CASE("a lost object that is written again is not forgotten") {
   REQUIRE(cluster.finds(0, 1));
   const std::string next(2000, 'n');
   REQUIRE(cluster.put(*cluster.proxy, "key", next));
-  REQUIRE(cluster.proxy->decider()->accept_loss());
+  REQUIRE(cluster.accept_loss());
   REQUIRE(cluster.finds(0, 0));
   CHECK(cluster.get(*cluster.proxy, "key") == next);
 }
