@@ -66,7 +66,9 @@ ControlThread::ControlThread(ProxyShared& shared)
                  },
              .ends = [&shared] { return shared.shuts_down.load(); }}),
       cluster_metrics_(shared.registry),
-      ops_metrics_(shared.registry) {}
+      ops_metrics_(shared.registry) {
+  last_decider_.expiry_clock().consult([this] { return correspondence_.clocks(); });
+}
 
 // As the configuration said at the start.
 void ControlThread::prepare_election() {
@@ -223,7 +225,8 @@ decider::ProxyCard ControlThread::card() const {
                              .findings = {},
                              .capabilities = node::own_capabilities(),
                              .runs_jobs = true,
-                             .handover = {}};
+                             .handover = {},
+                             .unix_ms = static_cast<int64_t>(environment_.clock().unix_ms())};
   if (decider_ != nullptr) {
     card.findings = decider_->status();
     card.findings.maintenance = maintenance_.tell();

@@ -57,6 +57,7 @@ class FlowEnvironment {
 
   Loop& loop() { return loop_; }
   Clock& clock() { return clock_; }
+  const Clock& clock() const { return clock_; }
   OpsContext& ops() { return ops_; }
 
   // What flows do from now on follows `config`, and what they hold `memory`. Loop thread.

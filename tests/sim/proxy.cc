@@ -86,6 +86,7 @@ void SimProxy::correspond(Duration period) {
     card.name = std::to_string(id_);
     card.runs_jobs = runner_.has_value();
     card.capabilities = build();
+    card.unix_ms = static_cast<int64_t>(clock_.unix_ms());
     card.decides_as = decides_as();
     if (card.decides_as != 0) {
       card.findings = decider_->status();
@@ -97,6 +98,7 @@ void SimProxy::correspond(Duration period) {
       control_.ops, static_cast<uint64_t>(id_) + 1, period, jobs_, card,
       [this] { return decides_as(); },
       [this](DeciderTask task, TimePoint deadline) { return perform(std::move(task), deadline); });
+  last_decider_.expiry_clock().consult([this] { return letters_->clocks(); });
   flows_.spawn(letters_->run());
   know_proxies();
   if (runner_) {

@@ -63,6 +63,7 @@ inline std::vector<ProxyNotice> notices_of_all_kinds() {
                           .try_in = milliseconds(0)}};
   card.handover.surveyed_in = 12;
   card.handover.scrub_due_in = seconds(90);
+  card.unix_ms = 1'800'000'000'123;
   return {card,
           TaskRequest{7, 8, FlushAll{5}},
           TaskRequest{7, 8, AcceptLoss{}},

@@ -89,6 +89,7 @@ struct ProxyCard {
   node::CapabilitySet capabilities = {};  // of its build
   bool runs_jobs = false;                 // for others, while it decides
   Handover handover = {};                 // of one that decides
+  std::optional<int64_t> unix_ms = {};    // what its wall clock showed then
 
   friend bool operator==(const ProxyCard&, const ProxyCard&) = default;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "proxy/cluster/ask.h"
+#include "proxy/ops/jobs/expiry_clock.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
@@ -12,6 +13,8 @@ namespace {
 constexpr uint64_t kCardNumber = 0;
 constexpr uint64_t kFirstJobNumber = uint64_t{1} << 63;  // and its id
 constexpr Duration kLongestLife = std::chrono::milliseconds(node::kMaxNoticeLife_ms);
+// As long as a clock that was set is not believed.
+constexpr Duration kClockLife = jobs::ExpiryClock::kDistrust;
 
 uint32_t ms_of(Duration duration) {
   const auto clamped = std::clamp(duration, Duration::zero(), kLongestLife);
@@ -61,6 +64,7 @@ void Correspondence::turn() {
 void Correspondence::forget(TimePoint now) {
   std::erase_if(sent_, [&](const Sent& sent) { return sent.until <= now; });
   std::erase_if(heard_, [&](const auto& entry) { return entry.second.at + kCardLife <= now; });
+  std::erase_if(clocks_, [&](const auto& entry) { return entry.second.at + kClockLife <= now; });
   std::erase_if(performed_, [&](const auto& entry) { return entry.second <= now; });
   const MapPtr map = ops_.map.current();
   std::vector<OneShot<std::optional<DeciderAnswer>>*> over;
@@ -243,6 +247,7 @@ void Correspondence::read(const node::Notice& notice) {
         (kCardLife - std::min(kCardLife, Duration(std::chrono::milliseconds(notice.life_ms))));
     Heard& heard = heard_[notice.from];
     if (at < heard.at) return;  // another node has told of it since
+    if (card->unix_ms) clocks_[notice.from] = {*card->unix_ms, at};
     heard = {std::move(*card), at};
   } else if (auto* request = std::get_if<TaskRequest>(&*said)) {
     // Each of the nodes tells of it, but it is done once.
@@ -295,6 +300,19 @@ node::CapabilitySet Correspondence::others_have() const {
     if (heard.at + kCardLife > now) have = have.common_with(heard.card.capabilities);
   }
   return have;
+}
+
+std::vector<int64_t> Correspondence::clocks() const {
+  const TimePoint now = ops_.clock.now();
+  std::vector<int64_t> lately, before;
+  for (const auto& [from, clock] : clocks_) {
+    const bool is_heard = clock.at + kCardLife > now;
+    const Duration since = now - clock.at;
+    (is_heard ? lately : before)
+        .push_back(clock.unix_ms +
+                   std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+  }
+  return lately.empty() ? before : lately;
 }
 
 // By what each is to the others.

@@ -46,6 +46,9 @@ class Correspondence {
   // What all other proxies can do that have told of themselves; none before each has had the time
   // to, and none while this proxy does not hear.
   node::CapabilitySet others_have() const;
+  // What their wall clocks show now, in unix ms: of those that were heard lately, or else of those
+  // that are gone since a while.
+  std::vector<int64_t> clocks() const;
   // This proxy's part of what any of them may do, among those that do not shut down.
   jobs::WorkShare work_share() const;
   // What the one tells that makes the maps of this decider; null: it was not heard of.
@@ -89,6 +92,10 @@ class Correspondence {
     ProxyCard card;
     TimePoint at;
   };
+  struct WallClock {
+    int64_t unix_ms = 0;
+    TimePoint at;  // when it showed that
+  };
   struct Waiting {
     uint32_t decider = 0;
     TimePoint deadline;
@@ -125,6 +132,7 @@ class Correspondence {
   std::vector<Sent> sent_;  // the card is number 0
   std::map<NodeId, Place> places_;
   std::map<uint64_t, Heard> heard_;                               // by sender
+  std::map<uint64_t, WallClock> clocks_;                          // likewise
   std::map<std::pair<uint64_t, uint64_t>, TimePoint> performed_;  // by sender and number
   std::map<uint64_t, Waiting> waiting_;                           // by number
   std::map<uint64_t, TimePoint> job_heard_;                       // by its id

@@ -31,8 +31,8 @@ Task<Result<void>> Decider::Impl::flush_all(uint32_t at, TimePoint deadline) {
 // A clock that was set forward does not flush early: what is flushed stays so.
 void Decider::Impl::look_at_flush_time() {
   if (map_ == nullptr || map_->flush_at == 0) return;
-  flush_is_due_ =
-      last_.expiry_clock().look().has_value() && ops_.clock.unix_ms() / 1000 >= map_->flush_at;
+  const auto unix_s = last_.expiry_clock().look();
+  flush_is_due_ = unix_s && *unix_s >= map_->flush_at;
 }
 
 bool Decider::Impl::wants_flush() const {

@@ -101,7 +101,10 @@ void write(Writer& w, const ProxyCard& card) {
   w.short_string(findings.maintenance.size() > kMaxMaintenanceBytes ? "" : findings.maintenance);
   // Fields of later builds are behind those that older ones know.
   write_scrub_due(w, card.handover);
+  if (card.unix_ms) w.u64(static_cast<uint64_t>(*card.unix_ms));
 }
+
+constexpr uint64_t kLatest_ms = INT64_MAX / 2;
 
 ProxyCard read_card(Reader& in) {
   ProxyCard card;
@@ -124,6 +127,8 @@ ProxyCard read_card(Reader& in) {
   if (!in.at_end()) card.handover = read_handover(in);
   if (!in.at_end()) findings.maintenance = in.short_string();
   if (!in.at_end()) card.handover.scrub_due_in = read_scrub_due(in);
+  // The difference of two is a number, too.
+  if (!in.at_end()) card.unix_ms = static_cast<int64_t>(std::min(in.u64(), kLatest_ms));
   return card;
 }
 

@@ -1,5 +1,6 @@
 #include "proxy/ops/jobs/expiry_clock.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "proxy/base/log.h"
@@ -28,7 +29,24 @@ std::optional<uint32_t> ExpiryClock::look() {
   }
   disagree_since_.reset();
   believed_ = now;
-  return static_cast<uint32_t>(now.unix_ms / 1000) - kMargin_s;
+  return static_cast<uint32_t>(agree(now.unix_ms) / 1000);
+}
+
+int64_t ExpiryClock::agree(int64_t own_ms) {
+  std::vector<int64_t> clocks = others_ ? others_() : std::vector<int64_t>();
+  clocks.push_back(own_ms);
+  const auto middle = clocks.begin() + static_cast<std::ptrdiff_t>((clocks.size() - 1) / 2);
+  std::ranges::nth_element(clocks, middle);
+  const int64_t lead_ms = own_ms - *middle;
+  const bool is_ahead = lead_ms > 1000 * int64_t{kMargin_s};
+  if (is_ahead && !is_ahead_) {
+    log_warning(
+        "the wall clock is {} s ahead of those of other proxies: what expires is collected "
+        "by theirs",
+        lead_ms / 1000);
+  }
+  is_ahead_ = is_ahead;
+  return is_ahead ? *middle : own_ms;
 }
 
 }  // namespace elastripe::jobs

@@ -3,7 +3,9 @@
 // destroyed meanwhile is gone for good.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "proxy/async/clock.h"
 
@@ -15,14 +17,23 @@ class ExpiryClock {
   // last look. It is believed again when they agree, or after so long.
   static constexpr Duration kMaxStep = std::chrono::seconds(2);
   static constexpr Duration kDistrust = std::chrono::minutes(10);
-  // Clocks of proxies may differ by this: what expired only since then may be alive for another.
+  // Clocks of proxies may differ by this: what expired only since then may be alive for another,
+  // and is not to be destroyed yet.
   static constexpr uint32_t kMargin_s = 2;
+
+  // What the wall clocks of other proxies show now, in unix milliseconds.
+  using Others = std::function<std::vector<int64_t>()>;
 
   // Believes the wall clock as it is.
   explicit ExpiryClock(const Clock& clock) : clock_(clock), believed_(read()) {}
 
-  // The unix time in seconds up to which everything that expired may be destroyed; nothing while
-  // the wall clock is not believed.
+  // From now on it compares with them: a clock that was wrong when the process began has never
+  // been set.
+  void consult(Others others) { others_ = std::move(others); }
+
+  // The unix time in seconds: this proxy's, or, where that is more than kMargin_s ahead, that of
+  // the one in the middle of all. So with two proxies it is never far ahead of either, and with
+  // three one may be wrong. Nothing while the wall clock is not believed.
   std::optional<uint32_t> look();
 
  private:
@@ -32,10 +43,13 @@ class ExpiryClock {
   };
 
   Times read() const;
+  int64_t agree(int64_t own_ms);
 
   const Clock& clock_;
   Times believed_;  // the last look at which they agreed
   std::optional<TimePoint> disagree_since_;
+  Others others_;
+  bool is_ahead_ = false;
 };
 
 }  // namespace elastripe::jobs

@@ -18,8 +18,9 @@ struct Correspondent {
         decides_as(decides_as),
         letters(
             proxy.ops(), id, cluster.decider_settings.heartbeat, book,
-            [this] {
+            [this, &proxy] {
               ProxyCard card;
+              card.unix_ms = static_cast<int64_t>(proxy.clock().unix_ms());
               card.name = std::to_string(id);
               card.decides_as = this->decides_as;
               card.leaves = leaves;
@@ -96,7 +97,8 @@ TEST_CASE("all know of a job, also when the proxy is gone that has told of it") 
   const TimePoint begun = l.proxies[0]->clock().now();
   const auto job = l.all[0].book.begin(1, 1, "transition", R"({"all": true, "to": 5})");
   l.all[0].book.tell(job->id, 1, jobs::JobProgress(), "report");
-  REQUIRE(l.run_until([&] { return l.all[2].book.find(1).has_value(); }, 3s));
+  const auto has_heard = [&](size_t i) { return l.all[i].book.find(1).has_value(); };
+  REQUIRE(l.run_until([&] { return has_heard(1) && has_heard(2); }, 3s));
   const jobs::ClusterJob known = *l.all[0].book.find(1);
   CHECK(*l.all[1].book.find(1) == known);
   CHECK(l.all[0].letters.told_at(known) > begun);
@@ -268,6 +270,34 @@ TEST_CASE("what all proxies can is what each has told, once all had the time to"
   CHECK(letters.others_have() == node::CapabilitySet());
 }
 
+TEST_CASE("all know what the wall clocks of others show, and for a while of those that are gone") {
+  Letters l;
+  REQUIRE(l.all_know_each_other());
+  l.proxies[1]->clock().set_wall_clock_by(1h);
+  l.proxies[2]->clock().set_wall_clock_by(-1h);
+  l.run_for(3s);
+  // How many seconds each is ahead, one that is behind first.
+  const auto leads = [&](size_t i) {
+    std::vector<int64_t> leads;
+    const auto own_ms = static_cast<int64_t>(l.proxies[0]->clock().unix_ms());
+    for (const int64_t unix_ms : l.all[i].letters.clocks()) {
+      leads.push_back((unix_ms - own_ms + 3'600'500) / 1000 - 3600);
+    }
+    std::ranges::sort(leads);
+    return leads;
+  };
+  CHECK(leads(0) == std::vector<int64_t>{-3600, 3600});
+  CHECK(leads(1) == std::vector<int64_t>{-3600, 0});
+  l.proxies[1]->kill();
+  l.run_for(2 * Correspondence::kCardLife);
+  CHECK(leads(0) == std::vector<int64_t>{-3600});
+  l.proxies[2]->kill();
+  l.run_for(2 * Correspondence::kCardLife);
+  CHECK(leads(0) == std::vector<int64_t>{-3600, 3600});
+  l.run_for(jobs::ExpiryClock::kDistrust);
+  CHECK(leads(0).empty());
+}
+
 TEST_CASE("work that any proxy may do is divided among those that are there") {
   Letters l;
   // How many would look after the node.
@@ -338,8 +368,9 @@ TEST_CASE("a decider that does not answer leaves it unknown what it has done") {
 namespace {
 
 // What the card below ends with, and one of an older build does not: what it can do, whether it
-// runs jobs, two nodes without room and an epoch, how far repair is, when it scrubs.
-constexpr size_t kLaterFields[] = {sizeof(uint64_t), 1, 2 + 2 * 19 + 4, 2 + 2, sizeof(uint32_t)};
+// runs jobs, two nodes without room and an epoch, how far repair is, when it scrubs, its time.
+constexpr size_t kLaterFields[] = {sizeof(uint64_t), 1, 2 + 2 * 19 + 4, 2 + 2, sizeof(uint32_t),
+                                   sizeof(int64_t)};
 
 // Whether a card that lacks its last `left` bytes is one of an older build.
 bool is_older_card(size_t left) {
