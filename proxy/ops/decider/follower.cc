@@ -1,6 +1,8 @@
 #include "proxy/ops/decider/follower.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "proxy/base/log.h"
 #include "proxy/cluster/takeover.h"
@@ -116,13 +118,15 @@ bool Follower::has_majority() const {
 }
 
 // All, until it has seen how things are; then a few in their turn: so what nodes are asked grows
-// with the number of proxies, and not with how many nodes each of them knows.
+// with the number of proxies, and not with how many nodes each of them knows. Neighbours in the
+// list, which may be of one rack and fail together, are not asked one after the other: while all
+// that are asked are silent, nobody is heard of who decides.
 void Follower::ask_some() {
   // A map is large, and most have the same: who knows one need not be told it by all.
   const bool is_first = known_ == nullptr && now() < looks_since_ + settings_.heartbeat;
   const bool all = !has_looked() && !is_first;
   const size_t count = all ? peers_.size() : std::min(peers_.size(), kAskedAtOnce);
-  for (size_t i = 0; i < count; ++i) ask(next_++ % peers_.size());
+  for (size_t i = 0; i < count; ++i) ask(order_[next_++ % order_.size()]);
 }
 
 void Follower::ask(size_t id) {
@@ -254,6 +258,11 @@ void Follower::know_members(std::vector<node::NodeInfo> nodes) {
   members_ = std::move(nodes);
   peers_.resize(members_.size());
   asked_.resize(members_.size());
+  order_.resize(members_.size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  for (size_t left = order_.size(); left > 1; --left) {
+    std::swap(order_[left - 1], order_[ops_.random.next() % left]);
+  }
   ops_.map.know_members(members_, settings_.partitions);
 }
 

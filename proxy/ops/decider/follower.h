@@ -82,7 +82,8 @@ class Follower {
   uint64_t peers_version_ = 0;  // one more when ids have got another meaning
   Scope scope_;
   bool over_ = false;
-  size_t next_ = 0;  // to be asked
+  std::vector<size_t> order_;  // in which nodes are asked, at random
+  size_t next_ = 0;            // to be asked, in that order
   TimePoint last_turn_;
   TimePoint looks_since_;                 // since then it looks for a decider
   std::optional<TimePoint> alone_since_;  // nobody decides

@@ -277,6 +277,19 @@ TEST_CASE("who has followed builds upon nothing that is older than what was serv
   CHECK(cluster.get(second, "key") == "lost: every home of the key's partition crashed");
 }
 
+TEST_CASE("a follower deposes nobody where many nodes that follow each other are silent") {
+  Proxies cluster(120);
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  // As of a rack, to one that sees the others.
+  for (node::NodeId id = 40; id < 95; ++id) cluster.network().cut(second.id(), id);
+  const auto has_gone = [&] { return Proxies::decides(second) || !Proxies::serves(second); };
+  CHECK_FALSE(cluster.run_until(has_gone, 60s));
+  CHECK(Proxies::decides(first));
+}
+
 TEST_CASE("a follower learns of members that came after it") {
   Proxies cluster;
   const auto all = cluster.decider_settings.nodes;
