@@ -158,7 +158,9 @@ class MapView {
   using Follow = std::function<void(const node::ClusterSettings&)>;
   void have_followed(Follow follow) { follow_ = std::move(follow); }
 
-  // What was served last, also while nothing is; null: nothing yet. On the decider's thread.
+  // What was served last, also while nothing is; null: nothing yet. It stays of the same cluster
+  // for as long as the process lives: what threads remember of versions and records would be false
+  // in another one. On the decider's thread.
   const node::MapPtr& last_served() const { return last_served_; }
 
   void serve(node::MapPtr map) {

@@ -7,6 +7,11 @@
 
 namespace elastripe::decider {
 
+// Why a process that has served a cluster neither forms another one nor joins it (MapView).
+inline constexpr char kOtherCluster[] =
+    "no node has a map of the cluster that this proxy has served: restart it, and it joins the one "
+    "that the nodes are of now, or forms one";
+
 // As the configuration names them, by id.
 std::vector<node::NodeInfo> configured_nodes(const DeciderSettings& settings);
 

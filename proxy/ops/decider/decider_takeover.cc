@@ -6,6 +6,7 @@
 #include "proxy/base/log.h"
 #include "proxy/cluster/takeover.h"
 #include "proxy/ops/decider/decider_impl.h"
+#include "proxy/ops/decider/decider_status.h"
 #include "server-patches/node/format/mutant.h"
 
 namespace elastripe::decider {
@@ -55,7 +56,12 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
     known.reports[id] = peers_[id].report;
     known.maps[id] = nullptr;
   }
-  auto found = choose_base(known.reports, known.maps, ops_.map.last_served(), known.give_up_silent);
+  const MapPtr& own = ops_.map.last_served();
+  const bool is_other_cluster = own != nullptr && std::ranges::any_of(known.maps, [&](auto& map) {
+                                  return map != nullptr && map->cluster_id != own->cluster_id;
+                                });
+  if (is_other_cluster) return fail(ErrorCode::kUnavailable, kOtherCluster);
+  auto found = choose_base(known.reports, known.maps, own, known.give_up_silent);
   if (!found) return fail(found.error());
   // Who was taken for dead or silent by other times, or rules, than the cluster's is asked again.
   if (*found != nullptr && follow_cluster(settings_, **found)) {

@@ -35,7 +35,7 @@ Follower::Follower(OpsContext& ops, DeciderSettings settings, Election& election
   election_.follow(starts, settings_.lease);
   map_ = ops_.map.current();
   serving_ = map_ != nullptr;
-  if (serving_) cluster_id_ = map_->cluster_id;
+  if (ops_.map.last_served() != nullptr) cluster_id_ = ops_.map.last_served()->cluster_id;
   known_ = map_;
   if (known_ != nullptr) follow_cluster(settings_, *known_);
 }
@@ -243,7 +243,11 @@ void Follower::follow_members() {
   }
   const MapPtr newest = newest_of_cluster(maps, configured_, settings_.partitions);
   if (newest == nullptr || newest->epoch.number <= members_of_.number) return;
-  if (map_ != nullptr && newest->cluster_id != map_->cluster_id) return;
+  const MapPtr& own = ops_.map.last_served();
+  if (own != nullptr && newest->cluster_id != own->cluster_id) {
+    if (!serving_) wait(kOtherCluster);
+    return;
+  }
   cluster_id_ = newest->cluster_id;
   follow_cluster(settings_, *newest);
   members_of_ = newest->epoch;

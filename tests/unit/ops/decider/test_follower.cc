@@ -290,6 +290,30 @@ TEST_CASE("a follower deposes nobody where many nodes that follow each other are
   CHECK(Proxies::decides(first));
 }
 
+TEST_CASE("a proxy that has served a cluster neither forms another one nor joins it") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  const uint64_t served = second.map().current()->cluster_id;
+  first.kill();
+  for (size_t id = 0; id < 5; ++id) {
+    cluster.node(id).kill(/*silent=*/false);
+    cluster.node(id).start();
+  }
+  REQUIRE(cluster.run_until([&] { return Proxies::decides(second) && !Proxies::serves(second); }));
+  CHECK_FALSE(cluster.run_until([&] { return Proxies::serves(second); }));
+  // A process that begins has nothing to remember.
+  auto& third = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(third); }));
+  CHECK(third.map().current()->cluster_id != served);
+  cluster.run_for(20s);
+  CHECK(Proxies::serves(third));
+  CHECK_FALSE(Proxies::serves(second));
+  CHECK(second.decider()->status().reason.find("restart it") != std::string::npos);
+}
+
 TEST_CASE("a follower learns of members that came after it") {
   Proxies cluster;
   const auto all = cluster.decider_settings.nodes;
