@@ -18,6 +18,7 @@ class Election {
   struct Vacancy {
     TimePoint since;
     bool has_majority = false;  // of the nodes that may be alive answers it: it could take over
+    TimePoint last_sign = TimePoint::min();  // when a node heard of a decider last
   };
 
   virtual ~Election() = default;

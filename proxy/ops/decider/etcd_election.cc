@@ -110,6 +110,7 @@ void EtcdElection::hear_decider(Duration) {
 
 TimePoint EtcdElection::may_begin_at(const Vacancy& vacancy) {
   stands_ = vacancy.has_majority || now() >= vacancy.since + settings_.ttl;
+  last_sign_ = vacancy.last_sign;
   step();
   if (mutant(Mutant::kBeginUnelected)) return now();
   return stands_ && has_seat() ? now() : TimePoint::max();
@@ -183,7 +184,9 @@ bool EtcdElection::may_take() const {
   if (!seat_.taken) return true;
   // Two who serve, as their clusters have the same prefix, shall not wear etcd out.
   if (decides_) return served_ != nullptr && now() >= seat_.since + settings_.ttl / 3;
-  return stands_ && now() >= seat_.since + settings_.ttl;
+  // Who decided before would have to have been heard of after it was taken for gone.
+  const bool has_begun = last_sign_ > seat_.since;
+  return stands_ && (has_begun || now() >= seat_.since + settings_.ttl);
 }
 
 // The first one of those who try gets it.

@@ -30,9 +30,9 @@ struct EtcdElectionSettings {
 //   members   its nodes
 //
 // That nobody decides is told by the nodes; etcd only puts those in order who wait for it:
-// 1. A follower that hears of no decider takes the key, if it has none or is of a proxy that has
-//    had it for a ttl and was to begin: whoever compares and swaps first. It gives it back if it
-//    hears of one.
+// 1. A follower that hears of no decider takes the key, if it has none, or is of a proxy that has
+//    begun since it got it, or has had it for a ttl and was to begin: whoever compares and swaps
+//    first. It gives it back if it hears of one.
 // 2. Who does not reach a majority of the nodes lets others go first, for a ttl.
 // 3. Who decides and serves takes it from whoever has had it for a third of a ttl; one that waits
 //    only if nobody has.
@@ -85,9 +85,10 @@ class EtcdElection final : public Election {
   bool over_ = false;
 
   // What this proxy is.
-  bool stands_ = false;   // hears of no decider
-  bool decides_ = false;  // and goes on to
-  node::MapPtr served_;   // by it, as the decider
+  bool stands_ = false;                     // hears of no decider
+  TimePoint last_sign_ = TimePoint::min();  // of one, as it stands
+  bool decides_ = false;                    // and goes on to
+  node::MapPtr served_;                     // by it, as the decider
 
   // What is in etcd.
   bool is_known_ = false;  // the seat, and followed

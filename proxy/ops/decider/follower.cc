@@ -91,9 +91,11 @@ bool Follower::has_looked() const {
 // A decider is heard of by its nodes every heartbeat, as it is by a majority.
 void Follower::look_for_decider() {
   const TimePoint since = now() - settings_.suspect_after;
-  const bool is_there = std::ranges::any_of(asked_, [&](const Asked& asked) {
-    return asked.decider_at && *asked.decider_at > since && asked.decider_of == cluster_id_;
-  });
+  for (const Asked& asked : asked_) {
+    const bool is_ours = asked.decider_at && asked.decider_of == cluster_id_;
+    if (is_ours) last_sign_ = std::max(last_sign_, *asked.decider_at);
+  }
+  const bool is_there = last_sign_ > since;
   if (is_there) election_.hear_decider(settings_.lease);
   if (is_there || !has_looked()) {
     alone_since_.reset();
@@ -104,7 +106,8 @@ void Follower::look_for_decider() {
 
 TimePoint Follower::may_begin_at() const {
   if (!alone_since_ || is_too_old_) return TimePoint::max();
-  return election_.may_begin_at({.since = *alone_since_, .has_majority = has_majority()});
+  return election_.may_begin_at(
+      {.since = *alone_since_, .has_majority = has_majority(), .last_sign = last_sign_});
 }
 
 bool Follower::has_majority() const {

@@ -85,10 +85,11 @@ class Follower {
   std::vector<size_t> order_;  // in which nodes are asked, at random
   size_t next_ = 0;            // to be asked, in that order
   TimePoint last_turn_;
-  TimePoint looks_since_;                 // since then it looks for a decider
-  std::optional<TimePoint> alone_since_;  // nobody decides
-  node::MapPtr known_;                    // the newest that was seen, served or not
-  node::MapPtr map_;                      // that was published last
+  TimePoint looks_since_;                   // since then it looks for a decider
+  std::optional<TimePoint> alone_since_;    // nobody decides
+  TimePoint last_sign_ = TimePoint::min();  // of a decider, at any node
+  node::MapPtr known_;                      // the newest that was seen, served or not
+  node::MapPtr map_;                        // that was published last
   bool serving_ = false;
   TimePoint served_until_;   // was seen to be served then
   bool is_too_old_ = false;  // for the map that is served

@@ -40,8 +40,10 @@ class Proxy {
   // None, since now.
   void stand(bool has_majority = true) {
     role_ = Role::kStands;
-    vacancy_ = {.since = clock_.now(), .has_majority = has_majority};
+    vacancy_ = {.since = clock_.now(), .has_majority = has_majority, .last_sign = last_sign_};
   }
+  // Nodes tell that a decider was there a moment ago.
+  void hear_sign() { last_sign_ = clock_.now(); }
   // Follows no more; null: it serves nothing yet.
   void decide(node::MapPtr served) {
     role_ = Role::kDecides;
@@ -86,6 +88,7 @@ class Proxy {
   const std::string name_;
   Role role_ = Role::kHears;
   EtcdElection::Vacancy vacancy_;
+  TimePoint last_sign_ = TimePoint::min();
   node::MapPtr served_;
   bool leaves_ = false;
 };

@@ -82,6 +82,28 @@ TEST_CASE("who has the key and does not begin is displaced once it has had it fo
   CHECK(etcd.run_until([&] { return a.may_begin(); }, 2 * kSoon));
 }
 
+TEST_CASE("who has begun and is gone is displaced at once, however young the key is", "[etcd]") {
+  Elections etcd;
+  Proxy& first = etcd.add();
+  Proxy& other = etcd.add();
+  other.hear_sign();  // of whoever decided before
+  etcd.run_for(kHeartbeat);
+  first.stand();
+  REQUIRE(etcd.run_until([&] { return etcd.holder() == "a"; }, kSoon));
+  etcd.run_for(kSoon);
+  SECTION("it is heard of") {
+    other.hear_sign();
+    first.kill();
+    other.stand();
+    CHECK(etcd.run_until([&] { return etcd.holder() == "b"; }, kSoon));
+  }
+  SECTION("it is not") {
+    first.kill();
+    other.stand();
+    CHECK(etcd.holds_for(kTtl - 3 * kSoon, [&] { return etcd.holder() == "a"; }));
+  }
+}
+
 TEST_CASE("who comes later counts the ttl of whoever has the key from then on", "[etcd]") {
   Elections etcd;
   etcd.add_elected();
