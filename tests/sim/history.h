@@ -25,6 +25,7 @@ enum class Verb : uint8_t {
   kRebalance,   // an operator's: the key's shards move as if nodes were unequally full
   kLose,        // not a client's: the operator accepts that the key is gone
 };
+inline constexpr size_t kVerbs = 16;
 inline constexpr size_t kKeyVerbs = 12;  // those of clients, each of one key: the first ones
 const char* name(Verb verb);
 // No client sees anything of it.
@@ -44,6 +45,7 @@ enum class Answer : uint8_t {
   kNotFound,   // cas, counters, delete, touch, update
   kNotNumber,  // counters
 };
+inline constexpr size_t kAnswers = 10;
 const char* name(Answer answer);
 
 struct Operation {

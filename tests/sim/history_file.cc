@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 namespace elastripe::sim {
 
@@ -36,6 +37,65 @@ bool write_history(const History& history, const std::filesystem::path& path) {
   std::ofstream file(path);
   for (const Operation& op : history) file << to_json(op) << '\n';
   return static_cast<bool>(file.flush());
+}
+
+namespace {
+
+// The one of the first `count` that has the name.
+template <class Named>
+Named named(const std::string& text, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (text == name(static_cast<Named>(i))) return static_cast<Named>(i);
+  }
+  throw std::invalid_argument("unknown: " + text);
+}
+
+// Throws where it is no operation.
+Operation read_operation(const std::string& line) {
+  const auto json = nlohmann::json::parse(line);
+  Operation op;
+  op.client = json.at("client");
+  op.key = json.at("key");
+  op.verb = named<Verb>(json.at("verb"), kVerbs);
+  op.value = json.value("value", op.value);
+  op.flags = json.value("flags", op.flags);
+  op.exptime = json.value("exptime", op.exptime);
+  op.delta = json.value("delta", op.delta);
+  op.expected = json.value("expected", op.expected);
+  op.cas = op.verb == Verb::kUpdate && json.contains("expected") ? 1 : 0;
+  op.offset = json.value("offset", op.offset);
+  op.length = json.value("length", op.length);
+  op.answer = named<Answer>(json.at("answer"), kAnswers);
+  op.read_value = json.value("read_value", op.read_value);
+  op.read_flags = json.value("read_flags", op.read_flags);
+  op.read_size = json.value("read_size", uint64_t{op.read_value.size()});
+  op.number = json.value("number", op.number);
+  op.error = json.value("error", op.error);
+  op.invoked = json.at("call");
+  op.invoked_ms = json.at("call_ms");
+  op.returned = json.value("return", op.returned);
+  op.returned_ms = json.value("return_ms", op.returned_ms);
+  const bool is_answered = op.answer != Answer::kUnknown && op.answer != Answer::kNone;
+  if (is_answered && op.returned == UINT64_MAX) throw std::invalid_argument("it never returned");
+  return op;
+}
+
+}  // namespace
+
+Result<History> read_history(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) return fail(ErrorCode::kNotFound, "cannot read {}", path.string());
+  History history;
+  std::string line;
+  while (std::getline(file, line)) {
+    try {
+      history.push_back(read_operation(line));
+    } catch (const std::exception& error) {
+      return fail(ErrorCode::kInvalid, "{}:{}: {}", path.string(), history.size() + 1,
+                  error.what());
+    }
+  }
+  return history;
 }
 
 }  // namespace elastripe::sim

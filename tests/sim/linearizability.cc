@@ -299,6 +299,25 @@ Check check_keys(const History& history, std::span<const std::string> keys, uint
   return Search(history, keys, max_steps).run();
 }
 
+Judgement judge(const History& history) {
+  std::map<std::string, size_t> sizes;  // by key
+  for (const Operation& op : history) ++sizes[op.key];
+  const auto flushes =
+      static_cast<size_t>(std::ranges::count(history, Verb::kFlush, &Operation::verb));
+  sizes.erase("");  // of which flushes are
+  Judgement judgement;
+  for (const auto& [key, size] : sizes) {
+    ++judgement.keys;
+    const Check check = size + flushes > kMaxOperations ? Check{.verdict = Verdict::kUndecided}
+                                                        : check_key(history, key);
+    if (check.verdict == Verdict::kUndecided) judgement.undecided.push_back(key);
+    if (check.verdict == Verdict::kNotLinearizable) {
+      judgement.refused.push_back(to_string(history[check.stuck_at]));
+    }
+  }
+  return judgement;
+}
+
 std::string check_cas_uniques(const History& history, const std::string& key) {
   std::vector<const Operation*> reads;
   for (const Operation& op : history) {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tests/sim/history.h"
 
@@ -31,6 +32,14 @@ Check check_key(const History& history, const std::string& key, uint64_t max_ste
 // that more than the sum of its keys: it happens to all at the same moment.
 inline constexpr size_t kMostKeysTogether = 3;
 Check check_keys(const History& history, std::span<const std::string> keys, uint64_t max_steps);
+
+// check_key() of every key in it. A key with more operations than a search can hold is undecided.
+struct Judgement {
+  size_t keys = 0;
+  std::vector<std::string> refused;  // of each such key the operation that no order explains
+  std::vector<std::string> undecided;
+};
+Judgement judge(const History& history);
 
 // cas uniques: one per value, never two values with one, and never going back from one read to a
 // read that began after it. Returns the violation, or empty.

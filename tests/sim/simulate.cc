@@ -15,6 +15,7 @@
 
 #include "proxy/base/log.h"
 #include "tests/sim/history_file.h"
+#include "tests/sim/linearizability.h"
 #include "tests/sim/runner.h"
 #include "tests/sim/scale.h"
 
@@ -26,9 +27,13 @@ constexpr const char* kUsage =
     "                          [--mutant NAME] [--trace SEED] [--keep-going] [--list]\n"
     "                          [--histories DIR]\n"
     "       elastripe-simulate --scale PROXIES,NODES[,PARTITIONS]\n"
+    "       elastripe-simulate --judge FILE\n"
     "Without --scenario every random scenario runs, N seeds each. --histories writes what the\n"
     "clients of each schedule saw to DIR/SCENARIO-SEED.jsonl, one operation a line.\n"
-    "--scale tells what heartbeats, maps and sync of a large cluster cost.\n";
+    "--scale tells what heartbeats, maps and sync of a large cluster cost.\n"
+    "--judge tells whether such a file is linearizable, also one of real processes\n"
+    "(scripts/soak --history). It ends with 1 if it is not, and with 3 if that was not found "
+    "out.\n";
 
 struct Options {
   uint64_t seeds = 200;
@@ -39,6 +44,7 @@ struct Options {
   bool keep_going = false;
   std::string histories;  // a directory; empty: none is written
   std::optional<ScaleOptions> scale;
+  std::string judge;  // a file; empty: none is judged
 };
 
 [[noreturn]] void usage(const std::string& why) {
@@ -109,6 +115,8 @@ Options parse(int argc, char** argv) {
       options.scenario = value;
     } else if (flag == "--scale") {
       options.scale = scale(value);
+    } else if (flag == "--judge") {
+      options.judge = value;
     } else if (flag == "--histories") {
       options.histories = value;
     } else if (flag == "--mutant") {
@@ -148,7 +156,22 @@ int trace(const Scenario& scenario, uint64_t seed) {
   return result.ok() ? 0 : 1;
 }
 
+int judge_file(const std::string& path) {
+  const auto history = read_history(path);
+  if (!history) usage("--judge: " + history.error().message);
+  const Judgement judgement = judge(*history);
+  for (const std::string& operation : judgement.refused) {
+    fmt::print("REFUSED {}\n", operation);
+  }
+  for (const std::string& key : judgement.undecided) fmt::print("UNDECIDED key {}\n", key);
+  fmt::print("operations {}  keys {}  refused {}  undecided {}\n", history->size(), judgement.keys,
+             judgement.refused.size(), judgement.undecided.size());
+  if (!judgement.refused.empty()) return 1;
+  return judgement.undecided.empty() ? 0 : 3;
+}
+
 int run(const Options& options) {
+  if (!options.judge.empty()) return judge_file(options.judge);
   if (options.scale) return simulate_scale(*options.scale);
   choose_mutant(options);
   const std::vector<Scenario> all = chosen(options);

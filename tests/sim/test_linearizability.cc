@@ -1,3 +1,8 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
 #include "catch2/catch.hpp"
 #include "proxy/base/check.h"
 #include "tests/sim/history_file.h"
@@ -295,6 +300,64 @@ TEST_CASE("a line of a history file has what another checker needs") {
   const std::string open = to_json(op(Verb::kDelete, 7, UINT64_MAX, Answer::kUnknown));
   CHECK(open.find("return") == std::string::npos);
   CHECK(open.find(R"("answer":"unknown")") != std::string::npos);
+}
+
+Result<History> read_lines(const std::string& lines) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("elastripe-history-" + std::to_string(::getpid()) + ".jsonl");
+  std::ofstream(path) << lines;
+  auto history = read_history(path);
+  std::filesystem::remove(path);
+  return history;
+}
+
+TEST_CASE("a history file is read as it was written") {
+  Operation range = hit(5, 6, "bc");
+  range.offset = 1;
+  range.length = 2;
+  range.read_size = 4;
+  Operation update = op(Verb::kUpdate, 7, UINT64_MAX, Answer::kUnknown);
+  update.value = "x";
+  update.cas = 1;
+  update.expected = "abcd";
+  std::string lines;
+  for (const Operation& operation : {set(1, 3, "abcd"), range, update, miss(8, 9)}) {
+    lines += to_json(operation) + '\n';
+  }
+  const auto history = read_lines(lines);
+  REQUIRE(history);
+  std::string again;
+  for (const Operation& operation : *history) again += to_json(operation) + '\n';
+  CHECK(again == lines);
+  for (const char* bad :
+       {"{", "[]", R"({"client":1})",
+        R"({"client":1,"key":"k","verb":"eat","answer":"hit","call":1,"call_ms":1})",
+        R"({"client":1,"key":"k","verb":"get","answer":"hit","call":1,"call_ms":1})"}) {
+    const auto read = read_lines(lines + bad + '\n');
+    REQUIRE_FALSE(read);
+    CHECK(read.error().message.find(":5: ") != std::string::npos);
+  }
+  CHECK(read_history("/nowhere").error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("a history is judged key by key") {
+  History history{set(1, 3, "a"), hit(5, 6, "a")};
+  Operation stale = miss(7, 8);
+  stale.key = "other";
+  Operation other = set(1, 3, "b");
+  other.key = "other";
+  history.push_back(other);
+  CHECK(judge(history).refused.empty());
+  history.push_back(stale);
+  Judgement judgement = judge(history);
+  CHECK(judgement.keys == 2);
+  REQUIRE(judgement.refused.size() == 1);
+  CHECK(judgement.refused.front().find("get other -> miss") != std::string::npos);
+  CHECK(judgement.undecided.empty());
+  for (uint64_t i = 0; i < 600; ++i) history.push_back(hit(10 + 2 * i, 11 + 2 * i, "a"));
+  judgement = judge(history);
+  CHECK(judgement.undecided == std::vector<std::string>{"k"});
+  CHECK(judgement.refused.size() == 1);
 }
 
 TEST_CASE("numbers are read and written as memcached does") {
