@@ -6,6 +6,9 @@ namespace {
 constexpr GaugeRow kEpoch{"elastripe_epoch", "Number of the cluster map's epoch."};
 constexpr GaugeRow kProxies{"elastripe_proxies", "Proxies that serve the cluster, this one too."};
 constexpr GaugeRow kDecides{"elastripe_decides", "1 if this proxy makes the cluster maps."};
+constexpr GaugeRow kProxyDecides{"elastripe_proxy_decides",
+                                 "1 if that proxy makes the cluster maps, 0 if it follows.",
+                                 {"proxy"}};
 constexpr GaugeRow kNodeUp{"elastripe_node_up", "1 if the node is up in the map.", {"node"}};
 constexpr GaugeRow kNodeFreeBytes{"elastripe_node_free_bytes",
                                   "What new data can still take on the node; 0 while it is not up.",
@@ -86,7 +89,17 @@ void ClusterMetrics::show_surviving(const std::vector<uint64_t>& objects) {
   }
 }
 
+void ClusterMetrics::show_proxies(const std::vector<decider::KnownProxy>& proxies) {
+  for (auto& [name, decides] : proxies_decide_) decides->hide();
+  for (const decider::KnownProxy& proxy : proxies) {
+    Gauge*& decides = proxies_decide_[proxy.card.admin];
+    if (decides == nullptr) decides = &registry_.cell(kProxyDecides, {proxy.card.admin});
+    decides->set(proxy.card.decides_as != 0 ? 1 : 0);
+  }
+}
+
 void ClusterMetrics::refresh(const decider::ClusterStatus& status) {
+  show_proxies(status.proxies);
   epoch_.set(status.epoch.number);
   proxies_.set(static_cast<int64_t>(status.proxies.size()));
   decides_.set(status.decides ? 1 : 0);

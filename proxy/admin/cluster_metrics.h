@@ -20,6 +20,7 @@ class ClusterMetrics {
 
  private:
   void show_surviving(const std::vector<uint64_t>& objects);
+  void show_proxies(const std::vector<decider::KnownProxy>& proxies);
 
   struct NodeGauges {
     Gauge* up;
@@ -43,6 +44,7 @@ class ClusterMetrics {
   Gauge& partitions_short_;
   Gauge& partitions_to_move_;
   std::map<std::string, NodeGauges> nodes_;  // by name; those that were removed stay, as not up
+  std::map<std::string, Gauge*> proxies_decide_;  // by address of the admin interface
   std::vector<Gauge*> surviving_;  // by failures; there are more when objects survive more
 };
 

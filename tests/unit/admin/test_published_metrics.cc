@@ -77,7 +77,13 @@ TEST_CASE("the gauges show the nodes and partitions of the map") {
   status.partitions_short = 3;
   status.partitions_to_move = 4;
   status.objects_surviving = {1, 5, 90};
+  status.proxies.resize(2);
+  status.proxies[0].card.admin = "a:1";
+  status.proxies[1].card.admin = "b:1";
+  status.proxies[1].card.decides_as = 9;
   metrics.refresh(status);
+  CHECK(registry.value("elastripe_proxy_decides", {{"proxy", "a:1"}}) == 0);
+  CHECK(registry.value("elastripe_proxy_decides", {{"proxy", "b:1"}}) == 1);
   CHECK(registry.value("elastripe_epoch") == 7);
   CHECK(registry.value("elastripe_node_up", {{"node", "n0"}}) == 1);
   CHECK(registry.value("elastripe_node_up", {{"node", "n2"}}) == 0);
