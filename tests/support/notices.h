@@ -64,6 +64,7 @@ inline std::vector<ProxyNotice> notices_of_all_kinds() {
   card.handover.surveyed_in = 12;
   card.handover.scrub_due_in = seconds(90);
   card.unix_ms = 1'800'000'000'123;
+  card.handover.forgets_in = {.number = 12, .decider = 9, .map_hash = 1};
   return {card,
           TaskRequest{7, 8, FlushAll{5}},
           TaskRequest{7, 8, AcceptLoss{}},

@@ -65,6 +65,8 @@ struct Handover {
   // Until the next background scrub, from when it was told; zero while one runs. Nothing: there are
   // none, or a card of an older build does not say.
   std::optional<std::chrono::seconds> scrub_due_in = {};
+  // In which the operator has accepted that lost objects are deleted, which goes on; 0: in none.
+  node::Epoch forgets_in = {};
 
   friend bool operator==(const Handover&, const Handover&) = default;
 };

@@ -281,7 +281,10 @@ void Decider::Impl::adopt(ClusterMap map) {
   encoded_map_ = Buffer::copy_of(encoded);
   made_ = map.epoch;
   const MapPtr before = std::exchange(map_, std::make_shared<const ClusterMap>(std::move(map)));
-  if (before != nullptr) former_ = before;
+  if (before != nullptr) {
+    former_ = before;
+    carry_acceptance(*before, *map_);
+  }
   changes_.clear();
   required_ = map_->capabilities;
   follow_cluster(settings_, *map_);

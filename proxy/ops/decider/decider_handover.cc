@@ -20,6 +20,7 @@ void Decider::Impl::meet_process(Peer& peer) {
 
 // Objects were counted by another one: they are shown, but the operator accepts no loss by them.
 void Decider::Impl::take_over_counts() {
+  forgets_in_ = inherited_.handover.forgets_in;
   if (inherited_.handover.surveyed_in == 0) return;
   surveyed_.lacking = inherited_.findings.objects_lacking;
   surveyed_.lost = inherited_.findings.objects_lost;
@@ -32,6 +33,7 @@ Handover Decider::Impl::handover() const {
   using std::chrono::milliseconds;
   Handover all;
   all.surveyed_in = surveyed_in_;
+  all.forgets_in = forgets_in_;
   for (size_t id = 0; id < peers_.size(); ++id) {
     const Peer& peer = peers_[id];
     const auto node = static_cast<NodeId>(id);

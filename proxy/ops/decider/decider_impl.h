@@ -71,6 +71,7 @@ class Decider::Impl {
   Result<node::ClusterMap> accepting_map();
   bool has_lost_partitions() const;
   void forget_lost_objects(const node::Epoch& in);
+  void carry_acceptance(const node::ClusterMap& before, const node::ClusterMap& next);
   void adopt(node::ClusterMap map);
   void set_aside(size_t id);
   std::vector<node::MapPtr> maps_found() const;

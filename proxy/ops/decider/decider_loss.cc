@@ -62,6 +62,11 @@ void Decider::Impl::forget_lost_objects(const node::Epoch& in) {
   forgets_in_ = in;
 }
 
+// It stands as long as no further node is given up: the objects that are lost are the same then.
+void Decider::Impl::carry_acceptance(const ClusterMap& before, const ClusterMap& next) {
+  if (forgets_in_ == before.epoch && !gives_up_nodes(before, next)) forgets_in_ = next.epoch;
+}
+
 Result<ClusterMap> Decider::Impl::accepting_map() {
   if (!has_lost_partitions() && !awaits_last_copy_)
     return fail(ErrorCode::kConflict, "nothing is lost");

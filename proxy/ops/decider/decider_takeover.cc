@@ -101,6 +101,7 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   if (next && !forms) {
     note_unserved(known, *base, *next);
     note_left_out(*base);
+    carry_acceptance(*base, *next);
   }
   return next;
 }

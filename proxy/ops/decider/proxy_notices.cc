@@ -101,7 +101,11 @@ void write(Writer& w, const ProxyCard& card) {
   w.short_string(findings.maintenance.size() > kMaxMaintenanceBytes ? "" : findings.maintenance);
   // Fields of later builds are behind those that older ones know.
   write_scrub_due(w, card.handover);
-  if (card.unix_ms) w.u64(static_cast<uint64_t>(*card.unix_ms));
+  if (!card.unix_ms) return;
+  w.u64(static_cast<uint64_t>(*card.unix_ms));
+  w.u32(card.handover.forgets_in.number);
+  w.u32(card.handover.forgets_in.decider);
+  w.u64(card.handover.forgets_in.map_hash);
 }
 
 constexpr uint64_t kLatest_ms = INT64_MAX / 2;
@@ -129,6 +133,11 @@ ProxyCard read_card(Reader& in) {
   if (!in.at_end()) card.handover.scrub_due_in = read_scrub_due(in);
   // The difference of two is a number, too.
   if (!in.at_end()) card.unix_ms = static_cast<int64_t>(std::min(in.u64(), kLatest_ms));
+  if (!in.at_end()) {
+    card.handover.forgets_in.number = in.u32();
+    card.handover.forgets_in.decider = in.u32();
+    card.handover.forgets_in.map_hash = in.u64();
+  }
   return card;
 }
 

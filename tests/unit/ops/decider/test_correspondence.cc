@@ -368,9 +368,10 @@ TEST_CASE("a decider that does not answer leaves it unknown what it has done") {
 namespace {
 
 // What the card below ends with, and one of an older build does not: what it can do, whether it
-// runs jobs, two nodes without room and an epoch, how far repair is, when it scrubs, its time.
+// runs jobs, two nodes without room and an epoch, how far repair is, when it scrubs, its time,
+// what it forgets.
 constexpr size_t kLaterFields[] = {sizeof(uint64_t), 1, 2 + 2 * 19 + 4, 2 + 2, sizeof(uint32_t),
-                                   sizeof(int64_t)};
+                                   sizeof(int64_t),  16};
 
 // Whether a card that lacks its last `left` bytes is one of an older build.
 bool is_older_card(size_t left) {

@@ -291,6 +291,33 @@ TEST_CASE("who takes over shows what the last survey counted, and accepts no los
   REQUIRE(cluster.run_until([&] { return status(*cluster.second).objects_lost == 0; }));
 }
 
+TEST_CASE("who takes over deletes the lost objects of which the operator has accepted that") {
+  Successors cluster;
+  REQUIRE(cluster.put(*cluster.first, "key", std::string(1000, 'v')));
+  const auto report =
+      cluster.run(objects::inspect_object(cluster.first->ops(), "key", cluster.deadline()));
+  REQUIRE(report);
+  const auto placement = report->record->content.segments.front().placement;
+  cluster.lose_memory(placement[0]);
+  cluster.lose_memory(placement[1]);
+  REQUIRE(cluster.run_until([&] { return cluster.first->decider()->status().can_accept_loss; }));
+  // What deletes it is late.
+  cluster.network().set_delay_rule([](int, node::NodeId, const node::RequestHeader& header) {
+    const bool is_late = header.opcode == node::Opcode::kRecordApply;
+    return is_late ? std::optional<Duration>(60s) : std::optional<Duration>();
+  });
+  REQUIRE(cluster.run(cluster.first->decider()->accept_loss(cluster.deadline())));
+  cluster.run_for(3s);
+  REQUIRE(cluster.first->decider()->handover().forgets_in.number != 0);
+  const bool is_another_lost = GENERATE(false, true);
+  cluster.kill_first();
+  if (is_another_lost) cluster.node(placement[2]).kill(/*silent=*/false);
+  REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
+  cluster.network().set_delay_rule(nullptr);
+  const auto is_gone = [&] { return cluster.get(*cluster.second, "key") == "<miss>"; };
+  CHECK(cluster.run_until(is_gone, 30s) == !is_another_lost);
+}
+
 namespace {
 
 node::MapPtr map_of(uint32_t decider) {
