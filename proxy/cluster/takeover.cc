@@ -211,7 +211,11 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
   };
 
   std::vector<node::MapPtr> found;  // one of each epoch
-  if (own != nullptr) found.push_back(own);
+  const bool is_own_newest =
+      own != nullptr && std::ranges::none_of(reports, [&](const NodeReport& report) {
+        return report.verdict == Verdict::kAnswers && report.epoch.number > own->epoch.number;
+      });
+  if (is_own_newest) found.push_back(own);
   for (size_t id = 0; id < maps.size(); ++id) {
     if (maps[id] == nullptr || !answers(id)) continue;
     const auto is_same = [&](const node::MapPtr& map) {
@@ -249,7 +253,10 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
     is_ambiguous = false;
   }
   if (base == nullptr) base = newest;
-  if (base == nullptr || (!is_ambiguous && !may_be_superseded(*base, reports))) return base;
+  // What only those had who had it is gone, whatever others tell of older maps.
+  const bool is_own_orphaned = is_own_newest && !has_member_with(*own, own->epoch);
+  const bool is_certain = !is_ambiguous && !is_own_orphaned;
+  if (base == nullptr || (is_certain && !may_be_superseded(*base, reports))) return base;
   if (any_silent) {
     return fail(ErrorCode::kUnavailable,
                 "nodes that do not answer may have another map in use than epoch {}",
@@ -259,7 +266,8 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
   // what a later map stored may be gone with them, what is left of the newest's is no answer (rule
   // 3). That is for the operator to say: once it is, the survivors forget what they have.
   const auto gone = members_not_telling(*newest, reports);
-  if (!may_be_superseded(*newest, reports) || gone.size() <= newest->max_parities) return newest;
+  const bool is_left = !may_be_superseded(*newest, reports) || gone.size() <= newest->max_parities;
+  if (is_left && !is_own_orphaned) return newest;
   if (accept_loss) return with_all_lost(*newest);
   return fail(ErrorCode::kLost, "nodes {} are gone, and may have had a later map than epoch {}",
               names_of(newest->nodes, gone), newest->epoch.number);

@@ -16,13 +16,15 @@ namespace elastripe {
 //
 // `own` (null: none) is the map that was served last where the decider is. It was in use, whoever
 // has it by now: without it, nodes that were left out and return, when all others have crashed, may
-// look like the ones that are left of M crashes, and their old records would count.
+// look like the ones that are left of M crashes, and their old records would count. It counts for
+// nothing once a node tells a later one.
 //
 // Null: nobody has a map. kUnavailable: nodes of different clusters; or there is a silent node,
-// which may have a later map, or tell which of several is the one. kLost: more than M members of
-// the newest map are gone, which may have served a later one with the survivors left out, so that
-// what these have may be old. They keep it while the decider waits: for the others, should they
-// live after all, or for the operator, who accepts the loss: then all partitions are LOST.
+// which may have a later map, or tell which of several is the one. kLost: all who had `own` are
+// gone, or more than M members of the newest map are, which may have served a later one with the
+// survivors left out, so that what these have may be old. They keep it while the decider waits: for
+// the others, should they live after all, or for the operator, who accepts the loss: then all
+// partitions are LOST.
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
                                  const std::vector<node::MapPtr>& maps,
                                  const node::MapPtr& own = nullptr, bool accept_loss = false);

@@ -57,8 +57,9 @@ std::vector<MapPtr> Decider::Impl::maps_found() const {
 // after the other; and as members change one at a time, each change in a map that a majority before
 // it and a majority after it has, no majority is found beside them.
 bool Decider::Impl::follow_members() {
-  const std::vector<MapPtr> maps = maps_found();
+  std::vector<MapPtr> maps = maps_found();
   const auto base = choose_base(request().reports, maps, ops_.map.last_served());
+  maps.push_back(ops_.map.last_served());
   const MapPtr leads = base && *base != nullptr
                            ? *base
                            : newest_of_cluster(maps, configured_, membership_.partitions);
