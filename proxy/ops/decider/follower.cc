@@ -91,11 +91,12 @@ bool Follower::has_looked() const {
 // A decider is heard of by its nodes every heartbeat, as it is by a majority.
 void Follower::look_for_decider() {
   const TimePoint since = now() - settings_.suspect_after;
+  bool is_there = false;
   for (const Asked& asked : asked_) {
-    const bool is_ours = asked.decider_at && asked.decider_of == cluster_id_;
-    if (is_ours) last_sign_ = std::max(last_sign_, *asked.decider_at);
+    if (!asked.decider_at || asked.decider_of != cluster_id_) continue;
+    is_there |= *asked.decider_at > since;
+    last_sign_ = std::max(last_sign_, *asked.decider_at);
   }
-  const bool is_there = last_sign_ > since;
   if (is_there) election_.hear_decider(settings_.lease);
   if (is_there || !has_looked()) {
     alone_since_.reset();
