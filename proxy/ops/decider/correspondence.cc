@@ -285,7 +285,8 @@ std::vector<KnownProxy> Correspondence::proxies() const {
   return proxies;
 }
 
-node::CapabilitySet Correspondence::others_have() const {
+// Whoever is there has been heard.
+bool Correspondence::has_heard_all() const {
   const MapPtr map = ops_.map.current();
   const TimePoint now = ops_.clock.now();
   // Cards fade at the nodes as they do here: one look finds all.
@@ -294,7 +295,12 @@ node::CapabilitySet Correspondence::others_have() const {
     const auto place = places_.find(at);
     return place != places_.end() && place->second.read_at >= since;
   };
-  if (map == nullptr || !std::ranges::all_of(meeting_nodes(*map), is_read)) return {};
+  return map != nullptr && std::ranges::all_of(meeting_nodes(*map), is_read);
+}
+
+node::CapabilitySet Correspondence::others_have() const {
+  if (!has_heard_all()) return {};
+  const TimePoint now = ops_.clock.now();
   node::CapabilitySet have = node::own_capabilities();
   for (const auto& [from, heard] : heard_) {
     if (heard.at + kCardLife > now) have = have.common_with(heard.card.capabilities);
@@ -302,7 +308,8 @@ node::CapabilitySet Correspondence::others_have() const {
   return have;
 }
 
-std::vector<int64_t> Correspondence::clocks() const {
+std::optional<std::vector<int64_t>> Correspondence::clocks() const {
+  if (!has_heard_all()) return std::nullopt;
   const TimePoint now = ops_.clock.now();
   std::vector<int64_t> lately, before;
   for (const auto& [from, clock] : clocks_) {
@@ -312,7 +319,8 @@ std::vector<int64_t> Correspondence::clocks() const {
         .push_back(clock.unix_ms +
                    std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
   }
-  return lately.empty() ? before : lately;
+  if (!lately.empty() || before.empty()) return lately;
+  return std::vector{std::ranges::min(before)};
 }
 
 // By what each is to the others.

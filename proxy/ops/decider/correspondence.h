@@ -46,9 +46,10 @@ class Correspondence {
   // What all other proxies can do that have told of themselves; none before each has had the time
   // to, and none while this proxy does not hear.
   node::CapabilitySet others_have() const;
-  // What their wall clocks show now, in unix ms: of those that were heard lately, or else of those
-  // that are gone since a while.
-  std::vector<int64_t> clocks() const;
+  // What their wall clocks show now, in unix ms: of those that were heard lately, or else the
+  // earliest one of those that are gone since a while. Nothing: not all had the time to tell, as
+  // for others_have().
+  std::optional<std::vector<int64_t>> clocks() const;
   // This proxy's part of what any of them may do, among those that do not shut down.
   jobs::WorkShare work_share() const;
   // What the one tells that makes the maps of this decider; null: it was not heard of.
@@ -92,6 +93,7 @@ class Correspondence {
     ProxyCard card;
     TimePoint at;
   };
+  bool has_heard_all() const;
   struct WallClock {
     int64_t unix_ms = 0;
     TimePoint at;  // when it showed that

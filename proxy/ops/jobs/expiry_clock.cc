@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "proxy/base/log.h"
 
@@ -29,11 +30,12 @@ std::optional<uint32_t> ExpiryClock::look() {
   }
   disagree_since_.reset();
   believed_ = now;
-  return static_cast<uint32_t>(agree(now.unix_ms) / 1000);
+  auto others = others_ ? others_() : std::optional(std::vector<int64_t>());
+  if (!others) return std::nullopt;
+  return static_cast<uint32_t>(agree(now.unix_ms, std::move(*others)) / 1000);
 }
 
-int64_t ExpiryClock::agree(int64_t own_ms) {
-  std::vector<int64_t> clocks = others_ ? others_() : std::vector<int64_t>();
+int64_t ExpiryClock::agree(int64_t own_ms, std::vector<int64_t> clocks) {
   clocks.push_back(own_ms);
   const auto middle = clocks.begin() + static_cast<std::ptrdiff_t>((clocks.size() - 1) / 2);
   std::ranges::nth_element(clocks, middle);

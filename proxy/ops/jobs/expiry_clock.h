@@ -21,8 +21,9 @@ class ExpiryClock {
   // and is not to be destroyed yet.
   static constexpr uint32_t kMargin_s = 2;
 
-  // What the wall clocks of other proxies show now, in unix milliseconds.
-  using Others = std::function<std::vector<int64_t>()>;
+  // What the wall clocks of other proxies show now, in unix milliseconds; nothing: that is not
+  // known yet.
+  using Others = std::function<std::optional<std::vector<int64_t>>()>;
 
   // Believes the wall clock as it is.
   explicit ExpiryClock(const Clock& clock) : clock_(clock), believed_(read()) {}
@@ -33,7 +34,8 @@ class ExpiryClock {
 
   // The unix time in seconds: this proxy's, or, where that is more than kMargin_s ahead, that of
   // the one in the middle of all. So with two proxies it is never far ahead of either, and with
-  // three one may be wrong. Nothing while the wall clock is not believed.
+  // three one may be wrong. Nothing while the wall clock is not believed, or those of others are
+  // not known.
   std::optional<uint32_t> look();
 
  private:
@@ -43,7 +45,7 @@ class ExpiryClock {
   };
 
   Times read() const;
-  int64_t agree(int64_t own_ms);
+  int64_t agree(int64_t own_ms, std::vector<int64_t> clocks);
 
   const Clock& clock_;
   Times believed_;  // the last look at which they agreed

@@ -48,7 +48,7 @@ Task<Result<void>> Reclaimer::collect_records(MapPtr map, const std::vector<bool
   tails.reserve(by_tail.size());
   for (const auto& [tail, _] : by_tail) tails.push_back(tail);
   const auto expired_until_s = expiry_clock_.look().transform(
-      [](uint32_t unix_s) { return unix_s - ExpiryClock::kMargin_s; });
+      [](uint32_t unix_s) { return unix_s - std::min(unix_s, ExpiryClock::kMargin_s); });
   // Each time that a floor rises, uploads to keys without a record that are going on are fenced.
   const bool drops = ops_.clock.now() >= drop_after_;
   std::vector<TailWork> work(

@@ -57,3 +57,9 @@ TEST_CASE("a wall clock that is right is believed beside others that are wrong")
   // Nobody can say which one of two is wrong; what is kept for longer than need be is not lost.
   CHECK(static_cast<int32_t>(right.lead({-7200})) == -7200);
 }
+
+TEST_CASE("nothing is collected while it is not known what other clocks show") {
+  Clocks clocks(0);
+  clocks.clock->consult([] { return std::nullopt; });
+  CHECK_FALSE(clocks.clock->look());
+}
