@@ -426,8 +426,8 @@ Task<Result<void>> Decider::Impl::have_served(std::optional<ClusterMap> next, Ti
   if (is_new && !over_) send_frames();
   auto served = co_await answer;
   if (served) co_return served;
-  co_return fail(served.error().code, "the change was made, and is not served yet: {}",
-                 served.error().message);
+  co_return fail(served.error().code, "the {} is not served yet: {}",
+                 is_new ? "change was made, and" : "map that says so", served.error().message);
 }
 
 // Last of all: who waits for an answer goes on at once. A map is kept back while threads of this

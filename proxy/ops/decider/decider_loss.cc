@@ -68,8 +68,12 @@ void Decider::Impl::carry_acceptance(const ClusterMap& before, const ClusterMap&
 }
 
 Result<ClusterMap> Decider::Impl::accepting_map() {
-  if (!has_lost_partitions() && !awaits_last_copy_)
+  if (!has_lost_partitions() && !awaits_last_copy_) {
+    // A map that is not served yet may have been made by an acceptance, and be passed over.
+    const bool is_known = map_ != nullptr && serving_;
+    if (!is_known) return fail(ErrorCode::kUnavailable, "no map is served just now; try again");
     return fail(ErrorCode::kConflict, "nothing is lost");
+  }
   if (!knows_all_peers() || !unserved_.empty()) {
     return fail(ErrorCode::kUnavailable, "some nodes have another map yet; try again");
   }

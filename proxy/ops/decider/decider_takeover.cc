@@ -60,7 +60,10 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   const bool is_other_cluster = own != nullptr && std::ranges::any_of(known.maps, [&](auto& map) {
                                   return map != nullptr && map->cluster_id != own->cluster_id;
                                 });
-  if (is_other_cluster) return fail(ErrorCode::kUnavailable, kOtherCluster);
+  if (is_other_cluster) {
+    is_too_old_ = true;  // as if it could not decide for these nodes: others may
+    return fail(ErrorCode::kUnavailable, kOtherCluster);
+  }
   auto found = choose_base(known.reports, known.maps, own, known.give_up_silent);
   if (!found) return fail(found.error());
   // Who was taken for dead or silent by other times, or rules, than the cluster's is asked again.

@@ -312,6 +312,10 @@ TEST_CASE("a proxy that has served a cluster neither forms another one nor joins
   CHECK(Proxies::serves(third));
   CHECK_FALSE(Proxies::serves(second));
   CHECK(second.decider()->status().reason.find("restart it") != std::string::npos);
+  // Nor does it keep others from deciding for the new one.
+  third.kill();
+  auto& fourth = cluster.add();
+  CHECK(cluster.run_until([&] { return Proxies::serves(fourth) && Proxies::decides(fourth); }));
 }
 
 TEST_CASE("a follower learns of members that came after it") {
