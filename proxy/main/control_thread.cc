@@ -236,7 +236,9 @@ decider::ProxyCard ControlThread::card() const {
   return card;
 }
 
-uint32_t ControlThread::decides_as() const { return decider_ == nullptr ? 0 : decider_->id(); }
+uint32_t ControlThread::decides_as() const {
+  return decider_ == nullptr || decider_->is_over() ? 0 : decider_->id();
+}
 
 // For the time when this proxy decides in its place.
 void ControlThread::look_at_decider() {

@@ -133,7 +133,9 @@ void SimProxy::look_at_decider() {
   last_decider_.look(map, map == nullptr ? nullptr : letters_->find_decider(map->epoch.decider));
 }
 
-uint32_t SimProxy::decides_as() const { return decider_ && !decider_ended_ ? decider_->id() : 0; }
+uint32_t SimProxy::decides_as() const {
+  return decider_ && !decider_ended_ && !decider_->is_over() ? decider_->id() : 0;
+}
 
 Task<DeciderAnswer> SimProxy::perform(DeciderTask task, TimePoint deadline) {
   if (decides_as() == 0) co_return fail(ErrorCode::kUnavailable, "not here");

@@ -504,6 +504,7 @@ void Decider::know_proxies(ProxiesHave have) { impl_->know_proxies(std::move(hav
 void Decider::survey_again() { impl_->survey_again(); }
 void Decider::leave() { impl_->leave(); }
 uint32_t Decider::id() const { return impl_->id(); }
+bool Decider::is_over() const { return impl_->is_over(); }
 bool Decider::has_majority_since(TimePoint since) const { return impl_->has_majority_since(since); }
 Task<Result<void>> Decider::flush_all(uint32_t at, TimePoint deadline) {
   return impl_->flush_all(at, deadline);

@@ -36,6 +36,8 @@ class Decider {
   Handover handover() const;     // for its card; control thread
   // That of the epochs that it makes.
   uint32_t id() const;
+  // It was deposed, or stopped, and run() is about to end: what is asked of it is another one's.
+  bool is_over() const;
   // Since then a majority of the nodes has said that it has this decider's newest map: nobody else
   // was served by others before.
   bool has_majority_since(TimePoint since) const;

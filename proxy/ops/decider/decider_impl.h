@@ -43,6 +43,7 @@ class Decider::Impl {
   void survey_again() { survey_wanted_ = true; }
   void leave() { leaves_ = true; }
   uint32_t id() const { return decider_id_; }
+  bool is_over() const { return over_; }
   bool has_majority_since(TimePoint since) const;
   Task<Result<void>> flush_all(uint32_t at, TimePoint deadline);
 
