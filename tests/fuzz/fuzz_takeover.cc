@@ -68,7 +68,7 @@ void read_report(node::Reader& in, const std::vector<node::MapPtr>& told, NodeRe
 }
 
 // As Decider::Impl::first_choice(); `known` loses the nodes of other clusters.
-Result<node::ClusterMap> first_choice(MapRequest& known, const node::MapPtr& own) {
+Result<node::ClusterMap> first_choice(MapRequest& known, const node::MapPtr& own = nullptr) {
   static const MembershipSettings settings = make_settings();
   static const Ring ring = make_ring();
   const auto strays = find_strays(settings, known.reports, known.maps);
