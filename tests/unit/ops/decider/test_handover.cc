@@ -57,6 +57,16 @@ struct Successors : ClusterFixture {
     REQUIRE(run_until(
         [&] { return state_of(*first, id) == NodeState::kUp && serves_whole(*first); }, 20s));
   }
+  // Stores it, and has two of its three shards go. Who has the one that is left.
+  node::NodeId lose_object(const std::string& key) {
+    REQUIRE(put(*first, key, std::string(1000, 'v')));
+    const auto report = run(objects::inspect_object(first->ops(), key, deadline()));
+    REQUIRE(report);
+    const auto placement = report->record->content.segments.front().placement;
+    lose_memory(placement[0]);
+    lose_memory(placement[1]);
+    return placement[2];
+  }
 
   sim::SimProxy* first = nullptr;
   sim::SimProxy* second = nullptr;
@@ -264,13 +274,7 @@ TEST_CASE("who takes over shows the map that it serves by until it has its own")
 
 TEST_CASE("who takes over shows what the last survey counted, and accepts no loss by that") {
   Successors cluster;
-  REQUIRE(cluster.put(*cluster.first, "key", std::string(1000, 'v')));
-  const auto report =
-      cluster.run(objects::inspect_object(cluster.first->ops(), "key", cluster.deadline()));
-  REQUIRE(report);
-  const auto placement = report->record->content.segments.front().placement;
-  cluster.lose_memory(placement[0]);
-  cluster.lose_memory(placement[1]);
+  (void)cluster.lose_object("key");
   const auto status = [](sim::SimProxy& proxy) { return proxy.decider()->status(); };
   REQUIRE(cluster.run_until([&] { return status(*cluster.first).objects_lost == 1; }));
   CHECK(status(*cluster.first).can_accept_loss);
@@ -293,13 +297,7 @@ TEST_CASE("who takes over shows what the last survey counted, and accepts no los
 
 TEST_CASE("who takes over deletes the lost objects of which the operator has accepted that") {
   Successors cluster;
-  REQUIRE(cluster.put(*cluster.first, "key", std::string(1000, 'v')));
-  const auto report =
-      cluster.run(objects::inspect_object(cluster.first->ops(), "key", cluster.deadline()));
-  REQUIRE(report);
-  const auto placement = report->record->content.segments.front().placement;
-  cluster.lose_memory(placement[0]);
-  cluster.lose_memory(placement[1]);
+  const node::NodeId last_holder = cluster.lose_object("key");
   REQUIRE(cluster.run_until([&] { return cluster.first->decider()->status().can_accept_loss; }));
   // What deletes it is late.
   cluster.network().set_delay_rule([](int, node::NodeId, const node::RequestHeader& header) {
@@ -311,7 +309,7 @@ TEST_CASE("who takes over deletes the lost objects of which the operator has acc
   REQUIRE(cluster.first->decider()->handover().forgets_in.number != 0);
   const bool is_another_lost = GENERATE(false, true);
   cluster.kill_first();
-  if (is_another_lost) cluster.node(placement[2]).kill(/*silent=*/false);
+  if (is_another_lost) cluster.node(last_holder).kill(/*silent=*/false);
   REQUIRE(cluster.run_until([&] { return cluster.second_serves(); }, 20s));
   cluster.network().set_delay_rule(nullptr);
   const auto is_gone = [&] { return cluster.get(*cluster.second, "key") == "<miss>"; };
