@@ -41,13 +41,14 @@ int64_t ExpiryClock::agree(int64_t own_ms, std::vector<int64_t> clocks) {
   std::ranges::nth_element(clocks, middle);
   const int64_t lead_ms = own_ms - *middle;
   const bool is_ahead = lead_ms > 1000 * int64_t{kMargin_s};
-  if (is_ahead && !is_ahead_) {
+  // A lead that comes and goes at the margin is told once.
+  if (lead_ms <= 1000 * int64_t{kMargin_s} / 2) has_warned_ = false;
+  if (is_ahead && !std::exchange(has_warned_, true)) {
     log_warning(
         "the wall clock is {} s ahead of those of other proxies: what expires is collected "
         "by theirs",
         lead_ms / 1000);
   }
-  is_ahead_ = is_ahead;
   return is_ahead ? *middle : own_ms;
 }
 

@@ -51,7 +51,7 @@ class ExpiryClock {
   Times believed_;  // the last look at which they agreed
   std::optional<TimePoint> disagree_since_;
   Others others_;
-  bool is_ahead_ = false;
+  bool has_warned_ = false;  // that it is ahead
 };
 
 }  // namespace elastripe::jobs
