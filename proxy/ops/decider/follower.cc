@@ -276,6 +276,12 @@ void Follower::know_members(std::vector<node::NodeInfo> nodes) {
 
 bool Follower::is_ours(const ClusterMap& map) const { return map.cluster_id == cluster_id_; }
 
+// Also where it serves nothing just now, and so has no map that it would have to get beyond.
+bool Follower::is_before_own(const ClusterMap& map) const {
+  const MapPtr& own = ops_.map.last_served();
+  return own != nullptr && map.epoch != own->epoch && map.epoch.number <= own->epoch.number;
+}
+
 bool Follower::is_served(const ClusterMap& map, TimePoint since) const {
   return std::ranges::any_of(map.nodes, [&](const node::NodeInfo& member) {
     if (member.state != node::NodeState::kUp || member.id >= peers_.size()) return false;
@@ -292,6 +298,7 @@ void Follower::look() {
   if (map_ == nullptr && !has_looked()) return;
   const TimePoint lately = now() - settings_.suspect_after;
   MapPtr newest = map_;
+  bool would_go_back = false;
   for (const Peer& peer : peers_) {
     const MapPtr& found = peer.found;
     if (found == nullptr || found->epoch != peer.report.epoch || !is_ours(*found)) continue;
@@ -299,7 +306,9 @@ void Follower::look() {
     // A status could not tell of members that are not known yet.
     if (found->nodes.size() > members_.size()) continue;
     if (newest != nullptr && found->epoch.number <= newest->epoch.number) continue;
-    if (is_served(*found, lately)) newest = found;
+    if (!is_served(*found, lately)) continue;
+    would_go_back |= is_before_own(*found);
+    if (!is_before_own(*found)) newest = found;
   }
   if (newest != nullptr && is_served(*newest, lately)) {
     served_until_ = now();
@@ -318,6 +327,8 @@ void Follower::look() {
     serving_ = true;
     reason_.clear();
     ops_.map.serve(map_);
+  } else if (would_go_back) {
+    wait("nodes serve an older map than this proxy has: restart it if records were given up");
   } else if (serving_ && now() - served_until_ > settings_.lease + settings_.suspect_after) {
     wait("no proxy decides, or a majority of the nodes does not answer");
   }

@@ -62,6 +62,7 @@ class Follower {
   void follow_members();
   void know_members(std::vector<node::NodeInfo> nodes);
   void note_free_bytes();
+  bool is_before_own(const node::ClusterMap& map) const;
   bool is_served(const node::ClusterMap& map, TimePoint since) const;
   void look_for_decider();
   TimePoint may_begin_at() const;

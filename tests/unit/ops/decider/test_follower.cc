@@ -277,6 +277,35 @@ TEST_CASE("who has followed builds upon nothing that is older than what was serv
   CHECK(cluster.get(second, "key") == "lost: every home of the key's partition crashed");
 }
 
+TEST_CASE(
+    "a proxy that serves nothing just now goes back to no older map, and deposes nobody for it") {
+  const bool may_decide = GENERATE(false, true);
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto later = *first.map().current();
+  later.epoch.number += 2;
+  auto& second = cluster.add_proxy();
+  second.map().serve(std::make_shared<const node::ClusterMap>(later));
+  second.map().stop_serving("its leases are over");
+  second.follow_by(cluster.decider_settings, may_decide);
+  CHECK_FALSE(cluster.run_until([&] { return Proxies::serves(second); }, 20s));
+  CHECK(second.map().reason().find("older map") != std::string::npos);
+  CHECK(Proxies::decides(first));
+  CHECK(Proxies::serves(first));
+  // Until the others get beyond it.
+  for (size_t i = 0; i < 3; ++i) {
+    const uint32_t before = Proxies::epoch(first);
+    cluster.node(i).kill(/*silent=*/false);
+    cluster.node(i).start();
+    const auto is_back = [&] {
+      return Proxies::epoch(first) > before && cluster.serves_whole(first);
+    };
+    REQUIRE(cluster.run_until(is_back));
+  }
+  CHECK(cluster.run_until([&] { return Proxies::serves(second); }, 20s));
+}
+
 TEST_CASE("a follower deposes nobody where many nodes that follow each other are silent") {
   Proxies cluster(120);
   auto& first = cluster.add();
