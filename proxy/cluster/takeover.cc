@@ -148,7 +148,8 @@ node::MapPtr newest_of_cluster(const std::vector<node::MapPtr>& maps,
 
 Result<std::vector<NodeId>> find_strays(const MembershipSettings& settings,
                                         const std::vector<NodeReport>& reports,
-                                        const std::vector<node::MapPtr>& maps) {
+                                        const std::vector<node::MapPtr>& maps,
+                                        const node::MapPtr& own) {
   // By cluster: the nodes that belong to it.
   std::map<uint64_t, std::vector<NodeId>> ours, others;
   for (size_t id = 0; id < maps.size(); ++id) {
@@ -161,20 +162,22 @@ Result<std::vector<NodeId>> find_strays(const MembershipSettings& settings,
   const auto by_size = [](const auto& a, const auto& b) {
     return a.second.size() < b.second.size();
   };
-  const auto largest = std::ranges::max_element(ours, by_size);
+  const auto known = own == nullptr ? ours.end() : ours.find(own->cluster_id);
+  const bool is_known = known != ours.end();
+  const auto mine = is_known ? known : std::ranges::max_element(ours, by_size);
   for (const auto& [cluster, nodes] : ours) {
-    if (cluster == largest->first) continue;
-    if (nodes.size() == largest->second.size()) {
+    if (cluster == mine->first) continue;
+    if (!is_known && nodes.size() == mine->second.size()) {
       const auto names = [&](const std::vector<NodeId>& ids) {
         return names_of(settings.nodes, ids);
       };
       return fail(ErrorCode::kUnavailable, "nodes belong to different clusters: {} and {}",
-                  names(largest->second), names(nodes));
+                  names(mine->second), names(nodes));
     }
     strays.insert(strays.end(), nodes.begin(), nodes.end());
   }
   for (const auto& [cluster, nodes] : others) {
-    if (cluster != largest->first) strays.insert(strays.end(), nodes.begin(), nodes.end());
+    if (cluster != mine->first) strays.insert(strays.end(), nodes.begin(), nodes.end());
   }
   std::ranges::sort(strays);
   return strays;

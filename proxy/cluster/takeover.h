@@ -39,11 +39,14 @@ node::MapPtr newest_of_cluster(const std::vector<node::MapPtr>& maps,
 // or, if it leaves that process out, has that node at the same address.
 bool names_as_known(const node::ClusterMap& map, const node::NodeInfo& asked, uint64_t incarnation);
 
-// The nodes, by id, whose process belongs to another cluster than ours. Of the maps that fit the
-// configuration, ours is the one that most nodes have. kUnavailable if as many have another one.
+// The nodes, by id, whose process belongs to another cluster than ours: that of `own`, the map
+// which was served last where the decider is, if any node has one of it. Else (and for null), of
+// the maps that fit the configuration, ours is the one that most nodes have; kUnavailable if as
+// many have another one.
 Result<std::vector<node::NodeId>> find_strays(const MembershipSettings& settings,
                                               const std::vector<NodeReport>& reports,
-                                              const std::vector<node::MapPtr>& maps);
+                                              const std::vector<node::MapPtr>& maps,
+                                              const node::MapPtr& own = nullptr);
 
 // Whether a partition is LOST in `next` that was not in `last`.
 bool loses_more(const node::ClusterMap& last, const node::ClusterMap& next);

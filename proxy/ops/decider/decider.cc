@@ -41,7 +41,7 @@ Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings, Election& electio
 Task<void> Decider::Impl::run() {
   ops_.map.work_in_background(true);
   last_turn_ = now();
-  const MapPtr inherited = ops_.map.current();
+  const MapPtr& inherited = ops_.map.last_served();
   if (inherited != nullptr) follow_cluster(settings_, *inherited);
   inherits_until_ = now() + settings_.lease + settings_.suspect_after;
   if (inherited != nullptr) {
@@ -97,7 +97,7 @@ void Decider::Impl::turn() {
   if (over_) return;
   advance();
   stop_without_majority();
-  election_.decide(serving_ ? map_ : nullptr, leaves_ || is_too_old_);
+  election_.decide(serving_ ? map_ : nullptr, leaves_ || is_unfit_);
   if (!over_) send_frames();
   if (!over_) start_work();
   note_free_bytes();
@@ -218,7 +218,12 @@ void Decider::Impl::decide() {
   awaits_told_ = false;
   if (!needs_map(*map_, membership_, now_known) && !wants_homes(now_known) && !wants_flush() &&
       !wants_away(now_known)) {
-    wait_because(peers_quorum() ? "" : "a majority of the nodes that may be alive does not answer");
+    const bool awaits_leases = installed_ && !granting_;  // advance() says so
+    if (!peers_quorum()) {
+      wait_because("a majority of the nodes that may be alive does not answer");
+    } else if (!awaits_leases) {
+      wait_because("");
+    }
     return;
   }
   // The nodes that were behind may be gone now, and no other one is offered the map before them.
@@ -281,10 +286,8 @@ void Decider::Impl::adopt(ClusterMap map) {
   encoded_map_ = Buffer::copy_of(encoded);
   made_ = map.epoch;
   const MapPtr before = std::exchange(map_, std::make_shared<const ClusterMap>(std::move(map)));
-  if (before != nullptr) {
-    former_ = before;
-    carry_acceptance(*before, *map_);
-  }
+  if (before != nullptr) former_ = before;
+  carry_acceptance(before == nullptr ? base_ : before);
   changes_.clear();
   required_ = map_->capabilities;
   follow_cluster(settings_, *map_);
@@ -466,7 +469,7 @@ void Decider::Impl::begin_grants() {
 void Decider::Impl::look_again() {
   map_ = nullptr;
   required_ = {};  // what the map uses that is built upon will tell
-  is_too_old_ = false;
+  is_unfit_ = false;
   unserved_.clear();
   awaits_last_copy_ = awaits_told_ = false;
   installed_ = granting_ = serving_ = false;

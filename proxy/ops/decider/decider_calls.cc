@@ -50,7 +50,7 @@ void Decider::Impl::look_at_capabilities(size_t id) {
 
 // Followers wait for a decider whom a majority answers, and for no other.
 node::DeciderSign Decider::Impl::sign() const {
-  if (is_too_old_) return node::DeciderSign::kNone;
+  if (is_unfit_) return node::DeciderSign::kNone;
   if (leaves_) return node::DeciderSign::kLeaves;
   // Whoever begins says so before it has heard of anybody.
   const bool begins = std::ranges::none_of(

@@ -72,7 +72,7 @@ class Decider::Impl {
   Result<node::ClusterMap> accepting_map();
   bool has_lost_partitions() const;
   void forget_lost_objects(const node::Epoch& in);
-  void carry_acceptance(const node::ClusterMap& before, const node::ClusterMap& next);
+  void carry_acceptance(const MapPtr& from);
   void adopt(node::ClusterMap map);
   void set_aside(size_t id);
   std::vector<node::MapPtr> maps_found() const;
@@ -187,7 +187,7 @@ class Decider::Impl {
   bool over_ = false;  // shut down or deposed
   bool deposed_ = false;
   bool leaves_ = false;
-  bool is_too_old_ = false;   // for the map that it would go on from: another proxy has to
+  bool is_unfit_ = false;     // too old for what it found, or of another cluster: others have to
   std::string reason_;        // why it waits; empty if it does not
   bool awaits_told_ = false;  // a map is wanted, and what all nodes have is not known yet
   TimePoint last_turn_;
@@ -202,6 +202,7 @@ class Decider::Impl {
 
   // The newest map that this decider made; null until it has made one.
   MapPtr map_;
+  MapPtr base_;  // what its first map is made of; null: of nothing
   Buffer encoded_map_;
   MapPtr former_;                       // the one that it made before
   std::map<uint64_t, Buffer> changes_;  // to map_, by the hash of what they are of; empty: none

@@ -63,8 +63,9 @@ void Decider::Impl::forget_lost_objects(const node::Epoch& in) {
 }
 
 // It stands as long as no further node is given up: the objects that are lost are the same then.
-void Decider::Impl::carry_acceptance(const ClusterMap& before, const ClusterMap& next) {
-  if (forgets_in_ == before.epoch && !gives_up_nodes(before, next)) forgets_in_ = next.epoch;
+void Decider::Impl::carry_acceptance(const MapPtr& from) {
+  if (from == nullptr || forgets_in_ != from->epoch) return;
+  if (!gives_up_nodes(*from, *map_)) forgets_in_ = map_->epoch;
 }
 
 Result<ClusterMap> Decider::Impl::accepting_map() {

@@ -49,19 +49,19 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   required_ = {};
   known.reports = request().reports;
   for (const Peer& peer : peers_) known.maps.push_back(peer.found);
-  const auto strays = find_strays(membership_, known.reports, known.maps);
+  const MapPtr& own = ops_.map.last_served();
+  const auto strays = find_strays(membership_, known.reports, known.maps, own);
   if (!strays) return fail(strays.error());
   for (const NodeId id : *strays) {
     set_aside(id);
     known.reports[id] = peers_[id].report;
     known.maps[id] = nullptr;
   }
-  const MapPtr& own = ops_.map.last_served();
   const bool is_other_cluster = own != nullptr && std::ranges::any_of(known.maps, [&](auto& map) {
                                   return map != nullptr && map->cluster_id != own->cluster_id;
                                 });
   if (is_other_cluster) {
-    is_too_old_ = true;  // as if it could not decide for these nodes: others may
+    is_unfit_ = true;
     return fail(ErrorCode::kUnavailable, kOtherCluster);
   }
   auto found = choose_base(known.reports, known.maps, own, known.give_up_silent);
@@ -78,13 +78,13 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
     above_number_ = std::max(above_number_, peer.report.epoch.number);
   }
   known.above_number = above_number_;
-  const MapPtr& base = *found;
+  const MapPtr& base = base_ = *found;
   const bool forms = base == nullptr;
   if (forms && settings_.joins) {
     return fail(ErrorCode::kUnavailable, "no node has a map, and this proxy only joins a cluster");
   }
   required_ = forms ? node::CapabilitySet() : base->capabilities;
-  is_too_old_ = !settings_.capabilities.has_all(required_);
+  is_unfit_ = !settings_.capabilities.has_all(required_);
   for (size_t id = 0; id < peers_.size(); ++id) look_at_capabilities(id);
   const std::vector<Verdict> verdicts = this->verdicts();
   for (size_t id = 0; id < verdicts.size(); ++id) known.reports[id].verdict = verdicts[id];
@@ -104,7 +104,6 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   if (next && !forms) {
     note_unserved(known, *base, *next);
     note_left_out(*base);
-    carry_acceptance(*base, *next);
   }
   return next;
 }

@@ -191,6 +191,18 @@ TEST_CASE("a stray node of another cluster is none of ours") {
     CHECK(tie.error().message ==
           "nodes belong to different clusters: node-0, node-1 and node-2, node-3");
   }
+  SECTION("who has served one of the clusters knows which it is, however many belong to others") {
+    other->partitions = c.map.partitions;
+    c.maps[3] = c.maps[1] = other;
+    const auto own = std::make_shared<const ClusterMap>(c.map);
+    CHECK(find_strays(c.settings, c.request.reports, c.maps).value() == Homes{0});
+    CHECK(find_strays(c.settings, c.request.reports, c.maps, own).value() == Homes{1, 2, 3});
+    c.maps[1] = own;
+    CHECK(find_strays(c.settings, c.request.reports, c.maps, own).value() == Homes{2, 3});
+    // Of whom nobody is left.
+    c.maps[0] = c.maps[1] = other;
+    CHECK(find_strays(c.settings, c.request.reports, c.maps, own).value().empty());
+  }
   SECTION("a map of other nodes is not that of this configuration, however many have it") {
     other->nodes[0].name = "elsewhere";
     c.maps[3] = c.maps[1] = other;
