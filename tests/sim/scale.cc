@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <deque>
@@ -22,6 +23,22 @@ using namespace std::chrono_literals;
 
 constexpr int kParities = 2;
 constexpr size_t kShards = 7;  // of ers-2:4,2,5
+
+// What frames are for: those after the purpose before, up to this opcode.
+struct Purpose {
+  const char* name;
+  node::Opcode last;
+};
+constexpr std::array kPurposes = {
+    Purpose{"HELLO", node::Opcode::kHello},
+    Purpose{"HEARTBEAT", node::Opcode::kHeartbeat},
+    Purpose{"INSTALL_MAP", node::Opcode::kInstallMap},
+    Purpose{"NOTICES", node::Opcode::kNotices},
+    Purpose{"RECORD_*, sync", node::Opcode::kRecordFetch},
+    Purpose{"SHARD_*", node::Opcode::kShardUpdate},
+    Purpose{"LOG_*", node::Opcode::kLogCancel},
+};
+static_assert(kPurposes.back().last == node::kOpcodes.back().opcode);
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -73,8 +90,9 @@ class LargeCluster {
     fmt::print("{} proxies, {} nodes, {} partitions, {} records; heartbeats every {} ms\n\n",
                options_.proxies, options_.nodes, options_.partitions, options_.records,
                settings_.heartbeat / 1ms);
-    fmt::print("{:34} {:>9} {:>11} {:>11} {:>13}  {}\n", "", "seconds", "frames/s", "KiB/s",
-               "KiB/s a node", "most bytes");
+    fmt::print("frames and KiB a second:\n{:40} {:>7} {:>16}", "", "seconds", "all");
+    for (const Purpose& purpose : kPurposes) fmt::print(" {:>16}", purpose.name);
+    fmt::print("\n");
     add_proxy();
     bool ok = phase("the first proxy forms the cluster", [&] { return serves(proxies_[0]); });
     while (static_cast<int>(proxies_.size()) < options_.proxies) add_proxy();
@@ -84,7 +102,7 @@ class LargeCluster {
     ok = ok && after_death("a node is killed", [&] { network_.node(7).kill(/*silent=*/false); });
     ok = ok && after_death("a machine vanishes", [&] { network_.node(8).kill(/*silent=*/true); });
     ok = ok && after_death("the decider is killed", [&] { proxies_[0].kill(); });
-    ok = ok && rest("nothing happens", 10s);
+    ok = ok && rest("nothing happens yet", 10s);
     return ok;
   }
 
@@ -152,6 +170,8 @@ class LargeCluster {
     if (!done) fmt::print("it did not come to its end\n");
     return done;
   }
+  // A follower hears from all nodes in nodes / 4 heartbeats. Until then it asks each one twice, as
+  // that has another map by now.
   bool rest(const std::string& what, Duration time) {
     const TimePoint end = events_.now() + time;
     return phase(what, [&, this] { return events_.now() >= end; });
@@ -184,24 +204,27 @@ class LargeCluster {
   }
 
   void show(const std::string& what, Duration took, const Network::TrafficByOpcode& before) const {
-    uint64_t frames = 0, bytes = 0, most_bytes = 0;
-    size_t most = 0;
+    Network::Traffic all;
+    std::array<Network::Traffic, kPurposes.size()> by_purpose;
     for (size_t i = 0; i < before.size(); ++i) {
-      const uint64_t more = network_.traffic()[i].bytes - before[i].bytes;
-      frames += network_.traffic()[i].frames - before[i].frames;
-      bytes += more;
-      if (more > most_bytes) {
-        most_bytes = more;
-        most = i;
+      const node::Opcode opcode = node::kOpcodes[i].opcode;
+      const auto purpose =
+          std::ranges::find_if(kPurposes, [&](const Purpose& some) { return opcode <= some.last; });
+      Network::Traffic& of = by_purpose[static_cast<size_t>(purpose - kPurposes.begin())];
+      for (Network::Traffic* sum : {&all, &of}) {
+        sum->frames += network_.traffic()[i].frames - before[i].frames;
+        sum->bytes += network_.traffic()[i].bytes - before[i].bytes;
       }
     }
     const double time = std::max(seconds(took), 0.001);
-    const double kib = static_cast<double>(bytes) / 1024;
-    fmt::print(
-        "{:34} {:9.2f} {:11.0f} {:11.0f} {:13.2f}  {} {:.0f}%\n", what, seconds(took),
-        static_cast<double>(frames) / time, kib / time, kib / time / options_.nodes,
-        node::kOpcodes[most].name,
-        bytes == 0 ? 0.0 : 100.0 * static_cast<double>(most_bytes) / static_cast<double>(bytes));
+    const auto print = [&](const Network::Traffic& traffic) {
+      fmt::print(" {:8.0f} {:7.0f}", static_cast<double>(traffic.frames) / time,
+                 static_cast<double>(traffic.bytes) / 1024 / time);
+    };
+    fmt::print("{:40} {:7.2f}", what, seconds(took));
+    print(all);
+    for (const Network::Traffic& traffic : by_purpose) print(traffic);
+    fmt::print("\n");
     std::fflush(stdout);  // the next may take minutes
   }
 
@@ -221,7 +244,7 @@ void show_balance(int nodes) {
   for (int i = 0; i < nodes; ++i) names.push_back("n" + std::to_string(i));
   fmt::print("\n{:>10} {:>28} {:>28}\n{:>10} {:>14} {:>13} {:>14} {:>13}\n", "", "records",
              "shards", "partitions", "deviation", "fullest", "deviation", "fullest");
-  for (const uint32_t partitions : {1024u, 4096u, 16384u}) {
+  for (const uint32_t partitions : {1024u, 4096u, 16384u, 65536u}) {
     const Ring ring(names, partitions);
     fmt::print("{:>10}", partitions);
     for (const size_t homes : {size_t{kParities + 1}, kShards}) {
