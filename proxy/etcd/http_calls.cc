@@ -84,6 +84,10 @@ bool prepare(Transfer& transfer, const HttpTls& tls) {
   is_set = is_set && set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   // A name server that is silent holds up only the calls that ask it.
   is_set = is_set && set(CURLOPT_QUICK_EXIT, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // Else a CA file that is replaced counts only a day later.
+  is_set = is_set && set(CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
   // Else the system's CAs are believed besides.
   if (!tls.ca.empty()) is_set = is_set && set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
   return is_set && file(CURLOPT_CAINFO, tls.ca) && file(CURLOPT_SSLCERT, tls.certificate) &&

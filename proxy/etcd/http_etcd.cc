@@ -23,6 +23,9 @@ using etcd::Revision;
 
 namespace {
 
+// A password that was refused is not tried again for so long.
+constexpr Duration kRefusedLogin = std::chrono::seconds(10);
+
 // Codes of gRPC.
 constexpr int kInvalidArgument = 3;
 constexpr int kNotFound = 5;
@@ -141,13 +144,22 @@ Task<Result<HttpReply>> HttpEtcd::exchange(std::string url, std::string token, s
 Task<Result<std::string>> HttpEtcd::log_in(TimePoint deadline) {
   const auto password = read_password(settings_.password_file);
   if (!password) co_return fail(password.error());
+  // Each try costs etcd a slow hash, and there may be many proxies.
+  if (refused_ && refused_->password == *password && loop_.now() < refused_->until) {
+    co_return fail(refused_->error);
+  }
+  refused_.reset();
   const auto reply =
       co_await exchange(settings_.endpoints[endpoint_] + "/v3/auth/authenticate", {},
                         etcd_json::log_in(settings_.user, *password), deadline, nullptr);
   if (!reply) co_return fail(reply.error());
   if (reply->status != 200) {
-    co_return fail(ErrorCode::kUnavailable, "{} can not log in: {}", settings_.user,
-                   etcd_json::parse_refusal(reply->body).message);
+    const etcd_json::Refusal refusal = etcd_json::parse_refusal(reply->body);
+    const bool is_final = refusal.code == kInvalidArgument || refusal.code == kPermissionDenied;
+    Error error{is_final ? ErrorCode::kInvalid : ErrorCode::kUnavailable,
+                fmt::format("{} can not log in: {}", settings_.user, refusal.message)};
+    if (is_final) refused_ = {*password, loop_.now() + kRefusedLogin, error};
+    co_return fail(std::move(error));
   }
   co_return read_reply<std::string>(reply, etcd_json::parse_token);
 }
@@ -182,8 +194,8 @@ Task<Result<HttpReply>> HttpEtcd::ask(std::string path, std::string body, TimePo
       const bool is_token_old = failure.code == ErrorCode::kStaleEpoch;
       if (is_token_old && token_ == token) token_.clear();
       if (is_token_old && !is_new_token) continue;
-      if (failure.code == ErrorCode::kInvalid) break;
     }
+    if (failure.code == ErrorCode::kInvalid) break;
     if (failure.code == ErrorCode::kCancelled) co_return fail(std::move(failure));
     failure.message = fmt::format("{}: {}", settings_.endpoints[asked], failure.message);
     // The other flow may have met the same member, and gone on already.
@@ -225,10 +237,19 @@ Task<Result<Revision>> HttpEtcd::write(etcd::Write write, TimePoint deadline) {
 }
 
 Task<Result<Changes>> HttpEtcd::changes(std::string prefix, Revision since, TimePoint deadline) {
-  const auto reply =
+  const std::string token = token_;
+  auto reply =
       co_await ask("/v3/watch", etcd_json::watch(prefix, since), deadline, etcd_json::is_told);
   if (!reply) co_return fail(reply.error());
   auto watched = etcd_json::parse_watch(reply->body, since);
+  // A watch is told in its own way that the token has run out: as that it may not be.
+  if (watched && !watched->refusal.empty() && !token.empty() && token_ == token) {
+    token_.clear();
+    reply =
+        co_await ask("/v3/watch", etcd_json::watch(prefix, since), deadline, etcd_json::is_told);
+    if (!reply) co_return fail(reply.error());
+    watched = etcd_json::parse_watch(reply->body, since);
+  }
   if (!watched || !watched->has_begun || !watched->refusal.empty()) {
     const std::string reason =
         watched ? watched->refusal : etcd_json::parse_refusal(reply->body).message;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,12 @@ class HttpEtcd final : public etcd::EtcdClient {
   const EtcdSettings settings_;
   size_t endpoint_;
   std::string token_;  // empty: it has not logged in
+  struct Refused {
+    std::string password;
+    TimePoint until;
+    Error error;
+  };
+  std::optional<Refused> refused_;  // the last login
   bool is_cancelled_ = false;
   uint64_t next_call_ = 0;
   std::map<uint64_t, Call*> calls_;

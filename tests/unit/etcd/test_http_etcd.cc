@@ -129,7 +129,7 @@ struct Client {
     std::optional<Result<T>> result;
     Scope scope;
     scope.spawn(await(std::move(call), result));
-    if (!result) loop.run();
+    loop.run();  // it was told to stop, if there is a result already
     REQUIRE(result);
     return std::move(*result);
   }
@@ -147,6 +147,25 @@ struct Client {
 EtcdSettings at(std::vector<std::string> urls) {
   return {.endpoints = std::move(urls), .user = {}, .password_file = {}, .tls = {}};
 }
+
+// For its owner only.
+class PasswordFile {
+ public:
+  explicit PasswordFile(std::string_view password) {
+    ::close(::mkstemp(path_));
+    write(password);
+  }
+  ~PasswordFile() { ::unlink(path_); }
+  void write(std::string_view password) const {
+    std::ofstream file(path_);
+    file << password << '\n';
+    REQUIRE(file.flush());
+  }
+  const char* path() const { return path_; }
+
+ private:
+  char path_[32] = "/tmp/elastripe-password-XXXXXX";
+};
 
 Member::Reply silence(const std::string&) { return {.bytes = {}, .ends = false}; }
 Member::Reply found(const std::string&) { return {.bytes = answer(kFound)}; }
@@ -204,10 +223,8 @@ TEST_CASE("an answer without end is not read to it") {
 }
 
 TEST_CASE("a token that is void is replaced once, and no password is told elsewhere") {
-  char path[] = "/tmp/elastripe-password-XXXXXX";
-  const int file = ::mkstemp(path);  // for its owner only
-  REQUIRE(::write(file, "secret words\n", 13) == 13);
-  ::close(file);
+  const PasswordFile file("secret words");
+  const char* const path = file.path();
   const char* const voids[] = {
       R"({"error":"x","message":"etcdserver: invalid auth token","code":16})",
       R"({"message":"etcdserver: revision of auth store is old","code":3})"};
@@ -246,7 +263,58 @@ TEST_CASE("a token that is void is replaced once, and no password is told elsewh
   REQUIRE_FALSE(refused);
   CHECK(has(refused.error().message, "chmod 600"));
   CHECK(member.requests().empty());
-  ::unlink(path);
+}
+
+TEST_CASE("a password that is refused is not tried again and again, and another one at once") {
+  const PasswordFile file("old");
+  const auto say = [](const std::string& request) -> Member::Reply {
+    if (!has(request, "/v3/auth/authenticate")) return found(request);
+    if (has(request, R"("new")")) return {.bytes = answer(R"({"header":{},"token":"t"})")};
+    return {.bytes = answer(R"({"message":"authentication failed","code":3})", "400 Bad Request")};
+  };
+  Member one(say), other(say);
+  Client client({.endpoints = {one.url(), other.url()},
+                 .user = "u",
+                 .password_file = file.path(),
+                 .tls = {}});
+  for (int i = 0; i < 5; ++i) {
+    const auto refused = client.run(client.etcd.find("/a/", client.in(2s)));
+    REQUIRE_FALSE(refused);
+    CHECK(has(refused.error().message, "u can not log in: authentication failed"));
+  }
+  CHECK(one.requests().size() + other.requests().size() == 1);
+  file.write("new");
+  CHECK(client.run(client.etcd.find("/a/", client.in(2s))));
+}
+
+TEST_CASE("a watch whose token has run out logs in again") {
+  const PasswordFile file("secret");
+  int tokens = 0;
+  Member member([&](const std::string& request) -> Member::Reply {
+    if (has(request, "/v3/auth/authenticate")) {
+      return {.bytes = answer(fmt::format(R"({{"header":{{}},"token":"t{}"}})", ++tokens))};
+    }
+    if (!has(request, "/v3/watch")) return found(request);
+    if (has(request, "Authorization: t1\r\n")) {
+      return {
+          .bytes = answer(
+              R"({"result":{"header":{},"created":true,"canceled":true,)"
+              R"("cancel_reason":"rpc error: code = PermissionDenied desc = permission denied"}})"
+              "\n")};
+    }
+    return {.bytes = answer(R"({"result":{"header":{"revision":"7"},"created":true}})"
+                            "\n"
+                            R"({"result":{"header":{"revision":"8"},)"
+                            R"("events":[{"kv":{"key":"YQ==","mod_revision":"8"}}]}})"
+                            "\n")};
+  });
+  Client client(
+      {.endpoints = {member.url()}, .user = "u", .password_file = file.path(), .tls = {}});
+  REQUIRE(client.run(client.etcd.find("/a/", client.in(2s))));
+  const auto changes = client.run(client.etcd.changes("/a/", 7, client.in(2s)));
+  REQUIRE(changes);
+  CHECK(changes->revision == 8);
+  CHECK(tokens == 2);
 }
 
 TEST_CASE("a watch ends with what it tells, at its deadline, or as a failure") {
