@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t kCardNumber = 0;
 constexpr uint64_t kFirstJobNumber = uint64_t{1} << 63;  // and its id
 constexpr Duration kLongestLife = std::chrono::milliseconds(node::kMaxNoticeLife_ms);
+// For the other proxy to hear that a request is withdrawn, which looks in every heartbeat.
+constexpr Duration kWithdrawnLife = std::chrono::seconds(2);
 // As long as a clock that was set is not believed.
 constexpr Duration kClockLife = jobs::ExpiryClock::kDistrust;
 
@@ -175,9 +177,30 @@ bool Correspondence::hear_all(TimePoint since) {
   return true;
 }
 
-void Correspondence::send(uint64_t to, TimePoint until, const ProxyNotice& notice) {
-  sent_.push_back({.to = to, .number = ++last_number_, .until = until, .text = encode(notice)});
+void Correspondence::send(uint64_t to, TimePoint until, const ProxyNotice& notice,
+                          uint64_t answers) {
+  sent_.push_back({.to = to,
+                   .number = ++last_number_,
+                   .until = until,
+                   .text = encode(notice),
+                   .answers = answers});
   meet();
+}
+
+// It would take room at the nodes until it is over. An empty notice takes its place, so that of a
+// request the other proxy hears that its reply has come.
+void Correspondence::withdraw(Sent& sent) {
+  sent.text.clear();
+  sent.at.clear();
+  ++sent.version;
+  sent.is_withdrawn = true;
+}
+
+void Correspondence::withdraw_reply(uint64_t to, uint64_t answers) {
+  const auto found = std::ranges::find_if(sent_, [&](const Sent& sent) {
+    return sent.to == to && sent.answers == answers && !sent.is_withdrawn;
+  });
+  if (found != sent_.end()) withdraw(*found);
 }
 
 void Correspondence::meet() {
@@ -195,6 +218,19 @@ void Correspondence::meet() {
   }
 }
 
+// The card first: without it nobody knows of this proxy.
+std::vector<const Correspondence::Sent*> Correspondence::news_for(NodeId at,
+                                                                  const Place& place) const {
+  std::vector<const Sent*> news;
+  for (const Sent& sent : sent_) {
+    if (!sent.at.contains({at, place.incarnation})) news.push_back(&sent);
+  }
+  const auto card = std::ranges::find(news, kCardNumber, &Sent::number);
+  if (card != news.end()) std::rotate(news.begin(), card, card + 1);
+  news.resize(std::min(news.size(), place.most));
+  return news;
+}
+
 Task<void> Correspondence::exchange(MapPtr map, NodeId at, bool tells) {
   Place& place = places_[at];
   place.is_busy = true;
@@ -204,14 +240,16 @@ Task<void> Correspondence::exchange(MapPtr map, NodeId at, bool tells) {
   node::NoticesRequest request{.reader = self_, .since = place.last, .posted = {}};
   std::vector<std::pair<uint64_t, uint64_t>> posted;  // numbers, and their versions
   std::vector<std::string> texts;
-  for (const Sent& sent : sent_) {
-    if (!tells || sent.at.contains({at, incarnation})) continue;
-    posted.emplace_back(sent.number, sent.version);
-    texts.push_back(sent.text);
+  const auto news = tells ? news_for(at, place) : std::vector<const Sent*>();
+  for (const Sent* sent : news) {
+    posted.emplace_back(sent->number, sent->version);
+    texts.push_back(sent->text);
+    Duration life = sent->until - now;
+    if (sent->is_withdrawn) life = sent->answers != 0 ? Duration::zero() : kWithdrawnLife;
     request.posted.push_back({.from = self_,
-                              .to = sent.to,
-                              .number = sent.number,
-                              .life_ms = ms_of(sent.until - now),
+                              .to = sent->to,
+                              .number = sent->number,
+                              .life_ms = ms_of(life),
                               .text = {}});
   }
   for (size_t i = 0; i < texts.size(); ++i) request.posted[i].text = texts[i];
@@ -220,7 +258,10 @@ Task<void> Correspondence::exchange(MapPtr map, NodeId at, bool tells) {
       *map, at,
       co_await ops_.nodes.call(at, stamp, make_request(request), now + ops_.settings.node_timeout));
   place.is_busy = false;
+  // A node takes all or nothing, and tells nothing where it takes nothing.
+  if (!reply && reply.error().code == ErrorCode::kNoSpace) place.most = posted.size() / 2;
   if (over_ || !reply || place.incarnation != incarnation) co_return;
+  place.most = std::clamp<size_t>(2 * place.most, 1, kMostAtOnce);
   place.read_at = now;
   const uint32_t decides = decides_as_();
   const bool is_own = decides != 0 && reply->reply.header.epoch.decider == decides;
@@ -230,14 +271,25 @@ Task<void> Correspondence::exchange(MapPtr map, NodeId at, bool tells) {
       if (is_own) sent.told.emplace(std::pair(at, incarnation), ops_.clock.now());
     }
   }
+  forget_withdrawn(*map);
   place.last = std::max(place.last, reply->args.last);
   for (const node::Notice& notice : reply->args.notices) {
     if (!over_) read(notice);
   }
 }
 
+void Correspondence::forget_withdrawn(const node::ClusterMap& map) {
+  const std::vector<NodeId> meeting = meeting_nodes(map);
+  std::erase_if(sent_, [&](const Sent& sent) {
+    return sent.is_withdrawn && std::ranges::all_of(meeting, [&](NodeId at) {
+             return sent.at.contains({at, map.nodes[at].incarnation});
+           });
+  });
+}
+
 void Correspondence::read(const node::Notice& notice) {
   if (notice.from == self_) return;
+  if (notice.text.empty()) return withdraw_reply(notice.from, notice.number);
   auto said = decode_notice(notice.text);
   if (!said) return;
   const TimePoint now = ops_.clock.now();
@@ -263,6 +315,8 @@ void Correspondence::read(const node::Notice& notice) {
     if (found == waiting_.end()) return;
     auto* const waiter = found->second.answer;
     waiting_.erase(found);
+    const auto asked = std::ranges::find(sent_, reply->to_number, &Sent::number);
+    if (asked != sent_.end()) withdraw(*asked);
     waiter->set(std::move(reply->answer));
   }
 }
@@ -273,7 +327,7 @@ Task<void> Correspondence::perform(uint64_t from, uint64_t number, TaskRequest r
     const TimePoint deadline = ops_.clock.now() + std::chrono::milliseconds(request.within_ms);
     reply.answer = co_await perform_(std::move(request.task), deadline);
   }
-  if (!over_) send(from, ops_.clock.now() + kReplyLife, reply);
+  if (!over_) send(from, ops_.clock.now() + kReplyLife, reply, /*answers=*/number);
 }
 
 std::vector<KnownProxy> Correspondence::proxies() const {

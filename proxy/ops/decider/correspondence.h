@@ -27,6 +27,7 @@ class Correspondence {
   static constexpr Duration kCardPeriod = std::chrono::seconds(1);
   static constexpr Duration kCardLife = std::chrono::seconds(5);
   static constexpr Duration kReplyLife = std::chrono::seconds(10);
+  static constexpr size_t kMostAtOnce = 256;  // notices
 
   using Describe = std::function<ProxyCard()>;
   using DecidesAs = std::function<uint32_t()>;  // that of the card
@@ -82,11 +83,14 @@ class Correspondence {
     TimePoint since = {};
     uint64_t version = 0;  // of what has the same number again and again
     bool is_cancelling = false;
+    uint64_t answers = 0;       // the number of the request by `to`; 0: it is no reply
+    bool is_withdrawn = false;  // what was left is of no use any more: the nodes are told so
   };
   struct Place {  // where a node was read up to
     uint64_t incarnation = 0;
     uint64_t last = 0;
     bool is_busy = false;
+    size_t most = kMostAtOnce;  // that are left in one frame: fewer while there is no room
     TimePoint read_at = TimePoint::min();  // all that it had then is known
   };
   struct Heard {
@@ -110,7 +114,11 @@ class Correspondence {
   void forget_jobs();
   std::vector<NodeId> meeting_nodes(const node::ClusterMap& map) const;
   bool is_unheard(NodeId at) const;
-  void send(uint64_t to, TimePoint until, const ProxyNotice& notice);
+  void send(uint64_t to, TimePoint until, const ProxyNotice& notice, uint64_t answers = 0);
+  void withdraw(Sent& sent);
+  void withdraw_reply(uint64_t to, uint64_t answers);
+  void forget_withdrawn(const node::ClusterMap& map);
+  std::vector<const Sent*> news_for(NodeId at, const Place& place) const;
   void forget(TimePoint now);
   void meet();
   // `tells`: it also leaves there what this proxy has to say.

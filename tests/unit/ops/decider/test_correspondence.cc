@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <ranges>
 
+#include "proxy/cluster/ask.h"
 #include "proxy/ops/decider/correspondence.h"
 #include "tests/support/notices.h"
 #include "tests/unit/ops/cluster_fixture.h"
@@ -346,6 +347,54 @@ TEST_CASE("the deciding proxy does what another one asks, once") {
   CHECK(to_string(refused->error()) == "conflict: node n7 answers");
   cluster.run_for(100s);
   CHECK(cluster.all[0].performed == 2);
+}
+
+// Where each client tells all servers of its list to flush.
+TEST_CASE("however much other proxies ask at once, it is done, and proxies go on to hear") {
+  constexpr int kTasks = 900;  // with a reply to each, more than a node has room for
+  Letters cluster;
+  REQUIRE(cluster.all_know_each_other());
+  Scope scope;
+  int done = 0;
+  const auto ask = [&](Correspondent& from) -> Task<void> {
+    const auto answer =
+        co_await from.letters.ask(cluster.decider, AcceptLoss{}, cluster.deadline());
+    done += answer && answer->has_value();
+  };
+  for (int i = 0; i < kTasks; ++i) scope.spawn(ask(cluster.all[1 + static_cast<size_t>(i % 2)]));
+  bool all_heard = true;
+  const auto are_over = [&] {
+    for (Correspondent& one : cluster.all) all_heard &= one.others() == 2;
+    return scope.live() == 0;
+  };
+  REQUIRE(cluster.run_until(are_over));
+  CHECK(done == kTasks);
+  CHECK(all_heard);
+  CHECK(cluster.all[0].performed == kTasks);
+}
+
+TEST_CASE("what was answered takes no room at the nodes any more") {
+  constexpr int kTasks = 40;
+  Letters cluster;
+  REQUIRE(cluster.all_know_each_other());
+  for (int i = 0; i < kTasks; ++i)
+    REQUIRE(cluster.ask(1, cluster.decider, AcceptLoss{})->has_value());
+  cluster.run_for(3s);
+  size_t kept = 0;
+  const auto count = [&](const Correspondent& reader) -> Task<bool> {
+    const node::NoticesRequest look{.reader = reader.id, .since = 0, .posted = {}};
+    const node::MapPtr map = cluster.proxies[0]->map().current();
+    const auto reply = read_answer<node::NoticesRequest>(
+        *map, 0,
+        co_await cluster.proxies[0]->ops().nodes.call(0, Stamp{map->cluster_id, map->epoch, 0},
+                                                      make_request(look), cluster.deadline()));
+    kept = reply ? reply->args.notices.size() : SIZE_MAX;
+    co_return true;
+  };
+  for (const size_t reader : {0u, 1u}) {
+    REQUIRE(cluster.run(count(cluster.all[reader])));
+    CHECK(kept == 3);  // the cards
+  }
 }
 
 TEST_CASE("nobody but the decider that is meant does what is asked") {
