@@ -34,7 +34,9 @@ Decider::Impl::Impl(OpsContext& ops, DeciderSettings settings, Election& electio
                   .own = cluster_settings(settings_)},
       decider_id_(static_cast<uint32_t>(ops.random.next() >> 32 | 1)),
       reclaimer_(ops, last.expiry_clock()) {
-  know_members(configured_);
+  // Threads that serve by the map before find its nodes by these.
+  const MembersPtr known = ops_.map.members();
+  know_members(known == nullptr ? configured_ : merged_members(known->nodes, configured_));
   take_over_counts();
 }
 
@@ -96,7 +98,7 @@ void Decider::Impl::turn() {
   }
   if (over_) return;
   advance();
-  stop_without_majority();
+  if (!is_late) stop_without_majority();
   election_.decide(serving_ ? map_ : nullptr, leaves_ || is_unfit_);
   if (!over_) send_frames();
   if (!over_) start_work();

@@ -59,7 +59,9 @@ void Decider::Impl::hand_on(Handover& all) const {
   for (const Handover::RoomOf& known : from.rooms) {
     const bool is_met = std::ranges::any_of(
         peers_, [&](const Peer& peer) { return peer.report.incarnation == known.incarnation; });
-    if (is_met) continue;
+    const bool is_gone =
+        known.node < peers_.size() && peers_[known.node].report.incarnation != 0 && !is_met;
+    if (is_met || is_gone) continue;
     all.rooms.push_back(known);
     const Duration left = inherited_.told_at + known.try_in - now();
     all.rooms.back().try_in = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left),

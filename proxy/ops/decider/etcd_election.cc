@@ -75,7 +75,10 @@ Task<bool> EtcdElection::look() {
 }
 
 void EtcdElection::note(std::optional<etcd::KeyValue> taken, etcd::Revision revision) {
-  if (seat_.taken == taken && seat_.revision != 0) return;
+  if (seat_.taken == taken && seat_.revision != 0) {
+    seat_.revision = revision;  // an earlier one than before where etcd was made anew
+    return;
+  }
   seat_ = {.taken = std::move(taken), .revision = revision, .since = now()};
   log_membership(LogLevel::kInfo,
                  LogFields()

@@ -35,7 +35,10 @@ Follower::Follower(OpsContext& ops, DeciderSettings settings, Election& election
   election_.follow(starts, settings_.lease);
   map_ = ops_.map.current();
   serving_ = map_ != nullptr;
-  if (ops_.map.last_served() != nullptr) cluster_id_ = ops_.map.last_served()->cluster_id;
+  if (const MapPtr& own = ops_.map.last_served()) {
+    cluster_id_ = own->cluster_id;
+    members_of_ = own->epoch;
+  }
   known_ = map_;
   if (known_ != nullptr) follow_cluster(settings_, *known_);
 }
@@ -73,7 +76,7 @@ Task<bool> Follower::sleep_to_turn(TimePoint end) {
 void Follower::turn() {
   const bool is_late = now() - last_turn_ > 3 * settings_.heartbeat;
   last_turn_ = now();
-  if (is_late) looks_since_ = now();  // answers may lie unread
+  if (is_late) looks_since_ = served_until_ = now();  // answers may lie unread
   look();
   look_for_decider();
   ask_some();

@@ -67,7 +67,7 @@ Task<DeciderAnswer> JobKeeper::cancel(CancelJob order, TimePoint deadline) {
   }
   auto cancelled = book_.cancel(order.id, *term);
   if (!cancelled) co_return fail(cancelled.error());
-  if (before->is_running() && before->term != *term) {
+  if (before && before->is_running() && before->term != *term) {
     // It is too early to go on with it, and so nobody runs it.
     end(*cancelled, *term, jobs::JobState::kCancelled, {});
   } else {

@@ -202,10 +202,42 @@ TEST_CASE("a follower that was stopped for a while deposes nobody") {
   second.pause();
   cluster.run_for(30s);
   second.resume();
-  cluster.run_for(10s);
+  // What its clients have sent meanwhile is not refused, either.
+  const TimePoint end = cluster.events().now() + 10s;
+  CHECK(cluster.outage(second, [&] { return cluster.events().now() >= end; }) == 0ms);
   CHECK(Proxies::decides(first));
   CHECK_FALSE(Proxies::decides(second));
   CHECK(Proxies::serves(second));
+}
+
+TEST_CASE("a decider that was stopped for a while, and is not missed, serves on") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  first.pause();
+  cluster.run_for(30s);
+  first.resume();
+  const TimePoint end = cluster.events().now() + 10s;
+  CHECK(cluster.outage(first, [&] { return cluster.events().now() >= end; }) == 0ms);
+  CHECK(Proxies::decides(first));
+}
+
+// Its file is of the first day.
+TEST_CASE("who begins to decide goes on to find the nodes of the map that it serves by") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto settings = cluster.decider_settings;
+  settings.nodes.pop_back();
+  auto& second = cluster.add_proxy();
+  second.follow_by(settings, /*may_decide=*/true);
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  REQUIRE(second.map().members()->nodes.size() == 5);
+  first.kill();
+  REQUIRE(cluster.run_until([&] {
+    CHECK(second.map().members()->nodes.size() == 5);
+    return Proxies::decides(second) && Proxies::epoch(second) > 1;
+  }));
 }
 
 TEST_CASE("a decider that reaches a minority of the nodes is replaced by who reaches the most") {
