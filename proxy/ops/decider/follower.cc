@@ -262,6 +262,7 @@ void Follower::follow_members() {
   ++peers_version_;
   peers_.clear();
   asked_.clear();
+  looks_since_ = now();  // what they have told of a decider is forgotten
   know_members(newest->nodes);
 }
 

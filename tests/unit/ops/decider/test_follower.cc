@@ -415,3 +415,39 @@ TEST_CASE("a follower learns of members that came after it") {
   REQUIRE(cluster.run_until([&] { return scope.live() == 0; }));
   cluster.network().set_delay_rule(nullptr);
 }
+
+// What nodes have told of the decider goes with the members that were known before.
+TEST_CASE("a follower that has just learnt of other members deposes nobody") {
+  Proxies cluster;
+  const auto added = cluster.decider_settings.nodes.back();
+  cluster.decider_settings.nodes.pop_back();
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  cluster.run_for(5s);
+  // Its next answers take longer than it would have to be patient.
+  constexpr Duration kLate = 800ms;
+  REQUIRE(kLate > cluster.decider_settings.lease / 4);
+  std::optional<TimePoint> learnt;
+  cluster.network().set_delay_rule(
+      [&](int proxy, node::NodeId, const node::RequestHeader&) -> std::optional<Duration> {
+        const TimePoint now = cluster.events().now();
+        const auto known = second.map().members()->nodes.size();
+        if (!learnt && known > cluster.decider_settings.nodes.size()) learnt = now;
+        const bool is_late = proxy == second.id() && learnt && now < *learnt + kLate;
+        return is_late ? std::optional(kLate) : std::nullopt;
+      });
+  MemberChange change{.kind = MemberChange::Kind::kAdd, .node = {}};
+  change.node.name = added.name;
+  change.node.host = added.host;
+  change.node.port = added.port;
+  REQUIRE(cluster.run_until([&] {
+    return cluster.run(first.decider()->change_members(change, cluster.deadline())).has_value();
+  }));
+  const auto has_gone = [&] { return Proxies::decides(second) || !Proxies::serves(second); };
+  CHECK_FALSE(cluster.run_until(has_gone, 10s));
+  REQUIRE(learnt);
+  CHECK(Proxies::decides(first));
+  cluster.network().set_delay_rule(nullptr);
+}
