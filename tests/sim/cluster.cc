@@ -34,6 +34,18 @@ Cluster::Cluster(Run& run)
   if (run.scenario.cluster.etcd_ttl > Duration::zero()) {
     etcd_ = std::make_unique<EtcdStore>(run.events, run.trace, run.random.next());
   }
+  choose_wrong_machines();
+}
+
+void Cluster::choose_wrong_machines() {
+  const auto count = static_cast<size_t>(run_.scenario.faults.wrong_machines);
+  const auto machines = static_cast<uint64_t>(run_.scenario.cluster.proxies);
+  while (wall_leads_.size() < count) {
+    const int machine = static_cast<int>(run_.random.below(machines));
+    if (wall_leads_.contains(machine)) continue;
+    wall_leads_[machine] =
+        duration_cast<std::chrono::seconds>(run_.scenario.faults.choose_step(run_.random));
+  }
 }
 
 void Cluster::start() {
@@ -74,15 +86,23 @@ std::optional<size_t> Cluster::nodes_up_in(uint64_t epoch) const {
   return found->second;
 }
 
-SimProxy* Cluster::add_proxy() {
+SimProxy* Cluster::add_proxy(const SimProxy* in_place_of) {
   const int id = static_cast<int>(proxies_.size());
   const Configuration& own = configuration();
+  const auto own_lead = wall_leads_.find(id);
+  const Duration wall_lead = in_place_of != nullptr          ? in_place_of->wall_lead()
+                             : own_lead != wall_leads_.end() ? own_lead->second
+                                                             : Duration::zero();
   proxies_.push_back(std::make_unique<SimProxy>(id, run_.events, network_, run_.random.next(),
                                                 own.pools, own.ops,
-                                                run_.scenario.cluster.proxy_memory));
+                                                run_.scenario.cluster.proxy_memory, wall_lead));
   scheduled_epochs_.push_back(0);
   heard_epochs_.push_back(0);
   run_.trace.add("proxy {} starts", id);
+  if (wall_lead != Duration::zero()) {
+    run_.trace.add("its wall clock is ahead by {} s",
+                   std::chrono::duration_cast<std::chrono::seconds>(wall_lead).count());
+  }
   if (etcd_ != nullptr) {
     SimProxy& proxy = *proxies_.back();
     proxy.elect_by(*etcd_, run_.scenario.cluster.etcd_ttl,
@@ -141,6 +161,7 @@ void Cluster::follow_maps() {
     run_.trace.add("epoch {} is served", served->epoch.number);
     stop_removed(*served);
   }
+  if (served != nullptr) note_wrong_decider(*source);
   for (size_t i = 0; followed_ != nullptr && i < proxies_.size(); ++i) {
     SimProxy& proxy = *proxies_[i];
     if (const auto held = proxy.map().current()) {
@@ -160,6 +181,13 @@ void Cluster::follow_maps() {
     at_rest_since_ = std::min(at_rest_since_, run_.events.now());
   }
   run_.events.after(kFollowEvery, [this] { follow_maps(); });
+}
+
+// Others have told it by then what their clocks show, and it collects what has expired.
+void Cluster::note_wrong_decider(const SimProxy& decider) {
+  constexpr Duration kLong = std::chrono::seconds(8);
+  if (decider.wall_lead() <= Duration::zero()) return;
+  if (++looks_at_wrong_ > kLong / kFollowEvery) run_.totals.wrong_deciders = 1;
 }
 
 // The stand-in for a watch on the published maps: each proxy hears of them late, in its own time.
@@ -379,8 +407,8 @@ void Cluster::kill_proxy(SimProxy& proxy) {
   const bool was_decider = proxy.decider() != nullptr;
   // keep_a_decider() starts the next one
   if (was_decider && !run_.scenario.cluster.elections) return;
-  run_.events.after(run_.random.between(milliseconds(10), milliseconds(1000)), [this] {
-    if (decider_wanted_) add_proxy();
+  run_.events.after(run_.random.between(milliseconds(10), milliseconds(1000)), [this, &proxy] {
+    if (decider_wanted_) add_proxy(&proxy);
   });
 }
 

@@ -44,7 +44,8 @@ class Cluster {
 
   EtcdStore* etcd() { return etcd_.get(); }            // null: the nodes tell who decides
   const Proxies& proxies() const { return proxies_; }  // ever started, by id
-  SimProxy* add_proxy();
+  // On the machine of that one, which is gone; null: on another machine.
+  SimProxy* add_proxy(const SimProxy* in_place_of = nullptr);
   // The operator has the decider, if there is one, add, drain or remove a node.
   void change_a_member(SimRandom& random);
   // He asks this proxy for other settings: leases get longer, or shorter.
@@ -91,6 +92,8 @@ class Cluster {
 
  private:
   static bool is_deciding(SimProxy& proxy);
+  void choose_wrong_machines();
+  void note_wrong_decider(const SimProxy& decider);
   void check_election(SimProxy& proxy);
   void tick_nodes();
   void check_builds();
@@ -109,7 +112,9 @@ class Cluster {
   Configurations configurations_;
   std::string scheme_;  // of the default pool, in the newest configuration
   Proxies proxies_;
-  int decider_ = -1;  // index of the newest decider
+  std::map<int, Duration> wall_leads_;  // by the first proxy of a machine whose clock is wrong
+  int looks_at_wrong_ = 0;              // at a decider whose clock is ahead
+  int decider_ = -1;                    // index of the newest decider
   bool decider_wanted_ = false;
   node::CapabilitySet build_ = node::own_capabilities();  // of what starts
   std::map<int, std::set<node::NodeId>> vouched_dead_;    // so the decider of that proxy was told

@@ -431,21 +431,17 @@ void Faults::pause_proxy(SimProxy& paused) {
   });
 }
 
-Duration Faults::choose_step() {
-  const Duration step = random_.between(plan_.clock_step_max / 8, plan_.clock_step_max);
-  return random_.chance(0.5) ? step : -step;
-}
-
 void Faults::step_a_clock() {
   SimProxy* proxy = victim_proxy();
-  if (proxy != nullptr) clients_.step_clock(*proxy, choose_step());
+  if (proxy != nullptr) clients_.step_clock(*proxy, plan_.choose_step(random_));
 }
 
-// As a time service does in the end.
+// As a time service does in the end, where one runs.
 void Faults::set_clocks_right() {
   for (auto& proxy : cluster_.proxies()) {
-    const auto ahead = static_cast<int64_t>(proxy->clock().unix_ms() - run_.clock.unix_ms());
-    if (ahead != 0) clients_.step_clock(*proxy, milliseconds(-ahead));
+    const auto ahead = milliseconds(proxy->clock().unix_ms() - run_.clock.unix_ms());
+    const auto lead = std::chrono::duration_cast<milliseconds>(proxy->wall_lead());
+    if (ahead != lead) clients_.step_clock(*proxy, lead - ahead);
   }
 }
 
@@ -520,7 +516,7 @@ void Faults::kill_a_repairer(int left, TimePoint until) {
 
 void Faults::set_clock_wrong(SimProxy& proxy) {
   if (plan_.wrong_clocks == 0 || !random_.chance(plan_.wrong_clocks)) return;
-  clients_.step_clock(proxy, choose_step());
+  clients_.step_clock(proxy, plan_.choose_step(random_));
 }
 
 }  // namespace elastripe::sim

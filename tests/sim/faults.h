@@ -71,7 +71,6 @@ class Faults {
   void cut(SimProxy& proxy, node::NodeId id, Duration how_long);
   void pause_proxy(SimProxy& paused);
   SimProxy* victim_proxy();
-  Duration choose_step();
   void set_clocks_right();
 
   Run& run_;

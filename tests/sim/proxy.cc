@@ -45,10 +45,12 @@ SimProxy::Worker::Worker(SimProxy& proxy, Network& network, const PoolTable& poo
           .head_floors = {}} {}
 
 SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed,
-                   const PoolTable& pools, const OpsSettings& settings, const ProxyMemory& memory)
+                   const PoolTable& pools, const OpsSettings& settings, const ProxyMemory& memory,
+                   Duration wall_lead)
     : id_(id),
+      wall_lead_(wall_lead),
       events_(events),
-      clock_(events),
+      clock_(events, wall_lead),
       random_(seed),
       data_(*this, network, pools, settings, memory),
       control_(*this, network, pools, settings, memory),

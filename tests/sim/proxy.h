@@ -29,9 +29,10 @@ struct ProxyMemory {
 class SimProxy {
  public:
   SimProxy(int id, EventQueue& events, Network& network, uint64_t seed, const PoolTable& pools,
-           const OpsSettings& settings, const ProxyMemory& memory = {});
+           const OpsSettings& settings, const ProxyMemory& memory = {}, Duration wall_lead = {});
 
   int id() const { return id_; }
+  Duration wall_lead() const { return wall_lead_; }  // by which its clock is ahead since its start
   OpsContext& ops() { return data_.ops; }
   MapView& map() { return map_; }
   const MapView& shown_map() const { return map_; }
@@ -102,6 +103,7 @@ class SimProxy {
   Task<decider::DeciderAnswer> perform(decider::DeciderTask task, TimePoint deadline);
 
   const int id_;
+  const Duration wall_lead_;
   EventQueue& events_;
   VirtualClock clock_;
   SimRandom random_;

@@ -489,6 +489,8 @@ constexpr Rule kRules[] = {
     RULE(kAbandonUnknown, "rule 6: the shards of an unknown outcome are kept", "abandon",
          kLostAnswers),
     RULE(kDeleteForgets, "rule 9: a DELETE leaves a tombstone", "delete", kUsual),
+    RULE(kTrustOwnClock, "expiry: what is collected has expired by the clock in the middle",
+         "own-clock", kWrongClocks),
     RULE(kDropWithoutFloor, "rule 9: tombstones go only after the floor was raised", "floor",
          kLateCommits),
     RULE(kSyncForgetsFloor, "rule 9: sync transfers the floor", "sync-floor", kOrphansOfMissing,

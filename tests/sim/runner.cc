@@ -47,11 +47,13 @@ std::string report(const Campaign& campaign) {
       t.proxy_pauses, t.epochs);
   text += fmt::format(
       "rounds {}  dead for good {}  while they repaired {}  upgraded {}  added {} + {}  drained {}"
-      "  and not {}  removed {}  strays {}  clock steps {}  forced epochs {}  other pools {}  "
+      "  and not {}  removed {}  strays {}  clock steps {}  deciders ahead {}  forced epochs {}  "
+      "other pools {}  "
       "settings {} + {}  elected {}  etcd away {}  for good {}\n",
       t.rounds, t.burials, t.repairer_kills, t.upgrades, t.joiners, t.members_added,
-      t.members_drained, t.members_refilled, t.members_removed, t.strays, t.clock_steps, t.forced,
-      t.restarts, t.settings_changed, t.settings_unknown, t.elected, t.etcd_outages, t.etcd_ends);
+      t.members_drained, t.members_refilled, t.members_removed, t.strays, t.clock_steps,
+      t.wrong_deciders, t.forced, t.restarts, t.settings_changed, t.settings_unknown, t.elected,
+      t.etcd_outages, t.etcd_ends);
   text += fmt::format("orders of jobs {}  begun {}  cancelled {}  gone on with {}\n", t.job_orders,
                       t.jobs_begun, t.jobs_cancelled, t.jobs_gone_on);
   text += fmt::format("frames {}  dropped {}  duplicated {}  late {}  events {}\n", t.frames,

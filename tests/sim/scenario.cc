@@ -462,6 +462,7 @@ constexpr Scenario kScenarios[] = {
    .workload = {.keys = 3, .flushes = 3, .late_flushes = 0.8, .expiring = 0.5, .long_expiry = 0.7},
    .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 3, .proxy_kills = 2,
               .proxy_pauses = 3, .clock_steps = 6, .wrong_clocks = 0.5, .at_decider = 0.7}},
+  kWrongClocks,
   {.name = "jobs",
    .about = "jobs of the cluster, whose deciders die, stop, or are cut off with one node",
    .cluster = {.proxies = 4, .network = {.drop = 0.01, .drop_reply = 0.01, .late = 0.01},

@@ -115,14 +115,17 @@ struct FaultPlan {
   Duration restart_every{0};    // nodes come back together, at multiples of it
   double restart_cuts = 0;      // just then the decider loses sight of another node for a second
   double silent_kills = 0.3;    // machines that vanish instead of refusing
-  // The wall clocks of proxies step, by up to so much; those of some that make no maps are wrong by
-  // as much from the start.
   int etcd_outages = 0;
   int etcd_cuts = 0;  // a proxy does not reach it
   // How many schedules go on without etcd when all else has healed, if there is a decider.
   double etcd_ends = 0;
+  // The wall clocks of proxies step, by up to clock_step_max; those of some that make no maps do as
+  // they start.
   int clock_steps = 0;
   double wrong_clocks = 0;
+  // On so many machines the wall clock is wrong by as much from the start: the proxy there, and
+  // each that takes its place, has never seen another time.
+  int wrong_machines = 0;
   Duration clock_step_max = std::chrono::hours(3);
   // All proxies are started again, with this scheme for the default pool in place of the other one.
   int restarts = 0;
@@ -171,6 +174,11 @@ struct FaultPlan {
   Duration longest = std::chrono::milliseconds(2500);  // stalls, cuts and pauses
   // Faults hit the decider's links and process rather than others', as often.
   double at_decider = 0.5;
+
+  Duration choose_step(SimRandom& random) const {  // of a wall clock
+    const Duration step = random.between(clock_step_max / 8, clock_step_max);
+    return random.chance(0.5) ? step : -step;
+  }
 };
 
 // What the promise covers, and what is asked of the cluster when all has healed.

@@ -1,5 +1,5 @@
-// Scenarios of deciders that die, wait, are cut off or take over, for the rules about them; one of
-// them is among the random ones, too.
+// Scenarios of deciders that die, wait, are cut off or take over, for the rules about them; some
+// are among the random ones, too.
 #pragma once
 
 #include "tests/sim/scenario.h"
@@ -44,6 +44,16 @@ inline constexpr Scenario kPassedOver{
   .cluster = {.proxies = 3, .followers = true, .elections = true},
   .workload = {.clients = 1, .keys = 1, .operations = 16, .think_max = 600ms},
   .faults = {.settings_changes = 10, .parted_settings = 0.7, .until = 8s}};
+
+// The clocks of two proxies are right, and so is the one in the middle. What expires is collected
+// only once others have had time to tell what theirs show.
+inline constexpr Scenario kWrongClocks{.name = "wrong-clocks",
+   .about = "proxies of which one has a wall clock that is wrong by hours from the start",
+   .cluster = {.proxies = 3, .followers = true, .elections = true},
+   .workload = {.clients = 4, .keys = 4, .operations = 24, .think_max = 1s, .expiring = 0.5,
+                .long_expiry = 0.7},
+   .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 3, .proxy_kills = 2,
+              .proxy_pauses = 3, .wrong_machines = 1, .until = 12s, .at_decider = 0.6}};
 
 inline constexpr Scenario kRollingUpgrade{.name = "rolling-upgrade",
    .about = "nodes and proxies of an older build start again as new ones, one after the other",

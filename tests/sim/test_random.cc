@@ -100,6 +100,10 @@ TEST_CASE("random schedules keep every promise", "[random]") {
     if (scenario.faults.forced > 0) CHECK(totals.forced > schedules);
     if (scenario.faults.restarts > 0) CHECK(totals.restarts > schedules / 2);
     if (scenario.faults.clock_steps > 0) CHECK(totals.clock_steps > 2 * schedules);
+    if (scenario.faults.wrong_machines > 0) {
+      CHECK(totals.wrong_deciders > schedules / 10);
+      CHECK(totals.ops.reclaimed_records > schedules);
+    }
     if (scenario.faults.node_sticks > 0) CHECK(totals.node_sticks > schedules);
     if (scenario.faults.bit_flips > 0) CHECK(totals.bit_flips > schedules / 2);
     if (scenario.expect.accept_loss) CHECK(totals.lost_keys > schedules / 10);

@@ -47,6 +47,7 @@ void Totals::add(const Totals& o) {
   members_removed += o.members_removed;
   strays += o.strays;
   clock_steps += o.clock_steps;
+  wrong_deciders += o.wrong_deciders;
   forced += o.forced;
   restarts += o.restarts;
   rounds += o.rounds;

@@ -32,7 +32,8 @@ struct Totals {
   uint64_t etcd_outages = 0, etcd_ends = 0;
   uint64_t members_added = 0, members_drained = 0, members_refilled = 0, members_removed = 0;
   uint64_t clock_steps = 0, forced = 0, restarts = 0, rounds = 0, repairer_kills = 0;
-  uint64_t upgrades = 0;  // nodes that were of an older build until they started again
+  uint64_t wrong_deciders = 0;  // schedules in which one whose clock was ahead decided for long
+  uint64_t upgrades = 0;        // nodes that were of an older build until they started again
   // Schedules that ended with LOST partitions after more than m crashes and timeouts together.
   uint64_t beyond_promise = 0;
   uint64_t epochs = 0, frames = 0, dropped = 0, duplicated = 0, late = 0, events = 0;

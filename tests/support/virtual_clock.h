@@ -132,7 +132,9 @@ class VirtualClock final : public Clock {
  public:
   static constexpr uint64_t kUnixStartMs = 1'700'000'000'000;
 
-  explicit VirtualClock(EventQueue& events) : events_(events) {}
+  // `wall_lead`: by so much its wall clock is ahead from the start.
+  explicit VirtualClock(EventQueue& events, Duration wall_lead = {})
+      : events_(events), set_by_(wall_lead) {}
 
   TimePoint now() const override { return events_.now(); }
   uint64_t unix_ms() const override {
@@ -197,7 +199,7 @@ class VirtualClock final : public Clock {
   }
 
   EventQueue& events_;
-  Duration set_by_{0};
+  Duration set_by_;
   uint64_t next_sleep_ = 0;
   std::map<uint64_t, OneShot<bool>*> sleeps_;
   std::vector<EventQueue::Action> waiting_;

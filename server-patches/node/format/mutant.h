@@ -55,6 +55,7 @@ enum class Mutant {
   kRelabelAcks,       // proxy: a segment counts old acknowledgements as those of its last try
   kAbandonUnknown,    // proxy: deletes the shards of an upload whose outcome is unknown
   kDeleteForgets,     // node: DELETE removes the record instead of leaving a tombstone
+  kTrustOwnClock,     // reclaim: collects what has expired by the wall clock of the proxy alone
   kDropWithoutFloor,  // reclaim: drops tombstones before raising the floor
   kSyncForgetsFloor,  // sync: does not transfer the floor
   // Rule 26, transitions.
