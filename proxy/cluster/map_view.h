@@ -13,6 +13,7 @@
 #include "proxy/base/published.h"
 #include "proxy/cluster/members.h"
 #include "server-patches/node/format/cluster_map.h"
+#include "server-patches/node/format/mutant.h"
 
 namespace elastripe {
 
@@ -166,7 +167,8 @@ class MapView {
   void serve(node::MapPtr map) {
     last_served_ = map;
     know_members(map->nodes, static_cast<uint32_t>(map->partitions.size()));
-    if (follow_ == nullptr || are_same(map->settings, followed_)) {
+    const bool goes_by_them = follow_ == nullptr || are_same(map->settings, followed_);
+    if (goes_by_them || mutant(Mutant::kServeUnfollowed)) {
       kept_back_ = nullptr;
       map_.store(std::move(map));
       return;

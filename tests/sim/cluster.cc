@@ -74,6 +74,10 @@ void Cluster::stop() {
   if (followed_ != nullptr) run_.totals.epochs = followed_->epoch.number;
 }
 
+void Cluster::look_at_maps() {
+  for (const auto& watch : map_watches_) watch();
+}
+
 void Cluster::replace_decider(SimProxy& old) {
   if (decider_wanted_ && !run_.calm && decider() == &old) start_new_decider();
 }
@@ -104,14 +108,19 @@ SimProxy* Cluster::add_proxy(const SimProxy* in_place_of) {
                    std::chrono::duration_cast<std::chrono::seconds>(wall_lead).count());
   }
   if (etcd_ != nullptr) {
-    SimProxy& proxy = *proxies_.back();
-    proxy.elect_by(*etcd_, run_.scenario.cluster.etcd_ttl,
-                   [this, &proxy] { check_election(proxy); });
+    proxies_.back()->elect_by(*etcd_, run_.scenario.cluster.etcd_ttl);
   }
+  constexpr Duration kFollowsWithin = milliseconds(300);
+  if (run_.scenario.faults.settings_changes > 0) proxies_.back()->take_settings(kFollowsWithin);
   if (run_.scenario.cluster.followers) {
     DeciderSettings settings = own.decider;
     settings.capabilities = settings.capabilities.common_with(build_);
-    proxies_.back()->follow_by(settings, run_.scenario.cluster.elections);
+    SimProxy& proxy = *proxies_.back();
+    proxy.watch_beginnings([this, &proxy] {
+      if (etcd_ != nullptr) check_election(proxy);
+      beginning_watch_(proxy);
+    });
+    proxy.follow_by(settings, run_.scenario.cluster.elections);
     if (run_.scenario.workload.jobs > 0) proxies_.back()->run_jobs();
     proxies_.back()->correspond(own.decider.heartbeat);
   }
@@ -174,7 +183,7 @@ void Cluster::follow_maps() {
     if (source != nullptr) share_rooms(source->map(), proxy.map());
     if (proxy.is_alive()) tell(i);
   }
-  map_watch_();
+  look_at_maps();
   if (!run_.calm || !is_settled()) {
     at_rest_since_ = TimePoint::max();
   } else {
@@ -402,7 +411,7 @@ SimProxy* Cluster::choose_proxy(SimRandom& random) {
 void Cluster::kill_proxy(SimProxy& proxy) {
   ++run_.totals.proxy_kills;
   run_.trace.add("proxy {} is killed", proxy.id());
-  map_watch_();  // a map that it has just made may exclude a node
+  look_at_maps();  // a map that it has just made may exclude a node
   proxy.kill();
   const bool was_decider = proxy.decider() != nullptr;
   // keep_a_decider() starts the next one

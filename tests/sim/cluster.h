@@ -59,7 +59,8 @@ class Cluster {
   void restart_proxies();  // all, with the scenario's other scheme
 
   bool has_lasting_decider();  // which serves, and nobody has made a map after its own
-  SimProxy* decider();         // the newest; null if it is dead
+  static bool is_deciding(SimProxy& proxy);
+  SimProxy* decider();  // the newest; null if it is dead
   void start_new_decider();
   // As above, if it is still this one and somebody is to decide at all.
   void replace_decider(SimProxy& old);
@@ -70,7 +71,11 @@ class Cluster {
   const PoolTable& pools() const { return configuration().pools; }
 
   // Called often, and always before a map may go with the proxy that has made it.
-  void watch_maps(std::function<void()> watch) { map_watch_ = std::move(watch); }
+  void watch_maps(std::function<void()> watch) { map_watches_.push_back(std::move(watch)); }
+  // Called when a proxy begins to decide, as it hears of nobody who does.
+  void watch_beginnings(std::function<void(SimProxy&)> watch) {
+    beginning_watch_ = std::move(watch);
+  }
   node::MapPtr newest_map() const { return followed_; }  // that a decider served; null: none
   uint32_t newest_epoch();                               // of all that were ever served
   void note_epoch(uint32_t number);                      // somebody has seen it served
@@ -91,7 +96,7 @@ class Cluster {
   bool is_settled_without(node::NodeId id);
 
  private:
-  static bool is_deciding(SimProxy& proxy);
+  void look_at_maps();
   void choose_wrong_machines();
   void note_wrong_decider(const SimProxy& decider);
   void check_election(SimProxy& proxy);
@@ -118,7 +123,8 @@ class Cluster {
   bool decider_wanted_ = false;
   node::CapabilitySet build_ = node::own_capabilities();  // of what starts
   std::map<int, std::set<node::NodeId>> vouched_dead_;    // so the decider of that proxy was told
-  std::function<void()> map_watch_;
+  std::vector<std::function<void()>> map_watches_;
+  std::function<void(SimProxy&)> beginning_watch_;
   node::MapPtr followed_;
   uint32_t newest_epoch_ = 0;
   uint32_t newest_installed_ = 0;

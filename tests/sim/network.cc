@@ -173,7 +173,8 @@ void Network::note_install(SimNode& at) {
   const auto installed = node::decode_map(reply.payload.bytes());
   CHECK(installed.has_value() || mutant(Mutant::kChangesOfAnyBase), "a node took a bad map: {}",
         installed.error());
-  if (installed) install_watch_(*installed);
+  if (!installed) return;
+  for (const InstallWatch& watch : install_watches_) watch(at.id(), *installed);
 }
 
 void Network::disconnect(Caller caller) {
@@ -192,7 +193,7 @@ void Network::reply(int proxy, node::NodeId from, std::string bytes, std::string
                node::name(header->status));
   }
   if (header->status == node::Status::kOk) {
-    if (install_watch_ != nullptr && header->opcode == node::Opcode::kInstallMap) {
+    if (!install_watches_.empty() && header->opcode == node::Opcode::kInstallMap) {
       note_install(node(from));
     }
     if (stage_watch_ != nullptr && header->opcode == node::Opcode::kShardBuild) stage_watch_(proxy);

@@ -56,6 +56,7 @@ class Network {
 
   // Between a proxy and a node: frames wait until the link is mended, or are lost.
   void cut(int proxy, node::NodeId node) { cuts_.insert({proxy, node}); }
+  bool is_cut(int proxy, node::NodeId node) const { return cuts_.contains({proxy, node}); }
   void mend(int proxy, node::NodeId node);
   void mend_all();
   // No more drops, duplicates, lateness; and as it was at first.
@@ -84,8 +85,8 @@ class Network {
   using AppendWatch = std::function<void(int proxy, node::NodeId tail)>;
   void watch_appends(AppendWatch watch) { append_watch_ = std::move(watch); }
   // Called when a node has installed a map.
-  using InstallWatch = std::function<void(const node::ClusterMap& map)>;
-  void watch_installs(InstallWatch watch) { install_watch_ = std::move(watch); }
+  using InstallWatch = std::function<void(node::NodeId at, const node::ClusterMap& map)>;
+  void watch_installs(InstallWatch watch) { install_watches_.push_back(std::move(watch)); }
 
   // The answer is told at most twice, and maybe never; the first counts.
   void send(int proxy, node::NodeId to, std::string frame, Caller caller);
@@ -137,7 +138,7 @@ class Network {
   CommitWatch commit_watch_;
   AppendWatch append_watch_;
   StageWatch stage_watch_;
-  InstallWatch install_watch_;
+  std::vector<InstallWatch> install_watches_;
   Counters counters_;
   TrafficByOpcode traffic_;
 };

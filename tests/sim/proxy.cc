@@ -57,13 +57,24 @@ SimProxy::SimProxy(int id, EventQueue& events, Network& network, uint64_t seed,
       election_(std::make_unique<NodesElection>(control_.ops.random)),
       last_decider_(clock_) {}
 
-void SimProxy::elect_by(EtcdStore& store, Duration ttl, std::function<void()> begins) {
+void SimProxy::elect_by(EtcdStore& store, Duration ttl) {
   etcd_.emplace(store, events_, clock_, id_);
   auto election = std::make_unique<EtcdElection>(
       clock_, *etcd_, EtcdElectionSettings{.prefix = "/", .ttl = ttl, .proxy = etcd_name()});
   flows_.spawn(election->run());
   election_ = std::move(election);
-  begins_ = std::move(begins);
+}
+
+void SimProxy::take_settings(Duration most) {
+  takes_settings_ = true;
+  map_.have_followed([this, most](const node::ClusterSettings& settings) {
+    asked_ = settings;
+    clock_.post(clock_.now() + random_.between(Duration::zero(), most), [this, settings] {
+      if (!(settings == asked_)) return;
+      taken_ = settings;
+      map_.follows(settings);
+    });
+  });
 }
 
 void SimProxy::start_decider(const DeciderSettings& settings) {

@@ -38,8 +38,16 @@ class SimProxy {
   const MapView& shown_map() const { return map_; }
   VirtualClock& clock() { return clock_; }
 
-  // Before it follows or decides: elections are by etcd, and `begins` is called when it begins.
-  void elect_by(EtcdStore& store, Duration ttl, std::function<void()> begins);
+  // Before it follows or decides: elections are by etcd.
+  void elect_by(EtcdStore& store, Duration ttl);
+  // `begins` is called when it begins to decide, as nobody else does.
+  void watch_beginnings(std::function<void()> begins) { begins_ = std::move(begins); }
+  // Before it follows or decides: it goes by the settings of a map only after up to so long, as a
+  // process does whose threads have to take them.
+  void take_settings(Duration most);
+  bool goes_by(const node::ClusterSettings& settings) const {
+    return !takes_settings_ || (settings.version == taken_.version && settings.text == taken_.text);
+  }
   std::string etcd_name() const { return fmt::format("proxy {}", id_); }
   // Makes maps from now on.
   void start_decider(const decider::DeciderSettings& settings);
@@ -117,6 +125,8 @@ class SimProxy {
   std::shared_ptr<decider::Decider> decider_;
   std::optional<decider::DeciderSettings> follows_by_;
   bool may_decide_ = false;
+  bool takes_settings_ = false;
+  node::ClusterSettings asked_, taken_;
   std::shared_ptr<decider::Follower> follower_;
   jobs::JobBook jobs_;
   jobs::SharedWork work_;

@@ -1,6 +1,7 @@
 // The rules, each with the scenario that shows what goes wrong without it.
 #include <algorithm>
 
+#include "tests/sim/flush_scenarios.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/takeover_scenarios.h"
 
@@ -367,37 +368,6 @@ constexpr Scenario kShortPauses{
   .faults = {.stager_pauses = 0.3, .until = 12s, .longest = 700ms, .at_decider = 0.3},
   .expect = {.scrub = false, .check_leaks = false}};
 
-constexpr Scenario kFlushedValues{
-  .about = "values are changed by what they are, again and again, while all are flushed",
-  .cluster = {.map_delay_max = 20ms},
-  .workload = {.clients = 4, .operations = 30, .think_max = 60ms,
-               .weights = {24, 14, 6, 6, 14, 6, 6, 10, 2, 4, 8}, .flushes = 10, .late_flushes = 0,
-               .expiring = 0}};
-
-constexpr Scenario kFlushTakeover{
-  .about = "flushes, and deciders that take over from each other",
-  .cluster = {.nodes = 4, .scheme = "rep:2", .inline_max_bytes = 1024},
-  .workload = {.clients = 4, .keys = 3, .operations = 20, .flushes = 8},
-  .faults = {.node_kills = 1, .link_cuts = 4, .proxy_kills = 4, .proxy_pauses = 2,
-             .silent_kills = 0, .burials = 1, .successions = 0.6, .until = 6s, .at_decider = 0.8},
-  .expect = {.records_only = true}};
-
-constexpr Scenario kFlushFollowed{
-  .about = "flushes through proxies that follow",
-  .cluster = {.nodes = 4, .proxies = 4, .scheme = "rep:2", .inline_max_bytes = 1024,
-              .followers = true, .elections = true},
-  .workload = {.clients = 4, .keys = 3, .operations = 20, .flushes = 8},
-  .faults = {.proxy_kills = 1, .until = 6s, .at_decider = 0.5},
-  .expect = {.records_only = true}};
-
-constexpr Scenario kFlushContested{
-  .about = "flushes, and deciders that pause, wake up and meet others, while nodes die",
-  .cluster = {.nodes = 5, .scheme = "rep:3", .inline_max_bytes = 1024},
-  .workload = {.keys = 3, .operations = 20, .flushes = 8},
-  .faults = {.proxy_kills = 4, .proxy_pauses = 10, .silent_kills = 0.8, .burials = 4,
-             .successions = 0.6, .until = 6s, .at_decider = 1},
-  .expect = {.records_only = true}};
-
 // clang-format on
 
 // A rule's scenario has a name of its own.
@@ -430,6 +400,19 @@ constexpr Rule kRules[] = {
          "elected", kEtcdElections, Rule::Purpose::kProgress),
     RULE(kNeverGiveWay, "takeover: who waits in vain gives way to who serves", "declared-dead",
          kDeclaredDead, Rule::Purpose::kProgress),
+    // Who follows (docs/decider.md). That a follower takes no map of another cluster has no mutant:
+    // strays have no decider, so none of them has a lease, by which it would be followed. What a
+    // follower that is behind asks for is refused by rule 1.
+    RULE(kFollowUnleased, "following: a map is served when its members have it", "unleased",
+         kFollowed, Rule::Purpose::kMaps),
+    RULE(kFollowBack, "following: it never goes back to an older map", "back", kLateAnswers,
+         Rule::Purpose::kMaps),
+    RULE(kFollowForever, "following: it serves nothing once no node has a lease for long",
+         "without-leases", kUndecided, Rule::Purpose::kMaps),
+    RULE(kBeginImpatiently, "following: nobody begins of whom nodes hear that there is a decider",
+         "impatient", kFollowed, Rule::Purpose::kMaps),
+    RULE(kServeUnfollowed, "settings: a map is served by the settings that it has", "unfollowed",
+         kPassedOver, Rule::Purpose::kMaps),
     RULE(kSuspectIsSource, "rule 4: a returned suspect's records are old", "suspect",
          kContestedMaps),
     RULE(kTrustOldReports, "rule 3: a loss is declared by what nodes tell under the map before it",

@@ -3,9 +3,8 @@
 namespace elastripe::sim {
 
 const char* name(Fault fault) {
-  static constexpr const char* kNames[] = {"none",   "stale",    "lost",     "torn",
-                                           "parity", "versions", "leak",     "stuck",
-                                           "jobs",   "refused",  "undecided"};
+  static constexpr const char* kNames[] = {"none", "stale", "lost", "torn", "parity",  "versions",
+                                           "leak", "stuck", "maps", "jobs", "refused", "undecided"};
   return kNames[static_cast<size_t>(fault)];
 }
 

@@ -26,11 +26,12 @@ enum class Fault : uint8_t {
   // The cluster does not heal, a flow does not end or gives up though the cluster is at rest, a
   // whole object can not transition.
   kStuck,
+  kMaps,       // a proxy serves by a map that it should not, or begins to decide beside another
   kJobs,       // a job is forgotten, begun twice, or ends otherwise than was told
   kRefused,    // a full node refuses what gives memory back, or what there is room for
   kUndecided,  // the checker gave up
 };
-inline constexpr size_t kFaults = 11;
+inline constexpr size_t kFaults = 12;
 const char* name(Fault fault);
 
 inline constexpr Duration kRequestTimeout = std::chrono::seconds(3);

@@ -71,14 +71,15 @@ std::string report(const Campaign& campaign) {
       t.ops.reclaimed_records, t.ops.logged_updates, t.ops.full_logs, t.ops.folded_logs,
       t.unchecked);
   text += fmt::format(
-      "lost {}  stale {}  torn {}  parity {}  versions {}  leaks {}  stuck {}  jobs {}  refused {} "
+      "lost {}  stale {}  torn {}  parity {}  versions {}  leaks {}  stuck {}  maps {}  jobs {}  "
+      "refused {} "
       " "
       "undecided {}  LOST "
       "beyond m "
       "failures {}\n",
       fault(Fault::kLost), fault(Fault::kStale), fault(Fault::kTorn), fault(Fault::kParity),
-      fault(Fault::kVersions), fault(Fault::kLeak), fault(Fault::kStuck), fault(Fault::kJobs),
-      fault(Fault::kRefused), fault(Fault::kUndecided), t.beyond_promise);
+      fault(Fault::kVersions), fault(Fault::kLeak), fault(Fault::kStuck), fault(Fault::kMaps),
+      fault(Fault::kJobs), fault(Fault::kRefused), fault(Fault::kUndecided), t.beyond_promise);
   return text;
 }
 

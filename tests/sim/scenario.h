@@ -229,8 +229,9 @@ struct Rule {
   std::string_view sentence;  // "rule 7: deleting orphans without a fence loses data"
   Scenario scenario;
   // What the rule is for. To catch its mutant a client must be lied to, or data be lost, unless its
-  // only use is that nothing is left behind, or that operations come to an end.
-  enum class Purpose : uint8_t { kTruth, kNoLeaks, kProgress } purpose = Purpose::kTruth;
+  // only use is that nothing is left behind, that operations come to an end, or by which map a
+  // proxy serves, and who makes it, where nodes refuse what would be wrong.
+  enum class Purpose : uint8_t { kTruth, kNoLeaks, kProgress, kMaps } purpose = Purpose::kTruth;
 };
 std::span<const Rule> rules();
 const Rule* find_rule(std::string_view mutant_name);

@@ -16,6 +16,26 @@ inline constexpr Scenario kEtcdElections{
   .faults = {.link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 2, .etcd_outages = 2,
              .etcd_cuts = 2, .until = 6s, .at_decider = 1}};
 
+inline constexpr Scenario kFollowed{
+  .about = "maps that change often, as nodes and deciders die, stall, or are cut off from each other",
+  .cluster = {.proxies = 4, .followers = true, .elections = true},
+  .faults = {.node_kills = 2, .node_stalls = 4, .link_cuts = 8, .proxy_kills = 2,
+             .proxy_pauses = 3, .until = 6s, .at_decider = 0.7}};
+
+// What a node told of its lease comes when another map is served already.
+inline constexpr Scenario kLateAnswers{
+  .about = "nodes are excluded by those who do not reach them, and answers to others come late",
+  .cluster = {.proxies = 4, .network = {.slow = 0.3, .slow_max = 300ms}, .followers = true,
+              .elections = true},
+  .faults = {.node_stalls = 2, .link_cuts = 12, .until = 8s, .at_decider = 1}};
+
+// Nobody may take the place of a decider while etcd is away.
+inline constexpr Scenario kUndecided{
+  .about = "deciders die while etcd is away, for longer than nodes have leases",
+  .cluster = {.proxies = 3, .followers = true, .elections = true, .etcd_ttl = 2s},
+  .workload = {.think_max = 600ms},
+  .faults = {.proxy_kills = 3, .etcd_outages = 3, .until = 10s, .longest = 5s, .at_decider = 1}};
+
 inline constexpr Scenario kWrongWords{
   .about = "nodes that only stall are declared dead, and wake up beside another proxy",
   .cluster = {.nodes = 5, .proxies = 3, .scheme = "rep:3", .inline_max_bytes = 1024,

@@ -37,6 +37,7 @@ namespace {
       return true;
     default:
       return (fault == Fault::kLeak && rule.purpose == Rule::Purpose::kNoLeaks) ||
+             (fault == Fault::kMaps && rule.purpose == Rule::Purpose::kMaps) ||
              (fault == Fault::kStuck && rule.purpose == Rule::Purpose::kProgress);
   }
 }

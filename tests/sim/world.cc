@@ -60,6 +60,7 @@ RunResult World::run() {
   }
   shut_down();
   check_histories(run, clients, promise);
+  judge_.tell();
   return {run.fault, run.what, run.totals, clients.history(), run.trace.take()};
 }
 
@@ -92,7 +93,7 @@ void World::watch_network() {
       });
   parts.cluster.network().watch_appends(
       [&parts](int proxy, node::NodeId tail) { parts.faults.after_append(proxy, tail); });
-  parts.cluster.network().watch_installs([&parts](const node::ClusterMap& map) {
+  parts.cluster.network().watch_installs([&parts](node::NodeId, const node::ClusterMap& map) {
     parts.promise.note_installed(map);
     parts.cluster.note_installed(map.epoch.number);
   });
@@ -103,7 +104,7 @@ void World::watch_network() {
 void World::work() {
   auto& [run, cluster, promise, clients, faults, audit] = parts_;
   faults.plan();
-  watch_network();
+  if (run.totals.rounds == 1) watch_network();
   clients.start(run.scenario.workload.operations);
   operator_.start();
   const auto are_done = [&] { return clients.are_done() && operator_.is_done(); };

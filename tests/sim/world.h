@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/map_judge.h"
 #include "tests/sim/operator.h"
 #include "tests/sim/phases.h"
 
@@ -35,6 +36,7 @@ class World {
 
   Parts parts_;
   Operator operator_{parts_.run, parts_.cluster};
+  MapJudge judge_{parts_.run, parts_.cluster};
 };
 
 }  // namespace elastripe::sim

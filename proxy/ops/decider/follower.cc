@@ -101,7 +101,7 @@ void Follower::look_for_decider() {
     last_sign_ = std::max(last_sign_, *asked.decider_at);
   }
   if (is_there) election_.hear_decider(settings_.lease);
-  if (is_there || !has_looked()) {
+  if ((is_there && !mutant(Mutant::kBeginImpatiently)) || !has_looked()) {
     alone_since_.reset();
   } else if (!alone_since_) {
     alone_since_ = now();
@@ -283,15 +283,18 @@ bool Follower::is_ours(const ClusterMap& map) const { return map.cluster_id == c
 // Also where it serves nothing just now, and so has no map that it would have to get beyond.
 bool Follower::is_before_own(const ClusterMap& map) const {
   const MapPtr& own = ops_.map.last_served();
-  return own != nullptr && map.epoch != own->epoch && map.epoch.number <= own->epoch.number;
+  return own != nullptr && map.epoch != own->epoch && map.epoch.number <= own->epoch.number &&
+         !mutant(Mutant::kFollowBack);
 }
 
 bool Follower::is_served(const ClusterMap& map, TimePoint since) const {
   return std::ranges::any_of(map.nodes, [&](const node::NodeInfo& member) {
     if (member.state != node::NodeState::kUp || member.id >= peers_.size()) return false;
     const Asked& asked = asked_[member.id];
+    const NodeReport& report = peers_[member.id].report;
+    if (mutant(Mutant::kFollowUnleased) && report.epoch == map.epoch) return true;
     return asked.leased == map.epoch && asked.leased_at >= since &&
-           peers_[member.id].report.incarnation == member.incarnation;
+           report.incarnation == member.incarnation;
   });
 }
 
@@ -309,7 +312,8 @@ void Follower::look() {
     if (found->partitions.size() != settings_.partitions) continue;
     // A status could not tell of members that are not known yet.
     if (found->nodes.size() > members_.size()) continue;
-    if (newest != nullptr && found->epoch.number <= newest->epoch.number) continue;
+    const bool is_older = newest != nullptr && found->epoch.number <= newest->epoch.number;
+    if (is_older && !mutant(Mutant::kFollowBack)) continue;
     if (!is_served(*found, lately)) continue;
     would_go_back |= is_before_own(*found);
     if (!is_before_own(*found)) newest = found;
@@ -333,7 +337,8 @@ void Follower::look() {
     ops_.map.serve(map_);
   } else if (would_go_back) {
     wait("nodes serve an older map than this proxy has: restart it if records were given up");
-  } else if (serving_ && now() - served_until_ > settings_.lease + settings_.suspect_after) {
+  } else if (serving_ && now() - served_until_ > settings_.lease + settings_.suspect_after &&
+             !mutant(Mutant::kFollowForever)) {
     wait("no proxy decides, or a majority of the nodes does not answer");
   }
 }

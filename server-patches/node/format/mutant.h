@@ -22,6 +22,11 @@ enum class Mutant {
   kServeBeyond,           // decider, proxy: use what a build can, whatever the others can
   kTrustWords,            // decider: who is declared dead counts as gone for majorities at once
   kCountLeftForDead,      // decider: a takeover counts who was taken for dead as a witness
+  kFollowUnleased,        // proxy: follows a map though no node has a lease under it
+  kFollowBack,            // proxy: goes back to an older map that a node has told last
+  kFollowForever,         // proxy: serves on when no node has had a lease under its map for long
+  kBeginImpatiently,      // proxy: begins to decide though nodes hear of a decider
+  kServeUnfollowed,       // proxy: serves a map before it has taken the settings that are in it
   kSyncOneSource,         // sync: stores what one source has instead of the maximum
   kMarkBeforeStored,      // sync: marks synced before every home has stored
   kConfirmAny,            // node: confirms an old copy whatever its version is
