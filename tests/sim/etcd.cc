@@ -15,10 +15,11 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr double kLost = 0.01;    // messages
-constexpr double kSlow = 0.05;    // up to kSlowMax
-constexpr double kLate = 0.01;    // up to kLateMax
-constexpr double kForgets = 0.1;  // writes after which older changes are forgotten
+constexpr double kLost = 0.01;     // messages
+constexpr double kSlow = 0.05;     // up to kSlowMax
+constexpr double kLate = 0.01;     // up to kLateMax
+constexpr double kForgets = 0.1;   // writes after which older changes are forgotten
+constexpr double kTimesOut = 0.3;  // requests to a member that has no leader; others are refused
 constexpr Duration kUsualMax = milliseconds(4);
 constexpr Duration kSlowMax = milliseconds(200);
 constexpr Duration kLateMax = milliseconds(4000);
@@ -34,6 +35,15 @@ void EtcdStore::stop() {
   for (const Waiting& waiting : std::exchange(waiting_, {})) {
     waiting.told(fail(ErrorCode::kUnavailable, "etcd has gone away"));
   }
+}
+
+void EtcdStore::join_member(int proxy) {
+  if (parted_.erase(proxy) > 0 && is_up_) tell();
+}
+
+std::optional<Error> EtcdStore::refusal() {
+  if (random_.chance(kTimesOut)) return std::nullopt;
+  return Error{ErrorCode::kUnavailable, "etcdserver: no leader"};
 }
 
 void EtcdStore::start() {
@@ -142,16 +152,16 @@ Result<Changes> EtcdStore::changes_since(const std::string& prefix, Revision sin
   return changes;
 }
 
-void EtcdStore::changes(const std::string& prefix, Revision since,
+void EtcdStore::changes(int proxy, const std::string& prefix, Revision since,
                         std::function<void(Result<Changes>)> told) {
-  waiting_.push_back({prefix, since, std::move(told)});
+  waiting_.push_back({proxy, prefix, since, std::move(told)});
   tell();
 }
 
 void EtcdStore::tell() {
   for (Waiting& waiting : std::exchange(waiting_, {})) {
     auto changes = changes_since(waiting.prefix, waiting.since);
-    if (changes && changes->changes.empty()) {
+    if (is_parted(waiting.proxy) || (changes && changes->changes.empty())) {
       waiting_.push_back(std::move(waiting));
     } else {
       waiting.told(std::move(changes));
@@ -210,29 +220,35 @@ Result<T> no_answer() {
 
 }  // namespace
 
+template <class T>
+Task<Result<T>> SimEtcd::call_leader(std::function<Result<T>()> request, TimePoint deadline) {
+  return call<T>(
+      [this, request](Answer<T> answer) {
+        if (!store_.is_parted(proxy_)) return answer(request());
+        if (auto refusal = store_.refusal()) answer(std::unexpected(std::move(*refusal)));
+      },
+      deadline, no_answer<T>);
+}
+
 Task<Result<Lease>> SimEtcd::grant(Duration ttl, TimePoint deadline) {
-  return call<Lease>([this, ttl](Answer<Lease> answer) { answer(store_.grant(ttl)); }, deadline,
-                     no_answer<Lease>);
+  return call_leader<Lease>([this, ttl]() -> Result<Lease> { return store_.grant(ttl); }, deadline);
 }
 
 Task<Result<Lease>> SimEtcd::keep_alive(LeaseId lease, TimePoint deadline) {
-  return call<Lease>([this, lease](Answer<Lease> answer) { answer(store_.keep_alive(lease)); },
-                     deadline, no_answer<Lease>);
+  return call_leader<Lease>([this, lease] { return store_.keep_alive(lease); }, deadline);
 }
 
 Task<Result<void>> SimEtcd::revoke(LeaseId lease, TimePoint deadline) {
-  return call<void>([this, lease](Answer<void> answer) { answer(store_.revoke(lease)); }, deadline,
-                    no_answer<void>);
+  return call_leader<void>([this, lease] { return store_.revoke(lease); }, deadline);
 }
 
 Task<Result<Found>> SimEtcd::find(std::string prefix, TimePoint deadline) {
-  return call<Found>([this, prefix](Answer<Found> answer) { answer(store_.find(prefix)); },
-                     deadline, no_answer<Found>);
+  return call_leader<Found>([this, prefix]() -> Result<Found> { return store_.find(prefix); },
+                            deadline);
 }
 
 Task<Result<Revision>> SimEtcd::write(etcd::Write write, TimePoint deadline) {
-  return call<Revision>([this, write](Answer<Revision> answer) { answer(store_.write(write)); },
-                        deadline, no_answer<Revision>);
+  return call_leader<Revision>([this, write] { return store_.write(write); }, deadline);
 }
 
 // A connection that is cut later says nothing, as the real one.
@@ -240,8 +256,11 @@ Task<Result<Changes>> SimEtcd::changes(std::string prefix, Revision since, TimeP
   const auto has_begun = std::make_shared<bool>(false);
   return call<Changes>(
       [this, prefix, since, has_begun](Answer<Changes> answer) {
+        if (store_.is_parted(proxy_)) {
+          if (auto refusal = store_.refusal()) return answer(std::unexpected(std::move(*refusal)));
+        }
         *has_begun = true;
-        store_.changes(prefix, since, std::move(answer));
+        store_.changes(proxy_, prefix, since, std::move(answer));
       },
       deadline,
       [since, has_begun] {

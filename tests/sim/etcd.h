@@ -1,7 +1,7 @@
 // The simulated etcd, with the guarantees of the real one: one order of all writes, leases that
 // end on its clock and never early, changes told in order or not at all; and its failures:
-// requests and answers get lost or come late, it goes away and comes back with what it had, it
-// forgets old changes.
+// requests and answers get lost or come late, it goes away and comes back with what it had, one of
+// its members is parted from the others, it forgets old changes.
 #pragma once
 
 #include <functional>
@@ -31,6 +31,11 @@ class EtcdStore {
   void cut(int proxy) { cuts_.insert(proxy); }
   void mend(int proxy) { cuts_.erase(proxy); }
   bool is_cut(int proxy) const { return cuts_.contains(proxy); }
+  // From now on the member that the proxy asks has no leader: it refuses what needs one, or lets it
+  // time out, and its watches say nothing. What they have missed they tell when it has one again.
+  void part_member(int proxy) { parted_.insert(proxy); }
+  void join_member(int proxy);
+  bool is_parted(int proxy) const { return parted_.contains(proxy); }
   // Nothing gets lost or late any more.
   void calm() { is_calm_ = true; }
   void trouble() { is_calm_ = false; }
@@ -41,13 +46,15 @@ class EtcdStore {
   etcd::Found find(const std::string& prefix) const;
   Result<etcd::Revision> write(const etcd::Write& write);
   // Calls `told` once, now or when there are some, as long as it is up.
-  void changes(const std::string& prefix, etcd::Revision since,
+  void changes(int proxy, const std::string& prefix, etcd::Revision since,
                std::function<void(Result<etcd::Changes>)> told);
 
   // When the key had that value last, maybe now; TimePoint::min(): never.
   TimePoint last_had(const std::string& key, const std::string& value) const;
   // What happens to one message; nothing: it gets lost.
   std::optional<Duration> delay();
+  // How a member without a leader refuses; nothing: the request times out.
+  std::optional<Error> refusal();
 
  private:
   struct Granted {
@@ -55,6 +62,7 @@ class EtcdStore {
     TimePoint ends;
   };
   struct Waiting {
+    int proxy;
     std::string prefix;
     etcd::Revision since;
     std::function<void(Result<etcd::Changes>)> told;
@@ -73,6 +81,7 @@ class EtcdStore {
   bool is_up_ = true;
   bool is_calm_ = false;
   std::set<int> cuts_;
+  std::set<int> parted_;
   etcd::Revision revision_ = 1;
   etcd::Revision forgotten_ = 0;  // changes up to here
   etcd::LeaseId next_lease_ = 1;
@@ -108,6 +117,9 @@ class SimEtcd final : public etcd::EtcdClient {
   template <class T>
   Task<Result<T>> call(std::function<void(Answer<T>)> request, TimePoint deadline,
                        std::function<Result<T>()> at_deadline);
+  // A call that is for the leader.
+  template <class T>
+  Task<Result<T>> call_leader(std::function<Result<T>()> request, TimePoint deadline);
 
   EtcdStore& store_;
   EventQueue& events_;

@@ -38,6 +38,7 @@ void Faults::plan() {
   if (plan_.settings_changes > 0) plan(plan_.settings_changes, &Faults::change_settings);
   if (plan_.etcd_outages > 0) plan(plan_.etcd_outages, &Faults::stop_etcd);
   if (plan_.etcd_cuts > 0) plan(plan_.etcd_cuts, &Faults::cut_etcd);
+  if (plan_.etcd_partings > 0) plan(plan_.etcd_partings, &Faults::part_etcd);
   plan(plan_.link_cuts, &Faults::cut_a_link);
   if (plan_.partitions > 0) plan(plan_.partitions, &Faults::part_decider);
   plan(plan_.proxy_kills, &Faults::kill_a_proxy);
@@ -49,7 +50,9 @@ void Faults::after_commit(int proxy, node::NodeId head) {
   if (random_.chance(plan_.head_kills)) {
     // The answer has left: it is in the network.
     run_.events.after(milliseconds(0), [this, head] {
-      if (!run_.calm && cluster_.node(head).is_up()) kill_node(cluster_.node(head));
+      if (!run_.calm && cluster_.node(head).is_up() && may_doom(head)) {
+        kill_node(cluster_.node(head));
+      }
     });
   }
   if (random_.chance(plan_.committer_kills)) {
@@ -67,7 +70,7 @@ void Faults::after_append(int proxy, node::NodeId tail) {
   const Duration soon = random_.between(Duration::zero(), milliseconds(5));
   if (random_.chance(plan_.appender_kills)) {
     run_.events.after(soon, [this, tail] {
-      if (!run_.calm && cluster_.node(tail).is_up() && promise_.may_fail(tail)) {
+      if (!run_.calm && cluster_.node(tail).is_up() && may_doom(tail)) {
         kill_node(cluster_.node(tail));
       }
     });
@@ -94,6 +97,10 @@ void Faults::after_answer(const Operation& op) {
   SimNode& victim = cluster_.node(victims[random_.below(victims.size())]);
   if (victim.is_up()) kill_node(victim);
 }
+
+// One that may fail, and is among those that may die in this round, if need be in the place of
+// another one.
+bool Faults::may_doom(node::NodeId id) { return promise_.may_fail(id) && promise_.doom(id); }
 
 void Faults::after_staging(int proxy) {
   if (plan_.stager_pauses == 0 || run_.calm) return;
@@ -129,6 +136,8 @@ void Faults::kill_many() {
 }
 
 void Faults::kill_node(SimNode& victim) {
+  CHECK(promise_.is_doomed(victim.id()), "seed {}: node {} is to die, and not doomed", run_.seed,
+        victim.id());
   if (!promise_.may_fail(victim.id()) || !promise_.can_spare(victim.id(), false)) return;
   promise_.note_failure(victim.id());
   victim.kill(random_.chance(plan_.silent_kills) && promise_.can_spare(victim.id(), true));
@@ -224,7 +233,7 @@ void Faults::plan_upgrade() {
     if (cluster_.node(id).is_outdated()) to_upgrade_ = static_cast<node::NodeId>(id);
   }
   if (!to_upgrade_) return;
-  promise_.doom(*to_upgrade_);
+  CHECK(promise_.doom(*to_upgrade_));  // nobody has died in this round yet
   run_.events.after(random_.between(Duration::zero(), seconds(1)), [this] { upgrade_a_node(); });
 }
 
@@ -403,6 +412,18 @@ void Faults::cut_etcd() {
                     [this, id = proxy->id()] { cluster_.etcd()->mend(id); });
 }
 
+void Faults::part_etcd() {
+  SimProxy* proxy = victim_proxy();
+  if (proxy == nullptr) return;
+  ++run_.totals.etcd_partings;
+  run_.trace.add("the member of etcd that proxy {} asks has no leader", proxy->id());
+  cluster_.etcd()->part_member(proxy->id());
+  run_.events.after(random_.between(milliseconds(10), 2 * plan_.longest), [this, id = proxy->id()] {
+    run_.trace.add("the member of etcd that proxy {} asks has a leader", id);
+    cluster_.etcd()->join_member(id);
+  });
+}
+
 void Faults::kill_a_proxy() {
   SimProxy* proxy = victim_proxy();
   if (proxy != nullptr) cluster_.kill_proxy(*proxy);
@@ -467,7 +488,10 @@ void Faults::end_etcd() {
   EtcdStore* const etcd = cluster_.etcd();
   if (etcd == nullptr) return;
   etcd->calm();
-  for (const auto& proxy : cluster_.proxies()) etcd->mend(proxy->id());
+  for (const auto& proxy : cluster_.proxies()) {
+    etcd->mend(proxy->id());
+    etcd->join_member(proxy->id());
+  }
   etcd->start();
   if (!cluster_.has_lasting_decider() || !random_.chance(plan_.etcd_ends)) return;
   ++run_.totals.etcd_ends;

@@ -56,6 +56,7 @@ class Faults {
   void change_settings();
   void stop_etcd();
   void cut_etcd();
+  void part_etcd();
   void end_etcd();
   void cut_a_link();
   void part_decider();
@@ -66,6 +67,7 @@ class Faults {
   void upgrade_a_node();
   void restart_proxies() { cluster_.restart_proxies(); }
 
+  bool may_doom(node::NodeId id);
   void kill_node(SimNode& victim);
   void put_stray(SimNode& at);
   void cut(SimProxy& proxy, node::NodeId id, Duration how_long);

@@ -174,6 +174,8 @@ void Network::note_install(SimNode& at) {
   CHECK(installed.has_value() || mutant(Mutant::kChangesOfAnyBase), "a node took a bad map: {}",
         installed.error());
   if (!installed) return;
+  if (trace_.on())
+    trace_.add("n{} has{}", at.id(), describe_map(node::as_text(reply.payload.bytes())));
   for (const InstallWatch& watch : install_watches_) watch(at.id(), *installed);
 }
 

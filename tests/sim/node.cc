@@ -185,8 +185,6 @@ void SimNode::handle(const std::string& frame, ReplyFunction reply) {
       engine_->serve({*header, body.first(header->args_bytes), body.subspan(header->args_bytes)})));
 }
 
-namespace {
-
 std::string describe_map(std::string_view bytes) {
   const auto map = node::decode_map(node::as_view(bytes));
   if (!map) return " ?";
@@ -208,6 +206,8 @@ std::string describe_map(std::string_view bytes) {
   }
   return text;
 }
+
+namespace {
 
 std::string describe_changes(std::string_view bytes) {
   const auto head = node::decode_changes_head(node::as_view(bytes));

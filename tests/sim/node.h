@@ -97,5 +97,6 @@ class SimNode final : public node::NodeClock {
 
 // For traces: what a request asks, and how it was answered.
 std::string describe_request(std::string_view frame);
+std::string describe_map(std::string_view encoded);
 
 }  // namespace elastripe::sim

@@ -33,6 +33,8 @@ void blame_unrest(Parts& parts, const char* what) {
   if (promise.explains_unrest(lost)) {
     // Not a violation, but counted: timeouts and crashes together were more than m.
     run.over = true;
+    run.what = fmt::format("{}: {}; failed: {}", what, cluster.why_unsettled(), promise.describe());
+    run.trace.add("-- given up: {}", run.what);
     ++run.totals.beyond_promise;
     return;
   }

@@ -1,5 +1,7 @@
 #include "tests/sim/promise.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 using namespace elastripe::decider;
@@ -24,8 +26,21 @@ bool Promise::is_doomed(node::NodeId id) const {
   return std::ranges::find(doomed_, id) != doomed_.end();
 }
 
-void Promise::doom(node::NodeId id) {
-  if (!is_doomed(id)) doomed_.front() = id;
+bool Promise::doom(node::NodeId id) {
+  (void)doomed();
+  if (is_doomed(id)) return true;
+  const auto domain = [&](node::NodeId of) { return domain_of(run_.scenario, of); };
+  const auto has_died = [&](node::NodeId of) {
+    return std::ranges::any_of(killed_, [&](auto dead) { return domain(dead) == domain(of); });
+  };
+  const auto spared = std::ranges::find_if_not(doomed_, has_died);
+  if (spared == doomed_.end()) return false;
+  const std::string old = domain(*spared);
+  std::erase_if(doomed_, [&](node::NodeId other) { return domain(other) == old; });
+  for (node::NodeId other = 0; other < cluster_.nodes(); ++other) {
+    if (domain(other) == domain(id)) doomed_.push_back(other);
+  }
+  return true;
 }
 
 void Promise::begin_round() {
@@ -37,6 +52,11 @@ void Promise::begin_round() {
 bool Promise::is_broken() const {
   return (run_.scenario.expect.beyond_promise && !cluster_.has_accepted_loss()) ||
          count_domains(failed_) > tolerated();
+}
+
+std::string Promise::describe() const {
+  return fmt::format("{}, of them killed in this round {}, of {} that may", fmt::join(failed_, " "),
+                     fmt::join(killed_, " "), tolerated());
 }
 
 bool Promise::explains_unrest(bool has_lost) const {

@@ -19,8 +19,9 @@ class Promise {
   // Nodes whose memory may be lost: of at most as many domains as the schemes survive.
   const std::vector<node::NodeId>& doomed();
   bool is_doomed(node::NodeId id) const;
-  // It takes the place of another one, if it is not yet among them.
-  void doom(node::NodeId id);
+  // It takes the place of another one, if it is not yet among them: with its domain that of one
+  // which has not lost its memory in this round. False: there is none.
+  bool doom(node::NodeId id);
   // Whether the promise covers one more failure.
   bool is_tolerated(node::NodeId id) const;
   // Whether the scenario lets the node fail now.
@@ -39,7 +40,8 @@ class Promise {
   // The operator has given up what silent nodes may have.
   void note_silent_given_up() { gave_up_silent_ = true; }
 
-  bool is_broken() const;  // more has failed than is tolerated
+  bool is_broken() const;        // more has failed than is tolerated
+  std::string describe() const;  // what has failed
   // With log_copies two: more nodes have failed at some time than two copies of a log survive.
   bool may_lack_updates() const { return may_lack_updates_; }
   // Whether it is no wonder that the cluster does not come to rest, with LOST partitions or

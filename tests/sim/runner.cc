@@ -23,6 +23,8 @@ Campaign run_seeds(const Scenario& scenario, uint64_t first, uint64_t count, siz
     const RunResult result = World(scenario, first + i, false).run();
     if (on_history) on_history(first + i, result.history);
     campaign.totals.add(result.totals);
+    if (result.totals.beyond_promise > 0)
+      campaign.given_up.push_back({first + i, Fault::kNone, result.what});
     ++campaign.faults[static_cast<size_t>(result.fault)];
     // A search that was given up proves nothing, neither way: it is only counted.
     if (result.ok() || result.fault == Fault::kUndecided) continue;
@@ -49,11 +51,11 @@ std::string report(const Campaign& campaign) {
       "rounds {}  dead for good {}  while they repaired {}  upgraded {}  added {} + {}  drained {}"
       "  and not {}  removed {}  strays {}  clock steps {}  deciders ahead {}  forced epochs {}  "
       "other pools {}  "
-      "settings {} + {}  elected {}  etcd away {}  for good {}\n",
+      "settings {} + {}  elected {}  etcd away {}  without a leader {}  for good {}\n",
       t.rounds, t.burials, t.repairer_kills, t.upgrades, t.joiners, t.members_added,
       t.members_drained, t.members_refilled, t.members_removed, t.strays, t.clock_steps,
       t.wrong_deciders, t.forced, t.restarts, t.settings_changed, t.settings_unknown, t.elected,
-      t.etcd_outages, t.etcd_ends);
+      t.etcd_outages, t.etcd_partings, t.etcd_ends);
   text += fmt::format("orders of jobs {}  begun {}  cancelled {}  gone on with {}\n", t.job_orders,
                       t.jobs_begun, t.jobs_cancelled, t.jobs_gone_on);
   text += fmt::format("frames {}  dropped {}  duplicated {}  late {}  events {}\n", t.frames,

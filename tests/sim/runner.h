@@ -26,6 +26,7 @@ struct Campaign {
   Totals totals;
   std::array<uint64_t, kFaults> faults{};  // by Fault
   std::vector<Failure> failures;           // the first few
+  std::vector<Failure> given_up;           // as more had failed than the promise covers
 };
 
 // Runs seeds first .. first + count - 1, until `stop_after` failures that `counts`: all if it is

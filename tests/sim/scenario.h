@@ -116,7 +116,8 @@ struct FaultPlan {
   double restart_cuts = 0;      // just then the decider loses sight of another node for a second
   double silent_kills = 0.3;    // machines that vanish instead of refusing
   int etcd_outages = 0;
-  int etcd_cuts = 0;  // a proxy does not reach it
+  int etcd_cuts = 0;      // a proxy does not reach it
+  int etcd_partings = 0;  // a proxy reaches a member of it only that has no leader
   // How many schedules go on without etcd when all else has healed, if there is a decider.
   double etcd_ends = 0;
   // The wall clocks of proxies step, by up to clock_step_max; those of some that make no maps do as

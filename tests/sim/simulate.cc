@@ -211,6 +211,9 @@ int run(const Options& options) {
             scenario.name, mutant, failure.seed);
       }
     }
+    for (const Failure& end : campaign.given_up | std::views::take(20)) {
+      fmt::print("given up: seed {}: {}\n", end.seed, end.what);
+    }
     std::fflush(stdout);
   }
   return failed ? 1 : 0;

@@ -14,7 +14,7 @@ inline constexpr Scenario kEtcdElections{
   .about = "deciders that die, and etcd, which is away now and then, elects others",
   .cluster = {.proxies = 3, .followers = true, .elections = true, .etcd_ttl = 2s},
   .faults = {.link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 2, .etcd_outages = 2,
-             .etcd_cuts = 2, .until = 6s, .at_decider = 1}};
+             .etcd_cuts = 2, .etcd_partings = 2, .until = 6s, .at_decider = 1}};
 
 inline constexpr Scenario kFollowed{
   .about = "maps that change often, as nodes and deciders die, stall, or are cut off from each other",

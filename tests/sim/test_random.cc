@@ -77,6 +77,7 @@ TEST_CASE("random schedules keep every promise", "[random]") {
     if (scenario.faults.etcd_outages > 0) {
       CHECK(totals.elected > schedules / 2);
       CHECK(totals.etcd_outages > schedules / 2);
+      CHECK(totals.etcd_partings > schedules / 2);
       CHECK(totals.etcd_ends > schedules / 20);
     }
     if (scenario.faults.member_changes > 0) {

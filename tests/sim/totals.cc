@@ -40,6 +40,7 @@ void Totals::add(const Totals& o) {
   jobs_gone_on += o.jobs_gone_on;
   elected += o.elected;
   etcd_outages += o.etcd_outages;
+  etcd_partings += o.etcd_partings;
   etcd_ends += o.etcd_ends;
   members_added += o.members_added;
   members_drained += o.members_drained;

@@ -29,7 +29,7 @@ struct Totals {
   // As the operator was told; and how often another proxy has gone on with one.
   uint64_t job_orders = 0, jobs_begun = 0, jobs_cancelled = 0, jobs_gone_on = 0;
   uint64_t elected = 0;  // times that a proxy began to decide whom etcd had elected
-  uint64_t etcd_outages = 0, etcd_ends = 0;
+  uint64_t etcd_outages = 0, etcd_partings = 0, etcd_ends = 0;
   uint64_t members_added = 0, members_drained = 0, members_refilled = 0, members_removed = 0;
   uint64_t clock_steps = 0, forced = 0, restarts = 0, rounds = 0, repairer_kills = 0;
   uint64_t wrong_deciders = 0;  // schedules in which one whose clock was ahead decided for long

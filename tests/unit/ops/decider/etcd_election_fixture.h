@@ -163,7 +163,8 @@ class Elections {
       const etcd::KeyValue other{.key = "/other", .value = "", .lease = 0, .revision = 0};
       (void)store_.write({.guard = "/nobody", .guard_revision = 0, .pairs = {other}});
       // Were it there still, what was written last would be told at once.
-      store_.changes("/", newest, [&](const auto& told) { is_remembered = told.has_value(); });
+      store_.changes(/*proxy=*/-1, "/", newest,
+                     [&](const auto& told) { is_remembered = told.has_value(); });
     }
     store_.calm();
   }

@@ -168,6 +168,23 @@ TEST_CASE("etcd that stops while a watch is on its way is missed", "[etcd]") {
   CHECK_FALSE(a.status().problem.empty());
 }
 
+TEST_CASE("who asks a member of etcd without a leader is not elected, and hears of who is later",
+          "[etcd]") {
+  Elections etcd;
+  Proxy& a = etcd.add_elected();
+  Proxy& b = etcd.add();
+  etcd.store().part_member(a.id());
+  b.stand();
+  CHECK(etcd.run_until([&] { return b.may_begin(); }, kTtl + 2 * kSoon));
+  CHECK(etcd.holder() == "b");
+  CHECK(a.status().elected == "a");
+  CHECK(etcd.holds_for(3 * kTtl, [&] { return etcd.holder() == "b"; }));
+  CHECK(a.status().problem.find("etcd") != std::string::npos);
+  CHECK(a.begins_at() == TimePoint::max());
+  etcd.store().join_member(a.id());
+  CHECK(etcd.run_until([&] { return a.status().elected == "b"; }, 2 * kTtl));
+}
+
 TEST_CASE("a follower that is cut off says so", "[etcd]") {
   Elections etcd;
   const Proxy& a = etcd.add();
