@@ -4,6 +4,7 @@
 
 #include "proxy/main/cluster_config.h"
 #include "proxy/ops/attempt.h"
+#include "proxy/ops/decider/decider_status.h"
 #include "proxy/ops/decider/etcd_election.h"
 
 namespace elastripe {
@@ -15,7 +16,8 @@ namespace {
 
 constexpr FlowMemory kMemory{.staged = 16 << 20, .cache = 1 << 20};
 constexpr Duration kLongestPeriod = std::chrono::milliseconds(250);  // of letters to others
-constexpr Duration kStoredPeriod = std::chrono::seconds(1);          // as clients see it
+constexpr Duration kHandOverLook = std::chrono::milliseconds(20);
+constexpr Duration kStoredPeriod = std::chrono::seconds(1);  // as clients see it
 
 decider::DeciderSettings decider_settings(const Config& config) {
   decider::DeciderSettings settings = config.decider;
@@ -274,6 +276,7 @@ void ControlThread::tell_status(std::function<void(decider::ClusterStatus)> done
   environment_.loop().post([this, done = std::move(done)] {
     decider::ClusterStatus status = this->status();
     status.proxies = correspondence_.proxies();
+    decider::show_one_decider(status.proxies, status.epoch.decider);
     status.election = election_->status();
     const std::string& problem = status.election.problem;
     if (!status.decides && status.state != "serving" && !problem.empty()) {
@@ -352,6 +355,7 @@ void ControlThread::leave() {
   environment_.loop().post([this] {
     leaves_ = true;
     if (decider_ != nullptr) decider_->leave();
+    correspondence_.tell_at_once();
   });
 }
 
@@ -360,7 +364,24 @@ void ControlThread::follow_no_more() {
 }
 
 void ControlThread::begin_shutdown() {
-  environment_.loop().post([this] { shut_down(); });
+  environment_.loop().post([this] { ending_.spawn(hand_over()); });
+}
+
+void ControlThread::hurry_shutdown() { hurries_ = true; }
+
+// Nodes hear that this proxy leaves by its next heartbeats, and a follower takes over then. It goes
+// on to decide until it has; if none can, no longer than leases would wait for it.
+Task<void> ControlThread::hand_over() {
+  Clock& clock = environment_.clock();
+  const TimePoint end = clock.now() + config_->decider.lease;
+  const auto may_take_over = [](const decider::KnownProxy& proxy) {
+    return !proxy.is_self && !proxy.card.leaves;
+  };
+  while (decides_as() != 0 && !hurries_ && clock.now() < end &&
+         std::ranges::any_of(correspondence_.proxies(), may_take_over)) {
+    if (!co_await clock.sleep_for(kHandOverLook)) break;
+  }
+  shut_down();
 }
 
 void ControlThread::shut_down() {

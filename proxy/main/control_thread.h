@@ -56,7 +56,8 @@ class ControlThread {
   void leave();
   // Any thread: other threads begin to end, and follow nothing any more.
   void follow_no_more();
-  void begin_shutdown();  // any thread; after all others have ended
+  void begin_shutdown();  // any thread; after all others have ended, and once another one decides
+  void hurry_shutdown();  // any thread: whether or not another one does
   void join();
   StoredItems stored() const { return *stored_.load(); }  // any thread
 
@@ -76,6 +77,7 @@ class ControlThread {
   DeciderPtr new_decider(const decider::DeciderSettings& settings);
   decider::ClusterStatus status() const;
   Task<void> publish_stored();
+  Task<void> hand_over();
   Task<void> finish();
   void shut_down();
 
@@ -100,6 +102,7 @@ class ControlThread {
   node::ClusterSettings asked_;  // that it was to follow last
   bool is_unable_ = false;       // to follow the settings of the cluster: others shall decide
   bool shutting_down_ = false;
+  std::atomic<bool> hurries_ = false;
   Published<StoredItems> stored_{std::make_shared<const StoredItems>()};
   std::thread thread_;
 };

@@ -343,6 +343,7 @@ void Proxy::shut_down(Duration wait) {
 
 void Proxy::hurry_shutdown() {
   for (auto& worker : workers_) worker->hurry_shutdown();
+  control_.hurry_shutdown();
 }
 
 }  // namespace elastripe

@@ -203,8 +203,14 @@ void Correspondence::withdraw_reply(uint64_t to, uint64_t answers) {
   if (found != sent_.end()) withdraw(*found);
 }
 
-void Correspondence::meet() {
+// Where proxies meet. Also while nothing is served: then there is the most to be asked.
+MapPtr Correspondence::known_map() const {
   const MapPtr map = ops_.map.current();
+  return map != nullptr ? map : ops_.map.last_served();
+}
+
+void Correspondence::meet() {
+  const MapPtr map = known_map();
   if (map == nullptr || over_) return;
   const std::vector<NodeId> meeting = meeting_nodes(*map);
   for (const NodeId at : meeting) {
@@ -216,6 +222,12 @@ void Correspondence::meet() {
     if (!map->is_up(at) || !is_unheard(at) || places_[at].is_busy) continue;
     scope_.spawn(exchange(map, at, /*tells=*/false));
   }
+}
+
+void Correspondence::tell_at_once() {
+  if (begun_ == TimePoint{} || over_) return;
+  renew_card();
+  meet();
 }
 
 // The card first: without it nobody knows of this proxy.
@@ -395,11 +407,24 @@ const ProxyCard* Correspondence::find_decider(uint32_t decider) const {
   return found == heard_.end() ? nullptr : &found->second.card;
 }
 
+// The one whose map is served; while nothing is, who says that it decides.
+uint32_t Correspondence::whom_to_ask() const {
+  if (const MapPtr map = ops_.map.current()) return map->epoch.decider;
+  uint32_t decider = 0;
+  TimePoint last = TimePoint::min();
+  for (const auto& [from, heard] : heard_) {
+    if (heard.card.decides_as == 0 || heard.at < last) continue;
+    decider = heard.card.decides_as;
+    last = heard.at;
+  }
+  return decider;
+}
+
 Task<DeciderAnswer> Correspondence::do_task(DeciderTask task, TimePoint deadline) {
   do {
     if (decides_as_() != 0) co_return co_await perform_(std::move(task), deadline);
-    if (const MapPtr map = ops_.map.current()) {
-      auto answer = co_await ask(map->epoch.decider, task, deadline);
+    if (const uint32_t decider = whom_to_ask(); decider != 0) {
+      auto answer = co_await ask(decider, task, deadline);
       if (answer) co_return std::move(*answer);
     }
   } while (ops_.clock.now() + period_ < deadline && co_await ops_.clock.sleep_for(period_));

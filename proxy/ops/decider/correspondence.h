@@ -42,6 +42,8 @@ class Correspondence {
 
   // Until cancelled.
   Task<void> run();
+  // The card has news that do not wait for its turn.
+  void tell_at_once();
   // Those of which was heard lately, itself first.
   std::vector<KnownProxy> proxies() const;
   // What all other proxies can do that have told of themselves; none before each has had the time
@@ -121,6 +123,8 @@ class Correspondence {
   std::vector<const Sent*> news_for(NodeId at, const Place& place) const;
   void forget(TimePoint now);
   void meet();
+  MapPtr known_map() const;
+  uint32_t whom_to_ask() const;
   // `tells`: it also leaves there what this proxy has to say.
   Task<void> exchange(MapPtr map, NodeId at, bool tells);
   void read(const node::Notice& notice);

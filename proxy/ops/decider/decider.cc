@@ -45,7 +45,7 @@ Task<void> Decider::Impl::run() {
   last_turn_ = now();
   const MapPtr& inherited = ops_.map.last_served();
   if (inherited != nullptr) follow_cluster(settings_, *inherited);
-  inherits_until_ = now() + settings_.lease + settings_.suspect_after;
+  await_end_of_leases();
   if (inherited != nullptr) {
     inherited_cluster_ = inherited->cluster_id;
     inherited_number_ = inherited->epoch.number;
@@ -105,8 +105,8 @@ void Decider::Impl::turn() {
   note_free_bytes();
   // Nodes refuse what is not of their map, so what was served before does no harm; but its leases
   // are over.
-  if (!ever_served_ && now() >= inherits_until_ && ops_.map.current() != nullptr) {
-    ops_.map.stop_serving(reason_);
+  if (!serving_ && now() >= former_until_ && ops_.map.current() != nullptr) {
+    ops_.map.stop_serving(reason_.empty() ? "a newer map is not served yet" : reason_);
   }
 }
 
@@ -293,7 +293,7 @@ void Decider::Impl::adopt(ClusterMap map) {
   changes_.clear();
   required_ = map_->capabilities;
   follow_cluster(settings_, *map_);
-  installed_ = granting_ = serving_ = false;
+  stop_granting();
   awaits_last_copy_ = awaits_told_ = false;
   survey_wanted_ = true;
   misplaced_ = count_misplaced(*map_, ring());
@@ -302,6 +302,17 @@ void Decider::Impl::adopt(ClusterMap map) {
   reason_.clear();
   log_changes(before.get());
   carry_flushes();
+}
+
+// The map before is served on, until its leases are over for certain: nodes end them as they get a
+// map of ours.
+void Decider::Impl::stop_granting() {
+  if (serving_) await_end_of_leases();
+  installed_ = granting_ = serving_ = false;
+}
+
+void Decider::Impl::await_end_of_leases() {
+  former_until_ = now() + settings_.lease + settings_.suspect_after;
 }
 
 // Another process took the address of one of our nodes: that node is gone, and this one is none of
@@ -474,7 +485,7 @@ void Decider::Impl::look_again() {
   is_unfit_ = false;
   unserved_.clear();
   awaits_last_copy_ = awaits_told_ = false;
-  installed_ = granting_ = serving_ = false;
+  stop_granting();
   flush_is_due_ = false;
   took_over_.reset();
   followed_.clear();

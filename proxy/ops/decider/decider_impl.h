@@ -74,6 +74,8 @@ class Decider::Impl {
   void forget_lost_objects(const node::Epoch& in);
   void carry_acceptance(const MapPtr& from);
   void adopt(node::ClusterMap map);
+  void stop_granting();
+  void await_end_of_leases();
   void set_aside(size_t id);
   std::vector<node::MapPtr> maps_found() const;
   bool follow_members();
@@ -194,7 +196,7 @@ class Decider::Impl {
   uint64_t inherited_cluster_ = 0;  // of the map that it found served, from a decider before it
   uint32_t inherited_number_ = 0;   // likewise
   node::Epoch made_;                // the newest that it made, in use or given up; number 0: none
-  TimePoint inherits_until_;        // the map that it found served, from a decider before it
+  TimePoint former_until_;          // till then others may serve by the map before, if map_ is not
   TimePoint start_after_;           // after losing a race with another starting decider
   int races_ = 0;                   // so many, at most 16
   uint32_t above_number_ = 0;       // of any map seen

@@ -1,6 +1,7 @@
 #include "proxy/ops/decider/decider_status.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace elastripe::decider {
@@ -85,6 +86,18 @@ void describe_map(ClusterStatus& status, const node::ClusterMap& map,
       status.nodes[home].partitions_synced +=
           partition.synced || has_told_synced(map, peers[home], p);
     }
+  }
+}
+
+void show_one_decider(std::vector<KnownProxy>& proxies, uint32_t of_map) {
+  const auto rank = [&](const KnownProxy& proxy) {
+    const bool decides = proxy.card.decides_as != 0;
+    const bool is_of_map = decides && proxy.card.decides_as == of_map;
+    return std::tuple(decides && proxy.is_self, is_of_map, decides, -proxy.age);
+  };
+  const auto counts = std::ranges::max_element(proxies, {}, rank);
+  for (auto proxy = proxies.begin(); proxy != proxies.end(); ++proxy) {
+    if (proxy != counts) proxy->card.decides_as = 0;
   }
 }
 

@@ -31,6 +31,9 @@ void describe_epoch(ClusterStatus& status, const node::ClusterMap& map);
 // Fills in all that the map says, and of its partitions what the nodes told.
 void describe_map(ClusterStatus& status, const node::ClusterMap& map,
                   const std::deque<Peer>& peers);
+// Cards of who decided a moment ago say so yet: the one that counts is this proxy, or the one whose
+// map is served, or the last that was heard of.
+void show_one_decider(std::vector<KnownProxy>& proxies, uint32_t of_map);
 // Last of all.
 void leave_out_removed(ClusterStatus& status);
 

@@ -236,6 +236,8 @@ Task<void> Follower::beat(size_t id, MapPtr map) {
 
 // As a proxy that starts does: the maps of the nodes lead to those that are members now.
 void Follower::follow_members() {
+  // The first that answer may be none of ours.
+  if (cluster_id_ == 0 && !has_looked()) return;
   const auto is_later = [&](const Peer& peer) {
     return peer.found != nullptr && peer.found->epoch.number > members_of_.number;
   };
@@ -249,6 +251,7 @@ void Follower::follow_members() {
     maps.push_back(is_ours ? peer.found : nullptr);
   }
   const MapPtr newest = newest_of_cluster(maps, configured_, settings_.partitions);
+  tell_strays(maps, newest);
   if (newest == nullptr || newest->epoch.number <= members_of_.number) return;
   const MapPtr& own = ops_.map.last_served();
   if (own != nullptr && newest->cluster_id != own->cluster_id) {
@@ -259,11 +262,44 @@ void Follower::follow_members() {
   follow_cluster(settings_, *newest);
   members_of_ = newest->epoch;
   if (are_same_members(newest->nodes, members_)) return;
-  ++peers_version_;
-  peers_.clear();
-  asked_.clear();
-  looks_since_ = now();  // what they have told of a decider is forgotten
-  know_members(newest->nodes);
+  meet_members(newest->nodes);
+}
+
+// What is known of those that stay is kept: else all nodes would be asked anew by all proxies
+// whenever one comes.
+void Follower::meet_members(const std::vector<node::NodeInfo>& nodes) {
+  ++peers_version_;  // answers to what is under way are not heard
+  size_t kept = 0;
+  for (size_t id = 0; id < peers_.size(); ++id) {
+    const bool stays = id < nodes.size() && nodes[id].name == members_[id].name &&
+                       nodes[id].host == members_[id].host && nodes[id].port == members_[id].port;
+    kept += stays;
+    if (!stays) {
+      peers_[id] = {};
+      asked_[id] = {};
+    }
+    peers_[id].greeting = false;
+    asked_[id].calls = 0;
+  }
+  if (2 * kept < nodes.size()) looks_since_ = now();  // most have told nothing of a decider
+  know_members(nodes);
+}
+
+// Null: of no cluster there are the most.
+void Follower::tell_strays(const std::vector<MapPtr>& maps, const MapPtr& newest) {
+  const auto first = std::ranges::find_if(maps, [](const MapPtr& map) { return map != nullptr; });
+  if (first == maps.end()) return;
+  const MapPtr& ours = newest != nullptr ? newest : *first;
+  for (size_t id = 0; id < maps.size(); ++id) {
+    if (maps[id] == nullptr || maps[id]->cluster_id == ours->cluster_id) continue;
+    if (newest == nullptr) {
+      if (!serving_) wait("the nodes belong to different clusters, as many to one as to another");
+      return;
+    }
+    if (std::exchange(peers_[id].is_stray, true)) continue;
+    log_membership(LogLevel::kWarning,
+                   LogFields().add("event", "other_cluster").add("node", members_[id].name));
+  }
 }
 
 void Follower::know_members(std::vector<node::NodeInfo> nodes) {

@@ -60,6 +60,8 @@ class Follower {
   void look();
   void wait(std::string reason);
   void follow_members();
+  void meet_members(const std::vector<node::NodeInfo>& nodes);
+  void tell_strays(const std::vector<MapPtr>& maps, const MapPtr& newest);
   void know_members(std::vector<node::NodeInfo> nodes);
   void note_free_bytes();
   bool is_before_own(const node::ClusterMap& map) const;

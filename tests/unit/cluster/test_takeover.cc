@@ -199,7 +199,7 @@ TEST_CASE("a stray node of another cluster is none of ours") {
     CHECK(find_strays(c.settings, c.request.reports, c.maps, own).value() == Homes{1, 2, 3});
     c.maps[1] = own;
     CHECK(find_strays(c.settings, c.request.reports, c.maps, own).value() == Homes{2, 3});
-    // Of whom nobody is left.
+    // Nobody is left of it.
     c.maps[0] = c.maps[1] = other;
     CHECK(find_strays(c.settings, c.request.reports, c.maps, own).value().empty());
   }

@@ -3,6 +3,7 @@
 
 #include "proxy/cluster/ask.h"
 #include "proxy/ops/decider/correspondence.h"
+#include "proxy/ops/decider/decider_status.h"
 #include "tests/support/notices.h"
 #include "tests/unit/ops/cluster_fixture.h"
 
@@ -395,6 +396,40 @@ TEST_CASE("what was answered takes no room at the nodes any more") {
     REQUIRE(cluster.run(count(cluster.all[reader])));
     CHECK(kept == 3);  // the cards
   }
+}
+
+// When the operator has the most to say.
+TEST_CASE("whoever decides is asked, also while nothing is served") {
+  Letters cluster;
+  REQUIRE(cluster.all_know_each_other());
+  for (const size_t proxy : {0u, 1u}) cluster.proxies[proxy]->map().stop_serving("no lease");
+  SECTION("by one whose map was served") {}
+  SECTION("by another one since") { cluster.all[0].decides_as = cluster.decider + 1; }
+  cluster.run_for(10s);
+  CHECK(cluster.all[0].others() == 2);
+  CHECK(cluster.run(cluster.all[1].letters.do_task(AcceptLoss{}, cluster.deadline())));
+  CHECK(cluster.all[0].performed == 1);
+}
+
+TEST_CASE("of several cards that say so one decides") {
+  const auto card = [](uint32_t decides_as, Duration age, bool is_self = false) {
+    KnownProxy proxy{.card = {}, .age = age, .is_self = is_self};
+    proxy.card.decides_as = decides_as;
+    return proxy;
+  };
+  const auto shown = [](std::vector<KnownProxy> proxies, uint32_t of_map) {
+    show_one_decider(proxies, of_map);
+    std::vector<uint32_t> decide;
+    for (const KnownProxy& proxy : proxies) decide.push_back(proxy.card.decides_as);
+    return decide;
+  };
+  using Shown = std::vector<uint32_t>;
+  CHECK(shown({card(0, 0s, true), card(7, 4s), card(8, 1s)}, 7) == Shown{0, 7, 0});
+  CHECK(shown({card(0, 0s, true), card(7, 4s), card(8, 1s)}, 8) == Shown{0, 0, 8});
+  CHECK(shown({card(0, 0s, true), card(7, 4s), card(8, 1s)}, 9) == Shown{0, 0, 8});
+  CHECK(shown({card(9, 0s, true), card(7, 4s)}, 7) == Shown{9, 0});
+  CHECK(shown({card(0, 0s, true), card(0, 1s)}, 7) == Shown{0, 0});
+  CHECK(shown({}, 7).empty());
 }
 
 TEST_CASE("nobody but the decider that is meant does what is asked") {
