@@ -467,7 +467,7 @@ constexpr Scenario kScenarios[] = {
    .about = "jobs of the cluster, whose deciders die, stop, or are cut off with one node",
    .cluster = {.proxies = 4, .network = {.drop = 0.01, .drop_reply = 0.01, .late = 0.01},
                .followers = true, .elections = true},
-   .workload = {.clients = 1, .keys = 1, .operations = 20, .think_max = 600ms, .jobs = 12},
+   .workload = {.clients = 1, .keys = 1, .operations = 20, .think_max = 600ms, .jobs = 14},
    .faults = {.node_kills = 1, .node_stalls = 2, .link_cuts = 4, .partitions = 2, .proxy_kills = 3,
               .proxy_pauses = 4, .until = 10s, .at_decider = 0.7}},
   {.name = "settings",
