@@ -243,7 +243,9 @@ Task<Result<Changes>> HttpEtcd::changes(std::string prefix, Revision since, Time
   if (!reply) co_return fail(reply.error());
   auto watched = etcd_json::parse_watch(reply->body, since);
   // A watch is told in its own way that the token has run out: as that it may not be.
-  if (watched && !watched->refusal.empty() && !token.empty() && token_ == token) {
+  const bool is_denied = watched && (watched->refusal.contains("permission denied") ||
+                                     watched->refusal.contains("invalid auth token"));
+  if (is_denied && !token.empty() && token_ == token) {
     token_.clear();
     reply =
         co_await ask("/v3/watch", etcd_json::watch(prefix, since), deadline, etcd_json::is_told);

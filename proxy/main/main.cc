@@ -106,6 +106,7 @@ void shut_down(Proxy& proxy) {
   proxy.announce_shutdown();
   if (comes_within(impatience, config->shutdown_delay)) {
     log_info("a second signal: ending at once");
+    proxy.wait_for_no_decider();
     return proxy.shut_down(Duration::zero());
   }
   log_info("taking no more connections; what clients have asked for may take {} ms",

@@ -343,7 +343,9 @@ void Proxy::shut_down(Duration wait) {
 
 void Proxy::hurry_shutdown() {
   for (auto& worker : workers_) worker->hurry_shutdown();
-  control_.hurry_shutdown();
+  wait_for_no_decider();
 }
+
+void Proxy::wait_for_no_decider() { control_.hurry_shutdown(); }
 
 }  // namespace elastripe

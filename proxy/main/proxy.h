@@ -41,6 +41,8 @@ class Proxy {
   void shut_down(Duration wait);
   // Any thread: shut_down() waits no longer.
   void hurry_shutdown();
+  // Any thread: nor until another proxy decides in place of this one.
+  void wait_for_no_decider();
 
  private:
   // What listens for clients: the first, and the further ones in their order.

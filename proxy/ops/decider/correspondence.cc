@@ -407,11 +407,11 @@ const ProxyCard* Correspondence::find_decider(uint32_t decider) const {
   return found == heard_.end() ? nullptr : &found->second.card;
 }
 
-// The one whose map is served; while nothing is, who says that it decides.
+// The one whose map is served; while nothing is, who says that it decides, and has done so lately.
 uint32_t Correspondence::whom_to_ask() const {
   if (const MapPtr map = ops_.map.current()) return map->epoch.decider;
   uint32_t decider = 0;
-  TimePoint last = TimePoint::min();
+  TimePoint last = ops_.clock.now() - 2 * kCardPeriod;
   for (const auto& [from, heard] : heard_) {
     if (heard.card.decides_as == 0 || heard.at < last) continue;
     decider = heard.card.decides_as;

@@ -220,12 +220,8 @@ void Decider::Impl::decide() {
   awaits_told_ = false;
   if (!needs_map(*map_, membership_, now_known) && !wants_homes(now_known) && !wants_flush() &&
       !wants_away(now_known)) {
-    const bool awaits_leases = installed_ && !granting_;  // advance() says so
-    if (!peers_quorum()) {
-      wait_because("a majority of the nodes that may be alive does not answer");
-    } else if (!awaits_leases) {
-      wait_because("");
-    }
+    wait_because(peers_quorum() ? why_leases_are_awaited()
+                                : "a majority of the nodes that may be alive does not answer");
     return;
   }
   // The nodes that were behind may be gone now, and no other one is offered the map before them.
@@ -292,8 +288,8 @@ void Decider::Impl::adopt(ClusterMap map) {
   carry_acceptance(before == nullptr ? base_ : before);
   changes_.clear();
   required_ = map_->capabilities;
-  follow_cluster(settings_, *map_);
   stop_granting();
+  follow_cluster(settings_, *map_);
   awaits_last_copy_ = awaits_told_ = false;
   survey_wanted_ = true;
   misplaced_ = count_misplaced(*map_, ring());
@@ -309,6 +305,11 @@ void Decider::Impl::adopt(ClusterMap map) {
 void Decider::Impl::stop_granting() {
   if (serving_) await_end_of_leases();
   installed_ = granting_ = serving_ = false;
+}
+
+// Empty: they are not.
+std::string Decider::Impl::why_leases_are_awaited() const {
+  return installed_ && !granting_ ? "the leases of nodes that do not answer run out" : "";
 }
 
 void Decider::Impl::await_end_of_leases() {
@@ -408,7 +409,8 @@ void Decider::Impl::advance() {
     }
     if (foreign_leases && now() < *took_over_ + 2 * longest_lease() &&
         !mutant(Mutant::kSkipLeaseWait)) {
-      return wait_because("the leases of nodes that do not answer run out");
+      if (reason_.empty()) wait_because(why_leases_are_awaited());
+      return;
     }
     for (Peer& peer : peers_) peer.may_hold_foreign_lease = false;
     wait_because("");

@@ -76,6 +76,7 @@ class Decider::Impl {
   void adopt(node::ClusterMap map);
   void stop_granting();
   void await_end_of_leases();
+  std::string why_leases_are_awaited() const;
   void set_aside(size_t id);
   std::vector<node::MapPtr> maps_found() const;
   bool follow_members();

@@ -285,17 +285,20 @@ void Follower::meet_members(const std::vector<node::NodeInfo>& nodes) {
   know_members(nodes);
 }
 
-// Null: of no cluster there are the most.
+// Ours is the cluster that this proxy has served, else the one that most are of; null: that can not
+// be told.
 void Follower::tell_strays(const std::vector<MapPtr>& maps, const MapPtr& newest) {
-  const auto first = std::ranges::find_if(maps, [](const MapPtr& map) { return map != nullptr; });
-  if (first == maps.end()) return;
-  const MapPtr& ours = newest != nullptr ? newest : *first;
+  const MapPtr& own = ops_.map.last_served();
+  const MapPtr& ours = own != nullptr ? own : newest;
+  uint64_t first = 0;
   for (size_t id = 0; id < maps.size(); ++id) {
-    if (maps[id] == nullptr || maps[id]->cluster_id == ours->cluster_id) continue;
-    if (newest == nullptr) {
-      if (!serving_) wait("the nodes belong to different clusters, as many to one as to another");
-      return;
+    if (maps[id] == nullptr) continue;
+    const uint64_t cluster = maps[id]->cluster_id;
+    first = first == 0 ? cluster : first;
+    if (ours == nullptr && cluster != first) {
+      return wait("the nodes belong to different clusters, and it can not be told which is ours");
     }
+    if (ours == nullptr || cluster == ours->cluster_id) continue;
     if (std::exchange(peers_[id].is_stray, true)) continue;
     log_membership(LogLevel::kWarning,
                    LogFields().add("event", "other_cluster").add("node", members_[id].name));
