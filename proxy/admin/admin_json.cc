@@ -78,6 +78,7 @@ Json repair_json(const jobs::RepairStatus& repair) {
   return {{"state", repair.is_running ? "running" : waiting},
           {"waits_for", repair.waits_for},
           {"settled_epoch", repair.settled_in.number},
+          {"epoch", repair.now_in.number},
           {"objects",
            {{"planned", progress.planned.objects},
             {"restored", progress.counts.done},
@@ -233,6 +234,7 @@ Json proxies_json(const std::vector<decider::KnownProxy>& proxies) {
          {"admin", card.admin},
          {"version", card.version},
          {"decides", card.decides_as != 0},
+         {"decides_as", fmt::format("{:08x}", card.decides_as)},
          {"leaves", card.leaves},
          {"self", proxy.is_self},
          {"age_ms", std::chrono::duration_cast<std::chrono::milliseconds>(proxy.age).count()}});

@@ -15,6 +15,7 @@
 #include "tools/cli/admin.h"
 #include "tools/cli/answer.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/node_wait.h"
 #include "tools/cli/status_text.h"
 
 namespace elastripe::cli {
@@ -89,58 +90,60 @@ Result<> declare_dead(const Globals& globals, const std::string& name, bool yes)
   return {};
 }
 
-// All homes have their records, and repair has found nothing that lacks shards since the nodes
-// changed last.
-bool is_redundancy_full(const Json& status) {
-  const Json& partitions = part(status, "partitions");
-  return shown(status, "state") == "serving" &&
-         number(partitions, "synced") == number(partitions, "total") &&
-         number(part(status, "epoch"), "number") == number(part(status, "repair"), "settled_epoch");
-}
-
-// Null: there is none of that name.
-Json node_named(const Json& nodes, const std::string& name) {
-  for (const Json& node : part(nodes, "nodes")) {
-    if (shown(node, "name") == name) return node;
-  }
-  return {};
-}
-
-// ": " and what keeps repair from going on, if anything does.
-std::string hold_up_of_repair(const Json& status) {
-  const Json& repair = part(status, "repair");
-  const std::string waits_for = text(repair, "waits_for");
-  const std::string problem = text(repair, "problem");
-  std::string hold_up = waits_for.empty() ? "" : ": repair waits for " + waits_for;
-  if (!problem.empty()) hold_up += (hold_up.empty() ? ": " : "; ") + problem;
-  return hold_up;
-}
-
-bool is_up(const Json& nodes, const std::string& name) {
-  return shown(node_named(nodes, name), "state") == "up";
-}
-
 void wait_a_moment() {
   const timespec moment = {0, 250'000'000L};
   nanosleep(&moment, nullptr);
 }
 
+// What a command waits for goes to standard error, for whoever wonders: when that has become
+// something else, and not all the time.
+class WaitNews {
+ public:
+  void note(const std::string& awaited) {
+    const auto now = SteadyClock::now();
+    if (awaited == told_ || now < next_) return;
+    fmt::print(stderr, "waiting: {}\n", awaited);
+    told_ = awaited;
+    next_ = now + kPeriod;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPeriod{3};
+  std::string told_;
+  SteadyClock::time_point next_ = SteadyClock::now() + kPeriod;
+};
+
 // A proxy that does not answer may do so later.
 Result<> wait_for_node(const Globals& globals, const std::string& name, int timeout_s) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
+  const auto begin = SteadyClock::now();
+  const auto end = begin + std::chrono::seconds(timeout_s);
+  const auto since_begin = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now() - begin);
+  };
+  WaitNews news;
   for (;; wait_a_moment()) {
+    const auto nodes_asked = since_begin();
     const auto nodes = fetch(globals, "/v1/nodes");
+    const auto status_asked = since_begin();
     const auto status = fetch(globals, "/v1/status");
-    const bool answers = nodes && status;
-    if (answers && is_up(*nodes, name) && is_redundancy_full(*status)) return {};
-    if (answers && shown(part(*status, "repair"), "state") == "off") {
+    const bool is_over = SteadyClock::now() >= end;
+    if (!nodes || !status) {
+      const std::string& error = nodes ? status.error() : nodes.error();
+      if (is_over) return fail("{}", error);
+      news.note(error);
+      continue;
+    }
+    const NodeSighting seen{*nodes, *status, nodes_asked, status_asked};
+    const std::string awaited = awaited_of(seen, name);
+    if (awaited.empty()) return {};
+    // A proxy that follows hears of a new member a moment later than others.
+    const bool has_looked = is_over || nodes_asked >= kOnTheWay;
+    if (has_looked && is_unknown(seen, name)) return fail("no node is named {}", name);
+    if (shown(part(*status, "repair"), "state") == "off") {
       return fail("repair.automatic is off, so redundancy may never be full");
     }
-    if (std::chrono::steady_clock::now() < end) continue;
-    if (!nodes) return std::unexpected(nodes.error());
-    if (!status) return std::unexpected(status.error());
-    if (!is_up(*nodes, name)) return fail("node {} is not up after {} s", name, timeout_s);
-    return fail("redundancy is not full after {} s{}", timeout_s, hold_up_of_repair(*status));
+    if (is_over) return fail("{}, after {} s", awaited, timeout_s);
+    news.note(awaited);
   }
 }
 

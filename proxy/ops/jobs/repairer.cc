@@ -199,10 +199,12 @@ void Repairer::plan_next(const node::ClusterMap& map, bool waits) {
 }
 
 RepairStatus Repairer::status() const {
+  const MapPtr map = ops_.map.current();
   return {.is_automatic = settings_.is_automatic,
           .is_running = job_ != nullptr,
           .waits_for = job_ != nullptr ? "" : waits_for_,
           .settled_in = settled_in_,
+          .now_in = map == nullptr ? node::Epoch{} : map->epoch,
           .progress = job_ != nullptr ? job_->progress() : last_};
 }
 

@@ -24,6 +24,7 @@ struct RepairStatus {
   std::string waits_for;  // empty: for nothing
   // The newest map under which nothing lacked anything when all had been looked at; number 0: none.
   node::Epoch settled_in;
+  node::Epoch now_in;    // the map that is served now; number 0: none
   JobProgress progress;  // of the job that runs, or of the last one
 };
 

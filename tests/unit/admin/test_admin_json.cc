@@ -84,6 +84,7 @@ TEST_CASE("status tells which proxies serve, and who decides") {
                             {"admin", ""},
                             {"version", ""},
                             {"decides", true},
+                            {"decides_as", "00000009"},
                             {"leaves", false},
                             {"self", false},
                             {"age_ms", 30}}));
@@ -121,12 +122,16 @@ TEST_CASE("status tells how many objects survive how many further failures") {
 }
 
 TEST_CASE("status tells what repair and scrubs do at the proxy that decides") {
-  const RepairStatus there{.waits_for = "node n2", .settled_in = {.number = 7}, .progress = {}};
+  const RepairStatus there{.waits_for = "node n2",
+                           .settled_in = {.number = 7},
+                           .now_in = {.number = 8},
+                           .progress = {}};
   ClusterStatus status = three_nodes();
   const auto shown = [&] { return json::parse(status_json(status, {}, {}, "v1", "0a1b")); };
   const json own = shown();
   status.maintenance = maintenance_json(there, {.scrubs = 5});
   CHECK(shown()["repair"]["settled_epoch"] == 7);
+  CHECK(shown()["repair"]["epoch"] == 8);
   CHECK(shown()["repair"]["waits_for"] == "node n2");
   CHECK(shown()["scrub"]["ended"] == 5);
   for (const char* unreadable : {"", "{", "7", "[]", "{\"repair\": "}) {
@@ -137,7 +142,7 @@ TEST_CASE("status tells what repair and scrubs do at the proxy that decides") {
 
 TEST_CASE("status tells what repair does, and when it will be through") {
   RepairStatus repair{
-      .waits_for = "node n2 to come back", .settled_in = {.number = 3}, .progress = {}};
+      .waits_for = "node n2 to come back", .settled_in = {.number = 3}, .now_in = {}, .progress = {}};
   const auto shown = [&] {
     return json::parse(status_json(three_nodes(), repair, {}, "v1", "0a1b"))["repair"];
   };
@@ -158,7 +163,7 @@ TEST_CASE("status tells what repair does, and when it will be through") {
   CHECK(shown()["problem"] == "");
   repair.progress.problems = {{"a\nb", "no room"}, {"c", "no room either"}};
   CHECK(shown()["problem"] == "a\\x0ab: no room");
-  repair = {.is_automatic = false, .waits_for = "", .settled_in = {}, .progress = {}};
+  repair = {.is_automatic = false, .waits_for = "", .settled_in = {}, .now_in = {}, .progress = {}};
   CHECK(shown()["state"] == "off");
 }
 
