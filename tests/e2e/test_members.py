@@ -8,6 +8,7 @@ import pytest
 
 from cluster import (BIN, Writers, check_objects, free_ports, payload, run, store_objects,
                      wait_for)
+from proxies import wait_whole
 
 # What a write that had to begin again has left on a node that drains is reclaimed soon.
 SETTINGS = ["timing.read_grace_ms=1000", "timing.upload_idle_ms=2000"]
@@ -132,7 +133,8 @@ def test_a_node_that_is_not_there_is_added_as_lost_and_may_come_from_elsewhere(m
     cluster = make_cluster(nodes=3, scheme="rep:2")
     ports = free_ports(2)
     added = cluster.cli("node", "add", "n3", f"127.0.0.1:{ports}", "--timeout", 1, check=False)
-    assert added.returncode == 1 and "does it run at" in added.stderr
+    assert added.returncode == 1 and f"no node answers at 127.0.0.1:{ports}." in added.stderr
+    assert "elastripe node remove n3" in added.stderr
     assert nodes_of(cluster)["n3"]["state"] == "lost"
     with node_process(tmp_path, "n3", ports + 1):
         cluster.cli("node", "add", "n3", f"127.0.0.1:{ports + 1}")
@@ -140,6 +142,33 @@ def test_a_node_that_is_not_there_is_added_as_lost_and_may_come_from_elsewhere(m
     wait_for(lambda: nodes_of(cluster)["n3"]["state"] == "lost", "n3 is lost")
     cluster.cli("node", "remove", "n3")
     assert set(nodes_of(cluster)) == {"n0", "n1", "n2"}
+
+
+def test_a_node_of_another_cluster_is_added_as_lost(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rep:2", proxies=3)
+    other = make_cluster(nodes=3, scheme="rep:2")
+    node = nodes_of(other)["n1"]
+    wait_whole(cluster)
+    for i, proxy in enumerate(cluster.proxies):
+        added = run("elastripe", "--server", f"127.0.0.1:{cluster.proxy_port(proxy)}", "node", "add", f"m{i}",
+                    node["address"], "--timeout", 2, check=False)
+        assert added.returncode == 1 and "is not taken, as one of another cluster is not" in added.stderr
+        assert f"elastripe node remove m{i}" in added.stderr
+        cluster.cli("node", "remove", f"m{i}")
+    assert any("event=other_cluster node=m0" in cluster.log(proxy) for proxy in cluster.proxies)
+
+
+def test_who_drains_a_node_hears_at_once_that_somebody_has_undone_it(make_cluster):
+    cluster = make_cluster(nodes=3, scheme="rs:2,1")
+    store_objects(cluster, 3, 100_000)
+    with subprocess.Popen([BIN / "elastripe", "--server", cluster.server, "node", "drain", "n1"],
+                          stderr=subprocess.PIPE, text=True) as drain:
+        wait_for(lambda: nodes_of(cluster)["n1"]["role"] == "draining", "n1 drains")
+        told = drain.stderr.readline()  # it has seen that
+        assert told.startswith("waiting: node n1 still has"), told
+        cluster.cli("node", "drain", "n1", "--undo")
+        _, rest = drain.communicate(timeout=30)
+    assert drain.returncode == 1 and "n1 takes new data again" in rest, rest
 
 
 @pytest.mark.parametrize("words, problem", [

@@ -151,11 +151,13 @@ Result<> wait_for_node(const Globals& globals, const std::string& name, int time
 // between says: it is asked again.
 Result<> change_members(const Globals& globals, const std::string& name, const std::string& action,
                         const Json& body, SteadyClock::time_point end) {
+  WaitNews news;
   for (;; wait_a_moment()) {
     const auto answer = act_on(globals, name, action, body);
     if (answer) return {};
     const bool is_changing = answer.error().find("try again") != std::string::npos;
     if (!is_changing || SteadyClock::now() >= end) return std::unexpected(answer.error());
+    news.note(answer.error());
   }
 }
 
@@ -172,15 +174,38 @@ struct MemberArguments {
   }
 };
 
-// Waits until `problem_of` the nodes is empty.
+// What is still to come.
+struct Awaited {
+  std::string what;        // empty: nothing
+  bool is_futile = false;  // it does not come any more
+};
+
+// Waits until nothing is awaited, by what the nodes are.
 Result<> wait_until(const Globals& globals, SteadyClock::time_point end,
-                    const std::function<std::string(const Json& nodes)>& problem_of) {
+                    const std::function<Awaited(const Json& nodes)>& look) {
+  WaitNews news;
   for (;; wait_a_moment()) {
     const auto nodes = fetch(globals, "/v1/nodes");
-    const std::string problem = nodes ? problem_of(*nodes) : nodes.error();
-    if (problem.empty()) return {};
-    if (SteadyClock::now() >= end) return fail("{}", problem);
+    const Awaited awaited = nodes ? look(*nodes) : Awaited{nodes.error()};
+    if (awaited.what.empty()) return {};
+    if (awaited.is_futile || SteadyClock::now() >= end) return fail("{}", awaited.what);
+    news.note(awaited.what);
   }
+}
+
+// What is known of a new member that is not up.
+std::string why_not_up(const Json& node, const std::string& name, const std::string& address) {
+  const std::string lacks = text(node, "lacks");
+  const bool has_answered = text(node, "process").find_first_not_of('0') != std::string::npos;
+  std::string why = fmt::format("no node answers at {}", address);
+  if (has_answered) {
+    why = fmt::format("the process at {} is not taken, as one of another cluster is not", address);
+  }
+  if (!lacks.empty()) why = fmt::format("its build lacks {}", lacks);
+  return fmt::format(
+      "node {0} has been added, and is {1}: {2}. The log of the proxy that decides tells of it "
+      "(node={0}); it is a member until `elastripe node remove {0}`",
+      name, shown(node, "state"), why);
 }
 
 Result<> add_node(const Globals& globals, const MemberArguments& arguments) {
@@ -200,10 +225,23 @@ Result<> add_node(const Globals& globals, const MemberArguments& arguments) {
   if (!arguments.waits) return {};
   return wait_until(globals, end, [&](const Json& nodes) {
     const Json node = node_named(nodes, arguments.name);
-    if (text(node, "state") == "up") return std::string();
-    return fmt::format("node {} has been added, and is {}: does it run at {}?", arguments.name,
-                       shown(node, "state"), arguments.address);
+    if (text(node, "state") == "up") return Awaited{};
+    return Awaited{why_not_up(node, arguments.name, arguments.address)};
   });
+}
+
+Awaited awaited_of_drain(const Globals& globals, const Json& node, const std::string& name) {
+  const Json& statistics = part(node, "statistics");
+  // A proxy that has just started says what its configuration says.
+  if (text(node, "role") != "draining" || text(node, "state") != "up") {
+    return {fmt::format("node {} is {}, {}: nobody drains it", name, shown(node, "state"),
+                        shown(node, "role"))};
+  }
+  const double partitions = number(node, "partitions_home") + number(node, "partitions_source");
+  if (partitions + number(statistics, "shards") == 0) return {};
+  const auto status = fetch(globals, "/v1/status");
+  return {fmt::format("node {} still has {} partitions and {} shards{}", name, partitions,
+                      shown(statistics, "shards"), status ? hold_up_of_repair(*status) : "")};
 }
 
 Result<> drain_node(const Globals& globals, const MemberArguments& arguments) {
@@ -211,20 +249,18 @@ Result<> drain_node(const Globals& globals, const MemberArguments& arguments) {
   const char* action = arguments.undoes ? "refill" : "drain";
   if (auto begun = change_members(globals, arguments.name, action, {}, end); !begun) return begun;
   if (arguments.undoes || !arguments.waits) return {};
+  double draining_in = 0;  // the last epoch in which it did
   return wait_until(globals, end, [&](const Json& nodes) {
+    const double epoch = number(nodes, "epoch");
     const Json node = node_named(nodes, arguments.name);
-    const Json& statistics = part(node, "statistics");
-    // A proxy that has just started says what its configuration says.
-    if (text(node, "role") != "draining" || text(node, "state") != "up") {
-      return fmt::format("node {} is {}, {}: nobody drains it", arguments.name,
-                         shown(node, "state"), shown(node, "role"));
+    if (text(node, "role") == "draining") {
+      draining_in = std::max(draining_in, epoch);
+    } else if (draining_in > 0 && epoch > draining_in) {
+      const char* now = node.is_null() ? "is no member any more" : "takes new data again";
+      return Awaited{fmt::format("node {} {}: somebody has had it so", arguments.name, now),
+                     /*is_futile=*/true};
     }
-    const double partitions = number(node, "partitions_home") + number(node, "partitions_source");
-    if (partitions + number(statistics, "shards") == 0) return std::string();
-    const auto status = fetch(globals, "/v1/status");
-    return fmt::format("node {} still has {} partitions and {} shards{}", arguments.name,
-                       partitions, shown(statistics, "shards"),
-                       status ? hold_up_of_repair(*status) : "");
+    return awaited_of_drain(globals, node, arguments.name);
   });
 }
 
