@@ -10,19 +10,32 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-std::string escape_for_log(std::string_view key, size_t cap) {
+namespace {
+
+template <class IsPlain>
+std::string escaped(std::string_view text, size_t cap, const IsPlain& is_plain) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;
-  for (const char c : key.substr(0, cap)) {
+  for (const char c : text.substr(0, cap)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte > 0x20 && byte < 0x7f && c != '\\' && c != '"' && c != '\'') {
+    if (byte >= 0x20 && byte < 0x7f && is_plain(c)) {
       out += c;
     } else {
       out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
     }
   }
-  if (key.size() > cap) out += "...";
+  if (text.size() > cap) out += "...";
   return out;
+}
+
+}  // namespace
+
+std::string shown_on_line(std::string_view text, size_t cap) {
+  return escaped(text, cap, [](char) { return true; });
+}
+
+std::string escape_for_log(std::string_view key, size_t cap) {
+  return escaped(key, cap, [](char c) { return c != ' ' && c != '\\' && c != '"' && c != '\''; });
 }
 
 }  // namespace elastripe

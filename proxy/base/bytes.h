@@ -22,6 +22,10 @@ inline std::string_view as_string_view(ByteView bytes) {
 // A text of somebody else, fit for the middle of a line: control bytes become spaces.
 std::string one_line(std::string_view text);
 
+// What somebody has typed, for messages to them: bytes that are not printable ASCII become \xHH,
+// and what follows the first `cap` bytes becomes "...".
+std::string shown_on_line(std::string_view text, size_t cap);
+
 // A key for logs and messages: bytes outside 0x21..0x7e, backslashes and quotes become \xHH, and
 // what follows the first `cap` bytes becomes "...". The result holds no space and no line break.
 std::string escape_for_log(std::string_view key, size_t cap = 80);

@@ -45,30 +45,34 @@ const YAML::Node* MapReader::find(std::string_view key) {
   return &entry->second.node;
 }
 
-void MapReader::read(std::string_view key, const Setting& setting) {
+bool MapReader::read(std::string_view key, const Setting& setting) {
   const YAML::Node* node = find(key);
-  if (node == nullptr) return;
+  if (node == nullptr) return false;
   if (!node->IsScalar()) {
     problems_.report(path_of(key), "must be {}", setting.type);
   } else if (const auto read = setting.read(node->Scalar()); !read) {
     problems_.report(path_of(key), "{}", one_line(read.error()));
   }
+  return true;
 }
 
-void MapReader::settings(const Settings& settings) {
+std::set<std::string, std::less<>> MapReader::settings(const Settings& settings) {
+  std::set<std::string, std::less<>> there;
   std::set<std::string_view> sections;
   for (const Setting& setting : settings) {
     const std::string_view section = setting.section();
     if (section.empty()) {
-      read(setting.path, setting);
+      if (read(setting.path, setting)) there.emplace(setting.path);
     } else if (sections.insert(section).second) {
       map(section, [&](MapReader& under) {
         for (const Setting& member : settings) {
-          if (member.section() == section) under.read(member.name(), member);
+          if (member.section() != section) continue;
+          if (under.read(member.name(), member)) there.emplace(member.path);
         }
       });
     }
   }
+  return there;
 }
 
 void MapReader::map(std::string_view key, const std::function<void(MapReader&)>& read) {

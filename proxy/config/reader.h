@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,7 +49,8 @@ class MapReader {
   std::string path_of(std::string_view key) const;
 
   // Reads the settings that are there, those with a section below it; others stay as they are.
-  void settings(const Settings& settings);
+  // Returns the paths of those that were there.
+  std::set<std::string, std::less<>> settings(const Settings& settings);
 
   // Calls `read` for a map under `key`, and finishes it.
   void map(std::string_view key, const std::function<void(MapReader&)>& read);
@@ -64,7 +66,8 @@ class MapReader {
   };
 
   const YAML::Node* find(std::string_view key);
-  void read(std::string_view key, const Setting& setting);
+  // True if it is there.
+  bool read(std::string_view key, const Setting& setting);
 
   Problems& problems_;
   std::string path_;

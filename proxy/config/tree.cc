@@ -168,7 +168,7 @@ Result<YAML::Node> build_tree(std::string_view yaml, std::string_view file_name,
   Result<YAML::Node> tree = load_yaml(yaml, file_name);
   if (!tree) return tree;
   for (const std::string& text : overrides) {
-    const std::string flag = "--set " + escape_for_log(text, 200);
+    const std::string flag = "--set " + shown_on_line(text, 200);
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
       return fail(ErrorCode::kInvalid, "{}: must be PATH=VALUE", flag);

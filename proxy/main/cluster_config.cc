@@ -63,6 +63,17 @@ Result<Config> read_cluster(Config config, std::string_view text,
 Result<void> check_is_wide(const std::string& setting) {
   Config config;
   const std::string_view path = std::string_view(setting).substr(0, setting.find('='));
+  // In files these two are of no effect either, once there is a cluster.
+  if (path == "partitions") {
+    return fail(ErrorCode::kInvalid, "{}: is fixed since the cluster was formed", path);
+  }
+  if (path == "timing.profile") {
+    return fail(ErrorCode::kInvalid,
+                "{}: is for the file of a new cluster: set the times that it stands for, "
+                "timing.heartbeat_ms, timing.suspect_after_ms and timing.lease_ms; "
+                "timing.hedge_after_ms is set in the file of each proxy",
+                path);
+  }
   for (const Setting& row : config::settings_of(config)) {
     if (row.path == path && is_local(row)) {
       return fail(ErrorCode::kInvalid, "{}: is not the cluster's: set it in the file of each proxy",
@@ -90,7 +101,7 @@ Result<void> check(const Config& config, std::span<const std::string> settings,
   Places places(kPlace);
   for (const std::string& setting : settings) {
     places.add_override(setting.substr(0, setting.find('=')),
-                        "--set " + escape_for_log(setting, 200));
+                        "--set " + shown_on_line(setting, 200));
   }
   Problems problems(places);
   config::check_config(config, problems, nodes);
@@ -116,14 +127,19 @@ Result<Config> with_cluster(const Config& file, std::string_view text) {
 std::vector<std::string> overruled(const Config& file, const Config& in_force) {
   Config said = file;
   Config counts = in_force;
+  Config defaults;
   const Settings from = cluster_wide(said);
   const Settings to = cluster_wide(counts);
+  const Settings unsaid = cluster_wide(defaults);
+  const auto names = [&](std::string_view path) { return file.named.paths.contains(path); };
   std::vector<std::string> paths;
   for (size_t i = 0; i < to.size(); ++i) {
     if (from[i].text() == to[i].text()) continue;
+    // What is not as by default is what the profile that the file names says.
+    if (!names(from[i].path) && from[i].text() == unsaid[i].text()) continue;
     paths.push_back(fmt::format("{}={}", from[i].path, from[i].yaml()));
   }
-  if (file.pools != in_force.pools) paths.emplace_back("pools");
+  if (names("pools") && file.pools != in_force.pools) paths.emplace_back("pools");
   return paths;
 }
 

@@ -60,7 +60,8 @@ ListenConfig read_listener(MapReader& map, Problems& problems) {
 Config read_config(const YAML::Node& tree, Problems& problems) {
   Config config;
   MapReader map(problems, "", tree);
-  map.settings(settings_of(config));
+  config.named.paths = map.settings(settings_of(config));
+  if (map.has("pools")) config.named.paths.insert("pools");
   map.list("listeners",
            [&](MapReader& under) { config.listeners.push_back(read_listener(under, problems)); });
   map.list("nodes", [&](MapReader& under) { config.nodes.push_back(read_node(under, problems)); });

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -105,6 +106,14 @@ struct EtcdConfig {
   friend bool operator==(const EtcdConfig&, const EtcdConfig&) = default;
 };
 
+// Which settings a file, or --set, has named: "timing.lease_ms", "pools". It is no setting itself:
+// it makes no difference between two configurations.
+struct NamedSettings {
+  std::set<std::string, std::less<>> paths;
+
+  friend bool operator==(const NamedSettings&, const NamedSettings&) { return true; }
+};
+
 struct Config {
   std::string cluster = "elastripe";
   ListenConfig listen{.address = {"127.0.0.1", 11211}};
@@ -136,6 +145,7 @@ struct Config {
   jobs::RepairSettings repair;
   jobs::ScrubSettings scrub;
   SessionSettings sessions;
+  NamedSettings named;
 
   friend bool operator==(const Config&, const Config&) = default;
 };

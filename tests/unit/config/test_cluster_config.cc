@@ -56,7 +56,8 @@ TEST_CASE("what is the cluster's takes the place of what the file says", "[confi
   const Config first = parse({kPools, "timing.lease_ms=5000", "timing.profile=local",
                               "timing.request_timeout_ms=4000", "limits.connections=7"});
   const Config file = parse({"timing.lease_ms=2000", "timing.read_grace_ms=777", "threads=3",
-                             "limits.connections=9", "refused_is_dead=false"});
+                             "limits.connections=9", "refused_is_dead=false",
+                             "pools=[{prefix: '', scheme: 'rep:2'}]"});
   const auto followed = with_cluster(file, cluster_text(first));
   REQUIRE(followed);
   CHECK(followed->pools == first.pools);
@@ -85,6 +86,25 @@ TEST_CASE("what is the cluster's takes the place of what the file says", "[confi
   CHECK(taken->need_restart.empty());
   CHECK(taken->config.decider.lease == 5s);
   CHECK(taken->config.pools == first.pools);
+}
+
+TEST_CASE("only what a file says itself is overruled", "[config]") {
+  const Config first =
+      parse({kPools, "timing.read_grace_ms=777", "timing.lease_ms=5000", "refused_is_dead=false"});
+  const auto differ = [&](const Texts& said) {
+    const Config file = parse(said);
+    const auto followed = with_cluster(file, cluster_text(first));
+    REQUIRE(followed);
+    return overruled(file, *followed);
+  };
+  CHECK(differ({}).empty());
+  CHECK(differ({"timing.read_grace_ms=10000"}) == Texts{"timing.read_grace_ms=10000"});
+  CHECK(differ({"refused_is_dead=true"}) == Texts{"refused_is_dead=true"});
+  CHECK(differ({"timing={lease_ms: 5000}"}).empty());
+  CHECK(differ({"pools=[{prefix: '', scheme: 'rep:2'}]"}) == Texts{"pools"});
+  // A profile says several at once.
+  CHECK(differ({"timing.profile=local"}) ==
+        Texts{"timing.heartbeat_ms=50", "timing.suspect_after_ms=300", "timing.lease_ms=900"});
 }
 
 TEST_CASE("what a cluster text does not say is as by default", "[config]") {
@@ -135,6 +155,11 @@ TEST_CASE("a change of the cluster's settings is checked with all that stays", "
   CHECK(refusal(running, {"pools.0.scheme='rs:5,2'"}).find("needs 7 nodes") != std::string::npos);
   CHECK(refusal(running, {"limits.connections=5"}) ==
         "limits.connections: is not the cluster's: set it in the file of each proxy");
+  CHECK(refusal(running, {"partitions=100"}) ==
+        "partitions: is fixed since the cluster was formed");
+  CHECK(refusal(running, {"timing.profile=local"})
+            .find("timing.heartbeat_ms, timing.suspect_after_ms and timing.lease_ms") !=
+        std::string::npos);
   CHECK(refusal(running, {"timing"}).find("PATH=VALUE") != std::string::npos);
   CHECK(refusal(running, {"nodes.0.port=5"}).find("nodes") != std::string::npos);
   CHECK(refusal(running, {"pools.0.log_copies=two"}).find("recycled first") != std::string::npos);

@@ -46,8 +46,7 @@ TEST_CASE("unknown settings are refused with their line", "[config]") {
 TEST_CASE("an error is one line, whatever it quotes", "[config]") {
   const std::string layouts = "unknown layout; use rep, rs, srs, ers-1 or ers-2";
   CHECK(error_of(kNodes + "pools: [{scheme: rep:2}]\n", {"pools.0.scheme=\"r\\n\\t:1\""}) ==
-        "--set pools.0.scheme=\\x22r\\x5cn\\x5ct:1\\x22: pools.0.scheme: scheme 'r  :1': " +
-            layouts);
+        "--set pools.0.scheme=\"r\\n\\t:1\": pools.0.scheme: scheme 'r  :1': " + layouts);
   CHECK(line_error("insecure: true\nlisten: {host: \"::2\\0\\n\"}") ==
         "f:9: listen.host: is '::2\\x00\\x0a', must be a host name or an IP address");
   CHECK(error_of("cluster: \"\\\rc\"").find('\r') == std::string::npos);
@@ -243,7 +242,7 @@ TEST_CASE("errors in overrides name the flag", "[config]") {
   CHECK(error_of(kNodes, {"partitions=7"}) ==
         "--set partitions=7: partitions: is 7, must be a power of two");
   CHECK(error_of(kNodes, {"timing={lease_ms: 50}"})
-            .starts_with("--set timing={lease_ms:\\x2050}: timing.lease_ms: is 50"));
+            .starts_with("--set timing={lease_ms: 50}: timing.lease_ms: is 50"));
   CHECK(error_of(kNodes, {"colour=red"}) == "--set colour=red: colour: is no known setting");
   CHECK(error_of(kNodes, {"nosuch.key=1"}) == "--set nosuch.key=1: nosuch: is no known setting");
   CHECK(error_of(kNodes, {"timing.nosuch.key=1"}) ==
