@@ -18,8 +18,7 @@ using Json = nlohmann::ordered_json;
 std::string one_line(const Json& report) {
   const std::string how_far =
       is_running(report) ? ": " + progress_line(report, JobPace(), /*bar=*/false) : "";
-  return fmt::format("{} {}: {}{}\n", text(report, "kind"), shown(report, "id"),
-                     text(report, "state"), how_far);
+  return fmt::format("{}: {}{}\n", title_of(report), text(report, "state"), how_far);
 }
 
 Result<> show_jobs(const Globals& globals) {

@@ -178,6 +178,21 @@ std::optional<double> JobPace::bytes_per_second() const {
   return (last_.bytes - first_->bytes) / (last_.seconds - first_->seconds);
 }
 
+std::string title_of(const Json& report) {
+  const Json& spec = part(report, "spec");
+  std::string asked;
+  const auto add = [&](const std::string& what) { asked += (asked.empty() ? "" : ", ") + what; };
+  for (const char* field : {"key", "prefix", "node"}) {
+    if (!text(spec, field).empty()) add(fmt::format("{} {}", field, text(spec, field)));
+  }
+  if (part(spec, "all") == true) add("all");
+  if (spec.contains("to")) add("to " + shown(spec, "to"));
+  if (part(spec, "repair") == true) add("repair");
+  if (part(spec, "dry_run") == true) add("dry run");
+  return fmt::format("{} {}{}", text(report, "kind"), shown(report, "id"),
+                     asked.empty() ? "" : " (" + asked + ")");
+}
+
 std::string progress_line(const Json& report, const JobPace& pace, bool bar) {
   std::string ending = text(report, "state") == "cancelling" ? ", cancelling" : "";
   if (const std::string reason = text(report, "reason"); !reason.empty()) {

@@ -31,6 +31,9 @@ class JobPace {
   Point last_;
 };
 
+// "transition 3 (prefix logs/, to 10, dry run)": which one it is, and what was asked for.
+std::string title_of(const nlohmann::ordered_json& report);
+
 // One line without its end: how far the job is. With a bar, or in words.
 std::string progress_line(const nlohmann::ordered_json& report, const JobPace& pace, bool bar);
 

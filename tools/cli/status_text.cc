@@ -1,7 +1,9 @@
 #include "tools/cli/status_text.h"
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/answer.h"
@@ -122,12 +124,21 @@ std::string update_logs_line(const Json& logs) {
                   mebibytes(number(logs, "merged_bytes")), shown(logs, "refusals")));
 }
 
+// Only while one is pending.
+std::string flush_line(const Json& status) {
+  const auto at = static_cast<std::time_t>(number(status, "flush_at"));
+  if (at == 0) return {};
+  return line("flush_all",
+              fmt::format("at {:%Y-%m-%d %H:%M:%S} UTC: what was stored before is gone then",
+                          fmt::gmtime(at)));
+}
+
 std::string job_lines(const Json& jobs) {
   std::string lines;
   for (const Json& job : part(jobs, "jobs")) {
     if (!is_running(job)) continue;
-    lines += line("job", fmt::format("{} {}: {}", shown(job, "kind"), shown(job, "id"),
-                                     progress_line(job, JobPace(), /*bar=*/false)));
+    lines += line(
+        "job", fmt::format("{}: {}", title_of(job), progress_line(job, JobPace(), /*bar=*/false)));
   }
   return lines;
 }
@@ -147,8 +158,8 @@ std::string status_text(const Json& status, const Json& jobs) {
          nodes_line(part(status, "nodes")) + partitions_line(part(status, "partitions")) +
          redundancy_line(part(objects, "surviving")) + objects_lines(objects) +
          repair_line(part(status, "repair"), number(objects, "lacking_shards") > 0) +
-         scrub_line(part(status, "scrub")) + job_lines(jobs) + memory_line(part(status, "memory")) +
-         update_logs_line(part(status, "update_logs"));
+         scrub_line(part(status, "scrub")) + job_lines(jobs) + flush_line(status) +
+         memory_line(part(status, "memory")) + update_logs_line(part(status, "update_logs"));
 }
 
 }  // namespace elastripe::cli

@@ -130,6 +130,20 @@ TEST_CASE("a summary tells every count, bytes and seconds, and how to go on") {
   CHECK(has(text, "Write objects again whose shards are missing"));
 }
 
+TEST_CASE("the title of a job tells what was asked for") {
+  const auto title = [](const char* kind, const Json& spec) {
+    return title_of({{"id", 3}, {"kind", kind}, {"spec", spec}});
+  };
+  CHECK(title("transition", {{"prefix", "logs/"}, {"to", 10}, {"dry_run", false}}) ==
+        "transition 3 (prefix logs/, to 10)");
+  CHECK(title("transition", {{"all", true}, {"to", 5}, {"dry_run", true}}) ==
+        "transition 3 (all, to 5, dry run)");
+  CHECK(title("scrub", {{"key", "a"}, {"repair", true}}) == "scrub 3 (key a, repair)");
+  CHECK(title("repair", {{"node", "n2"}}) == "repair 3 (node n2)");
+  CHECK(title("rebalance", {{"dry_run", false}}) == "rebalance 3");
+  CHECK(title_of({{"id", 3}, {"kind", "recycle"}}) == "recycle 3");
+}
+
 TEST_CASE("a dry run tells bytes, memory, and the time") {
   Json report = report_in("done", "counting");
   Json jobs = {{"jobs", Json::array()}};

@@ -19,14 +19,14 @@ struct Told {
                    {"incarnation", "a1"},
                    {"process", "a1"},
                    {"last_answer_age_ms", 40}}}}};
-  Json status = {{"state", "serving"},
-                 {"decides", false},
-                 {"epoch", {{"number", 7}, {"decider", "0000d1"}}},
-                 {"proxies",
-                  {{{"decides_as", "000000"}, {"age_ms", 0}},
-                   {{"decides_as", "0000d1"}, {"age_ms", 900}}}},
-                 {"partitions", {{"total", 8}, {"synced", 8}}},
-                 {"repair", {{"state", "waiting"}, {"epoch", 7}, {"settled_epoch", 7}}}};
+  Json status = {
+      {"state", "serving"},
+      {"decides", false},
+      {"epoch", {{"number", 7}, {"decider", "0000d1"}}},
+      {"proxies",
+       {{{"decides_as", "000000"}, {"age_ms", 0}}, {{"decides_as", "0000d1"}, {"age_ms", 900}}}},
+      {"partitions", {{"total", 8}, {"synced", 8}}},
+      {"repair", {{"state", "waiting"}, {"epoch", 7}, {"settled_epoch", 7}}}};
   milliseconds asked{5000};
 
   Json& node() { return nodes["nodes"][0]; }

@@ -115,6 +115,14 @@ TEST_CASE("a job that somebody started is shown while it runs") {
   CHECK(status_text(serving(), jobs).find("repair 2") == std::string::npos);
 }
 
+TEST_CASE("a flush_all that is pending is shown") {
+  Json status = serving();
+  status["flush_at"] = nullptr;
+  CHECK(status_text(status, Json()).find("flush_all") == std::string::npos);
+  status["flush_at"] = 1'800'000'000;
+  CHECK(has(status_text(status, Json()), "flush_all   at 2027-01-15 08:00:00 UTC: "));
+}
+
 TEST_CASE("a proxy that tells less than it should is shown all the same") {
   CHECK(has(status_text(Json::object(), Json()), "state       -\n"));
   Json older = serving();
