@@ -122,10 +122,8 @@ TEST_CASE("status tells how many objects survive how many further failures") {
 }
 
 TEST_CASE("status tells what repair and scrubs do at the proxy that decides") {
-  const RepairStatus there{.waits_for = "node n2",
-                           .settled_in = {.number = 7},
-                           .now_in = {.number = 8},
-                           .progress = {}};
+  const RepairStatus there{
+      .waits_for = "node n2", .settled_in = {.number = 7}, .now_in = {.number = 8}, .progress = {}};
   ClusterStatus status = three_nodes();
   const auto shown = [&] { return json::parse(status_json(status, {}, {}, "v1", "0a1b")); };
   const json own = shown();
@@ -141,8 +139,10 @@ TEST_CASE("status tells what repair and scrubs do at the proxy that decides") {
 }
 
 TEST_CASE("status tells what repair does, and when it will be through") {
-  RepairStatus repair{
-      .waits_for = "node n2 to come back", .settled_in = {.number = 3}, .now_in = {}, .progress = {}};
+  RepairStatus repair{.waits_for = "node n2 to come back",
+                      .settled_in = {.number = 3},
+                      .now_in = {},
+                      .progress = {}};
   const auto shown = [&] {
     return json::parse(status_json(three_nodes(), repair, {}, "v1", "0a1b"))["repair"];
   };
