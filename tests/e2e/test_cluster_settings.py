@@ -107,7 +107,11 @@ def test_settings_outlive_the_proxy_that_decides(cluster):
 
 
 def test_what_is_wrong_is_refused_and_changes_nothing(cluster):
-    before = show(cluster)
+    def settings():
+        """Without the epoch: another map may come for another reason."""
+        return {what: value for what, value in show(cluster).items() if what != "epoch"}
+
+    before = settings()
     for wrong, reason in [
             (["timing.lease_ms=20"], "timing.lease_ms"),
             (["timing.lease_ms=500"], "must be above suspect_after_ms"),
@@ -120,9 +124,9 @@ def test_what_is_wrong_is_refused_and_changes_nothing(cluster):
         done = change(cluster, *wrong, check=False)
         assert done.returncode == 1 and reason in done.stderr, done.stderr
         assert len(done.stderr.splitlines()) == 1
-    assert show(cluster) == before
+    assert settings() == before
     change(cluster, "timing.lease_ms=3000")
-    assert show(cluster) == before, "what is so already makes no version"
+    assert settings() == before, "what is so already makes no version"
     change(cluster, "--recycled", "pools.0.log_copies=two", "--of-version", "1")
     assert show(cluster)["version"] == 2
 
