@@ -50,21 +50,24 @@ class Readers(Load):
         wait_for(lambda: self.reads >= goal or self.errors, f"{more} more reads")
 
 
+def transition(cluster, *words):
+    """Its report. One whose proxy was killed and is back may go on before it."""
+    def ended():
+        done = cluster.cli("--json", "transition", *words, check=False)
+        if done.returncode != 0 and "one at a time" in done.stderr:
+            return None
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+    return wait_for(ended, "the transition before has ended")
+
+
 class Transition:
     """Of all objects, in about three seconds."""
 
     def __init__(self, cluster, to, execution):
         self.cluster = cluster
         words = ["transition", "--all", "--to", to, "--execution", execution]
-
-        def plan():
-            """Nothing while the one before goes on, as its proxy was killed and is back."""
-            done = cluster.cli("--json", *words, "--dry-run", check=False)
-            if done.returncode != 0 and "one at a time" in done.stderr:
-                return None
-            assert done.returncode == 0, done.stderr
-            return json.loads(done.stdout)
-        dry = wait_for(plan, "the transition before has ended")
+        dry = transition(cluster, *words[1:], "--dry-run")
         self.id = dry["id"] + 1
         rate = (dry["planned"]["read_bytes"] + dry["planned"]["sent_bytes"]) // 3
         command = [BIN / "elastripe", "--server", cluster.server, "--json", *words,
@@ -127,9 +130,9 @@ def test_kills_at_any_moment_of_a_transition_lose_no_acknowledged_write(cluster,
     for victim in victims:
         if victim != "proxy":
             cluster.cli("node", "wait", victim, "--timeout", int(DEADLINE_S))
-    done = cluster.cli("--json", "transition", "--prefix", "o/", "--to", 5)
-    counts = json.loads(done.stdout)["counts"]
-    assert counts["transitioned"] + counts["already_there"] == OBJECTS, done.stdout
+    report = transition(cluster, "--prefix", "o/", "--to", 5)
+    counts = report["counts"]
+    assert counts["transitioned"] + counts["already_there"] == OBJECTS, report
     scrubbed = [segment for report in cluster.scrub(*values) for segment in report["segments"]]
     assert all(not segment["wrong"] and segment["data_matches"] for segment in scrubbed)
     client = cluster.client()
