@@ -96,7 +96,11 @@ std::string repair_line(const Json& repair, bool is_any_lacking) {
   const std::string problem = text(repair, "problem");
   if (!is_any_lacking && problem.empty()) return {};
   if (text(repair, "state") == "off") return line("repair", "off");
-  return line("repair", fmt::format("waits for {}{}{}", shown(repair, "waits_for"),
+  const std::string waits_for = text(repair, "waits_for");
+  return line("repair", fmt::format("{}{}{}",
+                                    waits_for.empty() ? "has just ended, or begins: what lacks "
+                                                        "shards is counted again"
+                                                      : "waits for " + waits_for,
                                     problem.empty() ? "" : "; ", problem));
 }
 

@@ -87,6 +87,9 @@ TEST_CASE("what is not as it should be has lines of its own") {
   CHECK(has(text, "0 lost, 4 with too few homes: nodes lack room\n"));
   CHECK(has(text, "objects     17 lack shards, 2 more are lost\n"));
   CHECK(has(text, "repair      waits for the nodes change\n"));
+  Json ended = status;
+  ended["repair"]["waits_for"] = "";
+  CHECK(has(status_text(ended, Json()), "repair      has just ended, or begins: what lacks"));
   status["repair"]["problem"] = "key: no room";
   CHECK(has(status_text(status, Json()), "repair      waits for the nodes change; key: no room\n"));
   status["objects"]["lacking_shards"] = 0;  // as while a node drains
