@@ -71,8 +71,8 @@ void describe_epoch(ClusterStatus& status, const node::ClusterMap& map) {
 void describe_map(ClusterStatus& status, const node::ClusterMap& map,
                   const std::deque<Peer>& peers) {
   describe_epoch(status, map);
-  if (map.nodes.size() > peers.size()) return;  // it has members that are not asked yet
   status.partitions = static_cast<uint32_t>(map.partitions.size());
+  if (map.nodes.size() > peers.size()) return;  // it has members that are not asked yet
   for (uint32_t p = 0; p < map.partitions.size(); ++p) {
     const node::Partition& partition = map.partitions[p];
     status.partitions_lost += partition.lost;

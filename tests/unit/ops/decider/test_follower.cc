@@ -35,6 +35,15 @@ struct Proxies : ClusterFixture {
     }));
     return total;
   }
+  // The process is stopped for longer than leases are. What its clients have sent meanwhile is not
+  // to be refused as it wakes up: for how long it serves nothing then.
+  Duration outage_after_stop(sim::SimProxy& proxy) {
+    proxy.pause();
+    run_for(30s);
+    proxy.resume();
+    const TimePoint end = events().now() + 10s;
+    return outage(proxy, [&] { return events().now() >= end; });
+  }
 };
 
 }  // namespace
@@ -199,12 +208,7 @@ TEST_CASE("a follower that was stopped for a while deposes nobody") {
   REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
   auto& second = cluster.add();
   REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
-  second.pause();
-  cluster.run_for(30s);
-  second.resume();
-  // What its clients have sent meanwhile is not refused, either.
-  const TimePoint end = cluster.events().now() + 10s;
-  CHECK(cluster.outage(second, [&] { return cluster.events().now() >= end; }) == 0ms);
+  CHECK(cluster.outage_after_stop(second) == 0ms);
   CHECK(Proxies::decides(first));
   CHECK_FALSE(Proxies::decides(second));
   CHECK(Proxies::serves(second));
@@ -214,11 +218,7 @@ TEST_CASE("a decider that was stopped for a while, and is not missed, serves on"
   Proxies cluster;
   auto& first = cluster.add();
   REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  first.pause();
-  cluster.run_for(30s);
-  first.resume();
-  const TimePoint end = cluster.events().now() + 10s;
-  CHECK(cluster.outage(first, [&] { return cluster.events().now() >= end; }) == 0ms);
+  CHECK(cluster.outage_after_stop(first) == 0ms);
   CHECK(Proxies::decides(first));
 }
 
