@@ -2,6 +2,7 @@
 // of its own, so that no data load delays a heartbeat.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
