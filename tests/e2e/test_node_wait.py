@@ -119,6 +119,7 @@ def test_a_name_that_no_node_has_is_not_waited_for(make_cluster):
 
 def test_what_is_waited_for_is_told(make_cluster):
     cluster = make_cluster(nodes=3, scheme="rep:2")
+    cluster.cli("node", "wait", "n1", "--timeout", 0)  # takes as long as it takes to know it
     cluster.kill("n1")
     wait_for(lambda: cluster.node_states()["n1"] == "lost", "n1 is lost")
     ended = cluster.cli("node", "wait", "n1", "--timeout", 5, check=False)

@@ -116,7 +116,8 @@ class WaitNews {
 // A proxy that does not answer may do so later.
 Result<> wait_for_node(const Globals& globals, const std::string& name, int timeout_s) {
   const auto begin = SteadyClock::now();
-  const auto end = begin + std::chrono::seconds(timeout_s);
+  const auto timeout = std::max(std::chrono::seconds(timeout_s), kShortestWait);
+  const auto end = begin + timeout;
   const auto since_begin = [&] {
     return std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now() - begin);
   };
@@ -142,7 +143,7 @@ Result<> wait_for_node(const Globals& globals, const std::string& name, int time
     if (shown(part(*status, "repair"), "state") == "off") {
       return fail("repair.automatic is off, so redundancy may never be full");
     }
-    if (is_over) return fail("{}, after {} s", awaited, timeout_s);
+    if (is_over) return fail("{}, after {} s", awaited, timeout.count());
     news.note(awaited);
   }
 }

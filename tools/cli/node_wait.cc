@@ -49,8 +49,11 @@ bool is_newest(const NodeSighting& seen) {
   if (repair.contains("epoch") && number(repair, "epoch") != number(epoch, "number")) return false;
   if (part(status, "decides") == true) return true;
   return std::ranges::any_of(part(status, "proxies"), [&](const Json& proxy) {
-    return text(proxy, "decides_as") == text(epoch, "decider") &&
-           is_news(number(proxy, "age_ms"), seen.status_asked);
+    // A proxy of an older build tells only that another one decides, and not as whom.
+    const bool made_it = proxy.contains("decides_as")
+                             ? text(proxy, "decides_as") == text(epoch, "decider")
+                             : part(proxy, "decides") == true;
+    return made_it && is_news(number(proxy, "age_ms"), seen.status_asked);
   });
 }
 

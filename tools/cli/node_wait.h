@@ -20,6 +20,9 @@ struct NodeSighting {
 // its node, or its proxy, before.
 inline constexpr std::chrono::milliseconds kOnTheWay{1000};
 
+// So long a wait takes at least, whatever is asked for: sooner nothing can be known.
+inline constexpr std::chrono::seconds kShortestWait{3};
+
 // What `elastripe node wait` still waits for, in words. Empty: the node is up, and nothing lacks
 // redundancy.
 std::string awaited_of(const NodeSighting& seen, const std::string& name);

@@ -75,6 +75,16 @@ TEST_CASE("what a node answered before the wait began tells nothing") {
   CHECK(told.awaits("has not answered"));
 }
 
+TEST_CASE("a proxy of an older build does not tell as whom others decide") {
+  Told told;
+  for (Json& proxy : told.status["proxies"]) proxy.erase("decides_as");
+  CHECK(told.awaits("has not confirmed"));
+  told.decider()["decides"] = true;
+  CHECK(told.is_over());
+  told.decider()["age_ms"] = 4900;
+  CHECK(told.awaits("has not confirmed"));
+}
+
 TEST_CASE("a process that the map does not name is another one than the map is of") {
   Told told;
   told.node()["process"] = "b2";
