@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "proxy/base/log.h"
 #include "proxy/main/cluster_config.h"
 #include "proxy/ops/attempt.h"
 #include "proxy/ops/decider/decider_status.h"
@@ -377,8 +378,15 @@ Task<void> ControlThread::hand_over() {
   const auto may_take_over = [](const decider::KnownProxy& proxy) {
     return !proxy.is_self && !proxy.card.leaves;
   };
-  while (decides_as() != 0 && !hurries_ && clock.now() < end &&
-         std::ranges::any_of(correspondence_.proxies(), may_take_over)) {
+  const auto waits = [&, this] {
+    return decides_as() != 0 && !hurries_ && clock.now() < end &&
+           std::ranges::any_of(correspondence_.proxies(), may_take_over);
+  };
+  if (waits()) {
+    log_info("another proxy is to decide first, which may take {} ms",
+             config_->decider.lease / std::chrono::milliseconds(1));
+  }
+  while (waits()) {
     if (!co_await clock.sleep_for(kHandOverLook)) break;
   }
   shut_down();

@@ -179,7 +179,8 @@ def test_a_proxy_that_is_stopped_hands_over(cluster):
         os.kill(cluster.pid(decides), signal.SIGTERM)
         wait_for(lambda: cluster.pid(decides) == 0, "it has ended")
         # It decides until another one has taken over, and so hears of that.
-        assert "event=deposed" in cluster.log(decides).rpartition("shutting down")[2]
+        told = cluster.log(decides).rpartition("shutting down")[2]
+        assert "another proxy is to decide first" in told and "event=deposed" in told
         wait_for(lambda: cluster.decider() not in (None, decides), "another one decides")
         writers.wait_acks(100)
         assert failures_beside(cluster, writers, decides) == before
