@@ -311,7 +311,7 @@ constexpr Scenario kScenarios[] = {
    .about = "deciders that start with further nodes in their configuration while others are dead",
    .cluster = {.nodes = 2, .scheme = "rep:2", .inline_max_bytes = 1024},
    .workload = {.keys = 3, .operations = 20},
-   .faults = {.node_kills = 1, .link_cuts = 2, .proxy_kills = 1, .proxy_pauses = 1,
+   .faults = {.node_kills = 1, .link_cuts = 2, .proxy_kills = 3, .proxy_pauses = 1,
               .silent_kills = 0, .burials = 3, .successions = 0.6, .joiners = 3, .until = 6s},
    .expect = {.records_only = true}},
   // Nobody refuses connections for them: maps are made while a majority answers.
