@@ -64,7 +64,9 @@ Result<void> add(std::vector<NodeInfo>& nodes, const NodeInfo& wanted) {
 }  // namespace
 
 Members::Members(const std::vector<NodeInfo>& nodes_in, uint32_t partitions)
-    : nodes(identities_of(nodes_in)), ring(ring_names(nodes_in), partitions) {}
+    : nodes(identities_of(nodes_in)),
+      hashed(ring_names(nodes_in), partitions),
+      even(hashed.evened(nodes)) {}
 
 NodeInfo identity_of(const NodeInfo& node) {
   NodeInfo identity = node;

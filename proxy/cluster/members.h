@@ -13,11 +13,17 @@ namespace elastripe {
 
 // Immutable.
 struct Members {
-  // Keeps what identity_of() does; nodes that were removed are not on the ring.
+  // Keeps what identity_of() does; nodes that were removed are not on the rings.
   Members(const std::vector<node::NodeInfo>& nodes_in, uint32_t partitions);
 
   std::vector<node::NodeInfo> nodes;  // by id
-  Ring ring;
+  Ring hashed;
+  Ring even;
+
+  // The one that a cluster with these capabilities uses.
+  const Ring& ring(node::CapabilitySet capabilities) const {
+    return capabilities.has(node::Capability::kEvenRing) ? even : hashed;
+  }
 };
 using MembersPtr = std::shared_ptr<const Members>;
 

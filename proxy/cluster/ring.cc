@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -44,8 +46,8 @@ const NodePoints& points_of_node(const std::string& name) {
 
 }  // namespace
 
-std::vector<Ring::Point> Ring::points_of(const std::vector<std::string>& names) {
-  std::vector<Point> points;
+Ring::Points Ring::points_of(const std::vector<std::string>& names) {
+  Points points;
   points.reserve(names.size() * kPointsPerNode);
   for (size_t id = 0; id < names.size(); ++id) {
     if (names[id].empty()) continue;
@@ -59,21 +61,132 @@ std::vector<Ring::Point> Ring::points_of(const std::vector<std::string>& names) 
 }
 
 Ring::Ring(const std::vector<std::string>& names, uint32_t partitions)
-    : points_(points_of(names)), ids_(names.size()) {
+    : points_(std::make_shared<const Points>(points_of(names))), ids_(names.size()) {
   starts_.reserve(partitions);
   for (uint32_t partition = 0; partition < partitions; ++partition) {
     const uint32_t value = ketama_points("partition-" + std::to_string(partition))[0];
-    const auto first = std::ranges::lower_bound(points_, value, {}, &Point::value);
-    const auto start = static_cast<uint32_t>(first - points_.begin());
-    starts_.push_back(start == points_.size() ? 0 : start);
+    const auto first = std::ranges::lower_bound(*points_, value, {}, &Point::value);
+    const auto start = static_cast<uint32_t>(first - points_->begin());
+    starts_.push_back(start == points_->size() ? 0 : start);
   }
 }
 
+namespace {
+
+constexpr double kFullest = 1.08;  // of the average
+constexpr size_t kEvenPlaces = 9;  // the widest segment that is made even, and its first parts
+// A partition looks at so many points, and on average at so many more than one: where domains
+// differ in size, no point will do for most.
+constexpr size_t kMostPoints = 64;
+constexpr size_t kMorePoints = 4;
+// So many are gone through for its first nodes: one rack may be a few of a thousand nodes.
+constexpr size_t kFarthest = 128;
+
+}  // namespace
+
+// How often each node has been met in the first places of the partitions so far.
+class Ring::Evening {
+ public:
+  Evening(const Points& points, const std::vector<node::NodeInfo>& nodes, size_t partitions)
+      : points_(points), domains_(nodes.size(), kNone), points_left_(kMorePoints * partitions) {
+    std::unordered_map<std::string_view, uint32_t> numbers;
+    size_t taking = 0;
+    for (const node::NodeInfo& node : nodes) {
+      if (node.is_removed() || node.role == node::NodeRole::kDraining) continue;
+      domains_[node.id] = numbers.try_emplace(node.domain, numbers.size()).first->second;
+      ++taking;
+    }
+    places_ = std::min(kEvenPlaces, numbers.size());
+    for (size_t place = 0; place < places_; ++place) {
+      const auto met = static_cast<double>((place + 1) * partitions);
+      most_.push_back(
+          static_cast<uint32_t>(std::ceil(kFullest * met / static_cast<double>(taking))));
+      met_.emplace_back(nodes.size());
+    }
+  }
+
+  // The point where the next partition is to begin, whose hash is at `start`.
+  uint32_t begin_near(uint32_t start) {
+    if (places_ == 0) return start;
+    uint32_t at = start;
+    const Places first = walk(start);
+    Places places = first;
+    for (size_t points = 1; !have_room(places); ++points) {
+      if (points == kMostPoints || points_left_ == 0) {
+        at = start;
+        places = first;
+        break;
+      }
+      --points_left_;
+      do at = next(at);
+      while (domains_[points_[at].node] == kNone);
+      places = walk(at);
+    }
+    take(places);
+    return at;
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;  // takes no part
+  struct Places {
+    std::array<node::NodeId, kEvenPlaces> nodes{};
+    size_t count = 0;
+  };
+
+  uint32_t next(uint32_t at) const { return at + 1 == points_.size() ? 0 : at + 1; }
+
+  // The first nodes in distinct domains, or those that are not too far.
+  Places walk(uint32_t at) const {
+    Places places;
+    for (size_t gone = 0; places.count < places_ && gone < kFarthest; at = next(at)) {
+      const uint32_t domain = domains_[points_[at].node];
+      gone += domain != kNone;
+      const auto met = std::span(places.nodes).first(places.count);
+      const auto is_of_it = [&](node::NodeId id) { return domains_[id] == domain; };
+      if (domain == kNone || std::ranges::any_of(met, is_of_it)) continue;
+      places.nodes[places.count++] = points_[at].node;
+    }
+    return places;
+  }
+
+  // Who is met in one place has been met within the first so many from there on.
+  template <class Each>
+  bool each_count(const Places& places, Each each) {
+    for (size_t place = 0; place < places.count; ++place) {
+      for (size_t within = place; within < places_; ++within) {
+        if (!each(met_[within][places.nodes[place]], most_[within])) return false;
+      }
+    }
+    return true;
+  }
+  bool have_room(const Places& places) {
+    return each_count(places, [](uint32_t met, uint32_t most) { return met < most; });
+  }
+  void take(const Places& places) {
+    each_count(places, [](uint32_t& met, uint32_t) { return ++met > 0; });
+  }
+
+  const Points& points_;
+  std::vector<uint32_t> domains_;  // by node id
+  size_t places_ = 0;
+  size_t points_left_;
+  // By the number of places, less one:
+  std::vector<uint32_t> most_;
+  std::vector<std::vector<uint32_t>> met_;  // by node id
+};
+
+Ring Ring::evened(const std::vector<node::NodeInfo>& nodes) const {
+  Ring even = *this;
+  Evening evening(*points_, nodes, starts_.size());
+  for (uint32_t& start : even.starts_) start = evening.begin_near(start);
+  return even;
+}
+
 Ring::Order::Order(const Ring& ring, size_t partition)
-    : points_(&ring.points_),
+    : points_(ring.points_.get()),
       at_(ring.starts_[partition]),
       met_(ring.ids_),
-      left_(ring.points_.size() / kPointsPerNode) {
+      left_(ring.points_->size() / kPointsPerNode) {
   if (left_ > 0) met_[node()] = true;
 }
 

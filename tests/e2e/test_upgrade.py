@@ -7,7 +7,7 @@ import subprocess
 from cluster import BIN, Writers, payload, wait_for
 
 ALL = ("moved_shards, members, shard_fingerprints, shard_patches, update_logs, shard_updates, "
-       "unnumbered_updates, marks, settings")
+       "unnumbered_updates, marks, settings, even_ring")
 
 
 def install(bin_dir, build):

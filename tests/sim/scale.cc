@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstdio>
 #include <deque>
+#include <numeric>
 #include <ranges>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "proxy/cluster/ring.h"
+#include "proxy/cluster/members.h"
 #include "proxy/ops/objects/outcome.h"
 #include "tests/sim/proxy.h"
 #include "tests/support/whole_object.h"
@@ -22,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kParities = 2;
+constexpr size_t kHomes = kParities + 1;
 constexpr size_t kShards = 7;  // of ers-2:4,2,5
 
 // What frames are for: those after the purpose before, up to this opcode.
@@ -238,27 +241,64 @@ class LargeCluster {
   Scope stores_;
 };
 
-// How evenly the ring spreads records (M + 1 homes of each partition) and shards.
-void show_balance(int nodes) {
-  std::vector<std::string> names;
-  for (int i = 0; i < nodes; ++i) names.push_back("n" + std::to_string(i));
-  fmt::print("\n{:>10} {:>28} {:>28}\n{:>10} {:>14} {:>13} {:>14} {:>13}\n", "", "records",
-             "shards", "partitions", "deviation", "fullest", "deviation", "fullest");
-  for (const uint32_t partitions : {1024u, 4096u, 16384u, 65536u}) {
-    const Ring ring(names, partitions);
-    fmt::print("{:>10}", partitions);
-    for (const size_t homes : {size_t{kParities + 1}, kShards}) {
-      std::vector<double> load(names.size());
-      for (size_t p = 0; p < partitions; ++p) {
-        for (const node::NodeId id : ring.order(p) | std::views::take(homes)) load[id] += 1;
-      }
-      const double mean = static_cast<double>(partitions * homes) / nodes;
-      double squares = 0;
-      for (const double one : load) squares += (one - mean) * (one - mean);
-      fmt::print(" {:>13.1f}% {:>12.0f}%", 100 * std::sqrt(squares / nodes) / mean,
-                 100 * (*std::ranges::max_element(load) / mean - 1));
+std::vector<node::NodeInfo> equal_nodes(size_t count) {
+  std::vector<node::NodeInfo> nodes(count);
+  for (size_t i = 0; i < count; ++i) {
+    nodes[i].id = static_cast<node::NodeId>(i);
+    nodes[i].name = nodes[i].domain = "n" + std::to_string(i);
+  }
+  return nodes;
+}
+
+// What the ring gives each node of the first places of all partitions.
+std::vector<double> loads(const Ring& ring, size_t nodes, size_t places) {
+  std::vector<double> loads(nodes);
+  for (size_t p = 0; p < ring.partitions(); ++p) {
+    for (const node::NodeId id : ring.order(p) | std::views::take(places)) loads[id] += 1;
+  }
+  return loads;
+}
+
+void show_load(const std::vector<double>& loads) {
+  const auto nodes = static_cast<double>(loads.size());
+  const double mean = std::accumulate(loads.begin(), loads.end(), 0.0) / nodes;
+  double squares = 0;
+  for (const double one : loads) squares += (one - mean) * (one - mean);
+  fmt::print(" {:>12.1f}% {:>10.1f}%", 100 * std::sqrt(squares / nodes) / mean,
+             100 * (std::ranges::max(loads) / mean - 1));
+}
+
+// How many homes move as a node is added, of what it gets if all get as much.
+double moves_of_a_node(const Ring& before, const Ring& after, double nodes) {
+  size_t moved = 0;
+  for (size_t p = 0; p < before.partitions(); ++p) {
+    std::set<node::NodeId> had;
+    for (const node::NodeId id : before.order(p) | std::views::take(kHomes)) had.insert(id);
+    for (const node::NodeId id : after.order(p) | std::views::take(kHomes)) {
+      moved += !had.contains(id);
     }
-    fmt::print("\n");
+  }
+  const auto homes = static_cast<double>(before.partitions() * kHomes);
+  return static_cast<double>(moved) / (homes / (nodes + 1));
+}
+
+// How evenly rings spread records (M + 1 homes of each partition) and shards, and what that costs
+// when a node is added: the one that a cluster uses, and the one that it is made from.
+void show_balance(size_t nodes) {
+  fmt::print("\n{:>18} {:>25} {:>25} {:>10}\n{:>10} {:>7} {:>13} {:>11} {:>13} {:>11} {:>10}\n", "",
+             "records", "shards", "a new node", "partitions", "ring", "deviation", "fullest",
+             "deviation", "fullest", "moves");
+  for (const uint32_t partitions : {1024u, 4096u, 16384u, 65536u}) {
+    const Members members(equal_nodes(nodes), partitions);
+    const Members grown(equal_nodes(nodes + 1), partitions);
+    for (const bool is_even : {false, true}) {
+      const Ring& ring = is_even ? members.even : members.hashed;
+      fmt::print("{:>10} {:>7}", partitions, is_even ? "even" : "hashed");
+      for (const size_t places : {kHomes, kShards}) show_load(loads(ring, nodes, places));
+      const double moves =
+          moves_of_a_node(ring, is_even ? grown.even : grown.hashed, static_cast<double>(nodes));
+      fmt::print(" {:>9.2f}x\n", moves);
+    }
   }
 }
 
@@ -266,7 +306,7 @@ void show_balance(int nodes) {
 
 int simulate_scale(const ScaleOptions& options) {
   const bool ok = LargeCluster(options).run();
-  show_balance(options.nodes);
+  show_balance(static_cast<size_t>(options.nodes));
   return ok ? 0 : 1;
 }
 

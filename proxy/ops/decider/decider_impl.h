@@ -87,7 +87,7 @@ class Decider::Impl {
   Result<node::ClusterMap> try_members(std::vector<node::NodeInfo> members,
                                        const MemberChange& change);
   bool is_removed(size_t id) const { return membership_.nodes[id].is_removed(); }
-  const Ring& ring() const { return members_->ring; }
+  const Ring& ring() const { return members_->ring(map_->capabilities); }
   void send_frames();
   void tell_removed(size_t id);
   void look_at_flush_time();

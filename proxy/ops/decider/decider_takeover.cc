@@ -92,8 +92,9 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
     return fail(ErrorCode::kUnavailable,
                 "answers from a majority of the nodes that may be alive are needed");
   }
-  auto next = forms ? first_map(membership_, ring(), known, cluster_id_of(peers_))
-                    : next_map(*base, membership_, ring(), known);
+  const Ring& ring = members_->ring(forms ? settings_.capabilities : base->capabilities);
+  auto next = forms ? first_map(membership_, ring, known, cluster_id_of(peers_))
+                    : next_map(*base, membership_, ring, known);
   // What another decider has synced since the nodes were asked, nobody has told: they do so once
   // they have a map of ours, which no longer lets it go on.
   const bool may_be_false = next && !forms && !known.give_up_silent && loses_more(*base, *next);

@@ -95,13 +95,14 @@ Result<void> place(OpsContext& ops, const node::ClusterMap& map, const StagedObj
   const MembersPtr members = ops.map.members();
   const NodeRoomsPtr rooms = ops.map.rooms();
   const ShardRoom room{*rooms, std::ranges::max(bytes), staged.refused};
+  const Ring& ring = members->ring(map.capabilities);
   const size_t partition = placement_partition(map, staged.key, segment.segment.number);
   const size_t may_miss = staged.degraded_writes ? staged.scheme.m : 0;
-  auto chosen = choose_nodes(map, members->ring, partition, open.size(), kept, room);
+  auto chosen = choose_nodes(map, ring, partition, open.size(), kept, room);
   for (size_t missing = 1; !chosen && chosen.error().code == ErrorCode::kUnavailable &&
                            missing <= std::min(may_miss, open.size());
        ++missing) {
-    chosen = choose_nodes(map, members->ring, partition, open.size() - missing, kept, room);
+    chosen = choose_nodes(map, ring, partition, open.size() - missing, kept, room);
   }
   if (!chosen && chosen.error().code == ErrorCode::kNoSpace) return fail(chosen.error());
   if (!chosen) return fail(ErrorCode::kTooFewNodes, "{}", chosen.error().message);

@@ -20,6 +20,7 @@ constexpr std::array kCapabilities = {
     CapabilityName{Capability::kMarks, "marks"},
     CapabilityName{Capability::kSettings, "settings"},
     CapabilityName{Capability::kMapChanges, "map_changes"},
+    CapabilityName{Capability::kEvenRing, "even_ring"},
 };
 
 constexpr CapabilitySet kAll = [] {

@@ -27,6 +27,7 @@ enum class Capability : uint8_t {
   kMarks = 7,              // marks and given cas in contents; uses that reads note and tell
   kSettings = 8,           // maps say what all proxies follow, whatever their files say
   kMapChanges = 9,         // maps that INSTALL_MAP tells as changes of the one before
+  kEvenRing = 10,          // partitions begin on the ring where no node has too many
 };
 
 class CapabilitySet {

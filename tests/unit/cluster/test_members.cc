@@ -163,7 +163,7 @@ TEST_CASE("removed nodes are not on the ring") {
   const Members members(nodes, 8);
   for (size_t p = 0; p < 8; ++p) {
     std::vector<node::NodeId> order;
-    for (const node::NodeId id : members.ring.order(p)) order.push_back(id);
+    for (const node::NodeId id : members.hashed.order(p)) order.push_back(id);
     CHECK(order.size() == 2);
     CHECK(std::ranges::count(order, 1) == 0);
   }

@@ -264,7 +264,7 @@ class History {
   }
   void set_members(std::vector<node::NodeInfo> nodes) {
     settings_.nodes = std::move(nodes);
-    ring_ = Members(settings_.nodes, kPartitions).ring;
+    ring_ = Members(settings_.nodes, kPartitions).even;
   }
   // As the decider lets an operator: from a map that is served, a node at a time.
   void change_members() {
@@ -309,7 +309,7 @@ class History {
     info.id = static_cast<node::NodeId>(settings_.nodes.size());
     info.name = info.domain = info.host = names(processes_.size()).back();
     settings_.nodes.push_back(info);
-    ring_ = Members(settings_.nodes, kPartitions).ring;
+    ring_ = Members(settings_.nodes, kPartitions).even;
     take_over();
   }
   void adopt(const ClusterMap& base, const MapRequest& known) {

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "proxy/cluster/placement.h"
 #include "proxy/cluster/pool.h"
@@ -33,6 +34,32 @@ std::vector<node::NodeId> order_of(const Ring& ring, size_t partition) {
   std::vector<node::NodeId> order;
   for (const node::NodeId id : ring.order(partition)) order.push_back(id);
   return order;
+}
+
+std::vector<node::NodeInfo> nodes_of(size_t count, size_t domains) {
+  std::vector<node::NodeInfo> nodes(count);
+  for (size_t i = 0; i < count; ++i) {
+    nodes[i].id = static_cast<node::NodeId>(i);
+    nodes[i].domain = "rack-" + std::to_string(i % domains);
+  }
+  return nodes;
+}
+
+// What the fullest node has in the first `places` places over the average of those that take part.
+double fullest(const Ring& ring, const std::vector<node::NodeInfo>& nodes, size_t places) {
+  std::vector<double> load(nodes.size());
+  double taking = 0;
+  for (const node::NodeInfo& node : nodes) taking += node.role == node::NodeRole::kMember;
+  for (size_t p = 0; p < ring.partitions(); ++p) {
+    std::set<std::string> domains;
+    for (const node::NodeId id : ring.order(p)) {
+      if (nodes[id].role != node::NodeRole::kMember) continue;
+      if (domains.size() == places || !domains.insert(nodes[id].domain).second) continue;
+      load[id] += 1;
+    }
+  }
+  const double average = static_cast<double>(ring.partitions() * places) / taking;
+  return std::ranges::max(load) / average;
 }
 
 const NodeRooms no_rooms(0);
@@ -78,6 +105,56 @@ TEST_CASE("the order of a partition never changes between versions") {
   for (size_t p = 0; p < 4; ++p) orders.push_back(order_of(ring, p));
   CHECK(orders == std::vector<std::vector<node::NodeId>>{
                       {3, 2, 0, 1}, {1, 2, 0, 3}, {0, 2, 3, 1}, {0, 2, 3, 1}});
+  orders.clear();
+  for (size_t p = 0; p < 4; ++p) orders.push_back(order_of(ring.evened(nodes_of(4, 4)), p));
+  CHECK(orders == std::vector<std::vector<node::NodeId>>{
+                      {3, 2, 0, 1}, {1, 2, 0, 3}, {0, 2, 3, 1}, {3, 1, 2, 0}});
+}
+
+TEST_CASE("in a ring that is made even no node has much more than the average") {
+  const auto [count, domains, partitions] =
+      GENERATE(std::tuple{8u, 8u, 1024u}, std::tuple{20u, 20u, 1024u}, std::tuple{50u, 10u, 4096u},
+               std::tuple{200u, 200u, 16384u});
+  const auto nodes = nodes_of(count, domains);
+  const Ring hashed(names(count), partitions);
+  const Ring even = hashed.evened(nodes);
+  double worst = 0;
+  for (const size_t places : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u}) {
+    if (places > domains) break;
+    INFO(count << " nodes, " << places << " places");
+    worst = std::max(worst, fullest(hashed, nodes, places));
+    CHECK(fullest(even, nodes, places) < 1.12);
+  }
+  CHECK(worst > 1.1);
+  for (size_t p = 0; p < partitions; ++p) CHECK(order_of(even, p).size() == count);
+}
+
+TEST_CASE("who has drained is removed from a ring that is made even without a change") {
+  auto nodes = nodes_of(20, 20);
+  nodes[7].role = node::NodeRole::kDraining;
+  const Ring draining = Ring(names(20), 1024).evened(nodes);
+  CHECK(fullest(draining, nodes, 3) < 1.1);
+  auto left = names(20);
+  left[7] = "";
+  nodes[7].role = node::NodeRole::kRemoved;
+  const Ring removed = Ring(left, 1024).evened(nodes);
+  for (size_t p = 0; p < 1024; ++p) {
+    auto order = order_of(draining, p);
+    std::erase(order, node::NodeId{7});
+    CHECK(order == order_of(removed, p));
+  }
+}
+
+TEST_CASE("where domains differ in size a ring is made as even as it can be") {
+  auto nodes = nodes_of(20, 3);
+  for (size_t i = 2; i < 20; i += 3) nodes[i].domain = "rack-0";  // 13 nodes and 7
+  nodes[2].domain = "rack-2";                                     // and one, which all need
+  const Ring hashed(names(20), 1024);
+  const Ring even = hashed.evened(nodes);
+  CHECK(fullest(even, nodes, 3) == Approx(fullest(hashed, nodes, 3)));
+  for (auto& node : nodes) node.role = node::NodeRole::kDraining;
+  const Ring none = hashed.evened(nodes);
+  for (size_t p = 0; p < 1024; ++p) CHECK(order_of(none, p) == order_of(hashed, p));
 }
 
 TEST_CASE("homes are the first up nodes of the ring in distinct domains") {

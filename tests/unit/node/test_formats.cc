@@ -328,7 +328,7 @@ TEST_CASE("a map tells the settings of the cluster, once all know of such") {
 
 TEST_CASE("capabilities are sets with names") {
   const CapabilitySet moved(1);
-  const CapabilitySet newer(1 | 1 << 10);
+  const CapabilitySet newer(1 | 1 << 11);
   CHECK(moved.has(Capability::kMovedShards));
   CHECK(newer.has_all(moved));
   CHECK_FALSE(moved.has_all(newer));
@@ -342,8 +342,9 @@ TEST_CASE("capabilities are sets with names") {
   CHECK(own_capabilities().has(Capability::kMarks));
   CHECK(own_capabilities().has(Capability::kSettings));
   CHECK(own_capabilities().has(Capability::kMapChanges));
+  CHECK(own_capabilities().has(Capability::kEvenRing));
   CHECK(to_string(CapabilitySet()) == "none");
-  CHECK(to_string(newer) == "moved_shards, bit 10");
+  CHECK(to_string(newer) == "moved_shards, bit 11");
 }
 
 TEST_CASE("maps with ids or homes that do not exist are refused even with a right hash") {
