@@ -386,7 +386,7 @@ constexpr Rule kRules[] = {
          "incarnation", kQuickRestarts),
     RULE(kChangesOfAnyBase,
          "rule 1: a map comes of its changes only where they are of the map before", "map-changes",
-         kContestedMaps),
+         kFollowed, Rule::Purpose::kMaps),
     RULE(kServeBeforeInstalled, "rule 2: a map is served only once every survivor has it",
          "install", kLateMaps),
     RULE(kAnswerUnsynced, "rule 3: an unsynced partition has no misses", "unsynced", kUsual),
