@@ -1,4 +1,6 @@
 #include <catch2/catch.hpp>
+#include <memory>
+#include <set>
 
 #include "proxy/ops/objects/outcome.h"
 #include "proxy/ops/records/commit.h"
@@ -380,4 +382,77 @@ TEST_CASE("a wall clock that was set is not believed by the next decider of the 
   cluster.run_for(jobs::ExpiryClock::kDistrust);
   last.look(nullptr, nullptr);
   CHECK(last.expiry_clock().look());
+}
+
+namespace {
+
+// A decider that is told of the rooms of four processes, of which the first one has ended.
+struct Heir : ClusterFixture {
+  Heir() {
+    decider_settings.max_parities = 1;
+    auto& first = add_decider();
+    REQUIRE(run_until([&] { return serves_whole(first); }));
+    Handover told;
+    for (node::NodeId id = 0; id < 4; ++id) {
+      const uint64_t process = first.decider()->status().nodes[id].process;
+      told.rooms.push_back(
+          {.node = id, .incarnation = process, .room = Room::kNone, .wait = 5min, .try_in = 10min});
+    }
+    restart(0);
+    REQUIRE(run_until([&] {
+      const uint64_t member = first.decider()->status().nodes[0].info.incarnation;
+      return member != told.rooms[0].incarnation && serves_whole(first);
+    }));
+    last.keep(first.decider()->id(), nullptr, {}, told);
+    first.kill();
+  }
+  ~Heir() {
+    proxy.kill();
+    run_until([&] { return scope.live() == 0; });
+  }
+  void take_over() {
+    decider = std::make_unique<Decider>(proxy.ops(), decider_settings, election, last);
+    scope.spawn([](Decider& begins) -> Task<void> {
+      co_await begins.run();
+      co_await begins.join();
+    }(*decider));
+    REQUIRE(run_until([&] { return decider->status().state == "serving"; }));
+  }
+  void restart(node::NodeId id) {
+    node(id).kill(/*silent=*/false);
+    node(id).start();
+  }
+  // Whose rooms it hands over.
+  std::set<node::NodeId> handed_on() const {
+    std::set<node::NodeId> nodes;
+    for (const Handover::RoomOf& room : decider->handover().rooms) nodes.insert(room.node);
+    return nodes;
+  }
+
+  sim::SimProxy& proxy = add_proxy();
+  LastDecider last{proxy.clock()};
+  NodesElection election{proxy.ops().random};
+  std::unique_ptr<Decider> decider;
+  Scope scope;
+};
+
+}  // namespace
+
+TEST_CASE("the room of a process is handed on as long as that may be there") {
+  Heir cluster;
+  cluster.node(1).kill(/*silent=*/true);
+  cluster.take_over();
+  // Nobody knows what has become of node 1.
+  CHECK(cluster.handed_on() == std::set<node::NodeId>{1, 2, 3});
+  const auto status = cluster.decider->status();
+  CHECK(status.nodes[0].has_room);
+  CHECK_FALSE(status.nodes[2].has_room);
+  SECTION("not once another one answers that had not been met") {
+    cluster.node(1).start();
+    CHECK(cluster.run_until([&] { return cluster.handed_on() == std::set<node::NodeId>{2, 3}; }));
+  }
+  SECTION("not once another one answers in its place") {
+    cluster.restart(2);
+    CHECK(cluster.run_until([&] { return cluster.handed_on() == std::set<node::NodeId>{1, 3}; }));
+  }
 }
