@@ -54,6 +54,17 @@ void EtcdStore::start() {
   for (const auto& [id, lease] : leases_) end_later(id);
 }
 
+void EtcdStore::make_anew() {
+  trace_.add("etcd is made anew");
+  for (const auto& [key, pair] : pairs_) note_end(pair);
+  pairs_.clear();
+  leases_.clear();
+  history_.clear();
+  waiting_.clear();
+  revision_ = 1;
+  forgotten_ = 0;
+}
+
 Lease EtcdStore::grant(Duration ttl) {
   const LeaseId id = next_lease_++;
   leases_[id] = {.ttl = ttl, .ends = events_.now() + ttl};
@@ -142,7 +153,10 @@ TimePoint EtcdStore::last_had(const std::string& key, const std::string& value) 
 }
 
 Result<Changes> EtcdStore::changes_since(const std::string& prefix, Revision since) const {
-  if (since < forgotten_) return fail(ErrorCode::kNotFound, "changes since {} are gone", since);
+  const bool is_of_another = since > revision_;  // store, before this one
+  if (since < forgotten_ || is_of_another) {
+    return fail(ErrorCode::kNotFound, "changes since {} are gone", since);
+  }
   Changes changes{.revision = since, .changes = {}};
   for (const Change& change : history_) {
     if (change.pair.revision <= since || !is_under(change.pair.key, prefix)) continue;

@@ -1,7 +1,7 @@
 // The simulated etcd, with the guarantees of the real one: one order of all writes, leases that
 // end on its clock and never early, changes told in order or not at all; and its failures:
-// requests and answers get lost or come late, it goes away and comes back with what it had, one of
-// its members is parted from the others, it forgets old changes.
+// requests and answers get lost or come late, it goes away and comes back with what it had, or as
+// another one, one of its members is parted from the others, it forgets old changes.
 #pragma once
 
 #include <functional>
@@ -27,6 +27,9 @@ class EtcdStore {
   void stop();
   void start();
   bool is_up() const { return is_up_; }
+  // Its data is lost: from now on another store answers, which has nothing, and whose revisions
+  // begin again. Watches of the old one say no more.
+  void make_anew();
   // From now on requests of the proxy get lost, and answers to it.
   void cut(int proxy) { cuts_.insert(proxy); }
   void mend(int proxy) { cuts_.erase(proxy); }

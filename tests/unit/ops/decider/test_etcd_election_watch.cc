@@ -200,3 +200,58 @@ TEST_CASE("a problem goes on as long as etcd does not answer", "[etcd]") {
   REQUIRE(etcd.run_until([&] { return !a.status().problem.empty(); }, kTtl));
   CHECK(etcd.holds_for(3 * kTtl, [&] { return !a.status().problem.empty(); }));
 }
+
+namespace {
+
+// It is another store, which begins at its first revision, when proxies hear of it.
+void make_anew(Elections& etcd, bool is_noticed) {
+  if (is_noticed) etcd.store().stop();
+  etcd.store().make_anew();
+  etcd.run_for(kSoon);
+  etcd.store().start();
+  etcd.run_for(2 * kTtl);
+}
+
+}  // namespace
+
+TEST_CASE("an etcd that was made anew, when nobody had the key, tells who takes it", "[etcd]") {
+  Elections etcd;
+  Proxy& a = etcd.add();
+  Proxy& b = etcd.add();
+  for (int i = 0; i < 10; ++i) {
+    a.stand();
+    REQUIRE(etcd.run_until([&] { return a.may_begin(); }, kSoon));
+    a.hear_decider();
+    REQUIRE(etcd.run_until([&] { return etcd.holder() == ""; }, kSoon));
+  }
+  etcd.run_for(kSoon);
+  const etcd::Revision before = etcd.store().find("/e/").revision;
+  // A machine that takes the place of another one may do so between two watches.
+  make_anew(etcd, /*is_noticed=*/GENERATE(true, false));
+  a.stand();
+  REQUIRE(etcd.run_until([&] { return etcd.holder() == "a"; }, kSoon));
+  REQUIRE(etcd.pair("decider")->revision < before);
+  CHECK(etcd.run_until([&] { return a.may_begin() && b.status().elected == "a"; }, kSoon));
+  CHECK(etcd.holds_for(kTtl, [&] { return a.may_begin(); }));
+  CHECK(b.status().problem == "");
+  a.hear_decider();
+  CHECK(etcd.run_until([&] { return b.status().elected == ""; }, kSoon));
+}
+
+TEST_CASE("who decides has the key of an etcd that was made anew, and publishes there", "[etcd]") {
+  Elections etcd;
+  Proxy& a = etcd.add_decider(map_of(5));
+  Proxy& b = etcd.add();
+  etcd.run_for(kSoon);
+  REQUIRE(b.status().elected == "a");
+  make_anew(etcd, /*is_noticed=*/GENERATE(true, false));
+  CHECK(etcd.run_until([&] { return etcd.value("map") == text_of_map(5); }, kTtl));
+  CHECK(etcd.holder() == "a");
+  CHECK(etcd.value("members") != "");
+  CHECK(etcd.run_until([&] { return b.status().elected == "a"; }, 2 * kTtl));
+  for (const Proxy* proxy : {&a, &b}) CHECK(proxy->status().problem == "");
+  // And it is displaced there as ever.
+  a.kill();
+  b.stand();
+  CHECK(etcd.run_until([&] { return b.may_begin(); }, 3 * kTtl));
+}
