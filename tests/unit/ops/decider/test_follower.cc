@@ -451,3 +451,81 @@ TEST_CASE("a follower that has just learnt of other members deposes nobody") {
   CHECK(Proxies::decides(first));
   cluster.network().set_delay_rule(nullptr);
 }
+
+TEST_CASE("who does not decide any more goes on to know the members that came while it did") {
+  Proxies cluster;
+  const auto added = cluster.decider_settings.nodes.back();
+  cluster.decider_settings.nodes.pop_back();
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  MemberChange change{.kind = MemberChange::Kind::kAdd, .node = {}};
+  change.node.name = added.name;
+  change.node.host = added.host;
+  change.node.port = added.port;
+  REQUIRE(cluster.run_until([&] {
+    return cluster.run(first.decider()->change_members(change, cluster.deadline())).has_value();
+  }));
+  REQUIRE(cluster.run_until(
+      [&] { return second.map().members()->nodes.size() == 5 && cluster.serves_whole(first); }));
+  const auto knows = [](sim::SimProxy& proxy) { return proxy.map().members()->nodes.size(); };
+  const uint64_t version = first.map().members_version();
+  first.decider()->leave();
+  bool is_whole = true;
+  REQUIRE(cluster.run_until([&] {
+    is_whole &= knows(first) == 5 && knows(second) == 5;
+    // It shows what the map says from the beginning.
+    if (first.decider_has_ended()) {
+      const decider::ClusterStatus status = first.follower()->status();
+      is_whole &= status.nodes.size() == 5 && status.nodes.back().partitions_home > 0;
+    }
+    return first.decider_has_ended() && Proxies::epoch(first) == Proxies::epoch(second);
+  }));
+  cluster.run_for(5s);
+  CHECK(is_whole);
+  CHECK(Proxies::serves(first));
+  CHECK(first.map().members_version() == version);
+}
+
+TEST_CASE("a proxy that hears of two clusters with as many nodes each waits") {
+  const bool may_decide = GENERATE(false, true);
+  Proxies cluster(6);
+  const auto all = cluster.decider_settings;
+  // One cluster has lost nodes 0 to 2, of which somebody makes another one.
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  for (node::NodeId id = 0; id < 3; ++id) {
+    cluster.node(id).kill(/*silent=*/false);
+    REQUIRE(cluster.run_until([&] {
+      return state_of(second, id) == node::NodeState::kLost && cluster.serves_whole(second);
+    }));
+  }
+  for (node::NodeId id = 0; id < 3; ++id) {
+    cluster.network().cut(second.id(), id);
+    cluster.node(id).start();
+  }
+  cluster.decider_settings.nodes.resize(3);
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  const uint32_t epochs[] = {Proxies::epoch(first), Proxies::epoch(second)};
+
+  auto& other = cluster.add_proxy();
+  other.follow_by(all, may_decide);
+  CHECK_FALSE(cluster.run_until([&] { return Proxies::serves(other); }));
+  const auto status =
+      other.decider() != nullptr ? other.decider()->status() : other.follower()->status();
+  CHECK(status.state == "waiting");
+  CHECK(status.reason.contains("nodes belong to different clusters"));
+  CHECK(other.map().current() == nullptr);
+  for (auto* proxy : {&first, &second}) CHECK(Proxies::decides(*proxy));
+  CHECK(Proxies::epoch(first) == epochs[0]);
+  CHECK(Proxies::epoch(second) == epochs[1]);
+  // Until one has more.
+  auto& larger = GENERATE(true, false) ? first : second;
+  cluster.node(&larger == &first ? 5 : 0).kill(/*silent=*/false);
+  CHECK(cluster.run_until([&] { return Proxies::serves(other); }));
+  REQUIRE(Proxies::serves(other));
+  CHECK(other.map().current()->cluster_id == larger.map().current()->cluster_id);
+  CHECK(Proxies::decides(larger));
+}
