@@ -19,14 +19,18 @@ struct Jobs : ClusterFixture {
   explicit Jobs(int count, Duration read_grace = 2s) {
     settings.read_grace = read_grace;
     for (int i = 0; i < count; ++i) {
-      sim::SimProxy& proxy = add_proxy();
-      proxy.run_jobs();
-      proxy.follow_by(decider_settings, /*may_decide=*/true);
-      proxy.correspond(decider_settings.heartbeat);
+      sim::SimProxy& proxy = add();
       REQUIRE(run_until([&] { return proxy.map().current() != nullptr; }));
-      proxies.push_back(&proxy);
     }
     run_for(3s);  // all have heard of each other
+  }
+  sim::SimProxy& add() {
+    sim::SimProxy& proxy = add_proxy();
+    proxy.run_jobs();
+    proxy.follow_by(decider_settings, /*may_decide=*/true);
+    proxy.correspond(decider_settings.heartbeat);
+    proxies.push_back(&proxy);
+    return proxy;
   }
   bool decides(size_t i) const {
     return proxies[i]->decider() != nullptr && !proxies[i]->decider_has_ended();
@@ -101,6 +105,39 @@ TEST_CASE("a rebalance that is left can be cancelled before anybody goes on with
   REQUIRE(cancelled);
   CHECK(cancelled->job->state == jobs::JobState::kCancelled);
   CHECK(cancelled->job->runs == 1);
+}
+
+TEST_CASE("a job that is cancelled has ended when its runner has come to that") {
+  const size_t at = GENERATE(size_t{0}, size_t{1});
+  Jobs cluster(2);
+  REQUIRE(cluster.decides(0));
+  REQUIRE(cluster.wait(cluster.begin(0, 7, kLong)));
+  const auto cancelled = cluster.wait(cluster.ask(at, CancelJob{1, "transition"}));
+  REQUIRE(cancelled);
+  CHECK((cancelled->job->cancelling || !cancelled->job->is_running()));
+  REQUIRE(cluster.run_until([&] { return !cluster.shown(0, 1)->is_running(); }, 5s));
+  CHECK(cluster.shown(0, 1)->state == jobs::JobState::kCancelled);
+  CHECK(cluster.proxies[0]->has_ended(*cluster.shown(0, 1)));
+}
+
+// What others have begun is at the nodes, which may tell it late.
+TEST_CASE("who has just begun to decide hears of all jobs before it says that there is none") {
+  Jobs cluster(1);
+  REQUIRE(cluster.wait(cluster.begin(0, 7, kLong)));
+  cluster.proxies[0]->kill();
+  cluster.network().set_delay_rule([](int proxy, node::NodeId, const node::RequestHeader& header) {
+    const bool is_late = proxy == 1 && header.opcode == node::Opcode::kNotices;
+    return is_late ? std::optional<Duration>(60s) : std::nullopt;
+  });
+  const sim::SimProxy& next = cluster.add();
+  REQUIRE(cluster.run_until([&] { return cluster.decides(1) && next.shown_map().current(); }));
+  REQUIRE_FALSE(cluster.shown(1, 1));
+  auto& answer = cluster.ask(1, CancelJob{1});
+  cluster.network().set_delay_rule(nullptr);
+  REQUIRE(cluster.wait(answer));
+  REQUIRE(cluster.run_until([&] { return !cluster.shown(1, 1)->is_running(); }, 5s));
+  CHECK(cluster.shown(1, 1)->state == jobs::JobState::kCancelled);
+  CHECK(cluster.wait(cluster.ask(1, CancelJob{2})).error().code == ErrorCode::kNotFound);
 }
 
 TEST_CASE("a job that no runner takes is refused, and is none") {
