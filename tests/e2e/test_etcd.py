@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import urllib.request
@@ -11,7 +12,7 @@ import urllib.request
 import pytest
 
 from authority import Authority
-from cluster import BIN, Raw, another_proxy, free_ports, payload, run, wait_for
+from cluster import BIN, Raw, another_proxy, free_ports, payload, run, status_at, wait_for
 from proxies import Visits, check_service_beside, failures_beside, killed, load, wait_whole
 
 
@@ -156,6 +157,30 @@ def test_nobody_begins_while_etcd_is_away(cluster):
     wait_whole(cluster)
 
 
+def test_etcd_that_has_lost_its_data_elects_as_ever(make_cluster):
+    cluster = make_cluster(nodes=4, scheme="rep:2", proxies=3, flags=["--etcd"])
+    etcd = of_cluster(cluster)
+    name = wait_elected(cluster, etcd)
+    wait_whole(cluster)
+    epoch = cluster.status()["epoch"]
+    for _ in range(50):
+        revision = int(etcd.ask("kv/put", key=base64.b64encode(b"/other").decode())["header"]["revision"])
+    cluster.kill("etcd")
+    shutil.rmtree(cluster.dir / "etcd")
+    cluster.restart("etcd")
+    assert wait_elected(cluster, etcd) == name
+    members = wait_for(lambda: etcd.get("/elastripe/elastripe/members"), "the nodes are told anew")
+    assert len(members.splitlines()) == 4
+    assert int(etcd.ask("kv/range", key="YQ==")["header"]["revision"]) < revision
+    elected = etcd.get("/elastripe/elastripe/decider")
+    wait_for(lambda: all(cluster.proxy_status(proxy)["election"] ==
+                         {"by": "etcd", "elected": elected, "problem": ""} for proxy in cluster.proxies),
+             "all know of the new one")
+    assert cluster.status()["epoch"] == epoch, "nothing has changed hands"
+    cluster.kill(name)
+    wait_elected(cluster, etcd, but=name)
+
+
 def test_a_stop_ends_proxies_before_what_they_need(make_cluster):
     cluster = make_cluster(nodes=3, scheme="rs:2,1", proxies=2, flags=["--etcd"],
                            settings=["timing.shutdown_wait_ms=60000"])
@@ -283,7 +308,7 @@ def alone(directory, settings):
     return file
 
 
-def test_etcd_speaks_tls_and_no_other_ca_is_believed(tmp_path, make_cluster):
+def test_etcd_speaks_tls_and_no_other_ca_is_believed_until_it_is_in_the_file(tmp_path, make_cluster):
     cluster = make_cluster(nodes=4, scheme="rep:2", proxies=2, flags=["--etcd", "--tls"])
     name = wait_for(cluster.decider, "one decides")
     before = cluster.proxy_status(name)["election"]["elected"]
@@ -301,4 +326,7 @@ def test_etcd_speaks_tls_and_no_other_ca_is_believed(tmp_path, make_cluster):
                  f"admin.port={port + 1}", "--set", f"listeners.0.path={tmp_path / 'own.sock'}"]
         with another_proxy(cluster, *words):
             wait_for(lambda: "event=no_election" in cluster.log("another"), "it does not believe etcd")
+            if ca:
+                shutil.copy(cluster.dir / "tls" / "ca.pem", ca)
+                wait_for(lambda: status_at(port + 1).get("election", {}).get("elected"), "it does now")
         assert "certificate" in cluster.log("another")

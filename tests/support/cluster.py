@@ -104,13 +104,7 @@ class Cluster:
         return self.port + self.nodes + 1 if name == "proxy" else self.proxy_port(name) + 1
 
     def proxy_status(self, name):
-        """What that proxy tells; nothing if it does not answer."""
-        url = f"http://127.0.0.1:{self.admin_port(name)}/v1/status"
-        try:
-            with urllib.request.urlopen(url, timeout=2) as answer:
-                return json.load(answer)
-        except OSError:
-            return {}
+        return status_at(self.admin_port(name))
 
     def decider(self, beside=None):
         """The proxy that decides, once the others know it; nothing meanwhile. `beside`: one that is
@@ -259,6 +253,15 @@ class Raw:
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+def status_at(admin_port):
+    """What the proxy there tells; nothing if it does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin_port}/v1/status", timeout=2) as answer:
+            return json.load(answer)
+    except OSError:
+        return {}
 
 
 @contextlib.contextmanager
