@@ -217,7 +217,7 @@ constexpr Scenario kScenarios[] = {
                .pools = {{{.prefix = "copies-", .scheme = "rep:3", .inline_max_bytes = 1024}}},
                .network = {.late = 0.01}, .repair_after = 300ms,
                .fold_after = 100ms},
-   .workload = {.clients = 4, .keys = 3, .operations = 16,
+   .workload = {.clients = 4, .keys = 3, .operations = 20,
                 .weights = {34, 8, 1, 1, 9, 9, 3, 2, 1, 3, 2, 40}, .transitions = 4,
                 .rebalances = 9, .large = 0.8, .segments = 5},
    .faults = {.node_kills = 2, .node_stalls = 2, .link_cuts = 2, .proxy_kills = 2,

@@ -70,10 +70,10 @@ inline constexpr Scenario kPassedOver{
 inline constexpr Scenario kWrongClocks{.name = "wrong-clocks",
    .about = "proxies of which one has a wall clock that is wrong by hours from the start",
    .cluster = {.proxies = 3, .followers = true, .elections = true},
-   .workload = {.clients = 4, .keys = 4, .operations = 24, .think_max = 1s, .expiring = 0.5,
+   .workload = {.clients = 4, .keys = 4, .operations = 32, .think_max = 1s, .expiring = 0.5,
                 .long_expiry = 0.7},
-   .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 3, .proxy_kills = 2,
-              .proxy_pauses = 3, .wrong_machines = 1, .until = 12s, .at_decider = 0.6}};
+   .faults = {.node_kills = 1, .node_stalls = 1, .link_cuts = 3, .proxy_kills = 3,
+              .proxy_pauses = 4, .wrong_machines = 1, .until = 20s, .at_decider = 0.6}};
 
 inline constexpr Scenario kRollingUpgrade{.name = "rolling-upgrade",
    .about = "nodes and proxies of an older build start again as new ones, one after the other",
