@@ -124,13 +124,18 @@ node::MapPtr newest_of_cluster(const std::vector<node::MapPtr>& maps,
     node::MapPtr newest;
     size_t count = 0;
   };
+  const auto has_configured = [&](const ClusterMap& map) {
+    return std::ranges::any_of(configured, [&](const NodeInfo& node) {
+      return std::ranges::find(map.nodes, node.name, &NodeInfo::name) != map.nodes.end();
+    });
+  };
+  const auto fits = [&](const node::MapPtr& map) {
+    return map != nullptr && map->partitions.size() == partitions && has_configured(*map);
+  };
+  const bool any_fits = std::ranges::any_of(maps, fits);
   std::map<uint64_t, Cluster> clusters;
   for (const node::MapPtr& map : maps) {
-    if (map == nullptr || map->partitions.size() != partitions) continue;
-    const bool has_configured = std::ranges::any_of(configured, [&](const NodeInfo& node) {
-      return std::ranges::find(map->nodes, node.name, &NodeInfo::name) != map->nodes.end();
-    });
-    if (!has_configured) continue;
+    if (map == nullptr || (any_fits ? !fits(map) : !has_configured(*map))) continue;
     auto& [newest, count] = clusters[map->cluster_id];
     ++count;
     if (newest == nullptr || map->epoch.number > newest->epoch.number) newest = map;
@@ -171,7 +176,7 @@ Result<std::vector<NodeId>> find_strays(const MembershipSettings& settings,
       const auto names = [&](const std::vector<NodeId>& ids) {
         return names_of(settings.nodes, ids);
       };
-      return fail(ErrorCode::kUnavailable, "nodes belong to different clusters: {} and {}",
+      return fail(ErrorCode::kInvalid, "nodes belong to different clusters: {} and {}",
                   names(mine->second), names(nodes));
     }
     strays.insert(strays.end(), nodes.begin(), nodes.end());
@@ -232,7 +237,7 @@ Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
   std::vector<node::MapPtr> served;  // maybe
   for (const node::MapPtr& map : found) {
     if (map->cluster_id != found.front()->cluster_id) {
-      return fail(ErrorCode::kUnavailable, "the nodes belong to different clusters");
+      return fail(ErrorCode::kInvalid, "the nodes belong to different clusters");
     }
     if (newest == nullptr || map->epoch.number > newest->epoch.number) newest = map;
     const auto members = numbers_of_members(*map);

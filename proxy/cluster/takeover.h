@@ -19,19 +19,20 @@ namespace elastripe {
 // look like the ones that are left of M crashes, and their old records would count. It counts for
 // nothing once a node tells a later one.
 //
-// Null: nobody has a map. kUnavailable: nodes of different clusters; or there is a silent node,
-// which may have a later map, or tell which of several is the one. kLost: all who had `own` are
-// gone, or more than M members of the newest map are, which may have served a later one with the
-// survivors left out, so that what these have may be old. They keep it while the decider waits: for
-// the others, should they live after all, or for the operator, who accepts the loss: then all
+// Null: nobody has a map. kInvalid: nodes of different clusters. kUnavailable: there is a silent
+// node, which may have a later map, or tell which of several is the one. kLost: all who had `own`
+// are gone, or more than M members of the newest map are, which may have served a later one with
+// the survivors left out, so that what these have may be old. They keep it while the decider waits:
+// for the others, should they live after all, or for the operator, who accepts the loss: then all
 // partitions are LOST.
 Result<node::MapPtr> choose_base(const std::vector<NodeReport>& reports,
                                  const std::vector<node::MapPtr>& maps,
                                  const node::MapPtr& own = nullptr, bool accept_loss = false);
 
 // Finds, among the maps that were found (null: none), the newest of the cluster that most are of.
-// Maps of other clusters than the configured one do not count: with another number of partitions,
-// or without any node that is configured. Null: there is none, or no cluster has the most.
+// Maps of other clusters than the configured one do not count: without any node that is configured;
+// or with another number of partitions, unless no map has the configured one. Then the
+// configuration is what is wrong. Null: there is none, or no cluster has the most.
 node::MapPtr newest_of_cluster(const std::vector<node::MapPtr>& maps,
                                const std::vector<node::NodeInfo>& configured, uint32_t partitions);
 
@@ -41,8 +42,8 @@ bool names_as_known(const node::ClusterMap& map, const node::NodeInfo& asked, ui
 
 // The nodes, by id, whose process belongs to another cluster than ours: that of `own`, the map
 // which was served last where the decider is, if any node has one of it. Else (and for null), of
-// the maps that fit the configuration, ours is the one that most nodes have; kUnavailable if as
-// many have another one.
+// the maps that fit the configuration, ours is the one that most nodes have; kInvalid if as many
+// have another one.
 Result<std::vector<node::NodeId>> find_strays(const MembershipSettings& settings,
                                               const std::vector<NodeReport>& reports,
                                               const std::vector<node::MapPtr>& maps,

@@ -210,6 +210,8 @@ void Decider::Impl::start() {
   if (!knows_all_peers() || follow_members()) return;
   if (settings_.force_epoch && !vouch_for_silent()) return;
   auto next = first_choice(request());
+  // What it goes by is not what is so. Another proxy may know better, and must not wait for it.
+  if (!next && next.error().code == ErrorCode::kInvalid) is_unfit_ = true;
   if (!next) return wait_because(next.error());
   adopt(std::move(*next));
 }

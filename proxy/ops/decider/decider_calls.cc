@@ -52,9 +52,11 @@ void Decider::Impl::look_at_capabilities(size_t id) {
 node::DeciderSign Decider::Impl::sign() const {
   if (is_unfit_) return node::DeciderSign::kNone;
   if (leaves_) return node::DeciderSign::kLeaves;
-  // Whoever begins says so before it has heard of anybody.
-  const bool begins = std::ranges::none_of(
-      peers_, [](const Peer& peer) { return peer.report.verdict == Verdict::kAnswers; });
+  // Whoever begins says so before it has heard of anybody. One that never does can not decide, and
+  // what it says may get through.
+  const auto answers = [](const Peer& peer) { return peer.report.verdict == Verdict::kAnswers; };
+  const bool begins =
+      std::ranges::none_of(peers_, answers) && !std::ranges::all_of(peers_, &Peer::is_judged);
   return begins || peers_quorum() ? node::DeciderSign::kHere : node::DeciderSign::kNone;
 }
 
@@ -69,9 +71,10 @@ Task<void> Decider::Impl::hello(size_t id) {
   MapPtr known = map_ != nullptr ? map_ : ops_.map.current();
   if (std::exchange(peer.asks_for_whole, false)) known = nullptr;
   // Whoever has a map signs its heartbeats, which are of a cluster: this process may be of another.
+  const bool signs = map_ == nullptr && !peer.is_stray;
   const node::HelloRequest request{
       .known_map = known ? known->epoch.map_hash : 0,
-      .sign = map_ == nullptr ? sign() : node::DeciderSign::kNone,
+      .sign = signs ? sign() : node::DeciderSign::kNone,
       .takes_changes = settings_.capabilities.has(Capability::kMapChanges)};
   const auto reply = co_await ops_.nodes.call(
       static_cast<NodeId>(id), Stamp{}, make_request(request), sent + settings_.suspect_after);

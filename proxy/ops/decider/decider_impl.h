@@ -190,7 +190,7 @@ class Decider::Impl {
   bool over_ = false;  // shut down or deposed
   bool deposed_ = false;
   bool leaves_ = false;
-  bool is_unfit_ = false;     // too old for what it found, or of another cluster: others have to
+  bool is_unfit_ = false;     // too old for what it found, or by another file: others have to
   std::string reason_;        // why it waits; empty if it does not
   bool awaits_told_ = false;  // a map is wanted, and what all nodes have is not known yet
   TimePoint last_turn_;

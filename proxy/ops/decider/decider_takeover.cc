@@ -47,6 +47,7 @@ bool Decider::Impl::vouch_for_silent() {
 Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
   // What a node tells of its map is true, whatever its build can do.
   required_ = {};
+  is_unfit_ = false;
   known.reports = request().reports;
   for (const Peer& peer : peers_) known.maps.push_back(peer.found);
   const MapPtr& own = ops_.map.last_served();

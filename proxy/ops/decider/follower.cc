@@ -57,7 +57,7 @@ Task<bool> Follower::run() {
     ask_some();
     is_cancelled = !co_await ops_.clock.sleep_for(settings_.heartbeat / 10);
     look_for_decider();
-    if (alone_since_) break;
+    if (alone_since_ && !is_unfit()) break;
   }
   over_ = true;
   if (is_cancelled) ops_.map.stop_serving("shutting down");
@@ -100,7 +100,8 @@ void Follower::look_for_decider() {
     is_there |= *asked.decider_at > since;
     last_sign_ = std::max(last_sign_, *asked.decider_at);
   }
-  if (is_there) election_.hear_decider(settings_.lease);
+  // Who may not begin stands for nothing.
+  if (is_there || is_unfit()) election_.hear_decider(settings_.lease);
   if ((is_there && !mutant(Mutant::kBeginImpatiently)) || !has_looked()) {
     alone_since_.reset();
   } else if (!alone_since_) {
@@ -109,7 +110,7 @@ void Follower::look_for_decider() {
 }
 
 TimePoint Follower::may_begin_at() const {
-  if (!alone_since_ || is_too_old_) return TimePoint::max();
+  if (!alone_since_ || is_unfit()) return TimePoint::max();
   return election_.may_begin_at(
       {.since = *alone_since_, .has_majority = has_majority(), .last_sign = last_sign_});
 }
@@ -236,6 +237,7 @@ Task<void> Follower::beat(size_t id, MapPtr map) {
 
 // As a proxy that starts does: the maps of the nodes lead to those that are members now.
 void Follower::follow_members() {
+  is_misled_ = false;
   // The first that answer may be none of ours.
   if (cluster_id_ == 0 && !has_looked()) return;
   const auto is_later = [&](const Peer& peer) {
@@ -257,6 +259,12 @@ void Follower::follow_members() {
   if (own != nullptr && newest->cluster_id != own->cluster_id) {
     if (!serving_) wait(kOtherCluster);
     return;
+  }
+  // It could neither serve nor decide, and whoever waits for it would wait in vain.
+  is_misled_ = newest->partitions.size() != settings_.partitions;
+  if (is_misled_) {
+    return wait(fmt::format("the cluster has {} partitions, the configuration {}",
+                            newest->partitions.size(), settings_.partitions));
   }
   cluster_id_ = newest->cluster_id;
   follow_cluster(settings_, *newest);
@@ -363,7 +371,6 @@ void Follower::look() {
     const node::CapabilitySet lacks = newest->capabilities.without(settings_.capabilities);
     is_too_old_ = lacks != node::CapabilitySet() && !mutant(Mutant::kServeBeyond);
     if (is_too_old_) {
-      election_.hear_decider(settings_.lease);  // it stands for nothing any more
       return wait(fmt::format("the cluster uses {}, for which this proxy is too old",
                               node::to_string(lacks)));
     }

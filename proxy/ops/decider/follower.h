@@ -66,6 +66,7 @@ class Follower {
   void note_free_bytes();
   bool is_before_own(const node::ClusterMap& map) const;
   bool is_served(const node::ClusterMap& map, TimePoint since) const;
+  bool is_unfit() const { return is_too_old_ || is_misled_; }
   void look_for_decider();
   TimePoint may_begin_at() const;
   bool has_majority() const;
@@ -96,6 +97,7 @@ class Follower {
   bool serving_ = false;
   TimePoint served_until_;   // was seen to be served then
   bool is_too_old_ = false;  // for the map that is served
+  bool is_misled_ = false;   // by its configuration: the cluster has other partitions
   std::string reason_;
 };
 

@@ -188,6 +188,7 @@ TEST_CASE("a stray node of another cluster is none of ours") {
     c.maps[3] = other;
     const auto tie = find_strays(c.settings, c.request.reports, c.maps);
     REQUIRE(!tie);
+    CHECK(tie.error().code == ErrorCode::kInvalid);
     CHECK(tie.error().message ==
           "nodes belong to different clusters: node-0, node-1 and node-2, node-3");
   }
@@ -241,4 +242,23 @@ TEST_CASE(
     c.maps[1] = c.maps[2];
     CHECK(base().value() == c.maps[2]);
   }
+}
+
+TEST_CASE("maps with another number of partitions are of our cluster only where no map has ours") {
+  const auto map = [](uint64_t cluster, size_t partitions, const char* name) {
+    ClusterMap map;
+    map.cluster_id = cluster;
+    map.epoch.number = static_cast<uint32_t>(partitions);
+    map.partitions.resize(partitions);
+    map.nodes.resize(1);
+    map.nodes[0].name = name;
+    return std::make_shared<const ClusterMap>(std::move(map));
+  };
+  const auto ours = map(1, 16, "a"), wider = map(2, 32, "a"), elsewhere = map(3, 32, "b");
+  const std::vector<node::NodeInfo> configured = ours->nodes;
+  CHECK(newest_of_cluster({ours, wider, wider}, configured, 16) == ours);
+  CHECK(newest_of_cluster({nullptr, wider, elsewhere, elsewhere}, configured, 16) == wider);
+  CHECK(newest_of_cluster({elsewhere}, configured, 16) == nullptr);
+  // It can not be told which of them.
+  CHECK(newest_of_cluster({wider, map(4, 64, "a")}, configured, 16) == nullptr);
 }

@@ -529,3 +529,127 @@ TEST_CASE("a proxy that hears of two clusters with as many nodes each waits") {
   CHECK(other.map().current()->cluster_id == larger.map().current()->cluster_id);
   CHECK(Proxies::decides(larger));
 }
+
+// Its file says something else of the cluster than is so. It can not decide, and others can.
+TEST_CASE("a proxy that has another number of partitions in its file keeps nobody from deciding") {
+  const bool follows = GENERATE(false, true);
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto settings = cluster.decider_settings;
+  settings.partitions *= 2;
+  auto& third = cluster.add_proxy();
+  if (follows) {
+    third.follow_by(settings, /*may_decide=*/true);
+  } else {
+    third.start_decider(settings);
+  }
+  cluster.run_for(3s);
+  const decider::ClusterStatus status = follows && third.decider() == nullptr
+                                            ? third.follower()->status()
+                                            : third.decider()->status();
+  CHECK(status.state == "waiting");
+  CHECK(status.reason == "the cluster has 16 partitions, the configuration 32");
+  CHECK(third.map().reason() == status.reason);
+  CHECK(Proxies::decides(third) == !follows);
+  first.kill();
+  const auto& times = cluster.decider_settings;
+  REQUIRE(cluster.run_until([&] { return Proxies::decides(second); },
+                            times.lease + 2 * times.suspect_after));
+  REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 20s));
+  CHECK_FALSE(Proxies::serves(third));
+}
+
+TEST_CASE("a proxy with another number of partitions decides once no node has a map any more") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  cluster.decider_settings.partitions *= 2;
+  auto& second = cluster.add();
+  cluster.run_for(3s);
+  first.kill();
+  CHECK_FALSE(cluster.run_until([&] { return Proxies::decides(second); }, 20s));
+  for (size_t id = 0; id < 5; ++id) {
+    cluster.node(id).kill(/*silent=*/false);
+    cluster.node(id).start();
+  }
+  CHECK(cluster.run_until([&] { return Proxies::serves(second); }, 20s));
+}
+
+TEST_CASE("a proxy whose nodes belong to different clusters keeps nobody from deciding") {
+  Proxies cluster(6);
+  auto& other = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(other); }));
+  other.kill();
+  const auto all = cluster.decider_settings;
+  cluster.decider_settings.nodes.resize(3);
+  for (size_t id = 0; id < 3; ++id) {
+    cluster.node(id).kill(/*silent=*/false);
+    cluster.node(id).start();
+  }
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& third = cluster.add_proxy();
+  third.follow_by(all, /*may_decide=*/true);
+  cluster.run_for(3s);
+  REQUIRE(Proxies::decides(third));
+  CHECK(third.decider()->status().reason.find("different clusters") != std::string::npos);
+  first.kill();
+  const auto& times = cluster.decider_settings;
+  CHECK(cluster.run_until([&] { return Proxies::decides(second); },
+                          times.lease + 2 * times.suspect_after));
+}
+
+// The two have some addresses in common.
+TEST_CASE(
+    "a decider that waits for nodes of its cluster keeps nobody in another one from deciding") {
+  Proxies cluster(7);
+  auto& other = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(other); }));
+  auto& third = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(third); }));
+  other.kill();
+  for (const size_t id : {0u, 1u, 2u, 4u, 5u, 6u}) {
+    cluster.node(id).kill(/*silent=*/false);
+    cluster.node(id).start();
+  }
+  cluster.decider_settings.nodes.resize(3);
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  cluster.run_for(10s);
+  REQUIRE((Proxies::decides(third) && !Proxies::serves(third)));
+  const std::string reason = third.decider()->status().reason;
+  REQUIRE(reason.find("may have had a later map") != std::string::npos);
+  first.kill();
+  const auto& times = cluster.decider_settings;
+  CHECK(cluster.run_until([&] { return Proxies::decides(second); },
+                          times.lease + 2 * times.suspect_after));
+}
+
+// What it sends gets there, and no answer comes in time.
+TEST_CASE("a proxy that begins to decide, and hears of no node, keeps nobody from deciding") {
+  Proxies cluster;
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  cluster.network().set_delay_rule(
+      [](int proxy, node::NodeId, const node::RequestHeader&) -> std::optional<Duration> {
+        return proxy == 2 ? std::optional<Duration>(5s) : std::nullopt;
+      });
+  auto& third = cluster.add();
+  REQUIRE(third.id() == 2);
+  REQUIRE(cluster.run_until([&] { return Proxies::decides(third); }));
+  cluster.run_for(10s);
+  first.kill();
+  const auto& times = cluster.decider_settings;
+  CHECK(cluster.run_until([&] { return Proxies::decides(second); },
+                          times.lease + 2 * times.suspect_after));
+  cluster.network().set_delay_rule(nullptr);
+}
