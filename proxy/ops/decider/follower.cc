@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "proxy/base/log.h"
@@ -345,6 +346,23 @@ bool Follower::is_served(const ClusterMap& map, TimePoint since) const {
   });
 }
 
+bool Follower::may_be_followed(const Peer& peer) const {
+  const MapPtr& found = peer.found;
+  if (found == nullptr || found->epoch != peer.report.epoch || !is_ours(*found)) return false;
+  if (found->partitions.size() != settings_.partitions) return false;
+  // A status could not tell of members that are not known yet.
+  return found->nodes.size() <= members_.size();
+}
+
+// Most nodes have the same map, and a look at it is one at all its nodes.
+bool Follower::would_go_back(TimePoint since) const {
+  std::set<uint64_t> seen;
+  return std::ranges::any_of(peers_, [&](const Peer& peer) {
+    return may_be_followed(peer) && is_before_own(*peer.found) &&
+           seen.insert(peer.found->epoch.map_hash).second && is_served(*peer.found, since);
+  });
+}
+
 // What follows from the answers so far.
 void Follower::look() {
   follow_members();
@@ -352,21 +370,16 @@ void Follower::look() {
   if (map_ == nullptr && !has_looked()) return;
   const TimePoint lately = now() - settings_.suspect_after;
   MapPtr newest = map_;
-  bool would_go_back = false;
   for (const Peer& peer : peers_) {
+    if (!may_be_followed(peer)) continue;
     const MapPtr& found = peer.found;
-    if (found == nullptr || found->epoch != peer.report.epoch || !is_ours(*found)) continue;
-    if (found->partitions.size() != settings_.partitions) continue;
-    // A status could not tell of members that are not known yet.
-    if (found->nodes.size() > members_.size()) continue;
     const bool is_older = newest != nullptr && found->epoch.number <= newest->epoch.number;
     if (is_older && !mutant(Mutant::kFollowBack)) continue;
-    if (!is_served(*found, lately)) continue;
-    would_go_back |= is_before_own(*found);
-    if (!is_before_own(*found)) newest = found;
+    if (!is_before_own(*found) && is_served(*found, lately)) newest = found;
   }
   if (newest != nullptr && is_served(*newest, lately)) {
     served_until_ = now();
+    is_passed_over_ = false;
     if (serving_ && newest == map_) return;
     const node::CapabilitySet lacks = newest->capabilities.without(settings_.capabilities);
     is_too_old_ = lacks != node::CapabilitySet() && !mutant(Mutant::kServeBeyond);
@@ -381,12 +394,28 @@ void Follower::look() {
     serving_ = true;
     reason_.clear();
     ops_.map.serve(map_);
-  } else if (would_go_back) {
-    wait("nodes serve an older map than this proxy has: restart it if records were given up");
-  } else if (serving_ && now() - served_until_ > settings_.lease + settings_.suspect_after &&
-             !mutant(Mutant::kFollowForever)) {
-    wait("no proxy decides, or a majority of the nodes does not answer");
+  } else {
+    look_why_unserved(lately);
   }
+}
+
+// No node has had a lease lately under the map that it has, or any later one.
+void Follower::look_why_unserved(TimePoint lately) {
+  const bool is_long = now() - served_until_ > settings_.lease + settings_.suspect_after;
+  if (serving_ && (!is_long || mutant(Mutant::kFollowForever))) return;
+  if (would_go_back(lately)) {
+    // What it knows of is given up. It would wait for that, and keep others from deciding.
+    is_passed_over_ = true;
+    return wait(
+        "nodes serve an older map than this proxy has: restart it if records were given up");
+  }
+  // Until nodes that have what it knows of are back: it may build upon that.
+  const MapPtr& own = ops_.map.last_served();
+  is_passed_over_ =
+      is_passed_over_ && std::ranges::none_of(peers_, [&](const Peer& peer) {
+        return peer.report.verdict == Verdict::kAnswers && peer.report.epoch == own->epoch;
+      });
+  if (serving_) wait("no proxy decides, or a majority of the nodes does not answer");
 }
 
 void Follower::wait(std::string reason) {

@@ -66,7 +66,10 @@ class Follower {
   void note_free_bytes();
   bool is_before_own(const node::ClusterMap& map) const;
   bool is_served(const node::ClusterMap& map, TimePoint since) const;
-  bool is_unfit() const { return is_too_old_ || is_misled_; }
+  bool may_be_followed(const Peer& peer) const;
+  bool would_go_back(TimePoint since) const;
+  void look_why_unserved(TimePoint lately);
+  bool is_unfit() const { return is_too_old_ || is_misled_ || is_passed_over_; }
   void look_for_decider();
   TimePoint may_begin_at() const;
   bool has_majority() const;
@@ -95,9 +98,10 @@ class Follower {
   node::MapPtr known_;                      // the newest that was seen, served or not
   node::MapPtr map_;                        // that was published last
   bool serving_ = false;
-  TimePoint served_until_;   // was seen to be served then
-  bool is_too_old_ = false;  // for the map that is served
-  bool is_misled_ = false;   // by its configuration: the cluster has other partitions
+  TimePoint served_until_;       // was seen to be served then
+  bool is_too_old_ = false;      // for the map that is served
+  bool is_misled_ = false;       // by its configuration: the cluster has other partitions
+  bool is_passed_over_ = false;  // nodes serve what is older than what this proxy has served
   std::string reason_;
 };
 

@@ -653,3 +653,53 @@ TEST_CASE("a proxy that begins to decide, and hears of no node, keeps nobody fro
                           times.lease + 2 * times.suspect_after));
   cluster.network().set_delay_rule(nullptr);
 }
+
+// The operator has given up elsewhere what it has served.
+TEST_CASE("a follower that has served more than the nodes have says so, and decides no more") {
+  Proxies cluster(3);
+  auto& first = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& second = cluster.add();
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  for (const auto* proxy : {&first, &second}) cluster.network().cut(proxy->id(), 0);
+  const auto has_excluded = [&] { return !first.map().current()->is_up(0); };
+  REQUIRE(cluster.run_until(
+      [&] { return Proxies::serves(first) && has_excluded() && cluster.serves_whole(first); }));
+  for (int i = 0; i < 3; ++i) {
+    const uint32_t before = Proxies::epoch(first);
+    cluster.node(2).kill(/*silent=*/false);
+    cluster.node(2).start();
+    REQUIRE(cluster.run_until([&] {
+      return Proxies::epoch(first) > before && cluster.serves_whole(first) &&
+             Proxies::epoch(second) == Proxies::epoch(first);
+    }));
+  }
+  const uint32_t served = Proxies::epoch(second);
+  second.pause();
+  first.kill();
+  for (const size_t id : {1u, 2u}) {
+    cluster.node(id).kill(/*silent=*/false);
+    cluster.node(id).start();
+  }
+  cluster.network().mend(second.id(), 0);
+  auto& third = cluster.add();
+  REQUIRE(cluster.run_until([&] {
+    return third.decider() != nullptr &&
+           cluster.run(third.decider()->accept_loss(cluster.deadline())).has_value();
+  }));
+  REQUIRE(cluster.run_until([&] { return Proxies::serves(third); }));
+  REQUIRE(Proxies::epoch(third) <= served);
+  second.resume();
+  REQUIRE(cluster.run_until([&] { return !Proxies::serves(second); }, 20s));
+  cluster.run_for(5s);
+  REQUIRE(Proxies::epoch(third) <= served);
+  CHECK(second.map().reason() ==
+        "nodes serve an older map than this proxy has: restart it if records were given up");
+  CHECK(second.follower()->status().reason == second.map().reason());
+  CHECK(Proxies::serves(third));
+  // It would wait for what nobody has any more, and keep others from deciding.
+  third.kill();
+  CHECK_FALSE(cluster.run_until([&] { return Proxies::decides(second); }, 20s));
+  auto& fourth = cluster.add();
+  CHECK(cluster.run_until([&] { return Proxies::serves(fourth); }, 20s));
+}
