@@ -98,15 +98,16 @@ void MapJudge::look_at_proxy(SimProxy& proxy) {
   check_leases(proxy, served);
 }
 
-// It never goes back.
+// It never goes back, nor to a rival of the same number.
 void MapJudge::check_order(const SimProxy& proxy, const Served& before,
                            const node::ClusterMap& map) {
   if (before.map == nullptr) return;
   if (before.map->cluster_id != map.cluster_id) {
     find(fmt::format("proxy {} serves a map of another cluster", proxy.id()));
-  } else if (map.epoch.number < before.map->epoch.number) {
-    find(fmt::format("proxy {} serves epoch {} after epoch {}", proxy.id(), map.epoch.number,
-                     before.map->epoch.number));
+  } else if (map.epoch != before.map->epoch && map.epoch.number <= before.map->epoch.number) {
+    find(fmt::format("proxy {} serves epoch {} of proxy {:08x} after epoch {} of proxy {:08x}",
+                     proxy.id(), map.epoch.number, map.epoch.decider, before.map->epoch.number,
+                     before.map->epoch.decider));
   }
 }
 
