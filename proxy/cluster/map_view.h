@@ -164,8 +164,16 @@ class MapView {
   // in another one. On the decider's thread.
   const node::MapPtr& last_served() const { return last_served_; }
 
+  // The newest map that nodes of our cluster were found to have. It counts as long as none was
+  // served, and for where to look only. Null: none. On the decider's thread.
+  void hear_of(node::MapPtr map) {
+    if (last_served_ == nullptr) heard_of_ = std::move(map);
+  }
+  const node::MapPtr& heard_of() const { return heard_of_; }
+
   void serve(node::MapPtr map) {
     last_served_ = map;
+    heard_of_ = nullptr;
     know_members(map->nodes, static_cast<uint32_t>(map->partitions.size()));
     const bool goes_by_them = follow_ == nullptr || are_same(map->settings, followed_);
     if (goes_by_them || mutant(Mutant::kServeUnfollowed)) {
@@ -215,6 +223,7 @@ class MapView {
       std::make_shared<const std::string>("starting: no cluster map yet")};
   // These belong to the decider's thread.
   node::MapPtr last_served_;
+  node::MapPtr heard_of_;
   Follow follow_;
   std::function<void()> told_;
   node::ClusterSettings followed_;

@@ -260,7 +260,9 @@ void ControlThread::survey_again() {
 decider::ClusterStatus ControlThread::status() const {
   if (decider_ != nullptr) return decider_->status();
   decider::ClusterStatus status = follower_->status();
-  const decider::ProxyCard* decides = correspondence_.find_decider(status.epoch.decider);
+  const bool has_map = status.epoch.number != 0;
+  const decider::ProxyCard* decides =
+      correspondence_.find_decider(has_map ? status.epoch.decider : correspondence_.whom_to_ask());
   auto& findings = static_cast<decider::DeciderFindings&>(status);
   const decider::Inherited& last = last_decider_.inherited();
   if (decides != nullptr) {

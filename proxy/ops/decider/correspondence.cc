@@ -162,6 +162,28 @@ std::vector<NodeId> Correspondence::meeting_nodes(const node::ClusterMap& map) c
   return nodes;
 }
 
+// One that was not asked yet is to be.
+bool Correspondence::is_answering(NodeId at) const {
+  const auto place = places_.find(at);
+  return place == places_.end() || place->second.read_at >= ops_.clock.now() - 2 * kCardPeriod;
+}
+
+// While nothing is served, as many may be gone as proxies meet at. All go on in the same order
+// until enough answer, so they meet all the same.
+std::vector<NodeId> Correspondence::nodes_instead(const node::ClusterMap& map,
+                                                  const std::vector<NodeId>& meeting) const {
+  std::vector<NodeId> nodes;
+  if (ops_.map.current() != nullptr || meeting.empty()) return nodes;
+  auto missing = std::ranges::count_if(meeting, [&](NodeId at) { return !is_answering(at); });
+  for (size_t id = meeting.back() + size_t{1}; id < map.nodes.size() && missing > 0; ++id) {
+    const auto at = static_cast<NodeId>(id);
+    if (!map.is_up(at)) continue;
+    nodes.push_back(at);
+    missing -= is_answering(at);
+  }
+  return nodes;
+}
+
 bool Correspondence::is_unheard(NodeId at) const {
   const auto place = places_.find(at);
   return place == places_.end() || place->second.read_at < hear_since_;
@@ -203,10 +225,10 @@ void Correspondence::withdraw_reply(uint64_t to, uint64_t answers) {
   if (found != sent_.end()) withdraw(*found);
 }
 
-// Where proxies meet. Also while nothing is served: then there is the most to be asked.
+// Where proxies meet. Also while nothing is served, or was: then there is the most to be asked.
 MapPtr Correspondence::known_map() const {
-  const MapPtr map = ops_.map.current();
-  return map != nullptr ? map : ops_.map.last_served();
+  if (MapPtr map = ops_.map.current()) return map;
+  return ops_.map.last_served() != nullptr ? ops_.map.last_served() : ops_.map.heard_of();
 }
 
 void Correspondence::meet() {
@@ -215,6 +237,12 @@ void Correspondence::meet() {
   const std::vector<NodeId> meeting = meeting_nodes(*map);
   for (const NodeId at : meeting) {
     if (!places_[at].is_busy) scope_.spawn(exchange(map, at, /*tells=*/true));
+  }
+  const TimePoint now = ops_.clock.now();
+  for (const NodeId at : nodes_instead(*map, meeting)) {
+    // There may be many that do not answer.
+    const bool is_due = is_answering(at) || now >= places_[at].asked_at + kCardPeriod;
+    if (is_due && !places_[at].is_busy) scope_.spawn(exchange(map, at, /*tells=*/true));
   }
   if (hear_since_ == TimePoint::min()) return;
   for (size_t id = meeting.empty() ? 0 : meeting.back() + 1; id < map->nodes.size(); ++id) {
@@ -248,7 +276,7 @@ Task<void> Correspondence::exchange(MapPtr map, NodeId at, bool tells) {
   place.is_busy = true;
   const uint64_t incarnation = map->nodes[at].incarnation;
   if (std::exchange(place.incarnation, incarnation) != incarnation) place.last = 0;
-  const TimePoint now = ops_.clock.now();
+  const TimePoint now = place.asked_at = ops_.clock.now();
   node::NoticesRequest request{.reader = self_, .since = place.last, .posted = {}};
   std::vector<std::pair<uint64_t, uint64_t>> posted;  // numbers, and their versions
   std::vector<std::string> texts;
@@ -402,12 +430,12 @@ jobs::WorkShare Correspondence::work_share() const {
 }
 
 const ProxyCard* Correspondence::find_decider(uint32_t decider) const {
+  if (decider == 0) return nullptr;  // that is who follows
   const auto found = std::ranges::find_if(
       heard_, [&](const auto& entry) { return entry.second.card.decides_as == decider; });
   return found == heard_.end() ? nullptr : &found->second.card;
 }
 
-// The one whose map is served; while nothing is, who says that it decides, and has done so lately.
 uint32_t Correspondence::whom_to_ask() const {
   if (const MapPtr map = ops_.map.current()) return map->epoch.decider;
   uint32_t decider = 0;

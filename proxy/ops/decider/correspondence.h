@@ -19,7 +19,8 @@
 namespace elastripe::decider {
 
 // All meet at the same few nodes, the first ones that the map has as up, and at more of them than
-// may crash; a node that does not answer is not waited for. On one thread, that of `ops`. Outlives
+// may crash; a node that does not answer is not waited for. While nothing is served more may have
+// crashed: then they meet at the first ones that answer. On one thread, that of `ops`. Outlives
 // its run().
 class Correspondence {
  public:
@@ -57,6 +58,9 @@ class Correspondence {
   jobs::WorkShare work_share() const;
   // What the one tells that makes the maps of this decider; null: it was not heard of.
   const ProxyCard* find_decider(uint32_t decider) const;
+  // The decider whose map is served; while nothing is, who says that it decides, and has done so
+  // lately. 0: nobody.
+  uint32_t whom_to_ask() const;
   // Does it, if this proxy decides, or has the one do it whose maps it follows; while another one
   // takes over that is nobody, and it waits. kUnavailable: nobody has done it; kUnknownOutcome:
   // that one has not answered; all else is the decider's answer.
@@ -94,6 +98,7 @@ class Correspondence {
     bool is_busy = false;
     size_t most = kMostAtOnce;  // that are left in one frame: fewer while there is no room
     TimePoint read_at = TimePoint::min();  // all that it had then is known
+    TimePoint asked_at = {};
   };
   struct Heard {
     ProxyCard card;
@@ -115,6 +120,9 @@ class Correspondence {
   void tell_jobs();
   void forget_jobs();
   std::vector<NodeId> meeting_nodes(const node::ClusterMap& map) const;
+  std::vector<NodeId> nodes_instead(const node::ClusterMap& map,
+                                    const std::vector<NodeId>& meeting) const;
+  bool is_answering(NodeId at) const;
   bool is_unheard(NodeId at) const;
   void send(uint64_t to, TimePoint until, const ProxyNotice& notice, uint64_t answers = 0);
   void withdraw(Sent& sent);
@@ -124,7 +132,6 @@ class Correspondence {
   void forget(TimePoint now);
   void meet();
   MapPtr known_map() const;
-  uint32_t whom_to_ask() const;
   // `tells`: it also leaves there what this proxy has to say.
   Task<void> exchange(MapPtr map, NodeId at, bool tells);
   void read(const node::Notice& notice);

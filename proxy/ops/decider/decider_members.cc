@@ -64,6 +64,7 @@ bool Decider::Impl::follow_members() {
                            ? *base
                            : newest_of_cluster(maps, configured_, membership_.partitions);
   if (leads == nullptr || leads->partitions.size() != membership_.partitions) return false;
+  ops_.map.hear_of(leads);
   std::vector<node::NodeInfo> members = merged_members(leads->nodes, configured_);
   if (are_same_members(members, membership_.nodes)) return false;
   if (!followed_.insert(leads->epoch.map_hash).second) {

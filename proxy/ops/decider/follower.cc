@@ -21,6 +21,8 @@ using node::Status;
 namespace {
 constexpr size_t kCallsInFlight = 4;  // per node
 constexpr size_t kAskedAtOnce = 4;    // nodes in a heartbeat, however many there are
+
+constexpr char kNobodyDecides[] = "no proxy decides, or a majority of the nodes does not answer";
 }  // namespace
 
 Follower::Follower(OpsContext& ops, DeciderSettings settings, Election& election, bool starts)
@@ -268,6 +270,7 @@ void Follower::follow_members() {
                             newest->partitions.size(), settings_.partitions));
   }
   cluster_id_ = newest->cluster_id;
+  ops_.map.hear_of(newest);
   follow_cluster(settings_, *newest);
   members_of_ = newest->epoch;
   if (are_same_members(newest->nodes, members_)) return;
@@ -415,7 +418,11 @@ void Follower::look_why_unserved(TimePoint lately) {
       is_passed_over_ && std::ranges::none_of(peers_, [&](const Peer& peer) {
         return peer.report.verdict == Verdict::kAnswers && peer.report.epoch == own->epoch;
       });
-  if (serving_) wait("no proxy decides, or a majority of the nodes does not answer");
+  if (serving_) return wait(kNobodyDecides);
+  const bool is_told_why = !reason_.empty() && reason_ != kNobodyDecides;
+  if (is_long && !is_told_why && last_sign_ > lately) {
+    wait("the proxy that decides has no map in use yet: its status says what it waits for");
+  }
 }
 
 void Follower::wait(std::string reason) {

@@ -105,4 +105,18 @@ TEST_CASE("a map is served once the proxy follows its settings") {
   }
 }
 
+TEST_CASE("a map that was only heard of is forgotten once one is served") {
+  MapView view;
+  const auto heard = map_with(1, "a"), served = map_with(2, "b");
+  view.hear_of(heard);
+  CHECK(view.heard_of() == heard);
+  CHECK(view.current() == nullptr);
+  CHECK(view.last_served() == nullptr);
+  view.serve(served);
+  view.stop_serving("over");
+  view.hear_of(heard);
+  CHECK(view.heard_of() == nullptr);
+  CHECK(view.last_served() == served);
+}
+
 }  // namespace elastripe::test

@@ -456,3 +456,36 @@ TEST_CASE("the room of a process is handed on as long as that may be there") {
     CHECK(cluster.run_until([&] { return cluster.handed_on() == std::set<node::NodeId>{1, 3}; }));
   }
 }
+
+// When the operator has the most to say, and whoever knew the cluster is gone.
+TEST_CASE("a loss is accepted at any of the proxies that have all just started") {
+  // One of the nodes where proxies meet is left, or none.
+  const size_t gone = GENERATE(2u, 0u);
+  Successors cluster({}, "rs:2,2");
+  for (auto* proxy : {cluster.first, cluster.second}) proxy->kill();
+  for (size_t id = gone; id < gone + 3; ++id) {
+    cluster.node(id).kill(/*silent=*/false);
+    cluster.node(id).start();
+  }
+  cluster.run_for(10s);  // until no node has a lease
+  auto& third = cluster.add();
+  REQUIRE(cluster.run_until([&] { return third.decider() != nullptr; }, 20s));
+  auto& fourth = cluster.add();
+  cluster.run_for(20s);
+  REQUIRE(third.map().current() == nullptr);
+  const std::string reason = third.decider()->status().reason;
+  CHECK(reason.find("may have had a later map") != std::string::npos);
+  REQUIRE(fourth.decider() == nullptr);
+  CHECK(fourth.follower()->status().state == "waiting");
+  CHECK(fourth.follower()->status().reason ==
+        "the proxy that decides has no map in use yet: its status says what it waits for");
+  CHECK(std::ranges::any_of(fourth.letters()->proxies(), [&](const KnownProxy& proxy) {
+    return proxy.card.decides_as == third.decider()->id() && proxy.card.findings.can_accept_loss;
+  }));
+  std::optional<DeciderAnswer> answer;
+  fourth.do_task(AcceptLoss{}, [&](DeciderAnswer done) { answer = std::move(done); });
+  REQUIRE(cluster.run_until([&] { return answer.has_value(); }));
+  CHECK((*answer ? "" : to_string(answer->error())) == "");
+  const auto serves = [](sim::SimProxy& proxy) { return proxy.map().current() != nullptr; };
+  CHECK(cluster.run_until([&] { return serves(third) && serves(fourth); }, 20s));
+}
