@@ -55,7 +55,7 @@ void Correspondence::turn() {
   forget(now);
   const bool is_due = now >= card_at_ + kCardPeriod;
   if (is_due) renew_card();
-  if (const MapPtr map = ops_.map.current()) jobs_.belong_to(map->cluster_id);
+  if (const MapPtr map = known_map()) jobs_.belong_to(map->cluster_id);
   tell_jobs();
   forget_jobs();
   if (decides_as_() == 0) hear_since_ = TimePoint::min();
@@ -234,12 +234,14 @@ MapPtr Correspondence::known_map() const {
 void Correspondence::meet() {
   const MapPtr map = known_map();
   if (map == nullptr || over_) return;
+  jobs_.belong_to(map->cluster_id);  // before any of them are heard of
   const std::vector<NodeId> meeting = meeting_nodes(*map);
+  const std::vector<NodeId> instead = nodes_instead(*map, meeting);
   for (const NodeId at : meeting) {
     if (!places_[at].is_busy) scope_.spawn(exchange(map, at, /*tells=*/true));
   }
   const TimePoint now = ops_.clock.now();
-  for (const NodeId at : nodes_instead(*map, meeting)) {
+  for (const NodeId at : instead) {
     // There may be many that do not answer.
     const bool is_due = is_answering(at) || now >= places_[at].asked_at + kCardPeriod;
     if (is_due && !places_[at].is_busy) scope_.spawn(exchange(map, at, /*tells=*/true));
