@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "proxy/base/check.h"
 
@@ -90,17 +92,17 @@ class Ring::Evening {
   Evening(const Points& points, const std::vector<node::NodeInfo>& nodes, size_t partitions)
       : points_(points), domains_(nodes.size(), kNone), points_left_(kMorePoints * partitions) {
     std::unordered_map<std::string_view, uint32_t> numbers;
-    size_t taking = 0;
+    std::vector<size_t> sizes;
     for (const node::NodeInfo& node : nodes) {
       if (node.is_removed() || node.role == node::NodeRole::kDraining) continue;
-      domains_[node.id] = numbers.try_emplace(node.domain, numbers.size()).first->second;
-      ++taking;
+      const auto [domain, is_new] = numbers.try_emplace(node.domain, numbers.size());
+      if (is_new) sizes.push_back(0);
+      ++sizes[domain->second];
+      domains_[node.id] = domain->second;
     }
-    places_ = std::min(kEvenPlaces, numbers.size());
-    for (size_t place = 0; place < places_; ++place) {
-      const auto met = static_cast<double>((place + 1) * partitions);
-      most_.push_back(
-          static_cast<uint32_t>(std::ceil(kFullest * met / static_cast<double>(taking))));
+    places_ = std::min(kEvenPlaces, sizes.size());
+    for (size_t places = 1; places <= places_; ++places) {
+      most_.push_back(limits(sizes, partitions, places));
       met_.emplace_back(nodes.size());
     }
   }
@@ -108,18 +110,16 @@ class Ring::Evening {
   // The point where the next partition is to begin, whose hash is at `start`.
   uint32_t begin_near(uint32_t start) {
     if (places_ == 0) return start;
-    uint32_t at = start;
     const Places first = walk(start);
     Places places = first;
+    uint32_t at = start;
     for (size_t points = 1; !have_room(places); ++points) {
       if (points == kMostPoints || points_left_ == 0) {
-        at = start;
-        places = first;
-        break;
+        take(first);
+        return start;
       }
       --points_left_;
-      do at = next(at);
-      while (domains_[points_[at].node] == kNone);
+      at = taking_from(points == 1 ? next(taking_from(start)) : next(at));
       places = walk(at);
     }
     take(places);
@@ -133,7 +133,37 @@ class Ring::Evening {
     size_t count = 0;
   };
 
+  // By domain: so many times a node of it may be in the first `places` of all partitions. All get
+  // as much as others, but for domains that would be there more than once with every partition, if
+  // their nodes did: these are there with every one.
+  static std::vector<uint32_t> limits(const std::vector<size_t>& sizes, size_t partitions,
+                                      size_t places) {
+    std::vector<bool> is_everywhere(sizes.size());
+    size_t left = std::accumulate(sizes.begin(), sizes.end(), size_t{0});  // nodes of the others
+    for (bool is_more = true; std::exchange(is_more, false);) {
+      for (size_t domain = 0; domain < sizes.size(); ++domain) {
+        if (is_everywhere[domain] || sizes[domain] * places <= left) continue;
+        is_more = is_everywhere[domain] = true;
+        left -= sizes[domain];
+        --places;
+      }
+    }
+    std::vector<uint32_t> limits;
+    for (size_t domain = 0; domain < sizes.size(); ++domain) {
+      const size_t met = is_everywhere[domain] ? partitions : partitions * places;
+      const size_t nodes = is_everywhere[domain] ? sizes[domain] : left;
+      const double each = static_cast<double>(met) / static_cast<double>(nodes);
+      limits.push_back(static_cast<uint32_t>(std::ceil(kFullest * each)));
+    }
+    return limits;
+  }
+
   uint32_t next(uint32_t at) const { return at + 1 == points_.size() ? 0 : at + 1; }
+  // That point, or the next one of a node that takes part.
+  uint32_t taking_from(uint32_t at) const {
+    while (domains_[points_[at].node] == kNone) at = next(at);
+    return at;
+  }
 
   // The first nodes in distinct domains, or those that are not too far.
   Places walk(uint32_t at) const {
@@ -154,7 +184,8 @@ class Ring::Evening {
   bool each_count(const Places& places, Each each) {
     for (size_t place = 0; place < places.count; ++place) {
       for (size_t within = place; within < places_; ++within) {
-        if (!each(met_[within][places.nodes[place]], most_[within])) return false;
+        const node::NodeId id = places.nodes[place];
+        if (!each(met_[within][id], most_[within][domains_[id]])) return false;
       }
     }
     return true;
@@ -171,8 +202,8 @@ class Ring::Evening {
   size_t places_ = 0;
   size_t points_left_;
   // By the number of places, less one:
-  std::vector<uint32_t> most_;
-  std::vector<std::vector<uint32_t>> met_;  // by node id
+  std::vector<std::vector<uint32_t>> most_;  // by domain
+  std::vector<std::vector<uint32_t>> met_;   // by node id
 };
 
 Ring Ring::evened(const std::vector<node::NodeInfo>& nodes) const {

@@ -35,7 +35,8 @@ class Ring {
   // have on average in the first place of all partitions, in the first two, and so on up to nine;
   // those for which there is no such point near theirs begin there nevertheless. `nodes` are by id.
   // Those that are draining are passed over, so that it changes nothing when they are removed; and
-  // so are further nodes of a domain.
+  // so are further nodes of a domain. Where all partitions need one of a small domain, the average
+  // is that of its nodes, and of the others'.
   Ring evened(const std::vector<node::NodeInfo>& nodes) const;
 
   // A range to be gone through once, while the ring lives.

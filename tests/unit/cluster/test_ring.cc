@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -145,16 +146,52 @@ TEST_CASE("who has drained is removed from a ring that is made even without a ch
   }
 }
 
-TEST_CASE("where domains differ in size a ring is made as even as it can be") {
-  auto nodes = nodes_of(20, 3);
-  for (size_t i = 2; i < 20; i += 3) nodes[i].domain = "rack-0";  // 13 nodes and 7
-  nodes[2].domain = "rack-2";                                     // and one, which all need
-  const Ring hashed(names(20), 1024);
+TEST_CASE("where domains differ in size, nodes of one have as much as each other") {
+  // Every partition has one of each in its first three places.
+  const std::vector<size_t> sizes =
+      GENERATE(std::vector<size_t>{12, 7, 1}, std::vector<size_t>{10, 10, 8},
+               std::vector<size_t>{10, 10, 5}, std::vector<size_t>{20, 3, 2});
+  const size_t count = std::accumulate(sizes.begin(), sizes.end(), size_t{0});
+  constexpr size_t kPartitions = 4096;
+  std::vector<node::NodeInfo> nodes;
+  for (size_t domain = 0; domain < sizes.size(); ++domain) {
+    for (size_t i = 0; i < sizes[domain]; ++i) {
+      nodes.emplace_back();
+      nodes.back().id = static_cast<node::NodeId>(nodes.size() - 1);
+      nodes.back().domain = "rack-" + std::to_string(domain);
+    }
+  }
+  const auto fullest_in = [&](const Ring& ring, const std::string& domain, size_t size) {
+    std::map<node::NodeId, double> load;
+    for (size_t p = 0; p < kPartitions; ++p) {
+      for (const node::NodeId id : ring.order(p)) {
+        if (nodes[id].domain != domain) continue;
+        load[id] += 1;
+        break;
+      }
+    }
+    double most = 0;
+    for (const auto& [id, times] : load) most = std::max(most, times);
+    return most * static_cast<double>(size) / kPartitions;
+  };
+  const Ring hashed(names(count), kPartitions);
   const Ring even = hashed.evened(nodes);
-  CHECK(fullest(even, nodes, 3) == Approx(fullest(hashed, nodes, 3)));
+  double worst = 0;
+  for (size_t domain = 0; domain < sizes.size(); ++domain) {
+    const std::string name = "rack-" + std::to_string(domain);
+    INFO(name << " of " << sizes[0] << ", " << sizes[1] << " and " << sizes[2]);
+    worst = std::max(worst, fullest_in(hashed, name, sizes[domain]));
+    CHECK(fullest_in(even, name, sizes[domain]) < 1.1);
+  }
+  CHECK(worst > 1.15);
+}
+
+TEST_CASE("a ring whose nodes all drain is as hashes have it") {
+  auto nodes = nodes_of(20, 20);
   for (auto& node : nodes) node.role = node::NodeRole::kDraining;
-  const Ring none = hashed.evened(nodes);
-  for (size_t p = 0; p < 1024; ++p) CHECK(order_of(none, p) == order_of(hashed, p));
+  const Ring hashed(names(20), 64);
+  const Ring even = hashed.evened(nodes);
+  for (size_t p = 0; p < 64; ++p) CHECK(order_of(even, p) == order_of(hashed, p));
 }
 
 TEST_CASE("homes are the first up nodes of the ring in distinct domains") {
