@@ -260,9 +260,8 @@ void ControlThread::survey_again() {
 decider::ClusterStatus ControlThread::status() const {
   if (decider_ != nullptr) return decider_->status();
   decider::ClusterStatus status = follower_->status();
-  const bool has_map = status.epoch.number != 0;
-  const decider::ProxyCard* decides =
-      correspondence_.find_decider(has_map ? status.epoch.decider : correspondence_.whom_to_ask());
+  const decider::ProxyCard* decides = correspondence_.find_decider(correspondence_.whom_to_ask());
+  if (decides == nullptr) decides = correspondence_.find_decider(status.epoch.decider);
   auto& findings = static_cast<decider::DeciderFindings&>(status);
   const decider::Inherited& last = last_decider_.inherited();
   if (decides != nullptr) {

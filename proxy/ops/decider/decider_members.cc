@@ -79,6 +79,7 @@ bool Decider::Impl::follow_members() {
   ++peers_version_;
   peers_.clear();
   know_members(std::move(members));
+  is_unfit_ = false;  // that was of others
   return true;
 }
 

@@ -93,7 +93,11 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
     return fail(ErrorCode::kUnavailable,
                 "answers from a majority of the nodes that may be alive are needed");
   }
-  const Ring& ring = members_->ring(forms ? settings_.capabilities : base->capabilities);
+  node::CapabilitySet uses = forms ? settings_.capabilities : base->capabilities;
+  for (const NodeReport& report : known.reports) {
+    if (forms) uses = uses.common_with(report.capabilities.value_or(node::CapabilitySet()));
+  }
+  const Ring& ring = members_->ring(uses);
   auto next = forms ? first_map(membership_, ring, known, cluster_id_of(peers_))
                     : next_map(*base, membership_, ring, known);
   // What another decider has synced since the nodes were asked, nobody has told: they do so once
