@@ -16,6 +16,11 @@ struct Proxies : ClusterFixture {
     proxy.follow_by(decider_settings, /*may_decide=*/true);
     return proxy;
   }
+  sim::SimProxy& add_serving() {
+    sim::SimProxy& proxy = add();
+    REQUIRE(run_until([&] { return serves(proxy); }));
+    return proxy;
+  }
   static bool decides(sim::SimProxy& proxy) {
     return proxy.is_alive() && proxy.decider() != nullptr && !proxy.decider_has_ended();
   }
@@ -76,8 +81,7 @@ TEST_CASE("proxies that start together form one cluster") {
 
 TEST_CASE("a proxy that starts beside a decider follows it") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   const uint32_t epoch = Proxies::epoch(first);
   auto& second = cluster.add();
   REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }, 500ms));
@@ -94,8 +98,7 @@ constexpr node::CapabilitySet kSettings(uint64_t{1}
 
 TEST_CASE("a proxy that is too old for the cluster neither serves nor decides") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   auto& second = cluster.add();
   cluster.decider_settings.capabilities = node::own_capabilities().without(kSettings);
   auto& old = cluster.add();
@@ -114,8 +117,7 @@ TEST_CASE("a proxy that is too old for the cluster neither serves nor decides") 
 
 TEST_CASE("a proxy that is too old to go on leaves it to a newer one") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   first.kill();
   cluster.run_for(10s);
   cluster.decider_settings.capabilities = node::own_capabilities().without(kSettings);
@@ -138,8 +140,7 @@ TEST_CASE("a follower serves no map that uses more than it can") {
   cluster.node(0).kill(/*silent=*/false);
   cluster.node(0).install_build({});
   cluster.node(0).start();
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   first.decider()->know_proxies([&] { return others; });
   cluster.decider_settings.capabilities = node::own_capabilities().without(kSettings);
   auto& old = cluster.add();
@@ -159,8 +160,7 @@ TEST_CASE("a follower serves no map that uses more than it can") {
 
 TEST_CASE("a follower takes the place of a dead decider while leases run") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   auto& second = cluster.add();
   auto& third = cluster.add();
   REQUIRE(cluster.run_until([&] { return Proxies::serves(second) && Proxies::serves(third); }));
@@ -178,8 +178,7 @@ TEST_CASE("a follower takes the place of a dead decider while leases run") {
 
 TEST_CASE("a decider that leaves goes on until another one decides, and follows that") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   SECTION("alone") {
     first.decider()->leave();
     CHECK(cluster.outage(first, [end = cluster.events().now() + 20s, &cluster] {
@@ -204,10 +203,8 @@ TEST_CASE("a decider that leaves goes on until another one decides, and follows 
 
 TEST_CASE("a follower that was stopped for a while deposes nobody") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   CHECK(cluster.outage_after_stop(second) == 0ms);
   CHECK(Proxies::decides(first));
   CHECK_FALSE(Proxies::decides(second));
@@ -216,8 +213,7 @@ TEST_CASE("a follower that was stopped for a while deposes nobody") {
 
 TEST_CASE("a decider that was stopped for a while, and is not missed, serves on") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   CHECK(cluster.outage_after_stop(first) == 0ms);
   CHECK(Proxies::decides(first));
 }
@@ -225,8 +221,7 @@ TEST_CASE("a decider that was stopped for a while, and is not missed, serves on"
 // Its file is of the first day.
 TEST_CASE("who begins to decide goes on to find the nodes of the map that it serves by") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   auto settings = cluster.decider_settings;
   settings.nodes.pop_back();
   auto& second = cluster.add_proxy();
@@ -242,10 +237,8 @@ TEST_CASE("who begins to decide goes on to find the nodes of the map that it ser
 
 TEST_CASE("a decider that reaches a minority of the nodes is replaced by who reaches the most") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   for (node::NodeId id = 0; id < 3; ++id) cluster.network().cut(first.id(), id);
   REQUIRE(cluster.run_until([&] { return Proxies::decides(second); }, 20s));
   REQUIRE(cluster.run_until([&] { return cluster.serves_whole(second); }, 20s));
@@ -258,10 +251,8 @@ TEST_CASE("a decider that reaches a minority of the nodes is replaced by who rea
 
 TEST_CASE("a follower asks as much of few nodes as of many") {
   Proxies cluster(20);
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  cluster.add_serving();
+  auto& second = cluster.add_serving();
   cluster.run_for(5s);
   size_t frames = 0;
   cluster.network().set_delay_rule(
@@ -279,8 +270,7 @@ TEST_CASE("a follower asks as much of few nodes as of many") {
 // not there.
 TEST_CASE("who has followed builds upon nothing that is older than what was served") {
   Proxies cluster(3);
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   auto& second = cluster.add();
   const auto have_excluded = [&](node::NodeId id) {
     return cluster.run_until([&] {
@@ -313,8 +303,7 @@ TEST_CASE(
     "a proxy that serves nothing just now goes back to no older map, and deposes nobody for it") {
   const bool may_decide = GENERATE(false, true);
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   auto later = *first.map().current();
   later.epoch.number += 2;
   auto& second = cluster.add_proxy();
@@ -340,10 +329,8 @@ TEST_CASE(
 
 TEST_CASE("a follower deposes nobody where many nodes that follow each other are silent") {
   Proxies cluster(120);
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   // As of a rack, to one that sees the others.
   for (node::NodeId id = 40; id < 95; ++id) cluster.network().cut(second.id(), id);
   const auto has_gone = [&] { return Proxies::decides(second) || !Proxies::serves(second); };
@@ -353,10 +340,8 @@ TEST_CASE("a follower deposes nobody where many nodes that follow each other are
 
 TEST_CASE("a proxy that has served a cluster neither forms another one nor joins it") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   const uint64_t served = second.map().current()->cluster_id;
   first.kill();
   for (size_t id = 0; id < 5; ++id) {
@@ -366,8 +351,7 @@ TEST_CASE("a proxy that has served a cluster neither forms another one nor joins
   REQUIRE(cluster.run_until([&] { return Proxies::decides(second) && !Proxies::serves(second); }));
   CHECK_FALSE(cluster.run_until([&] { return Proxies::serves(second); }));
   // A process that begins has nothing to remember.
-  auto& third = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(third); }));
+  auto& third = cluster.add_serving();
   CHECK(third.map().current()->cluster_id != served);
   cluster.run_for(20s);
   CHECK(Proxies::serves(third));
@@ -383,10 +367,8 @@ TEST_CASE("a follower learns of members that came after it") {
   Proxies cluster;
   const auto all = cluster.decider_settings.nodes;
   cluster.decider_settings.nodes.pop_back();
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   // One whose status is asked for all the time, also while some node lacks the new map yet.
   cluster.network().set_delay_rule([](int, node::NodeId to, const node::RequestHeader& header) {
     const bool is_late = header.opcode == node::Opcode::kInstallMap && to == 0;
@@ -421,10 +403,8 @@ TEST_CASE("a follower that has just learnt of other members deposes nobody") {
   Proxies cluster;
   const auto added = cluster.decider_settings.nodes.back();
   cluster.decider_settings.nodes.pop_back();
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   cluster.run_for(5s);
   // Its next answers take longer than it would have to be patient.
   constexpr Duration kLate = 800ms;
@@ -456,10 +436,8 @@ TEST_CASE("who does not decide any more goes on to know the members that came wh
   Proxies cluster;
   const auto added = cluster.decider_settings.nodes.back();
   cluster.decider_settings.nodes.pop_back();
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   MemberChange change{.kind = MemberChange::Kind::kAdd, .node = {}};
   change.node.name = added.name;
   change.node.host = added.host;
@@ -493,8 +471,7 @@ TEST_CASE("a proxy that hears of two clusters with as many nodes each waits") {
   Proxies cluster(6);
   const auto all = cluster.decider_settings;
   // One cluster has lost nodes 0 to 2, of which somebody makes another one.
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& second = cluster.add_serving();
   for (node::NodeId id = 0; id < 3; ++id) {
     cluster.node(id).kill(/*silent=*/false);
     REQUIRE(cluster.run_until([&] {
@@ -506,8 +483,7 @@ TEST_CASE("a proxy that hears of two clusters with as many nodes each waits") {
     cluster.node(id).start();
   }
   cluster.decider_settings.nodes.resize(3);
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   const uint32_t epochs[] = {Proxies::epoch(first), Proxies::epoch(second)};
 
   auto& other = cluster.add_proxy();
@@ -534,10 +510,8 @@ TEST_CASE("a proxy that hears of two clusters with as many nodes each waits") {
 TEST_CASE("a proxy that has another number of partitions in its file keeps nobody from deciding") {
   const bool follows = GENERATE(false, true);
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   auto settings = cluster.decider_settings;
   settings.partitions *= 2;
   auto& third = cluster.add_proxy();
@@ -564,8 +538,7 @@ TEST_CASE("a proxy that has another number of partitions in its file keeps nobod
 
 TEST_CASE("a proxy with another number of partitions decides once no node has a map any more") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
+  auto& first = cluster.add_serving();
   cluster.decider_settings.partitions *= 2;
   auto& second = cluster.add();
   cluster.run_for(3s);
@@ -580,8 +553,7 @@ TEST_CASE("a proxy with another number of partitions decides once no node has a 
 
 TEST_CASE("a proxy whose nodes belong to different clusters keeps nobody from deciding") {
   Proxies cluster(6);
-  auto& other = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(other); }));
+  auto& other = cluster.add_serving();
   other.kill();
   const auto all = cluster.decider_settings;
   cluster.decider_settings.nodes.resize(3);
@@ -589,10 +561,8 @@ TEST_CASE("a proxy whose nodes belong to different clusters keeps nobody from de
     cluster.node(id).kill(/*silent=*/false);
     cluster.node(id).start();
   }
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   auto& third = cluster.add_proxy();
   third.follow_by(all, /*may_decide=*/true);
   cluster.run_for(3s);
@@ -608,20 +578,16 @@ TEST_CASE("a proxy whose nodes belong to different clusters keeps nobody from de
 TEST_CASE(
     "a decider that waits for nodes of its cluster keeps nobody in another one from deciding") {
   Proxies cluster(7);
-  auto& other = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(other); }));
-  auto& third = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(third); }));
+  auto& other = cluster.add_serving();
+  auto& third = cluster.add_serving();
   other.kill();
   for (const size_t id : {0u, 1u, 2u, 4u, 5u, 6u}) {
     cluster.node(id).kill(/*silent=*/false);
     cluster.node(id).start();
   }
   cluster.decider_settings.nodes.resize(3);
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   cluster.run_for(10s);
   REQUIRE((Proxies::decides(third) && !Proxies::serves(third)));
   const std::string reason = third.decider()->status().reason;
@@ -635,10 +601,8 @@ TEST_CASE(
 // What it sends gets there, and no answer comes in time.
 TEST_CASE("a proxy that begins to decide, and hears of no node, keeps nobody from deciding") {
   Proxies cluster;
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   cluster.network().set_delay_rule(
       [](int proxy, node::NodeId, const node::RequestHeader&) -> std::optional<Duration> {
         return proxy == 2 ? std::optional<Duration>(5s) : std::nullopt;
@@ -657,10 +621,8 @@ TEST_CASE("a proxy that begins to decide, and hears of no node, keeps nobody fro
 // The operator has given up elsewhere what it has served.
 TEST_CASE("a follower that has served more than the nodes have says so, and decides no more") {
   Proxies cluster(3);
-  auto& first = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(first); }));
-  auto& second = cluster.add();
-  REQUIRE(cluster.run_until([&] { return Proxies::serves(second); }));
+  auto& first = cluster.add_serving();
+  auto& second = cluster.add_serving();
   for (const auto* proxy : {&first, &second}) cluster.network().cut(proxy->id(), 0);
   const auto has_excluded = [&] { return !first.map().current()->is_up(0); };
   REQUIRE(cluster.run_until(
