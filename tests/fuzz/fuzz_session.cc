@@ -30,12 +30,18 @@ constexpr SessionSettings kSettings = {.max_object_bytes = 3000,
                                        .line_bytes = 4096,
                                        .own_line_bytes = 100};
 
+// How long an object lives is told in seconds, which shall be the same however long answers take.
+struct SameSecond : LoopClock {
+  using LoopClock::LoopClock;
+  uint64_t unix_ms() const override { return 1'700'000'000'000; }
+};
+
 // What is made only once.
 struct World {
   MetricRegistry registry;
   ServerStats server{registry, 1};
   Loop loop;
-  LoopClock clock{loop};
+  SameSecond clock{loop};
   Published<Users> users{std::make_shared<const Users>(Users::parse("user:word").value())};
 };
 
