@@ -72,16 +72,17 @@ def wait_stuck(cluster):
 
 def test_a_drain_waits_for_room_and_ends_when_there_is_some(cluster):
     writers = filled(cluster)
-    with at_work(writers):
-        cluster.cli("node", "drain", "n1", "--no-wait")
-        wait_stuck(cluster)
+    cluster.cli("node", "drain", "n1", "--no-wait")
+    wait_stuck(cluster)
 
-        def is_told():
-            stuck = cluster.cli("node", "drain", "n1", "--timeout", 0, check=False)
-            assert stuck.returncode == 1 and "shards" in stuck.stderr, stuck.stderr
-            return "room" in stuck.stderr
-        wait_for(is_told, "the command tells that room is lacking")
-        wait_for(lambda: "room" in cluster.cli("status").stdout, "so does the status")
+    def is_told():
+        stuck = cluster.cli("node", "drain", "n1", "--timeout", 0, check=False)
+        assert stuck.returncode == 1 and "shards" in stuck.stderr, stuck.stderr
+        return "room" in stuck.stderr
+    wait_for(is_told, "the command tells that room is lacking")
+    wait_for(lambda: "room" in cluster.cli("status").stdout, "so does the status")
+    with at_work(writers):  # large values give way to small ones, so that some shards can move
+        pass
     check(cluster, writers)
     refused = cluster.cli("node", "remove", "n1", "--timeout", 0, check=False)
     assert refused.returncode == 1
@@ -117,16 +118,17 @@ def test_a_drain_ends_where_what_is_left_is_just_enough(cluster):
 
 def test_a_dead_nodes_shards_wait_for_room(cluster):
     writers = filled(cluster, may_say=("memory", "too_few_nodes"))
-    with at_work(writers):
-        cluster.kill("n1")
-        wait_for(lambda: cluster.node_states()["n1"] == "lost" and cluster.is_serving(),
-                 "its death is dealt with")
-        wait_stuck(cluster)
+    cluster.kill("n1")
+    wait_for(lambda: cluster.node_states()["n1"] == "lost" and cluster.is_serving(),
+             "its death is dealt with")
+    wait_stuck(cluster)
 
-        def is_told():
-            shown = cluster.cli("status").stdout
-            return "room" in shown and "lack shards" in shown
-        wait_for(is_told, "the status tells that room is lacking")
+    def is_told():
+        shown = cluster.cli("status").stdout
+        return "room" in shown and "lack shards" in shown
+    wait_for(is_told, "the status tells that room is lacking")
+    with at_work(writers):  # large values give way to small ones, so that some shards find room
+        pass
     check(cluster, writers)
 
     delete_most(writers)
