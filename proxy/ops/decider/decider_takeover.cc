@@ -93,6 +93,7 @@ Result<ClusterMap> Decider::Impl::first_choice(MapRequest known) {
     return fail(ErrorCode::kUnavailable,
                 "answers from a majority of the nodes that may be alive are needed");
   }
+  // By the ring that the map will say, or nothing would be where it belongs.
   node::CapabilitySet uses = forms ? settings_.capabilities : base->capabilities;
   for (const NodeReport& report : known.reports) {
     if (forms) uses = uses.common_with(report.capabilities.value_or(node::CapabilitySet()));
